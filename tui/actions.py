@@ -170,15 +170,20 @@ def key_name(key: str) -> str:
 
 def render_key_tables() -> str:
     """The keys of every screen as tables, as they stand in `docs/review.md`."""
-    parts = []
-    for where in dict.fromkeys(action.screen for action in ACTIONS):
-        parts += [f"### {where.capitalize()}", "", "| key | what it does | in plain text | name |", "|---|---|---|---|"]
-        for action in actions_for(where):
+    lines = []
+    for screen in dict.fromkeys(action.screen for action in ACTIONS):
+        lines += [
+            f"### {screen.capitalize()}",
+            "",
+            "| key | what it does | in plain text | name |",
+            "|---|---|---|---|",
+        ]
+        for action in actions_for(screen):
             keys = " ".join(f"`{key_name(key)}`" for key in action.keys.split(","))
-            word = f"`{action.plain_text_command}`" if action.plain_text_command else "–"
-            parts.append(f"| {keys} | {action.help} | {word} | `{action.id}` |")
-        parts.append("")
-    return "\n".join(parts)
+            command = f"`{action.plain_text_command}`" if action.plain_text_command else "–"
+            lines.append(f"| {keys} | {action.help} | {command} | `{action.id}` |")
+        lines.append("")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,10 @@ class AgreementScreen(ReviewScreen):
     def _update_tables(self) -> None:
         if self.summary is not None:
             width = max(self.query_one("#people").scrollable_content_region.width, 40)
-            parts = [Content.styled(PLOT_LEGEND, "$text-muted"), *(render_table(t, width) for t in self.summary.tables)]
+            parts = [
+                Content.styled(PLOT_LEGEND, "$text-muted"),
+                *(render_table(table, width) for table in self.summary.tables),
+            ]
             self.query_one("#people-text", Static).update(Content("\n\n").join(parts))
 
     def action_disputed(self) -> None:
@@ -85,17 +88,17 @@ class AgreementScreen(ReviewScreen):
 def render_table(table: SummaryTable, width: int) -> Content:
     """A table of the summary: a title, why it can be trusted how far, and a line for each row."""
     lines = [to_content(table.title, "bold $text-accent"), to_content(table.note, "$text-muted")]
-    name = min(MAX_NAME_WIDTH, width // 3)
-    lines += [_render_row(row, name, width) for row in table.rows]
+    name_width = min(MAX_NAME_WIDTH, width // 3)
+    lines += [_render_row(row, name_width, width) for row in table.rows]
     return Content("\n").join(lines)
 
 
 def _render_row(row: SummaryRow, name_width: int, width: int) -> Content:
-    head = Content.styled(fit_width(row.name, name_width) + " ", "bold")
+    name_column = Content.styled(fit_width(row.name, name_width) + " ", "bold")
     if row.value is None:
-        break_ = "\n  " if len(row.text) > width - name_width - 1 else ""
-        return Content.assemble(head, break_, to_content(to_single_line(row.text), "$text-muted"))
+        line_break = "\n  " if len(row.text) > width - name_width - 1 else ""
+        return Content.assemble(name_column, line_break, to_content(to_single_line(row.text), "$text-muted"))
     plot = draw_interval(
         min(max(width - name_width - 44, 9), 41), row.value, row.low, row.high, scale_min=row.scale_min
     )
-    return Content.assemble(head, (plot, "$text-primary"), " ", to_content(to_single_line(row.text)))
+    return Content.assemble(name_column, (plot, "$text-primary"), " ", to_content(to_single_line(row.text)))

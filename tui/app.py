@@ -107,8 +107,10 @@ class ReviewApp(App[None]):
     @property
     def rater_badge(self) -> Content:
         """Who rates, and what they may see."""
-        sight = Content.styled("blind", "$text-success") if self.blind else Content.styled("open book", "$text-warning")
-        return Content.assemble(sight, (" · ", "$text-muted"), Content.styled(to_single_line(self.rater), "bold"))
+        mode_label = (
+            Content.styled("blind", "$text-success") if self.blind else Content.styled("open book", "$text-warning")
+        )
+        return Content.assemble(mode_label, (" · ", "$text-muted"), Content.styled(to_single_line(self.rater), "bold"))
 
     # --- screens
 
@@ -202,29 +204,39 @@ class ReviewApp(App[None]):
         self.settings.save_theme(self.theme)
 
     def action_help(self) -> None:
-        where = self._screen_name
-        if where is not None:
-            groups = [(where, self._labelled_actions(where)), ("everywhere", self._labelled_actions("everywhere"))]
-            self.push_screen(KeysWindow(f"Keys · {where}", groups, self.size.width))
+        screen_name = self._screen_name
+        if screen_name is not None:
+            groups = [
+                (screen_name, self._labelled_actions(screen_name)),
+                ("everywhere", self._labelled_actions("everywhere")),
+            ]
+            self.push_screen(KeysWindow(f"Keys · {screen_name}", groups, self.size.width))
 
     @property
     def _screen_name(self) -> ScreenName | None:
         return self.screen.screen_name if isinstance(self.screen, ReviewScreen) else None
 
     def _labelled_actions(self, screen: ScreenName) -> list[tuple[str, Action]]:
-        found = []
+        labelled_actions = []
         for action in actions.actions_for(screen):
-            names = self.settings.keys.get(action.id, action.keys).split(",")
-            found.append((" ".join(actions.key_name(name) for name in names), action))
-        return found
+            keys = self.settings.keys.get(action.id, action.keys).split(",")
+            labelled_actions.append((" ".join(actions.key_name(key) for key in keys), action))
+        return labelled_actions
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette: every action of the screen, then the library's own."""
-        page = screen if isinstance(screen, ReviewScreen) else None
-        for action in (*(actions.actions_for(page.screen_name) if page else ()), *actions.actions_for("everywhere")):
-            yield SystemCommand(action.label.capitalize(), action.help, self._command_callback(action, page))
-        names = {action.label.capitalize() for action in actions.ACTIONS}
-        yield from (c for c in super().get_system_commands(screen) if c.title not in names and c.title != "Keys")
+        review_screen = screen if isinstance(screen, ReviewScreen) else None
+        for action in (
+            *(actions.actions_for(review_screen.screen_name) if review_screen else ()),
+            *actions.actions_for("everywhere"),
+        ):
+            yield SystemCommand(action.label.capitalize(), action.help, self._command_callback(action, review_screen))
+        action_titles = {action.label.capitalize() for action in actions.ACTIONS}
+        yield from (
+            command
+            for command in super().get_system_commands(screen)
+            if command.title not in action_titles and command.title != "Keys"
+        )
 
     def _command_callback(self, action: Action, review_screen: ReviewScreen | None) -> Callable[[], None]:
         async def run() -> None:

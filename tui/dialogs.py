@@ -99,14 +99,14 @@ class ScoreDialog(ModalScreen[float | None]):
         score = self.score
         width = max(self.query_one("#score-axis").size.width - 6, 3)
         points = [(self._left_score, "◀"), (self._right_score, "▶")] + ([(score, "●")] if score is not None else [])
-        scale = Content.assemble(
+        axis = Content.assemble(
             ("−1 ", "$text-muted"), (draw_score_axis(width, points), "$primary"), (" +1", "$text-muted")
         )
-        self.query_one("#score-axis", Static).update(scale)
+        self.query_one("#score-axis", Static).update(axis)
         legend = f"◀ left   ● yours   ▶ right   ·   -1 {self._end_labels[0]}, 1 {self._end_labels[1]}"
-        wrong = f"✕ a number from -1 ({self._end_labels[0]}) to 1 ({self._end_labels[1]})"
-        words, style = (legend, "$text-muted") if score is not None else (wrong, "$text-error")
-        self.query_one("#score-error", Static).update(to_content(words, style))
+        problem = f"✕ a number from -1 ({self._end_labels[0]}) to 1 ({self._end_labels[1]})"
+        text, style = (legend, "$text-muted") if score is not None else (problem, "$text-error")
+        self.query_one("#score-error", Static).update(to_content(text, style))
 
     @on(Input.Submitted)
     def _submitted(self) -> None:
@@ -157,10 +157,10 @@ class FilterDialog(ModalScreen[str | None]):
         options.highlighted = 0 if self._settings.filters else None
         options.display = bool(self._settings.filters)
         options.focus()
-        nothing = "" if self._settings.filters else "None is saved yet. "
-        present = to_single_line(self._current_filter) or "all conflicts, by what teaches most"
+        empty_notice = "" if self._settings.filters else "None is saved yet. "
+        current_filter = to_single_line(self._current_filter) or "all conflicts, by what teaches most"
         self.query_one("#filters-note", Static).update(
-            to_content(f"{nothing}The present one: {present}", "$text-muted")
+            to_content(f"{empty_notice}The present one: {current_filter}", "$text-muted")
         )
 
     @on(OptionList.OptionSelected)
@@ -231,8 +231,8 @@ class KeysWindow(TextWindow):
         self, title: str, action_groups: Sequence[tuple[str, Sequence[tuple[str, Action]]]], width: int
     ) -> None:
         lines: list[Content] = []
-        for name, rows in action_groups:
-            lines.append(to_content(name, "bold $text-accent"))
+        for group_name, rows in action_groups:
+            lines.append(to_content(group_name, "bold $text-accent"))
             lines += [
                 _format_key_row(
                     keys, action, min(width * 8 // 10 if width >= 120 else width * 96 // 100, MAX_WINDOW_WIDTH) - 8
@@ -245,8 +245,8 @@ class KeysWindow(TextWindow):
 
 
 def _format_key_row(keys: str, action: Action, width: int) -> Content:
-    space = width - KEY_COLUMN_WIDTH - len(action.help) - len(action.id)
-    name = " " * space + action.id if space > 1 else ""
+    padding_width = width - KEY_COLUMN_WIDTH - len(action.help) - len(action.id)
+    id_column = " " * padding_width + action.id if padding_width > 1 else ""
     return Content.assemble(
-        (f"{keys:>{KEY_COLUMN_WIDTH - 2}}  ", "bold $text-primary"), action.help, (name, "$text-muted")
+        (f"{keys:>{KEY_COLUMN_WIDTH - 2}}  ", "bold $text-primary"), action.help, (id_column, "$text-muted")
     )

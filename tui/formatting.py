@@ -70,10 +70,10 @@ def to_single_line(text: str) -> str:
 
 def fit_width(text: str, width: int) -> str:
     """One line of exactly `width` columns; what is cut ends in an ellipsis."""
-    shown = to_single_line(text)
-    if cell_len(shown) <= width:
-        return set_cell_size(shown, width)
-    return set_cell_size(shown, max(width - 1, 0)) + ELLIPSIS[: max(width, 0)]
+    line = to_single_line(text)
+    if cell_len(line) <= width:
+        return set_cell_size(line, width)
+    return set_cell_size(line, max(width - 1, 0)) + ELLIPSIS[: max(width, 0)]
 
 
 def to_content(text: str, style: str = "") -> Content:
@@ -123,10 +123,10 @@ def draw_score_axis(width: int, points: Sequence[tuple[float, str]]) -> str:
         return ""
     cells = ["─"] * width
     cells[(width - 1) // 2] = "┼"
-    seen: dict[tuple[int, str], int] = {}
+    point_counts: dict[tuple[int, str], int] = {}
     for value, glyph in points:
         column = round((max(-1.0, min(1.0, value)) + 1) / 2 * (width - 1))
-        count = seen[column, glyph] = seen.get((column, glyph), 0) + 1
+        count = point_counts[column, glyph] = point_counts.get((column, glyph), 0) + 1
         cells[column] = glyph if count == 1 else str(count) if count < 10 else "+"
     return "".join(cells)
 
@@ -141,7 +141,7 @@ def draw_interval(width: int, value: float, low: float | None, high: float | Non
     if scale_min < 0:
         cells[column(0.0)] = "┼"
     if low is not None and high is not None:
-        for place in range(column(low), column(high) + 1):
-            cells[place] = "━"
+        for position in range(column(low), column(high) + 1):
+            cells[position] = "━"
     cells[column(value)] = "●"
     return "".join(cells)

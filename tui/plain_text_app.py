@@ -40,23 +40,25 @@ def run_plain_text_review(
     """
     stdin, stdout = stdin or sys.stdin, stdout or sys.stdout
 
-    def say(text: str) -> None:
+    def write_line(text: str) -> None:
         encoding = stdout.encoding or "utf-8"
         print(text.encode(encoding, "backslashreplace").decode(encoding), file=stdout, flush=True)
 
     with open_database(storage_url, create=False) as db:
 
-        def make_desk(name: str) -> ReviewSession:
-            found = audits.get_audit(db, name)
-            return ReviewSession(db, found, rater, blind=blind, second_rater_share=second_rater_share)
+        def create_session(name: str) -> ReviewSession:
+            audit_record = audits.get_audit(db, name)
+            return ReviewSession(db, audit_record, rater, blind=blind, second_rater_share=second_rater_share)
 
-        afterwards = CompletionNotifier(on_decided)
-        session = PlainTextReview(db, make_desk, load_review_settings(), say, afterwards)
-        say(f"You rate as {to_single_line(rater)}{', blind' if blind else ', open book'}. 'help' lists the commands.")
+        completion_notifier = CompletionNotifier(on_decided)
+        review = PlainTextReview(db, create_session, load_review_settings(), write_line, completion_notifier)
+        write_line(
+            f"You rate as {to_single_line(rater)}{', blind' if blind else ', open book'}. 'help' lists the commands."
+        )
         if audit is None:
-            session.list_audits("")
+            review.list_audits("")
         else:
-            session.open_audit(audit)
-        while (command := stdin.readline()) and session.run_command(command):
+            review.open_audit(audit)
+        while (command := stdin.readline()) and review.run_command(command):
             pass
-        afterwards.notify_remaining(session.sessions.values())
+        completion_notifier.notify_remaining(review.sessions.values())

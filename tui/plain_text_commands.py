@@ -60,16 +60,18 @@ class PlainTextReview:
 
     def run_command(self, command_line: str) -> bool:
         """Carry out one line; False when it says to leave. What is wrong with it is said, not raised."""
-        word, _, rest = command_line.strip().partition(" ")
-        if not word:
+        command, _, argument = command_line.strip().partition(" ")
+        if not command:
             return True
-        if word in ("quit", "q", "exit"):
+        if command in ("quit", "q", "exit"):
             return False
-        if word not in COMMANDS:
-            self._write_line(f"Unknown command '{to_single_line(word)}'. {did_you_mean(word, COMMANDS, 'Try help.')}")
+        if command not in COMMANDS:
+            self._write_line(
+                f"Unknown command '{to_single_line(command)}'. {did_you_mean(command, COMMANDS, 'Try help.')}"
+            )
             return True
         try:
-            COMMANDS[word][0](self, rest.strip())
+            COMMANDS[command][0](self, argument.strip())
         except AuditorError as error:
             self._write_line(to_single_line(str(error)))
         return True
@@ -103,10 +105,7 @@ class PlainTextReview:
         self._conflict_keys, self._n_listed = self.session.conflict_keys(self._queue_filter), 0
 
     def _format_status_counts(self) -> str:
-        return (
-            ", ".join(f"{n} {standing}" for standing, n in self.session.count_by_status().items() if n)
-            or "no conflicts"
-        )
+        return ", ".join(f"{n} {status}" for status, n in self.session.count_by_status().items() if n) or "no conflicts"
 
     def show_conflict(self, key: ConflictKey) -> None:
         """Show a conflict."""
@@ -120,15 +119,15 @@ class PlainTextReview:
     # --- commands
 
     def list_audits(self, argument: str) -> None:
-        found = load_overviews(self.db)
-        self._audit_names, self._session, self._item = [o.audit.name for o in found], None, None
-        self._write_lines(describe_audit(number, overview) for number, overview in enumerate(found, 1))
-        if not found:
+        overviews = load_overviews(self.db)
+        self._audit_names, self._session, self._item = [overview.audit.name for overview in overviews], None, None
+        self._write_lines(describe_audit(number, overview) for number, overview in enumerate(overviews, 1))
+        if not overviews:
             self._write_line("No audit here yet. `auditor run CONFIG` makes one.")
 
     def open_selection(self, argument: str) -> None:
         if self._session is None:
-            names = self._audit_names or [o.audit.name for o in load_overviews(self.db)]
+            names = self._audit_names or [overview.audit.name for overview in load_overviews(self.db)]
             number = _parse_number(argument, len(names)) if argument not in names else names.index(argument) + 1
             self.open_audit(names[number - 1])
         else:
@@ -140,13 +139,13 @@ class PlainTextReview:
             if self._n_listed >= len(self._conflict_keys) or not self._n_listed:
                 self._load_conflict_keys()
         rows = self.session.queue_rows(self._conflict_keys[self._n_listed : self._n_listed + ROWS_PER_PAGE])
-        places = {key: place for place, key in enumerate(self._conflict_keys, 1)}
-        self._write_lines(describe_queue_row(places[row.key], row) for row in rows)
+        position_by_key = {key: position for position, key in enumerate(self._conflict_keys, 1)}
+        self._write_lines(describe_queue_row(position_by_key[row.key], row) for row in rows)
         self._n_listed += len(rows)
-        left = len(self._conflict_keys) - self._n_listed
+        n_remaining = len(self._conflict_keys) - self._n_listed
         self._write_line(
-            f"{left} more; 'list' goes on."
-            if left
+            f"{n_remaining} more; 'list' goes on."
+            if n_remaining
             else f"{len(self._conflict_keys)} in all: {self._format_status_counts()}."
         )
 
@@ -167,8 +166,8 @@ class PlainTextReview:
 
     def change_sort(self, argument: str) -> None:
         if argument:
-            wanted = parse_filter(f"sort:{argument}")
-            self._queue_filter = replace(self._queue_filter, sort=wanted.sort, reverse=wanted.reverse)
+            sort_filter = parse_filter(f"sort:{argument}")
+            self._queue_filter = replace(self._queue_filter, sort=sort_filter.sort, reverse=sort_filter.reverse)
         else:
             self._queue_filter = with_next_sort(self._queue_filter)
         self._load_conflict_keys()
@@ -268,11 +267,11 @@ class PlainTextReview:
             self._write_lines(f"  {to_single_line(row.name)}: {to_single_line(row.text)}." for row in table.rows)
 
     def show_help(self, argument: str) -> None:
-        self._write_lines(f"{word}: {text}" for word, (_, text) in COMMANDS.items())
+        self._write_lines(f"{command}: {text}" for command, (_, text) in COMMANDS.items())
 
 
 def _make_decide_command(decision: Decision) -> Command:
-    return lambda plain, rest: plain.decide(decision)
+    return lambda review, argument: review.decide(decision)
 
 
 def _parse_number(text: str, maximum: int) -> int:
@@ -305,9 +304,9 @@ COMMANDS: dict[str, tuple[Command, str]] = {
     "history": (PlainTextReview.show_history, "all that you did to the open conflict."),
     "sample": (PlainTextReview.show_sample, "read the next sample of both sides, or the one of a number."),
     "filter": (PlainTextReview.apply_filter, "show only some, as in: filter kind:binary gap:>0.5 is:todo divorce"),
-    "clear": (lambda plain, rest: plain.apply_filter(""), "take the filter off."),
+    "clear": (lambda review, argument: review.apply_filter(""), "take the filter off."),
     "disputed": (
-        lambda plain, rest: plain.apply_filter("state:disputed"),
+        lambda review, argument: review.apply_filter("state:disputed"),
         "show the conflicts on which people disagree.",
     ),
     "agreement": (PlainTextReview.show_agreement, "how raters agree, and judges with people."),
@@ -318,6 +317,6 @@ COMMANDS: dict[str, tuple[Command, str]] = {
         "list saved filters; filters NAME uses one; filters save NAME; filters delete NAME.",
     ),
     "help": (PlainTextReview.show_help, "this list."),
-    "quit": (lambda plain, rest: None, "leave; everything is saved already."),
+    "quit": (lambda review, argument: None, "leave; everything is saved already."),
 }
 """Word, what it does, and its help; the words are those of `auditor.tui.actions`."""

@@ -45,27 +45,27 @@ class ColumnWidths(NamedTuple):
 
 def compute_column_widths(width: int) -> ColumnWidths:
     """What is left beside the fixed columns, shared out; the axis has a middle, so its width is odd."""
-    left = max(width - MARKER_WIDTH - STATUS_WIDTH - KIND_WIDTH - GAP_WIDTH - RATING_WIDTH, 24)
-    scale = min(max(left // 3, 9), 41) // 2 * 2 - 1
-    country = min((left - scale - 3) * 9 // 20, 24)
-    return ColumnWidths(country, left - scale - country - 3, scale)
+    flexible_width = max(width - MARKER_WIDTH - STATUS_WIDTH - KIND_WIDTH - GAP_WIDTH - RATING_WIDTH, 24)
+    axis = min(max(flexible_width // 3, 9), 41) // 2 * 2 - 1
+    country = min((flexible_width - axis - 3) * 9 // 20, 24)
+    return ColumnWidths(country, flexible_width - axis - country - 3, axis)
 
 
 def format_header(width: int, *, of_task: bool = False) -> str:
     """The line above the table; the items of a task have no country, and their answers need be no scores."""
-    c = compute_column_widths(width)
-    scale = "−1" + "0".center(c.axis - 4) + "+1" if c.axis >= 9 else " " * c.axis
-    where = (
-        fit_width("item", c.country + c.topic + 1)
+    widths = compute_column_widths(width)
+    axis_labels = "−1" + "0".center(widths.axis - 4) + "+1" if widths.axis >= 9 else " " * widths.axis
+    cell_columns = (
+        fit_width("item", widths.country + widths.topic + 1)
         if of_task
-        else f"{fit_width('country', c.country)} {fit_width('topic', c.topic)}"
+        else f"{fit_width('country', widths.country)} {fit_width('topic', widths.topic)}"
     )
-    parts = [
-        " " * MARKER_WIDTH, fit_width("state", STATUS_WIDTH), fit_width("kind", KIND_WIDTH), where,
-        " ", fit_width("answers", c.axis) if of_task else scale, " ", fit_width("  gap", GAP_WIDTH),
+    columns = [
+        " " * MARKER_WIDTH, fit_width("state", STATUS_WIDTH), fit_width("kind", KIND_WIDTH), cell_columns,
+        " ", fit_width("answers", widths.axis) if of_task else axis_labels, " ", fit_width("  gap", GAP_WIDTH),
         fit_width("yours", RATING_WIDTH),
     ]  # fmt: skip
-    return "".join(parts)
+    return "".join(columns)
 
 
 class QueueTable(ScrollView):
@@ -153,12 +153,12 @@ class QueueTable(ScrollView):
         if row is None:
             return Strip.blank(width, self.rich_style)
         is_cursor = index == self.cursor
-        base = self.get_component_rich_style("queue--cursor") if is_cursor else self.rich_style
+        base_style = self.get_component_rich_style("queue--cursor") if is_cursor else self.rich_style
         segments = [
-            Segment(text, base + self._cell_style(name, is_cursor))
-            for text, name in format_cells(row, width, is_cursor=is_cursor)
+            Segment(text, base_style + self._cell_style(style_name, is_cursor))
+            for text, style_name in format_cells(row, width, is_cursor=is_cursor)
         ]
-        return Strip(segments).adjust_cell_length(width, base)
+        return Strip(segments).adjust_cell_length(width, base_style)
 
     def _cell_style(self, name: str, is_cursor: bool) -> Style:
         if not name:
@@ -169,13 +169,13 @@ class QueueTable(ScrollView):
     def _load_row(self, index: int) -> QueueRow | None:
         if not 0 <= index < len(self._conflict_keys):
             return None
-        number = index // ROWS_PER_FETCH
-        if number not in self._cached_pages:
+        page_number = index // ROWS_PER_FETCH
+        if page_number not in self._cached_pages:
             if len(self._cached_pages) >= MAX_CACHED_PAGES:
                 self._cached_pages.pop(next(iter(self._cached_pages)))
-            keys = self._conflict_keys[number * ROWS_PER_FETCH : (number + 1) * ROWS_PER_FETCH]
-            self._cached_pages[number] = {row.key: row for row in self._fetch_rows(keys)}
-        return self._cached_pages[number].get(self._conflict_keys[index])
+            keys = self._conflict_keys[page_number * ROWS_PER_FETCH : (page_number + 1) * ROWS_PER_FETCH]
+            self._cached_pages[page_number] = {row.key: row for row in self._fetch_rows(keys)}
+        return self._cached_pages[page_number].get(self._conflict_keys[index])
 
     def _scroll_to_row(self) -> None:
         if self.size.height:
@@ -184,26 +184,26 @@ class QueueTable(ScrollView):
 
 def format_cells(row: QueueRow, width: int, *, is_cursor: bool) -> list[tuple[str, str]]:
     """The pieces of one line, each with the name of its style."""
-    c = compute_column_widths(width)
-    standing = STATUS_SYMBOLS[row.status]
+    widths = compute_column_widths(width)
+    symbol = STATUS_SYMBOLS[row.status]
     gap = row.gap
     if row.answer_left is None and row.score_left is not None and row.score_right is not None:
-        said = draw_score_axis(c.axis, [(row.score_left, LEFT_GLYPH), (row.score_right, RIGHT_GLYPH)])
+        answers_text = draw_score_axis(widths.axis, [(row.score_left, LEFT_GLYPH), (row.score_right, RIGHT_GLYPH)])
     else:
-        sides = (format_answer(row.score_left, row.answer_left), format_answer(row.score_right, row.answer_right))
-        said = fit_width(" / ".join(sides), c.axis)
+        answers = (format_answer(row.score_left, row.answer_left), format_answer(row.score_right, row.answer_right))
+        answers_text = fit_width(" / ".join(answers), widths.axis)
     country, topic = row.key.country, row.key.topic
-    where = (
-        f"{fit_width(country, c.country)} {fit_width(topic, c.topic)}"
+    cell_columns = (
+        f"{fit_width(country, widths.country)} {fit_width(topic, widths.topic)}"
         if country
-        else fit_width(topic, c.country + c.topic + 1)
+        else fit_width(topic, widths.country + widths.topic + 1)
     )
     return [
         ("▌ " if is_cursor else "  ", "axis"),
-        (fit_width(f"{standing.glyph} {standing.label}", STATUS_WIDTH), str(row.status)),
+        (fit_width(f"{symbol.glyph} {symbol.label}", STATUS_WIDTH), str(row.status)),
         (fit_width(str(row.kind), KIND_WIDTH), "muted"),
-        (where + " ", ""),
-        (said + " ", "axis"),
+        (cell_columns + " ", ""),
+        (answers_text + " ", "axis"),
         (fit_width("" if gap is None else f" {gap:.2f}", GAP_WIDTH), "muted"),
         (
             fit_width(format_rating(row), RATING_WIDTH),
@@ -214,8 +214,8 @@ def format_cells(row: QueueRow, width: int, *, is_cursor: bool) -> list[tuple[st
 
 def format_rating(row: QueueRow) -> str:
     """What the rater said, with signs for a flag and a note."""
-    sign = DECISION_SYMBOLS[row.decision]
-    word = format_score(row.score) if row.decision is Decision.SCORE and row.score is not None else sign.label
+    symbol = DECISION_SYMBOLS[row.decision]
+    label = format_score(row.score) if row.decision is Decision.SCORE and row.score is not None else symbol.label
     marks = ("⚑" if row.flagged else "") + ("✎" if row.note else "")
-    said = f"{sign.glyph} {word}".rstrip()
-    return fit_width(said, RATING_WIDTH - cell_len(marks) - 1) + marks if marks else said
+    rating_text = f"{symbol.glyph} {label}".rstrip()
+    return fit_width(rating_text, RATING_WIDTH - cell_len(marks) - 1) + marks if marks else rating_text

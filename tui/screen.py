@@ -52,8 +52,8 @@ class ReviewScreen(Screen[None]):
         trail = Content(" › ").join([Content.styled(to_single_line(part), "bold") for part in ("auditor", *path)])
         bar = self.query_one("#bar", Static)
         right = right or self.review_app.rater_badge
-        space = max((self.size.width or 80) - 2 - trail.cell_length - right.cell_length, 1)
-        bar.update(Content.assemble(trail, " " * space, right), layout=False)
+        padding = max((self.size.width or 80) - 2 - trail.cell_length - right.cell_length, 1)
+        bar.update(Content.assemble(trail, " " * padding, right), layout=False)
 
     def submit_read(self, group: str, job: Callable[[], T], on_success: Callable[[T], None]) -> None:
         """Read something in a thread, then show it; a later reading of the same group takes the place of this one."""
@@ -89,27 +89,29 @@ class KeyBar(Widget):
         self._click_regions: list[tuple[int, Action]] = []
 
     def render(self) -> Content:
-        last = [(action, self._format_key(action)) for action in self._global_actions]
-        room = self.size.width - sum(piece.cell_length for _, piece in last)
-        shown = []
-        for action, piece in ((action, self._format_key(action)) for action in self._screen_actions):
-            if piece.cell_length > room:
+        global_keys = [(action, self._format_key(action)) for action in self._global_actions]
+        free_width = self.size.width - sum(key_text.cell_length for _, key_text in global_keys)
+        fitting_keys = []
+        for action, key_text in ((action, self._format_key(action)) for action in self._screen_actions):
+            if key_text.cell_length > free_width:
                 break
-            room -= piece.cell_length
-            shown.append((action, piece))
-        ends = accumulate(piece.cell_length for _, piece in (*shown, *last))
-        self._click_regions = [(end, action) for end, (action, _) in zip(ends, (*shown, *last), strict=True)]
-        return Content("").join(piece for _, piece in (*shown, *last))
+            free_width -= key_text.cell_length
+            fitting_keys.append((action, key_text))
+        ends = accumulate(key_text.cell_length for _, key_text in (*fitting_keys, *global_keys))
+        self._click_regions = [
+            (end, action) for end, (action, _) in zip(ends, (*fitting_keys, *global_keys), strict=True)
+        ]
+        return Content("").join(key_text for _, key_text in (*fitting_keys, *global_keys))
 
     def _format_key(self, action: Action) -> Content:
-        review = cast("ReviewApp", self.app)
-        key = actions.key_name(review.settings.keys.get(action.id, action.keys).split(",")[0])
+        app = cast("ReviewApp", self.app)
+        key = actions.key_name(app.settings.keys.get(action.id, action.keys).split(",")[0])
         return Content.assemble((key, "bold $footer-key-foreground"), f" {action.label}  ")
 
     async def on_click(self, event: Click) -> None:
-        at = event.get_content_offset(self)
+        offset = event.get_content_offset(self)
         for end, action in self._click_regions:
-            if at is not None and at.x < end:
+            if offset is not None and offset.x < end:
                 target = self.app if action.screen == "everywhere" else self.screen
                 await self.app.run_action(action.name, target)
                 return

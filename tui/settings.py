@@ -78,30 +78,30 @@ def load_review_settings(folder: Path | None = None) -> ReviewSettings:
     """
     folder = folder or Path(os.environ.get(SETTINGS_FOLDER_VARIABLE) or platformdirs.user_config_path("auditor"))
     state = _read_saved_state(folder / "review-state.json")
-    given = _read_settings_file(folder / "review.toml")
-    keys = {str(k): str(v) for k, v in given.get("keys", {}).items()}
-    filters = {str(k): str(v) for k, v in given.get("filters", {}).items()}
+    user_settings = _read_settings_file(folder / "review.toml")
+    keys = {str(name): str(text) for name, text in user_settings.get("keys", {}).items()}
+    filters = {str(name): str(text) for name, text in user_settings.get("filters", {}).items()}
     _check_key_bindings(keys)
     for name, text in filters.items():
         try:
             parse_filter(text)
         except UsageError as error:
             raise ConfigError(f"review.toml: the filter '{name}': {error.message}", error.how_to_fix) from None
-    theme = str(given.get("theme") or state.get("theme") or DARK.name)
+    theme = str(user_settings.get("theme") or state.get("theme") or DARK.name)
     return ReviewSettings(folder, theme=theme, keys=keys, filters={**filters, **state.get("filters", {})})
 
 
 def _read_settings_file(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
-    given = read_toml(path, ConfigError)
-    for key in given:
+    settings_table = read_toml(path, ConfigError)
+    for key in settings_table:
         if key not in KNOWN_KEYS:
             raise ConfigError(f"{path}: unknown key '{key}'.", _suggest_name(key, KNOWN_KEYS))
     for key in ("keys", "filters"):
-        if not isinstance(given.get(key, {}), dict):
+        if not isinstance(settings_table.get(key, {}), dict):
             raise ConfigError(f"{path}: '{key}' must be a table.", f"Write it below a line [{key}].")
-    return given
+    return settings_table
 
 
 def _read_saved_state(path: Path) -> dict[str, Any]:
@@ -114,20 +114,20 @@ def _read_saved_state(path: Path) -> dict[str, Any]:
 
 
 def _check_key_bindings(key_by_action: Mapping[str, str]) -> None:
-    ids = {action.id: action for action in ACTIONS}
-    for name in key_by_action:
-        if name not in ids:
-            raise ConfigError(f"review.toml: there is no action '{name}'.", _suggest_name(name, ids))
-    for where in {action.screen for action in ACTIONS}:
-        taken: dict[str, str] = {}
+    known_ids = {action.id: action for action in ACTIONS}
+    for action_id in key_by_action:
+        if action_id not in known_ids:
+            raise ConfigError(f"review.toml: there is no action '{action_id}'.", _suggest_name(action_id, known_ids))
+    for screen in {action.screen for action in ACTIONS}:
+        action_by_key: dict[str, str] = {}
         for action in ACTIONS:
-            if action.screen not in (where, "everywhere"):
+            if action.screen not in (screen, "everywhere"):
                 continue
             for key in key_by_action.get(action.id, action.keys).split(","):
-                other = taken.setdefault(key.strip(), action.id)
-                if other != action.id:
+                bound_action = action_by_key.setdefault(key.strip(), action.id)
+                if bound_action != action.id:
                     raise ConfigError(
-                        f"review.toml: the key '{key.strip()}' is given to {other} and to {action.id}.",
+                        f"review.toml: the key '{key.strip()}' is given to {bound_action} and to {action.id}.",
                         "Give one of them another key.",
                     )
 

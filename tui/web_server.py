@@ -54,9 +54,9 @@ def create_server(
     async def guard(
         request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        own = urlsplit(server.public_url).netloc
+        own_host = urlsplit(server.public_url).netloc
         origin = request.headers.get("Origin")
-        if request.host != own or (origin is not None and urlsplit(origin).netloc != own):
+        if request.host != own_host or (origin is not None and urlsplit(origin).netloc != own_host):
             raise web.HTTPForbidden(text=f"This server answers to {server.public_url} only.")
         return await handler(request)
 

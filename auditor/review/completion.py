@@ -24,9 +24,9 @@ class CompletionNotifier:
 
     def notify_remaining(self, sessions: Iterable[ReviewSession]) -> None:
         """To be called at the end: calls back for each audit in which something was decided since."""
-        for desk in sessions:
-            if self._has_new_decisions(desk):
-                self._notify(desk)
+        for session in sessions:
+            if self._has_new_decisions(session):
+                self._notify(session)
 
     def _has_new_decisions(self, session: ReviewSession) -> bool:
         return self._on_decided is not None and session.n_changes > self._notified_changes.get(session.audit.name, 0)

@@ -29,10 +29,10 @@ def iter_rating_rows(db: Database, audit: Audit) -> Iterator[dict[str, Any]]:
     What was said of scores that a run since has changed, or of a conflict that is gone, is not in force.
     Sides and decisions are as stored: `left` is the model named so in the report, wherever it was shown.
     """
-    log = rating_log.load_entries(db, audit.id)
-    last = {(entry.key, entry.rating.rater): entry.id for entry in select_current_entries(db, audit.id, log)}
-    for entry in log:
-        yield _format_rating_row(audit, entry, in_force=last.get((entry.key, entry.rating.rater)) == entry.id)
+    entries = rating_log.load_entries(db, audit.id)
+    current_ids = {(entry.key, entry.rating.rater): entry.id for entry in select_current_entries(db, audit.id, entries)}
+    for entry in entries:
+        yield _format_rating_row(audit, entry, in_force=current_ids.get((entry.key, entry.rating.rater)) == entry.id)
 
 
 def write_ratings(
@@ -58,11 +58,13 @@ def write_ratings(
 
 
 def _format_rating_row(audit: Audit, entry: RatingEntry, *, in_force: bool) -> dict[str, Any]:
-    r = entry.rating
+    rating = entry.rating
     values = (
-        audit.name, entry.id, entry.key.id, *r.cell, r.left, r.right, r.score_left, r.score_right, r.rater,
-        r.decided_at.isoformat(timespec="milliseconds"), r.act.value, r.of, r.decision.value, r.score, r.flagged,
-        r.note, r.shown, r.swapped, r.duration_s, in_force,
-        r.answer_left, r.answer_right,
+        audit.name, entry.id, entry.key.id, *rating.cell, rating.left, rating.right,
+        rating.score_left, rating.score_right, rating.rater,
+        rating.decided_at.isoformat(timespec="milliseconds"), rating.act.value, rating.of, rating.decision.value,
+        rating.score, rating.flagged,
+        rating.note, rating.shown, rating.swapped, rating.duration_s, in_force,
+        rating.answer_left, rating.answer_right,
     )  # fmt: skip
     return dict(zip(RATING_COLUMNS, values, strict=True))

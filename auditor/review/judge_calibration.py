@@ -67,31 +67,31 @@ def load_judged_sides(db: Database, audit_id: int, blind_decisions: BlindDecisio
     A model in conflict with several others on a cell has one word there, and a judge one opinion of it. Where people
     call it right in as many conflicts as wrong, there is nothing to learn.
     """
-    by_trace: dict[tuple[str, Cell], list[tuple[str, float]]] = {}
-    for (judge, model, cell), (valid, given) in evidence.count_valid_verdicts(db, audit_id).items():
-        by_trace.setdefault((model, cell), []).append((judge, valid / given))
-    balance: Counter[tuple[str, Cell]] = Counter()
+    shares_by_side: dict[tuple[str, Cell], list[tuple[str, float]]] = {}
+    for (judge, model, cell), (n_valid, n_verdicts) in evidence.count_valid_verdicts(db, audit_id).items():
+        shares_by_side.setdefault((model, cell), []).append((judge, n_valid / n_verdicts))
+    net_votes_by_side: Counter[tuple[str, Cell]] = Counter()
     for key, decisions in blind_decisions.items():
         decision = find_majority(decisions.values())
         if decision not in CORRECT_SIDES:
             continue
         cell = Cell(key.country, key.topic)
-        for model, right in zip((key.left, key.right), CORRECT_SIDES[decision], strict=True):
-            balance[model, cell] += 1 if right else -1
+        for model, is_correct in zip((key.left, key.right), CORRECT_SIDES[decision], strict=True):
+            net_votes_by_side[model, cell] += 1 if is_correct else -1
     return [
-        JudgedSide(judge, side[1], share, votes > 0)
-        for side, votes in balance.items()
-        if votes
-        for judge, share in by_trace.get(side, [])
+        JudgedSide(judge, side[1], valid_share, net_votes > 0)
+        for side, net_votes in net_votes_by_side.items()
+        if net_votes
+        for judge, valid_share in shares_by_side.get(side, [])
     ]
 
 
 def calibrate_judges(judged_sides: Iterable[JudgedSide]) -> list[JudgeCalibration]:
     """What people teach about each judge, in order of name."""
     by_judge: dict[str, list[JudgedSide]] = {}
-    for lesson in judged_sides:
-        by_judge.setdefault(lesson.judge, []).append(lesson)
-    return [_calibrate_judge(judge, found) for judge, found in sorted(by_judge.items())]
+    for judged_side in judged_sides:
+        by_judge.setdefault(judged_side.judge, []).append(judged_side)
+    return [_calibrate_judge(judge, sides_of_judge) for judge, sides_of_judge in sorted(by_judge.items())]
 
 
 def compute_judge_weights(calibrations: Iterable[JudgeCalibration]) -> dict[str, float]:
@@ -103,26 +103,28 @@ def compute_judge_weights(calibrations: Iterable[JudgeCalibration]) -> dict[str,
     Paroush, International Economic Review 23, 1982, 289-297). p is (hits + 1) / (n + 2), so that no judge is
     infallible, and one that is right less often than chance weighs 0.
     """
-    known = {lesson.judge: lesson.weight for lesson in calibrations}
-    weights = {judge: weight for judge, weight in known.items() if weight is not None}
+    weight_by_judge = {calibration.judge: calibration.weight for calibration in calibrations}
+    weights = {judge: weight for judge, weight in weight_by_judge.items() if weight is not None}
     mean = sum(weights.values()) / len(weights) if any(weights.values()) else 1.0
-    return {judge: 1.0 if weight is None else weight / mean for judge, weight in known.items()}
+    return {judge: 1.0 if weight is None else weight / mean for judge, weight in weight_by_judge.items()}
 
 
 def _calibrate_judge(judge: str, judged_sides: list[JudgedSide]) -> JudgeCalibration:
-    clear = [lesson for lesson in judged_sides if lesson.valid_share != 0.5]
-    hits = sum((lesson.valid_share > 0.5) == lesson.is_correct for lesson in clear)
-    table = np.array([[float(x.valid_share > 0.5) for x in clear], [float(x.is_correct) for x in clear]])
-    p = (hits + 1) / (len(clear) + 2)
-    cells = {cell: i for i, cell in enumerate(dict.fromkeys(lesson.cell for lesson in judged_sides))}
+    untied_sides = [side for side in judged_sides if side.valid_share != 0.5]
+    n_agreed = sum((side.valid_share > 0.5) == side.is_correct for side in untied_sides)
+    table = np.array(
+        [[float(side.valid_share > 0.5) for side in untied_sides], [float(side.is_correct) for side in untied_sides]]
+    )
+    p = (n_agreed + 1) / (len(untied_sides) + 2)
+    cell_index = {cell: i for i, cell in enumerate(dict.fromkeys(side.cell for side in judged_sides))}
     return JudgeCalibration(
         judge,
-        wilson_share(hits, len(clear), len(judged_sides) - len(clear)),
+        wilson_share(n_agreed, len(untied_sides), len(judged_sides) - len(untied_sides)),
         compute_fleiss_kappa(table),
         calibrate(
-            [lesson.valid_share for lesson in judged_sides],
-            [float(lesson.is_correct) for lesson in judged_sides],
-            groups=[cells[lesson.cell] for lesson in judged_sides],  # people saw the sides of a cell together
+            [side.valid_share for side in judged_sides],
+            [float(side.is_correct) for side in judged_sides],
+            groups=[cell_index[side.cell] for side in judged_sides],  # people saw the sides of a cell together
         ),
-        max(log(p / (1 - p)), 0.0) if len(clear) >= MIN_SIDES else None,
+        max(log(p / (1 - p)), 0.0) if len(untied_sides) >= MIN_SIDES else None,
     )

@@ -49,44 +49,53 @@ class RaterAgreement:
 
 def load_blind_decisions(db: Database, audit_id: int) -> BlindDecisions:
     """What each rater last said blind of each conflict, about the scores that it has now."""
-    last: dict[ConflictKey, dict[str, Rating]] = {}
+    last_ratings: dict[ConflictKey, dict[str, Rating]] = {}
     for entry in select_current_entries(db, audit_id, rating_log.load_entries(db, audit_id)):
         if not entry.rating.shown:
-            last.setdefault(entry.key, {})[entry.rating.rater] = entry.rating
-    settled = {
-        key: {rater: r.decision for rater, r in by_rater.items() if r.decision.resolves_conflict}
-        for key, by_rater in last.items()
+            last_ratings.setdefault(entry.key, {})[entry.rating.rater] = entry.rating
+    decisions_by_conflict = {
+        key: {rater: rating.decision for rater, rating in by_rater.items() if rating.decision.resolves_conflict}
+        for key, by_rater in last_ratings.items()
     }
-    return {key: decisions for key, decisions in settled.items() if decisions}
+    return {key: decisions for key, decisions in decisions_by_conflict.items() if decisions}
 
 
 def select_current_entries(db: Database, audit_id: int, entries: Iterable[RatingEntry]) -> list[RatingEntry]:
     """The rows of a log that are about the scores that their conflicts have now."""
-    stands = {ConflictKey(*c.cell, c.left, c.right): rated_content(c) for c in results.load_conflicts(db, audit_id)}
-    return [e for e in entries if stands.get(e.key) == rated_content(e.rating)]
+    current_content = {
+        ConflictKey(*conflict.cell, conflict.left, conflict.right): rated_content(conflict)
+        for conflict in results.load_conflicts(db, audit_id)
+    }
+    return [entry for entry in entries if current_content.get(entry.key) == rated_content(entry.rating)]
 
 
 def find_majority(decisions: Iterable[Decision]) -> Decision | None:
     """What a strict majority says; None when none does."""
-    counted = Counter(decisions)
-    top = max(counted, key=counted.__getitem__, default=None)
-    return top if top is not None and 2 * counted[top] > counted.total() else None
+    counts = Counter(decisions)
+    most_common = max(counts, key=counts.__getitem__, default=None)
+    return most_common if most_common is not None and 2 * counts[most_common] > counts.total() else None
 
 
 def compute_rater_agreement(blind_decisions: BlindDecisions) -> RaterAgreement:
     """Agreement between raters over what they said blind."""
     raters = sorted({rater for decisions in blind_decisions.values() for rater in decisions})
-    decided = {rater: sum(rater in decisions for decisions in blind_decisions.values()) for rater in raters}
-    pairs = [_compute_pair_agreement(blind_decisions, one, other) for one, other in combinations(raters, 2)]
+    n_decided_by_rater = {rater: sum(rater in decisions for decisions in blind_decisions.values()) for rater in raters}
+    pairs = [_compute_pair_agreement(blind_decisions, rater_a, rater_b) for rater_a, rater_b in combinations(raters, 2)]
     return RaterAgreement(
-        decided, _compute_kappa(blind_decisions, raters), tuple(pair for pair in pairs if pair.raw_agreement.n)
+        n_decided_by_rater,
+        _compute_kappa(blind_decisions, raters),
+        tuple(pair for pair in pairs if pair.raw_agreement.n),
     )
 
 
 def _compute_pair_agreement(blind_decisions: BlindDecisions, rater_a: str, rater_b: str) -> PairAgreement:
-    shared = {key: d for key, d in blind_decisions.items() if rater_a in d and rater_b in d}
-    same = sum(d[rater_a] is d[rater_b] for d in shared.values())
-    return PairAgreement(rater_a, rater_b, wilson_share(same, len(shared)), _compute_kappa(shared, [rater_a, rater_b]))
+    shared = {
+        key: decisions for key, decisions in blind_decisions.items() if rater_a in decisions and rater_b in decisions
+    }
+    n_agreed = sum(decisions[rater_a] is decisions[rater_b] for decisions in shared.values())
+    return PairAgreement(
+        rater_a, rater_b, wilson_share(n_agreed, len(shared)), _compute_kappa(shared, [rater_a, rater_b])
+    )
 
 
 def _compute_kappa(blind_decisions: BlindDecisions, raters: list[str]) -> Agreement:

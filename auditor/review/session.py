@@ -71,12 +71,12 @@ class ReviewSession:
         if queue_filter.todo is None:
             return [key for key, _ in self._queue.keys(queue_filter, limit)]
         if queue_filter.todo:
-            found = self._queue.keys(queue_filter, limit and 4 * limit)
-            todo = [key for key, raters in found if raters != 1 or self.needs_second_rater(key)]
-            short = limit and len(todo) < limit and len(found) == 4 * limit
-            return self.conflict_keys(queue_filter)[:limit] if short else todo[:limit]
-        still = set(self.conflict_keys(replace(queue_filter, todo=True)))
-        return [key for key, _ in self._queue.keys(replace(queue_filter, todo=None)) if key not in still][:limit]
+            keys_and_raters = self._queue.keys(queue_filter, limit and 4 * limit)
+            todo = [key for key, n_raters in keys_and_raters if n_raters != 1 or self.needs_second_rater(key)]
+            is_truncated = limit and len(todo) < limit and len(keys_and_raters) == 4 * limit
+            return self.conflict_keys(queue_filter)[:limit] if is_truncated else todo[:limit]
+        todo_keys = set(self.conflict_keys(replace(queue_filter, todo=True)))
+        return [key for key, _ in self._queue.keys(replace(queue_filter, todo=None)) if key not in todo_keys][:limit]
 
     def queue_rows(self, keys: Sequence[ConflictKey]) -> list[QueueRow]:
         """The queue's lines for some conflicts, scores and decisions as shown."""
@@ -92,8 +92,8 @@ class ReviewSession:
 
     def next_conflict_key(self, after: ConflictKey | None = None) -> ConflictKey | None:
         """The undecided conflict that teaches most; None when nothing is left to do. See `look_ahead`."""
-        for anew in (False, True):
-            if anew:
+        for is_second_pass in (False, True):
+            if is_second_pass:
                 self._decided_keys.clear()
                 self.prefetch_next_keys()
             for key in self._next_keys:
@@ -126,12 +126,12 @@ class ReviewSession:
         samples = evidence.load_sides(self.db, self.audit.id, key)
         left = ReviewSide(row.score_left, samples[0], answer=row.answer_left)
         right = ReviewSide(row.score_right, samples[1], answer=row.answer_right)
-        survey = truth = None
+        survey_cell = correct_answer = None
         if revealed:
-            hidden = evidence.load_hidden_evidence(self.db, self.audit.id, key)
-            left = replace(left, author=hidden.left, verdicts=hidden.verdicts_left)
-            right = replace(right, author=hidden.right, verdicts=hidden.verdicts_right)
-            survey, truth = hidden.survey, hidden.truth
+            hidden_evidence = evidence.load_hidden_evidence(self.db, self.audit.id, key)
+            left = replace(left, author=hidden_evidence.left, verdicts=hidden_evidence.verdicts_left)
+            right = replace(right, author=hidden_evidence.right, verdicts=hidden_evidence.verdicts_right)
+            survey_cell, correct_answer = hidden_evidence.survey, hidden_evidence.truth
         else:
             left, right = self._blind_side(left), self._blind_side(right)
         return ReviewItem(
@@ -146,8 +146,8 @@ class ReviewSession:
             disclosed_elsewhere=""
             if revealed
             else rating_log.find_disclosed_elsewhere(self.db, self.audit.id, key, self.rater),
-            survey=survey,
-            correct_answer=truth,
+            survey=survey_cell,
+            correct_answer=correct_answer,
             first_decision=self._find_first_decision(key, row, swapped),
             needs_second_rater=row.n_raters == 1
             and row.decision in (None, Decision.SKIP)
@@ -167,8 +167,10 @@ class ReviewSession:
             raise ValueError("a score in [-1, 1] goes with the decision `score`, and with no other")
         if score is not None and item.left.score is None:
             raise ValueError("answers that are no scores are not settled by one")
-        turned = _mirror_decision(decision, item.swapped)
-        entry = self._append_to_log(item, RatingChange(RatingAction.DECIDE, decision=turned, score=score, note=note))
+        stored_decision = _mirror_decision(decision, item.swapped)
+        entry = self._append_to_log(
+            item, RatingChange(RatingAction.DECIDE, decision=stored_decision, score=score, note=note)
+        )
         self._decided_keys.add(item.key)
         if decision.resolves_conflict:
             self.n_changes += 1
@@ -196,8 +198,8 @@ class ReviewSession:
 
     def history(self, key: ConflictKey) -> list[RatingEntry]:
         """All that the rater ever did to a conflict, oldest first, of the sides as shown."""
-        log = rating_log.load_entries(self.db, self.audit.id, rater=self.rater, key=key)
-        return [entry._replace(rating=self._to_shown_sides(entry)) for entry in log]
+        entries = rating_log.load_entries(self.db, self.audit.id, rater=self.rater, key=key)
+        return [entry._replace(rating=self._to_shown_sides(entry)) for entry in entries]
 
     def has_open_conflicts(self) -> bool:
         """Whether any conflict is still without a settlement."""
@@ -227,31 +229,37 @@ class ReviewSession:
 
     def _log_unblinded_view(self, row: QueueRow, swapped: bool) -> None:
         """Opening a conflict with nothing hidden is a reveal, once: a later blind session must know of it."""
-        log = rating_log.load_entries(self.db, self.audit.id, rater=self.rater, key=row.key)
-        if not any(entry.rating.act is RatingAction.REVEAL or entry.rating.decision.resolves_conflict for entry in log):
-            saying = RatingChange(RatingAction.REVEAL, shown=FULL_DISCLOSURE, swapped=swapped)
-            rating_log.append_rating(self.db, self.audit.id, row.key, self.rater, saying)
+        entries = rating_log.load_entries(self.db, self.audit.id, rater=self.rater, key=row.key)
+        if not any(
+            entry.rating.act is RatingAction.REVEAL or entry.rating.decision.resolves_conflict for entry in entries
+        ):
+            reveal_change = RatingChange(RatingAction.REVEAL, shown=FULL_DISCLOSURE, swapped=swapped)
+            rating_log.append_rating(self.db, self.audit.id, row.key, self.rater, reveal_change)
 
     def _find_first_decision(self, key: ConflictKey, row: QueueRow, swapped: bool) -> Decision | None:
         if row.decision in (None, Decision.SKIP):
             return None
-        log = rating_log.load_entries(self.db, self.audit.id, rater=self.rater, key=key)
-        first = next((e.rating.decision for e in log if e.rating.decision.resolves_conflict), None)
-        return _mirror_decision(first, swapped) if first is not row.decision else None
+        entries = rating_log.load_entries(self.db, self.audit.id, rater=self.rater, key=key)
+        first_decision = next(
+            (entry.rating.decision for entry in entries if entry.rating.decision.resolves_conflict), None
+        )
+        return _mirror_decision(first_decision, swapped) if first_decision is not row.decision else None
 
     def preload_masking(self) -> None:
         """Load what showing a conflict needs, so that the first one opens as fast as all others."""
         self._mask_author_names("-")
 
     def _blind_side(self, side: ReviewSide) -> ReviewSide:
-        return replace(side, samples=tuple(replace(s, text=self._mask_author_names(s.text)) for s in side.samples))
+        return replace(
+            side, samples=tuple(replace(sample, text=self._mask_author_names(sample.text)) for sample in side.samples)
+        )
 
     def _mask_author_names(self, text: str | None) -> str | None:
         # These read word lists, for which no first screen should wait.
         from auditor.agents.blinding import author_names, mask_authors
 
-        makers = [part for _, model in self._models for part in model.split("/")]
-        return text and mask_authors(text, [*author_names(self._models), *makers])
+        provider_names = [name for _, model in self._models for name in model.split("/")]
+        return text and mask_authors(text, [*author_names(self._models), *provider_names])
 
     def _format_question(self, key: ConflictKey) -> str:
         if self.of_task and (item := tasks.load_item(self.db, self.audit.id, key.topic)) is not None:

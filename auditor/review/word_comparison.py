@@ -14,9 +14,11 @@ def find_unique_words(text: str, other: str) -> list[tuple[int, int]]:
     Case and a plural's s do not count, and neither do words of up to three letters of a cased script, which carry
     grammar more than content.
     """
-    known = {_fold_word(m.group()) for m in _WORD.finditer(other)}
+    other_words = {_fold_word(match.group()) for match in _WORD.finditer(other)}
     return [
-        m.span() for m in _WORD.finditer(text) if _is_content_word(m.group()) and _fold_word(m.group()) not in known
+        match.span()
+        for match in _WORD.finditer(text)
+        if _is_content_word(match.group()) and _fold_word(match.group()) not in other_words
     ]
 
 

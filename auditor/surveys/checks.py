@@ -60,7 +60,10 @@ def findings_by_check(survey: Survey, facts: SurveyFacts | None = None) -> list[
 def _check_countries(survey: Survey) -> Iterator[str]:
     unknown_countries = [country for country in survey.countries if country_code(country) is None]
     if unknown_countries:
-        yield f"{_format_names(unknown_countries)}: no country of ISO 3166, so it has no region and only its own name is blinded."
+        yield (
+            f"{_format_names(unknown_countries)}: no country of ISO 3166, so it has no region and only its own name is "
+            "blinded."
+        )
     known_countries = set(survey.countries).difference(unknown_countries)
     ungrouped_countries = [
         country for country in survey.countries if country in known_countries and region_of(country) is None
@@ -77,7 +80,10 @@ def _check_similar_names(survey: Survey) -> Iterator[str]:
         for n_compared, (i, j) in enumerate(map(tuple, pairs)):
             remaining_cost -= _comparison_cost(len(folded_names[i]), len(folded_names[j]))
             if remaining_cost < 0:
-                yield f"{len(pairs) - n_compared:,} more pairs of {kind} may be spelt almost alike; they were not compared."
+                yield (
+                    f"{len(pairs) - n_compared:,} more pairs of {kind} may be spelt "
+                    "almost alike; they were not compared."
+                )
                 break
             matcher.set_seqs(folded_names[i], folded_names[j])
             if matcher.ratio() > NAME_SIMILARITY_THRESHOLD:
@@ -146,7 +152,10 @@ def _check_coverage(survey: Survey) -> Iterator[str]:
         max_scored = max(n_scored_by_name.values(), default=0)
         sparse_names = [name for name in names if n_scored_by_name[name] < 0.5 * max_scored]
         if sparse_names:
-            yield f"{_format_names(sparse_names)}: the {kind} has a score in fewer than half as many cells as the fullest one."
+            yield (
+                f"{_format_names(sparse_names)}: the {kind} has a score in fewer than half as many cells as the "
+                "fullest one."
+            )
 
 
 def _check_scale(survey: Survey) -> Iterator[str]:
@@ -219,7 +228,10 @@ def _check_shares(survey: Survey) -> Iterator[str]:
 def _check_topic_words(survey: Survey) -> Iterator[str]:
     topics_without_words = [topic for topic in survey.topics if len(survey.words.get(topic, ())) < 2]
     if topics_without_words:
-        yield f"{_format_names(topics_without_words)}: no list of words that give the topic away, so reviewers may recognise it."
+        yield (
+            f"{_format_names(topics_without_words)}: no list of words that give the topic away, so reviewers may "
+            "recognise it."
+        )
 
 
 def _check_microdata(facts: SurveyFacts) -> Iterator[str]:

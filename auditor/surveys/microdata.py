@@ -168,7 +168,8 @@ def _parse_weights(column: DistinctValueColumn, path: Path) -> NDArray[np.float6
         if value is not None and (number is None or number < 0):
             problem = "is no number" if number is None else "is negative"
             raise ImportFileError(
-                f"{path}: row {column.first_row_number(value_position)}, column '{column.name}': the weight {value} {problem}.",
+                f"{path}: row {column.first_row_number(value_position)}, column '{column.name}': "
+                f"the weight {value} {problem}.",
                 "Mend it, or name another weight column in the mapping.",
             )
     return np.array([math.nan if number is None else number for number in numbers])[column.value_index]
