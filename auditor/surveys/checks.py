@@ -1,4 +1,4 @@
-"""What is odd in a survey: nothing here is an error, all of it is worth a look before an audit is built on it."""
+"""Plausibility checks of a survey: findings are not errors, but should be reviewed before an audit uses the survey."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
 MIN_RESPONDENTS = 100
 MAX_NONRESPONSE = 0.3
 OUTLIER_THRESHOLD_SD = 5.0
-"""Robust standard deviations from a topic's median at which a country stands out."""
+"""Distance from a topic's median, in robust standard deviations, above which a country is an outlier."""
 SHARE_SUM_TOLERANCE = 0.011
-"""Three shares rounded to whole percent may miss their sum by so much."""
+"""Largest error of the sum of three shares that are each rounded to whole percent."""
 MIN_RELIABILITY = 0.9
 MAX_NAMES_SHOWN = 5
 NAME_SIMILARITY_THRESHOLD = 0.92
 """Ratio of `difflib` above which two names are spelt almost alike."""
 MAX_COMPARISON_COST = 80_000_000
-"""Bound on the pairs of names that are compared letter by letter, in units of about 20 ns; see `_cost`."""
+"""Limit on the cost of comparing similar names, in units of about 20 ns; see `_comparison_cost`."""
 
 
 def check_survey(survey: Survey, facts: SurveyFacts | None = None) -> list[str]:
-    """Odd things in a survey, one line each; an empty list is a survey with nothing odd.
+    """Check a survey and return one line per finding; an empty list means no findings.
 
     Args:
         survey: the survey.
-        facts: what only the microdata tell, if there is any.
+        facts: the facts of its microdata, if available.
     """
     return [line for lines in findings_by_check(survey, facts) for line in lines]
 
 
 def findings_by_check(survey: Survey, facts: SurveyFacts | None = None) -> list[list[str]]:
-    """The lines of `check_survey`, those of each check together."""
+    """Return the findings of `check_survey` as one list per check, in the order of the checks."""
     checks = (
         _check_countries,
         _check_similar_names,
@@ -91,18 +91,18 @@ def _check_similar_names(survey: Survey) -> Iterator[str]:
 
 
 def _comparison_cost(length_a: int, length_b: int) -> int:
-    """What comparing two names takes; `difflib` passes over common letters in names of 200 letters and more."""
+    """Cost of comparing two names; `difflib` ignores frequent letters in names of 200 letters or more."""
     return min(length_a * length_b, 30 * (length_a + length_b))
 
 
 def _find_candidate_pairs(names: Sequence[str]) -> NDArray[np.intp]:
-    """The pairs of positions whose names share enough letters and pairs of letters to be alike: shape (pairs, 2).
+    """Positions of pairs of names that share enough letters and pairs of letters to be similar: shape (pairs, 2).
 
     A ratio r = 2M / T, of M letters in matching blocks and T letters in all, needs M letters in common in any order.
     Any two blocks have an unmatched letter between them, so there are T - 2M + 1 blocks at most, and they have
     M - (T - 2M + 1) pairs of neighbouring letters in common at least.
     """
-    import numpy as np  # only here and below: all commands that load a survey import this module
+    import numpy as np  # not at the top: every command that loads a survey imports this module
 
     letter_counts, neighbour_counts = _count_parts(names), _count_parts([[*itertools.pairwise(name)] for name in names])
     lengths = np.array([len(name) for name in names])
@@ -120,7 +120,7 @@ def _find_candidate_pairs(names: Sequence[str]) -> NDArray[np.intp]:
 
 
 def _count_parts(texts: Sequence[Sequence[object]]) -> NDArray[np.int32]:
-    """How often each part occurs in each text, shape (different parts, texts)."""
+    """Count how often each part, such as a letter, occurs in each text: shape (distinct parts, texts)."""
     import numpy as np
 
     row_by_part: dict[object, int] = {}
@@ -135,7 +135,7 @@ def _count_parts(texts: Sequence[Sequence[object]]) -> NDArray[np.int32]:
 
 
 def _count_shared_parts(counts: NDArray[np.int32], i: int, others: NDArray[np.intp]) -> NDArray[np.intp]:
-    """How many parts text i shares with each of the others, whatever their order."""
+    """Number of parts that text i shares with each of the other texts, in any order: shape (others,)."""
     import numpy as np
 
     parts_of_text = np.flatnonzero(counts[:, i])
@@ -176,7 +176,7 @@ def _check_outliers(survey: Survey) -> Iterator[str]:
         if len(scores) < 8:
             continue
         median = statistics.median(scores)
-        # 1.4826 makes the median absolute deviation a standard deviation where scores are normal.
+        # For normally distributed scores, 1.4826 times the median absolute deviation estimates the standard deviation.
         robust_sd = 1.4826 * statistics.median(abs(score - median) for score in scores)
         for cell in cells:
             if (
@@ -213,7 +213,7 @@ def _check_shares(survey: Survey) -> Iterator[str]:
         answered_share = acceptable + not_moral_issue + unacceptable
         if answered_share + (cell.nonresponse or 0.0) > 1 + SHARE_SUM_TOLERANCE:
             excess_cells.append(_format_cell(cell))
-        # The score may be of all people asked, or of those who answered.
+        # A survey's score may be a mean over all people who were asked, or over those who answered.
         possible_scores = [acceptable - unacceptable] + (
             [(acceptable - unacceptable) / answered_share] if answered_share else []
         )
@@ -257,6 +257,7 @@ def _check_microdata(facts: SurveyFacts) -> Iterator[str]:
 
 
 def _group_by_topic(survey: Survey) -> dict[str, list[SurveyCell]]:
+    """Cells that have a score, by topic."""
     cells_by_topic: dict[str, list[SurveyCell]] = {topic: [] for topic in survey.topics}
     for cell in survey.cells:
         if cell.score is not None:

@@ -1,4 +1,4 @@
-"""A few columns out of a large official file, CSV or SPSS, each as codes with their labels; the rest is never kept."""
+"""Read a few columns of a large official file, CSV or SPSS, as codes with their labels; skip all other columns."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ ColumnValue = str | float | None
 
 @dataclass(frozen=True, slots=True)
 class DistinctValueColumn:
-    """A column by its distinct values.
+    """A column, stored as its distinct values and each row's position among them.
 
     Attributes:
-        name: as the file spells it.
-        values: distinct values, text or number; None where the field was empty.
-        labels: what the file itself calls its values; empty for CSV.
-        index: shape (rows,), for each row the position of its value in `values`.
-        row: shape (rows,), the number of each row in the file, from 1.
+        name: the column's name as spelled in the file.
+        values: distinct values, text or number; None for an empty field.
+        labels: value labels from the file; empty for CSV.
+        value_index: shape (rows,), position of each row's value in `values`.
+        row_numbers: shape (rows,), number of each row in the file, from 1.
     """
 
     name: str
@@ -43,33 +43,33 @@ class DistinctValueColumn:
     row_numbers: NDArray[np.int64]
 
     def select_rows(self, rows: NDArray[np.bool_]) -> DistinctValueColumn:
-        """The column with some of its rows, and only the values that these have."""
+        """Return the column with only the rows for which the mask is true, and only the values that occur in them."""
         used_positions, new_index = np.unique(self.value_index[rows], return_inverse=True)
         values = tuple(self.values[i] for i in used_positions)
         return DistinctValueColumn(self.name, values, self.labels, new_index.astype(np.int32), self.row_numbers[rows])
 
     def first_row_number(self, value_position: int) -> int:
-        """Number of the first row that has the value at that place; 0 where none has."""
+        """Number of the first row that has `values[value_position]`; 0 if none has it."""
         row_numbers = self.row_numbers[self.value_index == value_position]
         return int(row_numbers[0]) if row_numbers.size else 0
 
     def count_rows(self, value_position: int) -> int:
-        """Rows that have the value at that place."""
+        """Number of rows that have `values[value_position]`."""
         return int(np.count_nonzero(self.value_index == value_position))
 
 
 def read_columns(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[DistinctValueColumn]:
-    """Columns of a `.csv` or `.sav` file.
+    """Read columns of a `.csv` or `.sav` file.
 
     Args:
-        wanted: for each column the names it may have, best first, in any case.
+        candidate_names: for each column the names that it may have, best first, in any case.
 
     Returns:
-        One column for each of `wanted`.
+        One column for each entry of `candidate_names`.
 
     Raises:
-        ImportFileError: the file is missing, is not what its suffix says, or lacks a column (the message names it);
-            or it is a `.sav` file and pyreadstat is not installed.
+        ImportFileError: the file is missing, does not match its suffix, is empty or lacks a column (the message
+            names it); or it is a `.sav` file and pyreadstat is not installed.
     """
     require_file(path, ImportFileError, "Download it from the survey's owner; see the mapping.")
     readers = {".csv": _read_csv, ".sav": _read_sav, ".zsav": _read_sav}
@@ -87,7 +87,7 @@ def read_columns(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[D
 
 
 def _match_column_names(header: Sequence[str], candidate_names: Sequence[Sequence[str]], path: Path) -> list[str]:
-    """For each wanted column the name that the file has for it."""
+    """Return for each column the first candidate name that is in the header; raise ImportFileError if none is."""
     name_by_folded = {name.casefold(): name for name in reversed(header)}
     matched_names = []
     for names in candidate_names:
@@ -125,7 +125,7 @@ def _read_csv(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[Dist
     try:
         return _parse_csv(path, names, delimiter, use_threads=True)
     except pa.ArrowInvalid:
-        pass  # only one thread counts rows, and so can say which one is wrong
+        pass  # pyarrow only counts rows with one thread: the second attempt names the invalid row
     try:
         return _parse_csv(path, names, delimiter, use_threads=False)
     except pa.ArrowInvalid as error:
@@ -143,7 +143,7 @@ def _parse_csv(path: Path, names: list[str], delimiter: str, use_threads: bool) 
         path,
         read_options=pa_csv.ReadOptions(use_threads=use_threads, block_size=READ_BLOCK_BYTES),
         parse_options=pa_csv.ParseOptions(delimiter=delimiter),
-        # Text stays text: a country "NA" is Namibia.
+        # pyarrow would read the country code "NA" (Namibia) as a missing value.
         convert_options=pa_csv.ConvertOptions(
             include_columns=list(dict.fromkeys(names)),
             column_types=dict.fromkeys(names, text),
@@ -154,7 +154,8 @@ def _parse_csv(path: Path, names: list[str], delimiter: str, use_threads: bool) 
 
 
 def _column_from_arrow(name: str, chunked: Any) -> DistinctValueColumn:
-    # Unified, all chunks share one dictionary.
+    """Convert a dictionary-encoded pyarrow ChunkedArray of text."""
+    # Each chunk has a dictionary of its own until they are unified.
     unified = chunked.unify_dictionaries()
     if not unified.num_chunks:
         return _make_text_column(name, [], np.empty(0, np.int32), {})
@@ -166,7 +167,7 @@ def _column_from_arrow(name: str, chunked: Any) -> DistinctValueColumn:
 def _make_text_column(
     name: str, texts: Sequence[str], value_index: NDArray[np.int32], labels: Mapping[ColumnValue, str]
 ) -> DistinctValueColumn:
-    """A column of text; values that differ only in the space around them are one."""
+    """Build a column from text values; values that only differ in surrounding whitespace are merged."""
     values: list[ColumnValue] = [text.strip() or None for text in texts]
     position_by_value = {value: position for position, value in enumerate(dict.fromkeys(values))}
     new_positions = np.array([position_by_value[value] for value in values], np.int32)
@@ -176,8 +177,9 @@ def _make_text_column(
 
 
 def _read_header(path: Path) -> tuple[list[str], str]:
+    """Return the column names and the delimiter of a CSV file."""
     try:
-        # Only the header is decoded: what other columns hold is not our business.
+        # Only the header is decoded here: columns that are not read may have any encoding.
         with open(path, "rb") as file:
             first_line = file.readline(1 << 20).decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -205,7 +207,7 @@ def _read_sav(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[Dist
     try:
         _, metadata = pyreadstat.read_sav(str(path), metadataonly=True)
         names = _match_column_names(metadata.column_names, candidate_names, path)
-        # Codes of nonresponse are often declared missing; they must arrive as what they are.
+        # Codes of nonresponse are often declared as missing; `user_missing` keeps them as codes.
         values_by_column, _ = pyreadstat.read_sav(
             str(path), usecols=list(dict.fromkeys(names)), user_missing=True, output_format="dict",
             disable_datetime_conversion=True,
@@ -216,6 +218,7 @@ def _read_sav(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[Dist
 
 
 def _column_from_sav(name: str, column_values: list[Any], metadata: Any) -> DistinctValueColumn:
+    """Build a column from values and pyreadstat metadata of an SPSS file; empty numeric fields are nan there."""
     labels: dict[ColumnValue, str] = metadata.variable_value_labels.get(name, {})
     if metadata.readstat_variable_types[name] == "string":
         return _make_text_column(name, column_values, np.arange(len(column_values), dtype=np.int32), labels)

@@ -1,4 +1,4 @@
-"""An official file into a survey: microdata in, weighted means with their errors and nonresponse out."""
+"""Convert an official file of microdata to a survey: weighted means with their standard errors and nonresponse."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHARE_CHOICES = ("acceptable", "not_a_moral_issue", "unacceptable")
 
 @dataclass(frozen=True, slots=True)
 class ImportedSurvey:
-    """A survey made of an official file, and what only the microdata tell."""
+    """A survey made from an official file, and the facts that only its microdata contain."""
 
     survey: Survey
     facts: SurveyFacts
@@ -37,22 +37,22 @@ def import_survey(
     n_imputations: int = DEFAULT_IMPUTATIONS,
     n_splits: int = DEFAULT_SPLITS,
 ) -> ImportedSurvey:
-    """Read an official file, as downloaded.
+    """Convert an official file, as downloaded, to a survey.
 
-    Scores are weighted means of those who answered; every other treatment of nonresponse is in the facts. Only the
-    columns that the mapping names are read.
+    Scores are weighted means over the respondents who answered; the facts have the scores under each other treatment
+    of nonresponse. Only the columns that the mapping names are read.
 
     Args:
         path: a `.csv` or SPSS `.sav` file.
         mapping: a built-in mapping's name (`builtin_mappings()`), or path of a mapping file.
-        name: the survey's name; the file's own without it.
-        seed: of imputation and split halves.
-        imputations: completed copies for `impute`; 0 leaves it out.
-        splits: random halves for the reliability.
+        name: the survey's name; by default the file's name without its suffix.
+        seed: seed of imputation and split halves.
+        n_imputations: number of imputations for the treatment `impute`; 0 omits it.
+        n_splits: number of random splits for the reliability.
 
     Raises:
-        SurveyError: there is no such mapping, or it cannot be used.
-        ImportFileError: the file cannot be used; the message names row and column.
+        SurveyError: the mapping does not exist or is invalid.
+        ImportFileError: the file is invalid; the message names row and column.
     """
     path, survey_mapping = Path(path), load_mapping(mapping)
     microdata = read_microdata(path, survey_mapping)
@@ -86,7 +86,8 @@ def _build_survey(name: str, mapping: SurveyMapping, cells: tuple[SurveyCell, ..
 def _build_cells(
     microdata: Microdata, rng: np.random.Generator, n_imputations: int
 ) -> Iterator[tuple[SurveyCell, CellFacts]]:
-    # The last row is for ANSWERED, which is -1.
+    """Yield each country x topic cell with its facts."""
+    # The last element is for ANSWERED, which is -1 as an index.
     was_asked = np.array([*microdata.kind_was_asked, True])
     for country, start, end in zip(
         microdata.countries, microdata.country_offsets[:-1], microdata.country_offsets[1:], strict=True
@@ -110,6 +111,7 @@ def _build_cell(
     asked: np.ndarray[tuple[int], np.dtype[np.bool_]],
     imputed_mean: PooledEstimate,
 ) -> tuple[SurveyCell, CellFacts]:
+    """Estimate one cell; `asked`, shape (respondents of the country,), tells who was asked the question."""
     all_weights, kind_index, answers = (
         microdata.weights[country_rows],
         microdata.kind_index[country_rows, topic_index],
@@ -158,5 +160,5 @@ def _build_cell(
 
 
 def _clip_to_scale(score: float | None) -> float | None:
-    """Rounding may carry a mean of equal answers past the end of the scale by a hair."""
+    """Clip a score to the scale: rounding errors may push a mean of equal answers slightly beyond its end."""
     return None if score is None else min(SCORE_MAX, max(SCORE_MIN, score))

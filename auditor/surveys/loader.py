@@ -1,4 +1,4 @@
-"""Surveys by name or path, as tidy files: one row a cell, an empty score where the question was not asked."""
+"""Load a survey by name or path from a tidy file: one row per cell, an empty score if the question was not asked."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ def load_survey(source: str | Path) -> Survey:
     Args:
         source: name of a built-in survey, or path of a `.csv`, `.jsonl` or `.parquet` file with the columns
             `country,topic,score[,n,standard_error,nonresponse,acceptable,not_a_moral_issue,unacceptable]`: score in
-            [-1, 1] or empty where the question was not asked, shares in [0, 1]. A file `NAME.survey.toml` beside
-            `NAME.csv` may say title, source, wording, scale and words.
+            [-1, 1] or empty if the question was not asked, shares in [0, 1]. A file `NAME.survey.toml` next to
+            `NAME.csv` may set title, source, wording, scale and words.
 
     Returns:
         The survey, its cells in the order of the file.
 
     Raises:
-        SurveyError: there is no such survey, it has no score at all, or its description cannot be used.
-        ImportFileError: the file cannot be used; the message names line and column.
+        SurveyError: the survey does not exist, is empty, has no score, or has an invalid description.
+        ImportFileError: the file is invalid; the message names line and column.
     """
     path = locate_survey(str(source))
     description = read_description(path)
@@ -72,10 +72,10 @@ def load_survey(source: str | Path) -> Survey:
 
 
 def locate_survey(source: str) -> Path:
-    """The file of figures behind a built-in survey's name, or the path itself.
+    """Return the data file of a built-in survey, or the given path.
 
     Raises:
-        SurveyError: there is neither.
+        SurveyError: there is neither such a built-in survey nor such a file.
     """
     names = builtin_surveys()
     if source in names:
@@ -107,6 +107,7 @@ def _parse_cell(row: TextRow) -> SurveyCell:
 
 
 def _parse_bounded_number(row: TextRow, column: str, low: float, high: float) -> float | None:
+    """Number in [low, high], None if the cell is empty; raise ImportFileError for any other content."""
     number = row.number(column)
     if number is not None and not low <= number <= high:
         correction = "Rescale it" if column == "score" else "Write a share, not a percentage"
@@ -116,6 +117,7 @@ def _parse_bounded_number(row: TextRow, column: str, low: float, high: float) ->
 
 
 def _parse_count(row: TextRow, column: str) -> int | None:
+    """Whole number from 0, None if the cell is empty; raise ImportFileError for any other content."""
     number = _parse_bounded_number(row, column, 0.0, 1e12)
     if number is not None and not number.is_integer():
         raise row.make_cell_error(column, f"{row.cells[column]} is not a whole number", "Mend it.")
@@ -123,6 +125,7 @@ def _parse_count(row: TextRow, column: str) -> int | None:
 
 
 def _require_unique_cells(path: Path, survey: Survey) -> None:
+    """Raise ImportFileError if a cell occurs twice, or a country in two spellings."""
     seen_cells: set[Cell] = set()
     for cell in (survey_cell.cell for survey_cell in survey.cells):
         if cell in seen_cells:

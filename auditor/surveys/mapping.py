@@ -1,6 +1,6 @@
-"""How an official data file is read: which column is which topic, what its codes mean. Data, so that no code is needed.
+"""Mappings, which specify how an official data file is read: the topic of each column and the meaning of its codes.
 
-A mapping is a TOML file; `data/*.mapping.toml` are examples. Beside the keys of a description (title, source,
+A mapping is a TOML file; `data/*.mapping.toml` are examples. In addition to the keys of a description (title, source,
 wording, scale, words) it has `[columns]`, `[topics]`, `[nonresponse]`, and one of `[answers]` and `[choices]`.
 """
 
@@ -21,7 +21,7 @@ from auditor.surveys.description import DATA_FOLDER, NonEmptyText, SurveyDescrip
 
 MAPPING_SUFFIX = ".mapping.toml"
 BLANK_KIND = "missing"
-"""The kind of nonresponse that an empty field counts as, whatever else the mapping calls by that name."""
+"""The kind of nonresponse of an empty field; a mapping may define the same kind for further codes."""
 
 
 class _MappingSection(BaseModel):
@@ -62,7 +62,7 @@ class CodeGroup(_MappingSection):
     """How the labels begin, in any case."""
 
     def matches_label(self, label: str) -> bool:
-        """Whether a label begins like one of these."""
+        """Whether a label begins with one of `labels`."""
         return any(starts_with_phrase(label, prefix) for prefix in self.labels)
 
 
@@ -114,7 +114,7 @@ class SurveyMapping(SurveyDescription):
 
     @property
     def nonresponse_kinds(self) -> dict[str, NonresponseKind]:
-        """Kinds of nonresponse, with one for empty fields."""
+        """Kinds of nonresponse by name, including the kind of empty fields."""
         return (
             dict(self.nonresponse)
             if BLANK_KIND in self.nonresponse
@@ -123,26 +123,26 @@ class SurveyMapping(SurveyDescription):
 
 
 def normalize_label(text: str) -> str:
-    """A label without case, doubled spaces and the many forms of an apostrophe."""
+    """Normalize a label: lower case, single spaces, and `'` for all forms of an apostrophe."""
     return re.sub(r"\s+", " ", re.sub(r"[’‘´`]", "'", text)).strip().casefold()
 
 
 def starts_with_phrase(label: str, prefix: str) -> bool:
-    """Whether a label begins with these words; a word is never cut."""
+    """Whether a normalized label begins with the words of `prefix`; only whole words match."""
     remainder = normalize_label(label).removeprefix(normalize_label(prefix))
     return len(remainder) < len(normalize_label(label)) and not remainder[:1].isalnum()
 
 
 def builtin_mappings() -> tuple[str, ...]:
-    """Names of the mappings that come with the package."""
+    """Names of the built-in mappings."""
     return tuple(sorted(path.name.removesuffix(MAPPING_SUFFIX) for path in DATA_FOLDER.glob(f"*{MAPPING_SUFFIX}")))
 
 
 def load_mapping(source: str | Path) -> SurveyMapping:
-    """A mapping by built-in name or path.
+    """Load a mapping by built-in name or path.
 
     Raises:
-        SurveyError: there is no such mapping, or it cannot be used; the message names the key.
+        SurveyError: the mapping does not exist or is invalid; the message names the key.
     """
     name = str(source)
     path = DATA_FOLDER / f"{name}{MAPPING_SUFFIX}" if name in builtin_mappings() else Path(name)

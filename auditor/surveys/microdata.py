@@ -1,4 +1,4 @@
-"""Respondents' answers on one scale, out of the codes of a file: what every estimate is made of."""
+"""Decode the respondents' answers of an official data file to scores on the scale from -1 to +1."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from auditor.surveys.countries import country_code, country_name
 from auditor.surveys.mapping import BLANK_KIND, SurveyMapping, SurveyScale, starts_with_phrase
 
 ANSWERED = -1
-"""Stands in `Microdata.kind` where the respondent gave an answer."""
+"""Value of `Microdata.kind_index` if the respondent gave an answer."""
 MAX_MEAN_WEIGHT = 5.0
-"""Weights whose mean in a country is above this, or below its inverse, are no analysis weights of mean near 1."""
+"""Largest plausible mean weight of a country, and inverse of the smallest; other weights are rescaled to mean 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +28,15 @@ class Microdata:
     Attributes:
         countries: names, in the order of the file.
         topics: names, in the order of the mapping.
-        starts: shape (countries + 1,): respondents of country i are rows starts[i] to starts[i + 1].
-        weight: shape (respondents,), above 0.
-        answers: shape (respondents, topics), in [-1, 1]; nan where there is none.
-        kind: shape (respondents, topics): position in `kinds`, or ANSWERED.
+        country_offsets: shape (countries + 1,): country i has the rows country_offsets[i] to country_offsets[i + 1].
+        weights: shape (respondents,), above 0.
+        answers: shape (respondents, topics), in [-1, 1]; nan if the respondent gave no answer.
+        kind_index: shape (respondents, topics): position in `kinds`, or ANSWERED.
         kinds: names of the kinds of nonresponse.
-        asked: for each kind whether the question was put at all.
-        choices: names and scores of the answers, where there are only a few.
-        left_out: rows of the file that cannot be used, by reason.
-        notes: what a reader of the estimates should know.
+        kind_was_asked: for each kind of nonresponse whether the respondent was asked the question.
+        choice_scores: score by name of each answer; empty for a numeric scale.
+        excluded_rows: number of unusable rows of the file by reason.
+        notes: remarks for users of the estimates, such as rescaled weights.
     """
 
     countries: tuple[str, ...]
@@ -53,7 +53,7 @@ class Microdata:
 
 
 def read_microdata(path: Path, mapping: SurveyMapping) -> Microdata:
-    """Read the columns that a mapping names, and nothing else.
+    """Read the respondents' answers from the columns that a mapping names; other columns are not read.
 
     Raises:
         ImportFileError: the file cannot be used; the message names column and row.
@@ -108,7 +108,7 @@ def read_microdata(path: Path, mapping: SurveyMapping) -> Microdata:
 def _select_mapped_rows(
     columns: list[DistinctValueColumn], mapping: SurveyMapping, path: Path
 ) -> tuple[list[DistinctValueColumn], dict[str, int]]:
-    """The columns with the rows that the mapping keeps, and how many it does not."""
+    """Drop rows that fail the mapping's `keep` filters; return the columns and the number of dropped rows by reason."""
     excluded_rows: dict[str, int] = {}
     first_filter = len(columns) - len(mapping.topics) - len(mapping.keep)
     for column_index, listed_values in enumerate(mapping.keep.values(), start=first_filter):
@@ -129,7 +129,7 @@ def _select_mapped_rows(
 def _find_usable_rows(
     country_index: NDArray[np.int64], weights: NDArray[np.float64], excluded_rows: dict[str, int]
 ) -> NDArray[np.bool_]:
-    """Rows that can be used; the others are counted in `left_out` by the first reason that each has."""
+    """Return a mask of usable rows, shape (rows,); count each other row in `excluded_rows` under its first reason."""
     usable = np.ones(weights.size, bool)
     reasons = {"no country": country_index < 0, "no weight": np.isnan(weights), "weight of zero": weights == 0}
     for reason, is_excluded in reasons.items():
@@ -146,12 +146,13 @@ def _make_no_rows_error(path: Path, excluded_rows: dict[str, int]) -> ImportFile
 
 
 def _to_comparable_value(value: ColumnValue) -> ColumnValue:
-    """The number in a text, so that `6`, `6.0` and `"6"` are one value."""
+    """Convert a numeric text to a number, so that `6`, `6.0` and `"6"` compare as equal; keep other values."""
     number = _parse_number(value)
     return value if number is None else number
 
 
 def _parse_number(value: ColumnValue) -> float | None:
+    """Convert a value to a finite number; None if it is empty or not numeric."""
     if value is None:
         return None
     try:
@@ -163,6 +164,7 @@ def _parse_number(value: ColumnValue) -> float | None:
 
 
 def _parse_weights(column: DistinctValueColumn, path: Path) -> NDArray[np.float64]:
+    """Weight of each row, shape (rows,), nan if empty; raise ImportFileError for a negative or non-numeric one."""
     numbers = [_parse_number(value) for value in column.values]
     for value_position, (value, number) in enumerate(zip(column.values, numbers, strict=True)):
         if value is not None and (number is None or number < 0):
@@ -178,7 +180,13 @@ def _parse_weights(column: DistinctValueColumn, path: Path) -> NDArray[np.float6
 def _rescale_weights(
     weights: NDArray[np.float64], country_offsets: NDArray[np.intp], countries: Sequence[str]
 ) -> tuple[NDArray[np.float64], list[str]]:
-    """Weights that add up to a population are brought to mean 1, since standard errors take their sum as the sample."""
+    """Rescale the weights of a country to mean 1 if their mean is not near 1, as with weights that sum to a population.
+
+    Standard errors use the sum of the weights as the sample size.
+
+    Returns:
+        The weights, and a note for each country whose weights were rescaled.
+    """
     weights, notes = weights.copy(), []
     for name, start, end in zip(countries, country_offsets[:-1], country_offsets[1:], strict=True):
         mean = float(weights[start:end].mean())
@@ -189,7 +197,11 @@ def _rescale_weights(
 
 
 def _parse_countries(column: DistinctValueColumn, path: Path) -> tuple[list[str], NDArray[np.int64]]:
-    """Country names in the order of the file, and each row's place among them, -1 where it has none."""
+    """Return the country names in the file's order, and each row's position among them, -1 if it has no country.
+
+    Raises:
+        ImportFileError: a code is not in ISO 3166, or a country occurs in two spellings.
+    """
     names: list[str] = []
     value_by_code: dict[str, ColumnValue] = {}
     country_index = np.full(len(column.values), -1, np.int64)
@@ -215,6 +227,7 @@ def _parse_countries(column: DistinctValueColumn, path: Path) -> tuple[list[str]
 
 
 def _resolve_country_name(value: ColumnValue, number: float | None, label: str | None) -> str | None:
+    """Name of a country from its value label, numeric or alphabetic code, or name; None for an unknown numeric code."""
     if label:
         return label
     if number is not None:
@@ -228,7 +241,11 @@ def _resolve_country_name(value: ColumnValue, number: float | None, label: str |
 def _decode_column(
     column: DistinctValueColumn, mapping: SurveyMapping, kinds: Sequence[str], path: Path
 ) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
-    """Each row's score, nan where it has none, and kind of nonresponse, ANSWERED where it has none."""
+    """Return each row's score in [-1, 1], nan for nonresponse, and its position in `kinds`, ANSWERED for an answer.
+
+    Raises:
+        ImportFileError: the mapping does not explain a value of the column.
+    """
     scale = _orient_scale(mapping.answers, column) if mapping.answers else None
     scores = np.full(len(column.values), math.nan)
     kind_index = np.full(len(column.values), ANSWERED, np.int8)
@@ -246,7 +263,7 @@ def _decode_column(
 def _decode_value(
     value: ColumnValue, label: str | None, mapping: SurveyMapping, scale: SurveyScale | None
 ) -> str | float | None:
-    """A score, the name of a kind of nonresponse, or None where the value means nothing. Labels come first."""
+    """Return a value's score or the name of its kind of nonresponse; None if it is unknown. Labels take precedence."""
     number = _parse_number(value)
     label_text = label or (value if isinstance(value, str) and number is None else None)
     if value is None:
@@ -268,7 +285,7 @@ def _decode_value(
             return name
     if scale is not None:
         return _score_on_scale(number, scale)
-    # A label that is none of the choices would make the code a guess.
+    # If a value has a label that matches no choice, its code is not used: it may mean something else in this file.
     score_by_code = (
         {}
         if label
@@ -278,6 +295,7 @@ def _decode_value(
 
 
 def _score_on_scale(code: float | None, scale: SurveyScale) -> float | None:
+    """Map a code linearly from the scale to [-1, 1]; None if it is not a whole number on the scale."""
     low, high = sorted((scale.low, scale.high))
     if code is None or not low <= code <= high or not code.is_integer():
         return None
@@ -285,7 +303,7 @@ def _score_on_scale(code: float | None, scale: SurveyScale) -> float | None:
 
 
 def _orient_scale(scale: SurveyScale, column: DistinctValueColumn) -> SurveyScale:
-    """The scale as the file's own labels of its ends have it, or as the mapping has it where there are none."""
+    """Return the scale with the codes that the file labels as its ends; unchanged if it does not label both."""
     ends: dict[str, int] = {}
     for value, label in column.labels.items():
         for end, prefix in (("low", scale.low_label), ("high", scale.high_label)):
@@ -297,6 +315,7 @@ def _orient_scale(scale: SurveyScale, column: DistinctValueColumn) -> SurveyScal
 def _describe_unknown_code(
     column: DistinctValueColumn, value_position: int, scale: SurveyScale | None, path: Path
 ) -> tuple[str, str]:
+    """Error message about a value without a meaning, and how to fix it."""
     value, count = column.values[value_position], column.count_rows(value_position)
     label = column.labels.get(value)
     code = f"{value:g}" if isinstance(value, float) else f"'{value}'"

@@ -1,4 +1,4 @@
-"""Groups of countries: the built-in groupings, `data/*.grouping.toml`, and files of the user's own."""
+"""Group countries into regions: built-in groupings (`data/*.grouping.toml`) and grouping files of the user."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GROUPING_FORMAT_HINT = "Give a CSV file with the columns country,region, or a TO
 
 
 class _GroupingEntry(NamedTuple):
-    """One line of a grouping: where it stands, for messages."""
+    """A country and its region; `location` names the file and line for error messages."""
 
     location: str
     country: str
@@ -30,7 +30,7 @@ class _GroupingEntry(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _GroupingFile:
-    """A grouping as its file has it; `rest` is the region of all other countries."""
+    """A grouping as read from its file; `default_region` is the region of all countries that it does not list."""
 
     title: str
     entries: tuple[_GroupingEntry, ...]
@@ -38,7 +38,7 @@ class _GroupingFile:
 
     @property
     def region_by_country(self) -> dict[str, str]:
-        """Region by country."""
+        """Region by `country_key` of each listed country."""
         return {country_key(entry.country): entry.region for entry in self.entries}
 
 
@@ -48,29 +48,29 @@ def builtin_groupings() -> tuple[str, ...]:
 
 
 def region_of(country: str, grouping: str = DEFAULT_GROUPING) -> str | None:
-    """The group that a country belongs to.
+    """Region of a country.
 
     Args:
         country: any spelling that `country_code` understands, or one that the grouping file itself uses.
-        grouping: `western`, `un_m49`, `un_m49_subregions` or `inglehart_welzel`, or the path of a file of the user's
-            own: CSV with the columns `country,region`, or TOML with a table `[regions]` of lists of countries and, if
-            wanted, `title`, and `rest`, the name of all others.
+        grouping: `western`, `un_m49`, `un_m49_subregions` or `inglehart_welzel`, or the path of a grouping file: CSV
+            with the columns `country,region`, or TOML with a table `[regions]` of lists of countries and, optionally,
+            `title` and `rest`, the region of all countries that are not listed.
 
     Returns:
-        The group's name; None where the country is unknown or in no group.
+        The region's name; None if the country is unknown or in no region.
 
     Raises:
-        SurveyError, ImportFileError: there is no such grouping, its file cannot be used, or a country is there twice.
+        SurveyError, ImportFileError: the grouping does not exist, its file is invalid, or it lists a country twice.
     """
     return _find_region(country, _load_grouping(grouping))
 
 
 def group_countries(survey: Survey, grouping: str = DEFAULT_GROUPING) -> Survey:
-    """The survey with its countries in groups, which stay with it however the file changes.
+    """Return a copy of the survey with its countries grouped; later changes of the grouping file do not affect it.
 
     Raises:
-        SurveyError, ImportFileError: as `region_of`; or the file names a country that is none of ISO 3166 and none of
-            the survey's; or it places no country of the survey. A built-in grouping may place none.
+        SurveyError, ImportFileError: as `region_of`; or a grouping file of the user names a country that is neither in
+            ISO 3166 nor in the survey, or lists no country of the survey. A built-in grouping may list none.
     """
     grouping_file = _load_grouping(grouping)
     is_user_file = grouping not in builtin_groupings()
@@ -83,12 +83,12 @@ def group_countries(survey: Survey, grouping: str = DEFAULT_GROUPING) -> Survey:
 
 
 def get_grouping(survey: Survey) -> Grouping:
-    """The groups that a survey's countries are in: those it was given, or Western and others."""
+    """Return the survey's own grouping, or the default grouping (Western and other countries) if it has none."""
     return survey.grouping or _build_grouping(_load_grouping(DEFAULT_GROUPING), DEFAULT_GROUPING, survey.countries)
 
 
 def _build_grouping(grouping_file: _GroupingFile, name: str, countries: Sequence[str]) -> Grouping:
-    """Groups in the order of the file, the rest last; only those that have a country."""
+    """Build the regions that contain a country of `countries`, in the file's order, with the default region last."""
     region_by_country = {country: _find_region(country, grouping_file) for country in countries}
     region_names = dict.fromkeys(
         [
@@ -104,6 +104,7 @@ def _build_grouping(grouping_file: _GroupingFile, name: str, countries: Sequence
 
 
 def _find_region(country: str, grouping_file: _GroupingFile) -> str | None:
+    """Region of a country; the default region only applies to countries of `known_codes`."""
     region_by_key = grouping_file.region_by_country
     return region_by_key.get(
         country_key(country), grouping_file.default_region if country_code(country) in known_codes() else None
@@ -111,6 +112,7 @@ def _find_region(country: str, grouping_file: _GroupingFile) -> str | None:
 
 
 def _check_country_names(grouping_file: _GroupingFile, countries: Sequence[str]) -> None:
+    """Raise SurveyError if the file names a country that is neither in ISO 3166 nor among `countries`."""
     survey_keys = {country_key(country) for country in countries}
     for entry in grouping_file.entries:
         if country_code(entry.country) is None and country_key(entry.country) not in survey_keys:
@@ -176,6 +178,7 @@ def _is_text_list(value: object) -> bool:
 
 
 def _require_unique_countries(entries: Iterable[_GroupingEntry]) -> tuple[_GroupingEntry, ...]:
+    """Return the entries as a tuple; raise SurveyError if two of them are the same country in any spelling."""
     entry_by_country: dict[str, _GroupingEntry] = {}
     for entry in entries:
         first_entry = entry_by_country.setdefault(country_key(entry.country), entry)

@@ -1,4 +1,4 @@
-"""How high a correlation with a survey can be: its split-half reliability by respondents."""
+"""Split-half reliability of a survey over its respondents, and the highest correlation that it allows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from auditor.surveys.survey_facts import Reliability
 Floats = NDArray[np.float64]
 DEFAULT_SPLITS = 100
 ZERO_TOLERANCE = 1e-9
-"""What differences of sums may leave where exact arithmetic leaves nothing."""
+"""Range of scores below which they count as equal, to allow for rounding errors."""
 
 
 def compute_half_scores(microdata: Microdata, seed: int = 0, n_splits: int = DEFAULT_SPLITS) -> Floats:
-    """Scores of two random halves of the respondents of each country, several times over.
+    """Compute the weighted mean scores of two random halves of each country's respondents, for each of several splits.
 
     Returns:
-        Shape (splits, 2, countries, topics); nan where nobody in the half answered.
+        Shape (splits, 2, countries, topics); nan if nobody in the half answered.
     """
     rng = np.random.default_rng(seed)
     is_answered = ~np.isnan(microdata.answers)
@@ -46,16 +46,16 @@ def compute_half_scores(microdata: Microdata, seed: int = 0, n_splits: int = DEF
 
 
 def compute_reliability(half_scores: Floats, within_topics: bool = False) -> Reliability:
-    """Split-half reliability over country x topic cells.
+    """Compute split-half reliability over country x topic cells.
 
     Args:
-        halves: as `half_scores` gives them.
-        within_topics: take each topic's mean over countries out first, so that what remains is how countries
-            differ, which is the harder part.
+        half_scores: as returned by `compute_half_scores`.
+        within_topics: first subtract each topic's mean over countries, so that only differences between countries
+            count, which are harder to measure.
 
     Returns:
-        The mean over the splits; no number, with a reason, where fewer than 3 cells have answers in both halves or
-        all scores are equal.
+        The mean over the splits; without a number, but with a reason, if fewer than 3 cells have answers in both
+        halves or all scores are equal.
     """
     correlations = [
         _correlate_halves(first_half, second_half, within_topics) for first_half, second_half in half_scores
@@ -72,6 +72,10 @@ def compute_reliability(half_scores: Floats, within_topics: bool = False) -> Rel
 
 
 def _correlate_halves(first_half: Floats, second_half: Floats, within_topics: bool) -> tuple[float | None, int]:
+    """Pearson r between two halves, both of shape (countries, topics), and the number of cells compared.
+
+    r is None for fewer than 3 cells or equal scores. With `within_topics`, topics with one country are left out.
+    """
     is_compared = ~np.isnan(first_half) & ~np.isnan(second_half)
     if within_topics:
         first_half, second_half = (np.where(is_compared, half, np.nan) for half in (first_half, second_half))

@@ -1,6 +1,6 @@
-"""Rows of text out of a CSV, JSONL or Parquet file, each with where it stood; nothing is guessed about types.
+"""Read a CSV, JSONL or Parquet file as rows of text, each with its location for error messages.
 
-Cells are kept as text until their column says what they are, so that `NA` (Namibia) and `NO` (Norway) survive.
+Types are not inferred: the caller converts each column, so that `NA` (Namibia) and `NO` (Norway) stay texts.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ from auditor.surveys.file_signatures import reject_other_formats
 from auditor.text_safety import truncate_text
 
 ColumnCheck = Callable[[Sequence[str], str], None]
-"""Raises where columns cannot be used; the second argument says where they stand."""
+"""Raises ImportFileError for invalid column names; the second argument is their location in the file."""
 TABLE_SUFFIXES = (".csv", ".jsonl", ".parquet")
 MAX_NAME_CHARS = 40
-"""Letters of a column's name that a message shows: a file that is no table may have one very long line."""
+"""Characters of a column name in an error message: a file that is not a table may have one very long line."""
 MAX_DIGITS = 9
-"""Of a sample's number; a database's column holds it on every system."""
+"""Digits of a whole number: a database's 32-bit column can store it on every system."""
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _TYPE_NAMES: dict[type, str] = {dict: "table", list: "list", bytes: "run of bytes"}
 
 
 class TextRow(NamedTuple):
-    """One row: where it stood, for messages, and its cells as text; an absent value is the empty string."""
+    """One row: its location for error messages, and its cells as text by column; a missing value is an empty string."""
 
     location: str
     cells: dict[str, str]
 
     def required_text(self, column: str) -> str:
-        """A text that must be there.
+        """Return the text of a cell.
 
         Raises:
-            ImportFileError: it is empty.
+            ImportFileError: the cell is empty.
         """
         if not self.cells[column]:
             raise ImportFileError(f"{self.location}: the column '{column}' is empty.", "Fill it.")
         return self.cells[column]
 
     def integer(self, column: str) -> int:
-        """A whole number from 0; 0 where it is empty.
+        """Return a cell as a whole number from 0; 0 if it is empty.
 
         Raises:
-            ImportFileError: it is no such number.
+            ImportFileError: it is not such a number.
         """
         text = self.cells[column] or "0"
         if not text.isdecimal() or len(text) > MAX_DIGITS:
@@ -58,10 +58,10 @@ class TextRow(NamedTuple):
         return int(text)
 
     def number(self, column: str) -> float | None:
-        """A finite number; None where it is empty.
+        """Return a cell as a finite number; None if it is empty.
 
         Raises:
-            ImportFileError: it is no such number.
+            ImportFileError: it is not such a number.
         """
         text = self.cells[column]
         if not text:
@@ -78,24 +78,24 @@ class TextRow(NamedTuple):
         return number + 0.0  # -0.0 becomes 0.0
 
     def make_cell_error(self, column: str, problem: str, how_to_fix: str) -> ImportFileError:
-        """What is wrong with a cell, to be raised."""
+        """Build an error about a cell, for the caller to raise."""
         return ImportFileError(f"{self.location}, column '{column}': {problem}.", how_to_fix)
 
 
 def read_rows(
     path: Path, required: Sequence[str], optional: Sequence[str] = (), missing_column_hint: str = "Add or rename it."
 ) -> Iterator[TextRow]:
-    """Rows of a tidy file, chosen by its suffix.
+    """Yield the rows of a tidy file; its suffix selects the format.
 
     Args:
         path: a `.csv`, `.jsonl` or `.parquet` file; text is UTF-8, with or without a byte order mark.
-        required: columns that must be there.
-        optional: columns that may be there; others are left out, unless one looks like a misspelt known column.
-        if_missing: what to do where a required column is missing.
+        required: columns that the file must have.
+        optional: columns that the file may have; further columns are ignored, unless one looks like a misspelling.
+        missing_column_hint: how to fix a missing required column, for the error message.
 
     Raises:
-        ImportFileError: unknown suffix, not UTF-8, not what its suffix says, a column that is missing, twice or
-            misspelt, or a row that does not fit the header; the message names file, line and column.
+        ImportFileError: unknown suffix, not UTF-8, content that does not match the suffix, a missing, duplicate or
+            misspelt column, or a row that does not fit the header; the message names file, line and column.
     """
     readers = {".csv": _read_csv_rows, ".jsonl": _read_jsonl_rows, ".parquet": _read_parquet_rows}
     reader = readers.get(path.suffix.lower())
@@ -124,7 +124,10 @@ def read_rows(
 
 
 def _require_storable(row: TextRow) -> None:
-    """Refuse what no database can hold; a spreadsheet or a model's answer that was cut may have it."""
+    """Raise ImportFileError for a NUL character or lone surrogate, which databases cannot store.
+
+    Spreadsheets and truncated model answers may contain them.
+    """
     for column, text in row.cells.items():
         if not text.isprintable() and (unstorable := _UNSTORABLE.search(text)):
             description = "a NUL character" if unstorable[0] == "\0" else "half a character (a lone surrogate)"
@@ -132,7 +135,7 @@ def _require_storable(row: TextRow) -> None:
 
 
 def _find_non_utf8_line(path: Path) -> int:
-    """Number of the first line that is not UTF-8; 0 where there is none, as in a Parquet file."""
+    """Number of the first line that is not UTF-8, from 1; 0 if there is none, or for a Parquet file."""
     if path.suffix.lower() == ".parquet":
         return 0
     with open(path, "rb") as file:
@@ -145,7 +148,7 @@ def _find_non_utf8_line(path: Path) -> int:
 
 
 def read_column_names(path: Path) -> set[str]:
-    """Names of a file's columns, to tell its form by; empty where it cannot be read, which `read_rows` then says."""
+    """Return the column names of a file, to recognise its layout; empty if it cannot be read."""
     if not path.is_file():
         return set()
     try:
@@ -173,7 +176,7 @@ def _check_columns(
     if duplicates:
         raise ImportFileError(f"{location}: the column '{duplicates[0][:MAX_NAME_CHARS]}' is there twice.", "Keep one.")
     missing = [column for column in required if column not in columns]
-    # One column amiss may be misspelt; with several the file is another.
+    # One missing column may be misspelt; if several are missing, it is probably the wrong file.
     if len(missing) < 2:
         _check_spelling(columns, known_columns, location)
     if missing:
@@ -186,6 +189,7 @@ def _check_columns(
 
 
 def _check_spelling(columns: Sequence[str], known_columns: Sequence[str], location: str) -> None:
+    """Raise ImportFileError if an unknown column is spelt almost like a known column that is absent."""
     absent_columns = [column for column in known_columns if column not in columns]
     for column in (name for name in columns if name not in known_columns):
         similar_columns = difflib.get_close_matches(column.lower(), absent_columns, n=1, cutoff=0.8)
@@ -262,6 +266,7 @@ def _read_parquet_rows(path: Path, known_columns: Sequence[str], check_columns: 
 
 
 def _cell_to_text(value: Any, location: str, column: str) -> str:
+    """Text of a JSON or Parquet value; raise ImportFileError unless it is a text, a number or missing."""
     if value is None:
         return ""
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""The part of a survey that an audit asks about."""
+"""Select the countries and topics of a survey that an audit covers."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def select_cells(survey: Survey, countries: NameSelection = "all", topics: NameS
         topics: `all`, or topics by the survey's spelling, in any case.
 
     Raises:
-        SurveyError: a country or topic that the survey does not have (the message names the nearest it has), or a
-            selection in which no cell has a score.
+        SurveyError: the survey has no such country or topic (the message suggests similar names), or no cell of the
+            selection has a score.
     """
     kept_countries = _resolve_selection(countries, survey.countries, "country", survey.name, _is_same_country)
     kept_topics = _resolve_selection(
@@ -79,7 +79,7 @@ def _is_same_country(requested_name: str, survey_country: str) -> bool:
 
 
 def _suggest_names(normalized_name: str, available_names: Iterable[str]) -> str:
-    """The nearest known names, or all of them when none is near."""
+    """Suggest similar names, or list up to 20 names if none is similar."""
     name_by_folded = {name.casefold(): name for name in available_names}
     containing = [name for folded, name in name_by_folded.items() if normalized_name and normalized_name in folded]
     suggestions = containing or [
