@@ -1,4 +1,4 @@
-"""How raters agree with each other, and judges with people; and what that teaches about the judges."""
+"""Screen with the agreement between raters, between judges and people, and the judges' calibration."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class AgreementScreen(ReviewScreen):
         self.submit_read("summary", self._load_summary, show)
 
     def _load_summary(self) -> RatingSummary:
-        from auditor.review.summary import summarize_ratings  # loads scipy, which the first screen does without
+        from auditor.review.summary import summarize_ratings  # loads scipy, which would delay the first screen
 
         return summarize_ratings(self.session.db, self.session.audit)
 
@@ -86,7 +86,7 @@ class AgreementScreen(ReviewScreen):
 
 
 def render_table(table: SummaryTable, width: int) -> Content:
-    """A table of the summary: a title, why it can be trusted how far, and a line for each row."""
+    """Render a table of the summary: its title, its note, and a line for each row."""
     lines = [to_content(table.title, "bold $text-accent"), to_content(table.note, "$text-muted")]
     name_width = min(MAX_NAME_WIDTH, width // 3)
     lines += [_render_row(row, name_width, width) for row in table.rows]
@@ -94,6 +94,7 @@ def render_table(table: SummaryTable, width: int) -> Content:
 
 
 def _render_row(row: SummaryRow, name_width: int, width: int) -> Content:
+    """Render one line: name, plot of the value with its interval, and text; without a value, name and text."""
     name_column = Content.styled(fit_width(row.name, name_width) + " ", "bold")
     if row.value is None:
         line_break = "\n  " if len(row.text) > width - name_width - 1 else ""

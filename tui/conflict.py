@@ -1,4 +1,4 @@
-"""One conflict: both sides next to each other, the keys that settle it, and what was hidden once it is decided."""
+"""Conflict screen: both sides next to each other, actions to decide, and the hidden evidence after the decision."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class ConflictScreen(ReviewScreen):
-    """Decide one conflict after the other."""
+    """Screen to decide conflicts, one after the other."""
 
     screen_name = "conflict"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("conflict")
@@ -67,7 +67,7 @@ class ConflictScreen(ReviewScreen):
             self._update_panels()
 
     def open_conflict(self, conflict_key: ConflictKey) -> None:
-        """Show a conflict, as the rater may see it now."""
+        """Load and show a conflict, scrolled to the top; show an error message if it no longer exists."""
         try:
             item = self.session.load_item(conflict_key)
         except AuditorError as error:
@@ -80,12 +80,12 @@ class ConflictScreen(ReviewScreen):
         self.query_one("#evidence").scroll_home(animate=False)
 
     def show_item(self, item: ReviewItem) -> None:
-        """Show the conflict that is open in its present state."""
+        """Show the current state of the open conflict, such as after a decision."""
         self.item = item
         self.query_one("#conflict").set_class(item.revealed, "-revealed")
         self.refresh_title_bar()
 
-    # --- what is seen
+    # --- rendering
 
     def _update_panels(self) -> None:
         item = self.item
@@ -197,7 +197,7 @@ class ConflictScreen(ReviewScreen):
         self._save_undo(RatingAction.REDO, self.session.redo)
 
     def _save_rating(self, job: Callable[[], RatingEntry], on_saved: Callable[[], None] | None = None) -> None:
-        """Store, and only when it is durable show that it is."""
+        """Run a job that stores a rating, and show the conflict as saved once the rating is durable."""
         key = self.conflict_key
 
         def work() -> ReviewItem:
@@ -244,7 +244,7 @@ class ConflictScreen(ReviewScreen):
         if self.item:
             self.show_item(self.item)
 
-    # --- going about
+    # --- navigation
 
     def action_best(self) -> None:
         key = self.session.next_conflict_key(after=self.conflict_key)

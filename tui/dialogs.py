@@ -1,4 +1,4 @@
-"""Small windows over a screen: a line of text, a score, the saved filters, the history of a conflict, the keys."""
+"""Modal dialogs: text input, score input, saved filters, history of a conflict, list of keys."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ SCORE_STEP = 0.05
 ACCEPTABILITY_LABELS = ("never acceptable", "always acceptable")
 TASK_RANGE_LABELS = ("the least of the range", "the most")
 KEY_COLUMN_WIDTH = 13
-"""Columns for the keys in the list of keys."""
+"""Width in characters of the column with the keys in the list of keys."""
 MAX_WINDOW_WIDTH = 100
-"""Columns of a window at most, as in `app.tcss`."""
+"""Largest width of a window in characters, as in `app.tcss`."""
 
 
 class TextDialog(ModalScreen[str | None]):
-    """Ask for one line of text."""
+    """Dialog for one line of text; returns None if it is cancelled."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "cancel")]
 
@@ -53,7 +53,7 @@ class TextDialog(ModalScreen[str | None]):
 
 
 class ScoreDialog(ModalScreen[float | None]):
-    """Ask for a score in [-1, 1], by keys or by figures."""
+    """Dialog for a score in [-1, 1], typed or changed with the arrow keys; returns None if it is cancelled."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "cancel"),
@@ -82,7 +82,7 @@ class ScoreDialog(ModalScreen[float | None]):
 
     @property
     def score(self) -> float | None:
-        """The score typed; None while it is none."""
+        """The typed score; None while the text is not a number in [-1, 1]."""
         try:
             score = float(self.query_one(Input).value)
         except ValueError:
@@ -115,11 +115,11 @@ class ScoreDialog(ModalScreen[float | None]):
 
 
 class FilterList(OptionList, inherit_bindings=False):
-    """The list of saved filters; its keys are the window's."""
+    """The list of saved filters; without key bindings of its own, since the dialog has them."""
 
 
 class FilterDialog(ModalScreen[str | None]):
-    """Choose among saved filters, save the present one, or delete one."""
+    """Dialog to choose or delete a saved filter, or to save the current one; returns the chosen filter or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss(None)", "cancel"),
@@ -194,7 +194,7 @@ class FilterDialog(ModalScreen[str | None]):
 
 
 class TextWindow(ModalScreen[None]):
-    """A window of text to read."""
+    """A scrollable window with a text."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,question_mark,f1,h", "dismiss(None)", "close"),
@@ -217,7 +217,7 @@ class TextWindow(ModalScreen[None]):
 
 
 class HistoryWindow(TextWindow):
-    """All that the rater did to a conflict."""
+    """All of the rater's actions on a conflict."""
 
     def __init__(self, entries: Sequence[RatingEntry]) -> None:
         lines = [to_content(describe_log_entry(entry)) for entry in entries]
@@ -225,7 +225,7 @@ class HistoryWindow(TextWindow):
 
 
 class KeysWindow(TextWindow):
-    """Every key of a screen, as they are set now."""
+    """The configured keys of every action of a screen."""
 
     def __init__(
         self, title: str, action_groups: Sequence[tuple[str, Sequence[tuple[str, Action]]]], width: int

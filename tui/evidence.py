@@ -1,4 +1,4 @@
-"""What was hidden: survey, verdicts and justifications, once the rater has decided."""
+"""Panel of the evidence that is hidden until the rater decides: survey, verdicts and justifications."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ show here as soon as it is saved; you can then revise it, and your first decisio
 
 
 def render_evidence(item: ReviewItem) -> Content:
-    """The text of the panel beside, or below, the sides."""
+    """Render the evidence panel; before the rater has decided, a notice that the evidence is hidden."""
     if not item.revealed:
         heading, _, explanation = HIDDEN_NOTICE.partition("\n")
         return Content.assemble(*_render_task_question(item), (heading, "bold"), "\n", (explanation, "$text-muted"))
@@ -38,12 +38,12 @@ def render_evidence(item: ReviewItem) -> Content:
 
 
 def _render_task_question(item: ReviewItem) -> list[Content]:
-    """The whole item of a task, of which the head of the page has room for one line."""
+    """Render the full text of a task's item, since the header of the screen only shows one line; empty for a survey."""
     return [] if item.key.country else [to_content(item.question), Content("\n\n")]
 
 
 def _render_ground_truth(item: ReviewItem) -> Content:
-    """What people say, or what is right."""
+    """Render the survey's score, or the correct answer of a task's item."""
     if item.key.country:
         return _render_survey_score(item)
     if item.correct_answer is None:
@@ -64,6 +64,7 @@ def _render_ground_truth(item: ReviewItem) -> Content:
 
 
 def _render_survey_score(item: ReviewItem) -> Content:
+    """Render the survey's score and the distance of each side's score from it."""
     if item.survey is None or item.survey.score is None:
         return Content.assemble(("◆ Survey ", "bold"), ("people were not asked this here", "$text-muted"))
     survey_score = item.survey.score
@@ -82,6 +83,7 @@ def _render_survey_score(item: ReviewItem) -> Content:
 
 
 def _format_vote_counts(side: ReviewSide) -> str:
+    """Format the number of VALID verdicts out of all verdicts with a ruling."""
     n_valid = sum(verdict.ruling is Ruling.VALID for verdict in side.verdicts)
     n_verdicts = sum(verdict.ruling is not None for verdict in side.verdicts)
     return f"{n_valid} of {n_verdicts} VALID" if n_verdicts else "no verdict"
@@ -97,6 +99,7 @@ def _render_side_verdicts(side_name: str, side: ReviewSide) -> Content:
 
 
 def _render_verdict(verdict: Verdict) -> Content:
+    """Render a judge's ruling on one sample, the aspects that it denies, and its justification."""
     judge_text = to_content(f" {to_single_line(verdict.judge)} #{verdict.sample + 1}")
     if verdict.outcome is not Outcome.OK or verdict.ruling is None:
         return Content.assemble((f"– {verdict.outcome}", "$text-muted"), judge_text)

@@ -1,4 +1,4 @@
-"""Home: the audits of the database, live while they run."""
+"""Home screen: the audits of the database, updated while they run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from auditor.tui.screen import ReviewScreen
 REFRESH_INTERVAL_S = 2.0
 PROGRESS_BAR_WIDTH = 24
 LIST_MARGIN_WIDTH = 5
-"""Columns that border, padding and scrollbar take of the list."""
+"""Columns for the border, padding and scrollbar of the list."""
 NO_AUDITS_TEXT = """No audit here yet
 
 auditor init audit.toml      writes a configuration to start from
@@ -31,11 +31,11 @@ auditor import scores …      brings in scores measured elsewhere"""
 
 
 class AuditList(OptionList, inherit_bindings=False):
-    """The list; its keys are the screen's, so that they can be changed."""
+    """The list of audits; without key bindings of its own, since the screen's bindings can be configured."""
 
 
 class HomeScreen(ReviewScreen):
-    """Choose an audit."""
+    """Screen to choose an audit."""
 
     screen_name = "home"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("home")
@@ -61,7 +61,10 @@ class HomeScreen(ReviewScreen):
         self._update_list()
 
     def reload_audits(self) -> None:
-        """Read the database; a run that writes is neither waited for nor held up."""
+        """Read the audits again, in a thread, without blocking a run that writes.
+
+        Skipped while another screen is on top or a read is still running.
+        """
         if self.is_current and not any(worker.is_running for worker in self.workers):
             self.submit_read("overviews", lambda: load_overviews(self.review_app.db), self._show_overviews)
 
@@ -102,7 +105,7 @@ class HomeScreen(ReviewScreen):
 
     @property
     def selected_audit(self) -> str | None:
-        """The audit under the cursor."""
+        """Name of the audit under the cursor; None if there is none."""
         audit_list = self.query_one(AuditList)
         return None if audit_list.highlighted is None else audit_list.get_option_at_index(audit_list.highlighted).id
 
@@ -129,7 +132,7 @@ class HomeScreen(ReviewScreen):
 
 
 def render_audit_card(overview: AuditOverview, width: int) -> Content:
-    """Three lines about an audit, and one to part it from the next."""
+    """Render three lines about an audit, and an empty line as a separator."""
     audit = overview.audit
     state, style = _format_state(overview)
     updated_at = _format_timestamp(audit.updated_at)
@@ -158,7 +161,7 @@ def _render_progress(overview: AuditOverview) -> Content:
 
 
 def _format_answer_counts(overview: AuditOverview) -> Iterator[str]:
-    """How much models have said, by kind; nothing of a kind that the audit does not ask for."""
+    """Yield the number of recorded answers of each kind that the audit contains."""
     if overview.planned_samples != 0 or overview.traces:
         planned_text = "" if overview.planned_samples is None else f"/{overview.planned_samples:,}"
         yield f"{overview.traces:,}{planned_text} samples"
@@ -169,6 +172,7 @@ def _format_answer_counts(overview: AuditOverview) -> Iterator[str]:
 
 
 def _format_cost(overview: AuditOverview) -> str:
+    """Format the cost in US dollars; with "≥" if some calls have no known price."""
     if overview.cost_usd is None:
         return "cost unknown"
     return f"{'≥ ' if overview.unpriced else ''}${overview.cost_usd:.2f}"

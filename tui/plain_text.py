@@ -1,4 +1,4 @@
-"""Audits, conflicts and what is hidden of them as sentences, with no sign that a screen reader would stumble on."""
+"""Describe audits, conflicts and their hidden evidence as sentences, without symbols that screen readers misread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from auditor.tui.wording import describe_decision
 
 
 def describe_audit(number: int, overview: AuditOverview) -> str:
-    """One line about an audit."""
+    """Describe an audit in one line."""
     n_waiting = overview.conflicts[ConflictStatus.OPEN] + overview.conflicts[ConflictStatus.DISPUTED]
     run_state = "stopped" if overview.runner is None else "running"
     state = "done" if overview.is_finished else f"{run_state} at stage {to_single_line(overview.audit.stage)}"
@@ -29,7 +29,7 @@ def describe_audit(number: int, overview: AuditOverview) -> str:
 
 
 def describe_queue_row(position: int, row: QueueRow) -> str:
-    """One line of the queue."""
+    """Describe a conflict of the queue in one line."""
     decision_text = (
         "undecided"
         if row.decision is None or not row.decision.resolves_conflict
@@ -44,7 +44,7 @@ def describe_queue_row(position: int, row: QueueRow) -> str:
 
 
 def describe_item(item: ReviewItem) -> Iterator[str]:
-    """A conflict, as far as the rater may see it."""
+    """Yield lines that describe a conflict, as far as the rater may see it."""
     yield f"{format_cell(item.key.country, item.key.topic)}. {to_single_line(item.question)}"
     second_opinion_note = " A second opinion is wanted." if item.needs_second_rater else ""
     yield f"Kind: {item.row.kind}. State: {STATUS_LABELS[item.row.status]}.{second_opinion_note}"
@@ -71,7 +71,7 @@ def describe_item(item: ReviewItem) -> Iterator[str]:
 
 
 def describe_samples(item: ReviewItem, sample_index: int) -> Iterator[str]:
-    """Both sides' reasoning in one sample; past the last it begins anew."""
+    """Yield both sides' reasoning in one sample; after the last sample follows the first again."""
     for name, side in (("Left", item.left), ("Right", item.right)):
         if not side.samples:
             yield f"{name} has no sample."
@@ -84,7 +84,7 @@ def describe_samples(item: ReviewItem, sample_index: int) -> Iterator[str]:
 
 
 def describe_hidden_evidence(item: ReviewItem) -> Iterator[str]:
-    """Authors, survey and verdicts."""
+    """Yield lines on the rater's decision, the authors, the survey or correct answer, and the verdicts."""
     if item.decision is not None and item.decision.resolves_conflict:
         yield f"You said: {describe_decision(item.decision, item.row.score)}."
     if item.first_decision is not None:
@@ -112,6 +112,7 @@ def describe_hidden_evidence(item: ReviewItem) -> Iterator[str]:
 
 
 def _format_spoken_answer(score: float | None, answer: str | None) -> str:
+    """Format an answer or score with an ASCII minus, which screen readers pronounce."""
     return to_single_line(answer) if answer is not None else "no score" if score is None else f"{score:+.2f}"
 
 

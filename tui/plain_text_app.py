@@ -1,6 +1,6 @@
-"""The app's twin in plain text: one command a line, answers as sentences. For screen readers, pipes and scripts.
+"""Plain-text interface for reviews: one command per line, output as sentences. For screen readers, pipes and scripts.
 
-There is no box, no colour and no cursor; every action of the screen that is not about the screen has a word here.
+It prints no boxes, colours or cursor movements. All actions of the app that do not concern the screen have a command.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from auditor.tui.settings import load_review_settings
 
 
 def needs_plain_text() -> bool:
-    """Whether there is no terminal that a full screen could be shown on."""
+    """Whether stdin or stdout is no terminal, or the terminal cannot show a full screen (TERM is `dumb` or unset)."""
     return not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM", "dumb") == "dumb"
 
 
@@ -34,9 +34,9 @@ def run_plain_text_review(
     stdin: TextIO | None = None,
     stdout: TextIO | None = None,
 ) -> None:
-    """Review in plain text, reading commands from `stdin` until it ends or says quit.
+    """Review in plain text, with commands from `stdin` until it ends or the command `quit`.
 
-    Args and Raises: as `auditor.tui.app.run_review`.
+    Args and Raises: as for `auditor.tui.app.run_review`.
     """
     stdin, stdout = stdin or sys.stdin, stdout or sys.stdout
 

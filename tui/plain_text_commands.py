@@ -1,4 +1,4 @@
-"""A review in plain text: where the reviewer is, and what each command does there."""
+"""State and commands of the plain-text interface for reviews."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ ROWS_PER_PAGE = 20
 
 
 class PlainTextReview:
-    """A review in plain text.
+    """A review in plain text: the open audit and conflict, and one method per command.
 
     Args:
-        say: prints one line.
+        create_session: creates the session of an audit, given by name.
+        write_line: prints one line.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class PlainTextReview:
         self._sample_index = 0
 
     def run_command(self, command_line: str) -> bool:
-        """Carry out one line; False when it says to leave. What is wrong with it is said, not raised."""
+        """Run one command line; return False if it ends the review. Errors are printed, not raised."""
         command, _, argument = command_line.strip().partition(" ")
         if not command:
             return True
@@ -76,10 +77,10 @@ class PlainTextReview:
             self._write_line(to_single_line(str(error)))
         return True
 
-    # --- where one is
+    # --- open audit and conflict
 
     def open_audit(self, audit_name: str) -> None:
-        """Go to an audit."""
+        """Open an audit and print the number of its conflicts by status."""
         if audit_name not in self.sessions:
             self.sessions[audit_name] = self._create_session(audit_name)
         self._session, self._item, self._queue_filter = self.sessions[audit_name], None, QueueFilter()
@@ -108,7 +109,7 @@ class PlainTextReview:
         return ", ".join(f"{n} {status}" for status, n in self.session.count_by_status().items() if n) or "no conflicts"
 
     def show_conflict(self, key: ConflictKey) -> None:
-        """Show a conflict."""
+        """Open a conflict and print it."""
         self._item, self._sample_index = self.session.load_item(key), 0
         self._write_lines(describe_item(self._item))
 
@@ -179,7 +180,7 @@ class PlainTextReview:
         self._write_line("Reversed." if self._queue_filter.reverse else "Not reversed.")
 
     def manage_filters(self, argument: str) -> None:
-        """`filters` lists, `filters NAME` uses, `filters save NAME` and `filters delete NAME`."""
+        """List the saved filters, apply the one named by the argument, or `save NAME` or `delete NAME`."""
         verb, _, name = argument.partition(" ")
         if verb == "save" and name:
             self.settings.save_filter(name, format_filter(self._queue_filter))
@@ -260,7 +261,7 @@ class PlainTextReview:
         self._write_lines(describe_samples(self.item, self._sample_index))
 
     def show_agreement(self, argument: str) -> None:
-        from auditor.review.summary import summarize_ratings  # loads scipy
+        from auditor.review.summary import summarize_ratings  # loads scipy: slow
 
         for table in summarize_ratings(self.db, self.session.audit).tables:
             self._write_line(f"{table.title}. {table.note}")
@@ -275,6 +276,7 @@ def _make_decide_command(decision: Decision) -> Command:
 
 
 def _parse_number(text: str, maximum: int) -> int:
+    """Parse a position from 1 to `maximum`; raise UsageError for any other text."""
     if not text.isdecimal() or not 1 <= int(text) <= maximum:
         raise UsageError(f"'{to_single_line(text)}' is not a number of the list.", f"It goes from 1 to {maximum}.")
     return int(text)
@@ -319,4 +321,4 @@ COMMANDS: dict[str, tuple[Command, str]] = {
     "help": (PlainTextReview.show_help, "this list."),
     "quit": (lambda review, argument: None, "leave; everything is saved already."),
 }
-"""Word, what it does, and its help; the words are those of `auditor.tui.actions`."""
+"""Method and help text by command; `auditor.tui.actions` names these commands as `plain_text_command`."""

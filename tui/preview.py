@@ -1,4 +1,4 @@
-"""What the conflict under the cursor is about, beside the queue where there is room."""
+"""Preview of the conflict under the cursor, shown next to the queue on wide terminals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_EXCERPT_CHARS = 600
 
 
 def render_preview(item: ReviewItem) -> Content:
-    """A conflict in short: the question, both sides, what the rater said."""
+    """Render a short version of a conflict: the question, both sides, and the rater's decision."""
     parts = [
         Content.assemble(
             to_content(to_single_line(item.key.topic), "bold $text-accent"),

@@ -1,4 +1,4 @@
-"""The queue of conflicts: filter, order, search, and into a conflict."""
+"""Queue screen: the conflicts of an audit, with filter, sort order and preview."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NO_MATCH_TEXT = "No conflict passes this filter. x clears it."
 
 
 class QueueScreen(ReviewScreen):
-    """The conflicts of one audit as one rater sees them."""
+    """Screen with the conflicts of one audit as one rater may see them."""
 
     screen_name = "queue"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("queue")
@@ -86,7 +86,7 @@ class QueueScreen(ReviewScreen):
         self._schedule_preview()
 
     def load_conflicts(self, cursor_key: ConflictKey | None = None) -> None:
-        """Read which conflicts there are, in order; their lines come when they are looked at."""
+        """Load the keys of the conflicts that match the filter; the table fetches rows when they become visible."""
         queue_filter = self.queue_filter
 
         def show(keys: list[ConflictKey]) -> None:
@@ -115,7 +115,7 @@ class QueueScreen(ReviewScreen):
         self._preview_timer = self.set_timer(PREVIEW_DELAY_S, self._show_preview)
 
     def _show_preview(self) -> None:
-        """Show what is under the cursor once it rests, where there is room for it."""
+        """Show the conflict under the cursor in the preview panel, if the screen is wide enough for it."""
         panel = self.query_one("#preview")
         if self.queue_table.cursor_key is None or not panel.size.width:
             return
@@ -180,7 +180,7 @@ class QueueScreen(ReviewScreen):
         self.app.push_screen(TextDialog("Filter", text, hint, enter_verb="shows", at_bottom=True), self.apply_filter)
 
     def apply_filter(self, text: str | None) -> None:
-        """Show what passes a filter, given as a line; None leaves all as it is."""
+        """Apply a filter given as text; None keeps the current one. An invalid one reopens the dialog with an error."""
         if text is None:
             return
         try:

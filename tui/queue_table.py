@@ -1,4 +1,4 @@
-"""The queue as a table that holds keys only: lines are fetched when they come into view, and painted one by one."""
+"""Table of the conflicts in the queue; it stores keys only, and fetches and renders rows when they become visible."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from auditor.tui.formatting import (
 )
 
 ROWS_PER_FETCH = 64
-"""Lines fetched at once."""
+"""Rows fetched at once."""
 MAX_CACHED_PAGES = 16
 MARKER_WIDTH, STATUS_WIDTH, KIND_WIDTH, GAP_WIDTH, RATING_WIDTH = 2, 11, 9, 6, 10
 LEFT_GLYPH, RIGHT_GLYPH = "●", "◇"
@@ -36,7 +36,7 @@ FetchRows = Callable[[Sequence[ConflictKey]], list[QueueRow]]
 
 
 class ColumnWidths(NamedTuple):
-    """Widths of the columns that give way."""
+    """Widths in characters of the columns that adapt to the width of the table."""
 
     country: int
     topic: int
@@ -44,7 +44,7 @@ class ColumnWidths(NamedTuple):
 
 
 def compute_column_widths(width: int) -> ColumnWidths:
-    """What is left beside the fixed columns, shared out; the axis has a middle, so its width is odd."""
+    """Divide the width that the fixed columns leave; the score axis has a marked middle, so its width is odd."""
     flexible_width = max(width - MARKER_WIDTH - STATUS_WIDTH - KIND_WIDTH - GAP_WIDTH - RATING_WIDTH, 24)
     axis = min(max(flexible_width // 3, 9), 41) // 2 * 2 - 1
     country = min((flexible_width - axis - 3) * 9 // 20, 24)
@@ -52,7 +52,7 @@ def compute_column_widths(width: int) -> ColumnWidths:
 
 
 def format_header(width: int, *, of_task: bool = False) -> str:
-    """The line above the table; the items of a task have no country, and their answers need be no scores."""
+    """Format the header of the table; for a task, with one column for its items and without the axis of scores."""
     widths = compute_column_widths(width)
     axis_labels = "−1" + "0".center(widths.axis - 4) + "+1" if widths.axis >= 9 else " " * widths.axis
     cell_columns = (
@@ -69,7 +69,7 @@ def format_header(width: int, *, of_task: bool = False) -> str:
 
 
 class QueueTable(ScrollView):
-    """Conflicts, one a line, with a cursor."""
+    """A scrollable table of conflicts, one per row, with a cursor."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "queue--open",
@@ -85,10 +85,10 @@ class QueueTable(ScrollView):
     cursor: reactive[int] = reactive(0)
 
     class CursorMoved(Message):
-        """The cursor came to another line."""
+        """The cursor moved to another row."""
 
     class RowOpened(Message):
-        """The line under the cursor was clicked again."""
+        """The row under the cursor was double-clicked."""
 
     def __init__(self, fetch_rows: FetchRows, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -107,7 +107,7 @@ class QueueTable(ScrollView):
         return self._conflict_keys[self.cursor] if self._conflict_keys else None
 
     def show_conflicts(self, conflict_keys: list[ConflictKey], cursor_key: ConflictKey | None = None) -> None:
-        """Show other conflicts, with the cursor where it was told, or at the top."""
+        """Show other conflicts, with the cursor on `cursor_key`, or on the first row if that is not among them."""
         self._conflict_keys = conflict_keys
         self._cached_pages.clear()
         self.virtual_size = Size(self.size.width, len(conflict_keys))
@@ -116,17 +116,17 @@ class QueueTable(ScrollView):
         self.refresh()
 
     def invalidate_rows(self) -> None:
-        """Fetch lines anew when they are next painted: something was decided."""
+        """Discard the cached rows, so that changed ones are fetched again."""
         self._cached_pages.clear()
         self.refresh()
 
     def move_cursor(self, offset: int) -> None:
-        """Move the cursor, as far as there are lines."""
+        """Move the cursor by `offset` rows, at most to the first or last."""
         self.cursor = max(0, min(len(self._conflict_keys) - 1, self.cursor + offset))
 
     @property
     def page_height(self) -> int:
-        """Lines in view, less one for the eye to hold on to."""
+        """Number of visible rows less one, which stays in view after paging."""
         return max(self.scrollable_content_region.height - 1, 1)
 
     def watch_cursor(self) -> None:
@@ -167,6 +167,7 @@ class QueueTable(ScrollView):
         return Style(color=style.color, bold=style.bold or is_cursor)
 
     def _load_row(self, index: int) -> QueueRow | None:
+        """Return the row at a position, from the cache or fetched with its page; None if there is none."""
         if not 0 <= index < len(self._conflict_keys):
             return None
         page_number = index // ROWS_PER_FETCH
@@ -183,7 +184,7 @@ class QueueTable(ScrollView):
 
 
 def format_cells(row: QueueRow, width: int, *, is_cursor: bool) -> list[tuple[str, str]]:
-    """The pieces of one line, each with the name of its style."""
+    """Format one row as pieces of text, each with the name of its style (`queue--NAME`)."""
     widths = compute_column_widths(width)
     symbol = STATUS_SYMBOLS[row.status]
     gap = row.gap
@@ -213,7 +214,7 @@ def format_cells(row: QueueRow, width: int, *, is_cursor: bool) -> list[tuple[st
 
 
 def format_rating(row: QueueRow) -> str:
-    """What the rater said, with signs for a flag and a note."""
+    """Format the rater's decision, with symbols for a flag and a note."""
     symbol = DECISION_SYMBOLS[row.decision]
     label = format_score(row.score) if row.decision is Decision.SCORE and row.score is not None else symbol.label
     marks = ("⚑" if row.flagged else "") + ("✎" if row.note else "")

@@ -1,4 +1,4 @@
-"""A reviewer's own settings: `review.toml`, which they write, and a file beside it in which the app remembers.
+"""Settings of a reviewer: `review.toml`, which they edit, and `review-state.json`, to which the app writes.
 
 ```toml
 theme = "auditor-light"
@@ -33,12 +33,13 @@ KNOWN_KEYS = ("theme", "keys", "filters")
 
 @dataclass
 class ReviewSettings:
-    """What a reviewer set.
+    """Settings of a reviewer.
 
     Attributes:
-        folder: where the files are.
-        keys: action id to key, where it is not the default.
-        filters: name to filter; those of `review.toml` first.
+        folder: folder of the settings files.
+        theme: name of a Textual theme.
+        keys: keys by action id, for actions with other keys than the default.
+        filters: saved filters by name; those of `review.toml` come first.
     """
 
     folder: Path
@@ -47,17 +48,17 @@ class ReviewSettings:
     filters: dict[str, str] = field(default_factory=dict)
 
     def save_filter(self, name: str, filter_text: str) -> None:
-        """Remember a filter under a name."""
+        """Save a filter under a name."""
         self.filters[name] = filter_text
         self._save_state()
 
     def delete_filter(self, name: str) -> None:
-        """Forget a filter; one that stands in `review.toml` is back at the next start."""
+        """Delete a saved filter; one that is defined in `review.toml` returns at the next start."""
         self.filters.pop(name, None)
         self._save_state()
 
     def save_theme(self, name: str) -> None:
-        """Remember the theme."""
+        """Save the name of the theme."""
         self.theme = name
         self._save_state()
 
@@ -68,13 +69,14 @@ class ReviewSettings:
 
 
 def load_review_settings(folder: Path | None = None) -> ReviewSettings:
-    """Read a reviewer's settings; files that are not there are as good as empty.
+    """Load a reviewer's settings; missing files count as empty.
 
     Args:
-        folder: AUDITOR_REVIEW_DIR or the user's configuration folder when not given.
+        folder: folder of the settings; by default AUDITOR_REVIEW_DIR or the user's configuration folder.
 
     Raises:
-        ConfigError: `review.toml` cannot be read, or names an action, key or filter that does not exist.
+        ConfigError: `review.toml` cannot be read, has an unknown key or action, an invalid filter, or one key for two
+            actions of a screen.
     """
     folder = folder or Path(os.environ.get(SETTINGS_FOLDER_VARIABLE) or platformdirs.user_config_path("auditor"))
     state = _read_saved_state(folder / "review-state.json")
@@ -105,7 +107,7 @@ def _read_settings_file(path: Path) -> dict[str, Any]:
 
 
 def _read_saved_state(path: Path) -> dict[str, Any]:
-    """What the app remembered; a broken file is no reason not to start."""
+    """Read `review-state.json`; a missing or invalid file counts as empty, so that the app starts anyway."""
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -114,6 +116,7 @@ def _read_saved_state(path: Path) -> dict[str, Any]:
 
 
 def _check_key_bindings(key_by_action: Mapping[str, str]) -> None:
+    """Raise ConfigError for an unknown action, or a key with two actions on the same screen."""
     known_ids = {action.id: action for action in ACTIONS}
     for action_id in key_by_action:
         if action_id not in known_ids:

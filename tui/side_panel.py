@@ -1,4 +1,4 @@
-"""One side of a conflict: the samples behind its score on the scale, and their reasoning."""
+"""Panel for one side of a conflict: its samples' scores on the scale, and their reasoning."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SAMPLE_GLYPH, MEAN_GLYPH, SURVEY_GLYPH = "●", "▲", "◆"
 
 
 class ScoreScale(Widget):
-    """The scale from -1 to 1 with the samples on it, the mean below, and the survey's score once it may be seen."""
+    """The scale from -1 to 1 with the samples' scores; below it their mean, and the survey's score once revealed."""
 
     def __init__(self) -> None:
         super().__init__(classes="scale")
@@ -34,7 +34,7 @@ class ScoreScale(Widget):
         self.survey_score: float | None = None
 
     def show_scores(self, sample_scores: tuple[float, ...], mean_score: float, survey_score: float | None) -> None:
-        """Plot other points."""
+        """Plot these scores instead of the current ones."""
         self.sample_scores, self.mean_score, self.survey_score = sample_scores, mean_score, survey_score
         self.refresh()
 
@@ -52,7 +52,7 @@ class ScoreScale(Widget):
 
 
 class SidePanel(VerticalScroll):
-    """What one side says."""
+    """Score scale, summary and reasoning of one side."""
 
     can_focus = False
 
@@ -75,7 +75,10 @@ class SidePanel(VerticalScroll):
         survey_score: float | None,
         highlight_differences: bool,
     ) -> None:
-        """Show a side; `marks` says whether the words that only it uses are marked."""
+        """Show a side, starting with the sample at `sample_index` of its sorted samples.
+
+        With `highlight_differences`, words that the other side's sample does not use are underlined.
+        """
         number = "1" if side_name == "left" else "2"
         author = "" if side.author is None else f" · {side.author}"
         self.border_title = Content(
@@ -105,6 +108,7 @@ class SidePanel(VerticalScroll):
 
 
 def _render_summary(side: ReviewSide, survey_score: float | None) -> Content:
+    """Render the number of usable and failed samples, the mean or majority, and the survey's score."""
     n_usable = sum(sample.outcome is Outcome.OK for sample in side.samples)
     n_failed = len(side.samples) - n_usable
     if side.score is None:
@@ -120,7 +124,7 @@ def _render_summary(side: ReviewSide, survey_score: float | None) -> Content:
 
 
 def sort_samples(side: ReviewSide) -> list[BlindedSample]:
-    """The samples, those with the side's answer, or nearest to its mean, first, and those without any last."""
+    """Sort samples by agreement with the side's answer or distance from its mean; unusable samples come last."""
     return sorted(
         side.samples,
         key=lambda sample: (
@@ -132,12 +136,14 @@ def sort_samples(side: ReviewSide) -> list[BlindedSample]:
 
 
 def _distance_from_side(sample: BlindedSample, side: ReviewSide) -> float:
+    """Distance of a sample's score from the side's mean; without scores 0 for the side's answer, 1 for another."""
     return float(sample.answer != side.answer) if side.score is None else abs((sample.score or 0.0) - side.score)
 
 
 def _render_reasoning(
     shown_sample: BlindedSample, other_sample: BlindedSample | None, *, highlight_differences: bool
 ) -> Content:
+    """Render a sample's answer, number and text; words that the other sample does not use are underlined."""
     is_usable = shown_sample.score is not None or shown_sample.answer is not None
     answer_text = format_answer(shown_sample.score, shown_sample.answer) if is_usable else shown_sample.outcome.value
     heading = Content.assemble(

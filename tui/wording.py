@@ -1,4 +1,4 @@
-"""Decisions in words, the same on the screen and in plain text."""
+"""Describe decisions and log entries in words, for the screen and the plain-text interface."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ DECISION_PHRASES = {
 
 
 def describe_decision(decision: Decision, score: float | None = None) -> str:
-    """A decision about the sides shown, as a sentence."""
+    """Describe a decision about the sides as shown, with its custom score if it has one."""
     score_note = f": {format_score(score)}" if decision is Decision.SCORE and score is not None else ""
     return DECISION_PHRASES[decision] + score_note
 
 
 def describe_undo(act: RatingAction, entry: RatingEntry | None) -> str:
-    """What an undo or a redo did."""
+    """Describe the state after an undo or redo; `entry` is None if there was nothing to undo or redo."""
     if entry is None:
         return f"Nothing to {act}."
     rating = entry.rating
@@ -37,7 +37,7 @@ def describe_undo(act: RatingAction, entry: RatingEntry | None) -> str:
 
 
 def describe_log_entry(entry: RatingEntry) -> str:
-    """One row of the log."""
+    """Describe a row of the rating log: time, action, duration, and whether it was blind."""
     rating = entry.rating
     action_text = {
         RatingAction.DECIDE: "skipped"

@@ -1,4 +1,4 @@
-"""Ratings as a table for other programs: the whole log, one row an act, undone ones included."""
+"""Export the rating log as CSV or JSONL for other programs: one row per action, including undone actions."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ RatingsFileFormat = Literal["csv", "jsonl"]
 
 
 def iter_rating_rows(db: Database, audit: Audit) -> Iterator[dict[str, Any]]:
-    """Every row of an audit's log, oldest first; `in_force`: it is its rater's last on the conflict as it is now.
+    """Yield every row of an audit's log, oldest first.
 
-    What was said of scores that a run since has changed, or of a conflict that is gone, is not in force.
-    Sides and decisions are as stored: `left` is the model named so in the report, wherever it was shown.
+    `in_force` is true for each rater's last rating of a conflict, unless a later run changed the conflict's scores or
+    removed it. Sides and decisions are as stored: `left` is the report's left model, on whichever side it was shown.
     """
     entries = rating_log.load_entries(db, audit.id)
     current_ids = {(entry.key, entry.rating.rater): entry.id for entry in select_current_entries(db, audit.id, entries)}
@@ -38,12 +38,12 @@ def iter_rating_rows(db: Database, audit: Audit) -> Iterator[dict[str, Any]]:
 def write_ratings(
     db: Database, audit: Audit, stream: TextIO, file_format: RatingsFileFormat = "csv", *, keep_formulas: bool = False
 ) -> int:
-    """Write an audit's ratings and return how many rows there were.
+    """Write an audit's ratings and return the number of rows.
 
     Args:
-        out: opened with `newline=""` for CSV.
-        raw: in CSV, leave texts that a spreadsheet would take for a formula as they are; else they get a quote in
-            front. JSONL is always as stored.
+        stream: the output; for CSV it must be opened with `newline=""`.
+        keep_formulas: in CSV, do not put a quote in front of texts that a spreadsheet would read as a formula. JSONL
+            has all texts as stored.
     """
     rows = list(iter_rating_rows(db, audit))
     if file_format == "jsonl":

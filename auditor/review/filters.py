@@ -1,4 +1,4 @@
-"""The queue's filter as one line of text, such as `kind:binary country:egypt gap:>0.5 is:todo sort:-gap divorce`."""
+"""Parse and format filters of the queue, such as `kind:binary country:egypt gap:>0.5 is:todo sort:-gap divorce`."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ MAX_SCORE_GAP = 2.0
 
 
 def parse_filter(text: str) -> QueueFilter:
-    """Read a filter. Bare words are searched in country, topic and your notes; a key given twice means either.
+    """Parse a filter. Words without a key are searched in country, topic and rater's notes; repeated keys mean "or".
 
     Keys: `kind:` `state:` `country:` `topic:` `model:` `rater:` take a value (quoted where it has spaces),
     `gap:>0.5` and `gap:<1` bound the difference of scores, `is:` takes todo, done, flagged or unflagged, and
     `sort:` an order, reversed by a minus.
 
     Raises:
-        UsageError: an unknown key or value; the message names the nearest known one.
+        UsageError: an unknown key or value; the message suggests a similar one.
     """
     filter_fields: dict[str, Any] = {}
     for token in _split_terms(escape_unstorable(text)):
@@ -56,7 +56,7 @@ def parse_filter(text: str) -> QueueFilter:
 
 
 def format_filter(queue_filter: QueueFilter) -> str:
-    """The line that `parse_filter` reads as this filter."""
+    """Format a filter as a text that `parse_filter` reads back."""
     parts = [
         f"{key}:{shlex.quote(value)}"
         for key, field_name in LIST_FIELDS.items()
@@ -78,13 +78,13 @@ def format_filter(queue_filter: QueueFilter) -> str:
 
 
 def with_next_sort(queue_filter: QueueFilter) -> QueueFilter:
-    """The same filter in the next order."""
+    """Return the filter with the next sort order of `QueueSort`, not reversed."""
     orders = list(QueueSort)
     return replace(queue_filter, sort=orders[(orders.index(queue_filter.sort) + 1) % len(orders)], reverse=False)
 
 
 def matches_everything(queue_filter: QueueFilter) -> bool:
-    """Whether the filter lets everything through; its order does not count."""
+    """Whether the filter matches all conflicts; its sort order is ignored."""
     compared_fields = {field.name for field in fields(queue_filter)} - {"sort", "reverse"}
     return all(
         getattr(queue_filter, field_name) == getattr(QueueFilter(), field_name) for field_name in compared_fields
@@ -92,6 +92,7 @@ def matches_everything(queue_filter: QueueFilter) -> bool:
 
 
 def _split_terms(text: str) -> list[str]:
+    """Split a filter at spaces outside quotes; raise UsageError for an unclosed quote."""
     lexer = shlex.shlex(text, posix=True)
     lexer.whitespace_split, lexer.commenters, lexer.quotes = True, "", "\"'"
     try:
@@ -101,7 +102,7 @@ def _split_terms(text: str) -> list[str]:
 
 
 def _parse_term(key: str, value: str) -> dict[str, Any]:
-    """The fields of a filter that one `key:value` sets; tuples add to what is there."""
+    """Return the fields of `QueueFilter` that one `key:value` sets; tuples are to be appended to earlier ones."""
     if key in LIST_FIELDS:
         return {LIST_FIELDS[key]: (value,)}
     if key in ENUM_FIELDS:
@@ -119,6 +120,7 @@ def _parse_term(key: str, value: str) -> dict[str, Any]:
 
 
 def _parse_gap(value: str) -> dict[str, Any]:
+    """Parse a bound on the difference of scores, such as `>0.5` or `<=1`."""
     sign, number = value[0], value[1:].lstrip("=")
     try:
         bound = float(number)

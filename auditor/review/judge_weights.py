@@ -1,4 +1,4 @@
-"""What people taught about the judges, as weights of their votes in the next audit."""
+"""Estimate weights of the judges' votes for the next audit from people's blind decisions."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class JudgeWeight:
     """The weight of one judge's vote.
 
     Attributes:
-        weight: at least 0, 1 on average over the judges that are known.
-        same: sides on which the judge says what people say.
-        known: whether people taught enough about it; one of whom they did not weighs as much as the average.
+        weight: at least 0, with mean 1 over the judges with an estimated weight.
+        raw_agreement: share of sides on which the judge agrees with people.
+        is_estimated: whether there were enough decisions to estimate the weight; otherwise it is 1.
     """
 
     judge: str
@@ -42,11 +42,11 @@ class JudgeWeight:
 
 @dataclass(frozen=True, slots=True)
 class PanelWeights:
-    """The weights of an audit's judges, and what they rest on.
+    """The weights of an audit's judges, and the decisions from which they were estimated.
 
     Attributes:
-        conflicts: decided blind.
-        raters: who decided them.
+        n_conflicts: number of conflicts decided blind.
+        raters: names of the people who decided them.
     """
 
     audit: str
@@ -56,10 +56,10 @@ class PanelWeights:
 
 
 def estimate_panel_weights(db: Database, audit: Audit) -> PanelWeights:
-    """The weights that blind decisions about an audit teach, for every judge of it.
+    """Estimate the weight of every judge of an audit from the blind decisions on its conflicts.
 
     Raises:
-        ReviewError: people have decided too little, or no judge is right more often than chance.
+        ReviewError: there are too few decisions, or no judge agrees with people more often than chance.
     """
     blind_decisions = load_blind_decisions(db, audit.id)
     calibration_by_judge = {
@@ -76,7 +76,7 @@ def estimate_panel_weights(db: Database, audit: Audit) -> PanelWeights:
 
 
 def format_weights_toml(panel_weights: PanelWeights) -> str:
-    """The weights as a part of a configuration, ready to paste at its end."""
+    """Format the weights as TOML to append to a configuration."""
     basis = f"{panel_weights.n_conflicts} conflicts that {_format_rater_count(panel_weights)} decided blind"
     comment = f"# Learnt in audit {_format_toml_key(panel_weights.audit)} from {basis}."
     rows = [
@@ -87,7 +87,7 @@ def format_weights_toml(panel_weights: PanelWeights) -> str:
 
 
 def weights_to_dict(panel_weights: PanelWeights) -> dict[str, Any]:
-    """The weights and what they rest on; `panel` is what goes into a configuration."""
+    """Convert the weights to a JSON-serializable dict; its key `panel` is the part for a configuration."""
     return {
         "audit": panel_weights.audit,
         "conflicts": panel_weights.n_conflicts,
@@ -109,6 +109,7 @@ def weights_to_dict(panel_weights: PanelWeights) -> dict[str, Any]:
 
 
 def _require_enough_decisions(audit: str, judges: Sequence[str], calibrations: Mapping[str, JudgeCalibration]) -> None:
+    """Raise ReviewError if no judge has enough decisions for a weight, or all weights are 0."""
     known_weights = [calibration.weight for calibration in calibrations.values() if calibration.weight is not None]
     if not known_weights:
         sides = ", ".join(
@@ -137,8 +138,10 @@ def _format_weight_basis(judge_weight: JudgeWeight) -> str:
     if not judge_weight.is_estimated:
         return f"too few sides ({judge_weight.raw_agreement.n} of at least {MIN_SIDES}): weighs as much as the average"
     agreement = judge_weight.raw_agreement
-    interval = f"[{agreement.ci_low:.0%}, {agreement.ci_high:.0%}]"
-    return f"says what people say on {agreement.value:.0%} {interval} of {agreement.n} sides"
+    return (
+        f"says what people say on {agreement.value:.0%} [{agreement.ci_low:.0%}, {agreement.ci_high:.0%}] "
+        f"of {agreement.n} sides"
+    )
 
 
 def _format_rater_count(panel_weights: PanelWeights) -> str:
@@ -146,5 +149,5 @@ def _format_rater_count(panel_weights: PanelWeights) -> str:
 
 
 def _format_toml_key(name: str) -> str:
-    """A name as a TOML key; JSON's escapes are TOML's, but for DEL, which JSON leaves as it is."""
+    """Format a name as a TOML key; JSON's escapes are valid in TOML, but JSON does not escape DEL, as TOML requires."""
     return json.dumps(name, ensure_ascii=False).replace("\x7f", "\\u007f")

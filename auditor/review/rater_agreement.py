@@ -1,4 +1,7 @@
-"""What people said, as data to learn from: only decisions made blind count, since the rest had seen the judges."""
+"""Blind decisions of raters and the agreement between raters.
+
+Only decisions made blind count: raters who have seen the judges' verdicts are not independent of them.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,14 @@ from auditor.storage.database import Database
 from auditor.storage.rating_log import RatingEntry
 
 BlindDecisions = Mapping[ConflictKey, Mapping[str, Decision]]
-"""For each conflict, what each rater said of it blind."""
+"""Blind decision by conflict and rater."""
 
 DECISION_CODES = {decision: float(i) for i, decision in enumerate(d for d in Decision if d.resolves_conflict)}
 
 
 @dataclass(frozen=True, slots=True)
 class PairAgreement:
-    """How two raters agree on the conflicts that both decided blind."""
+    """Agreement of two raters on the conflicts that both decided blind."""
 
     rater_a: str
     rater_b: str
@@ -35,11 +38,12 @@ class PairAgreement:
 
 @dataclass(frozen=True, slots=True)
 class RaterAgreement:
-    """How all raters agree.
+    """Agreement of all raters.
 
     Attributes:
-        decided: conflicts that each rater decided blind.
-        kappa: Fleiss' over the conflicts with at least two of them.
+        n_decided_by_rater: number of conflicts that each rater decided blind.
+        kappa: Fleiss' kappa over the conflicts that at least two raters decided blind.
+        pairs: agreement of each two raters who share a conflict.
     """
 
     n_decided_by_rater: Mapping[str, int]
@@ -48,7 +52,7 @@ class RaterAgreement:
 
 
 def load_blind_decisions(db: Database, audit_id: int) -> BlindDecisions:
-    """What each rater last said blind of each conflict, about the scores that it has now."""
+    """Load each rater's last blind decision on each conflict, if the conflict still has the scores that were rated."""
     last_ratings: dict[ConflictKey, dict[str, Rating]] = {}
     for entry in select_current_entries(db, audit_id, rating_log.load_entries(db, audit_id)):
         if not entry.rating.shown:
@@ -61,7 +65,7 @@ def load_blind_decisions(db: Database, audit_id: int) -> BlindDecisions:
 
 
 def select_current_entries(db: Database, audit_id: int, entries: Iterable[RatingEntry]) -> list[RatingEntry]:
-    """The rows of a log that are about the scores that their conflicts have now."""
+    """Select the log entries whose conflict still exists and has the scores or answers that were rated."""
     current_content = {
         ConflictKey(*conflict.cell, conflict.left, conflict.right): rated_content(conflict)
         for conflict in results.load_conflicts(db, audit_id)
@@ -70,14 +74,14 @@ def select_current_entries(db: Database, audit_id: int, entries: Iterable[Rating
 
 
 def find_majority(decisions: Iterable[Decision]) -> Decision | None:
-    """What a strict majority says; None when none does."""
+    """Decision of a strict majority; None if there is no majority."""
     counts = Counter(decisions)
     most_common = max(counts, key=counts.__getitem__, default=None)
     return most_common if most_common is not None and 2 * counts[most_common] > counts.total() else None
 
 
 def compute_rater_agreement(blind_decisions: BlindDecisions) -> RaterAgreement:
-    """Agreement between raters over what they said blind."""
+    """Compute the agreement between raters over their blind decisions."""
     raters = sorted({rater for decisions in blind_decisions.values() for rater in decisions})
     n_decided_by_rater = {rater: sum(rater in decisions for decisions in blind_decisions.values()) for rater in raters}
     pairs = [_compute_pair_agreement(blind_decisions, rater_a, rater_b) for rater_a, rater_b in combinations(raters, 2)]
@@ -99,6 +103,7 @@ def _compute_pair_agreement(blind_decisions: BlindDecisions, rater_a: str, rater
 
 
 def _compute_kappa(blind_decisions: BlindDecisions, raters: list[str]) -> Agreement:
+    """Fleiss' kappa between some raters over the conflicts of `blind_decisions`."""
     table = np.full((len(raters), len(blind_decisions)), np.nan)
     for item, decisions in enumerate(blind_decisions.values()):
         for row, rater in enumerate(raters):
@@ -108,5 +113,5 @@ def _compute_kappa(blind_decisions: BlindDecisions, raters: list[str]) -> Agreem
 
 
 def compute_fleiss_kappa(ratings: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Agreement:
-    """Fleiss' kappa of a table (raters, items) of categories, nan where a rater said nothing."""
+    """Compute Fleiss' kappa of categories, shape (raters, items), nan if a rater did not rate an item."""
     return fleiss_kappa(count_ratings(ratings))

@@ -1,4 +1,4 @@
-"""What people's ratings say of raters and judges, as tables of rows that screen and plain text both show."""
+"""Summary of agreement between raters and judges, as tables that the screen and the plain-text interface show."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from auditor.storage.database import Database
 
 @dataclass(frozen=True, slots=True)
 class SummaryRow:
-    """One figure: what it is of, its value and 95% interval, and all of it in words.
+    """One figure: its name, its text, and for a plot its value with the 95% confidence interval.
 
     Attributes:
-        least: the least value that it could have; the most is 1.
+        scale_min: lowest possible value; the highest is 1.
     """
 
     name: str
@@ -37,7 +37,7 @@ class SummaryRow:
 
 @dataclass(frozen=True, slots=True)
 class SummaryTable:
-    """Rows under a title, with a note on how they are to be read."""
+    """Rows under a title, with a note on how to read them."""
 
     title: str
     note: str
@@ -46,19 +46,19 @@ class SummaryTable:
 
 @dataclass(frozen=True, slots=True)
 class RatingSummary:
-    """All that the ratings of an audit teach so far."""
+    """Agreement of the raters and calibration of the judges of an audit."""
 
     raters: RaterAgreement
     judges: tuple[JudgeCalibration, ...]
 
     @property
     def tables(self) -> tuple[SummaryTable, ...]:
-        """As tables."""
+        """Tables on raters, on judges, and on the judges' calibration."""
         return (_make_rater_table(self.raters), _make_judge_table(self.judges), _make_calibration_table(self.judges))
 
 
 def summarize_ratings(db: Database, audit: Audit) -> RatingSummary:
-    """Read an audit's ratings and verdicts, and work out what they teach."""
+    """Load an audit's ratings and verdicts, and compute agreement and calibration."""
     blind_decisions = load_blind_decisions(db, audit.id)
     return RatingSummary(
         compute_rater_agreement(blind_decisions),
