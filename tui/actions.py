@@ -1,4 +1,4 @@
-"""Every action of the app, once: key bindings, footer, `?`, command palette and the plain twin are made of this."""
+"""All actions of the app: the one source of key bindings, footer, key list (`?`) and command palette."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ ScreenName = Literal["everywhere", "home", "queue", "conflict", "people"]
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing that a person can do.
+    """An action that a reviewer can start with a key.
 
     Attributes:
-        where: the screen it belongs to.
-        name: the method that does it, without its `action_`, and any arguments.
-        keys: default keys, as the terminal library names them, with commas between.
+        screen: the screen to which it belongs.
+        name: name of its method without `action_`, with arguments if any.
+        keys: default keys as Textual names them, separated by commas.
         label: one or two words for the footer.
-        help: a sentence for `?` and the palette.
-        footer: whether the footer names it.
-        plain: the word that does the same without the screen; None for what only a screen needs.
+        help: a sentence for the key list and the command palette.
+        in_footer: whether the footer shows it.
+        plain_text_command: equivalent command of the plain-text interface; None if only a screen needs the action.
     """
 
     screen: ScreenName
@@ -34,7 +34,7 @@ class Action:
 
     @property
     def id(self) -> str:
-        """By this the keys can be changed, as in `"conflict.left" = "h"`."""
+        """Identifier for key settings in `review.toml`, as in `"conflict.left" = "h"`."""
         word = self.name.replace("('", ".").removesuffix("')")
         return f"{self.screen}.{word.removeprefix('decide.')}"
 
@@ -163,22 +163,27 @@ def bindings_for(screen: ScreenName) -> list[BindingType]:
 
 
 def key_name(key: str) -> str:
-    """A key as a person would write it."""
+    """Return a short name of a key for display, such as `?` for `question_mark`."""
     key = key.strip()
     return KEY_NAMES.get(key, key)
 
 
 def render_key_tables() -> str:
-    """The keys of every screen as tables, as they stand in `docs/review.md`."""
-    parts = []
-    for where in dict.fromkeys(action.screen for action in ACTIONS):
-        parts += [f"### {where.capitalize()}", "", "| key | what it does | in plain text | name |", "|---|---|---|---|"]
-        for action in actions_for(where):
+    """Render the keys of every screen as Markdown tables, for `docs/review.md`."""
+    lines = []
+    for screen in dict.fromkeys(action.screen for action in ACTIONS):
+        lines += [
+            f"### {screen.capitalize()}",
+            "",
+            "| key | what it does | in plain text | name |",
+            "|---|---|---|---|",
+        ]
+        for action in actions_for(screen):
             keys = " ".join(f"`{key_name(key)}`" for key in action.keys.split(","))
-            word = f"`{action.plain_text_command}`" if action.plain_text_command else "–"
-            parts.append(f"| {keys} | {action.help} | {word} | `{action.id}` |")
-        parts.append("")
-    return "\n".join(parts)
+            command = f"`{action.plain_text_command}`" if action.plain_text_command else "–"
+            lines.append(f"| {keys} | {action.help} | {command} | `{action.id}` |")
+        lines.append("")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

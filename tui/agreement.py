@@ -1,4 +1,4 @@
-"""How raters agree with each other, and judges with people; and what that teaches about the judges."""
+"""Screen with the agreement between raters, between judges and people, and the judges' calibration."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class AgreementScreen(ReviewScreen):
         self.submit_read("summary", self._load_summary, show)
 
     def _load_summary(self) -> RatingSummary:
-        from auditor.review.summary import summarize_ratings  # loads scipy, which the first screen does without
+        from auditor.review.summary import summarize_ratings  # loads scipy, which would delay the first screen
 
         return summarize_ratings(self.session.db, self.session.audit)
 
@@ -57,7 +57,10 @@ class AgreementScreen(ReviewScreen):
     def _update_tables(self) -> None:
         if self.summary is not None:
             width = max(self.query_one("#people").scrollable_content_region.width, 40)
-            parts = [Content.styled(PLOT_LEGEND, "$text-muted"), *(render_table(t, width) for t in self.summary.tables)]
+            parts = [
+                Content.styled(PLOT_LEGEND, "$text-muted"),
+                *(render_table(table, width) for table in self.summary.tables),
+            ]
             self.query_one("#people-text", Static).update(Content("\n\n").join(parts))
 
     def action_disputed(self) -> None:
@@ -83,19 +86,20 @@ class AgreementScreen(ReviewScreen):
 
 
 def render_table(table: SummaryTable, width: int) -> Content:
-    """A table of the summary: a title, why it can be trusted how far, and a line for each row."""
+    """Render a table of the summary: its title, its note, and a line for each row."""
     lines = [to_content(table.title, "bold $text-accent"), to_content(table.note, "$text-muted")]
-    name = min(MAX_NAME_WIDTH, width // 3)
-    lines += [_render_row(row, name, width) for row in table.rows]
+    name_width = min(MAX_NAME_WIDTH, width // 3)
+    lines += [_render_row(row, name_width, width) for row in table.rows]
     return Content("\n").join(lines)
 
 
 def _render_row(row: SummaryRow, name_width: int, width: int) -> Content:
-    head = Content.styled(fit_width(row.name, name_width) + " ", "bold")
+    """Render one line: name, plot of the value with its interval, and text; without a value, name and text."""
+    name_column = Content.styled(fit_width(row.name, name_width) + " ", "bold")
     if row.value is None:
-        break_ = "\n  " if len(row.text) > width - name_width - 1 else ""
-        return Content.assemble(head, break_, to_content(to_single_line(row.text), "$text-muted"))
+        line_break = "\n  " if len(row.text) > width - name_width - 1 else ""
+        return Content.assemble(name_column, line_break, to_content(to_single_line(row.text), "$text-muted"))
     plot = draw_interval(
         min(max(width - name_width - 44, 9), 41), row.value, row.low, row.high, scale_min=row.scale_min
     )
-    return Content.assemble(head, (plot, "$text-primary"), " ", to_content(to_single_line(row.text)))
+    return Content.assemble(name_column, (plot, "$text-primary"), " ", to_content(to_single_line(row.text)))

@@ -1,4 +1,4 @@
-"""The terminal app: screens and keys. What they show and store is in `auditor.review` and `auditor.storage`."""
+"""The terminal app for reviews: its screens, threads and keys. `auditor.review` loads and stores what they show."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ from auditor.tui.theme import DARK, LIGHT, THEMES
 
 T = TypeVar("T")
 IDLE_BEFORE_GC_S = 3.0
-"""Without a key for so long, a person reads."""
+"""Seconds without input after which the garbage collector may run without being noticed."""
 WIDTH_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]
 
 
 class ReviewApp(App[None]):
-    """Review conflicts.
+    """The app to review conflicts.
 
     Args:
-        db: stays the caller's to close.
-        audit: opens its queue at once; None begins with the list of audits.
-        on_decided: called with an audit's name, off the screen's thread, when a decision left none of its conflicts
-            open, and once when the app ends, for each audit in which something was decided.
+        db: the caller closes it.
+        audit: name of the audit whose queue is opened first; None opens the list of audits.
+        on_decided: called with an audit's name, in a background thread, when a decision leaves none of its conflicts
+            open, and when the app ends, for each audit with new decisions.
     """
 
     TITLE = "auditor review"
@@ -106,14 +106,16 @@ class ReviewApp(App[None]):
 
     @property
     def rater_badge(self) -> Content:
-        """Who rates, and what they may see."""
-        sight = Content.styled("blind", "$text-success") if self.blind else Content.styled("open book", "$text-warning")
-        return Content.assemble(sight, (" · ", "$text-muted"), Content.styled(to_single_line(self.rater), "bold"))
+        """The mode (blind or open book) and the rater's name, for the title bar."""
+        mode_label = (
+            Content.styled("blind", "$text-success") if self.blind else Content.styled("open book", "$text-warning")
+        )
+        return Content.assemble(mode_label, (" · ", "$text-muted"), Content.styled(to_single_line(self.rater), "bold"))
 
     # --- screens
 
     def get_session(self, audit: str) -> ReviewSession:
-        """The rater's desk in an audit; one for the whole session."""
+        """Return the rater's session in an audit, created at first use and kept until the app ends."""
         if audit not in self._review_sessions:
             self._review_sessions[audit] = ReviewSession(
                 self.db,
@@ -125,15 +127,15 @@ class ReviewApp(App[None]):
         return self._review_sessions[audit]
 
     def open_queue(self, audit: str, queue_filter: QueueFilter | None = None) -> bool:
-        """Show the queue of an audit, and say whether there is one."""
+        """Show the queue of an audit; False, with an error message on screen, if the audit cannot be opened."""
         return self._open_screen(lambda: QueueScreen(self.get_session(audit), queue_filter))
 
     def open_agreement(self, audit: str) -> None:
-        """Show how people, and judges and people, agree in an audit."""
+        """Show the agreement of raters and judges in an audit."""
         self._open_screen(lambda: AgreementScreen(self.get_session(audit)))
 
     def go_back(self) -> None:
-        """Leave the screen for the one below it; below the first is home."""
+        """Close the screen and show the one below it, or the home screen if there is none."""
         if sum(isinstance(screen, ReviewScreen) for screen in self.screen_stack) > 1:
             self.pop_screen()
         else:
@@ -155,8 +157,13 @@ class ReviewApp(App[None]):
         on_success: Callable[[T], None],
         on_error: Callable[[AuditorError], None] | None = None,
     ) -> None:
-        """Do what stores something off the screen's thread, one after another; then say that it is done."""
-        future = self._write_executor.submit(job)  # now, so that leaving at once loses nothing
+        """Run a job that writes to the database in the writer thread, in order of submission, then call `on_success`.
+
+        AuditorErrors go to `on_error`, or are shown as a notification.
+        """
+        future = self._write_executor.submit(
+            job
+        )  # submitted here, so that nothing is lost if the app ends before the worker starts
 
         async def work() -> None:
             try:
@@ -172,7 +179,7 @@ class ReviewApp(App[None]):
         self.notify(to_single_line(str(error)), severity="error", timeout=20, markup=False)
 
     def prefetch_and_notify(self, session: ReviewSession) -> None:
-        """After a decision: work out in the background what comes next, and tell an audit that waits for people."""
+        """After a decision, prefetch the next conflicts and notify a completed audit, in a background thread."""
 
         def work() -> None:
             try:
@@ -184,13 +191,13 @@ class ReviewApp(App[None]):
         self._prefetch_executor.submit(work)
 
     def notify_decided_audits(self) -> None:
-        """Tell of the audits in which something was decided; called when the app has ended."""
+        """Call `on_decided` for the audits with new decisions; to be called when the app has ended."""
         self._completion_notifier.notify_remaining(self._review_sessions.values())
 
     def _fatal_error(self) -> None:
         """End the app after an unexpected error, which `run_review` then raises.
 
-        The library would print a traceback with the values of local variables, among which may be a password.
+        Textual would print a traceback with the values of local variables, which may contain a password.
         """
         self.bell()
         self._close_messages_no_wait()
@@ -202,29 +209,40 @@ class ReviewApp(App[None]):
         self.settings.save_theme(self.theme)
 
     def action_help(self) -> None:
-        where = self._screen_name
-        if where is not None:
-            groups = [(where, self._labelled_actions(where)), ("everywhere", self._labelled_actions("everywhere"))]
-            self.push_screen(KeysWindow(f"Keys · {where}", groups, self.size.width))
+        screen_name = self._screen_name
+        if screen_name is not None:
+            groups = [
+                (screen_name, self._labelled_actions(screen_name)),
+                ("everywhere", self._labelled_actions("everywhere")),
+            ]
+            self.push_screen(KeysWindow(f"Keys · {screen_name}", groups, self.size.width))
 
     @property
     def _screen_name(self) -> ScreenName | None:
         return self.screen.screen_name if isinstance(self.screen, ReviewScreen) else None
 
     def _labelled_actions(self, screen: ScreenName) -> list[tuple[str, Action]]:
-        found = []
+        """Actions of a screen, each with the names of its configured keys."""
+        labelled_actions = []
         for action in actions.actions_for(screen):
-            names = self.settings.keys.get(action.id, action.keys).split(",")
-            found.append((" ".join(actions.key_name(name) for name in names), action))
-        return found
+            keys = self.settings.keys.get(action.id, action.keys).split(",")
+            labelled_actions.append((" ".join(actions.key_name(key) for key in keys), action))
+        return labelled_actions
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """The palette: every action of the screen, then the library's own."""
-        page = screen if isinstance(screen, ReviewScreen) else None
-        for action in (*(actions.actions_for(page.screen_name) if page else ()), *actions.actions_for("everywhere")):
-            yield SystemCommand(action.label.capitalize(), action.help, self._command_callback(action, page))
-        names = {action.label.capitalize() for action in actions.ACTIONS}
-        yield from (c for c in super().get_system_commands(screen) if c.title not in names and c.title != "Keys")
+        """Commands of the palette: the actions of the screen and of the app, then Textual's own commands."""
+        review_screen = screen if isinstance(screen, ReviewScreen) else None
+        for action in (
+            *(actions.actions_for(review_screen.screen_name) if review_screen else ()),
+            *actions.actions_for("everywhere"),
+        ):
+            yield SystemCommand(action.label.capitalize(), action.help, self._command_callback(action, review_screen))
+        action_titles = {action.label.capitalize() for action in actions.ACTIONS}
+        yield from (
+            command
+            for command in super().get_system_commands(screen)
+            if command.title not in action_titles and command.title != "Keys"
+        )
 
     def _command_callback(self, action: Action, review_screen: ReviewScreen | None) -> Callable[[], None]:
         async def run() -> None:
@@ -239,7 +257,7 @@ class ReviewApp(App[None]):
 
 @contextmanager
 def idle_garbage_collection(app: ReviewApp) -> Iterator[None]:
-    """Collect garbage only while no key is pressed: a collection stops the screen for up to a tenth of a second."""
+    """Collect garbage only while there is no input, since a collection blocks the screen for up to 0.1 s."""
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -260,20 +278,20 @@ def run_review(
     second_rater_share: float = DEFAULT_SECOND_RATER_SHARE,
     on_decided: OnDecided | None = None,
 ) -> None:
-    """Open the app on a database and return when the person leaves.
+    """Run the app on a database until the reviewer quits.
 
     Args:
-        storage_url: such as `sqlite:///auditor.db`; it is only read, but for the ratings.
-        audit: opens its queue at once.
-        rater: who decides.
-        blind: whether authors, verdicts and survey stay hidden until the decision.
-        second_share: share of conflicts, in [0, 1], put to two raters.
+        storage_url: URL of the database, such as `sqlite:///auditor.db`; only ratings are written to it.
+        audit: name of the audit whose queue is opened first.
+        rater: name of the reviewer, stored with their ratings.
+        blind: whether authors, verdicts and survey are hidden until the decision.
+        second_rater_share: share of conflicts, in [0, 1], that two raters decide.
         on_decided: see `ReviewApp`; also called after the app has ended.
 
     Raises:
-        StorageError: no such database or audit.
-        ConfigError: the reviewer's settings are wrong.
-        Exception: whatever ended the app unexpectedly.
+        StorageError: the database or the audit does not exist.
+        ConfigError: the reviewer's settings are invalid.
+        Exception: any error that ended the app unexpectedly.
     """
     settings = load_review_settings()
     with open_database(storage_url, create=False) as db:

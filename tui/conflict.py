@@ -1,4 +1,4 @@
-"""One conflict: both sides next to each other, the keys that settle it, and what was hidden once it is decided."""
+"""Conflict screen: both sides next to each other, actions to decide, and the hidden evidence after the decision."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class ConflictScreen(ReviewScreen):
-    """Decide one conflict after the other."""
+    """Screen to decide conflicts, one after the other."""
 
     screen_name = "conflict"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("conflict")
@@ -38,7 +38,7 @@ class ConflictScreen(ReviewScreen):
         super().__init__()
         self.session = session
         self.conflict_keys = conflict_keys
-        self.positions = {key: place for place, key in enumerate(conflict_keys)}
+        self.positions = {key: position for position, key in enumerate(conflict_keys)}
         self.conflict_key = conflict_key
         self.item: ReviewItem | None = None
         self.sample_index = 0
@@ -60,14 +60,14 @@ class ConflictScreen(ReviewScreen):
         self.open_conflict(self.conflict_key)
 
     def refresh_title_bar(self) -> None:
-        place = self.positions.get(self.conflict_key)
-        where = "" if place is None else f"{place + 1:,} of {len(self.conflict_keys):,}"
-        self.set_title_bar(self.session.audit.name, "conflicts", *([where] if where else []))
+        position = self.positions.get(self.conflict_key)
+        position_text = "" if position is None else f"{position + 1:,} of {len(self.conflict_keys):,}"
+        self.set_title_bar(self.session.audit.name, "conflicts", *([position_text] if position_text else []))
         if self.item:
             self._update_panels()
 
     def open_conflict(self, conflict_key: ConflictKey) -> None:
-        """Show a conflict, as the rater may see it now."""
+        """Load and show a conflict, scrolled to the top; show an error message if it no longer exists."""
         try:
             item = self.session.load_item(conflict_key)
         except AuditorError as error:
@@ -80,34 +80,34 @@ class ConflictScreen(ReviewScreen):
         self.query_one("#evidence").scroll_home(animate=False)
 
     def show_item(self, item: ReviewItem) -> None:
-        """Show the conflict that is open in its present state."""
+        """Show the current state of the open conflict, such as after a decision."""
         self.item = item
         self.query_one("#conflict").set_class(item.revealed, "-revealed")
         self.refresh_title_bar()
 
-    # --- what is seen
+    # --- rendering
 
     def _update_panels(self) -> None:
         item = self.item
         assert item is not None
         kind = item.row.kind if item.row.gap is None else f"{item.row.kind} · gap {item.row.gap:.2f}"
-        head = Content.assemble(
+        heading = Content.assemble(
             to_content(to_single_line(item.key.topic), "bold $text-accent"),
             to_content(f" in {to_single_line(item.key.country)}" if item.key.country else "", "bold"),
             (f"   {kind}", "$text-muted"),
             "\n",
             to_content(to_single_line(item.question), "italic $text-muted"),
         )
-        self.query_one("#cell", Static).update(head, layout=False)
-        truth = item.survey.score if item.survey else None
-        for name, side, other in (("left", item.left, item.right), ("right", item.right, item.left)):
-            panel = self.query_one(f"#{name}", SidePanel)
+        self.query_one("#cell", Static).update(heading, layout=False)
+        survey_score = item.survey.score if item.survey else None
+        for side_name, side, other_side in (("left", item.left, item.right), ("right", item.right, item.left)):
+            panel = self.query_one(f"#{side_name}", SidePanel)
             panel.show_side(
-                name,
+                side_name,
                 side,
-                other,
+                other_side,
                 self.sample_index,
-                survey_score=truth,
+                survey_score=survey_score,
                 highlight_differences=self.highlight_differences,
             )
         self.query_one("#evidence").border_title = Content("Judges and people" if item.revealed else "Hidden")
@@ -119,8 +119,8 @@ class ConflictScreen(ReviewScreen):
         if self.n_pending_saves:
             state = Content.styled("… saving", "$text-warning")
         elif item.decision and item.decision.resolves_conflict:
-            sign = DECISION_SYMBOLS[item.decision]
-            state = to_content(f"✓ saved: {sign.glyph} {describe_decision(item.decision, row.score)}", sign.style)
+            symbol = DECISION_SYMBOLS[item.decision]
+            state = to_content(f"✓ saved: {symbol.glyph} {describe_decision(item.decision, row.score)}", symbol.style)
         else:
             state = Content("○ not decided by you" if item.decision is None else "– skipped, not decided by you")
         parts = [state]
@@ -149,12 +149,14 @@ class ConflictScreen(ReviewScreen):
         item = self.item
         if item is None:
             return
-        left, right = item.left.score, item.right.score
-        if left is None or right is None:
+        left_score, right_score = item.left.score, item.right.score
+        if left_score is None or right_score is None:
             self.notify("These answers are no scores: say left, right, both or neither, or write a note.", markup=False)
             return
-        start = item.row.score if item.row.score is not None else (left + right) / 2
-        self.app.push_screen(ScoreDialog(start, left, right, of_task=self.session.of_task), self._save_score)
+        initial_score = item.row.score if item.row.score is not None else (left_score + right_score) / 2
+        self.app.push_screen(
+            ScoreDialog(initial_score, left_score, right_score, of_task=self.session.of_task), self._save_score
+        )
 
     def _save_score(self, score: float | None) -> None:
         item = self.item
@@ -195,14 +197,14 @@ class ConflictScreen(ReviewScreen):
         self._save_undo(RatingAction.REDO, self.session.redo)
 
     def _save_rating(self, job: Callable[[], RatingEntry], on_saved: Callable[[], None] | None = None) -> None:
-        """Store, and only when it is durable show that it is."""
+        """Run a job that stores a rating, and show the conflict as saved once the rating is durable."""
         key = self.conflict_key
 
         def work() -> ReviewItem:
             job()
             return self.session.load_item(key)
 
-        def done(item: ReviewItem) -> None:
+        def show_saved(item: ReviewItem) -> None:
             self.n_pending_saves -= 1
             if self.conflict_key == item.key:
                 self.show_item(item)
@@ -210,16 +212,16 @@ class ConflictScreen(ReviewScreen):
                 on_saved()
             self.review_app.prefetch_and_notify(self.session)
 
-        self._run_save(work, done)
+        self._run_save(work, show_saved)
 
     def _save_undo(self, act: RatingAction, job: Callable[[], RatingEntry | None]) -> None:
         def work() -> tuple[RatingEntry | None, ReviewItem | None]:
             entry = job()
             return entry, entry and self.session.load_item(entry.key)
 
-        def done(result: tuple[RatingEntry | None, ReviewItem | None]) -> None:
+        def show_undo(entry_and_item: tuple[RatingEntry | None, ReviewItem | None]) -> None:
             self.n_pending_saves -= 1
-            entry, item = result
+            entry, item = entry_and_item
             self.notify(describe_undo(act, entry), markup=False)
             if item:
                 self.conflict_key = item.key
@@ -228,7 +230,7 @@ class ConflictScreen(ReviewScreen):
                 self.show_item(self.item)
             self.review_app.prefetch_and_notify(self.session)
 
-        self._run_save(work, done)
+        self._run_save(work, show_undo)
 
     def _run_save(self, job: Callable[[], T], on_success: Callable[[T], None]) -> None:
         self.n_pending_saves += 1
@@ -242,7 +244,7 @@ class ConflictScreen(ReviewScreen):
         if self.item:
             self.show_item(self.item)
 
-    # --- going about
+    # --- navigation
 
     def action_best(self) -> None:
         key = self.session.next_conflict_key(after=self.conflict_key)
@@ -258,9 +260,9 @@ class ConflictScreen(ReviewScreen):
         self._move_in_queue(-1)
 
     def _move_in_queue(self, offset: int) -> None:
-        place = self.positions.get(self.conflict_key, -1 if offset > 0 else 1) + offset
-        if 0 <= place < len(self.conflict_keys):
-            self.open_conflict(self.conflict_keys[place])
+        position = self.positions.get(self.conflict_key, -1 if offset > 0 else 1) + offset
+        if 0 <= position < len(self.conflict_keys):
+            self.open_conflict(self.conflict_keys[position])
         else:
             self.notify("This is the end of the queue.", markup=False)
 
@@ -275,8 +277,8 @@ class ConflictScreen(ReviewScreen):
 
     def _change_sample(self, offset: int) -> None:
         if self.item:
-            n = max(len(self.item.left.samples), len(self.item.right.samples), 1)
-            self.sample_index = (self.sample_index + offset) % n
+            n_samples = max(len(self.item.left.samples), len(self.item.right.samples), 1)
+            self.sample_index = (self.sample_index + offset) % n_samples
             self._update_panels()
 
     def action_differences(self) -> None:

@@ -1,4 +1,4 @@
-"""Small windows over a screen: a line of text, a score, the saved filters, the history of a conflict, the keys."""
+"""Modal dialogs: text input, score input, saved filters, history of a conflict, list of keys."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ SCORE_STEP = 0.05
 ACCEPTABILITY_LABELS = ("never acceptable", "always acceptable")
 TASK_RANGE_LABELS = ("the least of the range", "the most")
 KEY_COLUMN_WIDTH = 13
-"""Columns for the keys in the list of keys."""
+"""Width in characters of the column with the keys in the list of keys."""
 MAX_WINDOW_WIDTH = 100
-"""Columns of a window at most, as in `app.tcss`."""
+"""Largest width of a window in characters, as in `app.tcss`."""
 
 
 class TextDialog(ModalScreen[str | None]):
-    """Ask for one line of text."""
+    """Dialog for one line of text; returns None if it is cancelled."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "cancel")]
 
@@ -53,7 +53,7 @@ class TextDialog(ModalScreen[str | None]):
 
 
 class ScoreDialog(ModalScreen[float | None]):
-    """Ask for a score in [-1, 1], by keys or by figures."""
+    """Dialog for a score in [-1, 1], typed or changed with the arrow keys; returns None if it is cancelled."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)", "cancel"),
@@ -82,7 +82,7 @@ class ScoreDialog(ModalScreen[float | None]):
 
     @property
     def score(self) -> float | None:
-        """The score typed; None while it is none."""
+        """The typed score; None while the text is not a number in [-1, 1]."""
         try:
             score = float(self.query_one(Input).value)
         except ValueError:
@@ -99,14 +99,14 @@ class ScoreDialog(ModalScreen[float | None]):
         score = self.score
         width = max(self.query_one("#score-axis").size.width - 6, 3)
         points = [(self._left_score, "◀"), (self._right_score, "▶")] + ([(score, "●")] if score is not None else [])
-        scale = Content.assemble(
+        axis = Content.assemble(
             ("−1 ", "$text-muted"), (draw_score_axis(width, points), "$primary"), (" +1", "$text-muted")
         )
-        self.query_one("#score-axis", Static).update(scale)
+        self.query_one("#score-axis", Static).update(axis)
         legend = f"◀ left   ● yours   ▶ right   ·   -1 {self._end_labels[0]}, 1 {self._end_labels[1]}"
-        wrong = f"✕ a number from -1 ({self._end_labels[0]}) to 1 ({self._end_labels[1]})"
-        words, style = (legend, "$text-muted") if score is not None else (wrong, "$text-error")
-        self.query_one("#score-error", Static).update(to_content(words, style))
+        problem = f"✕ a number from -1 ({self._end_labels[0]}) to 1 ({self._end_labels[1]})"
+        text, style = (legend, "$text-muted") if score is not None else (problem, "$text-error")
+        self.query_one("#score-error", Static).update(to_content(text, style))
 
     @on(Input.Submitted)
     def _submitted(self) -> None:
@@ -115,11 +115,11 @@ class ScoreDialog(ModalScreen[float | None]):
 
 
 class FilterList(OptionList, inherit_bindings=False):
-    """The list of saved filters; its keys are the window's."""
+    """The list of saved filters; without key bindings of its own, since the dialog has them."""
 
 
 class FilterDialog(ModalScreen[str | None]):
-    """Choose among saved filters, save the present one, or delete one."""
+    """Dialog to choose or delete a saved filter, or to save the current one; returns the chosen filter or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss(None)", "cancel"),
@@ -157,10 +157,10 @@ class FilterDialog(ModalScreen[str | None]):
         options.highlighted = 0 if self._settings.filters else None
         options.display = bool(self._settings.filters)
         options.focus()
-        nothing = "" if self._settings.filters else "None is saved yet. "
-        present = to_single_line(self._current_filter) or "all conflicts, by what teaches most"
+        empty_notice = "" if self._settings.filters else "None is saved yet. "
+        current_filter = to_single_line(self._current_filter) or "all conflicts, by what teaches most"
         self.query_one("#filters-note", Static).update(
-            to_content(f"{nothing}The present one: {present}", "$text-muted")
+            to_content(f"{empty_notice}The present one: {current_filter}", "$text-muted")
         )
 
     @on(OptionList.OptionSelected)
@@ -194,7 +194,7 @@ class FilterDialog(ModalScreen[str | None]):
 
 
 class TextWindow(ModalScreen[None]):
-    """A window of text to read."""
+    """A scrollable window with a text."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,question_mark,f1,h", "dismiss(None)", "close"),
@@ -217,7 +217,7 @@ class TextWindow(ModalScreen[None]):
 
 
 class HistoryWindow(TextWindow):
-    """All that the rater did to a conflict."""
+    """All of the rater's actions on a conflict."""
 
     def __init__(self, entries: Sequence[RatingEntry]) -> None:
         lines = [to_content(describe_log_entry(entry)) for entry in entries]
@@ -225,14 +225,14 @@ class HistoryWindow(TextWindow):
 
 
 class KeysWindow(TextWindow):
-    """Every key of a screen, as they are set now."""
+    """The configured keys of every action of a screen."""
 
     def __init__(
         self, title: str, action_groups: Sequence[tuple[str, Sequence[tuple[str, Action]]]], width: int
     ) -> None:
         lines: list[Content] = []
-        for name, rows in action_groups:
-            lines.append(to_content(name, "bold $text-accent"))
+        for group_name, rows in action_groups:
+            lines.append(to_content(group_name, "bold $text-accent"))
             lines += [
                 _format_key_row(
                     keys, action, min(width * 8 // 10 if width >= 120 else width * 96 // 100, MAX_WINDOW_WIDTH) - 8
@@ -245,8 +245,8 @@ class KeysWindow(TextWindow):
 
 
 def _format_key_row(keys: str, action: Action, width: int) -> Content:
-    space = width - KEY_COLUMN_WIDTH - len(action.help) - len(action.id)
-    name = " " * space + action.id if space > 1 else ""
+    padding_width = width - KEY_COLUMN_WIDTH - len(action.help) - len(action.id)
+    id_column = " " * padding_width + action.id if padding_width > 1 else ""
     return Content.assemble(
-        (f"{keys:>{KEY_COLUMN_WIDTH - 2}}  ", "bold $text-primary"), action.help, (name, "$text-muted")
+        (f"{keys:>{KEY_COLUMN_WIDTH - 2}}  ", "bold $text-primary"), action.help, (id_column, "$text-muted")
     )

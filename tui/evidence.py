@@ -1,4 +1,4 @@
-"""What was hidden: survey, verdicts and justifications, once the rater has decided."""
+"""Panel of the evidence that is hidden until the rater decides: survey, verdicts and justifications."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ show here as soon as it is saved; you can then revise it, and your first decisio
 
 
 def render_evidence(item: ReviewItem) -> Content:
-    """The text of the panel beside, or below, the sides."""
+    """Render the evidence panel; before the rater has decided, a notice that the evidence is hidden."""
     if not item.revealed:
-        first, _, rest = HIDDEN_NOTICE.partition("\n")
-        return Content.assemble(*_render_task_question(item), (first, "bold"), "\n", (rest, "$text-muted"))
-    votes = f"Judges  left {_format_vote_counts(item.left)} · right {_format_vote_counts(item.right)}"
+        heading, _, explanation = HIDDEN_NOTICE.partition("\n")
+        return Content.assemble(*_render_task_question(item), (heading, "bold"), "\n", (explanation, "$text-muted"))
+    vote_counts = f"Judges  left {_format_vote_counts(item.left)} · right {_format_vote_counts(item.right)}"
     parts = [
-        Content.assemble(*_render_task_question(item), _render_ground_truth(item), "\n", (votes[:6], "bold"), votes[6:])
+        Content.assemble(
+            *_render_task_question(item), _render_ground_truth(item), "\n", (vote_counts[:6], "bold"), vote_counts[6:]
+        )
     ]
     if item.first_decision is not None:
         parts.append(
@@ -36,63 +38,78 @@ def render_evidence(item: ReviewItem) -> Content:
 
 
 def _render_task_question(item: ReviewItem) -> list[Content]:
-    """The whole item of a task, of which the head of the page has room for one line."""
+    """Render the full text of a task's item, since the header of the screen only shows one line; empty for a survey."""
     return [] if item.key.country else [to_content(item.question), Content("\n\n")]
 
 
 def _render_ground_truth(item: ReviewItem) -> Content:
-    """What people say, or what is right."""
+    """Render the survey's score, or the correct answer of a task's item."""
     if item.key.country:
         return _render_survey_score(item)
     if item.correct_answer is None:
         return Content.assemble(("◆ Right answer ", "bold"), ("not known", "$text-muted"))
-    sides = [name for name, side in (("left", item.left), ("right", item.right)) if side.answer == item.correct_answer]
-    which = f" · {sides[0]} has it" if len(sides) == 1 else "" if sides else " · neither side has it"
+    correct_sides = [
+        name for name, side in (("left", item.left), ("right", item.right)) if side.answer == item.correct_answer
+    ]
+    side_note = (
+        f" · {correct_sides[0]} has it"
+        if len(correct_sides) == 1
+        else ""
+        if correct_sides
+        else " · neither side has it"
+    )
     return Content.assemble(
-        ("◆ Right answer ", "bold"), to_content(to_single_line(item.correct_answer)), (which, "$text-accent")
+        ("◆ Right answer ", "bold"), to_content(to_single_line(item.correct_answer)), (side_note, "$text-accent")
     )
 
 
 def _render_survey_score(item: ReviewItem) -> Content:
+    """Render the survey's score and the distance of each side's score from it."""
     if item.survey is None or item.survey.score is None:
         return Content.assemble(("◆ Survey ", "bold"), ("people were not asked this here", "$text-muted"))
-    truth = item.survey.score
-    asked = "" if item.survey.n is None else f" ({item.survey.n:,} asked)"
-    left, right = (abs((side.score or 0.0) - truth) for side in (item.left, item.right))
-    nearer = "both are as near" if left == right else f"{'left' if left < right else 'right'} is nearer"
+    survey_score = item.survey.score
+    sample_size_note = "" if item.survey.n is None else f" ({item.survey.n:,} asked)"
+    left_distance, right_distance = (abs((side.score or 0.0) - survey_score) for side in (item.left, item.right))
+    nearer_side_text = (
+        "both are as near"
+        if left_distance == right_distance
+        else f"{'left' if left_distance < right_distance else 'right'} is nearer"
+    )
     return Content.assemble(
         ("◆ Survey ", "bold"),
-        f"{format_score(truth)}{asked} · ",
-        (f"{nearer} (left {left:.2f} away, right {right:.2f})", "$text-accent"),
+        f"{format_score(survey_score)}{sample_size_note} · ",
+        (f"{nearer_side_text} (left {left_distance:.2f} away, right {right_distance:.2f})", "$text-accent"),
     )
 
 
 def _format_vote_counts(side: ReviewSide) -> str:
-    valid = sum(v.ruling is Ruling.VALID for v in side.verdicts)
-    given = sum(v.ruling is not None for v in side.verdicts)
-    return f"{valid} of {given} VALID" if given else "no verdict"
+    """Format the number of VALID verdicts out of all verdicts with a ruling."""
+    n_valid = sum(verdict.ruling is Ruling.VALID for verdict in side.verdicts)
+    n_verdicts = sum(verdict.ruling is not None for verdict in side.verdicts)
+    return f"{n_valid} of {n_verdicts} VALID" if n_verdicts else "no verdict"
 
 
 def _render_side_verdicts(side_name: str, side: ReviewSide) -> Content:
-    head = Content.assemble(
+    heading = Content.assemble(
         (f"{side_name.capitalize()} · ", "bold"),
         to_content(to_single_line(side.author or ""), "bold"),
         (f"  {_format_vote_counts(side)}", "$text-muted"),
     )
-    return Content("\n").join([head, *(_render_verdict(v) for v in side.verdicts)])
+    return Content("\n").join([heading, *(_render_verdict(verdict) for verdict in side.verdicts)])
 
 
 def _render_verdict(verdict: Verdict) -> Content:
-    who = to_content(f" {to_single_line(verdict.judge)} #{verdict.sample + 1}")
+    """Render a judge's ruling on one sample, the aspects that it denies, and its justification."""
+    judge_text = to_content(f" {to_single_line(verdict.judge)} #{verdict.sample + 1}")
     if verdict.outcome is not Outcome.OK or verdict.ruling is None:
-        return Content.assemble((f"– {verdict.outcome}", "$text-muted"), who)
-    sign = VERDICT_SYMBOLS[verdict.ruling]
+        return Content.assemble((f"– {verdict.outcome}", "$text-muted"), judge_text)
+    symbol = VERDICT_SYMBOLS[verdict.ruling]
     aspects = {
         "culture": verdict.cultural_accuracy,
         "logic": verdict.logical_consistency,
         "score": verdict.score_fit,
     }
     lacking = [name for name, holds in aspects.items() if holds is False]
-    short = to_content(f" · lacks {', '.join(lacking)}" if lacking else "", "$text-muted")
-    why = to_content(f" — {to_single_line(verdict.justification)}" if verdict.justification else "")
-    return Content.assemble(sign.with_text(sign.label), who, short, why)
+    lacking_text = to_content(f" · lacks {', '.join(lacking)}" if lacking else "", "$text-muted")
+    justification_text = to_content(f" — {to_single_line(verdict.justification)}" if verdict.justification else "")
+    return Content.assemble(symbol.with_text(symbol.label), judge_text, lacking_text, justification_text)

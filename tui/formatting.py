@@ -1,7 +1,8 @@
-"""What is drawn, and the one door by which texts of unknown origin reach the screen.
+"""Format scores, symbols and plots for the screen, and sanitize stored texts before they are shown.
 
-`prose` and `line` are the only ways from a stored string to a widget: they show what would act on a terminal, and
-`Content` takes the result as it stands, without markup. Every sign is a glyph with a word; colour only repeats it.
+Every stored text must pass `to_multiline` or `to_single_line` before a widget shows it: they escape control and
+invisible characters. `Content` then shows it without interpreting markup. Every symbol has a label that says the same,
+so that colour is never the only cue.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ ELLIPSIS = "…"
 
 
 class StatusSymbol(NamedTuple):
-    """A glyph, the word that says the same, and a style that repeats it."""
+    """A glyph with a label and a style of the same meaning."""
 
     glyph: str
     label: str
     style: str
 
     def with_text(self, text: str) -> Content:
-        """The sign in front of some words."""
+        """Return the glyph followed by a text, in the symbol's style."""
         return Content.styled(to_single_line(f"{self.glyph} {text}"), self.style)
 
 
@@ -59,25 +60,25 @@ DECISION_SYMBOLS = {
 
 
 def to_multiline(text: str) -> str:
-    """A stored text as it may be shown on several lines."""
+    """Escape control and invisible characters of a stored text, but keep its lines; tabs become four spaces."""
     return escape_invisible(text).replace("\t", "    ")
 
 
 def to_single_line(text: str) -> str:
-    """A stored text as it may be shown on one line."""
+    """Escape control and invisible characters of a stored text, and join its lines with single spaces."""
     return " ".join(escape_invisible(text).split())
 
 
 def fit_width(text: str, width: int) -> str:
-    """One line of exactly `width` columns; what is cut ends in an ellipsis."""
-    shown = to_single_line(text)
-    if cell_len(shown) <= width:
-        return set_cell_size(shown, width)
-    return set_cell_size(shown, max(width - 1, 0)) + ELLIPSIS[: max(width, 0)]
+    """Pad or cut a text to exactly `width` columns on one line; a cut text ends in an ellipsis."""
+    line = to_single_line(text)
+    if cell_len(line) <= width:
+        return set_cell_size(line, width)
+    return set_cell_size(line, max(width - 1, 0)) + ELLIPSIS[: max(width, 0)]
 
 
 def to_content(text: str, style: str = "") -> Content:
-    """A stored text as content for a widget."""
+    """Convert a stored text to content for a widget, escaped and without markup."""
     return Content.styled(to_multiline(text), style) if style else Content(to_multiline(text))
 
 
@@ -92,22 +93,22 @@ def highlight_spans(text: str, spans: Iterable[tuple[int, int]], style: str) -> 
 
 
 def format_score(score: float) -> str:
-    """A score with its sign, as in +0.62."""
+    """Format a score with sign and two decimals, as in +0.62; the minus is U+2212."""
     return f"{score:+.2f}".replace("-", "−")
 
 
 def format_answer(score: float | None, answer: str | None) -> str:
-    """What a side says: its answer to an item of a task, or its score."""
+    """Format a side's answer to an item of a task, or its score."""
     return to_single_line(answer) if answer is not None else "no score" if score is None else format_score(score)
 
 
 def format_cell(country: str, topic: str) -> str:
-    """Where a conflict is: the topic and its country, or the item."""
+    """Format a conflict's topic and country, or its item for a task."""
     return f"{to_single_line(topic)} in {to_single_line(country)}" if country else to_single_line(topic)
 
 
 def draw_progress_bar(share: float | None, width: int) -> str:
-    """A bar of a share in [0, 1]; dots where there is none to show."""
+    """Draw a bar for a share in [0, 1]; dots if the share is None."""
     if share is None:
         return "·" * width
     full = round(share * width)
@@ -115,24 +116,25 @@ def draw_progress_bar(share: float | None, width: int) -> str:
 
 
 def draw_score_axis(width: int, points: Sequence[tuple[float, str]]) -> str:
-    """The scale from -1 to 1 on `width` columns, with its middle marked and each point's glyph where it lies.
+    """Draw the scale from -1 to 1 on `width` columns, with its middle marked and a glyph for each point.
 
-    Several points of one glyph in one place are counted there (2 to 9, then +); of different glyphs the last is seen.
+    Several points with the same glyph in one column appear as their number (2 to 9, then +); of different glyphs in one
+    column, the last one is shown.
     """
     if width < 3:
         return ""
     cells = ["─"] * width
     cells[(width - 1) // 2] = "┼"
-    seen: dict[tuple[int, str], int] = {}
+    point_counts: dict[tuple[int, str], int] = {}
     for value, glyph in points:
         column = round((max(-1.0, min(1.0, value)) + 1) / 2 * (width - 1))
-        count = seen[column, glyph] = seen.get((column, glyph), 0) + 1
+        count = point_counts[column, glyph] = point_counts.get((column, glyph), 0) + 1
         cells[column] = glyph if count == 1 else str(count) if count < 10 else "+"
     return "".join(cells)
 
 
 def draw_interval(width: int, value: float, low: float | None, high: float | None, *, scale_min: float) -> str:
-    """A value with its interval on a scale from `least` to 1, in `width` columns; a zero inside is marked."""
+    """Draw a value with its interval on a scale from `scale_min` to 1, in `width` columns; 0 is marked if inside."""
     cells = ["·"] * width
 
     def column(x: float) -> int:
@@ -141,7 +143,7 @@ def draw_interval(width: int, value: float, low: float | None, high: float | Non
     if scale_min < 0:
         cells[column(0.0)] = "┼"
     if low is not None and high is not None:
-        for place in range(column(low), column(high) + 1):
-            cells[place] = "━"
+        for position in range(column(low), column(high) + 1):
+            cells[position] = "━"
     cells[column(value)] = "●"
     return "".join(cells)

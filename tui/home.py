@@ -1,4 +1,4 @@
-"""Home: the audits of the database, live while they run."""
+"""Home screen: the audits of the database, updated while they run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from auditor.tui.screen import ReviewScreen
 REFRESH_INTERVAL_S = 2.0
 PROGRESS_BAR_WIDTH = 24
 LIST_MARGIN_WIDTH = 5
-"""Columns that border, padding and scrollbar take of the list."""
+"""Columns for the border, padding and scrollbar of the list."""
 NO_AUDITS_TEXT = """No audit here yet
 
 auditor init audit.toml      writes a configuration to start from
@@ -31,11 +31,11 @@ auditor import scores …      brings in scores measured elsewhere"""
 
 
 class AuditList(OptionList, inherit_bindings=False):
-    """The list; its keys are the screen's, so that they can be changed."""
+    """The list of audits; without key bindings of its own, since the screen's bindings can be configured."""
 
 
 class HomeScreen(ReviewScreen):
-    """Choose an audit."""
+    """Screen to choose an audit."""
 
     screen_name = "home"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("home")
@@ -61,7 +61,10 @@ class HomeScreen(ReviewScreen):
         self._update_list()
 
     def reload_audits(self) -> None:
-        """Read the database; a run that writes is neither waited for nor held up."""
+        """Read the audits again, in a thread, without blocking a run that writes.
+
+        Skipped while another screen is on top or a read is still running.
+        """
         if self.is_current and not any(worker.is_running for worker in self.workers):
             self.submit_read("overviews", lambda: load_overviews(self.review_app.db), self._show_overviews)
 
@@ -70,38 +73,41 @@ class HomeScreen(ReviewScreen):
         self._update_list()
 
     def _update_list(self) -> None:
-        audits = self.query_one(AuditList)
-        audits.display = bool(self.audit_overviews)
-        empty = self.query_one("#home-empty", Static)
-        empty.display = not self.audit_overviews
-        empty.update(self._format_empty_notice())
-        openings = sum(
-            o.conflicts[ConflictStatus.OPEN] + o.conflicts[ConflictStatus.DISPUTED] for o in self.audit_overviews
+        audit_list = self.query_one(AuditList)
+        audit_list.display = bool(self.audit_overviews)
+        empty_notice = self.query_one("#home-empty", Static)
+        empty_notice.display = not self.audit_overviews
+        empty_notice.update(self._format_empty_notice())
+        n_open = sum(
+            overview.conflicts[ConflictStatus.OPEN] + overview.conflicts[ConflictStatus.DISPUTED]
+            for overview in self.audit_overviews
         )
-        audits.border_title = to_content(_pluralize(len(self.audit_overviews), "audit"))
-        audits.border_subtitle = to_content(f"{_pluralize(openings, 'conflict')} waiting for people")
+        audit_list.border_title = to_content(_pluralize(len(self.audit_overviews), "audit"))
+        audit_list.border_subtitle = to_content(f"{_pluralize(n_open, 'conflict')} waiting for people")
         width = max(self.size.width - LIST_MARGIN_WIDTH, 40)
-        names = [o.audit.name for o in self.audit_overviews]
-        if [option.id for option in audits.options] == names:
+        names = [overview.audit.name for overview in self.audit_overviews]
+        if [option.id for option in audit_list.options] == names:
             for overview in self.audit_overviews:
-                audits.replace_option_prompt(overview.audit.name, render_audit_card(overview, width))
+                audit_list.replace_option_prompt(overview.audit.name, render_audit_card(overview, width))
             return
-        audits.clear_options()
-        audits.add_options([Option(render_audit_card(o, width), id=o.audit.name) for o in self.audit_overviews])
-        audits.highlighted = 0 if self.audit_overviews else None
-        audits.focus()
+        audit_list.clear_options()
+        audit_list.add_options(
+            [Option(render_audit_card(overview, width), id=overview.audit.name) for overview in self.audit_overviews]
+        )
+        audit_list.highlighted = 0 if self.audit_overviews else None
+        audit_list.focus()
 
     def _format_empty_notice(self) -> Content:
-        first, _, rest = NO_AUDITS_TEXT.partition("\n")
+        heading, _, instructions = NO_AUDITS_TEXT.partition("\n")
         path = self.review_app.db.path
-        where = to_content(f"\n\nThis is {to_single_line(str(path.resolve()))}" if path else "", "$text-muted")
-        return Content.assemble((first, "bold"), "\n", rest, where)
+        database_note = to_content(f"\n\nThis is {to_single_line(str(path.resolve()))}" if path else "", "$text-muted")
+        return Content.assemble((heading, "bold"), "\n", instructions, database_note)
 
     @property
     def selected_audit(self) -> str | None:
-        """The audit under the cursor."""
-        audits = self.query_one(AuditList)
-        return None if audits.highlighted is None else audits.get_option_at_index(audits.highlighted).id
+        """Name of the audit under the cursor; None if there is none."""
+        audit_list = self.query_one(AuditList)
+        return None if audit_list.highlighted is None else audit_list.get_option_at_index(audit_list.highlighted).id
 
     @on(OptionList.OptionSelected)
     def _selected(self) -> None:
@@ -126,39 +132,39 @@ class HomeScreen(ReviewScreen):
 
 
 def render_audit_card(overview: AuditOverview, width: int) -> Content:
-    """Three lines about an audit, and one to part it from the next."""
+    """Render three lines about an audit, and an empty line as a separator."""
     audit = overview.audit
     state, style = _format_state(overview)
-    when = _format_timestamp(audit.updated_at)
-    name = fit_width(audit.name, max(width - len(state) - len(when) - 3, 12))
-    first = Content.assemble((name, "bold"), " ", (state, style), "  ", (when, "$text-muted"))
-    return Content("\n").join([first, _render_progress(overview), _render_conflict_counts(overview), Content("")])
+    updated_at = _format_timestamp(audit.updated_at)
+    name = fit_width(audit.name, max(width - len(state) - len(updated_at) - 3, 12))
+    title_line = Content.assemble((name, "bold"), " ", (state, style), "  ", (updated_at, "$text-muted"))
+    return Content("\n").join([title_line, _render_progress(overview), _render_conflict_counts(overview), Content("")])
 
 
 def _format_state(overview: AuditOverview) -> tuple[str, str]:
     if overview.is_finished:
         return "✓ done", "$text-success"
-    running = overview.runner is not None
+    is_running = overview.runner is not None
     return (
         f"▶ {to_single_line(overview.audit.stage)}"
-        if running
+        if is_running
         else f"‖ stopped at {to_single_line(overview.audit.stage)}"
     ), "$text-warning"
 
 
 def _render_progress(overview: AuditOverview) -> Content:
-    usable = [] if overview.usable_share is None else [f"{overview.usable_share:.0%} usable"]
-    what = f" {' · '.join([*_format_answer_counts(overview), *usable, _format_cost(overview)])}"
+    usable_note = [] if overview.usable_share is None else [f"{overview.usable_share:.0%} usable"]
+    progress_text = f" {' · '.join([*_format_answer_counts(overview), *usable_note, _format_cost(overview)])}"
     return Content.assemble(
-        (draw_progress_bar(overview.progress, PROGRESS_BAR_WIDTH), "$text-primary"), to_content(what)
+        (draw_progress_bar(overview.progress, PROGRESS_BAR_WIDTH), "$text-primary"), to_content(progress_text)
     )
 
 
 def _format_answer_counts(overview: AuditOverview) -> Iterator[str]:
-    """How much models have said, by kind; nothing of a kind that the audit does not ask for."""
+    """Yield the number of recorded answers of each kind that the audit contains."""
     if overview.planned_samples != 0 or overview.traces:
-        planned = "" if overview.planned_samples is None else f"/{overview.planned_samples:,}"
-        yield f"{overview.traces:,}{planned} samples"
+        planned_text = "" if overview.planned_samples is None else f"/{overview.planned_samples:,}"
+        yield f"{overview.traces:,}{planned_text} samples"
     if overview.answers:
         yield _pluralize(overview.answers, "moral answer")
     if overview.comparisons:
@@ -166,6 +172,7 @@ def _format_answer_counts(overview: AuditOverview) -> Iterator[str]:
 
 
 def _format_cost(overview: AuditOverview) -> str:
+    """Format the cost in US dollars; with "≥" if some calls have no known price."""
     if overview.cost_usd is None:
         return "cost unknown"
     return f"{'≥ ' if overview.unpriced else ''}${overview.cost_usd:.2f}"
@@ -175,9 +182,9 @@ def _render_conflict_counts(overview: AuditOverview) -> Content:
     if not overview.n_conflicts:
         return Content.styled("no conflicts", "$text-muted")
     pieces = [
-        sign.with_text(f"{overview.conflicts[standing]:,} {sign.label}")
-        for standing, sign in STATUS_SYMBOLS.items()
-        if overview.conflicts[standing]
+        symbol.with_text(f"{overview.conflicts[status]:,} {symbol.label}")
+        for status, symbol in STATUS_SYMBOLS.items()
+        if overview.conflicts[status]
     ]
     return Content("   ").join(
         [*pieces, to_content(f"of {_pluralize(overview.n_conflicts, 'conflict')}", "$text-muted")]

@@ -1,4 +1,4 @@
-"""Audits, conflicts and what is hidden of them as sentences, with no sign that a screen reader would stumble on."""
+"""Describe audits, conflicts and their hidden evidence as sentences, without symbols that screen readers misread."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from auditor.tui.wording import describe_decision
 
 
 def describe_audit(number: int, overview: AuditOverview) -> str:
-    """One line about an audit."""
-    waiting = overview.conflicts[ConflictStatus.OPEN] + overview.conflicts[ConflictStatus.DISPUTED]
-    going = "stopped" if overview.runner is None else "running"
-    state = "done" if overview.is_finished else f"{going} at stage {to_single_line(overview.audit.stage)}"
+    """Describe an audit in one line."""
+    n_waiting = overview.conflicts[ConflictStatus.OPEN] + overview.conflicts[ConflictStatus.DISPUTED]
+    run_state = "stopped" if overview.runner is None else "running"
+    state = "done" if overview.is_finished else f"{run_state} at stage {to_single_line(overview.audit.stage)}"
     progress = "" if overview.progress is None else f", {overview.progress:.0%} of the samples in"
     progress += f", {overview.answers:,} moral answers" if overview.answers else ""
     progress += f", {overview.comparisons:,} comparisons" if overview.comparisons else ""
@@ -24,33 +24,33 @@ def describe_audit(number: int, overview: AuditOverview) -> str:
     cost = "cost unknown" if overview.cost_usd is None else f"cost {overview.cost_usd:.2f} dollars"
     name = to_single_line(overview.audit.name)
     return (
-        f"{number}. {name}: {state}{progress}{usable}, {cost}, {waiting} of {overview.n_conflicts} conflicts waiting."
+        f"{number}. {name}: {state}{progress}{usable}, {cost}, {n_waiting} of {overview.n_conflicts} conflicts waiting."
     )
 
 
 def describe_queue_row(position: int, row: QueueRow) -> str:
-    """One line of the queue."""
-    yours = (
+    """Describe a conflict of the queue in one line."""
+    decision_text = (
         "undecided"
         if row.decision is None or not row.decision.resolves_conflict
         else describe_decision(row.decision, row.score)
     )
-    flag = ", flagged" if row.flagged else ""
+    flag_note = ", flagged" if row.flagged else ""
     left = _format_spoken_answer(row.score_left, row.answer_left)
     right = _format_spoken_answer(row.score_right, row.answer_right)
     scores = f"left {left}, right {right}"
     cell = format_cell(row.key.country, row.key.topic)
-    return f"{position}. {cell}: {row.kind}, {scores}, {STATUS_LABELS[row.status]}, yours: {yours}{flag}."
+    return f"{position}. {cell}: {row.kind}, {scores}, {STATUS_LABELS[row.status]}, yours: {decision_text}{flag_note}."
 
 
 def describe_item(item: ReviewItem) -> Iterator[str]:
-    """A conflict, as far as the rater may see it."""
+    """Yield lines that describe a conflict, as far as the rater may see it."""
     yield f"{format_cell(item.key.country, item.key.topic)}. {to_single_line(item.question)}"
-    second = " A second opinion is wanted." if item.needs_second_rater else ""
-    yield f"Kind: {item.row.kind}. State: {STATUS_LABELS[item.row.status]}.{second}"
+    second_opinion_note = " A second opinion is wanted." if item.needs_second_rater else ""
+    yield f"Kind: {item.row.kind}. State: {STATUS_LABELS[item.row.status]}.{second_opinion_note}"
     for name, side in (("Left", item.left), ("Right", item.right)):
-        samples = [s for s in side.samples if s.score is not None or s.answer is not None]
-        scores = ", ".join(_format_spoken_answer(s.score, s.answer) for s in samples) or "none"
+        samples = [sample for sample in side.samples if sample.score is not None or sample.answer is not None]
+        scores = ", ".join(_format_spoken_answer(sample.score, sample.answer) for sample in samples) or "none"
         verb = "scores" if side.answer is None else "answers"
         yield f"{name} {verb} {_format_spoken_answer(side.score, side.answer)}; its samples: {scores}."
     yield from describe_samples(item, 0)
@@ -61,14 +61,17 @@ def describe_item(item: ReviewItem) -> Iterator[str]:
     if item.revealed:
         yield from describe_hidden_evidence(item)
     else:
-        truth, score = ("survey", " score,") if item.key.country else ("the right answer", "")
-        yield f"Authors, verdicts and {truth} are hidden until you decide: left, right, both, neither,{score} or skip."
+        truth_name, score_command = ("survey", " score,") if item.key.country else ("the right answer", "")
+        yield (
+            f"Authors, verdicts and {truth_name} are hidden until you decide: left, right, both, neither,"
+            f"{score_command} or skip."
+        )
         if item.disclosed_elsewhere:
             yield "You have seen this cell in another conflict, so your decision settles this one but is not blind."
 
 
 def describe_samples(item: ReviewItem, sample_index: int) -> Iterator[str]:
-    """Both sides' reasoning in one sample; past the last it begins anew."""
+    """Yield both sides' reasoning in one sample; after the last sample follows the first again."""
     for name, side in (("Left", item.left), ("Right", item.right)):
         if not side.samples:
             yield f"{name} has no sample."
@@ -81,7 +84,7 @@ def describe_samples(item: ReviewItem, sample_index: int) -> Iterator[str]:
 
 
 def describe_hidden_evidence(item: ReviewItem) -> Iterator[str]:
-    """Authors, survey and verdicts."""
+    """Yield lines on the rater's decision, the authors, the survey or correct answer, and the verdicts."""
     if item.decision is not None and item.decision.resolves_conflict:
         yield f"You said: {describe_decision(item.decision, item.row.score)}."
     if item.first_decision is not None:
@@ -99,24 +102,27 @@ def describe_hidden_evidence(item: ReviewItem) -> Iterator[str]:
     elif item.survey is None or item.survey.score is None:
         yield "The survey did not ask this here."
     else:
-        truth = item.survey.score
-        left, right = (abs((side.score or 0.0) - truth) for side in (item.left, item.right))
-        away = f"left is {left:.2f} away, right {right:.2f}"
-        asked = "" if item.survey.n is None else f" ({item.survey.n} asked)"
-        yield f"The survey says {truth:+.2f}{asked}: {away}."
+        survey_score = item.survey.score
+        left_distance, right_distance = (abs((side.score or 0.0) - survey_score) for side in (item.left, item.right))
+        distances = f"left is {left_distance:.2f} away, right {right_distance:.2f}"
+        sample_size_note = "" if item.survey.n is None else f" ({item.survey.n} asked)"
+        yield f"The survey says {survey_score:+.2f}{sample_size_note}: {distances}."
     for name, side in (("left", item.left), ("right", item.right)):
         yield from _describe_verdicts(name, side)
 
 
 def _format_spoken_answer(score: float | None, answer: str | None) -> str:
+    """Format an answer or score with an ASCII minus, which screen readers pronounce."""
     return to_single_line(answer) if answer is not None else "no score" if score is None else f"{score:+.2f}"
 
 
 def _describe_verdicts(side_name: str, side: ReviewSide) -> Iterator[str]:
-    valid = sum(v.ruling is Ruling.VALID for v in side.verdicts)
-    given = sum(v.ruling is not None for v in side.verdicts)
+    n_valid = sum(verdict.ruling is Ruling.VALID for verdict in side.verdicts)
+    n_verdicts = sum(verdict.ruling is not None for verdict in side.verdicts)
     yield (
-        f"Judges on the {side_name}: {valid} of {given} VALID." if given else f"Judges on the {side_name}: no verdict."
+        f"Judges on the {side_name}: {n_valid} of {n_verdicts} VALID."
+        if n_verdicts
+        else f"Judges on the {side_name}: no verdict."
     )
     for verdict in side.verdicts:
         yield f"  {to_single_line(verdict.judge)}, sample {verdict.sample + 1}: {_describe_verdict(verdict)}"

@@ -1,6 +1,6 @@
-"""The app's twin in plain text: one command a line, answers as sentences. For screen readers, pipes and scripts.
+"""Plain-text interface for reviews: one command per line, output as sentences. For screen readers, pipes and scripts.
 
-There is no box, no colour and no cursor; every action of the screen that is not about the screen has a word here.
+It prints no boxes, colours or cursor movements. All actions of the app that do not concern the screen have a command.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from auditor.tui.settings import load_review_settings
 
 
 def needs_plain_text() -> bool:
-    """Whether there is no terminal that a full screen could be shown on."""
+    """Whether stdin or stdout is no terminal, or the terminal cannot show a full screen (TERM is `dumb` or unset)."""
     return not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM", "dumb") == "dumb"
 
 
@@ -34,29 +34,31 @@ def run_plain_text_review(
     stdin: TextIO | None = None,
     stdout: TextIO | None = None,
 ) -> None:
-    """Review in plain text, reading commands from `stdin` until it ends or says quit.
+    """Review in plain text, with commands from `stdin` until it ends or the command `quit`.
 
-    Args and Raises: as `auditor.tui.app.run_review`.
+    Args and Raises: as for `auditor.tui.app.run_review`.
     """
     stdin, stdout = stdin or sys.stdin, stdout or sys.stdout
 
-    def say(text: str) -> None:
+    def write_line(text: str) -> None:
         encoding = stdout.encoding or "utf-8"
         print(text.encode(encoding, "backslashreplace").decode(encoding), file=stdout, flush=True)
 
     with open_database(storage_url, create=False) as db:
 
-        def make_desk(name: str) -> ReviewSession:
-            found = audits.get_audit(db, name)
-            return ReviewSession(db, found, rater, blind=blind, second_rater_share=second_rater_share)
+        def create_session(name: str) -> ReviewSession:
+            audit_record = audits.get_audit(db, name)
+            return ReviewSession(db, audit_record, rater, blind=blind, second_rater_share=second_rater_share)
 
-        afterwards = CompletionNotifier(on_decided)
-        session = PlainTextReview(db, make_desk, load_review_settings(), say, afterwards)
-        say(f"You rate as {to_single_line(rater)}{', blind' if blind else ', open book'}. 'help' lists the commands.")
+        completion_notifier = CompletionNotifier(on_decided)
+        review = PlainTextReview(db, create_session, load_review_settings(), write_line, completion_notifier)
+        write_line(
+            f"You rate as {to_single_line(rater)}{', blind' if blind else ', open book'}. 'help' lists the commands."
+        )
         if audit is None:
-            session.list_audits("")
+            review.list_audits("")
         else:
-            session.open_audit(audit)
-        while (command := stdin.readline()) and session.run_command(command):
+            review.open_audit(audit)
+        while (command := stdin.readline()) and review.run_command(command):
             pass
-        afterwards.notify_remaining(session.sessions.values())
+        completion_notifier.notify_remaining(review.sessions.values())

@@ -1,4 +1,4 @@
-"""A review in plain text: where the reviewer is, and what each command does there."""
+"""State and commands of the plain-text interface for reviews."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ ROWS_PER_PAGE = 20
 
 
 class PlainTextReview:
-    """A review in plain text.
+    """A review in plain text: the open audit and conflict, and one method per command.
 
     Args:
-        say: prints one line.
+        create_session: creates the session of an audit, given by name.
+        write_line: prints one line.
     """
 
     def __init__(
@@ -59,25 +60,27 @@ class PlainTextReview:
         self._sample_index = 0
 
     def run_command(self, command_line: str) -> bool:
-        """Carry out one line; False when it says to leave. What is wrong with it is said, not raised."""
-        word, _, rest = command_line.strip().partition(" ")
-        if not word:
+        """Run one command line; return False if it ends the review. Errors are printed, not raised."""
+        command, _, argument = command_line.strip().partition(" ")
+        if not command:
             return True
-        if word in ("quit", "q", "exit"):
+        if command in ("quit", "q", "exit"):
             return False
-        if word not in COMMANDS:
-            self._write_line(f"Unknown command '{to_single_line(word)}'. {did_you_mean(word, COMMANDS, 'Try help.')}")
+        if command not in COMMANDS:
+            self._write_line(
+                f"Unknown command '{to_single_line(command)}'. {did_you_mean(command, COMMANDS, 'Try help.')}"
+            )
             return True
         try:
-            COMMANDS[word][0](self, rest.strip())
+            COMMANDS[command][0](self, argument.strip())
         except AuditorError as error:
             self._write_line(to_single_line(str(error)))
         return True
 
-    # --- where one is
+    # --- open audit and conflict
 
     def open_audit(self, audit_name: str) -> None:
-        """Go to an audit."""
+        """Open an audit and print the number of its conflicts by status."""
         if audit_name not in self.sessions:
             self.sessions[audit_name] = self._create_session(audit_name)
         self._session, self._item, self._queue_filter = self.sessions[audit_name], None, QueueFilter()
@@ -103,13 +106,10 @@ class PlainTextReview:
         self._conflict_keys, self._n_listed = self.session.conflict_keys(self._queue_filter), 0
 
     def _format_status_counts(self) -> str:
-        return (
-            ", ".join(f"{n} {standing}" for standing, n in self.session.count_by_status().items() if n)
-            or "no conflicts"
-        )
+        return ", ".join(f"{n} {status}" for status, n in self.session.count_by_status().items() if n) or "no conflicts"
 
     def show_conflict(self, key: ConflictKey) -> None:
-        """Show a conflict."""
+        """Open a conflict and print it."""
         self._item, self._sample_index = self.session.load_item(key), 0
         self._write_lines(describe_item(self._item))
 
@@ -120,15 +120,15 @@ class PlainTextReview:
     # --- commands
 
     def list_audits(self, argument: str) -> None:
-        found = load_overviews(self.db)
-        self._audit_names, self._session, self._item = [o.audit.name for o in found], None, None
-        self._write_lines(describe_audit(number, overview) for number, overview in enumerate(found, 1))
-        if not found:
+        overviews = load_overviews(self.db)
+        self._audit_names, self._session, self._item = [overview.audit.name for overview in overviews], None, None
+        self._write_lines(describe_audit(number, overview) for number, overview in enumerate(overviews, 1))
+        if not overviews:
             self._write_line("No audit here yet. `auditor run CONFIG` makes one.")
 
     def open_selection(self, argument: str) -> None:
         if self._session is None:
-            names = self._audit_names or [o.audit.name for o in load_overviews(self.db)]
+            names = self._audit_names or [overview.audit.name for overview in load_overviews(self.db)]
             number = _parse_number(argument, len(names)) if argument not in names else names.index(argument) + 1
             self.open_audit(names[number - 1])
         else:
@@ -140,13 +140,13 @@ class PlainTextReview:
             if self._n_listed >= len(self._conflict_keys) or not self._n_listed:
                 self._load_conflict_keys()
         rows = self.session.queue_rows(self._conflict_keys[self._n_listed : self._n_listed + ROWS_PER_PAGE])
-        places = {key: place for place, key in enumerate(self._conflict_keys, 1)}
-        self._write_lines(describe_queue_row(places[row.key], row) for row in rows)
+        position_by_key = {key: position for position, key in enumerate(self._conflict_keys, 1)}
+        self._write_lines(describe_queue_row(position_by_key[row.key], row) for row in rows)
         self._n_listed += len(rows)
-        left = len(self._conflict_keys) - self._n_listed
+        n_remaining = len(self._conflict_keys) - self._n_listed
         self._write_line(
-            f"{left} more; 'list' goes on."
-            if left
+            f"{n_remaining} more; 'list' goes on."
+            if n_remaining
             else f"{len(self._conflict_keys)} in all: {self._format_status_counts()}."
         )
 
@@ -167,8 +167,8 @@ class PlainTextReview:
 
     def change_sort(self, argument: str) -> None:
         if argument:
-            wanted = parse_filter(f"sort:{argument}")
-            self._queue_filter = replace(self._queue_filter, sort=wanted.sort, reverse=wanted.reverse)
+            sort_filter = parse_filter(f"sort:{argument}")
+            self._queue_filter = replace(self._queue_filter, sort=sort_filter.sort, reverse=sort_filter.reverse)
         else:
             self._queue_filter = with_next_sort(self._queue_filter)
         self._load_conflict_keys()
@@ -180,7 +180,7 @@ class PlainTextReview:
         self._write_line("Reversed." if self._queue_filter.reverse else "Not reversed.")
 
     def manage_filters(self, argument: str) -> None:
-        """`filters` lists, `filters NAME` uses, `filters save NAME` and `filters delete NAME`."""
+        """List the saved filters, apply the one named by the argument, or `save NAME` or `delete NAME`."""
         verb, _, name = argument.partition(" ")
         if verb == "save" and name:
             self.settings.save_filter(name, format_filter(self._queue_filter))
@@ -261,21 +261,22 @@ class PlainTextReview:
         self._write_lines(describe_samples(self.item, self._sample_index))
 
     def show_agreement(self, argument: str) -> None:
-        from auditor.review.summary import summarize_ratings  # loads scipy
+        from auditor.review.summary import summarize_ratings  # loads scipy: slow
 
         for table in summarize_ratings(self.db, self.session.audit).tables:
             self._write_line(f"{table.title}. {table.note}")
             self._write_lines(f"  {to_single_line(row.name)}: {to_single_line(row.text)}." for row in table.rows)
 
     def show_help(self, argument: str) -> None:
-        self._write_lines(f"{word}: {text}" for word, (_, text) in COMMANDS.items())
+        self._write_lines(f"{command}: {text}" for command, (_, text) in COMMANDS.items())
 
 
 def _make_decide_command(decision: Decision) -> Command:
-    return lambda plain, rest: plain.decide(decision)
+    return lambda review, argument: review.decide(decision)
 
 
 def _parse_number(text: str, maximum: int) -> int:
+    """Parse a position from 1 to `maximum`; raise UsageError for any other text."""
     if not text.isdecimal() or not 1 <= int(text) <= maximum:
         raise UsageError(f"'{to_single_line(text)}' is not a number of the list.", f"It goes from 1 to {maximum}.")
     return int(text)
@@ -305,9 +306,9 @@ COMMANDS: dict[str, tuple[Command, str]] = {
     "history": (PlainTextReview.show_history, "all that you did to the open conflict."),
     "sample": (PlainTextReview.show_sample, "read the next sample of both sides, or the one of a number."),
     "filter": (PlainTextReview.apply_filter, "show only some, as in: filter kind:binary gap:>0.5 is:todo divorce"),
-    "clear": (lambda plain, rest: plain.apply_filter(""), "take the filter off."),
+    "clear": (lambda review, argument: review.apply_filter(""), "take the filter off."),
     "disputed": (
-        lambda plain, rest: plain.apply_filter("state:disputed"),
+        lambda review, argument: review.apply_filter("state:disputed"),
         "show the conflicts on which people disagree.",
     ),
     "agreement": (PlainTextReview.show_agreement, "how raters agree, and judges with people."),
@@ -318,6 +319,6 @@ COMMANDS: dict[str, tuple[Command, str]] = {
         "list saved filters; filters NAME uses one; filters save NAME; filters delete NAME.",
     ),
     "help": (PlainTextReview.show_help, "this list."),
-    "quit": (lambda plain, rest: None, "leave; everything is saved already."),
+    "quit": (lambda review, argument: None, "leave; everything is saved already."),
 }
-"""Word, what it does, and its help; the words are those of `auditor.tui.actions`."""
+"""Method and help text by command; `auditor.tui.actions` names these commands as `plain_text_command`."""

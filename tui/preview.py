@@ -1,4 +1,4 @@
-"""What the conflict under the cursor is about, beside the queue where there is room."""
+"""Preview of the conflict under the cursor, shown next to the queue on wide terminals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_EXCERPT_CHARS = 600
 
 
 def render_preview(item: ReviewItem) -> Content:
-    """A conflict in short: the question, both sides, what the rater said."""
+    """Render a short version of a conflict: the question, both sides, and the rater's decision."""
     parts = [
         Content.assemble(
             to_content(to_single_line(item.key.topic), "bold $text-accent"),
@@ -30,11 +30,15 @@ def render_preview(item: ReviewItem) -> Content:
 
 
 def _render_side(side_name: str, side: ReviewSide) -> Content:
-    scores = [(s.score, SAMPLE_GLYPH) for s in side.samples if s.score is not None]
-    usable = [s for s in sort_samples(side) if s.text and (s.score is not None or s.answer is not None)]
-    text = usable[0].text if usable and usable[0].text else "no text came back"
-    short = text if len(text) <= MAX_EXCERPT_CHARS else text[:MAX_EXCERPT_CHARS] + "…"
-    scale = Content.assemble(
+    scores = [(sample.score, SAMPLE_GLYPH) for sample in side.samples if sample.score is not None]
+    usable_samples = [
+        sample
+        for sample in sort_samples(side)
+        if sample.text and (sample.score is not None or sample.answer is not None)
+    ]
+    text = usable_samples[0].text if usable_samples and usable_samples[0].text else "no text came back"
+    excerpt = text if len(text) <= MAX_EXCERPT_CHARS else text[:MAX_EXCERPT_CHARS] + "…"
+    score_axis = Content.assemble(
         ("−1 ", "$text-muted"),
         (draw_score_axis(SCORE_AXIS_WIDTH, scores), "$text-primary"),
         (" +1", "$text-muted"),
@@ -43,8 +47,8 @@ def _render_side(side_name: str, side: ReviewSide) -> Content:
     return Content.assemble(
         to_content(f"{side_name}  {format_answer(side.score, side.answer)}", "bold $text-primary"),
         "\n",
-        scale if side.score is not None else "",
-        to_content(short),
+        score_axis if side.score is not None else "",
+        to_content(excerpt),
     )
 
 

@@ -1,4 +1,4 @@
-"""The queue of conflicts: filter, order, search, and into a conflict."""
+"""Queue screen: the conflicts of an audit, with filter, sort order and preview."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NO_MATCH_TEXT = "No conflict passes this filter. x clears it."
 
 
 class QueueScreen(ReviewScreen):
-    """The conflicts of one audit as one rater sees them."""
+    """Screen with the conflicts of one audit as one rater may see them."""
 
     screen_name = "queue"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("queue")
@@ -86,18 +86,18 @@ class QueueScreen(ReviewScreen):
         self._schedule_preview()
 
     def load_conflicts(self, cursor_key: ConflictKey | None = None) -> None:
-        """Read which conflicts there are, in order; their lines come when they are looked at."""
-        wanted = self.queue_filter
+        """Load the keys of the conflicts that match the filter; the table fetches rows when they become visible."""
+        queue_filter = self.queue_filter
 
         def show(keys: list[ConflictKey]) -> None:
             self.queue_table.show_conflicts(keys, cursor_key)
             self.queue_table.display = bool(keys)
             note = self.query_one("#queue-empty", Static)
             note.display = not keys
-            note.update(Content(NO_CONFLICTS_TEXT if matches_everything(wanted) else NO_MATCH_TEXT))
+            note.update(Content(NO_CONFLICTS_TEXT if matches_everything(queue_filter) else NO_MATCH_TEXT))
             self._update_header()
 
-        self.submit_read("keys", lambda: self.session.conflict_keys(wanted), show)
+        self.submit_read("keys", lambda: self.session.conflict_keys(queue_filter), show)
         self._load_counts()
 
     def _load_counts(self) -> None:
@@ -115,38 +115,40 @@ class QueueScreen(ReviewScreen):
         self._preview_timer = self.set_timer(PREVIEW_DELAY_S, self._show_preview)
 
     def _show_preview(self) -> None:
-        """Show what is under the cursor once it rests, where there is room for it."""
+        """Show the conflict under the cursor in the preview panel, if the screen is wide enough for it."""
         panel = self.query_one("#preview")
         if self.queue_table.cursor_key is None or not panel.size.width:
             return
         try:
-            shown = render_preview(self.session.load_item(self.queue_table.cursor_key, keep_hidden=True))
+            preview = render_preview(self.session.load_item(self.queue_table.cursor_key, keep_hidden=True))
         except AuditorError as error:
-            shown = to_content(str(error), "$text-error")
-        self.query_one("#preview-text", Static).update(shown)
+            preview = to_content(str(error), "$text-error")
+        self.query_one("#preview-text", Static).update(preview)
         panel.scroll_home(animate=False)
 
     def _update_header(self) -> None:
         pieces = [
-            sign.with_text(f"{self.status_counts[standing]:,} {sign.label}")
-            for standing, sign in STATUS_SYMBOLS.items()
-            if self.status_counts[standing] or standing is ConflictStatus.OPEN
+            symbol.with_text(f"{self.status_counts[status]:,} {symbol.label}")
+            for status, symbol in STATUS_SYMBOLS.items()
+            if self.status_counts[status] or status is ConflictStatus.OPEN
         ]
         order = SORT_LABELS[self.queue_filter.sort] + (" (reversed)" if self.queue_filter.reverse else "")
-        shown = (
+        filter_text = (
             ""
             if matches_everything(self.queue_filter)
             else to_single_line(
                 format_filter(replace(self.queue_filter, sort=QueueSort.INFORMATIVENESS, reverse=False))
             )
         )
-        n = len(self.queue_table.conflict_keys)
-        place = f"{self.queue_table.cursor + 1:,} of {n:,}" if n else "none"
-        below = Content.assemble(
-            (place, "bold"), (f" · by {order}", "$text-muted"), (f" · / {shown}" if shown else "", "$text-accent")
+        n_conflicts = len(self.queue_table.conflict_keys)
+        position_text = f"{self.queue_table.cursor + 1:,} of {n_conflicts:,}" if n_conflicts else "none"
+        position_line = Content.assemble(
+            (position_text, "bold"),
+            (f" · by {order}", "$text-muted"),
+            (f" · / {filter_text}" if filter_text else "", "$text-accent"),
         )
         self.query_one("#queue-head", Static).update(
-            Content.assemble(Content("   ").join(pieces), "\n", below), layout=False
+            Content.assemble(Content("   ").join(pieces), "\n", position_line), layout=False
         )
         self.query_one("#queue-columns", Static).update(
             Content(
@@ -178,7 +180,7 @@ class QueueScreen(ReviewScreen):
         self.app.push_screen(TextDialog("Filter", text, hint, enter_verb="shows", at_bottom=True), self.apply_filter)
 
     def apply_filter(self, text: str | None) -> None:
-        """Show what passes a filter, given as a line; None leaves all as it is."""
+        """Apply a filter given as text; None keeps the current one. An invalid one reopens the dialog with an error."""
         if text is None:
             return
         try:
@@ -217,13 +219,13 @@ class QueueScreen(ReviewScreen):
         self._save_undo(RatingAction.REDO, self.session.redo)
 
     def _save_undo(self, act: RatingAction, job: Callable[[], RatingEntry | None]) -> None:
-        def done(entry: RatingEntry | None) -> None:
+        def show_undo(entry: RatingEntry | None) -> None:
             self.notify(describe_undo(act, entry), markup=False)
             self.queue_table.invalidate_rows()
             self._load_counts()
             self.review_app.prefetch_and_notify(self.session)
 
-        self.review_app.submit_write(job, done)
+        self.review_app.submit_write(job, show_undo)
 
     def action_down(self) -> None:
         self.queue_table.move_cursor(1)

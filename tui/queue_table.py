@@ -1,4 +1,4 @@
-"""The queue as a table that holds keys only: lines are fetched when they come into view, and painted one by one."""
+"""Table of the conflicts in the queue; it stores keys only, and fetches and renders rows when they become visible."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from auditor.tui.formatting import (
 )
 
 ROWS_PER_FETCH = 64
-"""Lines fetched at once."""
+"""Rows fetched at once."""
 MAX_CACHED_PAGES = 16
 MARKER_WIDTH, STATUS_WIDTH, KIND_WIDTH, GAP_WIDTH, RATING_WIDTH = 2, 11, 9, 6, 10
 LEFT_GLYPH, RIGHT_GLYPH = "●", "◇"
@@ -36,7 +36,7 @@ FetchRows = Callable[[Sequence[ConflictKey]], list[QueueRow]]
 
 
 class ColumnWidths(NamedTuple):
-    """Widths of the columns that give way."""
+    """Widths in characters of the columns that adapt to the width of the table."""
 
     country: int
     topic: int
@@ -44,32 +44,32 @@ class ColumnWidths(NamedTuple):
 
 
 def compute_column_widths(width: int) -> ColumnWidths:
-    """What is left beside the fixed columns, shared out; the axis has a middle, so its width is odd."""
-    left = max(width - MARKER_WIDTH - STATUS_WIDTH - KIND_WIDTH - GAP_WIDTH - RATING_WIDTH, 24)
-    scale = min(max(left // 3, 9), 41) // 2 * 2 - 1
-    country = min((left - scale - 3) * 9 // 20, 24)
-    return ColumnWidths(country, left - scale - country - 3, scale)
+    """Divide the width that the fixed columns leave; the score axis has a marked middle, so its width is odd."""
+    flexible_width = max(width - MARKER_WIDTH - STATUS_WIDTH - KIND_WIDTH - GAP_WIDTH - RATING_WIDTH, 24)
+    axis = min(max(flexible_width // 3, 9), 41) // 2 * 2 - 1
+    country = min((flexible_width - axis - 3) * 9 // 20, 24)
+    return ColumnWidths(country, flexible_width - axis - country - 3, axis)
 
 
 def format_header(width: int, *, of_task: bool = False) -> str:
-    """The line above the table; the items of a task have no country, and their answers need be no scores."""
-    c = compute_column_widths(width)
-    scale = "−1" + "0".center(c.axis - 4) + "+1" if c.axis >= 9 else " " * c.axis
-    where = (
-        fit_width("item", c.country + c.topic + 1)
+    """Format the header of the table; for a task, with one column for its items and without the axis of scores."""
+    widths = compute_column_widths(width)
+    axis_labels = "−1" + "0".center(widths.axis - 4) + "+1" if widths.axis >= 9 else " " * widths.axis
+    cell_columns = (
+        fit_width("item", widths.country + widths.topic + 1)
         if of_task
-        else f"{fit_width('country', c.country)} {fit_width('topic', c.topic)}"
+        else f"{fit_width('country', widths.country)} {fit_width('topic', widths.topic)}"
     )
-    parts = [
-        " " * MARKER_WIDTH, fit_width("state", STATUS_WIDTH), fit_width("kind", KIND_WIDTH), where,
-        " ", fit_width("answers", c.axis) if of_task else scale, " ", fit_width("  gap", GAP_WIDTH),
+    columns = [
+        " " * MARKER_WIDTH, fit_width("state", STATUS_WIDTH), fit_width("kind", KIND_WIDTH), cell_columns,
+        " ", fit_width("answers", widths.axis) if of_task else axis_labels, " ", fit_width("  gap", GAP_WIDTH),
         fit_width("yours", RATING_WIDTH),
     ]  # fmt: skip
-    return "".join(parts)
+    return "".join(columns)
 
 
 class QueueTable(ScrollView):
-    """Conflicts, one a line, with a cursor."""
+    """A scrollable table of conflicts, one per row, with a cursor."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "queue--open",
@@ -85,10 +85,10 @@ class QueueTable(ScrollView):
     cursor: reactive[int] = reactive(0)
 
     class CursorMoved(Message):
-        """The cursor came to another line."""
+        """The cursor moved to another row."""
 
     class RowOpened(Message):
-        """The line under the cursor was clicked again."""
+        """The row under the cursor was double-clicked."""
 
     def __init__(self, fetch_rows: FetchRows, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -107,7 +107,7 @@ class QueueTable(ScrollView):
         return self._conflict_keys[self.cursor] if self._conflict_keys else None
 
     def show_conflicts(self, conflict_keys: list[ConflictKey], cursor_key: ConflictKey | None = None) -> None:
-        """Show other conflicts, with the cursor where it was told, or at the top."""
+        """Show other conflicts, with the cursor on `cursor_key`, or on the first row if that is not among them."""
         self._conflict_keys = conflict_keys
         self._cached_pages.clear()
         self.virtual_size = Size(self.size.width, len(conflict_keys))
@@ -116,17 +116,17 @@ class QueueTable(ScrollView):
         self.refresh()
 
     def invalidate_rows(self) -> None:
-        """Fetch lines anew when they are next painted: something was decided."""
+        """Discard the cached rows, so that changed ones are fetched again."""
         self._cached_pages.clear()
         self.refresh()
 
     def move_cursor(self, offset: int) -> None:
-        """Move the cursor, as far as there are lines."""
+        """Move the cursor by `offset` rows, at most to the first or last."""
         self.cursor = max(0, min(len(self._conflict_keys) - 1, self.cursor + offset))
 
     @property
     def page_height(self) -> int:
-        """Lines in view, less one for the eye to hold on to."""
+        """Number of visible rows less one, which stays in view after paging."""
         return max(self.scrollable_content_region.height - 1, 1)
 
     def watch_cursor(self) -> None:
@@ -153,12 +153,12 @@ class QueueTable(ScrollView):
         if row is None:
             return Strip.blank(width, self.rich_style)
         is_cursor = index == self.cursor
-        base = self.get_component_rich_style("queue--cursor") if is_cursor else self.rich_style
+        base_style = self.get_component_rich_style("queue--cursor") if is_cursor else self.rich_style
         segments = [
-            Segment(text, base + self._cell_style(name, is_cursor))
-            for text, name in format_cells(row, width, is_cursor=is_cursor)
+            Segment(text, base_style + self._cell_style(style_name, is_cursor))
+            for text, style_name in format_cells(row, width, is_cursor=is_cursor)
         ]
-        return Strip(segments).adjust_cell_length(width, base)
+        return Strip(segments).adjust_cell_length(width, base_style)
 
     def _cell_style(self, name: str, is_cursor: bool) -> Style:
         if not name:
@@ -167,15 +167,16 @@ class QueueTable(ScrollView):
         return Style(color=style.color, bold=style.bold or is_cursor)
 
     def _load_row(self, index: int) -> QueueRow | None:
+        """Return the row at a position, from the cache or fetched with its page; None if there is none."""
         if not 0 <= index < len(self._conflict_keys):
             return None
-        number = index // ROWS_PER_FETCH
-        if number not in self._cached_pages:
+        page_number = index // ROWS_PER_FETCH
+        if page_number not in self._cached_pages:
             if len(self._cached_pages) >= MAX_CACHED_PAGES:
                 self._cached_pages.pop(next(iter(self._cached_pages)))
-            keys = self._conflict_keys[number * ROWS_PER_FETCH : (number + 1) * ROWS_PER_FETCH]
-            self._cached_pages[number] = {row.key: row for row in self._fetch_rows(keys)}
-        return self._cached_pages[number].get(self._conflict_keys[index])
+            keys = self._conflict_keys[page_number * ROWS_PER_FETCH : (page_number + 1) * ROWS_PER_FETCH]
+            self._cached_pages[page_number] = {row.key: row for row in self._fetch_rows(keys)}
+        return self._cached_pages[page_number].get(self._conflict_keys[index])
 
     def _scroll_to_row(self) -> None:
         if self.size.height:
@@ -183,27 +184,27 @@ class QueueTable(ScrollView):
 
 
 def format_cells(row: QueueRow, width: int, *, is_cursor: bool) -> list[tuple[str, str]]:
-    """The pieces of one line, each with the name of its style."""
-    c = compute_column_widths(width)
-    standing = STATUS_SYMBOLS[row.status]
+    """Format one row as pieces of text, each with the name of its style (`queue--NAME`)."""
+    widths = compute_column_widths(width)
+    symbol = STATUS_SYMBOLS[row.status]
     gap = row.gap
     if row.answer_left is None and row.score_left is not None and row.score_right is not None:
-        said = draw_score_axis(c.axis, [(row.score_left, LEFT_GLYPH), (row.score_right, RIGHT_GLYPH)])
+        answers_text = draw_score_axis(widths.axis, [(row.score_left, LEFT_GLYPH), (row.score_right, RIGHT_GLYPH)])
     else:
-        sides = (format_answer(row.score_left, row.answer_left), format_answer(row.score_right, row.answer_right))
-        said = fit_width(" / ".join(sides), c.axis)
+        answers = (format_answer(row.score_left, row.answer_left), format_answer(row.score_right, row.answer_right))
+        answers_text = fit_width(" / ".join(answers), widths.axis)
     country, topic = row.key.country, row.key.topic
-    where = (
-        f"{fit_width(country, c.country)} {fit_width(topic, c.topic)}"
+    cell_columns = (
+        f"{fit_width(country, widths.country)} {fit_width(topic, widths.topic)}"
         if country
-        else fit_width(topic, c.country + c.topic + 1)
+        else fit_width(topic, widths.country + widths.topic + 1)
     )
     return [
         ("▌ " if is_cursor else "  ", "axis"),
-        (fit_width(f"{standing.glyph} {standing.label}", STATUS_WIDTH), str(row.status)),
+        (fit_width(f"{symbol.glyph} {symbol.label}", STATUS_WIDTH), str(row.status)),
         (fit_width(str(row.kind), KIND_WIDTH), "muted"),
-        (where + " ", ""),
-        (said + " ", "axis"),
+        (cell_columns + " ", ""),
+        (answers_text + " ", "axis"),
         (fit_width("" if gap is None else f" {gap:.2f}", GAP_WIDTH), "muted"),
         (
             fit_width(format_rating(row), RATING_WIDTH),
@@ -213,9 +214,9 @@ def format_cells(row: QueueRow, width: int, *, is_cursor: bool) -> list[tuple[st
 
 
 def format_rating(row: QueueRow) -> str:
-    """What the rater said, with signs for a flag and a note."""
-    sign = DECISION_SYMBOLS[row.decision]
-    word = format_score(row.score) if row.decision is Decision.SCORE and row.score is not None else sign.label
+    """Format the rater's decision, with symbols for a flag and a note."""
+    symbol = DECISION_SYMBOLS[row.decision]
+    label = format_score(row.score) if row.decision is Decision.SCORE and row.score is not None else symbol.label
     marks = ("⚑" if row.flagged else "") + ("✎" if row.note else "")
-    said = f"{sign.glyph} {word}".rstrip()
-    return fit_width(said, RATING_WIDTH - cell_len(marks) - 1) + marks if marks else said
+    rating_text = f"{symbol.glyph} {label}".rstrip()
+    return fit_width(rating_text, RATING_WIDTH - cell_len(marks) - 1) + marks if marks else rating_text

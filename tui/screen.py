@@ -1,4 +1,4 @@
-"""What all screens share: the bar at the top, the keys at the bottom, and the way to the app."""
+"""Base class of all screens: title bar at the top, key bar at the bottom, access to the app."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ T = TypeVar("T")
 
 
 class ReviewScreen(Screen[None]):
-    """A full screen: a bar, a body, the keys."""
+    """A full screen with a title bar, a body and a key bar."""
 
     screen_name: ClassVar[ScreenName] = "everywhere"
 
     @property
     def review_app(self) -> ReviewApp:
-        """The app, with what is ours."""
-        from auditor.tui.app import ReviewApp
+        """The app, with its type."""
+        from auditor.tui.app import ReviewApp  # imports this module: a cycle
 
         return cast(ReviewApp, self.app)
 
@@ -44,24 +44,24 @@ class ReviewScreen(Screen[None]):
         yield KeyBar(self.screen_name)
 
     def compose_body(self) -> ComposeResult:
-        """What stands between bar and keys."""
+        """Yield the widgets between title bar and key bar."""
         yield from ()
 
     def set_title_bar(self, *path: str, right: Content | None = None) -> None:
-        """Show where we are, and on the right who rates how."""
+        """Show the path of the screen in the title bar, and on the right `right` or the rater and the mode."""
         trail = Content(" › ").join([Content.styled(to_single_line(part), "bold") for part in ("auditor", *path)])
         bar = self.query_one("#bar", Static)
         right = right or self.review_app.rater_badge
-        space = max((self.size.width or 80) - 2 - trail.cell_length - right.cell_length, 1)
-        bar.update(Content.assemble(trail, " " * space, right), layout=False)
+        padding = max((self.size.width or 80) - 2 - trail.cell_length - right.cell_length, 1)
+        bar.update(Content.assemble(trail, " " * padding, right), layout=False)
 
     def submit_read(self, group: str, job: Callable[[], T], on_success: Callable[[T], None]) -> None:
-        """Read something in a thread, then show it; a later reading of the same group takes the place of this one."""
+        """Run `job` in a thread and pass its return value to `on_success`; a later job of the group cancels it."""
 
         async def work() -> None:
             on_success(await asyncio.to_thread(job))
 
-        # `work`, not `work()`: cancelled before it began, that would never be awaited.
+        # Pass `work`, not `work()`: a coroutine that is cancelled before its start would never be awaited.
         _: Worker[None] = self.run_worker(work, group=group, exclusive=True, exit_on_error=False)
 
     @on(Worker.StateChanged)
@@ -73,13 +73,13 @@ class ReviewScreen(Screen[None]):
         self.call_after_refresh(self.refresh_title_bar)
 
     def refresh_title_bar(self) -> None:
-        """Show the bar anew; each screen says what is in it."""
+        """Update the title bar; each screen sets its content."""
 
 
 class KeyBar(Widget):
-    """The keys of a screen that matter most, on one line, as many as fit; each can be clicked.
+    """The most important keys of a screen on one line, as many as fit; each can be clicked.
 
-    One widget, where the library's footer has one for every key: a screen opens in half the time.
+    It is a single widget: Textual's footer has one widget per key, which doubles the time to open a screen.
     """
 
     def __init__(self, screen: ScreenName) -> None:
@@ -89,27 +89,29 @@ class KeyBar(Widget):
         self._click_regions: list[tuple[int, Action]] = []
 
     def render(self) -> Content:
-        last = [(action, self._format_key(action)) for action in self._global_actions]
-        room = self.size.width - sum(piece.cell_length for _, piece in last)
-        shown = []
-        for action, piece in ((action, self._format_key(action)) for action in self._screen_actions):
-            if piece.cell_length > room:
+        global_keys = [(action, self._format_key(action)) for action in self._global_actions]
+        free_width = self.size.width - sum(key_text.cell_length for _, key_text in global_keys)
+        fitting_keys = []
+        for action, key_text in ((action, self._format_key(action)) for action in self._screen_actions):
+            if key_text.cell_length > free_width:
                 break
-            room -= piece.cell_length
-            shown.append((action, piece))
-        ends = accumulate(piece.cell_length for _, piece in (*shown, *last))
-        self._click_regions = [(end, action) for end, (action, _) in zip(ends, (*shown, *last), strict=True)]
-        return Content("").join(piece for _, piece in (*shown, *last))
+            free_width -= key_text.cell_length
+            fitting_keys.append((action, key_text))
+        ends = accumulate(key_text.cell_length for _, key_text in (*fitting_keys, *global_keys))
+        self._click_regions = [
+            (end, action) for end, (action, _) in zip(ends, (*fitting_keys, *global_keys), strict=True)
+        ]
+        return Content("").join(key_text for _, key_text in (*fitting_keys, *global_keys))
 
     def _format_key(self, action: Action) -> Content:
-        review = cast("ReviewApp", self.app)
-        key = actions.key_name(review.settings.keys.get(action.id, action.keys).split(",")[0])
+        app = cast("ReviewApp", self.app)
+        key = actions.key_name(app.settings.keys.get(action.id, action.keys).split(",")[0])
         return Content.assemble((key, "bold $footer-key-foreground"), f" {action.label}  ")
 
     async def on_click(self, event: Click) -> None:
-        at = event.get_content_offset(self)
+        offset = event.get_content_offset(self)
         for end, action in self._click_regions:
-            if at is not None and at.x < end:
+            if offset is not None and offset.x < end:
                 target = self.app if action.screen == "everywhere" else self.screen
                 await self.app.run_action(action.name, target)
                 return

@@ -1,4 +1,4 @@
-"""A reviewer's own settings: `review.toml`, which they write, and a file beside it in which the app remembers.
+"""Settings of a reviewer: `review.toml`, which they edit, and `review-state.json`, to which the app writes.
 
 ```toml
 theme = "auditor-light"
@@ -33,12 +33,13 @@ KNOWN_KEYS = ("theme", "keys", "filters")
 
 @dataclass
 class ReviewSettings:
-    """What a reviewer set.
+    """Settings of a reviewer.
 
     Attributes:
-        folder: where the files are.
-        keys: action id to key, where it is not the default.
-        filters: name to filter; those of `review.toml` first.
+        folder: folder of the settings files.
+        theme: name of a Textual theme.
+        keys: keys by action id, for actions with other keys than the default.
+        filters: saved filters by name; those of `review.toml` come first.
     """
 
     folder: Path
@@ -47,17 +48,17 @@ class ReviewSettings:
     filters: dict[str, str] = field(default_factory=dict)
 
     def save_filter(self, name: str, filter_text: str) -> None:
-        """Remember a filter under a name."""
+        """Save a filter under a name."""
         self.filters[name] = filter_text
         self._save_state()
 
     def delete_filter(self, name: str) -> None:
-        """Forget a filter; one that stands in `review.toml` is back at the next start."""
+        """Delete a saved filter; one that is defined in `review.toml` returns at the next start."""
         self.filters.pop(name, None)
         self._save_state()
 
     def save_theme(self, name: str) -> None:
-        """Remember the theme."""
+        """Save the name of the theme."""
         self.theme = name
         self._save_state()
 
@@ -68,44 +69,45 @@ class ReviewSettings:
 
 
 def load_review_settings(folder: Path | None = None) -> ReviewSettings:
-    """Read a reviewer's settings; files that are not there are as good as empty.
+    """Load a reviewer's settings; missing files count as empty.
 
     Args:
-        folder: AUDITOR_REVIEW_DIR or the user's configuration folder when not given.
+        folder: folder of the settings; by default AUDITOR_REVIEW_DIR or the user's configuration folder.
 
     Raises:
-        ConfigError: `review.toml` cannot be read, or names an action, key or filter that does not exist.
+        ConfigError: `review.toml` cannot be read, has an unknown key or action, an invalid filter, or one key for two
+            actions of a screen.
     """
     folder = folder or Path(os.environ.get(SETTINGS_FOLDER_VARIABLE) or platformdirs.user_config_path("auditor"))
     state = _read_saved_state(folder / "review-state.json")
-    given = _read_settings_file(folder / "review.toml")
-    keys = {str(k): str(v) for k, v in given.get("keys", {}).items()}
-    filters = {str(k): str(v) for k, v in given.get("filters", {}).items()}
+    user_settings = _read_settings_file(folder / "review.toml")
+    keys = {str(name): str(text) for name, text in user_settings.get("keys", {}).items()}
+    filters = {str(name): str(text) for name, text in user_settings.get("filters", {}).items()}
     _check_key_bindings(keys)
     for name, text in filters.items():
         try:
             parse_filter(text)
         except UsageError as error:
             raise ConfigError(f"review.toml: the filter '{name}': {error.message}", error.how_to_fix) from None
-    theme = str(given.get("theme") or state.get("theme") or DARK.name)
+    theme = str(user_settings.get("theme") or state.get("theme") or DARK.name)
     return ReviewSettings(folder, theme=theme, keys=keys, filters={**filters, **state.get("filters", {})})
 
 
 def _read_settings_file(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
-    given = read_toml(path, ConfigError)
-    for key in given:
+    settings_table = read_toml(path, ConfigError)
+    for key in settings_table:
         if key not in KNOWN_KEYS:
             raise ConfigError(f"{path}: unknown key '{key}'.", _suggest_name(key, KNOWN_KEYS))
     for key in ("keys", "filters"):
-        if not isinstance(given.get(key, {}), dict):
+        if not isinstance(settings_table.get(key, {}), dict):
             raise ConfigError(f"{path}: '{key}' must be a table.", f"Write it below a line [{key}].")
-    return given
+    return settings_table
 
 
 def _read_saved_state(path: Path) -> dict[str, Any]:
-    """What the app remembered; a broken file is no reason not to start."""
+    """Read `review-state.json`; a missing or invalid file counts as empty, so that the app starts anyway."""
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -114,20 +116,21 @@ def _read_saved_state(path: Path) -> dict[str, Any]:
 
 
 def _check_key_bindings(key_by_action: Mapping[str, str]) -> None:
-    ids = {action.id: action for action in ACTIONS}
-    for name in key_by_action:
-        if name not in ids:
-            raise ConfigError(f"review.toml: there is no action '{name}'.", _suggest_name(name, ids))
-    for where in {action.screen for action in ACTIONS}:
-        taken: dict[str, str] = {}
+    """Raise ConfigError for an unknown action, or a key with two actions on the same screen."""
+    known_ids = {action.id: action for action in ACTIONS}
+    for action_id in key_by_action:
+        if action_id not in known_ids:
+            raise ConfigError(f"review.toml: there is no action '{action_id}'.", _suggest_name(action_id, known_ids))
+    for screen in {action.screen for action in ACTIONS}:
+        action_by_key: dict[str, str] = {}
         for action in ACTIONS:
-            if action.screen not in (where, "everywhere"):
+            if action.screen not in (screen, "everywhere"):
                 continue
             for key in key_by_action.get(action.id, action.keys).split(","):
-                other = taken.setdefault(key.strip(), action.id)
-                if other != action.id:
+                bound_action = action_by_key.setdefault(key.strip(), action.id)
+                if bound_action != action.id:
                     raise ConfigError(
-                        f"review.toml: the key '{key.strip()}' is given to {other} and to {action.id}.",
+                        f"review.toml: the key '{key.strip()}' is given to {bound_action} and to {action.id}.",
                         "Give one of them another key.",
                     )
 

@@ -1,4 +1,4 @@
-"""One side of a conflict: the samples behind its score on the scale, and their reasoning."""
+"""Panel for one side of a conflict: its samples' scores on the scale, and their reasoning."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SAMPLE_GLYPH, MEAN_GLYPH, SURVEY_GLYPH = "●", "▲", "◆"
 
 
 class ScoreScale(Widget):
-    """The scale from -1 to 1 with the samples on it, the mean below, and the survey's score once it may be seen."""
+    """The scale from -1 to 1 with the samples' scores; below it their mean, and the survey's score once revealed."""
 
     def __init__(self) -> None:
         super().__init__(classes="scale")
@@ -34,23 +34,25 @@ class ScoreScale(Widget):
         self.survey_score: float | None = None
 
     def show_scores(self, sample_scores: tuple[float, ...], mean_score: float, survey_score: float | None) -> None:
-        """Plot other points."""
+        """Plot these scores instead of the current ones."""
         self.sample_scores, self.mean_score, self.survey_score = sample_scores, mean_score, survey_score
         self.refresh()
 
     def render(self) -> Content:
         width = max(self.size.width - 6, 3)
-        points = [(score, SAMPLE_GLYPH) for score in self.sample_scores]
-        upper = draw_score_axis(width, points)
-        marks = [(self.mean_score, MEAN_GLYPH)] + (
+        sample_points = [(score, SAMPLE_GLYPH) for score in self.sample_scores]
+        sample_axis = draw_score_axis(width, sample_points)
+        mean_points = [(self.mean_score, MEAN_GLYPH)] + (
             [(self.survey_score, SURVEY_GLYPH)] if self.survey_score is not None else []
         )
-        lower = draw_score_axis(width, marks).replace("─", " ").replace("┼", " ")
-        return Content.assemble(("−1 ", "$text-muted"), (upper, "$primary"), (" +1", "$text-muted"), "\n   ", lower)
+        mean_axis = draw_score_axis(width, mean_points).replace("─", " ").replace("┼", " ")
+        return Content.assemble(
+            ("−1 ", "$text-muted"), (sample_axis, "$primary"), (" +1", "$text-muted"), "\n   ", mean_axis
+        )
 
 
 class SidePanel(VerticalScroll):
-    """What one side says."""
+    """Score scale, summary and reasoning of one side."""
 
     can_focus = False
 
@@ -73,73 +75,87 @@ class SidePanel(VerticalScroll):
         survey_score: float | None,
         highlight_differences: bool,
     ) -> None:
-        """Show a side; `marks` says whether the words that only it uses are marked."""
+        """Show a side, starting with the sample at `sample_index` of its sorted samples.
+
+        With `highlight_differences`, words that the other side's sample does not use are underlined.
+        """
         number = "1" if side_name == "left" else "2"
         author = "" if side.author is None else f" · {side.author}"
         self.border_title = Content(
             to_single_line(f"{number} {side_name}{author} · {format_answer(side.score, side.answer)}")
         )
-        scores = tuple(s.score for s in side.samples if s.score is not None)
+        scores = tuple(sample.score for sample in side.samples if sample.score is not None)
         scale = self.query_one(ScoreScale)
         scale.display = side.score is not None
         if side.score is not None:
             scale.show_scores(scores, side.score, survey_score)
         self.query_one(".summary", Static).update(_render_summary(side, survey_score), layout=False)
-        own, others = sort_samples(side), sort_samples(other_side)
-        n = len(own)
-        place = f"text {sample_index % n + 1} of {n}" if n > 1 else ""
-        self.border_subtitle = to_content(place)
-        theirs = others[sample_index % len(others)] if others else None
-        turned = own[sample_index % n :] + own[: sample_index % n] if n else []
-        shown = (turned, theirs, highlight_differences)
-        if shown != self._rendered_state:
-            self._rendered_state = shown
-            pieces = [_render_reasoning(mine, theirs, highlight_differences=highlight_differences) for mine in turned]
-            nothing = Content.styled("No sample is stored for this side.", "$text-muted")
-            self.query_one(".reasoning", Static).update(Content("\n\n").join(pieces) if pieces else nothing)
+        samples, other_samples = sort_samples(side), sort_samples(other_side)
+        n_samples = len(samples)
+        position_text = f"text {sample_index % n_samples + 1} of {n_samples}" if n_samples > 1 else ""
+        self.border_subtitle = to_content(position_text)
+        other_sample = other_samples[sample_index % len(other_samples)] if other_samples else None
+        rotated_samples = samples[sample_index % n_samples :] + samples[: sample_index % n_samples] if n_samples else []
+        new_state = (rotated_samples, other_sample, highlight_differences)
+        if new_state != self._rendered_state:
+            self._rendered_state = new_state
+            pieces = [
+                _render_reasoning(sample, other_sample, highlight_differences=highlight_differences)
+                for sample in rotated_samples
+            ]
+            empty_notice = Content.styled("No sample is stored for this side.", "$text-muted")
+            self.query_one(".reasoning", Static).update(Content("\n\n").join(pieces) if pieces else empty_notice)
 
 
 def _render_summary(side: ReviewSide, survey_score: float | None) -> Content:
-    ok = sum(s.outcome is Outcome.OK for s in side.samples)
-    failed = len(side.samples) - ok
+    """Render the number of usable and failed samples, the mean or majority, and the survey's score."""
+    n_usable = sum(sample.outcome is Outcome.OK for sample in side.samples)
+    n_failed = len(side.samples) - n_usable
     if side.score is None:
-        same = sum(s.answer == side.answer for s in side.samples)
-        parts = [f"{same} of {ok} samples say so"]
+        n_same = sum(sample.answer == side.answer for sample in side.samples)
+        parts = [f"{n_same} of {n_usable} samples say so"]
     else:
-        parts = [f"{ok} {SAMPLE_GLYPH}", f"mean {MEAN_GLYPH} {format_score(side.score)}"]
+        parts = [f"{n_usable} {SAMPLE_GLYPH}", f"mean {MEAN_GLYPH} {format_score(side.score)}"]
     if survey_score is not None:
         parts.append(f"people {SURVEY_GLYPH} {format_score(survey_score)}")
-    if failed:
-        parts.append(f"{failed} failed")
+    if n_failed:
+        parts.append(f"{n_failed} failed")
     return to_content(" · ".join(parts), "$text-muted")
 
 
 def sort_samples(side: ReviewSide) -> list[BlindedSample]:
-    """The samples, those with the side's answer, or nearest to its mean, first, and those without any last."""
+    """Sort samples by agreement with the side's answer or distance from its mean; unusable samples come last."""
     return sorted(
-        side.samples, key=lambda s: (s.score is None and s.answer is None, _distance_from_side(s, side), s.number)
+        side.samples,
+        key=lambda sample: (
+            sample.score is None and sample.answer is None,
+            _distance_from_side(sample, side),
+            sample.number,
+        ),
     )
 
 
 def _distance_from_side(sample: BlindedSample, side: ReviewSide) -> float:
+    """Distance of a sample's score from the side's mean; without scores 0 for the side's answer, 1 for another."""
     return float(sample.answer != side.answer) if side.score is None else abs((sample.score or 0.0) - side.score)
 
 
 def _render_reasoning(
     shown_sample: BlindedSample, other_sample: BlindedSample | None, *, highlight_differences: bool
 ) -> Content:
+    """Render a sample's answer, number and text; words that the other sample does not use are underlined."""
     is_usable = shown_sample.score is not None or shown_sample.answer is not None
-    said = format_answer(shown_sample.score, shown_sample.answer) if is_usable else shown_sample.outcome.value
-    head = Content.assemble(
-        to_content(f"{said} ", "bold $text-primary" if is_usable else "bold $text-error"),
+    answer_text = format_answer(shown_sample.score, shown_sample.answer) if is_usable else shown_sample.outcome.value
+    heading = Content.assemble(
+        to_content(f"{answer_text} ", "bold $text-primary" if is_usable else "bold $text-error"),
         (f"sample #{shown_sample.number + 1}", "$text-muted"),
         "\n",
     )
     if shown_sample.text is None:
-        return head + Content.styled("no text came back", "$text-muted")
+        return heading + Content.styled("no text came back", "$text-muted")
     spans = (
         find_unique_words(shown_sample.text, other_sample.text)
         if highlight_differences and other_sample and other_sample.text
         else []
     )
-    return head + highlight_spans(shown_sample.text, spans, "underline $text-accent")
+    return heading + highlight_spans(shown_sample.text, spans, "underline $text-accent")

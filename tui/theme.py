@@ -1,4 +1,4 @@
-"""Two themes of our own, one dark and one light; all others of the terminal library can be chosen as well."""
+"""The app's dark and light theme; Textual's built-in themes can be chosen as well."""
 
 from __future__ import annotations
 

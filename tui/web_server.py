@@ -1,8 +1,8 @@
-"""The app in a browser, through textual-serve: every visitor gets a process of their own.
+"""Serve the app to browsers through textual-serve; every visitor gets a separate process.
 
-Whoever reaches the port reviews under the rater's name, so it listens on the loopback interface unless told otherwise.
-The library asks no questions of a WebSocket, and any page in the same browser may open one to this machine: requests
-whose Host or Origin is not this server's own are refused here.
+Anyone who can reach the port reviews under the rater's name, so it listens on the loopback interface by default.
+textual-serve does not check who opens a WebSocket, and any page in the same browser may open one to this machine:
+requests with a Host or Origin other than this server's are rejected here.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def serve_app(
 
     Args:
         command: program and arguments, as in `[sys.executable, "-m", "auditor", "review"]`; no shell quoting.
-        host: interface to listen on; anything but the loopback lets others review under this name.
-        public_url: how browsers reach the server, where that is not `http://host:port`.
+        host: interface to listen on; any other than the loopback lets others review under this name.
+        public_url: URL of the server for browsers, if it is not `http://host:port`.
 
     Raises:
         UsageError: textual-serve is not installed.
@@ -41,7 +41,7 @@ def serve_app(
 def create_server(
     command: Sequence[str], *, host: str = LOOPBACK, port: int = DEFAULT_PORT, public_url: str | None = None
 ) -> Server:
-    """The server, not yet started; see `serve`."""
+    """Create the server without starting it; arguments and errors as for `serve_app`."""
     try:
         from aiohttp import web
         from textual_serve.server import Server
@@ -54,9 +54,9 @@ def create_server(
     async def guard(
         request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        own = urlsplit(server.public_url).netloc
+        own_host = urlsplit(server.public_url).netloc
         origin = request.headers.get("Origin")
-        if request.host != own or (origin is not None and urlsplit(origin).netloc != own):
+        if request.host != own_host or (origin is not None and urlsplit(origin).netloc != own_host):
             raise web.HTTPForbidden(text=f"This server answers to {server.public_url} only.")
         return await handler(request)
 

@@ -1,4 +1,4 @@
-"""Decisions in words, the same on the screen and in plain text."""
+"""Describe decisions and log entries in words, for the screen and the plain-text interface."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ DECISION_PHRASES = {
 
 
 def describe_decision(decision: Decision, score: float | None = None) -> str:
-    """A decision about the sides shown, as a sentence."""
-    own = f": {format_score(score)}" if decision is Decision.SCORE and score is not None else ""
-    return DECISION_PHRASES[decision] + own
+    """Describe a decision about the sides as shown, with its custom score if it has one."""
+    score_note = f": {format_score(score)}" if decision is Decision.SCORE and score is not None else ""
+    return DECISION_PHRASES[decision] + score_note
 
 
 def describe_undo(act: RatingAction, entry: RatingEntry | None) -> str:
-    """What an undo or a redo did."""
+    """Describe the state after an undo or redo; `entry` is None if there was nothing to undo or redo."""
     if entry is None:
         return f"Nothing to {act}."
     rating = entry.rating
     verb = "Undone" if act is RatingAction.UNDO else "Redone"
-    now = [describe_decision(rating.decision, rating.score)]
-    now += ["flagged"] * rating.flagged + ["with a note"] * bool(rating.note)
+    state_parts = [describe_decision(rating.decision, rating.score)]
+    state_parts += ["flagged"] * rating.flagged + ["with a note"] * bool(rating.note)
     return (
         f"{verb}. {to_single_line(rating.cell.topic)} in {to_single_line(rating.cell.country)} is now: "
-        f"{', '.join(now)}."
+        f"{', '.join(state_parts)}."
     )
 
 
 def describe_log_entry(entry: RatingEntry) -> str:
-    """One row of the log."""
+    """Describe a row of the rating log: time, action, duration, and whether it was blind."""
     rating = entry.rating
-    what = {
+    action_text = {
         RatingAction.DECIDE: "skipped"
         if not rating.decision.resolves_conflict
         else describe_decision(rating.decision, rating.score),
@@ -49,6 +49,6 @@ def describe_log_entry(entry: RatingEntry) -> str:
         RatingAction.UNDO: f"undone; now: {describe_decision(rating.decision, rating.score)}",
         RatingAction.REDO: f"redone; now: {describe_decision(rating.decision, rating.score)}",
     }[rating.act]
-    seen = "" if not rating.shown else " (not blind)"
-    took = "" if rating.duration_s is None or rating.duration_s < 1 else f" after {rating.duration_s:.0f} s"
-    return f"{rating.decided_at:%Y-%m-%d %H:%M:%S} {what}{took}{seen}"
+    blind_note = "" if not rating.shown else " (not blind)"
+    duration_note = "" if rating.duration_s is None or rating.duration_s < 1 else f" after {rating.duration_s:.0f} s"
+    return f"{rating.decided_at:%Y-%m-%d %H:%M:%S} {action_text}{duration_note}{blind_note}"

@@ -1,4 +1,4 @@
-"""Reviewing without a screen: what a person is shown, what they say, and what can be learnt from it.
+"""Review of conflicts by people, without a user interface: what a rater may see, their decisions, and their evaluation.
 
-The terminal app and its plain twin are two faces of `desk`; everything that decides, stores or counts is here.
+The terminal app and the plain-text interface (`auditor.tui`) both use `session.ReviewSession`.
 """

@@ -1,4 +1,4 @@
-"""What follows from decisions: an audit that waits for people is told when they are done."""
+"""Notify an audit that waits for reviewers when its conflicts have been decided."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections.abc import Callable, Iterable
 from auditor.review.session import ReviewSession
 
 OnDecided = Callable[[str], None]
-"""Called with the name of an audit whose conflicts people decided; it may take its time, and raise AuditorError."""
+"""Called with the name of an audit whose conflicts were decided; it may be slow, and may raise AuditorError."""
 
 
 class CompletionNotifier:
-    """Calls back once nothing of an audit is open any more, and when the reviewer leaves; never twice for the same."""
+    """Calls `on_decided` when no conflict of an audit is open, and when the reviewer leaves; once for each change."""
 
     def __init__(self, on_decided: OnDecided | None) -> None:
         self._on_decided = on_decided
         self._notified_changes: dict[str, int] = {}
 
     def notify_if_complete(self, session: ReviewSession) -> None:
-        """To be called after a decision: calls back if it has left nothing open."""
+        """Call `on_decided` if there are new decisions and no conflict is open; to be called after each decision."""
         if self._has_new_decisions(session) and not session.has_open_conflicts():
             self._notify(session)
 
     def notify_remaining(self, sessions: Iterable[ReviewSession]) -> None:
-        """To be called at the end: calls back for each audit in which something was decided since."""
-        for desk in sessions:
-            if self._has_new_decisions(desk):
-                self._notify(desk)
+        """Call `on_decided` for each audit with decisions that were not reported yet; to be called at the end."""
+        for session in sessions:
+            if self._has_new_decisions(session):
+                self._notify(session)
 
     def _has_new_decisions(self, session: ReviewSession) -> bool:
         return self._on_decided is not None and session.n_changes > self._notified_changes.get(session.audit.name, 0)

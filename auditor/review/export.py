@@ -1,4 +1,4 @@
-"""Ratings as a table for other programs: the whole log, one row an act, undone ones included."""
+"""Export the rating log as CSV or JSONL for other programs: one row per action, including undone actions."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ RatingsFileFormat = Literal["csv", "jsonl"]
 
 
 def iter_rating_rows(db: Database, audit: Audit) -> Iterator[dict[str, Any]]:
-    """Every row of an audit's log, oldest first; `in_force`: it is its rater's last on the conflict as it is now.
+    """Yield every row of an audit's log, oldest first.
 
-    What was said of scores that a run since has changed, or of a conflict that is gone, is not in force.
-    Sides and decisions are as stored: `left` is the model named so in the report, wherever it was shown.
+    `in_force` is true for each rater's last rating of a conflict, unless a later run changed the conflict's scores or
+    removed it. Sides and decisions are as stored: `left` is the report's left model, on whichever side it was shown.
     """
-    log = rating_log.load_entries(db, audit.id)
-    last = {(entry.key, entry.rating.rater): entry.id for entry in select_current_entries(db, audit.id, log)}
-    for entry in log:
-        yield _format_rating_row(audit, entry, in_force=last.get((entry.key, entry.rating.rater)) == entry.id)
+    entries = rating_log.load_entries(db, audit.id)
+    current_ids = {(entry.key, entry.rating.rater): entry.id for entry in select_current_entries(db, audit.id, entries)}
+    for entry in entries:
+        yield _format_rating_row(audit, entry, in_force=current_ids.get((entry.key, entry.rating.rater)) == entry.id)
 
 
 def write_ratings(
     db: Database, audit: Audit, stream: TextIO, file_format: RatingsFileFormat = "csv", *, keep_formulas: bool = False
 ) -> int:
-    """Write an audit's ratings and return how many rows there were.
+    """Write an audit's ratings and return the number of rows.
 
     Args:
-        out: opened with `newline=""` for CSV.
-        raw: in CSV, leave texts that a spreadsheet would take for a formula as they are; else they get a quote in
-            front. JSONL is always as stored.
+        stream: the output; for CSV it must be opened with `newline=""`.
+        keep_formulas: in CSV, do not put a quote in front of texts that a spreadsheet would read as a formula. JSONL
+            has all texts as stored.
     """
     rows = list(iter_rating_rows(db, audit))
     if file_format == "jsonl":
@@ -58,11 +58,13 @@ def write_ratings(
 
 
 def _format_rating_row(audit: Audit, entry: RatingEntry, *, in_force: bool) -> dict[str, Any]:
-    r = entry.rating
+    rating = entry.rating
     values = (
-        audit.name, entry.id, entry.key.id, *r.cell, r.left, r.right, r.score_left, r.score_right, r.rater,
-        r.decided_at.isoformat(timespec="milliseconds"), r.act.value, r.of, r.decision.value, r.score, r.flagged,
-        r.note, r.shown, r.swapped, r.duration_s, in_force,
-        r.answer_left, r.answer_right,
+        audit.name, entry.id, entry.key.id, *rating.cell, rating.left, rating.right,
+        rating.score_left, rating.score_right, rating.rater,
+        rating.decided_at.isoformat(timespec="milliseconds"), rating.act.value, rating.of, rating.decision.value,
+        rating.score, rating.flagged,
+        rating.note, rating.shown, rating.swapped, rating.duration_s, in_force,
+        rating.answer_left, rating.answer_right,
     )  # fmt: skip
     return dict(zip(RATING_COLUMNS, values, strict=True))

@@ -1,4 +1,4 @@
-"""The queue's filter as one line of text, such as `kind:binary country:egypt gap:>0.5 is:todo sort:-gap divorce`."""
+"""Parse and format filters of the queue, such as `kind:binary country:egypt gap:>0.5 is:todo sort:-gap divorce`."""
 
 from __future__ import annotations
 
@@ -31,55 +31,68 @@ MAX_SCORE_GAP = 2.0
 
 
 def parse_filter(text: str) -> QueueFilter:
-    """Read a filter. Bare words are searched in country, topic and your notes; a key given twice means either.
+    """Parse a filter. Words without a key are searched in country, topic and rater's notes; repeated keys mean "or".
 
     Keys: `kind:` `state:` `country:` `topic:` `model:` `rater:` take a value (quoted where it has spaces),
     `gap:>0.5` and `gap:<1` bound the difference of scores, `is:` takes todo, done, flagged or unflagged, and
     `sort:` an order, reversed by a minus.
 
     Raises:
-        UsageError: an unknown key or value; the message names the nearest known one.
+        UsageError: an unknown key or value; the message suggests a similar one.
     """
-    found: dict[str, Any] = {}
+    filter_fields: dict[str, Any] = {}
     for token in _split_terms(escape_unstorable(text)):
         key, colon, value = token.partition(":")
         if not colon or not key.isalpha():
-            found["words"] = (*found.get("words", ()), token)
+            filter_fields["words"] = (*filter_fields.get("words", ()), token)
             continue
         if not value:
             raise UsageError(f"'{key}:' has no value.", f"Write it as {key}:value, without a space.")
-        for name, part in _parse_term(key.lower(), value).items():
-            found[name] = (*found.get(name, ()), *part) if isinstance(part, tuple) else part
-    return QueueFilter(**found)
+        for field_name, field_value in _parse_term(key.lower(), value).items():
+            filter_fields[field_name] = (
+                (*filter_fields.get(field_name, ()), *field_value) if isinstance(field_value, tuple) else field_value
+            )
+    return QueueFilter(**filter_fields)
 
 
 def format_filter(queue_filter: QueueFilter) -> str:
-    """The line that `parse_filter` reads as this filter."""
-    parts = [f"{key}:{shlex.quote(v)}" for key, name in LIST_FIELDS.items() for v in getattr(queue_filter, name)]
-    parts += [f"{key}:{v}" for key, (name, _) in ENUM_FIELDS.items() for v in getattr(queue_filter, name)]
+    """Format a filter as a text that `parse_filter` reads back."""
+    parts = [
+        f"{key}:{shlex.quote(value)}"
+        for key, field_name in LIST_FIELDS.items()
+        for value in getattr(queue_filter, field_name)
+    ]
+    parts += [
+        f"{key}:{value}" for key, (field_name, _) in ENUM_FIELDS.items() for value in getattr(queue_filter, field_name)
+    ]
     if queue_filter.min_gap is not None:
         parts.append(f"gap:>{queue_filter.min_gap:g}")
     if queue_filter.max_gap is not None:
         parts.append(f"gap:<{queue_filter.max_gap:g}")
-    parts += [f"is:{word}" for word, (name, value) in FLAG_FIELDS.items() if getattr(queue_filter, name) is value]
+    parts += [
+        f"is:{word}" for word, (field_name, value) in FLAG_FIELDS.items() if getattr(queue_filter, field_name) is value
+    ]
     if queue_filter.sort is not QueueSort.INFORMATIVENESS or queue_filter.reverse:
         parts.append(f"sort:{'-' if queue_filter.reverse else ''}{queue_filter.sort}")
     return " ".join([*parts, *map(shlex.quote, queue_filter.words)])
 
 
 def with_next_sort(queue_filter: QueueFilter) -> QueueFilter:
-    """The same filter in the next order."""
+    """Return the filter with the next sort order of `QueueSort`, not reversed."""
     orders = list(QueueSort)
     return replace(queue_filter, sort=orders[(orders.index(queue_filter.sort) + 1) % len(orders)], reverse=False)
 
 
 def matches_everything(queue_filter: QueueFilter) -> bool:
-    """Whether the filter lets everything through; its order does not count."""
-    shown = {f.name for f in fields(queue_filter)} - {"sort", "reverse"}
-    return all(getattr(queue_filter, name) == getattr(QueueFilter(), name) for name in shown)
+    """Whether the filter matches all conflicts; its sort order is ignored."""
+    compared_fields = {field.name for field in fields(queue_filter)} - {"sort", "reverse"}
+    return all(
+        getattr(queue_filter, field_name) == getattr(QueueFilter(), field_name) for field_name in compared_fields
+    )
 
 
 def _split_terms(text: str) -> list[str]:
+    """Split a filter at spaces outside quotes; raise UsageError for an unclosed quote."""
     lexer = shlex.shlex(text, posix=True)
     lexer.whitespace_split, lexer.commenters, lexer.quotes = True, "", "\"'"
     try:
@@ -89,12 +102,12 @@ def _split_terms(text: str) -> list[str]:
 
 
 def _parse_term(key: str, value: str) -> dict[str, Any]:
-    """The fields of a filter that one `key:value` sets; tuples add to what is there."""
+    """Return the fields of `QueueFilter` that one `key:value` sets; tuples are to be appended to earlier ones."""
     if key in LIST_FIELDS:
         return {LIST_FIELDS[key]: (value,)}
     if key in ENUM_FIELDS:
-        name, kind = ENUM_FIELDS[key]
-        return {name: (_parse_enum(kind, key, value),)}
+        field_name, enum_class = ENUM_FIELDS[key]
+        return {field_name: (_parse_enum(enum_class, key, value),)}
     if key == "gap":
         return _parse_gap(value)
     if key == "sort":
@@ -107,6 +120,7 @@ def _parse_term(key: str, value: str) -> dict[str, Any]:
 
 
 def _parse_gap(value: str) -> dict[str, Any]:
+    """Parse a bound on the difference of scores, such as `>0.5` or `<=1`."""
     sign, number = value[0], value[1:].lstrip("=")
     try:
         bound = float(number)
@@ -122,7 +136,7 @@ def _parse_enum(enum_class: type[EnumT], key: str, value: str) -> EnumT:
         return enum_class(value.lower())
     except ValueError:
         raise UsageError(
-            f"unknown value '{key}:{value}'.", _suggest_name(value, [str(v) for v in enum_class])
+            f"unknown value '{key}:{value}'.", _suggest_name(value, [str(member) for member in enum_class])
         ) from None
 
 

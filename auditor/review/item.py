@@ -1,4 +1,4 @@
-"""One conflict as a rater may see it: the sides in the order in which they are shown."""
+"""A conflict as shown to a rater: its sides in the order of display, without what blinding hides."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ReviewSide:
     author: str | None = None
     verdicts: tuple[Verdict, ...] = ()
     answer: str | None = None
-    """To an item of a task; None for a survey."""
+    """Answer to an item of a task; None for a survey."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +27,15 @@ class ReviewItem:
 
     Attributes:
         question: the survey's wording about this cell, or the item of the task.
-        decision: the rater's, of the sides as shown; None where nothing was ever said.
-        revealed: whether authors, verdicts and survey are in here.
-        known: what of these the rater was shown with another conflict on the same cell, as `Rating.shown`: where it is
-            not empty, a decision is not blind.
-        truth: the right answer to an item of a task, where it is known and revealed.
-        first: the rater's first decision that settled, where it differs from the present one.
-        wants_second: whether one person has decided and another is asked too.
-        shown_at: monotonic time at which the item was put together.
+        swapped: whether the stored left side is shown on the right.
+        decision: the rater's decision about the sides as shown; None if they never decided.
+        revealed: whether authors, verdicts and survey are included.
+        disclosed_elsewhere: which of these the rater has seen in another conflict on the same cell, as in
+            `Rating.shown`; if it is not empty, a decision is not blind.
+        correct_answer: the correct answer to an item of a task, if it is known and revealed.
+        first_decision: the rater's first decision that resolved the conflict, if it differs from the current one.
+        needs_second_rater: whether one other person has decided, and a second decision is required.
+        shown_at: time in seconds of `time.monotonic` at which the item was loaded.
     """
 
     key: ConflictKey

@@ -1,4 +1,4 @@
-"""What people taught about the judges, as weights of their votes in the next audit."""
+"""Estimate weights of the judges' votes for the next audit from people's blind decisions."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class JudgeWeight:
     """The weight of one judge's vote.
 
     Attributes:
-        weight: at least 0, 1 on average over the judges that are known.
-        same: sides on which the judge says what people say.
-        known: whether people taught enough about it; one of whom they did not weighs as much as the average.
+        weight: at least 0, with mean 1 over the judges with an estimated weight.
+        raw_agreement: share of sides on which the judge agrees with people.
+        is_estimated: whether there were enough decisions to estimate the weight; otherwise it is 1.
     """
 
     judge: str
@@ -42,11 +42,11 @@ class JudgeWeight:
 
 @dataclass(frozen=True, slots=True)
 class PanelWeights:
-    """The weights of an audit's judges, and what they rest on.
+    """The weights of an audit's judges, and the decisions from which they were estimated.
 
     Attributes:
-        conflicts: decided blind.
-        raters: who decided them.
+        n_conflicts: number of conflicts decided blind.
+        raters: names of the people who decided them.
     """
 
     audit: str
@@ -56,57 +56,62 @@ class PanelWeights:
 
 
 def estimate_panel_weights(db: Database, audit: Audit) -> PanelWeights:
-    """The weights that blind decisions about an audit teach, for every judge of it.
+    """Estimate the weight of every judge of an audit from the blind decisions on its conflicts.
 
     Raises:
-        ReviewError: people have decided too little, or no judge is right more often than chance.
+        ReviewError: there are too few decisions, or no judge agrees with people more often than chance.
     """
-    said = load_blind_decisions(db, audit.id)
-    found = {lesson.judge: lesson for lesson in calibrate_judges(load_judged_sides(db, audit.id, said))}
-    configured = AuditConfig.model_validate_json(audit.config).judge_models if audit.config else []
-    names = [*(j.name for j in configured), *found]
-    _require_enough_decisions(audit.name, list(dict.fromkeys(names)), found)
-    weights = compute_judge_weights(found.values())
-    judges = [_make_judge_weight(name, found.get(name), weights) for name in dict.fromkeys(names)]
-    raters = tuple(sorted({rater for decisions in said.values() for rater in decisions}))
-    return PanelWeights(audit.name, len(said), raters, tuple(judges))
+    blind_decisions = load_blind_decisions(db, audit.id)
+    calibration_by_judge = {
+        calibration.judge: calibration
+        for calibration in calibrate_judges(load_judged_sides(db, audit.id, blind_decisions))
+    }
+    configured_judges = AuditConfig.model_validate_json(audit.config).judge_models if audit.config else []
+    names = [*(model.name for model in configured_judges), *calibration_by_judge]
+    _require_enough_decisions(audit.name, list(dict.fromkeys(names)), calibration_by_judge)
+    weights = compute_judge_weights(calibration_by_judge.values())
+    judges = [_make_judge_weight(name, calibration_by_judge.get(name), weights) for name in dict.fromkeys(names)]
+    raters = tuple(sorted({rater for decisions in blind_decisions.values() for rater in decisions}))
+    return PanelWeights(audit.name, len(blind_decisions), raters, tuple(judges))
 
 
 def format_weights_toml(panel_weights: PanelWeights) -> str:
-    """The weights as a part of a configuration, ready to paste at its end."""
-    ground = f"{panel_weights.n_conflicts} conflicts that {_format_rater_count(panel_weights)} decided blind"
-    head = f"# Learnt in audit {_format_toml_key(panel_weights.audit)} from {ground}."
+    """Format the weights as TOML to append to a configuration."""
+    basis = f"{panel_weights.n_conflicts} conflicts that {_format_rater_count(panel_weights)} decided blind"
+    comment = f"# Learnt in audit {_format_toml_key(panel_weights.audit)} from {basis}."
     rows = [
-        f"{_format_toml_key(j.judge)} = {round(j.weight, WEIGHT_DECIMALS)}  # {_format_weight_basis(j)}"
-        for j in panel_weights.judges
+        f"{_format_toml_key(judge.judge)} = {round(judge.weight, WEIGHT_DECIMALS)}  # {_format_weight_basis(judge)}"
+        for judge in panel_weights.judges
     ]
-    return "\n".join([head, "[panel]", 'vote = "weighted"', "", "[panel.weights]", *rows]) + "\n"
+    return "\n".join([comment, "[panel]", 'vote = "weighted"', "", "[panel.weights]", *rows]) + "\n"
 
 
 def weights_to_dict(panel_weights: PanelWeights) -> dict[str, Any]:
-    """The weights and what they rest on; `panel` is what goes into a configuration."""
+    """Convert the weights to a JSON-serializable dict; its key `panel` is the part for a configuration."""
     return {
         "audit": panel_weights.audit,
         "conflicts": panel_weights.n_conflicts,
         "raters": list(panel_weights.raters),
         "panel": {
             "vote": "weighted",
-            "weights": {j.judge: round(j.weight, WEIGHT_DECIMALS) for j in panel_weights.judges},
+            "weights": {judge.judge: round(judge.weight, WEIGHT_DECIMALS) for judge in panel_weights.judges},
         },
         "judges": [
             {
-                "judge": j.judge, "weight": j.weight, "known": j.is_estimated,
-                "agreement": j.raw_agreement.value, "n": j.raw_agreement.n,
-                "ci_low": j.raw_agreement.ci_low, "ci_high": j.raw_agreement.ci_high, "ties": j.raw_agreement.lost,
+                "judge": judge.judge, "weight": judge.weight, "known": judge.is_estimated,
+                "agreement": judge.raw_agreement.value, "n": judge.raw_agreement.n,
+                "ci_low": judge.raw_agreement.ci_low, "ci_high": judge.raw_agreement.ci_high,
+                "ties": judge.raw_agreement.lost,
             }
-            for j in panel_weights.judges
+            for judge in panel_weights.judges
         ],
     }  # fmt: skip
 
 
 def _require_enough_decisions(audit: str, judges: Sequence[str], calibrations: Mapping[str, JudgeCalibration]) -> None:
-    known = [lesson.weight for lesson in calibrations.values() if lesson.weight is not None]
-    if not known:
+    """Raise ReviewError if no judge has enough decisions for a weight, or all weights are 0."""
+    known_weights = [calibration.weight for calibration in calibrations.values() if calibration.weight is not None]
+    if not known_weights:
         sides = ", ".join(
             f"{name} {calibrations[name].raw_agreement.n if name in calibrations else 0}" for name in judges
         )
@@ -115,7 +120,7 @@ def _require_enough_decisions(audit: str, judges: Sequence[str], calibrations: M
             f"decided ({sides or 'it has no judge'}).",
             f"Decide more of its conflicts: auditor review {audit}",
         )
-    if not any(known):
+    if not any(known_weights):
         raise ReviewError(
             f"no judge of '{audit}' says what people say more often than chance, so that no vote should count.",
             "Choose other judges; `auditor review` shows each one's agreement with people.",
@@ -123,15 +128,20 @@ def _require_enough_decisions(audit: str, judges: Sequence[str], calibrations: M
 
 
 def _make_judge_weight(name: str, calibration: JudgeCalibration | None, weights: Mapping[str, float]) -> JudgeWeight:
-    same = calibration.raw_agreement if calibration else wilson_share(0, 0)
-    return JudgeWeight(name, weights.get(name, 1.0), same, calibration is not None and calibration.weight is not None)
+    agreement = calibration.raw_agreement if calibration else wilson_share(0, 0)
+    return JudgeWeight(
+        name, weights.get(name, 1.0), agreement, calibration is not None and calibration.weight is not None
+    )
 
 
 def _format_weight_basis(judge_weight: JudgeWeight) -> str:
     if not judge_weight.is_estimated:
         return f"too few sides ({judge_weight.raw_agreement.n} of at least {MIN_SIDES}): weighs as much as the average"
-    same = judge_weight.raw_agreement
-    return f"says what people say on {same.value:.0%} [{same.ci_low:.0%}, {same.ci_high:.0%}] of {same.n} sides"
+    agreement = judge_weight.raw_agreement
+    return (
+        f"says what people say on {agreement.value:.0%} [{agreement.ci_low:.0%}, {agreement.ci_high:.0%}] "
+        f"of {agreement.n} sides"
+    )
 
 
 def _format_rater_count(panel_weights: PanelWeights) -> str:
@@ -139,5 +149,5 @@ def _format_rater_count(panel_weights: PanelWeights) -> str:
 
 
 def _format_toml_key(name: str) -> str:
-    """A name as a TOML key; JSON's escapes are TOML's, but for DEL, which JSON leaves as it is."""
+    """Format a name as a TOML key; JSON's escapes are valid in TOML, but JSON does not escape DEL, as TOML requires."""
     return json.dumps(name, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,7 @@
-"""What people said, as data to learn from: only decisions made blind count, since the rest had seen the judges."""
+"""Blind decisions of raters and the agreement between raters.
+
+Only decisions made blind count: raters who have seen the judges' verdicts are not independent of them.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,14 @@ from auditor.storage.database import Database
 from auditor.storage.rating_log import RatingEntry
 
 BlindDecisions = Mapping[ConflictKey, Mapping[str, Decision]]
-"""For each conflict, what each rater said of it blind."""
+"""Blind decision by conflict and rater."""
 
 DECISION_CODES = {decision: float(i) for i, decision in enumerate(d for d in Decision if d.resolves_conflict)}
 
 
 @dataclass(frozen=True, slots=True)
 class PairAgreement:
-    """How two raters agree on the conflicts that both decided blind."""
+    """Agreement of two raters on the conflicts that both decided blind."""
 
     rater_a: str
     rater_b: str
@@ -35,11 +38,12 @@ class PairAgreement:
 
 @dataclass(frozen=True, slots=True)
 class RaterAgreement:
-    """How all raters agree.
+    """Agreement of all raters.
 
     Attributes:
-        decided: conflicts that each rater decided blind.
-        kappa: Fleiss' over the conflicts with at least two of them.
+        n_decided_by_rater: number of conflicts that each rater decided blind.
+        kappa: Fleiss' kappa over the conflicts that at least two raters decided blind.
+        pairs: agreement of each two raters who share a conflict.
     """
 
     n_decided_by_rater: Mapping[str, int]
@@ -48,48 +52,58 @@ class RaterAgreement:
 
 
 def load_blind_decisions(db: Database, audit_id: int) -> BlindDecisions:
-    """What each rater last said blind of each conflict, about the scores that it has now."""
-    last: dict[ConflictKey, dict[str, Rating]] = {}
+    """Load each rater's last blind decision on each conflict, if the conflict still has the scores that were rated."""
+    last_ratings: dict[ConflictKey, dict[str, Rating]] = {}
     for entry in select_current_entries(db, audit_id, rating_log.load_entries(db, audit_id)):
         if not entry.rating.shown:
-            last.setdefault(entry.key, {})[entry.rating.rater] = entry.rating
-    settled = {
-        key: {rater: r.decision for rater, r in by_rater.items() if r.decision.resolves_conflict}
-        for key, by_rater in last.items()
+            last_ratings.setdefault(entry.key, {})[entry.rating.rater] = entry.rating
+    decisions_by_conflict = {
+        key: {rater: rating.decision for rater, rating in by_rater.items() if rating.decision.resolves_conflict}
+        for key, by_rater in last_ratings.items()
     }
-    return {key: decisions for key, decisions in settled.items() if decisions}
+    return {key: decisions for key, decisions in decisions_by_conflict.items() if decisions}
 
 
 def select_current_entries(db: Database, audit_id: int, entries: Iterable[RatingEntry]) -> list[RatingEntry]:
-    """The rows of a log that are about the scores that their conflicts have now."""
-    stands = {ConflictKey(*c.cell, c.left, c.right): rated_content(c) for c in results.load_conflicts(db, audit_id)}
-    return [e for e in entries if stands.get(e.key) == rated_content(e.rating)]
+    """Select the log entries whose conflict still exists and has the scores or answers that were rated."""
+    current_content = {
+        ConflictKey(*conflict.cell, conflict.left, conflict.right): rated_content(conflict)
+        for conflict in results.load_conflicts(db, audit_id)
+    }
+    return [entry for entry in entries if current_content.get(entry.key) == rated_content(entry.rating)]
 
 
 def find_majority(decisions: Iterable[Decision]) -> Decision | None:
-    """What a strict majority says; None when none does."""
-    counted = Counter(decisions)
-    top = max(counted, key=counted.__getitem__, default=None)
-    return top if top is not None and 2 * counted[top] > counted.total() else None
+    """Decision of a strict majority; None if there is no majority."""
+    counts = Counter(decisions)
+    most_common = max(counts, key=counts.__getitem__, default=None)
+    return most_common if most_common is not None and 2 * counts[most_common] > counts.total() else None
 
 
 def compute_rater_agreement(blind_decisions: BlindDecisions) -> RaterAgreement:
-    """Agreement between raters over what they said blind."""
+    """Compute the agreement between raters over their blind decisions."""
     raters = sorted({rater for decisions in blind_decisions.values() for rater in decisions})
-    decided = {rater: sum(rater in decisions for decisions in blind_decisions.values()) for rater in raters}
-    pairs = [_compute_pair_agreement(blind_decisions, one, other) for one, other in combinations(raters, 2)]
+    n_decided_by_rater = {rater: sum(rater in decisions for decisions in blind_decisions.values()) for rater in raters}
+    pairs = [_compute_pair_agreement(blind_decisions, rater_a, rater_b) for rater_a, rater_b in combinations(raters, 2)]
     return RaterAgreement(
-        decided, _compute_kappa(blind_decisions, raters), tuple(pair for pair in pairs if pair.raw_agreement.n)
+        n_decided_by_rater,
+        _compute_kappa(blind_decisions, raters),
+        tuple(pair for pair in pairs if pair.raw_agreement.n),
     )
 
 
 def _compute_pair_agreement(blind_decisions: BlindDecisions, rater_a: str, rater_b: str) -> PairAgreement:
-    shared = {key: d for key, d in blind_decisions.items() if rater_a in d and rater_b in d}
-    same = sum(d[rater_a] is d[rater_b] for d in shared.values())
-    return PairAgreement(rater_a, rater_b, wilson_share(same, len(shared)), _compute_kappa(shared, [rater_a, rater_b]))
+    shared = {
+        key: decisions for key, decisions in blind_decisions.items() if rater_a in decisions and rater_b in decisions
+    }
+    n_agreed = sum(decisions[rater_a] is decisions[rater_b] for decisions in shared.values())
+    return PairAgreement(
+        rater_a, rater_b, wilson_share(n_agreed, len(shared)), _compute_kappa(shared, [rater_a, rater_b])
+    )
 
 
 def _compute_kappa(blind_decisions: BlindDecisions, raters: list[str]) -> Agreement:
+    """Fleiss' kappa between some raters over the conflicts of `blind_decisions`."""
     table = np.full((len(raters), len(blind_decisions)), np.nan)
     for item, decisions in enumerate(blind_decisions.values()):
         for row, rater in enumerate(raters):
@@ -99,5 +113,5 @@ def _compute_kappa(blind_decisions: BlindDecisions, raters: list[str]) -> Agreem
 
 
 def compute_fleiss_kappa(ratings: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Agreement:
-    """Fleiss' kappa of a table (raters, items) of categories, nan where a rater said nothing."""
+    """Compute Fleiss' kappa of categories, shape (raters, items), nan if a rater did not rate an item."""
     return fleiss_kappa(count_ratings(ratings))

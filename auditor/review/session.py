@@ -1,8 +1,8 @@
-"""A reviewer's desk: one audit, one rater, the queue before them, and what they say of each conflict.
+"""Review session of one rater in one audit: the queue of conflicts, and the rater's decisions on them.
 
-Sides are shown in an order drawn for each rater and conflict, so that "left" says nothing about whose it is; `Item` and
-`decide` speak of the sides as shown, storage of the sides as stored. What blinding hides is not in an `Item` at all
-until the rater has decided the conflict, or asked to see it.
+The order of the sides is pseudo-random for each rater and conflict, so that "left" does not reveal the author.
+`ReviewItem` and `ReviewSession.decide` use the sides as shown, storage the sides as stored. A `ReviewItem` does not
+contain what blinding hides until the rater has decided the conflict, or asked to reveal it.
 """
 
 from __future__ import annotations
@@ -30,15 +30,17 @@ DecisionT = TypeVar("DecisionT", Decision, Decision | None)
 
 
 PAIR_QUESTION = "Two items of a set were compared. Which side names the right one?"
-"""Asked of a verdict on a pair, about which the survey says nothing."""
+"""Question for conflicts on pairs of items, for which the survey has no wording."""
 
 
 class ReviewSession:
-    """What a reviewer can see and do in one audit; `changes` counts what may have settled or opened a conflict.
+    """One rater's access to the conflicts of one audit.
+
+    `n_changes` counts the actions that may have resolved or reopened a conflict.
 
     Args:
-        blind: whether authors, verdicts and survey stay hidden until the rater has decided.
-        second_share: share of the conflicts, in [0, 1], that are put to two raters; the same ones for everybody.
+        blind: whether authors, verdicts and survey are hidden until the rater has decided.
+        second_rater_share: share of the conflicts, in [0, 1], that two raters decide; the same ones for all raters.
     """
 
     def __init__(
@@ -66,34 +68,37 @@ class ReviewSession:
     # --- the queue
 
     def conflict_keys(self, queue_filter: QueueFilter | None = None, limit: int | None = None) -> list[ConflictKey]:
-        """The conflicts that pass a filter, in its order."""
+        """Return the conflicts that match a filter, in its sort order, at most `limit`."""
         queue_filter = queue_filter or QueueFilter()
         if queue_filter.todo is None:
             return [key for key, _ in self._queue.keys(queue_filter, limit)]
         if queue_filter.todo:
-            found = self._queue.keys(queue_filter, limit and 4 * limit)
-            todo = [key for key, raters in found if raters != 1 or self.needs_second_rater(key)]
-            short = limit and len(todo) < limit and len(found) == 4 * limit
-            return self.conflict_keys(queue_filter)[:limit] if short else todo[:limit]
-        still = set(self.conflict_keys(replace(queue_filter, todo=True)))
-        return [key for key, _ in self._queue.keys(replace(queue_filter, todo=None)) if key not in still][:limit]
+            keys_and_raters = self._queue.keys(queue_filter, limit and 4 * limit)
+            todo = [key for key, n_raters in keys_and_raters if n_raters != 1 or self.needs_second_rater(key)]
+            is_truncated = limit and len(todo) < limit and len(keys_and_raters) == 4 * limit
+            return self.conflict_keys(queue_filter)[:limit] if is_truncated else todo[:limit]
+        todo_keys = set(self.conflict_keys(replace(queue_filter, todo=True)))
+        return [key for key, _ in self._queue.keys(replace(queue_filter, todo=None)) if key not in todo_keys][:limit]
 
     def queue_rows(self, keys: Sequence[ConflictKey]) -> list[QueueRow]:
-        """The queue's lines for some conflicts, scores and decisions as shown."""
+        """Load the queue's rows of some conflicts, with scores and decisions for the sides as shown."""
         return [self._swap_row_if_shown_swapped(row) for row in self._queue.rows(keys)]
 
     def count_by_status(self) -> dict[ConflictStatus, int]:
-        """Conflicts of the audit by standing."""
+        """Number of conflicts of the audit by status."""
         return self._queue.count_by_status()
 
     def needs_second_rater(self, key: ConflictKey) -> bool:
-        """Whether a conflict is among those that two raters are to decide."""
+        """Whether a conflict is in the pseudo-random share that two raters decide."""
         return _hash_to_fraction("second", self.audit.name, *key) < self.second_rater_share
 
     def next_conflict_key(self, after: ConflictKey | None = None) -> ConflictKey | None:
-        """The undecided conflict that teaches most; None when nothing is left to do. See `look_ahead`."""
-        for anew in (False, True):
-            if anew:
+        """Return the most informative undecided conflict other than `after`; None if there is none.
+
+        Uses the keys of `prefetch_next_keys`, which is called again when they are used up.
+        """
+        for is_second_pass in (False, True):
+            if is_second_pass:
                 self._decided_keys.clear()
                 self.prefetch_next_keys()
             for key in self._next_keys:
@@ -102,19 +107,19 @@ class ReviewSession:
         return None
 
     def prefetch_next_keys(self, n_keys: int = 50) -> None:
-        """Work out what comes next, so that `next_key` answers at once; done after each decision."""
+        """Load the next undecided conflicts, so that `next_conflict_key` is fast; called after each decision."""
         self._next_keys = self.conflict_keys(QueueFilter(todo=True), limit=n_keys)
 
     # --- one conflict
 
     def load_item(self, key: ConflictKey, *, keep_hidden: bool = False) -> ReviewItem:
-        """A conflict as the rater may see it now.
+        """Load a conflict as the rater may see it now.
 
         Args:
-            peek: only the sides are looked at, so nothing is revealed and there is nothing to log.
+            keep_hidden: reveal nothing, and log no view, even in a session that is not blind.
 
         Raises:
-            StorageError: it is gone; the audit was run anew.
+            StorageError: the conflict no longer exists, since the audit was run again.
         """
         rows = self._queue.rows([key])
         if not rows:
@@ -126,12 +131,12 @@ class ReviewSession:
         samples = evidence.load_sides(self.db, self.audit.id, key)
         left = ReviewSide(row.score_left, samples[0], answer=row.answer_left)
         right = ReviewSide(row.score_right, samples[1], answer=row.answer_right)
-        survey = truth = None
+        survey_cell = correct_answer = None
         if revealed:
-            hidden = evidence.load_hidden_evidence(self.db, self.audit.id, key)
-            left = replace(left, author=hidden.left, verdicts=hidden.verdicts_left)
-            right = replace(right, author=hidden.right, verdicts=hidden.verdicts_right)
-            survey, truth = hidden.survey, hidden.truth
+            hidden_evidence = evidence.load_hidden_evidence(self.db, self.audit.id, key)
+            left = replace(left, author=hidden_evidence.left, verdicts=hidden_evidence.verdicts_left)
+            right = replace(right, author=hidden_evidence.right, verdicts=hidden_evidence.verdicts_right)
+            survey_cell, correct_answer = hidden_evidence.survey, hidden_evidence.truth
         else:
             left, right = self._blind_side(left), self._blind_side(right)
         return ReviewItem(
@@ -146,8 +151,8 @@ class ReviewSession:
             disclosed_elsewhere=""
             if revealed
             else rating_log.find_disclosed_elsewhere(self.db, self.audit.id, key, self.rater),
-            survey=survey,
-            correct_answer=truth,
+            survey=survey_cell,
+            correct_answer=correct_answer,
             first_decision=self._find_first_decision(key, row, swapped),
             needs_second_rater=row.n_raters == 1
             and row.decision in (None, Decision.SKIP)
@@ -158,49 +163,54 @@ class ReviewSession:
     def decide(
         self, item: ReviewItem, decision: Decision, *, score: float | None = None, note: str | None = None
     ) -> RatingEntry:
-        """Store a decision about the sides as shown; durable when this returns.
+        """Store a decision about the sides as shown; it is durable when this returns.
 
         Args:
-            score: in [-1, 1], with the decision `score` only.
+            score: custom score in [-1, 1], for `Decision.SCORE` only.
+
+        Raises:
+            ValueError: a score is missing, out of range, or given with another decision; or the sides have no scores.
         """
         if (decision is Decision.SCORE) != (score is not None) or not -1 <= (score or 0.0) <= 1:
             raise ValueError("a score in [-1, 1] goes with the decision `score`, and with no other")
         if score is not None and item.left.score is None:
             raise ValueError("answers that are no scores are not settled by one")
-        turned = _mirror_decision(decision, item.swapped)
-        entry = self._append_to_log(item, RatingChange(RatingAction.DECIDE, decision=turned, score=score, note=note))
+        stored_decision = _mirror_decision(decision, item.swapped)
+        entry = self._append_to_log(
+            item, RatingChange(RatingAction.DECIDE, decision=stored_decision, score=score, note=note)
+        )
         self._decided_keys.add(item.key)
         if decision.resolves_conflict:
             self.n_changes += 1
         return entry
 
     def save_note(self, item: ReviewItem, text: str) -> RatingEntry:
-        """Store the rater's note on a conflict in place of the one before."""
+        """Store the rater's note on a conflict; it replaces the previous note."""
         return self._append_to_log(item, RatingChange(RatingAction.NOTE, note=text))
 
     def toggle_flag(self, item: ReviewItem) -> RatingEntry:
-        """Mark a conflict for attention, or take the mark off."""
+        """Flag a conflict for attention, or remove the flag."""
         return self._append_to_log(item, RatingChange(RatingAction.FLAG, flagged=not item.row.flagged))
 
     def reveal(self, item: ReviewItem) -> RatingEntry:
-        """Show what blinding hides before deciding; it goes into the log, since the decision is not blind any more."""
+        """Log that the rater asked to see the hidden evidence before deciding; their decision is then not blind."""
         return self._append_to_log(item, RatingChange(RatingAction.REVEAL), disclosure=FULL_DISCLOSURE)
 
     def undo(self) -> RatingEntry | None:
-        """Take back the rater's last decision, note or flag; None when there is nothing to take back."""
+        """Undo the rater's last decision, note or flag; None if there is nothing to undo."""
         return self._apply_undo(rating_log.undo(self.db, self.audit.id, self.rater))
 
     def redo(self) -> RatingEntry | None:
-        """Bring back what was last taken back; None when there is nothing to bring back."""
+        """Redo the rater's last undone action; None if there is nothing to redo."""
         return self._apply_undo(rating_log.redo(self.db, self.audit.id, self.rater))
 
     def history(self, key: ConflictKey) -> list[RatingEntry]:
-        """All that the rater ever did to a conflict, oldest first, of the sides as shown."""
-        log = rating_log.load_entries(self.db, self.audit.id, rater=self.rater, key=key)
-        return [entry._replace(rating=self._to_shown_sides(entry)) for entry in log]
+        """Load all of the rater's actions on a conflict, oldest first, with decisions about the sides as shown."""
+        entries = rating_log.load_entries(self.db, self.audit.id, rater=self.rater, key=key)
+        return [entry._replace(rating=self._to_shown_sides(entry)) for entry in entries]
 
     def has_open_conflicts(self) -> bool:
-        """Whether any conflict is still without a settlement."""
+        """Whether any conflict of the audit is open or disputed."""
         return bool(self._queue.keys(QueueFilter(states=(ConflictStatus.OPEN, ConflictStatus.DISPUTED)), limit=1))
 
     # --- inside
@@ -226,32 +236,39 @@ class ReviewSession:
         return rating_log.append_rating(self.db, self.audit.id, item.key, self.rater, rating_change)
 
     def _log_unblinded_view(self, row: QueueRow, swapped: bool) -> None:
-        """Opening a conflict with nothing hidden is a reveal, once: a later blind session must know of it."""
-        log = rating_log.load_entries(self.db, self.audit.id, rater=self.rater, key=row.key)
-        if not any(entry.rating.act is RatingAction.REVEAL or entry.rating.decision.resolves_conflict for entry in log):
-            saying = RatingChange(RatingAction.REVEAL, shown=FULL_DISCLOSURE, swapped=swapped)
-            rating_log.append_rating(self.db, self.audit.id, row.key, self.rater, saying)
+        """Log a reveal, once, if a session that is not blind shows a conflict, so that a later blind session knows."""
+        entries = rating_log.load_entries(self.db, self.audit.id, rater=self.rater, key=row.key)
+        if not any(
+            entry.rating.act is RatingAction.REVEAL or entry.rating.decision.resolves_conflict for entry in entries
+        ):
+            reveal_change = RatingChange(RatingAction.REVEAL, shown=FULL_DISCLOSURE, swapped=swapped)
+            rating_log.append_rating(self.db, self.audit.id, row.key, self.rater, reveal_change)
 
     def _find_first_decision(self, key: ConflictKey, row: QueueRow, swapped: bool) -> Decision | None:
+        """The rater's first decision about the sides as shown, if it differs from the current one; otherwise None."""
         if row.decision in (None, Decision.SKIP):
             return None
-        log = rating_log.load_entries(self.db, self.audit.id, rater=self.rater, key=key)
-        first = next((e.rating.decision for e in log if e.rating.decision.resolves_conflict), None)
-        return _mirror_decision(first, swapped) if first is not row.decision else None
+        entries = rating_log.load_entries(self.db, self.audit.id, rater=self.rater, key=key)
+        first_decision = next(
+            (entry.rating.decision for entry in entries if entry.rating.decision.resolves_conflict), None
+        )
+        return _mirror_decision(first_decision, swapped) if first_decision is not row.decision else None
 
     def preload_masking(self) -> None:
-        """Load what showing a conflict needs, so that the first one opens as fast as all others."""
+        """Load the word lists for masking, so that the first conflict opens as fast as later ones."""
         self._mask_author_names("-")
 
     def _blind_side(self, side: ReviewSide) -> ReviewSide:
-        return replace(side, samples=tuple(replace(s, text=self._mask_author_names(s.text)) for s in side.samples))
+        return replace(
+            side, samples=tuple(replace(sample, text=self._mask_author_names(sample.text)) for sample in side.samples)
+        )
 
     def _mask_author_names(self, text: str | None) -> str | None:
-        # These read word lists, for which no first screen should wait.
+        # Not at the top: it loads word lists, which would delay the first screen.
         from auditor.agents.blinding import author_names, mask_authors
 
-        makers = [part for _, model in self._models for part in model.split("/")]
-        return text and mask_authors(text, [*author_names(self._models), *makers])
+        provider_names = [name for _, model in self._models for name in model.split("/")]
+        return text and mask_authors(text, [*author_names(self._models), *provider_names])
 
     def _format_question(self, key: ConflictKey) -> str:
         if self.of_task and (item := tasks.load_item(self.db, self.audit.id, key.topic)) is not None:
@@ -281,12 +298,12 @@ def _mirror_decision(decision: DecisionT, swapped: bool) -> DecisionT:
 
 
 def _hash_to_fraction(*parts: str) -> float:
-    """A number in [0, 1) that only depends on the parts."""
+    """Hash texts to a number in [0, 1)."""
     digest = hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64
 
 
 def _list_audit_models(audit: Audit) -> list[tuple[str, str]]:
-    """Name and model string of an audit's models."""
+    """Name and model string of each model in the audit's configuration."""
     config = json.loads(audit.config) if audit.config else {"models": []}
     return [(model["name"], model["model"]) for model in config["models"]]

@@ -1,4 +1,4 @@
-"""What people's ratings say of raters and judges, as tables of rows that screen and plain text both show."""
+"""Summary of agreement between raters and judges, as tables that the screen and the plain-text interface show."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from auditor.storage.database import Database
 
 @dataclass(frozen=True, slots=True)
 class SummaryRow:
-    """One figure: what it is of, its value and 95% interval, and all of it in words.
+    """One figure: its name, its text, and for a plot its value with the 95% confidence interval.
 
     Attributes:
-        least: the least value that it could have; the most is 1.
+        scale_min: lowest possible value; the highest is 1.
     """
 
     name: str
@@ -37,7 +37,7 @@ class SummaryRow:
 
 @dataclass(frozen=True, slots=True)
 class SummaryTable:
-    """Rows under a title, with a note on how they are to be read."""
+    """Rows under a title, with a note on how to read them."""
 
     title: str
     note: str
@@ -46,21 +46,24 @@ class SummaryTable:
 
 @dataclass(frozen=True, slots=True)
 class RatingSummary:
-    """All that the ratings of an audit teach so far."""
+    """Agreement of the raters and calibration of the judges of an audit."""
 
     raters: RaterAgreement
     judges: tuple[JudgeCalibration, ...]
 
     @property
     def tables(self) -> tuple[SummaryTable, ...]:
-        """As tables."""
+        """Tables on raters, on judges, and on the judges' calibration."""
         return (_make_rater_table(self.raters), _make_judge_table(self.judges), _make_calibration_table(self.judges))
 
 
 def summarize_ratings(db: Database, audit: Audit) -> RatingSummary:
-    """Read an audit's ratings and verdicts, and work out what they teach."""
-    said = load_blind_decisions(db, audit.id)
-    return RatingSummary(compute_rater_agreement(said), tuple(calibrate_judges(load_judged_sides(db, audit.id, said))))
+    """Load an audit's ratings and verdicts, and compute agreement and calibration."""
+    blind_decisions = load_blind_decisions(db, audit.id)
+    return RatingSummary(
+        compute_rater_agreement(blind_decisions),
+        tuple(calibrate_judges(load_judged_sides(db, audit.id, blind_decisions))),
+    )
 
 
 def _make_rater_table(agreement: RaterAgreement) -> SummaryTable:
@@ -77,9 +80,9 @@ def _make_rater_table(agreement: RaterAgreement) -> SummaryTable:
 
 def _make_judge_table(calibrations: tuple[JudgeCalibration, ...]) -> SummaryTable:
     rows = []
-    for judge in calibrations:
-        rows.append(_make_share_row(f"{judge.judge}: same", judge.raw_agreement))
-        rows.append(_make_kappa_row(f"{judge.judge}: kappa", judge.kappa))
+    for calibration in calibrations:
+        rows.append(_make_share_row(f"{calibration.judge}: same", calibration.raw_agreement))
+        rows.append(_make_kappa_row(f"{calibration.judge}: kappa", calibration.kappa))
     note = "Each side of a conflict: does the majority of a judge's verdicts say what people say?"
     return SummaryTable(
         "Judges and people", note if rows else "No judged side has been decided blind yet.", tuple(rows)
@@ -89,19 +92,25 @@ def _make_judge_table(calibrations: tuple[JudgeCalibration, ...]) -> SummaryTabl
 def _make_calibration_table(calibrations: tuple[JudgeCalibration, ...]) -> SummaryTable:
     weights = compute_judge_weights(calibrations)
     rows = []
-    for judge in calibrations:
-        curve = judge.calibration
+    for calibration in calibrations:
+        curve = calibration.calibration
         if curve.reason is not None:
-            rows.append(SummaryRow(f"{judge.judge}: curve", curve.reason))
+            rows.append(SummaryRow(f"{calibration.judge}: curve", curve.reason))
         else:
-            says = zip(("0%", "50%", "100%"), curve.predict([0.0, 0.5, 1.0]), strict=True)
+            predicted_shares = zip(("0%", "50%", "100%"), curve.predict([0.0, 0.5, 1.0]), strict=True)
             rows.append(
-                SummaryRow(f"{judge.judge}: curve", ", ".join(f"{share} VALID is {p:.0%} right" for share, p in says))
+                SummaryRow(
+                    f"{calibration.judge}: curve",
+                    ", ".join(
+                        f"{valid_label} VALID is {probability:.0%} right"
+                        for valid_label, probability in predicted_shares
+                    ),
+                )
             )
-            rows.append(SummaryRow(f"{judge.judge}: error", _format_errors(curve)))
-        unknown = f"too few sides (at least {MIN_SIDES})"
-        weight = unknown if judge.weight is None else f"{weights[judge.judge]:.2f}"
-        rows.append(SummaryRow(f"{judge.judge}: weight", weight))
+            rows.append(SummaryRow(f"{calibration.judge}: error", _format_errors(curve)))
+        no_weight_text = f"too few sides (at least {MIN_SIDES})"
+        weight = no_weight_text if calibration.weight is None else f"{weights[calibration.judge]:.2f}"
+        rows.append(SummaryRow(f"{calibration.judge}: weight", weight))
     note = (
         "How often people call a side right, by the judge's share of VALID; the error is on ratings not seen. "
         "A weight is what the judge's vote may count in the next audit, 1 on average: `auditor export weights`."

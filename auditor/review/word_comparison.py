@@ -1,4 +1,4 @@
-"""Words that people read and type: which differ between two texts, and what of them a database can take."""
+"""Compare the words of two texts, and escape typed characters that databases cannot store."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ _MAX_SHORT_WORD = 3
 
 
 def find_unique_words(text: str, other: str) -> list[tuple[int, int]]:
-    """Spans of the words in `text` that `other` does not use at all, as (start, end) in characters.
+    """Find the words of `text` that do not occur in `other`, as (start, end) in characters.
 
-    Case and a plural's s do not count, and neither do words of up to three letters of a cased script, which carry
-    grammar more than content.
+    Case and a final s are ignored. Words of up to three letters are ignored too, since most are function words, unless
+    they are digits or in a script without case.
     """
-    known = {_fold_word(m.group()) for m in _WORD.finditer(other)}
+    other_words = {_fold_word(match.group()) for match in _WORD.finditer(other)}
     return [
-        m.span() for m in _WORD.finditer(text) if _is_content_word(m.group()) and _fold_word(m.group()) not in known
+        match.span()
+        for match in _WORD.finditer(text)
+        if _is_content_word(match.group()) and _fold_word(match.group()) not in other_words
     ]
 
 
@@ -30,5 +32,5 @@ def _fold_word(word: str) -> str:
 
 
 def escape_unstorable(text: str) -> str:
-    """What a person typed or pasted, with characters that no database takes spelled out."""
+    """Escape lone surrogates and NUL characters of a typed or pasted text, which databases cannot store."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "␀")

@@ -1,8 +1,8 @@
-"""What one can say of a cell without any model: means of other cells of the same survey. Pure functions.
+"""Baselines that predict a cell's score without a model: means of cells of the same survey. Pure functions.
 
-Where the cell itself is left out, a baseline never sees what it predicts, as a mean error needs it. A correlation needs
-the other kind: among n countries the mean without one falls as that one's score rises, so that within a topic the
-mean of the others correlates -1 with the survey.
+Leave-one-out means exclude the predicted cell, as mean errors require. Correlations require means that include it: the
+mean of the other countries falls as a country's own score rises, so that within a topic leave-one-out means correlate
+-1 with the survey.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ GroupKey = Callable[[Cell], Hashable | None]
 
 
 def topic_mean(survey: Survey) -> CellScores:
-    """Each cell's topic over all other countries.
+    """Mean score of each cell's topic over all other countries.
 
     Returns:
-        Prediction in [-1, 1] by cell; cells without a score, or with no other country that has one, are absent.
+        Prediction in [-1, 1] by cell; cells are absent if they, or all other countries, have no score.
     """
     return _leave_one_out_means(survey, _topic_key)
 
 
 def country_mean(survey: Survey) -> CellScores:
-    """Each cell's country over all its other topics; as `topic_mean` otherwise."""
+    """Mean score of each cell's country over all other topics; otherwise like `topic_mean`."""
     return _leave_one_out_means(survey, _country_key)
 
 
 def regional_mean(survey: Survey) -> CellScores:
-    """Each cell's topic over the other countries of its region; as `topic_mean` otherwise.
+    """Mean score of each cell's topic over the other countries of its region; otherwise like `topic_mean`.
 
     Regions are those of the survey's grouping. Cells of a country without a region are absent.
     """
@@ -40,7 +40,7 @@ def regional_mean(survey: Survey) -> CellScores:
 
 
 def compute_baselines(survey: Survey) -> dict[str, CellScores]:
-    """All baselines by name: `topic mean`, `country mean` and `regional mean`."""
+    """Leave-one-out baselines by name: `topic mean`, `country mean` and `regional mean`."""
     return {
         "topic mean": topic_mean(survey),
         "country mean": country_mean(survey),
@@ -49,14 +49,14 @@ def compute_baselines(survey: Survey) -> dict[str, CellScores]:
 
 
 def compute_fitted_baselines(survey: Survey) -> dict[str, CellScores]:
-    """The same means by name, each over all cells of its group: as well as such a table can do on this survey."""
-    groups = {"topic mean": _topic_key, "country mean": _country_key, "regional mean": _make_region_key(survey)}
+    """The baselines of `compute_baselines` with the predicted cell included in its mean: the best fit of such means."""
+    group_keys = {"topic mean": _topic_key, "country mean": _country_key, "regional mean": _make_region_key(survey)}
     scores = survey.scores
-    found: dict[str, CellScores] = {name: {} for name in groups}
-    for name, group in groups.items():
-        for cells in _group_scored_cells(survey, group):
-            found[name] |= dict.fromkeys(cells, sum(scores[c] for c in cells) / len(cells))
-    return found
+    means_by_baseline: dict[str, CellScores] = {name: {} for name in group_keys}
+    for name, group_key in group_keys.items():
+        for cells in _group_scored_cells(survey, group_key):
+            means_by_baseline[name] |= dict.fromkeys(cells, sum(scores[cell] for cell in cells) / len(cells))
+    return means_by_baseline
 
 
 def _topic_key(cell: Cell) -> Hashable:
@@ -68,23 +68,24 @@ def _country_key(cell: Cell) -> Hashable:
 
 
 def _make_region_key(survey: Survey) -> GroupKey:
+    """Return a function that maps a cell to its region and topic; None for a country without a region."""
     regions = get_grouping(survey).by_country
     return lambda cell: (regions[cell.country], cell.topic) if cell.country in regions else None
 
 
 def _leave_one_out_means(survey: Survey, group_key: GroupKey) -> CellScores:
-    """For each scored cell the mean of the other scored cells of its group."""
+    """Mean of the other scored cells of each scored cell's group; cells that are alone in their group are absent."""
     scores = survey.scores
-    predicted: CellScores = {}
+    predictions: CellScores = {}
     for cells in _group_scored_cells(survey, group_key):
-        total = sum(scores[c] for c in cells)
+        total = sum(scores[cell] for cell in cells)
         if len(cells) > 1:
-            predicted |= {c: (total - scores[c]) / (len(cells) - 1) for c in cells}
-    return predicted
+            predictions |= {cell: (total - scores[cell]) / (len(cells) - 1) for cell in cells}
+    return predictions
 
 
 def _group_scored_cells(survey: Survey, group_key: GroupKey) -> Iterable[list[Cell]]:
-    """The scored cells of each group."""
+    """Lists of the scored cells of each group; cells whose group key is None are left out."""
     members: dict[Hashable, list[Cell]] = defaultdict(list)
     for cell in survey.scores:
         key = group_key(cell)

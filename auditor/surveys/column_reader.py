@@ -1,4 +1,4 @@
-"""A few columns out of a large official file, CSV or SPSS, each as codes with their labels; the rest is never kept."""
+"""Read a few columns of a large official file, CSV or SPSS, as codes with their labels; skip all other columns."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ ColumnValue = str | float | None
 
 @dataclass(frozen=True, slots=True)
 class DistinctValueColumn:
-    """A column by its distinct values.
+    """A column, stored as its distinct values and each row's position among them.
 
     Attributes:
-        name: as the file spells it.
-        values: distinct values, text or number; None where the field was empty.
-        labels: what the file itself calls its values; empty for CSV.
-        index: shape (rows,), for each row the position of its value in `values`.
-        row: shape (rows,), the number of each row in the file, from 1.
+        name: the column's name as spelled in the file.
+        values: distinct values, text or number; None for an empty field.
+        labels: value labels from the file; empty for CSV.
+        value_index: shape (rows,), position of each row's value in `values`.
+        row_numbers: shape (rows,), number of each row in the file, from 1.
     """
 
     name: str
@@ -43,40 +43,42 @@ class DistinctValueColumn:
     row_numbers: NDArray[np.int64]
 
     def select_rows(self, rows: NDArray[np.bool_]) -> DistinctValueColumn:
-        """The column with some of its rows, and only the values that these have."""
-        present, index = np.unique(self.value_index[rows], return_inverse=True)
-        values = tuple(self.values[i] for i in present)
-        return DistinctValueColumn(self.name, values, self.labels, index.astype(np.int32), self.row_numbers[rows])
+        """Return the column with only the rows for which the mask is true, and only the values that occur in them."""
+        used_positions, new_index = np.unique(self.value_index[rows], return_inverse=True)
+        values = tuple(self.values[i] for i in used_positions)
+        return DistinctValueColumn(self.name, values, self.labels, new_index.astype(np.int32), self.row_numbers[rows])
 
     def first_row_number(self, value_position: int) -> int:
-        """Number of the first row that has the value at that place; 0 where none has."""
-        found = self.row_numbers[self.value_index == value_position]
-        return int(found[0]) if found.size else 0
+        """Number of the first row that has `values[value_position]`; 0 if none has it."""
+        row_numbers = self.row_numbers[self.value_index == value_position]
+        return int(row_numbers[0]) if row_numbers.size else 0
 
     def count_rows(self, value_position: int) -> int:
-        """Rows that have the value at that place."""
+        """Number of rows that have `values[value_position]`."""
         return int(np.count_nonzero(self.value_index == value_position))
 
 
 def read_columns(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[DistinctValueColumn]:
-    """Columns of a `.csv` or `.sav` file.
+    """Read columns of a `.csv` or `.sav` file.
 
     Args:
-        wanted: for each column the names it may have, best first, in any case.
+        candidate_names: for each column the names that it may have, best first, in any case.
 
     Returns:
-        One column for each of `wanted`.
+        One column for each entry of `candidate_names`.
 
     Raises:
-        ImportFileError: the file is missing, is not what its suffix says, or lacks a column (the message names it);
-            or it is a `.sav` file and pyreadstat is not installed.
+        ImportFileError: the file is missing, does not match its suffix, is empty or lacks a column (the message
+            names it); or it is a `.sav` file and pyreadstat is not installed.
     """
     require_file(path, ImportFileError, "Download it from the survey's owner; see the mapping.")
     readers = {".csv": _read_csv, ".sav": _read_sav, ".zsav": _read_sav}
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        mend = "Unpack it first." if path.suffix.lower() in (".zip", ".gz", ".7z") else "Give the .csv or .sav file."
-        raise ImportFileError(f"{path}: the suffix '{path.suffix}' says neither CSV nor SPSS.", mend)
+        how_to_fix = (
+            "Unpack it first." if path.suffix.lower() in (".zip", ".gz", ".7z") else "Give the .csv or .sav file."
+        )
+        raise ImportFileError(f"{path}: the suffix '{path.suffix}' says neither CSV nor SPSS.", how_to_fix)
     reject_other_formats(path, "an SPSS file" if reader is _read_sav else "CSV")
     columns = reader(path, candidate_names)
     if not columns[0].value_index.size:
@@ -85,20 +87,28 @@ def read_columns(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[D
 
 
 def _match_column_names(header: Sequence[str], candidate_names: Sequence[Sequence[str]], path: Path) -> list[str]:
-    """For each wanted column the name that the file has for it."""
-    by_plain = {name.casefold(): name for name in reversed(header)}
-    picked = []
+    """Return for each column the first candidate name that is in the header; raise ImportFileError if none is."""
+    name_by_folded = {name.casefold(): name for name in reversed(header)}
+    matched_names = []
     for names in candidate_names:
-        found = next((by_plain[n.casefold()] for n in names if n.casefold() in by_plain), None)
-        if found is None:
-            near = difflib.get_close_matches(names[0].casefold(), by_plain, n=3, cutoff=0.6)
-            hint = f"Is it {' or '.join(by_plain[n] for n in near)}? " if near else ""
-            choice = " or ".join(f"'{n}'" for n in names)
-            raise ImportFileError(
-                f"{path}: has no column {choice} among its {len(header)}.", f"{hint}Is it the right file and mapping?"
+        column_name = next(
+            (name_by_folded[candidate.casefold()] for candidate in names if candidate.casefold() in name_by_folded),
+            None,
+        )
+        if column_name is None:
+            similar_names = difflib.get_close_matches(names[0].casefold(), name_by_folded, n=3, cutoff=0.6)
+            hint = (
+                f"Is it {' or '.join(name_by_folded[candidate] for candidate in similar_names)}? "
+                if similar_names
+                else ""
             )
-        picked.append(found)
-    return picked
+            quoted_names = " or ".join(f"'{candidate}'" for candidate in names)
+            raise ImportFileError(
+                f"{path}: has no column {quoted_names} among its {len(header)}.",
+                f"{hint}Is it the right file and mapping?",
+            )
+        matched_names.append(column_name)
+    return matched_names
 
 
 # --- CSV --------------------------------------------------------------------------------------------------------
@@ -109,19 +119,19 @@ def _read_csv(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[Dist
 
     header, delimiter = _read_header(path)
     names = _match_column_names(header, candidate_names, path)
-    twice = next((n for n in names if header.count(n) > 1), None)
-    if twice is not None:
-        raise ImportFileError(f"{path}: the column '{twice}' is there twice.", "Keep one.")
+    duplicate_name = next((name for name in names if header.count(name) > 1), None)
+    if duplicate_name is not None:
+        raise ImportFileError(f"{path}: the column '{duplicate_name}' is there twice.", "Keep one.")
     try:
         return _parse_csv(path, names, delimiter, use_threads=True)
     except pa.ArrowInvalid:
-        pass  # only one thread counts rows, and so can say which one is wrong
+        pass  # pyarrow only counts rows with one thread: the second attempt names the invalid row
     try:
         return _parse_csv(path, names, delimiter, use_threads=False)
     except pa.ArrowInvalid as error:
         reason = str(error).splitlines()[0][:200]
-        mend = "Save the file as UTF-8." if "UTF8" in reason else "Mend that row, or export the file again."
-        raise ImportFileError(f"{path}: is not CSV: {reason}.", mend) from None
+        how_to_fix = "Save the file as UTF-8." if "UTF8" in reason else "Mend that row, or export the file again."
+        raise ImportFileError(f"{path}: is not CSV: {reason}.", how_to_fix) from None
 
 
 def _parse_csv(path: Path, names: list[str], delimiter: str, use_threads: bool) -> list[DistinctValueColumn]:
@@ -133,7 +143,7 @@ def _parse_csv(path: Path, names: list[str], delimiter: str, use_threads: bool) 
         path,
         read_options=pa_csv.ReadOptions(use_threads=use_threads, block_size=READ_BLOCK_BYTES),
         parse_options=pa_csv.ParseOptions(delimiter=delimiter),
-        # Text stays text: a country "NA" is Namibia.
+        # pyarrow would read the country code "NA" (Namibia) as a missing value.
         convert_options=pa_csv.ConvertOptions(
             include_columns=list(dict.fromkeys(names)),
             column_types=dict.fromkeys(names, text),
@@ -144,37 +154,41 @@ def _parse_csv(path: Path, names: list[str], delimiter: str, use_threads: bool) 
 
 
 def _column_from_arrow(name: str, chunked: Any) -> DistinctValueColumn:
-    # Unified, all chunks share one dictionary.
+    """Convert a dictionary-encoded pyarrow ChunkedArray of text."""
+    # Each chunk has a dictionary of its own until they are unified.
     unified = chunked.unify_dictionaries()
     if not unified.num_chunks:
         return _make_text_column(name, [], np.empty(0, np.int32), {})
-    raw = unified.chunk(0).dictionary.to_pylist()
-    index = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in unified.chunks])
-    return _make_text_column(name, raw, index, {})
+    texts = unified.chunk(0).dictionary.to_pylist()
+    value_index = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in unified.chunks])
+    return _make_text_column(name, texts, value_index, {})
 
 
 def _make_text_column(
     name: str, texts: Sequence[str], value_index: NDArray[np.int32], labels: Mapping[ColumnValue, str]
 ) -> DistinctValueColumn:
-    """A column of text; values that differ only in the space around them are one."""
+    """Build a column from text values; values that only differ in surrounding whitespace are merged."""
     values: list[ColumnValue] = [text.strip() or None for text in texts]
-    places = {value: place for place, value in enumerate(dict.fromkeys(values))}
-    merged = np.array([places[v] for v in values], np.int32)
-    return DistinctValueColumn(name, tuple(places), labels, merged[value_index], np.arange(1, value_index.size + 1))
+    position_by_value = {value: position for position, value in enumerate(dict.fromkeys(values))}
+    new_positions = np.array([position_by_value[value] for value in values], np.int32)
+    return DistinctValueColumn(
+        name, tuple(position_by_value), labels, new_positions[value_index], np.arange(1, value_index.size + 1)
+    )
 
 
 def _read_header(path: Path) -> tuple[list[str], str]:
+    """Return the column names and the delimiter of a CSV file."""
     try:
-        # Only the header is decoded: what other columns hold is not our business.
+        # Only the header is decoded here: columns that are not read may have any encoding.
         with open(path, "rb") as file:
-            line = file.readline(1 << 20).decode("utf-8-sig")
+            first_line = file.readline(1 << 20).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ImportFileError(f"{path}: its first line is not UTF-8 text.", "Save it as UTF-8, if it is CSV.") from None
-    if "\0" in line:
+    if "\0" in first_line:
         raise ImportFileError(f"{path}: is no text file.", "Is it really a CSV file?")
-    delimiter = max(DELIMITERS, key=line.count)
+    delimiter = max(DELIMITERS, key=first_line.count)
     try:
-        return [name.strip() for name in next(csv.reader([line], delimiter=delimiter), [])], delimiter
+        return [name.strip() for name in next(csv.reader([first_line], delimiter=delimiter), [])], delimiter
     except csv.Error as error:
         raise ImportFileError(f"{path}: line 1 is no header of CSV: {error}.", "Is it really a CSV file?") from None
 
@@ -186,25 +200,30 @@ def _read_sav(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[Dist
     try:
         import pyreadstat
     except ImportError:
-        mend = "Run: pip install pyreadstat; or export the file as CSV."
-        raise ImportFileError(f"{path}: SPSS files are read by pyreadstat, which is not installed.", mend) from None
+        how_to_fix = "Run: pip install pyreadstat; or export the file as CSV."
+        raise ImportFileError(
+            f"{path}: SPSS files are read by pyreadstat, which is not installed.", how_to_fix
+        ) from None
     try:
-        _, meta = pyreadstat.read_sav(str(path), metadataonly=True)
-        names = _match_column_names(meta.column_names, candidate_names, path)
-        # Codes of nonresponse are often declared missing; they must arrive as what they are.
-        data, _ = pyreadstat.read_sav(
+        _, metadata = pyreadstat.read_sav(str(path), metadataonly=True)
+        names = _match_column_names(metadata.column_names, candidate_names, path)
+        # Codes of nonresponse are often declared as missing; `user_missing` keeps them as codes.
+        values_by_column, _ = pyreadstat.read_sav(
             str(path), usecols=list(dict.fromkeys(names)), user_missing=True, output_format="dict",
             disable_datetime_conversion=True,
         )  # fmt: skip
     except (pyreadstat.ReadstatError, UnicodeDecodeError) as error:
         raise ImportFileError(f"{path}: is not an SPSS file: {error}.", "Does its suffix say what it is?") from None
-    return [_column_from_sav(name, data[name], meta) for name in names]
+    return [_column_from_sav(name, values_by_column[name], metadata) for name in names]
 
 
 def _column_from_sav(name: str, column_values: list[Any], metadata: Any) -> DistinctValueColumn:
+    """Build a column from values and pyreadstat metadata of an SPSS file; empty numeric fields are nan there."""
     labels: dict[ColumnValue, str] = metadata.variable_value_labels.get(name, {})
     if metadata.readstat_variable_types[name] == "string":
         return _make_text_column(name, column_values, np.arange(len(column_values), dtype=np.int32), labels)
-    distinct, inverse = np.unique(np.array(column_values, float), return_inverse=True)
-    numbers = tuple(None if math.isnan(v) else float(v) for v in distinct)
-    return DistinctValueColumn(name, numbers, labels, inverse.astype(np.int32), np.arange(1, len(column_values) + 1))
+    distinct, value_index = np.unique(np.array(column_values, float), return_inverse=True)
+    numbers = tuple(None if math.isnan(number) else float(number) for number in distinct)
+    return DistinctValueColumn(
+        name, numbers, labels, value_index.astype(np.int32), np.arange(1, len(column_values) + 1)
+    )

@@ -1,6 +1,6 @@
-"""Countries by any of their names, and the words that give them away.
+"""Look up countries by any of their names, and list the words by which a text reveals a country.
 
-The data is in `data/countries.csv`; pycountry knows the rest of ISO 3166.
+The data is in `data/countries.csv`; all other countries of ISO 3166 come from pycountry.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _INVARIANT_PLURAL_ENDINGS = ("s", "sh", "ch", "ese", "hman", "woman", "men")
 
 
 class Country(NamedTuple):
-    """A country's names and what its people are called.
+    """Names of a country and of its people.
 
     Attributes:
         code: ISO 3166 alpha-3, or a code of our own (`XKX` Kosovo, `XNI` Northern Ireland) where ISO has none.
@@ -33,47 +33,47 @@ class Country(NamedTuple):
 
 
 def country_code(name: str) -> str | None:
-    """The ISO 3166 alpha-3 code behind a name, an alpha-2 or alpha-3 code, or a survey's own spelling.
+    """Return the ISO 3166 alpha-3 code of a country, given by name, alpha-2 or alpha-3 code, or a survey's spelling.
 
     Returns:
-        The code, or None where the name is no country we know (`East Germany`, say).
+        The code, or None for an unknown country (such as `East Germany`).
     """
     return _find_code(name)
 
 
 def country_key(name: str) -> str:
-    """What two spellings of one place share: its ISO 3166 code, or the plain name of a place that has none."""
+    """Return a key that is equal for all spellings of a country: its ISO 3166 code, else its normalized name."""
     return country_code(name) or _normalize_name(name)
 
 
 def known_codes() -> frozenset[str]:
-    """Codes of the countries that our own table has: those that surveys ask in, and their neighbours."""
+    """Codes of the countries in `data/countries.csv`: those that surveys cover, and their neighbours."""
     return frozenset(_load_countries())
 
 
 def country_name(code: str) -> str | None:
-    """The English name behind an ISO 3166 code, alphabetic or numeric; None where it is none, or not a code."""
-    found = country_code(code.zfill(3) if code.isdecimal() else code)
-    if found is None or len(code) > 3:
+    """Return the English name for an ISO 3166 code, alphabetic or numeric; None for an unknown code or another text."""
+    alpha_3 = country_code(code.zfill(3) if code.isdecimal() else code)
+    if alpha_3 is None or len(code) > 3:
         return None
-    return _load_countries()[found].name if found in _load_countries() else _iso_names(found)[0]
+    return _load_countries()[alpha_3].name if alpha_3 in _load_countries() else _iso_names(alpha_3)[0]
 
 
 def country_name_forms(country: str) -> tuple[str, ...]:
-    """All forms that give a country away in a text: its names, adjectives, and people in singular and plural.
+    """Return all words that reveal a country in a text: its names, adjectives, and its people in singular and plural.
 
-    They are whole words or phrases, longest first, so that replacing them in order never leaves half a name; a
-    possessive is the form and `'s`. Forms wholly in capitals (`US`, `UK`) must be matched with their case, since
-    "us" is a word; all others without.
+    They are whole words or phrases, longest first, so that replacing them in order never leaves part of a name. The
+    possessive `'s` is not included. Match forms in capitals (`US`, `UK`) with their case, since "us" is a word, and
+    all other forms in any case.
 
     Returns:
-        At least the country's name as given, whether it is known or not.
+        At least `country` itself, even if it is unknown.
     """
-    known = _load_countries().get(country_code(country) or "")
+    known_country = _load_countries().get(country_code(country) or "")
     forms = [country]
-    if known is not None:
-        people = [form for d in known.demonyms for form in (d, _pluralize_demonym(d))]
-        forms += [known.name, *known.other_names, *_iso_names(known.code), *people]
+    if known_country is not None:
+        people_forms = [form for demonym in known_country.demonyms for form in (demonym, _pluralize_demonym(demonym))]
+        forms += [known_country.name, *known_country.other_names, *_iso_names(known_country.code), *people_forms]
     unique = {form.casefold() if not form.isupper() else form: form for form in reversed(forms)}
     return tuple(sorted(unique.values(), key=lambda form: (-len(form), form)))
 
@@ -85,11 +85,11 @@ def _pluralize_demonym(demonym: str) -> str:
 @cache
 def _load_countries() -> dict[str, Country]:
     with open(DATA_FOLDER / "countries.csv", encoding="utf-8", newline="") as file:
-        rows = [
-            Country(r["code"], r["name"], _split_names(r["other_names"]), _split_names(r["demonyms"]))
-            for r in csv.DictReader(file)
+        countries = [
+            Country(row["code"], row["name"], _split_names(row["other_names"]), _split_names(row["demonyms"]))
+            for row in csv.DictReader(file)
         ]
-    return {row.code: row for row in rows}
+    return {country.code: country for country in countries}
 
 
 def _split_names(text: str) -> tuple[str, ...]:
@@ -98,8 +98,11 @@ def _split_names(text: str) -> tuple[str, ...]:
 
 @cache
 def _load_codes_by_name() -> dict[str, str]:
+    """Code by normalized name or code, for the countries of `data/countries.csv` and `_OTHER_CODES`."""
     names = {
-        _normalize_name(name): c.code for c in _load_countries().values() for name in (c.name, *c.other_names, c.code)
+        _normalize_name(name): country.code
+        for country in _load_countries().values()
+        for name in (country.name, *country.other_names, country.code)
     }
     return names | _OTHER_CODES
 
@@ -108,7 +111,7 @@ def _load_codes_by_name() -> dict[str, str]:
 def _find_code(name: str) -> str | None:
     if _normalize_name(name) in _load_codes_by_name():
         return _load_codes_by_name()[_normalize_name(name)]
-    import pycountry  # 249 records that most names never need
+    import pycountry  # loads 249 records that most names do not need
 
     try:
         return str(pycountry.countries.lookup(name.strip()).alpha_3)
@@ -117,16 +120,19 @@ def _find_code(name: str) -> str | None:
 
 
 def _iso_names(code: str) -> list[str]:
+    """Names that pycountry has for an alpha-3 code: short, common and official."""
     import pycountry
 
-    found = pycountry.countries.get(alpha_3=code)
-    names = (getattr(found, key, None) for key in ("name", "common_name", "official_name"))
-    # "Venezuela, Bolivarian Republic of" is an index entry, not a form that anybody writes.
+    country = pycountry.countries.get(alpha_3=code)
+    names = (getattr(country, attribute, None) for attribute in ("name", "common_name", "official_name"))
+    # Names with a comma, such as "Venezuela, Bolivarian Republic of", are index entries that do not occur in texts.
     return [name for name in names if name and "," not in name]
 
 
 def _normalize_name(name: str) -> str:
-    """A name without accents, case, punctuation and a leading article, so that spellings meet."""
+    """Remove accents, case, punctuation and a leading "the" from a name, so that spellings compare as equal."""
     letters = unicodedata.normalize("NFKD", name.casefold().replace("&", " and "))
-    words = re.sub(r"[^\w\s]", " ", "".join(c for c in letters if not unicodedata.combining(c))).split()
+    words = re.sub(
+        r"[^\w\s]", " ", "".join(character for character in letters if not unicodedata.combining(character))
+    ).split()
     return " ".join(words[1:] if len(words) > 1 and words[0] == "the" else words)

@@ -1,4 +1,4 @@
-"""Countries as a survey spells them."""
+"""Convert country names to the spelling that a survey uses."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from auditor.surveys.countries import country_code
 
 
 def make_country_speller(survey: Survey) -> Callable[[str], str]:
-    """A country's name as the survey spells it, from any spelling of the same country; any other name as it is."""
+    """Return a function that converts any spelling of a country to the survey's; other names stay as they are."""
     by_code = {code: country for country in survey.countries if (code := country_code(country))}
-    known = set(survey.countries)
+    survey_countries = set(survey.countries)
 
     def spell(name: str) -> str:
-        return name if name in known else by_code.get(country_code(name) or "", name)
+        return name if name in survey_countries else by_code.get(country_code(name) or "", name)
 
     return spell

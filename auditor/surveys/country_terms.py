@@ -1,4 +1,4 @@
-"""Words that give a country away beside its English name: its names, peoples and cities in every prompt language.
+"""Words by which a text reveals a country: its names, peoples and cities in every prompt language.
 
 The data is `data/giveaways.csv`, from the Unicode CLDR (`data/giveaways.LICENSE`): names of territories, of the
 languages that are mainly spoken there, adjectives of their currencies, and the exemplar cities of their time zones.
@@ -21,7 +21,7 @@ class CountryTerms(NamedTuple):
 
 
 def get_country_terms(country: str, language: str) -> CountryTerms:
-    """What gives a country away in a text of a language.
+    """Return the words by which a text in a given language reveals a country; empty for an unknown country or language.
 
     Args:
         country: a name or code, as a survey spells it.
@@ -32,6 +32,7 @@ def get_country_terms(country: str, language: str) -> CountryTerms:
 
 @cache
 def _load_country_terms() -> dict[tuple[str, str], CountryTerms]:
+    """Terms by alpha-3 country code and language."""
     with open(DATA_FOLDER / "giveaways.csv", encoding="utf-8", newline="") as file:
         return {
             (row["code"], row["language"]): CountryTerms(_split_terms(row["names"]), _split_terms(row["cities"]))

@@ -1,6 +1,6 @@
-"""What a survey is beside its figures: title, source, wording, scale and the words that give its topics away.
+"""Description of a survey: title, source, wording, scale, and the words by which a text reveals a topic.
 
-It stands in a TOML file beside the figures: `my.csv` and `my.survey.toml`.
+It is stored in a TOML file next to the data file: `my.survey.toml` for `my.csv`.
 """
 
 from __future__ import annotations
@@ -50,33 +50,38 @@ class SurveyDescription(BaseModel):
 
 
 def read_description(data_file: Path) -> SurveyDescription:
-    """The description beside a file of figures, or a plain one where there is none.
+    """Read the description next to a data file; without one, the file's name becomes title and source.
 
     Raises:
-        SurveyError: the file is there and cannot be used; the message names the key.
+        SurveyError: the description is invalid; the message names the key.
     """
     path = data_file.with_name(data_file.stem + DESCRIPTION_SUFFIX)
     if not path.exists():
         return SurveyDescription(title=data_file.stem, source=data_file.name)
-    data = read_toml(path, SurveyError)
+    description_table = read_toml(path, SurveyError)
     try:
-        return SurveyDescription.model_validate(data)
+        return SurveyDescription.model_validate(description_table)
     except pydantic.ValidationError as error:
-        raise SurveyError(f"{path}: {explain_validation_error(error, data, SurveyDescription)}") from None
+        raise SurveyError(f"{path}: {explain_validation_error(error, description_table, SurveyDescription)}") from None
 
 
 def topic_words(topic: str, description: SurveyDescription) -> tuple[str, ...]:
-    """Words that give a topic away: the survey's own list, a built-in survey's on the same topic, or its own words."""
+    """Return the words by which a text reveals a topic.
+
+    They come from the survey's description, else from a built-in survey with the same topic, else from the topic's
+    name without stop words.
+    """
     if topic in description.words:
         return description.words[topic]
-    own = [topic, *(w for w in re.findall(r"\w[\w'-]+", topic) if not _STOP_WORDS.fullmatch(w))]
-    return _load_builtin_topic_words().get(topic.casefold(), tuple(dict.fromkeys(own)))
+    words_in_name = [topic, *(word for word in re.findall(r"\w[\w'-]+", topic) if not _STOP_WORDS.fullmatch(word))]
+    return _load_builtin_topic_words().get(topic.casefold(), tuple(dict.fromkeys(words_in_name)))
 
 
 @cache
 def _load_builtin_topic_words() -> dict[str, tuple[str, ...]]:
+    """Words of all built-in surveys by case-folded topic."""
     descriptions = [read_description(path) for path in sorted(DATA_FOLDER.glob("*.csv")) if _has_description(path)]
-    return {topic.casefold(): words for d in descriptions for topic, words in d.words.items()}
+    return {topic.casefold(): words for description in descriptions for topic, words in description.words.items()}
 
 
 def _has_description(path: Path) -> bool:

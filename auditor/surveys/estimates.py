@@ -1,4 +1,4 @@
-"""Weighted means of answers, their errors, and what nonresponse may do to them. Pure functions on numpy arrays."""
+"""Weighted means of answers with standard errors, and bounds for nonresponse. Pure functions on numpy arrays."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ class WeightedMean(NamedTuple):
     """A weighted mean.
 
     Attributes:
-        mean: the weighted mean; None where there is no answer.
-        standard_error: of a weighted mean, the weights' sum taken as the sample size, which is what statsmodels'
-            `DescrStatsW.std_mean` gives; it counts a respondent of weight 2 as two people. None with too few.
-        design_error: the same by Taylor linearisation, which holds whatever the weights' size and lets unequal
-            weights cost precision; R's `survey::svymean` without strata and clusters. None with fewer than two.
-        n: respondents with an answer, unweighted.
-        n_effective: Kish's effective sample size, at most n; 0 where n is.
+        mean: the weighted mean; None without answers.
+        standard_error: standard error with the sum of the weights as the sample size, like statsmodels'
+            `DescrStatsW.std_mean`: a respondent of weight 2 counts as two people. None for fewer than two answers,
+            or weights that sum to 1 or less.
+        design_error: standard error by Taylor linearisation, like R's `survey::svymean` without strata and clusters:
+            it does not depend on the scale of the weights, and unequal weights increase it. None for fewer than two
+            answers.
+        n: number of respondents with an answer, unweighted.
+        n_effective: Kish's effective sample size, at most n; 0 if n is 0.
     """
 
     mean: float | None
@@ -32,51 +34,58 @@ class WeightedMean(NamedTuple):
 
 
 def compute_weighted_mean(answers: Floats, weights: Floats) -> WeightedMean:
-    """Weighted mean of answers, with two standard errors.
+    """Compute the weighted mean of answers, with two standard errors.
 
     With W the sum of weights w and m the mean: the standard error is sqrt(sum w (x - m)^2 / W / (W - 1)), and the
     design error sqrt(n / (n - 1) * sum w^2 (x - m)^2) / W (Lohr, Sampling: Design and Analysis, ch. 9).
     The effective size is W^2 / sum w^2 (Kish 1965).
 
     Args:
-        x: shape (n,); nan is left out.
-        weight: shape (n,), above 0.
+        answers: shape (respondents,); nan is left out.
+        weights: shape (respondents,), above 0.
     """
-    there = ~np.isnan(answers)
-    answers, weights = answers[there], weights[there]
-    n, total = answers.size, float(weights.sum())
+    is_answered = ~np.isnan(answers)
+    answers, weights = answers[is_answered], weights[is_answered]
+    n, total_weight = answers.size, float(weights.sum())
     if n == 0:
         return WeightedMean(None, None, None, 0, 0.0)
-    mean = float(weights @ answers) / total
-    squares = weights * (answers - mean) ** 2
-    standard = math.sqrt(float(squares.sum()) / total / (total - 1)) if n > 1 and total > 1 else None
-    design = math.sqrt(n / (n - 1) * float(weights @ squares)) / total if n > 1 else None
-    return WeightedMean(mean, standard, design, n, total**2 / float(weights @ weights))
+    mean = float(weights @ answers) / total_weight
+    weighted_squares = weights * (answers - mean) ** 2
+    standard_error = (
+        math.sqrt(float(weighted_squares.sum()) / total_weight / (total_weight - 1))
+        if n > 1 and total_weight > 1
+        else None
+    )
+    design_error = math.sqrt(n / (n - 1) * float(weights @ weighted_squares)) / total_weight if n > 1 else None
+    return WeightedMean(mean, standard_error, design_error, n, total_weight**2 / float(weights @ weights))
 
 
 def weighted_share(mask: NDArray[np.bool_], weights: Floats) -> float | None:
-    """Weighted share of respondents for whom `mask` holds, in [0, 1]; None where there is nobody."""
-    total = float(weights.sum())
-    return float(weights[mask].sum()) / total if total > 0 else None
+    """Weighted share of respondents for whom `mask` is true, in [0, 1]; None without respondents."""
+    total_weight = float(weights.sum())
+    return float(weights[mask].sum()) / total_weight if total_weight > 0 else None
 
 
 def compute_neutral_mean(answers: Floats, weights: Floats) -> WeightedMean:
-    """The mean if everybody without an answer were neutral: nan counts as 0, as EvalMORAAL has it.
+    """Compute the weighted mean with missing answers (nan) counted as 0, neutral, as in EvalMORAAL.
 
-    Give only respondents who were asked. All nan is nothing known: no mean.
+    Pass only respondents who were asked the question. Without any answer the mean is None.
     """
     return compute_weighted_mean(answers if np.isnan(answers).all() else np.nan_to_num(answers, nan=0.0), weights)
 
 
 def nonresponse_bounds(answers: Floats, weights: Floats) -> tuple[float, float] | None:
-    """The lowest and highest mean possible: everybody without an answer at -1, or at +1 (Manski 1989).
+    """Compute worst-case bounds of the weighted mean: all missing answers at -1, and all at +1 (Manski 1989).
 
-    Give only respondents who were asked.
+    Pass only respondents who were asked the question.
 
     Returns:
-        Lower and upper bound, or None where nobody answered.
+        Lower and upper bound, or None if nobody answered.
     """
     if np.isnan(answers).all():
         return None
-    low, high = (compute_weighted_mean(np.nan_to_num(answers, nan=end), weights).mean for end in (-1.0, 1.0))
+    low, high = (
+        compute_weighted_mean(np.nan_to_num(answers, nan=assumed_answer), weights).mean
+        for assumed_answer in (-1.0, 1.0)
+    )
     return (low, high) if low is not None and high is not None else None

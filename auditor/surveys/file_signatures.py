@@ -1,4 +1,4 @@
-"""Files that are not what their suffix says, told by how they begin."""
+"""Recognise a file whose content does not match its suffix, by its first bytes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from auditor.errors import ImportFileError
 
 _UNPACK_HINT, _UTF8_HINT = "Unpack it first, and give the file in it.", "Save it as UTF-8."
 _SPSS_HINT = "Name it .sav, and import it with `auditor surveys import`."
+# First bytes of a file, name of its format, and how to fix the error.
 SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
     (b"PK\x03\x04", "a ZIP archive or a spreadsheet", "Unpack it first, or save the sheet as CSV."),
     (b"\x1f\x8b", "a gzip archive", _UNPACK_HINT),
@@ -29,19 +30,19 @@ SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
 
 
 def reject_other_formats(path: Path, expected_format: str) -> None:
-    """Look at the first bytes of a file.
+    """Raise an error if a file begins with the signature of another format.
 
     Args:
-        expected: what it should be; the signature of that is no reason to complain.
+        expected_format: the expected format, as named in `SIGNATURES`; its own signature is accepted.
 
     Raises:
-        ImportFileError: it begins like a file of another format; the message names that.
+        ImportFileError: the file begins like one of another format, which the message names.
     """
     try:
         with open(path, "rb") as file:
-            start = file.read(64).lstrip(b" \r\n\t").lower()
+            first_bytes = file.read(64).lstrip(b" \r\n\t").lower()
     except OSError:
-        return  # whoever reads it says why it cannot be read
-    for signature, what, mend in SIGNATURES:
-        if start.startswith(signature.lower()) and what != expected_format:
-            raise ImportFileError(f"{path}: is not what its suffix says, but {what}.", mend)
+        return  # the reader that is called next reports why the file cannot be opened
+    for signature, format_name, how_to_fix in SIGNATURES:
+        if first_bytes.startswith(signature.lower()) and format_name != expected_format:
+            raise ImportFileError(f"{path}: is not what its suffix says, but {format_name}.", how_to_fix)

@@ -1,4 +1,4 @@
-"""An official file into a survey: microdata in, weighted means with their errors and nonresponse out."""
+"""Convert an official file of microdata to a survey: weighted means with their standard errors and nonresponse."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHARE_CHOICES = ("acceptable", "not_a_moral_issue", "unacceptable")
 
 @dataclass(frozen=True, slots=True)
 class ImportedSurvey:
-    """A survey made of an official file, and what only the microdata tell."""
+    """A survey made from an official file, and the facts that only its microdata contain."""
 
     survey: Survey
     facts: SurveyFacts
@@ -37,36 +37,38 @@ def import_survey(
     n_imputations: int = DEFAULT_IMPUTATIONS,
     n_splits: int = DEFAULT_SPLITS,
 ) -> ImportedSurvey:
-    """Read an official file, as downloaded.
+    """Convert an official file, as downloaded, to a survey.
 
-    Scores are weighted means of those who answered; every other treatment of nonresponse is in the facts. Only the
-    columns that the mapping names are read.
+    Scores are weighted means over the respondents who answered; the facts have the scores under each other treatment
+    of nonresponse. Only the columns that the mapping names are read.
 
     Args:
         path: a `.csv` or SPSS `.sav` file.
         mapping: a built-in mapping's name (`builtin_mappings()`), or path of a mapping file.
-        name: the survey's name; the file's own without it.
-        seed: of imputation and split halves.
-        imputations: completed copies for `impute`; 0 leaves it out.
-        splits: random halves for the reliability.
+        name: the survey's name; by default the file's name without its suffix.
+        seed: seed of imputation and split halves.
+        n_imputations: number of imputations for the treatment `impute`; 0 omits it.
+        n_splits: number of random splits for the reliability.
 
     Raises:
-        SurveyError: there is no such mapping, or it cannot be used.
-        ImportFileError: the file cannot be used; the message names row and column.
+        SurveyError: the mapping does not exist or is invalid.
+        ImportFileError: the file is invalid; the message names row and column.
     """
-    path, rules = Path(path), load_mapping(mapping)
-    data = read_microdata(path, rules)
-    pairs = list(_build_cells(data, np.random.default_rng(seed), n_imputations))
-    halves = compute_half_scores(data, seed, n_splits)
+    path, survey_mapping = Path(path), load_mapping(mapping)
+    microdata = read_microdata(path, survey_mapping)
+    cells_and_facts = list(_build_cells(microdata, np.random.default_rng(seed), n_imputations))
+    halves = compute_half_scores(microdata, seed, n_splits)
     facts = SurveyFacts(
-        respondents=data.weights.size,
-        left_out=data.excluded_rows,
-        notes=data.notes,
+        respondents=microdata.weights.size,
+        left_out=microdata.excluded_rows,
+        notes=microdata.notes,
         reliability=compute_reliability(halves),
         reliability_within_topics=compute_reliability(halves, within_topics=True),
-        cells=tuple(f for _, f in pairs),
+        cells=tuple(cell_facts for _, cell_facts in cells_and_facts),
     )
-    return ImportedSurvey(_build_survey(name or path.stem, rules, tuple(c for c, _ in pairs)), facts)
+    return ImportedSurvey(
+        _build_survey(name or path.stem, survey_mapping, tuple(cell for cell, _ in cells_and_facts)), facts
+    )
 
 
 def _build_survey(name: str, mapping: SurveyMapping, cells: tuple[SurveyCell, ...]) -> Survey:
@@ -84,16 +86,21 @@ def _build_survey(name: str, mapping: SurveyMapping, cells: tuple[SurveyCell, ..
 def _build_cells(
     microdata: Microdata, rng: np.random.Generator, n_imputations: int
 ) -> Iterator[tuple[SurveyCell, CellFacts]]:
-    # The last row is for ANSWERED, which is -1.
+    """Yield each country x topic cell with its facts."""
+    # The last element is for ANSWERED, which is -1 as an index.
     was_asked = np.array([*microdata.kind_was_asked, True])
     for country, start, end in zip(
         microdata.countries, microdata.country_offsets[:-1], microdata.country_offsets[1:], strict=True
     ):
-        one = slice(start, end)
-        asked = was_asked[microdata.kind_index[one]]
-        imputed = compute_imputed_means(microdata.answers[one], asked, microdata.weights[one], rng, n_imputations)
-        for topic, name in enumerate(microdata.topics):
-            yield _build_cell(microdata, one, topic, Cell(country, name), asked[:, topic], imputed[topic])
+        country_rows = slice(start, end)
+        asked = was_asked[microdata.kind_index[country_rows]]
+        imputed = compute_imputed_means(
+            microdata.answers[country_rows], asked, microdata.weights[country_rows], rng, n_imputations
+        )
+        for topic_index, topic in enumerate(microdata.topics):
+            yield _build_cell(
+                microdata, country_rows, topic_index, Cell(country, topic), asked[:, topic_index], imputed[topic_index]
+            )
 
 
 def _build_cell(
@@ -104,43 +111,47 @@ def _build_cell(
     asked: np.ndarray[tuple[int], np.dtype[np.bool_]],
     imputed_mean: PooledEstimate,
 ) -> tuple[SurveyCell, CellFacts]:
-    everybody, kind, answers = (
+    """Estimate one cell; `asked`, shape (respondents of the country,), tells who was asked the question."""
+    all_weights, kind_index, answers = (
         microdata.weights[country_rows],
         microdata.kind_index[country_rows, topic_index],
         microdata.answers[country_rows, topic_index],
     )
-    x, weight = answers[asked], everybody[asked]
-    score, filled, ends = (
-        compute_weighted_mean(x, weight),
-        compute_neutral_mean(x, weight),
-        nonresponse_bounds(x, weight),
+    asked_answers, asked_weights = answers[asked], all_weights[asked]
+    score, neutral, bounds = (
+        compute_weighted_mean(asked_answers, asked_weights),
+        compute_neutral_mean(asked_answers, asked_weights),
+        nonresponse_bounds(asked_answers, asked_weights),
     )
     shares = {
-        n: weighted_share(x == microdata.choice_scores[n], weight)
-        for n in SHARE_CHOICES
-        if n in microdata.choice_scores
+        choice: weighted_share(asked_answers == microdata.choice_scores[choice], asked_weights)
+        for choice in SHARE_CHOICES
+        if choice in microdata.choice_scores
     }
-    kinds = {name: weighted_share(kind == place, everybody) or 0.0 for place, name in enumerate(microdata.kinds)}
-    measured = score.mean is not None
+    kind_shares = {
+        name: weighted_share(kind_index == kind_position, all_weights) or 0.0
+        for kind_position, name in enumerate(microdata.kinds)
+    }
+    has_score = score.mean is not None
     return (
         SurveyCell(
             cell=cell,
             score=_clip_to_scale(score.mean),
             n=score.n,
             standard_error=score.standard_error,
-            nonresponse=weighted_share(kind[asked] != ANSWERED, weight),
-            **(shares if measured else {}),
+            nonresponse=weighted_share(kind_index[asked] != ANSWERED, asked_weights),
+            **(shares if has_score else {}),
         ),
         CellFacts(
             country=cell.country,
             topic=cell.topic,
-            kinds=kinds,
+            kinds=kind_shares,
             design_error=score.design_error,
             n_effective=score.n_effective,
-            neutral=_clip_to_scale(filled.mean),
-            neutral_error=filled.standard_error,
-            low=_clip_to_scale(ends[0]) if ends else None,
-            high=_clip_to_scale(ends[1]) if ends else None,
+            neutral=_clip_to_scale(neutral.mean),
+            neutral_error=neutral.standard_error,
+            low=_clip_to_scale(bounds[0]) if bounds else None,
+            high=_clip_to_scale(bounds[1]) if bounds else None,
             imputed=_clip_to_scale(imputed_mean.mean),
             imputed_error=imputed_mean.standard_error,
             missing_information=imputed_mean.missing_information,
@@ -149,5 +160,5 @@ def _build_cell(
 
 
 def _clip_to_scale(score: float | None) -> float | None:
-    """Rounding may carry a mean of equal answers past the end of the scale by a hair."""
+    """Clip a score to the scale: rounding errors may push a mean of equal answers slightly beyond its end."""
     return None if score is None else min(SCORE_MAX, max(SCORE_MIN, score))

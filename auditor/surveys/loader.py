@@ -1,4 +1,4 @@
-"""Surveys by name or path, as tidy files: one row a cell, an empty score where the question was not asked."""
+"""Load a survey by name or path from a tidy file: one row per cell, an empty score if the question was not asked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ OFFICIAL_FILE_HINT = "A survey has one row a country and topic; `auditor surveys
 
 def builtin_surveys() -> tuple[str, ...]:
     """Names of the surveys that come with the package; `load_survey` takes each."""
-    return tuple(sorted(p.name.removesuffix(DESCRIPTION_SUFFIX) for p in DATA_FOLDER.glob(f"*{DESCRIPTION_SUFFIX}")))
+    return tuple(
+        sorted(path.name.removesuffix(DESCRIPTION_SUFFIX) for path in DATA_FOLDER.glob(f"*{DESCRIPTION_SUFFIX}"))
+    )
 
 
 def load_survey(source: str | Path) -> Survey:
@@ -32,15 +34,15 @@ def load_survey(source: str | Path) -> Survey:
     Args:
         source: name of a built-in survey, or path of a `.csv`, `.jsonl` or `.parquet` file with the columns
             `country,topic,score[,n,standard_error,nonresponse,acceptable,not_a_moral_issue,unacceptable]`: score in
-            [-1, 1] or empty where the question was not asked, shares in [0, 1]. A file `NAME.survey.toml` beside
-            `NAME.csv` may say title, source, wording, scale and words.
+            [-1, 1] or empty if the question was not asked, shares in [0, 1]. A file `NAME.survey.toml` next to
+            `NAME.csv` may set title, source, wording, scale and words.
 
     Returns:
         The survey, its cells in the order of the file.
 
     Raises:
-        SurveyError: there is no such survey, it has no score at all, or its description cannot be used.
-        ImportFileError: the file cannot be used; the message names line and column.
+        SurveyError: the survey does not exist, is empty, has no score, or has an invalid description.
+        ImportFileError: the file is invalid; the message names line and column.
     """
     path = locate_survey(str(source))
     description = read_description(path)
@@ -70,10 +72,10 @@ def load_survey(source: str | Path) -> Survey:
 
 
 def locate_survey(source: str) -> Path:
-    """The file of figures behind a built-in survey's name, or the path itself.
+    """Return the data file of a built-in survey, or the given path.
 
     Raises:
-        SurveyError: there is neither.
+        SurveyError: there is neither such a built-in survey nor such a file.
     """
     names = builtin_surveys()
     if source in names:
@@ -83,12 +85,12 @@ def locate_survey(source: str) -> Path:
         return path
     if path.is_dir():
         raise SurveyError(f"the survey '{source}' is a folder.", "Name the file in it.")
-    near = difflib.get_close_matches(source, names, n=1, cutoff=0.5)
-    if near:
-        mend = f"Did you mean '{near[0]}'? Or give the path of a {', '.join(TABLE_SUFFIXES)} file."
+    similar_names = difflib.get_close_matches(source, names, n=1, cutoff=0.5)
+    if similar_names:
+        how_to_fix = f"Did you mean '{similar_names[0]}'? Or give the path of a {', '.join(TABLE_SUFFIXES)} file."
     else:
-        mend = f"Built in are {', '.join(names)}; or give the path of a {', '.join(TABLE_SUFFIXES)} file."
-    raise SurveyError(f"there is no survey '{source}', neither built in nor a file.", mend)
+        how_to_fix = f"Built in are {', '.join(names)}; or give the path of a {', '.join(TABLE_SUFFIXES)} file."
+    raise SurveyError(f"there is no survey '{source}', neither built in nor a file.", how_to_fix)
 
 
 # --- rows into cells --------------------------------------------------------------------------------------------
@@ -105,31 +107,34 @@ def _parse_cell(row: TextRow) -> SurveyCell:
 
 
 def _parse_bounded_number(row: TextRow, column: str, low: float, high: float) -> float | None:
-    value = row.number(column)
-    if value is not None and not low <= value <= high:
-        scale = "Rescale it" if column == "score" else "Write a share, not a percentage"
-        mend = f"{scale}, or leave it empty where the question was not asked."
-        raise row.make_cell_error(column, f"{row.cells[column]} is outside [{low:g}, {high:g}]", mend)
-    return value
+    """Number in [low, high], None if the cell is empty; raise ImportFileError for any other content."""
+    number = row.number(column)
+    if number is not None and not low <= number <= high:
+        correction = "Rescale it" if column == "score" else "Write a share, not a percentage"
+        how_to_fix = f"{correction}, or leave it empty where the question was not asked."
+        raise row.make_cell_error(column, f"{row.cells[column]} is outside [{low:g}, {high:g}]", how_to_fix)
+    return number
 
 
 def _parse_count(row: TextRow, column: str) -> int | None:
-    value = _parse_bounded_number(row, column, 0.0, 1e12)
-    if value is not None and not value.is_integer():
+    """Whole number from 0, None if the cell is empty; raise ImportFileError for any other content."""
+    number = _parse_bounded_number(row, column, 0.0, 1e12)
+    if number is not None and not number.is_integer():
         raise row.make_cell_error(column, f"{row.cells[column]} is not a whole number", "Mend it.")
-    return None if value is None else int(value)
+    return None if number is None else int(number)
 
 
 def _require_unique_cells(path: Path, survey: Survey) -> None:
-    seen: set[Cell] = set()
-    for cell in (c.cell for c in survey.cells):
-        if cell in seen:
+    """Raise ImportFileError if a cell occurs twice, or a country in two spellings."""
+    seen_cells: set[Cell] = set()
+    for cell in (survey_cell.cell for survey_cell in survey.cells):
+        if cell in seen_cells:
             raise ImportFileError(f"{path}: the cell {cell.country} × {cell.topic} is there twice.", "Keep one row.")
-        seen.add(cell)
-    spelling: dict[str, str] = {}
+        seen_cells.add(cell)
+    country_by_code: dict[str, str] = {}
     for country in survey.countries:
         code = country_code(country)
-        if code is not None and spelling.setdefault(code, country) != country:
+        if code is not None and country_by_code.setdefault(code, country) != country:
             raise ImportFileError(
-                f"{path}: '{spelling[code]}' and '{country}' are the same country.", "Use one spelling for it."
+                f"{path}: '{country_by_code[code]}' and '{country}' are the same country.", "Use one spelling for it."
             )

@@ -1,6 +1,6 @@
-"""How an official data file is read: which column is which topic, what its codes mean. Data, so that no code is needed.
+"""Mappings, which specify how an official data file is read: the topic of each column and the meaning of its codes.
 
-A mapping is a TOML file; `data/*.mapping.toml` are examples. Beside the keys of a description (title, source,
+A mapping is a TOML file; `data/*.mapping.toml` are examples. In addition to the keys of a description (title, source,
 wording, scale, words) it has `[columns]`, `[topics]`, `[nonresponse]`, and one of `[answers]` and `[choices]`.
 """
 
@@ -21,7 +21,7 @@ from auditor.surveys.description import DATA_FOLDER, NonEmptyText, SurveyDescrip
 
 MAPPING_SUFFIX = ".mapping.toml"
 BLANK_KIND = "missing"
-"""The kind of nonresponse that an empty field counts as, whatever else the mapping calls by that name."""
+"""The kind of nonresponse of an empty field; a mapping may define the same kind for further codes."""
 
 
 class _MappingSection(BaseModel):
@@ -62,7 +62,7 @@ class CodeGroup(_MappingSection):
     """How the labels begin, in any case."""
 
     def matches_label(self, label: str) -> bool:
-        """Whether a label begins like one of these."""
+        """Whether a label begins with one of `labels`."""
         return any(starts_with_phrase(label, prefix) for prefix in self.labels)
 
 
@@ -98,23 +98,23 @@ class SurveyMapping(SurveyDescription):
             raise ValueError(
                 "give either [answers], a scale, or [choices], and not both. How to fix: Remove or add one of them"
             )
-        coded: list[CodeGroup] = [*self.nonresponse.values(), *(self.choices or {}).values()]
-        codes = [code for c in coded for code in c.codes]
+        code_groups: list[CodeGroup] = [*self.nonresponse.values(), *(self.choices or {}).values()]
+        codes = [code for group in code_groups for code in group.codes]
         if self.answers is not None:
             ends = sorted((self.answers.low, self.answers.high))
             codes += range(ends[0], ends[1] + 1)
-        twice = sorted({c for c in codes if codes.count(c) > 1})
-        if twice:
-            raise ValueError(f"the code {twice[0]} means two things. How to fix: Name it once")
+        duplicate_codes = sorted({code for code in codes if codes.count(code) > 1})
+        if duplicate_codes:
+            raise ValueError(f"the code {duplicate_codes[0]} means two things. How to fix: Name it once")
         topics = list(self.topics.values())
-        again = next((t for t in topics if topics.count(t) > 1), None)
-        if again is not None:
-            raise ValueError(f"two columns are the topic '{again}'. How to fix: Give each its own topic")
+        duplicate_topic = next((topic for topic in topics if topics.count(topic) > 1), None)
+        if duplicate_topic is not None:
+            raise ValueError(f"two columns are the topic '{duplicate_topic}'. How to fix: Give each its own topic")
         return self
 
     @property
     def nonresponse_kinds(self) -> dict[str, NonresponseKind]:
-        """Kinds of nonresponse, with one for empty fields."""
+        """Kinds of nonresponse by name, including the kind of empty fields."""
         return (
             dict(self.nonresponse)
             if BLANK_KIND in self.nonresponse
@@ -123,34 +123,34 @@ class SurveyMapping(SurveyDescription):
 
 
 def normalize_label(text: str) -> str:
-    """A label without case, doubled spaces and the many forms of an apostrophe."""
+    """Normalize a label: lower case, single spaces, and `'` for all forms of an apostrophe."""
     return re.sub(r"\s+", " ", re.sub(r"[’‘´`]", "'", text)).strip().casefold()
 
 
 def starts_with_phrase(label: str, prefix: str) -> bool:
-    """Whether a label begins with these words; a word is never cut."""
-    rest = normalize_label(label).removeprefix(normalize_label(prefix))
-    return len(rest) < len(normalize_label(label)) and not rest[:1].isalnum()
+    """Whether a normalized label begins with the words of `prefix`; only whole words match."""
+    remainder = normalize_label(label).removeprefix(normalize_label(prefix))
+    return len(remainder) < len(normalize_label(label)) and not remainder[:1].isalnum()
 
 
 def builtin_mappings() -> tuple[str, ...]:
-    """Names of the mappings that come with the package."""
-    return tuple(sorted(p.name.removesuffix(MAPPING_SUFFIX) for p in DATA_FOLDER.glob(f"*{MAPPING_SUFFIX}")))
+    """Names of the built-in mappings."""
+    return tuple(sorted(path.name.removesuffix(MAPPING_SUFFIX) for path in DATA_FOLDER.glob(f"*{MAPPING_SUFFIX}")))
 
 
 def load_mapping(source: str | Path) -> SurveyMapping:
-    """A mapping by built-in name or path.
+    """Load a mapping by built-in name or path.
 
     Raises:
-        SurveyError: there is no such mapping, or it cannot be used; the message names the key.
+        SurveyError: the mapping does not exist or is invalid; the message names the key.
     """
     name = str(source)
     path = DATA_FOLDER / f"{name}{MAPPING_SUFFIX}" if name in builtin_mappings() else Path(name)
     if not path.exists():
         hint = did_you_mean(name, builtin_mappings(), f"Built in are {', '.join(builtin_mappings())}.")
         raise SurveyError(f"there is no mapping '{name}', neither built in nor a file.", hint)
-    data = read_toml(path, SurveyError)
+    mapping_table = read_toml(path, SurveyError)
     try:
-        return SurveyMapping.model_validate(data)
+        return SurveyMapping.model_validate(mapping_table)
     except pydantic.ValidationError as error:
-        raise SurveyError(f"{path}: {explain_validation_error(error, data, SurveyMapping)}") from None
+        raise SurveyError(f"{path}: {explain_validation_error(error, mapping_table, SurveyMapping)}") from None

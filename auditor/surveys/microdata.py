@@ -1,4 +1,4 @@
-"""Respondents' answers on one scale, out of the codes of a file: what every estimate is made of."""
+"""Decode the respondents' answers of an official data file to scores on the scale from -1 to +1."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from auditor.surveys.countries import country_code, country_name
 from auditor.surveys.mapping import BLANK_KIND, SurveyMapping, SurveyScale, starts_with_phrase
 
 ANSWERED = -1
-"""Stands in `Microdata.kind` where the respondent gave an answer."""
+"""Value of `Microdata.kind_index` if the respondent gave an answer."""
 MAX_MEAN_WEIGHT = 5.0
-"""Weights whose mean in a country is above this, or below its inverse, are no analysis weights of mean near 1."""
+"""Largest plausible mean weight of a country, and inverse of the smallest; other weights are rescaled to mean 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +28,15 @@ class Microdata:
     Attributes:
         countries: names, in the order of the file.
         topics: names, in the order of the mapping.
-        starts: shape (countries + 1,): respondents of country i are rows starts[i] to starts[i + 1].
-        weight: shape (respondents,), above 0.
-        answers: shape (respondents, topics), in [-1, 1]; nan where there is none.
-        kind: shape (respondents, topics): position in `kinds`, or ANSWERED.
+        country_offsets: shape (countries + 1,): country i has the rows country_offsets[i] to country_offsets[i + 1].
+        weights: shape (respondents,), above 0.
+        answers: shape (respondents, topics), in [-1, 1]; nan if the respondent gave no answer.
+        kind_index: shape (respondents, topics): position in `kinds`, or ANSWERED.
         kinds: names of the kinds of nonresponse.
-        asked: for each kind whether the question was put at all.
-        choices: names and scores of the answers, where there are only a few.
-        left_out: rows of the file that cannot be used, by reason.
-        notes: what a reader of the estimates should know.
+        kind_was_asked: for each kind of nonresponse whether the respondent was asked the question.
+        choice_scores: score by name of each answer; empty for a numeric scale.
+        excluded_rows: number of unusable rows of the file by reason.
+        notes: remarks for users of the estimates, such as rescaled weights.
     """
 
     countries: tuple[str, ...]
@@ -53,38 +53,52 @@ class Microdata:
 
 
 def read_microdata(path: Path, mapping: SurveyMapping) -> Microdata:
-    """Read the columns that a mapping names, and nothing else.
+    """Read the respondents' answers from the columns that a mapping names; other columns are not read.
 
     Raises:
         ImportFileError: the file cannot be used; the message names column and row.
     """
-    weights = [[mapping.columns.weight]] if mapping.columns.weight else []
-    wanted = [mapping.columns.country, *weights, *([k] for k in mapping.keep), *([t] for t in mapping.topics)]
-    columns, left_out = _select_mapped_rows(read_columns(path, wanted), mapping, path)
-    country, topics = columns[0], columns[-len(mapping.topics) :]
-    weight = _parse_weights(columns[1], path) if weights else np.ones(country.value_index.size)
-    names, place = _parse_countries(country, path)
-    usable = _find_usable_rows(place, weight, left_out)
+    weight_candidates = [[mapping.columns.weight]] if mapping.columns.weight else []
+    candidate_names = [
+        mapping.columns.country,
+        *weight_candidates,
+        *([filter_column] for filter_column in mapping.keep),
+        *([topic_column] for topic_column in mapping.topics),
+    ]
+    columns, excluded_rows = _select_mapped_rows(read_columns(path, candidate_names), mapping, path)
+    country_column, topic_columns = columns[0], columns[-len(mapping.topics) :]
+    weights = _parse_weights(columns[1], path) if weight_candidates else np.ones(country_column.value_index.size)
+    country_names, country_index = _parse_countries(country_column, path)
+    usable = _find_usable_rows(country_index, weights, excluded_rows)
     if not usable.any():
-        raise _make_no_rows_error(path, left_out)
-    order = np.argsort(place[usable], kind="stable")
-    present, starts = np.unique(place[usable][order], return_index=True)
-    starts = np.append(starts, order.size)
-    weight, notes = _rescale_weights(weight[usable][order], starts, [names[i] for i in present])
+        raise _make_no_rows_error(path, excluded_rows)
+    row_order = np.argsort(country_index[usable], kind="stable")
+    used_countries, offsets = np.unique(country_index[usable][row_order], return_index=True)
+    offsets = np.append(offsets, row_order.size)
+    weights, notes = _rescale_weights(weights[usable][row_order], offsets, [country_names[i] for i in used_countries])
     kinds = mapping.nonresponse_kinds
-    decoded = [_decode_column(column.select_rows(usable), mapping, tuple(kinds), path) for column in topics]
+    scores_and_kinds = [
+        _decode_column(column.select_rows(usable), mapping, tuple(kinds), path) for column in topic_columns
+    ]
     return Microdata(
-        countries=tuple(names[i] for i in present),
+        countries=tuple(country_names[i] for i in used_countries),
         topics=tuple(mapping.topics.values()),
-        country_offsets=starts.astype(np.int64),
-        weights=weight,
-        answers=np.column_stack([score[order] for score, _ in decoded]),
-        kind_index=np.column_stack([kind[order] for _, kind in decoded]),
+        country_offsets=offsets.astype(np.int64),
+        weights=weights,
+        answers=np.column_stack([score[row_order] for score, _ in scores_and_kinds]),
+        kind_index=np.column_stack([kind[row_order] for _, kind in scores_and_kinds]),
         kinds=tuple(kinds),
-        kind_was_asked=tuple(k.asked for k in kinds.values()),
+        kind_was_asked=tuple(kind.asked for kind in kinds.values()),
         choice_scores={name: choice.score for name, choice in (mapping.choices or {}).items()},
-        excluded_rows=left_out,
-        notes=tuple(notes + [f"not one row of {n} can be used" for i, n in enumerate(names) if i not in present]),
+        excluded_rows=excluded_rows,
+        notes=tuple(
+            notes
+            + [
+                f"not one row of {country} can be used"
+                for i, country in enumerate(country_names)
+                if i not in used_countries
+            ]
+        ),
     )
 
 
@@ -94,31 +108,35 @@ def read_microdata(path: Path, mapping: SurveyMapping) -> Microdata:
 def _select_mapped_rows(
     columns: list[DistinctValueColumn], mapping: SurveyMapping, path: Path
 ) -> tuple[list[DistinctValueColumn], dict[str, int]]:
-    """The columns with the rows that the mapping keeps, and how many it does not."""
-    left_out: dict[str, int] = {}
-    first = len(columns) - len(mapping.topics) - len(mapping.keep)
-    for place, values in enumerate(mapping.keep.values(), start=first):
-        known = {_to_comparable_value(v) for v in values}
-        right = np.array([_to_comparable_value(v) in known for v in columns[place].values])[columns[place].value_index]
-        if not right.all():
-            left_out[f"{columns[place].name} is another than the mapping keeps"] = int(np.count_nonzero(~right))
-            columns = [column.select_rows(right) for column in columns]
-        if not right.any():
-            raise _make_no_rows_error(path, left_out)
-    return columns, left_out
+    """Drop rows that fail the mapping's `keep` filters; return the columns and the number of dropped rows by reason."""
+    excluded_rows: dict[str, int] = {}
+    first_filter = len(columns) - len(mapping.topics) - len(mapping.keep)
+    for column_index, listed_values in enumerate(mapping.keep.values(), start=first_filter):
+        kept_values = {_to_comparable_value(value) for value in listed_values}
+        is_kept = np.array([_to_comparable_value(value) in kept_values for value in columns[column_index].values])[
+            columns[column_index].value_index
+        ]
+        if not is_kept.all():
+            excluded_rows[f"{columns[column_index].name} is another than the mapping keeps"] = int(
+                np.count_nonzero(~is_kept)
+            )
+            columns = [column.select_rows(is_kept) for column in columns]
+        if not is_kept.any():
+            raise _make_no_rows_error(path, excluded_rows)
+    return columns, excluded_rows
 
 
 def _find_usable_rows(
     country_index: NDArray[np.int64], weights: NDArray[np.float64], excluded_rows: dict[str, int]
 ) -> NDArray[np.bool_]:
-    """Rows that can be used; the others are counted in `left_out` by the first reason that each has."""
+    """Return a mask of usable rows, shape (rows,); count each other row in `excluded_rows` under its first reason."""
     usable = np.ones(weights.size, bool)
     reasons = {"no country": country_index < 0, "no weight": np.isnan(weights), "weight of zero": weights == 0}
-    for reason, mask in reasons.items():
-        count = int(np.count_nonzero(mask & usable))
+    for reason, is_excluded in reasons.items():
+        count = int(np.count_nonzero(is_excluded & usable))
         if count:
             excluded_rows[reason] = count
-        usable &= ~mask
+        usable &= ~is_excluded
     return usable
 
 
@@ -128,12 +146,13 @@ def _make_no_rows_error(path: Path, excluded_rows: dict[str, int]) -> ImportFile
 
 
 def _to_comparable_value(value: ColumnValue) -> ColumnValue:
-    """The number in a text, so that `6`, `6.0` and `"6"` are one value."""
+    """Convert a numeric text to a number, so that `6`, `6.0` and `"6"` compare as equal; keep other values."""
     number = _parse_number(value)
     return value if number is None else number
 
 
 def _parse_number(value: ColumnValue) -> float | None:
+    """Convert a value to a finite number; None if it is empty or not numeric."""
     if value is None:
         return None
     try:
@@ -145,21 +164,29 @@ def _parse_number(value: ColumnValue) -> float | None:
 
 
 def _parse_weights(column: DistinctValueColumn, path: Path) -> NDArray[np.float64]:
+    """Weight of each row, shape (rows,), nan if empty; raise ImportFileError for a negative or non-numeric one."""
     numbers = [_parse_number(value) for value in column.values]
-    for place, (value, number) in enumerate(zip(column.values, numbers, strict=True)):
+    for value_position, (value, number) in enumerate(zip(column.values, numbers, strict=True)):
         if value is not None and (number is None or number < 0):
             problem = "is no number" if number is None else "is negative"
             raise ImportFileError(
-                f"{path}: row {column.first_row_number(place)}, column '{column.name}': the weight {value} {problem}.",
+                f"{path}: row {column.first_row_number(value_position)}, column '{column.name}': "
+                f"the weight {value} {problem}.",
                 "Mend it, or name another weight column in the mapping.",
             )
-    return np.array([math.nan if n is None else n for n in numbers])[column.value_index]
+    return np.array([math.nan if number is None else number for number in numbers])[column.value_index]
 
 
 def _rescale_weights(
     weights: NDArray[np.float64], country_offsets: NDArray[np.intp], countries: Sequence[str]
 ) -> tuple[NDArray[np.float64], list[str]]:
-    """Weights that add up to a population are brought to mean 1, since standard errors take their sum as the sample."""
+    """Rescale the weights of a country to mean 1 if their mean is not near 1, as with weights that sum to a population.
+
+    Standard errors use the sum of the weights as the sample size.
+
+    Returns:
+        The weights, and a note for each country whose weights were rescaled.
+    """
     weights, notes = weights.copy(), []
     for name, start, end in zip(countries, country_offsets[:-1], country_offsets[1:], strict=True):
         mean = float(weights[start:end].mean())
@@ -170,30 +197,37 @@ def _rescale_weights(
 
 
 def _parse_countries(column: DistinctValueColumn, path: Path) -> tuple[list[str], NDArray[np.int64]]:
-    """Country names in the order of the file, and each row's place among them, -1 where it has none."""
+    """Return the country names in the file's order, and each row's position among them, -1 if it has no country.
+
+    Raises:
+        ImportFileError: a code is not in ISO 3166, or a country occurs in two spellings.
+    """
     names: list[str] = []
-    spelling: dict[str, ColumnValue] = {}
-    places = np.full(len(column.values), -1, np.int64)
-    _, first = np.unique(column.value_index, return_index=True)
-    for i in np.argsort(first):
-        value = column.values[i]
+    value_by_code: dict[str, ColumnValue] = {}
+    country_index = np.full(len(column.values), -1, np.int64)
+    _, first_rows = np.unique(column.value_index, return_index=True)
+    for value_position in np.argsort(first_rows):
+        value = column.values[value_position]
         number = _parse_number(value)
         if value is None or (number is not None and number < 0):
             continue
         name = _resolve_country_name(value, number, column.labels.get(value))
-        where = f"{path}: row {column.first_row_number(i)}, column '{column.name}'"
+        location = f"{path}: row {column.first_row_number(value_position)}, column '{column.name}'"
         if name is None:
-            raise ImportFileError(f"{where}: {value} is no country of ISO 3166.", "Give a file with country names.")
+            raise ImportFileError(f"{location}: {value} is no country of ISO 3166.", "Give a file with country names.")
         code = country_code(name) or name
-        if code in spelling:
-            raise ImportFileError(f"{where}: '{value}' is there as '{spelling[code]}' too.", "Use one spelling for it.")
-        spelling[code] = value
-        places[i] = len(names)
+        if code in value_by_code:
+            raise ImportFileError(
+                f"{location}: '{value}' is there as '{value_by_code[code]}' too.", "Use one spelling for it."
+            )
+        value_by_code[code] = value
+        country_index[value_position] = len(names)
         names.append(name)
-    return names, places[column.value_index]
+    return names, country_index[column.value_index]
 
 
 def _resolve_country_name(value: ColumnValue, number: float | None, label: str | None) -> str | None:
+    """Name of a country from its value label, numeric or alphabetic code, or name; None for an unknown numeric code."""
     if label:
         return label
     if number is not None:
@@ -207,50 +241,61 @@ def _resolve_country_name(value: ColumnValue, number: float | None, label: str |
 def _decode_column(
     column: DistinctValueColumn, mapping: SurveyMapping, kinds: Sequence[str], path: Path
 ) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
-    """Each row's score, nan where it has none, and kind of nonresponse, ANSWERED where it has none."""
+    """Return each row's score in [-1, 1], nan for nonresponse, and its position in `kinds`, ANSWERED for an answer.
+
+    Raises:
+        ImportFileError: the mapping does not explain a value of the column.
+    """
     scale = _orient_scale(mapping.answers, column) if mapping.answers else None
-    score = np.full(len(column.values), math.nan)
-    kind = np.full(len(column.values), ANSWERED, np.int8)
-    for i, value in enumerate(column.values):
+    scores = np.full(len(column.values), math.nan)
+    kind_index = np.full(len(column.values), ANSWERED, np.int8)
+    for value_position, value in enumerate(column.values):
         meaning = _decode_value(value, column.labels.get(value), mapping, scale)
         if meaning is None:
-            raise ImportFileError(*_describe_unknown_code(column, i, scale, path))
+            raise ImportFileError(*_describe_unknown_code(column, value_position, scale, path))
         if isinstance(meaning, str):
-            kind[i] = kinds.index(meaning)
+            kind_index[value_position] = kinds.index(meaning)
         else:
-            score[i] = meaning
-    return score[column.value_index], kind[column.value_index]
+            scores[value_position] = meaning
+    return scores[column.value_index], kind_index[column.value_index]
 
 
 def _decode_value(
     value: ColumnValue, label: str | None, mapping: SurveyMapping, scale: SurveyScale | None
 ) -> str | float | None:
-    """A score, the name of a kind of nonresponse, or None where the value means nothing. Labels come first."""
+    """Return a value's score or the name of its kind of nonresponse; None if it is unknown. Labels take precedence."""
     number = _parse_number(value)
-    text = label or (value if isinstance(value, str) and number is None else None)
+    label_text = label or (value if isinstance(value, str) and number is None else None)
     if value is None:
         return BLANK_KIND
-    if text is not None:
+    if label_text is not None:
         for name, kind in mapping.nonresponse_kinds.items():
-            if kind.matches_label(text):
+            if kind.matches_label(label_text):
                 return name
         for choice in (mapping.choices or {}).values():
-            if choice.matches_label(text):
+            if choice.matches_label(label_text):
                 return choice.score
         if scale is not None and number is None:
             ends = ((scale.low_label, -1.0), (scale.high_label, 1.0))
-            return next((s for prefix, s in ends if prefix and starts_with_phrase(text, prefix)), None)
+            return next(
+                (end_score for prefix, end_score in ends if prefix and starts_with_phrase(label_text, prefix)), None
+            )
     for name, kind in mapping.nonresponse_kinds.items():
         if number in kind.codes:
             return name
     if scale is not None:
         return _score_on_scale(number, scale)
-    # A label that is none of the choices would make the code a guess.
-    codes = {} if label else {float(code): c.score for c in (mapping.choices or {}).values() for code in c.codes}
-    return None if number is None else codes.get(number)
+    # If a value has a label that matches no choice, its code is not used: it may mean something else in this file.
+    score_by_code = (
+        {}
+        if label
+        else {float(code): choice.score for choice in (mapping.choices or {}).values() for code in choice.codes}
+    )
+    return None if number is None else score_by_code.get(number)
 
 
 def _score_on_scale(code: float | None, scale: SurveyScale) -> float | None:
+    """Map a code linearly from the scale to [-1, 1]; None if it is not a whole number on the scale."""
     low, high = sorted((scale.low, scale.high))
     if code is None or not low <= code <= high or not code.is_integer():
         return None
@@ -258,7 +303,7 @@ def _score_on_scale(code: float | None, scale: SurveyScale) -> float | None:
 
 
 def _orient_scale(scale: SurveyScale, column: DistinctValueColumn) -> SurveyScale:
-    """The scale as the file's own labels of its ends have it, or as the mapping has it where there are none."""
+    """Return the scale with the codes that the file labels as its ends; unchanged if it does not label both."""
     ends: dict[str, int] = {}
     for value, label in column.labels.items():
         for end, prefix in (("low", scale.low_label), ("high", scale.high_label)):
@@ -270,14 +315,15 @@ def _orient_scale(scale: SurveyScale, column: DistinctValueColumn) -> SurveyScal
 def _describe_unknown_code(
     column: DistinctValueColumn, value_position: int, scale: SurveyScale | None, path: Path
 ) -> tuple[str, str]:
+    """Error message about a value without a meaning, and how to fix it."""
     value, count = column.values[value_position], column.count_rows(value_position)
     label = column.labels.get(value)
     code = f"{value:g}" if isinstance(value, float) else f"'{value}'"
-    named = f" ('{label}')" if label else ""
-    known = f"on the scale {scale.low} to {scale.high}" if scale else "one of the choices"
-    rows = f"; {count} rows have it" if count > 1 else ""
+    label_text = f" ('{label}')" if label else ""
+    allowed_codes = f"on the scale {scale.low} to {scale.high}" if scale else "one of the choices"
+    occurrences = f"; {count} rows have it" if count > 1 else ""
     return (
-        f"{path}: row {column.first_row_number(value_position)}, column '{column.name}': {code}{named} is neither "
-        f"{known} nor a known kind of nonresponse{rows}.",
+        f"{path}: row {column.first_row_number(value_position)}, column '{column.name}': {code}{label_text} is neither "
+        f"{allowed_codes} nor a known kind of nonresponse{occurrences}.",
         "Mend the file, or say what it means under [nonresponse] in a mapping of your own.",
     )

@@ -1,4 +1,4 @@
-"""The survey as a configuration wants it: respondents without an answer left out, counted as neutral, or filled in."""
+"""Apply the configured treatment of nonresponse to a survey: drop, neutral, impute, or bounds."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from auditor.surveys.survey_facts import SurveyFacts, Treatment, apply_treatment
 
 
 def apply_nonresponse(survey: Survey, nonresponse: NonresponseTreatment, source: str | Path) -> Survey:
-    """The scores that an audit is compared with.
+    """Return the survey with the scores that an audit is compared with.
 
     Args:
-        choice: `drop` and `bounds` leave the scores as the survey gives them; for `bounds` the two ends are tried now,
-            since the report will need them.
-        source: where the survey is, for the facts beside it.
+        nonresponse: the configured treatment. `drop` and `bounds` keep the survey's scores; for `bounds` both bounds
+            are computed as a check, since the report will need them.
+        source: name or path of the survey, to find its facts.
 
     Raises:
-        SurveyError: the survey cannot give what is wanted.
+        SurveyError: the survey lacks the data for this treatment.
     """
     if nonresponse == "drop":
         return survey
@@ -32,16 +32,18 @@ def apply_nonresponse(survey: Survey, nonresponse: NonresponseTreatment, source:
 
 
 def apply_treatment_to_all_cells(survey: Survey, treatment: Treatment, facts: SurveyFacts | None) -> Survey:
-    """As `treated`, but no cell may lose its score: it would silently leave the audit.
+    """Apply a treatment like `apply_treatment`, but raise an error if a scored cell would lose its score.
+
+    Such a cell would be missing from the audit without notice.
 
     Raises:
         SurveyError: a cell has no score under that treatment.
     """
-    result = apply_treatment(survey, treatment, facts)
-    lost = next((cell for cell in survey.scores if cell not in result.scores), None)
-    if lost is not None:
+    treated = apply_treatment(survey, treatment, facts)
+    lost_cell = next((cell for cell in survey.scores if cell not in treated.scores), None)
+    if lost_cell is not None:
         raise SurveyError(
-            f"{lost.country} × {lost.topic}: the survey's facts have no score under '{treatment}'.",
+            f"{lost_cell.country} × {lost_cell.topic}: the survey's facts have no score under '{treatment}'.",
             "Import the official file again with `auditor surveys import`.",
         )
-    return result
+    return treated

@@ -1,4 +1,4 @@
-"""Groups of countries: the built-in groupings, `data/*.grouping.toml`, and files of the user's own."""
+"""Group countries into regions: built-in groupings (`data/*.grouping.toml`) and grouping files of the user."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GROUPING_FORMAT_HINT = "Give a CSV file with the columns country,region, or a TO
 
 
 class _GroupingEntry(NamedTuple):
-    """One line of a grouping: where it stands, for messages."""
+    """A country and its region; `location` names the file and line for error messages."""
 
     location: str
     country: str
@@ -30,7 +30,7 @@ class _GroupingEntry(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _GroupingFile:
-    """A grouping as its file has it; `rest` is the region of all other countries."""
+    """A grouping as read from its file; `default_region` is the region of all countries that it does not list."""
 
     title: str
     entries: tuple[_GroupingEntry, ...]
@@ -38,82 +38,87 @@ class _GroupingFile:
 
     @property
     def region_by_country(self) -> dict[str, str]:
-        """Region by country."""
-        return {country_key(p.country): p.region for p in self.entries}
+        """Region by `country_key` of each listed country."""
+        return {country_key(entry.country): entry.region for entry in self.entries}
 
 
 def builtin_groupings() -> tuple[str, ...]:
     """Names of the built-in groupings."""
-    return tuple(sorted(p.name.removesuffix(GROUPING_SUFFIX) for p in DATA_FOLDER.glob(f"*{GROUPING_SUFFIX}")))
+    return tuple(sorted(path.name.removesuffix(GROUPING_SUFFIX) for path in DATA_FOLDER.glob(f"*{GROUPING_SUFFIX}")))
 
 
 def region_of(country: str, grouping: str = DEFAULT_GROUPING) -> str | None:
-    """The group that a country belongs to.
+    """Region of a country.
 
     Args:
         country: any spelling that `country_code` understands, or one that the grouping file itself uses.
-        grouping: `western`, `un_m49`, `un_m49_subregions` or `inglehart_welzel`, or the path of a file of the user's
-            own: CSV with the columns `country,region`, or TOML with a table `[regions]` of lists of countries and, if
-            wanted, `title`, and `rest`, the name of all others.
+        grouping: `western`, `un_m49`, `un_m49_subregions` or `inglehart_welzel`, or the path of a grouping file: CSV
+            with the columns `country,region`, or TOML with a table `[regions]` of lists of countries and, optionally,
+            `title` and `rest`, the region of all countries that are not listed.
 
     Returns:
-        The group's name; None where the country is unknown or in no group.
+        The region's name; None if the country is unknown or in no region.
 
     Raises:
-        SurveyError, ImportFileError: there is no such grouping, its file cannot be used, or a country is there twice.
+        SurveyError, ImportFileError: the grouping does not exist, its file is invalid, or it lists a country twice.
     """
     return _find_region(country, _load_grouping(grouping))
 
 
 def group_countries(survey: Survey, grouping: str = DEFAULT_GROUPING) -> Survey:
-    """The survey with its countries in groups, which stay with it however the file changes.
+    """Return a copy of the survey with its countries grouped; later changes of the grouping file do not affect it.
 
     Raises:
-        SurveyError, ImportFileError: as `region_of`; or the file names a country that is none of ISO 3166 and none of
-            the survey's; or it places no country of the survey. A built-in grouping may place none.
+        SurveyError, ImportFileError: as `region_of`; or a grouping file of the user names a country that is neither in
+            ISO 3166 nor in the survey, or lists no country of the survey. A built-in grouping may list none.
     """
-    rules = _load_grouping(grouping)
-    own = grouping not in builtin_groupings()
-    if own:
-        _check_country_names(rules, survey.countries)
-    found = _build_grouping(rules, Path(grouping).name, survey.countries)
-    if own and not found.regions:
+    grouping_file = _load_grouping(grouping)
+    is_user_file = grouping not in builtin_groupings()
+    if is_user_file:
+        _check_country_names(grouping_file, survey.countries)
+    survey_grouping = _build_grouping(grouping_file, Path(grouping).name, survey.countries)
+    if is_user_file and not survey_grouping.regions:
         raise SurveyError(f"{grouping}: no country of the survey '{survey.name}' is in it.", "Is it the right file?")
-    return dataclasses.replace(survey, grouping=found)
+    return dataclasses.replace(survey, grouping=survey_grouping)
 
 
 def get_grouping(survey: Survey) -> Grouping:
-    """The groups that a survey's countries are in: those it was given, or Western and others."""
+    """Return the survey's own grouping, or the default grouping (Western and other countries) if it has none."""
     return survey.grouping or _build_grouping(_load_grouping(DEFAULT_GROUPING), DEFAULT_GROUPING, survey.countries)
 
 
 def _build_grouping(grouping_file: _GroupingFile, name: str, countries: Sequence[str]) -> Grouping:
-    """Groups in the order of the file, the rest last; only those that have a country."""
-    placed = {country: _find_region(country, grouping_file) for country in countries}
-    names = dict.fromkeys(
+    """Build the regions that contain a country of `countries`, in the file's order, with the default region last."""
+    region_by_country = {country: _find_region(country, grouping_file) for country in countries}
+    region_names = dict.fromkeys(
         [
-            *(p.region for p in grouping_file.entries),
+            *(entry.region for entry in grouping_file.entries),
             *([grouping_file.default_region] if grouping_file.default_region else []),
         ]
     )
-    regions = (Region(n, tuple(c for c in countries if placed[c] == n)) for n in names)
+    regions = (
+        Region(region_name, tuple(country for country in countries if region_by_country[country] == region_name))
+        for region_name in region_names
+    )
     return Grouping(name, grouping_file.title, tuple(region for region in regions if region.countries))
 
 
 def _find_region(country: str, grouping_file: _GroupingFile) -> str | None:
-    members = grouping_file.region_by_country
-    return members.get(
+    """Region of a country; the default region only applies to countries of `known_codes`."""
+    region_by_key = grouping_file.region_by_country
+    return region_by_key.get(
         country_key(country), grouping_file.default_region if country_code(country) in known_codes() else None
     )
 
 
 def _check_country_names(grouping_file: _GroupingFile, countries: Sequence[str]) -> None:
-    known = {country_key(c) for c in countries}
-    for place in grouping_file.entries:
-        if country_code(place.country) is None and country_key(place.country) not in known:
-            mend = did_you_mean(place.country, countries, "Spell it as the survey does, or as its ISO 3166 code.")
+    """Raise SurveyError if the file names a country that is neither in ISO 3166 nor among `countries`."""
+    survey_keys = {country_key(country) for country in countries}
+    for entry in grouping_file.entries:
+        if country_code(entry.country) is None and country_key(entry.country) not in survey_keys:
+            how_to_fix = did_you_mean(entry.country, countries, "Spell it as the survey does, or as its ISO 3166 code.")
             raise SurveyError(
-                f"{place.location}: '{place.country}' is no country of ISO 3166 and none of the survey's.", mend
+                f"{entry.location}: '{entry.country}' is no country of ISO 3166 and none of the survey's.", how_to_fix
             )
 
 
@@ -138,41 +143,50 @@ def _load_builtin_grouping(name: str) -> _GroupingFile:
 
 
 def _read_grouping_csv(path: Path) -> _GroupingFile:
-    places = []
+    entries = []
     for row in read_rows(path, GROUPING_COLUMNS, missing_column_hint=GROUPING_FORMAT_HINT):
         for column in GROUPING_COLUMNS:
             if not row.cells[column]:
                 raise SurveyError(f"{row.location}: the column '{column}' is empty.", "Fill it, or take the row out.")
-        places.append(_GroupingEntry(row.location, row.cells["country"], row.cells["region"]))
-    if not places:
+        entries.append(_GroupingEntry(row.location, row.cells["country"], row.cells["region"]))
+    if not entries:
         raise SurveyError(f"{path}: the grouping is empty: no row under the header.", GROUPING_FORMAT_HINT)
-    return _GroupingFile(path.stem, _require_unique_countries(places), None)
+    return _GroupingFile(path.stem, _require_unique_countries(entries), None)
 
 
 def _read_grouping_toml(path: Path) -> _GroupingFile:
-    data = read_toml(path, SurveyError)
-    regions = data.get("regions")
-    if not isinstance(regions, dict) or not all(_is_text_list(v) for v in regions.values()):
+    grouping_table = read_toml(path, SurveyError)
+    regions = grouping_table.get("regions")
+    if not isinstance(regions, dict) or not all(
+        _is_text_list(region_countries) for region_countries in regions.values()
+    ):
         raise SurveyError(
             f"{path}: has no table [regions] of lists of countries.", 'Write: "Group" = ["Country", ...].'
         )
-    title, rest = data.get("title", path.stem), data.get("rest")
-    for key, value in (("title", title), ("rest", rest)):
-        if value is not None and not isinstance(value, str):
+    title, default_region = grouping_table.get("title", path.stem), grouping_table.get("rest")
+    for key, text in (("title", title), ("rest", default_region)):
+        if text is not None and not isinstance(text, str):
             raise SurveyError(f"{path}: '{key}' is no text.", f'Write: {key} = "Others".')
-    places = (_GroupingEntry(str(path), c, region) for region, countries in regions.items() for c in countries)
-    return _GroupingFile(title, _require_unique_countries(places), rest)
+    entries = (
+        _GroupingEntry(str(path), country, region) for region, countries in regions.items() for country in countries
+    )
+    return _GroupingFile(title, _require_unique_countries(entries), default_region)
 
 
 def _is_text_list(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(v, str) for v in value)
+    return isinstance(value, list) and all(isinstance(element, str) for element in value)
 
 
 def _require_unique_countries(entries: Iterable[_GroupingEntry]) -> tuple[_GroupingEntry, ...]:
-    seen: dict[str, _GroupingEntry] = {}
-    for place in entries:
-        old = seen.setdefault(country_key(place.country), place)
-        if old is not place:
-            where = f"in '{old.region}' and in '{place.region}'" if old.region != place.region else "there twice"
-            raise SurveyError(f"{place.location}: '{place.country}' is {where}.", "Keep one.")
-    return tuple(seen.values())
+    """Return the entries as a tuple; raise SurveyError if two of them are the same country in any spelling."""
+    entry_by_country: dict[str, _GroupingEntry] = {}
+    for entry in entries:
+        first_entry = entry_by_country.setdefault(country_key(entry.country), entry)
+        if first_entry is not entry:
+            problem = (
+                f"in '{first_entry.region}' and in '{entry.region}'"
+                if first_entry.region != entry.region
+                else "there twice"
+            )
+            raise SurveyError(f"{entry.location}: '{entry.country}' is {problem}.", "Keep one.")
+    return tuple(entry_by_country.values())

@@ -1,4 +1,4 @@
-"""How high a correlation with a survey can be: its split-half reliability by respondents."""
+"""Split-half reliability of a survey over its respondents, and the highest correlation that it allows."""
 
 from __future__ import annotations
 
@@ -14,63 +14,77 @@ from auditor.surveys.survey_facts import Reliability
 Floats = NDArray[np.float64]
 DEFAULT_SPLITS = 100
 ZERO_TOLERANCE = 1e-9
-"""What differences of sums may leave where exact arithmetic leaves nothing."""
+"""Range of scores below which they count as equal, to allow for rounding errors."""
 
 
 def compute_half_scores(microdata: Microdata, seed: int = 0, n_splits: int = DEFAULT_SPLITS) -> Floats:
-    """Scores of two random halves of the respondents of each country, several times over.
+    """Compute the weighted mean scores of two random halves of each country's respondents, for each of several splits.
 
     Returns:
-        Shape (splits, 2, countries, topics); nan where nobody in the half answered.
+        Shape (splits, 2, countries, topics); nan if nobody in the half answered.
     """
     rng = np.random.default_rng(seed)
-    there = ~np.isnan(microdata.answers)
+    is_answered = ~np.isnan(microdata.answers)
     scores = np.empty((n_splits, 2, len(microdata.countries), len(microdata.topics)))
     for country, (start, end) in enumerate(itertools.pairwise(microdata.country_offsets)):
-        one = slice(start, end)
-        weights = there[one] * microdata.weights[one, None]
-        weighted = np.where(there[one], microdata.answers[one], 0.0) * microdata.weights[one, None]
-        half = rng.permuted(np.tile(np.arange(end - start) % 2, (n_splits, 1)), axis=1).astype(float)
-        for side, members in enumerate((half, 1 - half)):
-            total = members @ weights
-            scores[:, side, country] = np.divide(
-                members @ weighted, total, out=np.full(total.shape, np.nan), where=total > 0
+        country_rows = slice(start, end)
+        answer_weights = is_answered[country_rows] * microdata.weights[country_rows, None]
+        weighted_answers = (
+            np.where(is_answered[country_rows], microdata.answers[country_rows], 0.0)
+            * microdata.weights[country_rows, None]
+        )
+        in_first_half = rng.permuted(np.tile(np.arange(end - start) % 2, (n_splits, 1)), axis=1).astype(float)
+        for half_index, membership in enumerate((in_first_half, 1 - in_first_half)):
+            total_weight = membership @ answer_weights
+            scores[:, half_index, country] = np.divide(
+                membership @ weighted_answers,
+                total_weight,
+                out=np.full(total_weight.shape, np.nan),
+                where=total_weight > 0,
             )
     return scores
 
 
 def compute_reliability(half_scores: Floats, within_topics: bool = False) -> Reliability:
-    """Split-half reliability over country x topic cells.
+    """Compute split-half reliability over country x topic cells.
 
     Args:
-        halves: as `half_scores` gives them.
-        within_topics: take each topic's mean over countries out first, so that what remains is how countries
-            differ, which is the harder part.
+        half_scores: as returned by `compute_half_scores`.
+        within_topics: first subtract each topic's mean over countries, so that only differences between countries
+            count, which are harder to measure.
 
     Returns:
-        The mean over the splits; no number, with a reason, where fewer than 3 cells have answers in both halves or
-        all scores are equal.
+        The mean over the splits; without a number, but with a reason, if fewer than 3 cells have answers in both
+        halves or all scores are equal.
     """
-    pairs = [_correlate_halves(left, right, within_topics) for left, right in half_scores]
-    n = min((n for _, n in pairs), default=0)
-    rs = [r for r, _ in pairs if r is not None]
-    if not rs or len(rs) < len(pairs):
+    correlations = [
+        _correlate_halves(first_half, second_half, within_topics) for first_half, second_half in half_scores
+    ]
+    n = min((n for _, n in correlations), default=0)
+    half_rs = [half_r for half_r, _ in correlations if half_r is not None]
+    if not half_rs or len(half_rs) < len(correlations):
         reason = "fewer than 3 cells have answers in both halves" if n < 3 else "all scores are equal"
         return Reliability(None, None, None, None, None, n, len(half_scores), reason)
-    whole = np.array([2 * r / (1 + r) if r > -1 else -1.0 for r in rs])
-    mean = float(whole.mean())
-    low, high = (float(q) for q in np.quantile(whole, (0.025, 0.975)))
-    return Reliability(float(np.mean(rs)), mean, low, high, math.sqrt(max(0.0, mean)), n, len(half_scores))
+    reliabilities = np.array([2 * half_r / (1 + half_r) if half_r > -1 else -1.0 for half_r in half_rs])
+    mean = float(reliabilities.mean())
+    low, high = (float(quantile) for quantile in np.quantile(reliabilities, (0.025, 0.975)))
+    return Reliability(float(np.mean(half_rs)), mean, low, high, math.sqrt(max(0.0, mean)), n, len(half_scores))
 
 
-def _correlate_halves(left: Floats, right: Floats, within_topics: bool) -> tuple[float | None, int]:
-    there = ~np.isnan(left) & ~np.isnan(right)
+def _correlate_halves(first_half: Floats, second_half: Floats, within_topics: bool) -> tuple[float | None, int]:
+    """Pearson r between two halves, both of shape (countries, topics), and the number of cells compared.
+
+    r is None for fewer than 3 cells or equal scores. With `within_topics`, topics with one country are left out.
+    """
+    is_compared = ~np.isnan(first_half) & ~np.isnan(second_half)
     if within_topics:
-        left, right = (np.where(there, x, np.nan) for x in (left, right))
-        alone = there.sum(axis=0) < 2
-        left, right = (x - np.nanmean(np.where(alone, 0.0, x), axis=0) for x in (left, right))
-        there &= ~alone
-    x, y = left[there], right[there]
+        first_half, second_half = (np.where(is_compared, half, np.nan) for half in (first_half, second_half))
+        is_single_country = is_compared.sum(axis=0) < 2
+        first_half, second_half = (
+            half - np.nanmean(np.where(is_single_country, 0.0, half), axis=0) for half in (first_half, second_half)
+        )
+        is_compared &= ~is_single_country
+    x, y = first_half[is_compared], second_half[is_compared]
     if x.size < 3 or np.ptp(x) < ZERO_TOLERANCE or np.ptp(y) < ZERO_TOLERANCE:
         return None, int(x.size)
     return float(np.corrcoef(x, y)[0, 1]), int(x.size)

@@ -1,6 +1,6 @@
-"""Rows of text out of a CSV, JSONL or Parquet file, each with where it stood; nothing is guessed about types.
+"""Read a CSV, JSONL or Parquet file as rows of text, each with its location for error messages.
 
-Cells are kept as text until their column says what they are, so that `NA` (Namibia) and `NO` (Norway) survive.
+Types are not inferred: the caller converts each column, so that `NA` (Namibia) and `NO` (Norway) stay texts.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ from auditor.surveys.file_signatures import reject_other_formats
 from auditor.text_safety import truncate_text
 
 ColumnCheck = Callable[[Sequence[str], str], None]
-"""Raises where columns cannot be used; the second argument says where they stand."""
+"""Raises ImportFileError for invalid column names; the second argument is their location in the file."""
 TABLE_SUFFIXES = (".csv", ".jsonl", ".parquet")
 MAX_NAME_CHARS = 40
-"""Letters of a column's name that a message shows: a file that is no table may have one very long line."""
+"""Characters of a column name in an error message: a file that is not a table may have one very long line."""
 MAX_DIGITS = 9
-"""Of a sample's number; a database's column holds it on every system."""
+"""Digits of a whole number: a database's 32-bit column can store it on every system."""
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _TYPE_NAMES: dict[type, str] = {dict: "table", list: "list", bytes: "run of bytes"}
 
 
 class TextRow(NamedTuple):
-    """One row: where it stood, for messages, and its cells as text; an absent value is the empty string."""
+    """One row: its location for error messages, and its cells as text by column; a missing value is an empty string."""
 
     location: str
     cells: dict[str, str]
 
     def required_text(self, column: str) -> str:
-        """A text that must be there.
+        """Return the text of a cell.
 
         Raises:
-            ImportFileError: it is empty.
+            ImportFileError: the cell is empty.
         """
         if not self.cells[column]:
             raise ImportFileError(f"{self.location}: the column '{column}' is empty.", "Fill it.")
         return self.cells[column]
 
     def integer(self, column: str) -> int:
-        """A whole number from 0; 0 where it is empty.
+        """Return a cell as a whole number from 0; 0 if it is empty.
 
         Raises:
-            ImportFileError: it is no such number.
+            ImportFileError: it is not such a number.
         """
         text = self.cells[column] or "0"
         if not text.isdecimal() or len(text) > MAX_DIGITS:
@@ -58,42 +58,44 @@ class TextRow(NamedTuple):
         return int(text)
 
     def number(self, column: str) -> float | None:
-        """A finite number; None where it is empty.
+        """Return a cell as a finite number; None if it is empty.
 
         Raises:
-            ImportFileError: it is no such number.
+            ImportFileError: it is not such a number.
         """
         text = self.cells[column]
         if not text:
             return None
         try:
-            value = math.nan if "_" in text else float(text)  # Python reads 1_0 as 10
+            number = math.nan if "_" in text else float(text)  # Python reads 1_0 as 10
         except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            mend = "Write 0.5, not 0,5." if "," in text else "Write a number, or leave it empty where there is none."
-            raise self.make_cell_error(column, f"'{truncate_text(text)}' is not a number", mend)
-        return value + 0.0  # -0.0 becomes 0.0
+            number = math.nan
+        if not math.isfinite(number):
+            how_to_fix = (
+                "Write 0.5, not 0,5." if "," in text else "Write a number, or leave it empty where there is none."
+            )
+            raise self.make_cell_error(column, f"'{truncate_text(text)}' is not a number", how_to_fix)
+        return number + 0.0  # -0.0 becomes 0.0
 
     def make_cell_error(self, column: str, problem: str, how_to_fix: str) -> ImportFileError:
-        """What is wrong with a cell, to be raised."""
+        """Build an error about a cell, for the caller to raise."""
         return ImportFileError(f"{self.location}, column '{column}': {problem}.", how_to_fix)
 
 
 def read_rows(
     path: Path, required: Sequence[str], optional: Sequence[str] = (), missing_column_hint: str = "Add or rename it."
 ) -> Iterator[TextRow]:
-    """Rows of a tidy file, chosen by its suffix.
+    """Yield the rows of a tidy file; its suffix selects the format.
 
     Args:
         path: a `.csv`, `.jsonl` or `.parquet` file; text is UTF-8, with or without a byte order mark.
-        required: columns that must be there.
-        optional: columns that may be there; others are left out, unless one looks like a misspelt known column.
-        if_missing: what to do where a required column is missing.
+        required: columns that the file must have.
+        optional: columns that the file may have; further columns are ignored, unless one looks like a misspelling.
+        missing_column_hint: how to fix a missing required column, for the error message.
 
     Raises:
-        ImportFileError: unknown suffix, not UTF-8, not what its suffix says, a column that is missing, twice or
-            misspelt, or a row that does not fit the header; the message names file, line and column.
+        ImportFileError: unknown suffix, not UTF-8, content that does not match the suffix, a missing, duplicate or
+            misspelt column, or a row that does not fit the header; the message names file, line and column.
     """
     readers = {".csv": _read_csv_rows, ".jsonl": _read_jsonl_rows, ".parquet": _read_parquet_rows}
     reader = readers.get(path.suffix.lower())
@@ -102,48 +104,51 @@ def read_rows(
         raise ImportFileError(
             f"{path}: has {suffix}, which says no known format.", f"Name it {', '.join(TABLE_SUFFIXES)}."
         )
-    wanted = [*required, *optional]
+    known_columns = [*required, *optional]
     require_file(path, ImportFileError)
     reject_other_formats(path, "a Parquet file" if reader is _read_parquet_rows else "text")
 
-    def check(columns: Sequence[str], where: str) -> None:
-        _check_columns(columns, required, wanted, where, missing_column_hint)
+    def check(columns: Sequence[str], location: str) -> None:
+        _check_columns(columns, required, known_columns, location, missing_column_hint)
 
     try:
-        for row in reader(path, wanted, check):
+        for row in reader(path, known_columns, check):
             _require_storable(row)
-            yield TextRow(row.location, {key: row.cells.get(key, "") for key in wanted})
+            yield TextRow(row.location, {key: row.cells.get(key, "") for key in known_columns})
     except UnicodeDecodeError:
-        place = f"line {line}" if (line := _find_non_utf8_line(path)) else "a text"
-        raise ImportFileError(f"{path}: {place} is not UTF-8.", SAVE_AS_UTF8) from None
+        text_location = f"line {line}" if (line := _find_non_utf8_line(path)) else "a text"
+        raise ImportFileError(f"{path}: {text_location} is not UTF-8.", SAVE_AS_UTF8) from None
     except OSError as error:
-        fix = "Check that the file is complete and that you may read it."
-        raise ImportFileError(f"{path}: cannot be read: {error.strerror or error}.", fix) from None
+        how_to_fix = "Check that the file is complete and that you may read it."
+        raise ImportFileError(f"{path}: cannot be read: {error.strerror or error}.", how_to_fix) from None
 
 
 def _require_storable(row: TextRow) -> None:
-    """Refuse what no database can hold; a spreadsheet or a model's answer that was cut may have it."""
+    """Raise ImportFileError for a NUL character or lone surrogate, which databases cannot store.
+
+    Spreadsheets and truncated model answers may contain them.
+    """
     for column, text in row.cells.items():
-        if not text.isprintable() and (what := _UNSTORABLE.search(text)):
-            name = "a NUL character" if what[0] == "\0" else "half a character (a lone surrogate)"
-            raise row.make_cell_error(column, f"has {name}", "Remove it.")
+        if not text.isprintable() and (unstorable := _UNSTORABLE.search(text)):
+            description = "a NUL character" if unstorable[0] == "\0" else "half a character (a lone surrogate)"
+            raise row.make_cell_error(column, f"has {description}", "Remove it.")
 
 
 def _find_non_utf8_line(path: Path) -> int:
-    """Number of the first line that is not UTF-8; 0 where there is none, as in a Parquet file."""
+    """Number of the first line that is not UTF-8, from 1; 0 if there is none, or for a Parquet file."""
     if path.suffix.lower() == ".parquet":
         return 0
     with open(path, "rb") as file:
-        for number, line in enumerate(file, start=1):
+        for line_number, line in enumerate(file, start=1):
             try:
                 line.decode()
             except UnicodeDecodeError:
-                return number
+                return line_number
     return 0
 
 
 def read_column_names(path: Path) -> set[str]:
-    """Names of a file's columns, to tell its form by; empty where it cannot be read, which `read_rows` then says."""
+    """Return the column names of a file, to recognise its layout; empty if it cannot be read."""
     if not path.is_file():
         return set()
     try:
@@ -167,27 +172,29 @@ def _check_columns(
     location: str,
     missing_column_hint: str,
 ) -> None:
-    twice = sorted({c for c in columns if columns.count(c) > 1})
-    if twice:
-        raise ImportFileError(f"{location}: the column '{twice[0][:MAX_NAME_CHARS]}' is there twice.", "Keep one.")
-    missing = [r for r in required if r not in columns]
-    # One column amiss may be misspelt; with several the file is another.
+    duplicates = sorted({column for column in columns if columns.count(column) > 1})
+    if duplicates:
+        raise ImportFileError(f"{location}: the column '{duplicates[0][:MAX_NAME_CHARS]}' is there twice.", "Keep one.")
+    missing = [column for column in required if column not in columns]
+    # One missing column may be misspelt; if several are missing, it is probably the wrong file.
     if len(missing) < 2:
         _check_spelling(columns, known_columns, location)
     if missing:
-        more = f" and {len(columns) - 10} more" if len(columns) > 10 else ""
-        there = ", ".join(c[:MAX_NAME_CHARS] for c in columns[:10]) or "none"
+        omitted_count = f" and {len(columns) - 10} more" if len(columns) > 10 else ""
+        column_list = ", ".join(column[:MAX_NAME_CHARS] for column in columns[:10]) or "none"
         raise ImportFileError(
-            f"{location}: the column '{missing[0]}' is missing; there are: {there}{more}.", missing_column_hint
+            f"{location}: the column '{missing[0]}' is missing; there are: {column_list}{omitted_count}.",
+            missing_column_hint,
         )
 
 
 def _check_spelling(columns: Sequence[str], known_columns: Sequence[str], location: str) -> None:
-    absent = [w for w in known_columns if w not in columns]
-    for column in (c for c in columns if c not in known_columns):
-        near = difflib.get_close_matches(column.lower(), absent, n=1, cutoff=0.8)
-        if near:
-            raise ImportFileError(f"{location}: unknown column '{column}'.", f"Did you mean '{near[0]}'?")
+    """Raise ImportFileError if an unknown column is spelt almost like a known column that is absent."""
+    absent_columns = [column for column in known_columns if column not in columns]
+    for column in (name for name in columns if name not in known_columns):
+        similar_columns = difflib.get_close_matches(column.lower(), absent_columns, n=1, cutoff=0.8)
+        if similar_columns:
+            raise ImportFileError(f"{location}: unknown column '{column}'.", f"Did you mean '{similar_columns[0]}'?")
 
 
 def _read_csv_rows(path: Path, known_columns: Sequence[str], check_columns: ColumnCheck) -> Iterator[TextRow]:
@@ -203,34 +210,34 @@ def _read_csv_rows(path: Path, known_columns: Sequence[str], check_columns: Colu
             for cells in reader:
                 if not cells:
                     continue
-                where = f"{path}: line {reader.line_num}"
+                location = f"{path}: line {reader.line_num}"
                 if len(cells) != len(header):
                     problem = f"has {len(cells)} fields where the header has {len(header)}"
-                    raise ImportFileError(f"{where} {problem}.", "Put text that holds a comma in double quotes.")
-                yield TextRow(where, dict(zip(header, (c.strip() for c in cells), strict=True)))
+                    raise ImportFileError(f"{location} {problem}.", "Put text that holds a comma in double quotes.")
+                yield TextRow(location, dict(zip(header, (cell.strip() for cell in cells), strict=True)))
         except csv.Error as error:
-            where = f"{path}: line {reader.line_num}"
+            location = f"{path}: line {reader.line_num}"
             if "field limit" in str(error):
-                problem = f"{where} has a field of more than {csv.field_size_limit():,} characters."
+                problem = f"{location} has a field of more than {csv.field_size_limit():,} characters."
                 raise ImportFileError(problem, "Close its quote, or save long texts as JSONL or Parquet.") from None
-            raise ImportFileError(f"{where} is not CSV: {error}.", "Correct that line.") from None
+            raise ImportFileError(f"{location} is not CSV: {error}.", "Correct that line.") from None
 
 
 def _read_jsonl_rows(path: Path, known_columns: Sequence[str], check_columns: ColumnCheck) -> Iterator[TextRow]:
-    seen: Set[str] = set()
+    checked_columns: Set[str] = set()
     with open(path, encoding="utf-8-sig") as file:
-        for number, line in enumerate(file, start=1):
+        for line_number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
-            where = f"{path}: line {number}"
-            record = parse_json(line, where, ImportFileError, "Write one object a line.")
+            location = f"{path}: line {line_number}"
+            record = parse_json(line, location, ImportFileError, "Write one object a line.")
             if not isinstance(record, dict):
-                raise ImportFileError(f"{where} is no JSON object.", 'Write one object a line: {"country": ...}.')
-            if record.keys() != seen:
-                check_columns(list(record), where)
-                seen = record.keys()
+                raise ImportFileError(f"{location} is no JSON object.", 'Write one object a line: {"country": ...}.')
+            if record.keys() != checked_columns:
+                check_columns(list(record), location)
+                checked_columns = record.keys()
             yield TextRow(
-                where, {key: _cell_to_text(record[key], where, key) for key in known_columns if key in record}
+                location, {key: _cell_to_text(record[key], location, key) for key in known_columns if key in record}
             )
 
 
@@ -238,35 +245,36 @@ def _read_parquet_rows(path: Path, known_columns: Sequence[str], check_columns: 
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    number = 0
+    row_number = 0
     try:
         with pq.ParquetFile(path) as file:
             columns = file.schema_arrow.names
             check_columns(columns, str(path))
-            for batch in file.iter_batches(columns=[c for c in columns if c in known_columns]):
+            for batch in file.iter_batches(columns=[column for column in columns if column in known_columns]):
                 for record in batch.to_pylist():
-                    number += 1
-                    where = f"{path}: row {number}"
-                    yield TextRow(where, {key: _cell_to_text(value, where, key) for key, value in record.items()})
+                    row_number += 1
+                    location = f"{path}: row {row_number}"
+                    yield TextRow(location, {key: _cell_to_text(cell, location, key) for key, cell in record.items()})
     except UnicodeDecodeError:
         raise
     except (pa.ArrowException, ValueError, OverflowError) as error:
-        after = f" after row {number}" if number else ""
+        position_text = f" after row {row_number}" if row_number else ""
         reason = " ".join(str(error).split()).rstrip(".")
         raise ImportFileError(
-            f"{path}: is not Parquet{after}: {truncate_text(reason, 200)}.", "Check that the file is complete."
+            f"{path}: is not Parquet{position_text}: {truncate_text(reason, 200)}.", "Check that the file is complete."
         ) from None
 
 
 def _cell_to_text(value: Any, location: str, column: str) -> str:
+    """Text of a JSON or Parquet value; raise ImportFileError unless it is a text, a number or missing."""
     if value is None:
         return ""
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return repr(value)
-    shown = str(value).lower() if isinstance(value, bool) else f"a {_TYPE_NAMES.get(type(value), 'value')}"
+    description = str(value).lower() if isinstance(value, bool) else f"a {_TYPE_NAMES.get(type(value), 'value')}"
     raise ImportFileError(
-        f"{location}, column '{column}': {shown} is neither text nor a number.",
+        f"{location}, column '{column}': {description} is neither text nor a number.",
         'Put text in quotes: "NO", not NO.' if isinstance(value, bool) else "Write a plain value.",
     )

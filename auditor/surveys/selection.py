@@ -1,4 +1,4 @@
-"""The part of a survey that an audit asks about."""
+"""Select the countries and topics of a survey that an audit covers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,18 @@ def select_cells(survey: Survey, countries: NameSelection = "all", topics: NameS
         topics: `all`, or topics by the survey's spelling, in any case.
 
     Raises:
-        SurveyError: a country or topic that the survey does not have (the message names the nearest it has), or a
-            selection in which no cell has a score.
+        SurveyError: the survey has no such country or topic (the message suggests similar names), or no cell of the
+            selection has a score.
     """
     kept_countries = _resolve_selection(countries, survey.countries, "country", survey.name, _is_same_country)
-    kept_topics = _resolve_selection(topics, survey.topics, "topic", survey.name, lambda asked, known: False)
-    cells = tuple(c for c in survey.cells if c.cell.country in kept_countries and c.cell.topic in kept_topics)
+    kept_topics = _resolve_selection(
+        topics, survey.topics, "topic", survey.name, lambda requested_name, survey_topic: False
+    )
+    cells = tuple(
+        survey_cell
+        for survey_cell in survey.cells
+        if survey_cell.cell.country in kept_countries and survey_cell.cell.topic in kept_topics
+    )
     if all(cell.score is None for cell in cells):
         raise SurveyError(
             f"the selection from survey '{survey.name}' is empty: no cell of {len(kept_countries)} countries and "
@@ -57,14 +63,14 @@ def _match_name(
 ) -> str:
     if name in available_names:
         return name
-    plain = name.strip().casefold()
+    folded_name = name.strip().casefold()
     for candidate in available_names:
-        if candidate.casefold() == plain:
+        if candidate.casefold() == folded_name:
             return candidate
     for candidate in available_names:
         if is_same_name(name, candidate):
             return candidate
-    raise SurveyError(f"survey '{survey_name}' has no {kind} '{name}'.", _suggest_names(plain, available_names))
+    raise SurveyError(f"survey '{survey_name}' has no {kind} '{name}'.", _suggest_names(folded_name, available_names))
 
 
 def _is_same_country(requested_name: str, survey_country: str) -> bool:
@@ -73,12 +79,14 @@ def _is_same_country(requested_name: str, survey_country: str) -> bool:
 
 
 def _suggest_names(normalized_name: str, available_names: Iterable[str]) -> str:
-    """The nearest known names, or all of them when none is near."""
-    by_plain = {k.casefold(): k for k in available_names}
-    within = [k for p, k in by_plain.items() if normalized_name and normalized_name in p]
-    near = within or [by_plain[p] for p in difflib.get_close_matches(normalized_name, by_plain, n=3, cutoff=0.7)]
-    if near:
-        return f"Did you mean {' or '.join(repr(k) for k in near[:3])}?"
-    shown = list(by_plain.values())
-    more = f" and {len(shown) - 20} more" if len(shown) > 20 else ""
-    return f"It has {', '.join(shown[:20])}{more}."
+    """Suggest similar names, or list up to 20 names if none is similar."""
+    name_by_folded = {name.casefold(): name for name in available_names}
+    containing = [name for folded, name in name_by_folded.items() if normalized_name and normalized_name in folded]
+    suggestions = containing or [
+        name_by_folded[folded] for folded in difflib.get_close_matches(normalized_name, name_by_folded, n=3, cutoff=0.7)
+    ]
+    if suggestions:
+        return f"Did you mean {' or '.join(repr(name) for name in suggestions[:3])}?"
+    all_names = list(name_by_folded.values())
+    omitted_count = f" and {len(all_names) - 20} more" if len(all_names) > 20 else ""
+    return f"It has {', '.join(all_names[:20])}{omitted_count}."

@@ -1,6 +1,6 @@
-"""What only microdata can tell about a survey, and the survey under each treatment of nonresponse.
+"""Facts about a survey that only its microdata contain, and the survey's scores under each treatment of nonresponse.
 
-The facts stand in a JSON file beside the figures: `my.csv` and `my.facts.json`.
+The facts are stored in a JSON file next to the data file: `my.facts.json` for `my.csv`.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from auditor.surveys.loader import locate_survey
 FACTS_SUFFIX = ".facts.json"
 Treatment = Literal["drop", "neutral", "low", "high", "impute"]
 TREATMENTS: tuple[Treatment, ...] = ("drop", "neutral", "low", "high", "impute")
-"""`low` and `high` are the two ends of `bounds`."""
+"""`low` and `high` are the lower and upper bound of the configured treatment `bounds`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """Agreement of a survey with itself, over random halves of its respondents.
+    """Split-half reliability of a survey, over random halves of its respondents.
 
     Attributes:
         half_r: mean Pearson r between the scores of two halves.
         reliability: of the whole sample, 2 r / (1 + r) (Spearman 1910, Brown 1910), averaged over splits.
-        low, high: 2.5th and 97.5th percentile of it over the splits.
+        low, high: 2.5th and 97.5th percentile of the reliability over the splits.
         ceiling: sqrt(reliability), the r that a perfect model is expected to reach against this survey.
-        n: cells compared.
-        splits: random splits.
-        reason: why there is no number, where there is none.
+        n: number of cells compared.
+        splits: number of random splits.
+        reason: why the estimates are None; empty if they are not.
     """
 
     half_r: float | None
@@ -96,39 +96,39 @@ class SurveyFacts(_FactsModel):
     @property
     def by_cell(self) -> dict[Cell, CellFacts]:
         """Facts by cell."""
-        return {Cell(c.country, c.topic): c for c in self.cells}
+        return {Cell(cell_facts.country, cell_facts.topic): cell_facts for cell_facts in self.cells}
 
 
 def load_survey_facts(source: str | Path) -> SurveyFacts | None:
-    """The facts beside a survey, by the same name or path that `load_survey` takes; None where there are none.
+    """Load the facts of a survey by the name or path that `load_survey` takes; None if it has no facts.
 
     Raises:
-        SurveyError: there is no such survey, or the file of facts cannot be used.
+        SurveyError: the survey does not exist, or the file of its facts is invalid.
     """
-    figures = locate_survey(str(source))
-    path = figures.with_name(figures.stem + FACTS_SUFFIX)
+    data_file = locate_survey(str(source))
+    path = data_file.with_name(data_file.stem + FACTS_SUFFIX)
     if not path.exists():
         return None
-    data = read_json(path, SurveyError)
+    facts_json = read_json(path, SurveyError)
     try:
-        return SurveyFacts.model_validate(data)
+        return SurveyFacts.model_validate(facts_json)
     except pydantic.ValidationError as error:
-        problem = explain_validation_error(error, data, SurveyFacts)
+        problem = explain_validation_error(error, facts_json, SurveyFacts)
         raise SurveyError(f"{path}: {problem}", "Or import the survey again, or delete the file.") from None
 
 
 def apply_treatment(survey: Survey, treatment: Treatment, facts: SurveyFacts | None = None) -> Survey:
-    """A survey with its respondents without an answer treated in one way.
+    """Return a survey with its scores under one treatment of nonresponse.
 
-    With facts the scores are those of the microdata. Without them they follow from the shares of answers, or, where
-    there are none, from score and share of nonresponse, the score being taken as the mean of those who answered.
-    `low` and `high` are bounds on each score by itself; a correlation may be lower than under both.
+    With facts the scores come from the microdata. Without facts they follow from the shares of answers or, if there
+    are none, from the score and the share of nonresponse; the score is then taken as the mean of those who answered.
+    `low` and `high` bound each score separately; a correlation may be lower than under either of them.
 
     Args:
-        treatment: `drop` (nobody but who answered), `neutral` (0), `low` (-1), `high` (+1) or `impute`.
+        treatment: `drop` (only those who answered), `neutral` (0), `low` (-1), `high` (+1) or `impute`.
 
     Raises:
-        SurveyError: the survey does not say enough for that treatment; the message names the cell.
+        SurveyError: the survey lacks the data for this treatment; the message names the cell.
     """
     by_cell = facts.by_cell if facts is not None else {}
     cells = tuple(_treat_cell(cell, treatment, by_cell.get(cell.cell)) for cell in survey.cells)
@@ -154,22 +154,27 @@ def _treat_cell(cell: SurveyCell, treatment: Treatment, facts: CellFacts | None)
 
 
 def _score_from_shares(cell: SurveyCell, treatment: Treatment) -> float:
-    acceptable, neither, unacceptable = cell.acceptable, cell.not_a_moral_issue, cell.unacceptable
-    missing: float | None
-    drop: float | None
-    neutral: float | None
-    if acceptable is not None and neither is not None and unacceptable is not None:
-        answered = acceptable + neither + unacceptable
-        neutral = acceptable - unacceptable
-        missing = max(0.0, 1 - answered)  # rounded percentages may add up to a little more than all
-        drop = neutral / answered if answered > 0 else None
+    """Score of a cell under a treatment, from its shares of answers or of nonresponse; see `apply_treatment`."""
+    acceptable, not_moral_issue, unacceptable = cell.acceptable, cell.not_a_moral_issue, cell.unacceptable
+    missing_share: float | None
+    drop_score: float | None
+    neutral_score: float | None
+    if acceptable is not None and not_moral_issue is not None and unacceptable is not None:
+        answered_share = acceptable + not_moral_issue + unacceptable
+        neutral_score = acceptable - unacceptable
+        missing_share = max(0.0, 1 - answered_share)  # rounded percentages may add up to slightly more than 1
+        drop_score = neutral_score / answered_share if answered_share > 0 else None
     else:
-        missing, drop = cell.nonresponse, cell.score
-        neutral = None if missing is None or drop is None else drop * (1 - missing)
-    scores: dict[Treatment, float | None] = {"drop": drop}
-    if missing is not None and neutral is not None:
-        scores |= {"neutral": neutral, "low": neutral - missing, "high": neutral + missing}
-    score = scores.get(treatment)
+        missing_share, drop_score = cell.nonresponse, cell.score
+        neutral_score = None if missing_share is None or drop_score is None else drop_score * (1 - missing_share)
+    score_by_treatment: dict[Treatment, float | None] = {"drop": drop_score}
+    if missing_share is not None and neutral_score is not None:
+        score_by_treatment |= {
+            "neutral": neutral_score,
+            "low": neutral_score - missing_share,
+            "high": neutral_score + missing_share,
+        }
+    score = score_by_treatment.get(treatment)
     if score is None:
         raise SurveyError(
             f"{cell.cell.country} × {cell.cell.topic}: the survey does not say enough about nonresponse for "

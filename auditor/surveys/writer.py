@@ -1,4 +1,4 @@
-"""A survey into files that `load_survey` reads back: figures, description, and the facts of the microdata."""
+"""Write a survey to files that `load_survey` can read: scores, description, and the facts of the microdata."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def write_survey(
     *,
     overwrite: bool = False,
 ) -> list[Path]:
-    """Write a survey as a tidy CSV with its description, and its facts if given, beside it.
+    """Write a survey as a tidy CSV file, with its description, and its facts if given, in files next to it.
 
     Args:
-        path: the CSV file; the name of a survey that is read back is its stem.
-        about: what only the microdata tell.
-        overwrite: replace files that are there.
+        path: the CSV file; `load_survey` names the survey after its stem.
+        microdata_facts: facts that only the microdata contain.
+        overwrite: replace existing files.
 
     Returns:
-        The files written. Each is written whole or not at all.
+        The files written. Each is written atomically.
 
     Raises:
-        SurveyError: the suffix is not `.csv`, a file is there already, or the folder cannot be written to.
+        SurveyError: the suffix is not `.csv`, a file exists already, or the folder is not writable.
     """
     path = Path(path)
     if path.suffix.lower() != ".csv":
@@ -45,14 +45,14 @@ def write_survey(
     facts_path = path.with_name(path.stem + survey_facts.FACTS_SUFFIX)
     if microdata_facts is not None:
         texts[facts_path] = microdata_facts.model_dump_json(indent=1) + "\n"
-    there = [p for p in (*texts, facts_path) if p.exists()]
-    if there and not overwrite:
-        raise SurveyError(f"{there[0]}: is there already.", "Choose another name, or say to overwrite it.")
+    existing_files = [file_path for file_path in (*texts, facts_path) if file_path.exists()]
+    if existing_files and not overwrite:
+        raise SurveyError(f"{existing_files[0]}: is there already.", "Choose another name, or say to overwrite it.")
     try:
-        for target, text in texts.items():
-            write_atomically(text, target)
+        for file_path, text in texts.items():
+            write_atomically(text, file_path)
         if microdata_facts is None:
-            facts_path.unlink(missing_ok=True)  # facts of another survey would lie about this one
+            facts_path.unlink(missing_ok=True)  # facts left by another survey would not match
     except UsageError as error:
         raise SurveyError(error.message, error.how_to_fix) from None
     except OSError as error:
@@ -61,14 +61,15 @@ def write_survey(
 
 
 def _format_csv(cells: Sequence[SurveyCell]) -> str:
-    columns = [c for c in OPTIONAL_COLUMNS if any(getattr(cell, c) is not None for cell in cells)]
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    """Format cells as CSV; optional columns without any number are left out."""
+    columns = [column for column in OPTIONAL_COLUMNS if any(getattr(cell, column) is not None for cell in cells)]
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["country", "topic", "score", *columns])
     for cell in cells:
-        values = [cell.score, *(getattr(cell, c) for c in columns)]
-        writer.writerow([*cell.cell, *("" if v is None else repr(v) for v in values)])
-    return out.getvalue()
+        numbers = [cell.score, *(getattr(cell, column) for column in columns)]
+        writer.writerow([*cell.cell, *("" if number is None else repr(number) for number in numbers)])
+    return buffer.getvalue()
 
 
 def _format_description(survey: Survey) -> str:
@@ -83,5 +84,5 @@ def _format_toml_list(texts: Sequence[str]) -> str:
 
 
 def _format_toml_string(text: str) -> str:
-    """A TOML basic string: JSON's escapes are TOML's too, but for the one control character that JSON leaves alone."""
+    """Format a TOML basic string; JSON's escapes are valid in TOML, but JSON does not escape DEL, as TOML requires."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
