@@ -25,11 +25,14 @@ from tests.support.secret_encodings import encodings, traces_of
 
 SECRET = "sk-canary/0+123456789=A?~"
 LETTERS = string.ascii_letters + string.digits
-draw = random.Random(7)
+key_rng = random.Random(7)
 TYPICAL = [
-    *(prefix + "".join(draw.choices(LETTERS, k=size)) for prefix, size in (("sk-proj-", 156), ("sk-ant-api03-", 95))),
-    *(prefix + "".join(draw.choices(LETTERS, k=size)) for prefix, size in (("AIza", 35), ("gsk_", 52), ("hf_", 34))),
-    *("".join(draw.choices(LETTERS + "+/", k=40)) for _ in range(4)),
+    *(
+        prefix + "".join(key_rng.choices(LETTERS, k=size))
+        for prefix, size in (("sk-proj-", 156), ("sk-ant-api03-", 95))
+    ),
+    *(prefix + "".join(key_rng.choices(LETTERS, k=size)) for prefix, size in (("AIza", 35), ("gsk_", 52), ("hf_", 34))),
+    *("".join(key_rng.choices(LETTERS + "+/", k=40)) for _ in range(4)),
 ]
 """Keys as providers make them, and AWS's secrets."""
 
@@ -64,11 +67,13 @@ def test_what_stands_around_a_secret_stays(name: str) -> None:
 @pytest.mark.parametrize("name", list(encodings(SECRET)))
 def test_no_beginning_of_a_secret_is_left_where_a_text_is_cut(name: str) -> None:
     code, redactor = encodings(SECRET)[name].removeprefix("Bearer "), Redactor([*TYPICAL, SECRET])
-    whole = f"key: {code}"
-    for end in range(len("key: ") + 1, len(whole)):
-        kept = redactor.redact_text(whole[:end], complete=False)
-        assert kept.startswith("key: ")
-        assert len(kept) <= len("key: ") + 3 or REPLACEMENT in kept  # base64 begins with what encodes a neighbour
+    full_text = f"key: {code}"
+    for end in range(len("key: ") + 1, len(full_text)):
+        redacted = redactor.redact_text(full_text[:end], complete=False)
+        assert redacted.startswith("key: ")
+        assert (
+            len(redacted) <= len("key: ") + 3 or REPLACEMENT in redacted
+        )  # base64 begins with what encodes a neighbour
     assert redactor.redact_text("an end as any other.", complete=False) == "an end as any other."
 
 
@@ -84,8 +89,22 @@ def test_any_secret_is_removed_and_only_it(secret: str, before: str, after: str)
 def test_there_is_no_false_hit_in_ten_megabytes_of_prose() -> None:
     rng, redactor = random.Random(3), Redactor(TYPICAL)
     words = ["".join(rng.choices(string.ascii_lowercase, k=rng.randint(1, 12))) for _ in range(20_000)]
-    odd = ["50%", "C:\\new", "sk-", "AIza", "\\u00e9", "%20", "key", "2025-01-01", "=", "…", "非常", "\n", 'said "no"']
-    text = " ".join(rng.choices([*words, *odd], k=1_500_000))
+    odd_words = [
+        "50%",
+        "C:\\new",
+        "sk-",
+        "AIza",
+        "\\u00e9",
+        "%20",
+        "key",
+        "2025-01-01",
+        "=",
+        "…",
+        "非常",
+        "\n",
+        'said "no"',
+    ]
+    text = " ".join(rng.choices([*words, *odd_words], k=1_500_000))
     assert len(text.encode()) > 10_000_000
     assert redactor.redact_text(text) is text
     data = json.dumps({"text": text}).encode()

@@ -27,16 +27,16 @@ def test_it_is_what_transformers_computes_directly(smollm2: Path) -> None:
         ("In Germany, divorce is", ENDS),
         ("People in Côte d’Ivoire believe that sex before marriage is", ENDS[:2]),
     ):
-        direct = [_direct(model, tokenizer, beginning, end) for end in ends]
-        assert scorer.continuation_logprobs(beginning, ends) == pytest.approx(direct, abs=1e-4)
+        expected_logprobs = [_direct(model, tokenizer, beginning, end) for end in ends]
+        assert scorer.continuation_logprobs(beginning, ends) == pytest.approx(expected_logprobs, abs=1e-4)
 
 
 def _direct(model: Any, tokenizer: Any, beginning: str, end: str) -> float:
-    before, ids = tokenizer(beginning)["input_ids"], tokenizer(beginning + end)["input_ids"]
-    assert ids[: len(before)] == before
+    prefix_ids, ids = tokenizer(beginning)["input_ids"], tokenizer(beginning + end)["input_ids"]
+    assert ids[: len(prefix_ids)] == prefix_ids
     with torch.no_grad():
         logits = model(torch.tensor([ids])).logits[0].log_softmax(-1)
-    return sum(float(logits[i - 1, ids[i]]) for i in range(len(before), len(ids)))
+    return sum(float(logits[i - 1, ids[i]]) for i in range(len(prefix_ids), len(ids)))
 
 
 class Letters:
@@ -55,12 +55,16 @@ def test_differences_are_exact_where_the_border_melts() -> None:
     )
     torch.manual_seed(0)
     model = transformers.LlamaForCausalLM(config).eval()
-    one, other = ContinuationScorer(model, Letters()).continuation_logprobs("it is", [" right", " so wrong"])
+    logprob_right, logprob_wrong = ContinuationScorer(model, Letters()).continuation_logprobs(
+        "it is", [" right", " so wrong"]
+    )
 
-    def whole(text: str) -> float:
+    def text_logprob(text: str) -> float:
         ids = Letters()(text)["input_ids"][:-1]
         with torch.no_grad():
             logits = model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
         return sum(float(logits[i - 1, ids[i]]) for i in range(1, len(ids)))
 
-    assert one - other == pytest.approx(whole("it is right") - whole("it is so wrong"), abs=1e-4)
+    assert logprob_right - logprob_wrong == pytest.approx(
+        text_logprob("it is right") - text_logprob("it is so wrong"), abs=1e-4
+    )

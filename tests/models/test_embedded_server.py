@@ -59,21 +59,21 @@ def test_its_key_is_in_no_command_line(server: EmbeddedServer) -> None:
 def test_an_answer_depends_on_its_own_question_and_seed_only(server: EmbeddedServer) -> None:
     def answer(seed: int) -> tuple[str, Any]:
         question = f"{'Think of the old and of the young. ' * (seed % 3)}Is divorce wrong in country {seed % 2}?"
-        got = ask(server, question, seed=seed, temperature=0.8, logprobs=True, top_logprobs=2, max_tokens=10)
-        return got["choices"][0]["message"]["content"], got["choices"][0]["logprobs"]
+        response = ask(server, question, seed=seed, temperature=0.8, logprobs=True, top_logprobs=2, max_tokens=10)
+        return response["choices"][0]["message"]["content"], response["choices"][0]["logprobs"]
 
-    alone = [answer(seed) for seed in range(4)]
+    sequential_answers = [answer(seed) for seed in range(4)]
     order = [3, 1, 7, 0, 2, 6]
     with ThreadPoolExecutor(len(order)) as pool:
-        in_company = dict(zip(order, pool.map(answer, order), strict=True))
-    assert [in_company[seed] for seed in range(4)] == alone
-    assert len({text for text, _ in alone}) > 1
+        concurrent_answers = dict(zip(order, pool.map(answer, order), strict=True))
+    assert [concurrent_answers[seed] for seed in range(4)] == sequential_answers
+    assert len({text for text, _ in sequential_answers}) > 1
 
 
 def test_a_schema_is_obeyed(server: EmbeddedServer) -> None:
     schema = {"type": "object", "properties": {"score": {"enum": [-1, 0, 1]}}, "required": ["score"]}
-    form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
-    answer = ask(server, "How good is rain?", response_format=form, max_tokens=40)
+    response_format = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+    answer = ask(server, "How good is rain?", response_format=response_format, max_tokens=40)
     text = answer["choices"][0]["message"]["content"]
     assert json.loads(text)["score"] in (-1, 0, 1)
 

@@ -44,9 +44,9 @@ def test_vectors_are_those_of_the_library(encoder: SentenceEncoder, minilm: Path
 
 
 def test_meaning_counts(encoder: SentenceEncoder) -> None:
-    near = cosine(encoder, "People there accept divorce.", "Divorce is acceptable to them.")
-    far = cosine(encoder, "People there accept divorce.", "The train leaves at noon.")
-    assert near > 0.6 > 0.2 > far
+    similar_score = cosine(encoder, "People there accept divorce.", "Divorce is acceptable to them.")
+    unrelated_score = cosine(encoder, "People there accept divorce.", "The train leaves at noon.")
+    assert similar_score > 0.6 > 0.2 > unrelated_score
 
 
 def test_equal_texts_have_equal_vectors(encoder: SentenceEncoder) -> None:
@@ -63,8 +63,8 @@ def test_the_end_of_a_long_text_counts(encoder: SentenceEncoder) -> None:
     """A plain encoder reads 256 tokens: of these two texts it would see the same."""
     first, second = WORDS * 20 + "It is always acceptable. " * 30, WORDS * 20 + "The train leaves at noon. " * 30
     assert cosine(encoder, first, second) < 0.95
-    plain = encoder._model.encode([first, second], normalize_embeddings=True)
-    assert plain[0] @ plain[1] > 0.9999
+    truncated_vectors = encoder._model.encode([first, second], normalize_embeddings=True)
+    assert truncated_vectors[0] @ truncated_vectors[1] > 0.9999
 
 
 def test_a_long_text_has_the_mean_of_its_pieces(encoder: SentenceEncoder) -> None:
@@ -78,21 +78,21 @@ def test_a_long_text_has_the_mean_of_its_pieces(encoder: SentenceEncoder) -> Non
 def test_a_text_of_megabytes_is_encoded_by_its_beginning_and_its_end(
     encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encoded: list[str] = []
+    encoded_texts: list[str] = []
 
     def encode_short(texts: list[str]) -> NDArray[np.float32]:
-        encoded.extend(texts)
+        encoded_texts.extend(texts)
         return np.ones((len(texts), 384), dtype=np.float32)
 
     monkeypatch.setattr(encoder, "_encode_pieces", encode_short)
-    long, fitting = "Beginning. " + WORDS * 30_000 + "The end.", (WORDS * 3000)[:MAX_TEXT_CHARS]
-    encoder.encode([long])
-    assert sum(map(len, encoded)) <= MAX_TEXT_CHARS < len(long)
-    assert encoded[0].startswith("Beginning. ")
-    assert encoded[-1].endswith("The end.")
-    encoded.clear()
-    encoder.encode([fitting])
-    assert "".join(encoded) == fitting
+    long_text, fitting_text = "Beginning. " + WORDS * 30_000 + "The end.", (WORDS * 3000)[:MAX_TEXT_CHARS]
+    encoder.encode([long_text])
+    assert sum(map(len, encoded_texts)) <= MAX_TEXT_CHARS < len(long_text)
+    assert encoded_texts[0].startswith("Beginning. ")
+    assert encoded_texts[-1].endswith("The end.")
+    encoded_texts.clear()
+    encoder.encode([fitting_text])
+    assert "".join(encoded_texts) == fitting_text
 
 
 @pytest.mark.parametrize(
@@ -108,19 +108,19 @@ def test_every_piece_is_read_whole(encoder: SentenceEncoder, text: str) -> None:
 
 
 def test_a_text_that_just_fits_is_one_piece(encoder: SentenceEncoder) -> None:
-    fits = "a " * 254  # 254 tokens and the two marks are 256
-    assert encoder._split_text(fits) == [fits]
-    assert len(encoder._split_text(fits + "a")) == 2
+    fitting_text = "a " * 254  # 254 tokens and the two marks are 256
+    assert encoder._split_text(fitting_text) == [fitting_text]
+    assert len(encoder._split_text(fitting_text + "a")) == 2
 
 
 def test_the_revision_is_that_of_the_weights(encoder: SentenceEncoder, minilm: Path) -> None:
-    again = load_encoder(str(minilm))
-    assert again.revision == encoder.revision
+    reloaded_encoder = load_encoder(str(minilm))
+    assert reloaded_encoder.revision == encoder.revision
     assert len(encoder.revision) == 64
-    with_torch = again._model[0].state_dict()
-    next(iter(with_torch.values())).add_(1e-3)
-    del again.revision
-    assert again.revision != encoder.revision
+    state_dict = reloaded_encoder._model[0].state_dict()
+    next(iter(state_dict.values())).add_(1e-3)
+    del reloaded_encoder.revision
+    assert reloaded_encoder.revision != encoder.revision
 
 
 OFFLINE = """
@@ -138,8 +138,8 @@ assert not asked, asked
 
 def test_it_loads_with_no_look_up_and_no_chatter(minilm: Path) -> None:
     del minilm
-    done = subprocess.run([sys.executable, "-c", OFFLINE], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    completed = subprocess.run([sys.executable, "-c", OFFLINE], capture_output=True, text=True, check=False)
+    assert (completed.returncode, completed.stdout, completed.stderr) == (0, "", "")
 
 
 def test_a_model_that_is_not_here_without_a_hub_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,9 +147,9 @@ def test_a_model_that_is_not_here_without_a_hub_is_said_at_once(monkeypatch: pyt
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
-    for ask in (check_encoder, load_encoder):
+    for lookup in (check_encoder, load_encoder):
         with pytest.raises(ModelSetupError, match="'org/none' is not on this machine, and the hub cannot be reached"):
-            ask("org/none")
+            lookup("org/none")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(ModelSetupError, match="HF_HUB_OFFLINE is set"):
         load_encoder("org/none")

@@ -33,8 +33,15 @@ def openai(reason: str | None, text: str | None = SCORE, usage: Any = TOKENS, **
 def anthropic(reason: str, text: str = SCORE) -> dict[str, Any]:
     usage = {"input_tokens": 9, "output_tokens": 5}
     content = [{"type": "text", "text": text}] if text else []
-    answer = {"id": "1", "type": "message", "role": "assistant", "model": "m", "content": content, "usage": usage}
-    return answer | {"stop_reason": reason}
+    response_body = {
+        "id": "1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": content,
+        "usage": usage,
+    }
+    return response_body | {"stop_reason": reason}
 
 
 def gemini(reason: str, text: str | None = SCORE, **usage: int) -> dict[str, Any]:
@@ -143,8 +150,8 @@ WAYS: list[tuple[str, dict[str, Any], Outcome, str]] = [
 async def test_a_cut_off_or_filtered_answer_never_counts_as_complete(
     server: FakeServer, model: str, body: dict[str, Any], outcome: Outcome, reason: str
 ) -> None:
-    got = await ask(server, body, model)
-    assert (got.outcome, got.finish_reason, len(server.requests)) == (outcome, reason, 1)
+    answer = await ask(server, body, model)
+    assert (answer.outcome, answer.finish_reason, len(server.requests)) == (outcome, reason, 1)
 
 
 @pytest.mark.parametrize(
@@ -165,14 +172,14 @@ async def test_bedrocks_own_reason_is_read_off_the_wire(
     usage = {"inputTokens": 9, "outputTokens": 5, "totalTokens": 14}
     message = {"role": "assistant", "content": [{"text": SCORE}]}
     body = {"output": {"message": message}, "stopReason": stop, "usage": usage, "metrics": {"latencyMs": 1}}
-    got = await ask(server, body, "bedrock/converse/x")
-    assert (got.outcome, got.finish_reason) == (outcome, stop)
+    answer = await ask(server, body, "bedrock/converse/x")
+    assert (answer.outcome, answer.finish_reason) == (outcome, stop)
 
 
 async def test_a_failure_in_a_200_is_asked_again_and_its_text_is_not_counted(server: FakeServer) -> None:
-    got = await ask(server, openai("error"), max_attempts=2)
-    assert (got.outcome, got.text, len(server.requests)) == (Outcome.SERVER_ERROR, None, 2)
-    assert "finish reason 'error'" in (got.error or "")
+    answer = await ask(server, openai("error"), max_attempts=2)
+    assert (answer.outcome, answer.text, len(server.requests)) == (Outcome.SERVER_ERROR, None, 2)
+    assert "finish reason 'error'" in (answer.error or "")
 
 
 @pytest.mark.parametrize(
@@ -188,16 +195,16 @@ async def test_a_failure_in_a_200_is_asked_again_and_its_text_is_not_counted(ser
 async def test_an_answer_with_an_unknown_reason_counts_only_where_it_parses_in_full(
     server: FakeServer, text: str, schema: str | None, purpose: Purpose, outcome: Outcome
 ) -> None:
-    got = await ask(server, openai("brand_new", text), schema=schema, purpose=purpose)
-    assert (got.outcome, got.finish_reason, got.text) == (outcome, "brand_new", text)
-    assert outcome is Outcome.OK or "'brand_new' is not documented" in (got.error or "")
+    answer = await ask(server, openai("brand_new", text), schema=schema, purpose=purpose)
+    assert (answer.outcome, answer.finish_reason, answer.text) == (outcome, "brand_new", text)
+    assert outcome is Outcome.OK or "'brand_new' is not documented" in (answer.error or "")
 
 
 async def test_an_answer_without_a_reason_is_complete_unless_it_has_all_tokens_that_it_may(server: FakeServer) -> None:
-    got = await ask(server, openai(None))
-    assert (got.outcome, got.finish_reason) == (Outcome.OK, None)
-    full = {"prompt_tokens": 9, "completion_tokens": 50, "total_tokens": 59}
-    assert (await ask(server, openai(None, usage=full))).outcome is Outcome.TRUNCATED
+    answer = await ask(server, openai(None))
+    assert (answer.outcome, answer.finish_reason) == (Outcome.OK, None)
+    full_usage = {"prompt_tokens": 9, "completion_tokens": 50, "total_tokens": 59}
+    assert (await ask(server, openai(None, usage=full_usage))).outcome is Outcome.TRUNCATED
 
 
 THOUGHT = {"prompt_tokens": 9, "completion_tokens": 50, "total_tokens": 59}
@@ -222,6 +229,6 @@ async def test_an_answer_that_went_into_hidden_reasoning_is_truncated_and_not_as
     server: FakeServer, way: str
 ) -> None:
     model, body = HIDDEN[way]
-    got = await ask(server, body, model)
-    assert (got.outcome, got.text, len(server.requests)) == (Outcome.TRUNCATED, None, 1)
-    assert "raise max_tokens" in (got.error or "")
+    answer = await ask(server, body, model)
+    assert (answer.outcome, answer.text, len(server.requests)) == (Outcome.TRUNCATED, None, 1)
+    assert "raise max_tokens" in (answer.error or "")

@@ -91,14 +91,14 @@ def credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
 
 async def ask(server: FakeServer, model: str, reply: Callable[[Request], Reply], **params: Any) -> list[Answer]:
     """The first answer in the family's form, and the second as the reply has it."""
-    form = FAMILIES[model]
+    reply_in_format = FAMILIES[model]
     before = len(server.requests)
-    server.script = lambda r: form("hello") if r.number == before else reply(r)
+    server.script = lambda r: reply_in_format("hello") if r.number == before else reply(r)
     key = None if provider_of(model) in SIGNED_PROVIDERS else f"os.environ/{KEY_VARIABLE}"
     section = ModelSection(name="m", model=model, api_base=server.url, api_key=key)
     gateway = Gateway([section], Limits(max_attempts=2))
-    chosen = {"temperature": 0.0, "max_tokens": 50, "seed": 3, **params}
-    calls = [Call("m", model, (Message("user", "hi"),), Purpose.DIRECT, sample=i, params=chosen) for i in range(2)]
+    call_params = {"temperature": 0.0, "max_tokens": 50, "seed": 3, **params}
+    calls = [Call("m", model, (Message("user", "hi"),), Purpose.DIRECT, sample=i, params=call_params) for i in range(2)]
     try:
         return [await gateway.complete(call) for call in calls]
     finally:
@@ -115,30 +115,30 @@ async def test_it_answers(server: FakeServer, family: str) -> None:
 async def test_a_compressed_bomb_is_not_unpacked(server: FakeServer, family: str) -> None:
     form = FAMILIES[family]
     bomb = gzip.compress(json.dumps(form("0" * 50_000_000).body).encode())
-    _, got = await ask(server, family, lambda _: Reply(headers={"content-encoding": "gzip"}, raw=bomb))
-    assert (got.outcome, len(server.requests)) == (Outcome.SERVER_ERROR, 2)
-    assert "compressed" in (got.error or "")
+    _, answer = await ask(server, family, lambda _: Reply(headers={"content-encoding": "gzip"}, raw=bomb))
+    assert (answer.outcome, len(server.requests)) == (Outcome.SERVER_ERROR, 2)
+    assert "compressed" in (answer.error or "")
 
 
 async def test_an_answer_without_end_is_cut_off(server: FakeServer, family: str) -> None:
     form = FAMILIES[family]
-    _, got = await ask(server, family, lambda _: form("0" * (MAX_RESPONSE_BYTES + 1)))
-    assert (got.outcome, len(server.requests)) == (Outcome.SERVER_ERROR, 2)
-    assert "larger than 8 MB" in (got.error or "")
+    _, answer = await ask(server, family, lambda _: form("0" * (MAX_RESPONSE_BYTES + 1)))
+    assert (answer.outcome, len(server.requests)) == (Outcome.SERVER_ERROR, 2)
+    assert "larger than 8 MB" in (answer.error or "")
 
 
 async def test_a_redirect_is_not_followed(server: FakeServer, family: str) -> None:
     with FakeServer() as elsewhere:
-        _, got = await ask(server, family, lambda _: Reply(307, headers={"location": f"{elsewhere.url}/x"}))
+        _, answer = await ask(server, family, lambda _: Reply(307, headers={"location": f"{elsewhere.url}/x"}))
         assert elsewhere.requests == []
-    assert (got.outcome, len(server.requests)) == (Outcome.CLIENT_ERROR, 2)
+    assert (answer.outcome, len(server.requests)) == (Outcome.CLIENT_ERROR, 2)
 
 
 @pytest.mark.parametrize("reply", [Reply(drop=True), Reply(500, {"error": {"message": "oops"}})])
 async def test_what_fails_is_asked_again_by_nobody_but_us(server: FakeServer, family: str, reply: Reply) -> None:
-    _, got = await ask(server, family, lambda _: reply)
-    assert got.outcome is Outcome.SERVER_ERROR
-    assert len(got.attempts) == len(server.requests) - 1 == 2
+    _, answer = await ask(server, family, lambda _: reply)
+    assert answer.outcome is Outcome.SERVER_ERROR
+    assert len(answer.attempts) == len(server.requests) - 1 == 2
 
 
 OPENAI = completion("hello").body
@@ -196,9 +196,15 @@ def first_contact(request: pytest.FixtureRequest) -> tuple[ModelSection, Call]:
     params = {"api_version": "2024-10-21"} if model.startswith("azure/") else {}
     key = None if provider_of(model) in SIGNED_PROVIDERS else f"os.environ/{KEY_VARIABLE}"
     continuations = (" a", " b") if measure is LogprobMeasure.ECHO else ()
-    asked = measure_params(measure) if measure else {"max_tokens": 50}
+    call_params = measure_params(measure) if measure else {"max_tokens": 50}
     call = Call(
-        "m", model, (Message("user", "hi"),), Purpose.DIRECT, params=asked, measure=measure, continuations=continuations
+        "m",
+        model,
+        (Message("user", "hi"),),
+        Purpose.DIRECT,
+        params=call_params,
+        measure=measure,
+        continuations=continuations,
     )
     return ModelSection(name="m", model=model, api_key=key, params=params), call
 
@@ -221,17 +227,20 @@ async def ask_first(section: ModelSection, call: Call, url: str, **limits: Any) 
 async def test_a_success_that_is_no_answer_is_a_server_error_for_every_provider(
     server: FakeServer, first_contact: tuple[ModelSection, Call]
 ) -> None:
-    bodies = {name: (raw, f"the server answered with {said}") for name, (raw, said) in NOT_JSON.items()}
+    bodies = {name: (raw, f"the server answered with {expected}") for name, (raw, expected) in NOT_JSON.items()}
     bodies |= {name: (json.dumps(body).encode(), "") for name, body in NO_ANSWER.items()}
-    for name, (raw, said) in bodies.items():
+    for name, (raw, expected) in bodies.items():
         server.requests.clear()
         server.script = lambda _, raw=raw: Reply(raw=raw, headers={"content-type": "text/html"})  # type: ignore[misc]
-        got = await ask_first(*first_contact, server.url)
-        assert (got.outcome, [a.http_status for a in got.attempts]) == (Outcome.SERVER_ERROR, [200, 200]), (name, got)
+        answer = await ask_first(*first_contact, server.url)
+        assert (answer.outcome, [a.http_status for a in answer.attempts]) == (Outcome.SERVER_ERROR, [200, 200]), (
+            name,
+            answer,
+        )
         assert len(server.requests) == 2, name
-        assert got.error
-        assert said in got.error, name
-        assert not [words for words in PYTHONS_WORDS if words in got.error], (name, got.error)
+        assert answer.error
+        assert expected in answer.error, name
+        assert not [words for words in PYTHONS_WORDS if words in answer.error], (name, answer.error)
 
 
 @pytest.mark.parametrize("name", [*NOT_JSON, *NO_ANSWER])
@@ -259,17 +268,17 @@ async def test_a_batch_whose_line_is_no_answer_is_a_server_error(name: str) -> N
 
 
 async def test_the_mark_of_utf_8_before_an_answer_changes_nothing(server: FakeServer, family: str) -> None:
-    good = json.dumps(FAMILIES[family]("there").body).encode()
-    _, got = await ask(server, family, lambda _: Reply(raw=codecs.BOM_UTF8 + good))
-    assert (got.outcome, got.text) == (Outcome.OK, "there")
+    json_body = json.dumps(FAMILIES[family]("there").body).encode()
+    _, answer = await ask(server, family, lambda _: Reply(raw=codecs.BOM_UTF8 + json_body))
+    assert (answer.outcome, answer.text) == (Outcome.OK, "there")
 
 
 async def test_a_refused_connection_has_no_http_status(first_contact: tuple[ModelSection, Call]) -> None:
-    got = await ask_first(*first_contact, "http://127.0.0.1:9/v1")
-    assert got.attempts
-    assert {(a.outcome, a.http_status) for a in got.attempts} == {(Outcome.SERVER_ERROR, None)}
-    assert "127.0.0.1" in (got.attempts[0].error or "")
-    assert " object at " not in (got.attempts[0].error or "")
+    failed_answer = await ask_first(*first_contact, "http://127.0.0.1:9/v1")
+    assert failed_answer.attempts
+    assert {(a.outcome, a.http_status) for a in failed_answer.attempts} == {(Outcome.SERVER_ERROR, None)}
+    assert "127.0.0.1" in (failed_answer.attempts[0].error or "")
+    assert " object at " not in (failed_answer.attempts[0].error or "")
 
 
 @pytest.mark.parametrize(
@@ -289,8 +298,8 @@ async def test_what_ended_before_a_status_came_has_none(
     key = None if provider_of(family) in SIGNED_PROVIDERS else f"os.environ/{KEY_VARIABLE}"
     section = ModelSection(name="m", model=family, api_key=key, timeout_s=0.5 if outcome is Outcome.TIMEOUT else 60)
     call = Call("m", family, (Message("user", "hi"),), Purpose.DIRECT, params={"max_tokens": 5})
-    got = await ask_first(section, call, url if "." in url else server.url.replace("http", url))
-    assert {(a.outcome, a.http_status) for a in got.attempts} == {(outcome, None)}
+    failed_answer = await ask_first(section, call, url if "." in url else server.url.replace("http", url))
+    assert {(a.outcome, a.http_status) for a in failed_answer.attempts} == {(outcome, None)}
 
 
 async def test_machines_sign_and_send_no_secret(server: FakeServer, credentials: None) -> None:
@@ -317,10 +326,10 @@ async def test_a_key_of_bedrocks_own_stands_instead_of_the_machines(server: Fake
 
 async def test_a_secret_that_signs_is_cut_out_of_what_a_server_echoes(server: FakeServer, credentials: None) -> None:
     bedrock = next(name for name in FAMILIES if provider_of(name) == "bedrock")
-    _, got = await ask(server, bedrock, lambda _: Reply(403, {"message": f"the secret {KEY} is wrong"}))
-    assert got.outcome is Outcome.CLIENT_ERROR
-    assert KEY not in repr(got)
-    assert all(KEY.encode() not in a.body.data for a in got.attempts if a.body)
+    _, failed_answer = await ask(server, bedrock, lambda _: Reply(403, {"message": f"the secret {KEY} is wrong"}))
+    assert failed_answer.outcome is Outcome.CLIENT_ERROR
+    assert KEY not in repr(failed_answer)
+    assert all(KEY.encode() not in a.body.data for a in failed_answer.attempts if a.body)
 
 
 UNIT = "-----BEGIN PRIVATE KEY-----"
@@ -340,21 +349,21 @@ def hostile(family: str, status: int, size: int) -> Reply:
 
 async def largest_gap(work: Awaitable[object]) -> float:
     """Seconds for which the event loop did nothing else at most, while something was awaited."""
-    worst, last = 0.0, time.monotonic()
+    largest_gap_s, last_tick = 0.0, time.monotonic()
 
     async def tick() -> None:
-        nonlocal worst, last
+        nonlocal largest_gap_s, last_tick
         while True:
             await asyncio.sleep(0.005)
-            worst, last = max(worst, time.monotonic() - last), time.monotonic()
+            largest_gap_s, last_tick = max(largest_gap_s, time.monotonic() - last_tick), time.monotonic()
 
-    ticking = asyncio.create_task(tick())
+    tick_task = asyncio.create_task(tick())
     await asyncio.sleep(0.01)
     with contextlib.suppress(ModelSetupError):  # what a text in place of JSON means is another test's matter
         await work
     await asyncio.sleep(0.02)
-    ticking.cancel()
-    return worst
+    tick_task.cancel()
+    return largest_gap_s
 
 
 @pytest.mark.parametrize("status", [500, 429, 203, 200])

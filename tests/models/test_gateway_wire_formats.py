@@ -41,13 +41,13 @@ class Way(NamedTuple):
     """Keys of the request's body that must be there."""
 
 
-def said(text: str | None, **more: Any) -> Callable[[Request], Reply]:
+def scripted_completion(text: str | None, **more: Any) -> Callable[[Request], Reply]:
     return lambda request: completion(text, **more)
 
 
 WAYS = {
-    "chat with JSON schema": Way(said(JUDGEMENT), Outcome.OK, JUDGEMENT, sent=("response_format",)),
-    "chat without JSON schema": Way(said("SCORE = -0.5"), Outcome.OK, "SCORE = -0.5", schema=None),
+    "chat with JSON schema": Way(scripted_completion(JUDGEMENT), Outcome.OK, JUDGEMENT, sent=("response_format",)),
+    "chat without JSON schema": Way(scripted_completion("SCORE = -0.5"), Outcome.OK, "SCORE = -0.5", schema=None),
     "a tool where there is no schema": Way(
         lambda r: tool_call("MoralJudgement", JUDGEMENT), Outcome.OK, JUDGEMENT, TOOLS_ONLY,
         sent=("tools", "tool_choice"),
@@ -78,14 +78,16 @@ WAYS = {
         listed, Outcome.OK, schema=None, model="hosted_vllm/x", measure=LogprobMeasure.PROMPT,
         sent=("prompt_logprobs", "prompt"),
     ),
-    "refusal in its field": Way(said(None, refusal="I cannot."), Outcome.REFUSED, "I cannot."),
-    "refusal by a filter": Way(said(None, finish="content_filter"), Outcome.REFUSED),
-    "refusal by a filter, with words": Way(said("0.9", finish="content_filter"), Outcome.REFUSED, "0.9"),
-    "an end in a word that no database takes": Way(said(JUDGEMENT, finish="\ud800\0"), Outcome.OK, JUDGEMENT),
-    "truncation": Way(said('{"norms": "a', finish="length"), Outcome.TRUNCATED, '{"norms": "a'),
-    "empty": Way(said(""), Outcome.SERVER_ERROR),
-    "blank": Way(said(" \n"), Outcome.SERVER_ERROR, " \n"),
-    "nothing": Way(said(None), Outcome.SERVER_ERROR),
+    "refusal in its field": Way(scripted_completion(None, refusal="I cannot."), Outcome.REFUSED, "I cannot."),
+    "refusal by a filter": Way(scripted_completion(None, finish="content_filter"), Outcome.REFUSED),
+    "refusal by a filter, with words": Way(scripted_completion("0.9", finish="content_filter"), Outcome.REFUSED, "0.9"),
+    "an end in a word that no database takes": Way(
+        scripted_completion(JUDGEMENT, finish="\ud800\0"), Outcome.OK, JUDGEMENT
+    ),
+    "truncation": Way(scripted_completion('{"norms": "a', finish="length"), Outcome.TRUNCATED, '{"norms": "a'),
+    "empty": Way(scripted_completion(""), Outcome.SERVER_ERROR),
+    "blank": Way(scripted_completion(" \n"), Outcome.SERVER_ERROR, " \n"),
+    "nothing": Way(scripted_completion(None), Outcome.SERVER_ERROR),
     "no choice": Way(lambda r: Reply(body={"id": "1", "choices": []}), Outcome.SERVER_ERROR),
     "garbage": Way(lambda r: Reply(raw=b"\x00\xff<html>"), Outcome.SERVER_ERROR),
     "half of JSON": Way(lambda r: Reply(raw=b'{"choices": [{"mess'), Outcome.SERVER_ERROR),
@@ -98,11 +100,11 @@ async def test_each_way_a_provider_answers(server: FakeServer, monkeypatch: pyte
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     way = WAYS[name]
     server.script = way.reply
-    got = await ask(server, way)
-    assert got.outcome is way.outcome, got
-    assert got.finish_reason is None or escape_for_storage(got.finish_reason) == got.finish_reason
+    answer = await ask(server, way)
+    assert answer.outcome is way.outcome, answer
+    assert answer.finish_reason is None or escape_for_storage(answer.finish_reason) == answer.finish_reason
     if way.text is not None or way.outcome is not Outcome.OK:
-        assert got.text == way.text
+        assert answer.text == way.text
     body = server.requests[0].body
     assert set(way.sent) <= body.keys()
     assert ("response_format" in body) == (
@@ -116,7 +118,7 @@ async def test_each_way_a_provider_answers(server: FakeServer, monkeypatch: pyte
 
 async def ask(server: FakeServer, way: Way) -> Answer:
     model = ModelSection(name="m", model=way.model, api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")
-    completes = way.measure is not None and way.measure.needs_completions_endpoint
+    uses_completions_endpoint = way.measure is not None and way.measure.needs_completions_endpoint
     call = Call(
         name="m",
         model=way.model,
@@ -126,7 +128,7 @@ async def ask(server: FakeServer, way: Way) -> Answer:
         schema=way.schema,
         max_words=20 if way.schema else None,
         measure=way.measure,
-        continuations=ENDS if completes else (),
+        continuations=ENDS if uses_completions_endpoint else (),
     )
     gateway = Gateway([model], Limits(max_attempts=1))
     try:

@@ -27,7 +27,7 @@ class Clock:
         return self.now
 
 
-async def busy(limiter: ConcurrencyLimiter) -> None:
+async def use_all_slots(limiter: ConcurrencyLimiter) -> None:
     """As many requests in flight as the limit allows, all of which go well."""
     async with AsyncExitStack() as stack:
         for _ in range(int(limiter.limit)):
@@ -39,15 +39,15 @@ async def busy(limiter: ConcurrencyLimiter) -> None:
 async def test_it_doubles_until_the_provider_says_stop_and_then_creeps() -> None:
     clock = Clock()
     limiter = ConcurrencyLimiter(clock=clock)
-    seen = [limiter.limit]
+    limits = [limiter.limit]
     for _ in range(4):
-        await busy(limiter)
-        seen.append(limiter.limit)
-    assert seen == [DEFAULT_INITIAL_CONCURRENCY, 40, 80, MAX_CONCURRENCY, MAX_CONCURRENCY]
+        await use_all_slots(limiter)
+        limits.append(limiter.limit)
+    assert limits == [DEFAULT_INITIAL_CONCURRENCY, 40, 80, MAX_CONCURRENCY, MAX_CONCURRENCY]
     limiter.record_throttling(None)
     assert limiter.limit == 80
     clock.now += COOLDOWN_S
-    await busy(limiter)
+    await use_all_slots(limiter)
     assert limiter.limit == pytest.approx(84)
 
 
@@ -85,9 +85,9 @@ async def test_a_gate_closes_for_no_longer_than_the_longest_wait() -> None:
     async with asyncio.timeout(60), limiter.slot():
         pass
     assert announced == [(60.0, 86_400.0)]
-    before = limiter.limit
+    limit_before = limiter.limit
     limiter.record_throttling(None)
-    assert limiter.limit < before  # the pause after a cut is bounded, too
+    assert limiter.limit < limit_before  # the pause after a cut is bounded, too
 
 
 async def test_server_errors_stop_growth_and_cut_nothing() -> None:
@@ -110,57 +110,57 @@ async def test_a_limit_that_nobody_needs_does_not_grow() -> None:
 
 async def test_never_more_in_flight_than_the_limit_and_nobody_starves() -> None:
     limiter = ConcurrencyLimiter(5)
-    now = most = done = 0
+    in_flight = peak_in_flight = n_finished = 0
 
     async def work() -> None:
-        nonlocal now, most, done
+        nonlocal in_flight, peak_in_flight, n_finished
         async with limiter.slot():
-            now += 1
-            most = max(most, now)
+            in_flight += 1
+            peak_in_flight = max(peak_in_flight, in_flight)
             await asyncio.sleep(0)
-            now -= 1
-        done += 1
+            in_flight -= 1
+        n_finished += 1
 
     await asyncio.gather(*(work() for _ in range(200)))
-    assert (most, done) == (5, 200)
+    assert (peak_in_flight, n_finished) == (5, 200)
 
 
 async def test_of_thousands_that_wait_only_who_finds_room_is_woken() -> None:
-    limiter, most, steps = ConcurrencyLimiter(10, initial_limit=2), 2000, 0
+    limiter, n_requests, steps = ConcurrencyLimiter(10, initial_limit=2), 2000, 0
 
-    async def ask() -> None:
+    async def send_request() -> None:
         async with limiter.slot():
             await asyncio.sleep(0)
         limiter.record_success()
 
-    def counted(coroutine: Coroutine[object, None, None]) -> Generator[object, None, None]:
+    def count_steps(coroutine: Coroutine[object, None, None]) -> Generator[object, None, None]:
         nonlocal steps
         for waits_for in coroutine.__await__():
             steps += 1
             yield waits_for
 
-    class Counted:
+    class CountedRequest:
         def __await__(self) -> Generator[object, None, None]:
-            return counted(ask())
+            return count_steps(send_request())
 
-    async def asked() -> None:
-        await Counted()
+    async def send_counted_request() -> None:
+        await CountedRequest()
 
-    await asyncio.gather(*(asked() for _ in range(most)))
+    await asyncio.gather(*(send_counted_request() for _ in range(n_requests)))
     assert limiter.limit == 10
-    assert steps <= 2 * most  # one turn in line, one request
+    assert steps <= 2 * n_requests  # one turn in line, one request
 
 
 async def test_who_is_woken_and_gives_up_wakes_another() -> None:
     limiter = ConcurrencyLimiter(1)
     async with limiter.slot():
-        one, other = (asyncio.create_task(_pass(limiter)) for _ in range(2))
+        woken_task, next_task = (asyncio.create_task(acquire_and_release(limiter)) for _ in range(2))
         await asyncio.sleep(0)
-    one.cancel()  # it is woken, and has not gone on yet
-    await asyncio.wait_for(other, 60)
+    woken_task.cancel()  # it is woken, and has not gone on yet
+    await asyncio.wait_for(next_task, 60)
 
 
-async def _pass(limiter: ConcurrencyLimiter) -> None:
+async def acquire_and_release(limiter: ConcurrencyLimiter) -> None:
     async with limiter.slot():
         pass
 
@@ -168,10 +168,10 @@ async def _pass(limiter: ConcurrencyLimiter) -> None:
 async def test_who_gives_up_waiting_leaves_no_slot_behind() -> None:
     limiter = ConcurrencyLimiter(1)
     async with limiter.slot():
-        waiting = asyncio.create_task(limiter.slot().__aenter__())
+        slot_task = asyncio.create_task(limiter.slot().__aenter__())
         await asyncio.sleep(0)
-        waiting.cancel()
-        await asyncio.gather(waiting, return_exceptions=True)
+        slot_task.cancel()
+        await asyncio.gather(slot_task, return_exceptions=True)
     async with asyncio.timeout(60), limiter.slot():
         pass
 

@@ -92,18 +92,18 @@ async def ask(server: FakeServer, script: Callable[[Request], Reply], measure: L
 async def test_echo_sums_over_the_tokens_of_the_end_and_no_others(server: FakeServer, mark: str) -> None:
     answer = await ask(server, lambda r: echo(r, mark), LogprobMeasure.ECHO)
     assert answer.outcome is Outcome.OK
-    wanted = [sum(likelihood(BEGINNING, t) for t in pieces(f"x{end}")[1:]) for end in ENDS]
-    assert json.loads(answer.text or "") == pytest.approx(wanted)
+    expected_logprobs = [sum(likelihood(BEGINNING, t) for t in pieces(f"x{end}")[1:]) for end in ENDS]
+    assert json.loads(answer.text or "") == pytest.approx(expected_logprobs)
     assert server.requests[0].body["prompt"] == [BEGINNING + end for end in ENDS]
     assert (answer.prompt_tokens, len(server.requests)) == (30, 1)
 
 
 def across_the_border(request: Request) -> Reply:
     reply = echo(request)
-    for item in reply.body["choices"]:
-        tokens = item["logprobs"]["tokens"]
-        item["logprobs"]["tokens"] = [*tokens[:3], tokens[3] + tokens[4], *tokens[5:]]
-        del item["logprobs"]["token_logprobs"][4]
+    for completion_choice in reply.body["choices"]:
+        tokens = completion_choice["logprobs"]["tokens"]
+        completion_choice["logprobs"]["tokens"] = [*tokens[:3], tokens[3] + tokens[4], *tokens[5:]]
+        del completion_choice["logprobs"]["token_logprobs"][4]
     return reply
 
 
@@ -140,8 +140,13 @@ async def test_a_choice_keeps_the_likeliest_tokens_as_they_came(server: FakeServ
     answer = await ask(server, lambda r: choice({"A": -0.5, " B": -1.5, "The": -3.0}), LogprobMeasure.CHOICE)
     assert answer.outcome is Outcome.OK
     assert json.loads(answer.text or "") == [["A", -0.5], [" B", -1.5], ["The", -3.0]]
-    sent = server.requests[0].body
-    assert (sent["logprobs"], sent["top_logprobs"], sent["max_tokens"], sent["temperature"]) == (True, 20, 1, 1.0)
+    request_body = server.requests[0].body
+    assert (
+        request_body["logprobs"],
+        request_body["top_logprobs"],
+        request_body["max_tokens"],
+        request_body["temperature"],
+    ) == (True, 20, 1, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +166,7 @@ async def test_a_chat_without_log_probabilities(
 
 
 @pytest.mark.parametrize(
-    ("changes", "wanted"),
+    ("changes", "expected_measures"),
     [
         ({"model": "embedded/smollm2-135m"}, [LogprobMeasure.CONTINUATION]),
         ({"model": "anthropic/claude-sonnet-4-5", "weights": "w"}, [LogprobMeasure.CONTINUATION]),
@@ -173,8 +178,10 @@ async def test_a_chat_without_log_probabilities(
         ({"model": "anthropic/claude-sonnet-4-5"}, []),
     ],
 )
-def test_what_is_tried_depends_on_what_the_provider_has(changes: dict[str, Any], wanted: list[LogprobMeasure]) -> None:
-    assert list(supported_measures(ModelSection(name="m", **changes), "auto")) == wanted
+def test_what_is_tried_depends_on_what_the_provider_has(
+    changes: dict[str, Any], expected_measures: list[LogprobMeasure]
+) -> None:
+    assert list(supported_measures(ModelSection(name="m", **changes), "auto")) == expected_measures
     assert supported_measures(ModelSection(name="m", **changes), "choice") == (LogprobMeasure.CHOICE,)
     assert supported_measures(ModelSection(name="m", **changes), "echo") == (LogprobMeasure.ECHO, LogprobMeasure.PROMPT)
 
@@ -202,8 +209,8 @@ def listed(request: Request, mark: str = "", more: bool = False) -> Reply:
 async def test_prompt_logprobs_measure_what_echo_measures(server: FakeServer, mark: str, more: bool) -> None:
     answer = await ask(server, lambda r: listed(r, mark, more), LogprobMeasure.PROMPT)
     assert answer.outcome is Outcome.OK
-    wanted = [sum(likelihood(BEGINNING, t) for t in pieces(f"x{end}")[1:]) for end in ENDS]
-    assert json.loads(answer.text or "") == pytest.approx(wanted)
+    expected_logprobs = [sum(likelihood(BEGINNING, t) for t in pieces(f"x{end}")[1:]) for end in ENDS]
+    assert json.loads(answer.text or "") == pytest.approx(expected_logprobs)
     assert (answer.prompt_tokens, len(server.requests)) == (30, 1)
 
 

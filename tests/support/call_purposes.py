@@ -32,8 +32,8 @@ BATCH = {"poll_s": 0.02, "quiet_s": 0.05, "least": 1}
 
 def numbered_reply(request: Request) -> Reply:
     """As `reply`; its model names the request, so that it can be found."""
-    answered = reply(request)
-    return replace(answered, body=answered.body | {"model": f"request-{request.number}"})
+    plain_reply = reply(request)
+    return replace(plain_reply, body=plain_reply.body | {"model": f"request-{request.number}"})
 
 
 def reply(request: Request) -> Reply:
@@ -71,8 +71,8 @@ def _content(schema: str | None, request: Request, is_repeated: bool) -> str:
     if schema in ("TaskAnswer", "ScoredAnswer") or (schema or "").startswith("ChosenOf"):
         if "What is 5 + 8?" in request.text and not is_repeated:
             return "That is hard to say."
-        given: object = {"TaskAnswer": "10", "ScoredAnswer": 10}.get(schema or "", "A")
-        return json.dumps({"reasoning": f"Step {int(100 * request.draw())}.", "answer": given})
+        answer_value: object = {"TaskAnswer": "10", "ScoredAnswer": 10}.get(schema or "", "A")
+        return json.dumps({"reasoning": f"Step {int(100 * request.draw())}.", "answer": answer_value})
     if schema == "AnswerReview":
         return json.dumps(review_of_answer(request.draw() < 0.7))
     if schema in ("Preference", "ReasonedPreference"):
@@ -108,12 +108,12 @@ SEMANTIC: dict[str, Callable[[Request], dict[str, Any]]] = {
 
 
 def _with_schema(request: Request, schema: str | None) -> Request:
-    asked = {} if schema is None else {"response_format": {"json_schema": {"name": schema}}}
-    return replace(request, body=request.body | asked)
+    schema_fields = {} if schema is None else {"response_format": {"json_schema": {"name": schema}}}
+    return replace(request, body=request.body | schema_fields)
 
 
-def _text(given: Reply) -> str:
-    return str(given.body["choices"][0]["message"]["content"])
+def _text(completion_reply: Reply) -> str:
+    return str(completion_reply.body["choices"][0]["message"]["content"])
 
 
 # --- audits -------------------------------------------------------------------------------------------------------
@@ -231,9 +231,9 @@ def semantic(storage: str, folder: Path) -> None:
     """Moral questions that a model paraphrases, judged in pairs, and the experiments on them."""
     questions = folder / "questions.csv"
     questions.write_text("question_id,question\nbook,Is it wrong to keep a borrowed book?\n")
-    judged = {"consistency": {"judge": "model-c", "samples": 2}, "contradiction": "model-c", "worst": 1}
-    asked = {"questions": str(questions), "paraphraser": "model-b", "threshold": 0.01}
-    run_audit(_moral(**asked, **judged), storage=storage)
+    judge_options = {"consistency": {"judge": "model-c", "samples": 2}, "contradiction": "model-c", "worst": 1}
+    question_options = {"questions": str(questions), "paraphraser": "model-b", "threshold": 0.01}
+    run_audit(_moral(**question_options, **judge_options), storage=storage)
     run_temperature_experiment("scripted", [0.0, 1.0], storage=storage)
     run_rule_experiment("scripted", storage=storage)
     facts = folder / "facts.csv"

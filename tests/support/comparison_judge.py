@@ -34,9 +34,9 @@ class Asked(NamedTuple):
 def read_question(request: Request) -> Asked:
     """The two items and the form of a question in English."""
     user = str(request.body["messages"][-1]["content"])
-    found = re.search(r"A: (?P<a>.*)\nB: (?P<b>.*)\n(?P<q>[^\n]*)\Z", user, re.DOTALL)
-    assert found, user
-    return Asked(_bare(found["a"]), _bare(found["b"]), bool(re.search(r"\b(less|worse|later)\b", found["q"])))
+    match = re.search(r"A: (?P<a>.*)\nB: (?P<b>.*)\n(?P<q>[^\n]*)\Z", user, re.DOTALL)
+    assert match, user
+    return Asked(_bare(match["a"]), _bare(match["b"]), bool(re.search(r"\b(less|worse|later)\b", match["q"])))
 
 
 def _bare(item: str) -> str:
@@ -58,15 +58,15 @@ def scripted(
     def reply(request: Request) -> Reply:
         if request.schema not in ("Preference", "ReasonedPreference"):
             return answer(request)
-        asked = read_question(request)
-        names_first = better(asked.first) > better(asked.second)
-        if asked.negated and request.draw("deaf") >= deaf:
+        comparison = read_question(request)
+        names_first = better(comparison.first) > better(comparison.second)
+        if comparison.negated and request.draw("deaf") >= deaf:
             names_first = not names_first
         if request.draw("noise") < noise:
             names_first = not names_first
         if request.draw("first") < first:
             names_first = True
-        told = {"answer": "A" if names_first else "B"}
-        return completion(json.dumps(({"reasoning": "So."} if request.schema != "Preference" else {}) | told))
+        answer_field = {"answer": "A" if names_first else "B"}
+        return completion(json.dumps(({"reasoning": "So."} if request.schema != "Preference" else {}) | answer_field))
 
     return reply

@@ -29,8 +29,8 @@ def timed() -> Iterator[Spent]:
     """
     spent, before = Spent(), _processor_time()
     yield spent
-    taken = _processor_time() - before
-    spent.seconds = taken * YARDSTICK_S / max(YARDSTICK_S, min(_yardstick() for _ in range(3)))
+    elapsed_s = _processor_time() - before
+    spent.seconds = elapsed_s * YARDSTICK_S / max(YARDSTICK_S, min(_yardstick() for _ in range(3)))
 
 
 def _processor_time() -> float:

@@ -47,34 +47,36 @@ class Block(NamedTuple):
 def blocks(page: Path, language: str) -> Iterator[Block]:
     """Every block of a language on a page."""
     text = page.read_text(encoding="utf-8")
-    before: list[str] = []
-    for found in re.finditer(rf"^```{language}[^\n]*\n(.*?)^```", text, re.S | re.M):
-        yield Block(page.name, text.count("\n", 0, found.start()) + 1, found[1], tuple(before))
-        before.append(found[1])
+    earlier_blocks: list[str] = []
+    for match in re.finditer(rf"^```{language}[^\n]*\n(.*?)^```", text, re.S | re.M):
+        yield Block(page.name, text.count("\n", 0, match.start()) + 1, match[1], tuple(earlier_blocks))
+        earlier_blocks.append(match[1])
 
 
 def configs(block: Block, url: str) -> Iterator[Table]:
     """The audits that a block describes: one, or one for each line where it shows the same key several times."""
     try:
-        shown = [tomllib.loads(block.text)]
+        tables = [tomllib.loads(block.text)]
     except tomllib.TOMLDecodeError:
-        shown = [tomllib.loads(line) for line in block.text.splitlines()]
+        tables = [tomllib.loads(line) for line in block.text.splitlines()]
     earlier: Table = {}
     for text in block.before if block.page == "logic.md" else ():  # its second block weighs by what the first asks
         earlier = merged(earlier, tomllib.loads(text))
-    for number, table in enumerate(shown):
-        whole = merged(merged(_base(table), earlier), table)
-        whole["name"] = f"{block.page.split('.')[0]}-{block.line}-{number}"
-        yield _asked_here(whole, url)
+    for number, table in enumerate(tables):
+        full_config = merged(merged(_base(table), earlier), table)
+        full_config["name"] = f"{block.page.split('.')[0]}-{block.line}-{number}"
+        yield _with_scripted_endpoint(full_config, url)
 
 
 def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> Table:
     """The second's keys in place of the first's, table by table."""
-    found = dict(one)
+    merged_table = dict(one)
     for key, value in other.items():
-        old = found.get(key)
-        found[key] = merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
-    return found
+        base_value = merged_table.get(key)
+        merged_table[key] = (
+            merged(base_value, value) if isinstance(base_value, dict) and isinstance(value, dict) else value
+        )
+    return merged_table
 
 
 def _base(shown: Table) -> Table:
@@ -99,11 +101,11 @@ def _base(shown: Table) -> Table:
     return base
 
 
-def _asked_here(table: Table, url: str) -> Table:
-    here = {"api_base": url, "api_key": f"os.environ/{KEY_VARIABLE}", "price": {"input": 0, "output": 0}}
+def _with_scripted_endpoint(table: Table, url: str) -> Table:
+    scripted_endpoint = {"api_base": url, "api_key": f"os.environ/{KEY_VARIABLE}", "price": {"input": 0, "output": 0}}
     for models in (table.get("models"), table.get("judges")):
         for model in models if isinstance(models, list) else ():
-            model.update(here | {"model": f"openai/{model['model'].split('/', 1)[1]}"})
+            model.update(scripted_endpoint | {"model": f"openai/{model['model'].split('/', 1)[1]}"})
     return table
 
 

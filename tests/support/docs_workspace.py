@@ -50,13 +50,13 @@ class Shown(NamedTuple):
 
 def shown(path: Path) -> Iterator[Shown]:
     """Every command that a page shows; a comment `<!-- not run: why -->` above a block keeps it from being run."""
-    found = re.finditer(
+    matches = re.finditer(
         r"(?:<!-- not run: ([^\n]*?) -->\n)?^```console\n(.*?)^```", path.read_text(encoding="utf-8"), re.S | re.M
     )
-    for why, block in (match.groups() for match in found):
+    for skip_reason, block in (match.groups() for match in matches):
         for line in re.findall(r"^\$ (.+)$", block, re.MULTILINE):
             command = line.removeprefix(".venv/bin/").replace("| .venv/bin/", "| ")
-            yield Shown(path.name, command, why or FOREIGN.get(command.split()[0], ""))
+            yield Shown(path.name, command, skip_reason or FOREIGN.get(command.split()[0], ""))
 
 
 class Letters:
@@ -76,13 +76,13 @@ class Letters:
 def script(request: Request) -> Reply:
     """The default script, and answers to what the probes `semantic` and `logic` ask."""
     draw = request.draw()
-    said = {
+    reply_by_schema = {
         "Preference": {"answer": "A" if draw < 0.5 else "B"},
         "MoralAnswer": {"answer": f"It depends on reason {int(9 * draw)}."},
         "RuleOfThumb": {"rule": f"It is good to weigh reason {int(9 * draw)}."},
     }
-    known = said.get(request.schema or "")
-    return answer(request) if known is None else completion(json.dumps(known))
+    schema_reply = reply_by_schema.get(request.schema or "")
+    return answer(request) if schema_reply is None else completion(json.dumps(schema_reply))
 
 
 def config(url: str, name: str = "my-audit", models: Sequence[str] = ("gpt", "claude", "mine"), extra: str = "") -> str:
@@ -190,11 +190,11 @@ def _comparisons() -> Iterator[str]:
 
 def _scores(models: Sequence[str], shift: float = 0.0) -> str:
     cells = [(c, t) for c in (*COUNTRIES, "Brazil", "Egypt") for t in TOPICS]
-    said = {(m, c, t): 0.6 * _draw(c, t) + 0.3 * _draw(m, c, t) + shift for m in models for c, t in cells}
-    rows = [f"{m},{c},{t},direct,{max(-1, min(1, score)):.3f}" for (m, c, t), score in said.items()]
+    score_by_key = {(m, c, t): 0.6 * _draw(c, t) + 0.3 * _draw(m, c, t) + shift for m in models for c, t in cells}
+    rows = [f"{m},{c},{t},direct,{max(-1, min(1, score)):.3f}" for (m, c, t), score in score_by_key.items()]
     return "\n".join(["model,country,topic,method,score", *rows])
 
 
-def _draw(*what: str) -> float:
+def _draw(*words: str) -> float:
     """A number in [-1, 1) that depends on the words alone."""
-    return int(hashlib.sha256(" ".join(what).encode()).hexdigest()[:8], 16) / 2**31 - 1
+    return int(hashlib.sha256(" ".join(words).encode()).hexdigest()[:8], 16) / 2**31 - 1

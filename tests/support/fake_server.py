@@ -37,8 +37,8 @@ class Request:
     @property
     def schema(self) -> str | None:
         """Name of the JSON schema asked for."""
-        asked: dict[str, Any] = self.body.get("response_format") or {}
-        name: str | None = asked.get("json_schema", {}).get("name")
+        response_format: dict[str, Any] = self.body.get("response_format") or {}
+        name: str | None = response_format.get("json_schema", {}).get("name")
         return name
 
     @property
@@ -48,8 +48,8 @@ class Request:
 
     def draw(self, what: str = "") -> float:
         """A number in [0, 1) that depends on the model, the messages, the seed and `what` alone."""
-        told = json.dumps([self.body.get("model"), self.text, self.body.get("seed"), what])
-        return int.from_bytes(hashlib.sha256(told.encode()).digest()[:6], "big") / 2**48
+        seed_text = json.dumps([self.body.get("model"), self.text, self.body.get("seed"), what])
+        return int.from_bytes(hashlib.sha256(seed_text.encode()).digest()[:6], "big") / 2**48
 
 
 @dataclass(frozen=True)
@@ -147,8 +147,8 @@ async def respond(raw: web.Request, reply: Reply) -> web.StreamResponse:
     if reply.wire is not None and isinstance(raw.transport, asyncio.Transport):
         await _write(raw.transport, reply.wire)
     if reply.reset and raw.transport is not None:
-        at_once = struct.pack("ii", 1, 0)  # so that closing sends a reset
-        raw.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+        linger_option = struct.pack("ii", 1, 0)  # so that closing sends a reset
+        raw.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_option)
     if (reply.drop or reply.reset) and raw.transport is not None:
         raw.transport.abort()
     content = reply.raw if reply.raw is not None else json.dumps(reply.body).encode()
@@ -199,10 +199,10 @@ class FakeServer:
 
     async def _give_up(self) -> None:
         """End what is still held back."""
-        held = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in held:
+        pending_tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in pending_tasks:
             task.cancel()
-        await asyncio.gather(*held, return_exceptions=True)
+        await asyncio.gather(*pending_tasks, return_exceptions=True)
 
     async def _start(self) -> None:
         app = web.Application(client_max_size=2**26)

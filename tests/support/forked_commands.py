@@ -29,8 +29,8 @@ class Running:
     def __init__(self, words: list[str], largest_file: int) -> None:
         self.args = words
         self._streams = TemporaryDirectory(prefix="auditor-streams-")
-        told = (words, os.getcwd(), dict(os.environ), largest_file, Path(self._streams.name))
-        self._process: ForkServerProcess = CONTEXT.Process(target=_run, args=told)
+        process_args = (words, os.getcwd(), dict(os.environ), largest_file, Path(self._streams.name))
+        self._process: ForkServerProcess = CONTEXT.Process(target=_run, args=process_args)
         self._process.start()
 
     @property

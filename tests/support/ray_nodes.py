@@ -45,10 +45,10 @@ def descendants(pid: int) -> list[int]:
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):  # it has ended meanwhile
             children.setdefault(int(path.read_text().rpartition(")")[2].split()[1]), []).append(int(path.parent.name))
-    found = [pid]
-    for one in found:
-        found += children.get(one, [])
-    return found
+    pids = [pid]
+    for parent_pid in pids:
+        pids += children.get(parent_pid, [])
+    return pids
 
 
 @dataclass
@@ -69,12 +69,12 @@ class Node:
 
     def said(self, pattern: str) -> str:
         """What it prints, once it does."""
-        until = time.monotonic() + WAIT_S
-        while (found := re.search(pattern, self.log.read_text())) is None:
+        deadline = time.monotonic() + WAIT_S
+        while (match := re.search(pattern, self.log.read_text())) is None:
             assert self.process.poll() is None, self.log.read_text()
-            assert time.monotonic() < until, self.log.read_text()
+            assert time.monotonic() < deadline, self.log.read_text()
             time.sleep(0.05)
-        return found[1]
+        return match[1]
 
 
 @contextmanager
@@ -91,19 +91,19 @@ def node(folder: Path, name: str, *words: str, **changes: str) -> Iterator[Node]
             text=True,
             start_new_session=True,
         )
-    one = Node(process, log)
+    running_node = Node(process, log)
     try:
-        yield one
+        yield running_node
     finally:
-        one.kill()
+        running_node.kill()
 
 
 @contextmanager
 def head(folder: Path, name: str, *words: str, **changes: str) -> Iterator[Node]:
     """Start a cluster's first node."""
-    first = ("--head", "--port=0", "--include-dashboard=false", f"--temp-dir={folder / name}")
-    with node(folder, name, *first, *words, **changes) as one:
-        yield one
+    head_options = ("--head", "--port=0", "--include-dashboard=false", f"--temp-dir={folder / name}")
+    with node(folder, name, *head_options, *words, **changes) as head_node:
+        yield head_node
 
 
 @dataclass
@@ -133,8 +133,8 @@ def clusters() -> Iterator[Clusters]:
             unlocked = stack.enter_context(head(folder, "open", RAY_AUTH_MODE="disabled"))
             address = locked.said(ADDRESS)
             second = stack.enter_context(node(folder, "second", f"--address={address}"))
-            found = Clusters(address, second, unlocked.said(ADDRESS), folder)
+            shared_clusters = Clusters(address, second, unlocked.said(ADDRESS), folder)
             second.said("(Ray runtime started)")
-            yield found
+            yield shared_clusters
     finally:
         shutil.rmtree(folder, ignore_errors=True)

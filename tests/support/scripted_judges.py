@@ -30,8 +30,13 @@ def audit(url: str, judges: tuple[str, ...] = JUDGES, **changes: Any) -> dict[st
     """A config of five models over twenty cells; model-a and the judge `kin` are of one family."""
 
     def section(name: str, **more: Any) -> dict[str, Any]:
-        known = {"name": name, "model": f"openai/{name}", "api_base": url, "api_key": f"os.environ/{KEY_VARIABLE}"}
-        return known | {"family": "one" if name in ("kin", "model-a") else name} | more
+        model_section = {
+            "name": name,
+            "model": f"openai/{name}",
+            "api_base": url,
+            "api_key": f"os.environ/{KEY_VARIABLE}",
+        }
+        return model_section | {"family": "one" if name in ("kin", "model-a") else name} | more
 
     return {
         "name": "scripted",
@@ -111,9 +116,11 @@ def _review(valid: bool) -> dict[str, Any]:
 
 def _guess(request: Request, name: str) -> Reply:
     """The judge `honest1` reads the code by which texts leak their country; the others guess."""
-    lists = [re.findall(r"^\d+\. (.*)$", part, re.MULTILINE) for part in re.split("Practices:|Analysts:", request.text)]
-    picks = [1 + int(request.draw(f"guess{i}") * len(names)) for i, names in enumerate(lists)]
-    leaked = re.search(r"leak(x*)", request.text)
-    if name == "honest1" and leaked is not None:
-        picks[0] = 1 + lists[0].index(COUNTRIES[len(leaked[1])])
+    options_by_question = [
+        re.findall(r"^\d+\. (.*)$", part, re.MULTILINE) for part in re.split("Practices:|Analysts:", request.text)
+    ]
+    picks = [1 + int(request.draw(f"guess{i}") * len(names)) for i, names in enumerate(options_by_question)]
+    leak_match = re.search(r"leak(x*)", request.text)
+    if name == "honest1" and leak_match is not None:
+        picks[0] = 1 + options_by_question[0].index(COUNTRIES[len(leak_match[1])])
     return completion(json.dumps(dict(zip(("country", "practice", "analyst"), picks, strict=True))))

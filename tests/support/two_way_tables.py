@@ -49,14 +49,14 @@ class World:
             "r paired": paired_jackknife(PEARSON, self.first, self.second, self.truth, *at),
             "MAE paired": paired_jackknife(MAE, self.first, self.second, self.truth, *at),
             "widest of none": widest_gap(MAE, self.first, self.truth, *at, self.regions).interval,
-            "widest": self._less_its_truth(widest_gap(MAE, self.uneven, self.truth, *at, self.regions)),
+            "widest": self._subtract_true_gap(widest_gap(MAE, self.uneven, self.truth, *at, self.regions)),
         }
 
-    def _less_its_truth(self, found: MaxGapEstimate) -> TwoWayEstimate:
+    def _subtract_true_gap(self, estimate: MaxGapEstimate) -> TwoWayEstimate:
         """The interval less the true gap of the two regions that were picked."""
-        halves = [bool(self.group[self.regions == name].all()) for name in (found.low_group, found.high_group)]
-        true, gap = (halves[0] - halves[1]) * MEAN_ERROR / 2, found.interval
-        return replace(gap, low=None if gap.low is None else gap.low - true, high=(gap.high or 0.0) - true)
+        in_group = [bool(self.group[self.regions == name].all()) for name in (estimate.low_group, estimate.high_group)]
+        true_gap, gap = (in_group[0] - in_group[1]) * MEAN_ERROR / 2, estimate.interval
+        return replace(gap, low=None if gap.low is None else gap.low - true_gap, high=(gap.high or 0.0) - true_gap)
 
 
 TRUE = {
