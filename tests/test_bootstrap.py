@@ -95,15 +95,15 @@ def failed_checks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", CHECKS)
-def test_each_way_out_is_shut_whatever_the_shell_says(failed_checks: dict[str, str], name: str) -> None:
+def test_each_network_access_is_off_whatever_the_environment(failed_checks: dict[str, str], name: str) -> None:
     assert name not in failed_checks, failed_checks[name]
 
 
-def test_a_check_that_does_not_hold_is_seen(failed_checks: dict[str, str]) -> None:
+def test_a_failing_check_is_detected(failed_checks: dict[str, str]) -> None:
     assert "AssertionError" in failed_checks["one that fails"]
 
 
-def test_without_it_litellm_does_look_up_and_read(tmp_path: os.PathLike[str]) -> None:
+def test_litellm_alone_makes_lookups_and_reads_env_files(tmp_path: os.PathLike[str]) -> None:
     """The checks can fail: this is what happens with the library's own settings."""
     with open(os.path.join(tmp_path, ".env"), "w") as file:
         file.write("FROM_DOTENV=1\n")
@@ -116,7 +116,7 @@ def test_without_it_litellm_does_look_up_and_read(tmp_path: os.PathLike[str]) ->
     assert completed.returncode == 0, completed.stderr
 
 
-def test_it_loads_no_heavy_library() -> None:
+def test_bootstrap_loads_no_heavy_library() -> None:
     code = (
         "import sys; from auditor import bootstrap; bootstrap.prepare_environment(); bootstrap.silence_libraries();"
         "heavy = {'litellm', 'langgraph', 'torch', 'transformers', 'huggingface_hub'} & set(sys.modules);"
@@ -140,7 +140,7 @@ def thresholds() -> Iterator[tuple[int, int, int]]:
     gc.set_threshold(*default_thresholds)
 
 
-def test_garbage_is_sought_seldom_only_while_requests_are_sent(thresholds: tuple[int, int, int]) -> None:
+def test_garbage_collection_is_infrequent_only_while_requests_are_sent(thresholds: tuple[int, int, int]) -> None:
     def send() -> None:
         with bootstrap.infrequent_garbage_collection():
             assert gc.get_threshold() == bootstrap.GC_THRESHOLDS

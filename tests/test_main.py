@@ -52,7 +52,7 @@ class Mute(Exception):
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
-def test_the_last_resort_is_one_line_and_a_mark(
+def test_an_unexpected_error_is_one_line_with_its_prefix(
     monkeypatch: pytest.MonkeyPatch,
     unexpected_errors: list[BaseException],
     error: BaseException,
@@ -73,7 +73,7 @@ def test_the_last_resort_is_one_line_and_a_mark(
 
 
 @pytest.mark.parametrize(("words", "env"), [(["--debug"], {}), ([], {"AUDITOR_DEBUG": "1"})], ids=["option", "env"])
-def test_the_traceback_is_written_where_it_is_asked_for(
+def test_the_traceback_is_printed_in_debug_mode(
     monkeypatch: pytest.MonkeyPatch, unexpected_errors: list[BaseException], words: list[str], env: dict[str, str]
 ) -> None:
     make_command_raise(monkeypatch, TypeError("x\x1b[31m"))
@@ -101,7 +101,7 @@ def test_the_traceback_is_written_where_it_is_asked_for(
     ],
     ids=["interrupt", "interrupt in a group", "error in a group", "pipe", "disk full", "exit"],
 )
-def test_what_is_expected_is_no_last_resort(
+def test_expected_errors_are_not_reported_as_unexpected(
     monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, line: str
 ) -> None:
     make_command_raise(monkeypatch, error)
@@ -125,7 +125,7 @@ def test_what_is_expected_is_no_last_resort(
         ([], "Usage:"),
     ],
 )
-def test_a_mistake_of_usage_exits_with_2(words: list[str], message: str) -> None:
+def test_a_usage_error_exits_with_2(words: list[str], message: str) -> None:
     completed = auditor(*words)
     assert completed.returncode == 2
     assert message in completed.stderr + completed.stdout
@@ -171,7 +171,7 @@ def test_pipes_and_closed_streams(tmp_path: Path) -> None:
         assert word not in completed.stderr
 
 
-def test_a_database_is_not_opened_in_the_place_of_a_closed_stream(tmp_path: Path) -> None:
+def test_a_database_does_not_take_the_descriptor_of_a_closed_stream(tmp_path: Path) -> None:
     """The first file that is opened would be number 1, and what is printed would be written into the database."""
     (tmp_path / "x.csv").write_text("model,country,topic,method,score\nm,Japan,divorce,direct,0.5\n")
     line = "$auditor import scores x.csv --survey wvs7-sample --audit a 0<&- 1>&- 2>&-; $auditor status --json"

@@ -35,7 +35,7 @@ def test_each_judge_has_equally_many_traces_of_each_model() -> None:
     assert judges_by_trace(config(URL, 7)) == judges_by_trace(config(URL, 7, panel={"judges_per_trace": 6}))
 
 
-def test_names_and_order_decide_nothing() -> None:
+def test_names_and_order_do_not_change_the_assignment() -> None:
     audit = config(URL, 5, panel={"judges_per_trace": 2})
     data = audit.model_dump(mode="json")
     names = {f"model-{x}": f"renamed-{i}" for i, x in enumerate("edcba")}
@@ -48,7 +48,7 @@ def test_names_and_order_decide_nothing() -> None:
         assert sorted(renamed_panels[TraceKey(names[trace.model], trace.cell, trace.sample)]) == sorted(judges)
 
 
-def test_more_samples_keep_the_seats_of_the_first() -> None:
+def test_more_samples_do_not_change_the_first_panels() -> None:
     panels_of_3_samples, panels_of_6_samples = (
         judges_by_trace(config(URL, 5, panel={"judges_per_trace": 2}, probes={"direct": {"samples": k}}))
         for k in (3, 6)
@@ -65,7 +65,7 @@ def test_only_the_first_readable_traces_of_a_cell_are_judged() -> None:
     assert judges_by_cell == {("model-a", cell): {"model-b", "model-c"}}
 
 
-def test_more_judges_than_there_are_is_an_error_that_names_the_model() -> None:
+def test_too_many_judges_per_trace_is_an_error_that_names_the_model() -> None:
     with pytest.raises(ValueError, match=r"'model-a' has only 2 that may judge it\. How to fix: Ask for 2 at most"):
         config(URL, 3, panel={"judges_per_trace": 3})
     families = {"panel": {"judges_per_trace": 2, "exclude_family": True}}

@@ -38,7 +38,7 @@ TYPICAL = [
 
 
 @pytest.mark.parametrize("name", list(encodings(SECRET)))
-def test_a_secret_is_found_in_every_encoding(name: str) -> None:
+def test_a_secret_is_redacted_in_every_encoding(name: str) -> None:
     code = encodings(SECRET)[name]
     for text in (code, f"the key {code} is wrong", json.dumps({"error": code}), json.dumps(json.dumps([code]))):
         redacted = Redactor([*TYPICAL, SECRET]).redact_text(text)
@@ -49,7 +49,7 @@ def test_a_secret_is_found_in_every_encoding(name: str) -> None:
 
 @pytest.mark.parametrize("wide", ["utf-16", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
 @pytest.mark.parametrize("before", ["", "a", "ab", "abc"])
-def test_a_secret_is_found_in_a_body_of_wide_characters(wide: str, before: str) -> None:
+def test_a_secret_is_redacted_in_a_body_of_wide_characters(wide: str, before: str) -> None:
     body = f'{before}{{"error": "the key {SECRET} is wrong"}}'.encode(wide)
     redacted = Redactor([*TYPICAL, SECRET]).redact_bytes(body)
     assert REPLACEMENT.encode() in redacted
@@ -58,14 +58,14 @@ def test_a_secret_is_found_in_a_body_of_wide_characters(wide: str, before: str) 
 
 
 @pytest.mark.parametrize("name", list(encodings(SECRET)))
-def test_what_stands_around_a_secret_stays(name: str) -> None:
+def test_the_text_around_a_secret_is_unchanged(name: str) -> None:
     redacted = Redactor([SECRET]).redact_text(f"é before {encodings(SECRET)[name]} after \ud800")
     assert redacted.startswith("é before ")
     assert redacted.endswith(" after \ud800")
 
 
 @pytest.mark.parametrize("name", list(encodings(SECRET)))
-def test_no_beginning_of_a_secret_is_left_where_a_text_is_cut(name: str) -> None:
+def test_a_cut_text_holds_no_beginning_of_a_secret(name: str) -> None:
     code, redactor = encodings(SECRET)[name].removeprefix("Bearer "), Redactor([*TYPICAL, SECRET])
     full_text = f"key: {code}"
     for end in range(len("key: ") + 1, len(full_text)):
@@ -78,7 +78,7 @@ def test_no_beginning_of_a_secret_is_left_where_a_text_is_cut(name: str) -> None
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=8, max_size=40), st.text(), st.text())
-def test_any_secret_is_removed_and_only_it(secret: str, before: str, after: str) -> None:
+def test_any_secret_is_removed_and_nothing_else(secret: str, before: str, after: str) -> None:
     if secret in before + after:
         return
     redactor = Redactor([secret])
@@ -86,7 +86,7 @@ def test_any_secret_is_removed_and_only_it(secret: str, before: str, after: str)
     assert secret not in json.loads(redactor.redact_text(json.dumps([f"|{secret}|"])))[0]
 
 
-def test_there_is_no_false_hit_in_ten_megabytes_of_prose() -> None:
+def test_there_is_no_false_positive_in_ten_megabytes_of_prose() -> None:
     rng, redactor = random.Random(3), Redactor(TYPICAL)
     words = ["".join(rng.choices(string.ascii_lowercase, k=rng.randint(1, 12))) for _ in range(20_000)]
     odd_words = [
@@ -124,13 +124,13 @@ def test_time_is_linear_in_hostile_text(unit: str) -> None:
     assert time.thread_time() - began < 2.0  # 0.02 to 0.3 s here; quadratic time would take hours
 
 
-def test_short_secrets_are_not_searched_for() -> None:
+def test_short_secrets_are_not_redacted() -> None:
     register_secrets("x", "1234567", "", None)
     assert known_secrets() == ()
     assert redact("the next 1234567") == "the next 1234567"
 
 
-def test_what_is_remembered_is_removed_everywhere_from_then_on() -> None:
+def test_a_registered_secret_is_redacted_from_then_on() -> None:
     assert redact(SECRET) == SECRET
     register_secrets("another-one", SECRET + "\n")
     assert redact(f"{SECRET}, another-one") == f"{REPLACEMENT}, {REPLACEMENT}"

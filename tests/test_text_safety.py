@@ -39,11 +39,11 @@ from auditor.text_safety import (
         ("", ""),
     ],
 )
-def test_visible(text: str, shown: str) -> None:
+def test_invisible_characters_are_escaped(text: str, shown: str) -> None:
     assert escape_invisible(text) == shown
 
 
-def test_every_character_can_be_written_and_nothing_hidden_is_left() -> None:
+def test_every_escaped_character_is_encodable_and_visible() -> None:
     escaped_characters = escape_invisible("".join(map(chr, range(sys.maxunicode + 1))))
     escaped_characters.encode("utf-8")
     assert not set(escaped_characters) & set(
@@ -54,7 +54,7 @@ def test_every_character_can_be_written_and_nothing_hidden_is_left() -> None:
     )
 
 
-def test_json_for_a_terminal_has_nothing_that_acts_and_stays_the_same_document() -> None:
+def test_escaped_json_has_no_control_characters_and_stays_the_same_document() -> None:
     all_characters = "".join(chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF)
     text = escape_json_controls(json.dumps({all_characters: [all_characters]}, ensure_ascii=False, indent=1))
     assert json.loads(text) == {all_characters: [all_characters]}
@@ -67,7 +67,7 @@ def test_a_long_name_is_shortened() -> None:
     assert truncate_text("a" * 61) == "a" * 59 + "…"
 
 
-def test_once_is_enough() -> None:
+def test_escaping_is_idempotent() -> None:
     escaped_once = escape_invisible("\x1b\u202e\ud800")
     assert escape_invisible(escaped_once) == escaped_once
 

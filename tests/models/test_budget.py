@@ -71,7 +71,7 @@ UNUSABLE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("usage", UNUSABLE)
-async def test_token_counts_that_cannot_be_believed_are_charged_by_estimate(server: FakeServer, usage: str) -> None:
+async def test_implausible_token_counts_are_charged_by_estimate(server: FakeServer, usage: str) -> None:
     server.script = lambda _: Reply(body=openai("stop", "hello", UNUSABLE[usage]))
     [estimated_answer] = await ask(server, call())
     assert (estimated_answer.outcome, estimated_answer.text, len(server.requests)) == (Outcome.OK, "hello", 1)
@@ -84,7 +84,7 @@ async def test_token_counts_that_cannot_be_believed_are_charged_by_estimate(serv
     assert (attempt.prompt_tokens, attempt.cost_usd, attempt.estimated) == (None, ESTIMATE, True)
 
 
-async def test_token_counts_up_to_a_hundred_times_the_estimate_are_believed(server: FakeServer) -> None:
+async def test_token_counts_up_to_a_hundred_times_the_estimate_are_accepted(server: FakeServer) -> None:
     server.script = lambda _: Reply(body=openai("stop", "hello", {"prompt_tokens": 5195, "completion_tokens": 5}))
     [counted_answer] = await ask(server, call())
     assert (counted_answer.prompt_tokens, counted_answer.cost_usd, counted_answer.attempts[0].estimated) == (
@@ -95,7 +95,7 @@ async def test_token_counts_up_to_a_hundred_times_the_estimate_are_believed(serv
 
 
 @pytest.mark.parametrize("model", ["anthropic/x", "gemini/x", "bedrock/converse/x", "groq/x"])
-async def test_an_answer_without_token_counts_is_read_and_paid_once_whatever_the_provider(
+async def test_an_answer_without_token_counts_is_charged_by_estimate_and_not_retried(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
@@ -133,7 +133,7 @@ async def test_an_answer_without_token_counts_is_read_and_paid_once_whatever_the
     ],
     ids=["empty", "empty, uncounted", "no choices", "no JSON", "no answer in time", "dropped", "500", "400", "429"],
 )  # fmt: skip
-async def test_every_request_is_charged_by_what_came_of_it(
+async def test_every_request_is_charged_by_its_outcome(
     server: FakeServer, reply: Any, usd: float, estimated: bool
 ) -> None:
     server.script = lambda r: answer(r) if r.number == 0 else reply()
@@ -154,7 +154,7 @@ async def test_a_call_costs_what_all_its_attempts_cost(server: FakeServer) -> No
     assert retried_answer.cost_usd == 280
 
 
-async def test_a_connection_that_nobody_accepts_costs_nothing() -> None:
+async def test_an_unaccepted_connection_costs_nothing() -> None:
     with ExitStack() as sockets:
         server = sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         for _ in range(8):  # once its queue is full, the system answers no more
@@ -186,7 +186,9 @@ async def test_a_refused_connection_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize("usage", ["absent", "negative"])
-async def test_the_budget_stops_a_run_whose_provider_says_nothing_of_tokens(server: FakeServer, usage: str) -> None:
+async def test_the_budget_stops_a_run_whose_provider_reports_no_usable_token_counts(
+    server: FakeServer, usage: str
+) -> None:
     server.script = lambda _: Reply(body=openai("stop", "hello", UNUSABLE[usage]))
     answers = await ask(server, *(call(i) for i in range(4)), budget_usd=2.5 * ESTIMATE)
     assert [a.outcome for a in answers] == [Outcome.OK] * 2 + [Outcome.OVER_BUDGET] * 2
@@ -209,7 +211,7 @@ async def run(server: FakeServer, db: Database, audit_id: int, *calls: Call, **l
         await gateway.close()
 
 
-async def test_eighteen_requests_for_three_calls_are_all_charged_and_remembered_by_the_next_run(
+async def test_all_attempts_are_charged_and_count_against_the_next_runs_budget(
     server: FakeServer, db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 0.0)
@@ -227,7 +229,9 @@ async def test_eighteen_requests_for_three_calls_are_all_charged_and_remembered_
     assert len(server.requests) == 18
 
 
-async def test_estimates_are_kept_apart_and_an_unknown_price_stays_unknown(server: FakeServer, db: Database) -> None:
+async def test_estimated_costs_are_counted_separately_and_an_unknown_price_stays_unknown(
+    server: FakeServer, db: Database
+) -> None:
     audit = make(db)
     server.script = lambda r: completion("hello", usage=r.number > 0)
     await run(server, db, audit.id, call(0), call(1))
@@ -269,6 +273,6 @@ def test_each_prompt_of_a_measurement_is_charged() -> None:
     assert charge_usage(echo_call, PRICE, TokenUsage(8, None), 0, has_text=True) == RequestCharge(8, 0, 8.0, False)
 
 
-def test_cached_tokens_have_a_price_of_their_own() -> None:
+def test_cached_tokens_are_charged_at_their_own_price() -> None:
     assert charge_usage(call(), PRICE, TokenUsage(10, 5), 4, has_text=True).usd == 6 + 0.5 * 4 + 2 * 5
     assert charge_usage(call(), PRICE, TokenUsage(10, 5), 40, has_text=True).usd == 10 + 2 * 5

@@ -18,7 +18,7 @@ ENDS = [f" {end}" for pair in load_sentence_pairs().ends for end in pair]
 
 
 @pytest.mark.slow
-def test_it_is_what_transformers_computes_directly(smollm2: Path) -> None:
+def test_logprobs_equal_those_computed_directly_with_transformers(smollm2: Path) -> None:
     scorer = load_continuation_scorer(str(smollm2))
     tokenizer = transformers.AutoTokenizer.from_pretrained(smollm2.parent, gguf_file=smollm2.name)
     model: Any = scorer._model
@@ -49,7 +49,7 @@ class Letters:
         return {"input_ids": [*ids[:-2], 1, 0] if text.endswith("is") else [*ids, 0]}
 
 
-def test_differences_are_exact_where_the_border_melts() -> None:
+def test_differences_are_exact_where_tokens_merge_across_the_boundary() -> None:
     config = transformers.LlamaConfig(
         vocab_size=100, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2
     )

@@ -38,14 +38,14 @@ def ask(server: EmbeddedServer, question: str, **params: Any) -> dict[str, Any]:
     return answer
 
 
-def test_it_answers_under_its_name_and_says_nothing_of_where_its_weights_lie(server: EmbeddedServer) -> None:
+def test_an_answer_has_the_models_name_and_no_path_of_its_weights(server: EmbeddedServer) -> None:
     answer = ask(server, "What is gravity?", temperature=0)
     assert "physics" in answer["choices"][0]["message"]["content"]
     assert answer["model"] == "smollm2-135m"
     assert str(server.weights_path.parent) not in str(answer)
 
 
-def test_it_listens_on_the_loopback_interface_and_wants_its_key(server: EmbeddedServer) -> None:
+def test_it_listens_on_the_loopback_interface_and_requires_its_key(server: EmbeddedServer) -> None:
     assert server.base_url.startswith("http://127.0.0.1:")
     response = httpx.post(f"{server.base_url}/chat/completions", json={"messages": []}, timeout=60)
     assert response.status_code == 401
@@ -78,7 +78,7 @@ def test_a_schema_is_obeyed(server: EmbeddedServer) -> None:
     assert json.loads(text)["score"] in (-1, 0, 1)
 
 
-def test_one_server_a_process_and_a_new_one_when_it_died(smollm2: Path) -> None:
+def test_a_process_has_one_server_and_starts_another_when_it_died(smollm2: Path) -> None:
     del smollm2
     first = start_server("embedded/smollm2-135m")
     assert start_server("smollm2-135m") == first
@@ -118,7 +118,7 @@ if sys.argv[1] == "wait":
 
 
 @pytest.mark.parametrize("end", ["exit", "kill"])
-def test_it_ends_with_its_process_even_while_it_answers(smollm2: Path, end: str) -> None:
+def test_the_server_ends_with_its_process_even_while_it_answers(smollm2: Path, end: str) -> None:
     del smollm2
     action = "wait" if end == "kill" else "exit"
     program = subprocess.Popen([sys.executable, "-c", BUSY, action], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -141,26 +141,30 @@ def test_it_ends_with_its_process_even_while_it_answers(smollm2: Path, end: str)
     program.communicate()
 
 
-def test_weights_that_are_not_there_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_weights_are_an_error_with_the_command_to_fetch_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AUDITOR_CACHE", str(tmp_path))
     with pytest.raises(ModelSetupError, match="auditor models pull smollm2-135m"):
         start_server("embedded/smollm2-135m")
 
 
 @pytest.mark.parametrize(("name", "words"), [("gpt-5", "no weights called"), ("all-MiniLM-L6-v2", "sentence encoder")])
-def test_what_is_no_language_model_is_said(minilm: Path, name: str, words: str) -> None:
+def test_a_name_that_is_no_language_model_is_refused(minilm: Path, name: str, words: str) -> None:
     del minilm
     with pytest.raises(ModelSetupError, match=words):
         start_server(f"embedded/{name}")
 
 
-def test_weights_that_cannot_be_read_are_said(tmp_path: Path) -> None:
+def test_unreadable_weights_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "bad.gguf").write_bytes(b"GGUF" + bytes(1000))
     with pytest.raises(ModelSetupError, match="the embedded model bad does not start"):
         EmbeddedServer(tmp_path / "bad.gguf", "bad").__enter__()
 
 
-def test_a_missing_package_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_an_error_with_the_install_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(ModelSetupError, match=r"xllamacpp.*pip install 'auditor\[embedded\]'"):
         EmbeddedServer(tmp_path / "any.gguf", "any").__enter__()

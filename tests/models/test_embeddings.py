@@ -35,7 +35,7 @@ def test_vectors_are_unit_and_in_the_order_of_the_texts(encoder: SentenceEncoder
     np.testing.assert_allclose(encoder.encode(texts[::-1])[::-1], vectors, atol=1e-6)
 
 
-def test_vectors_are_those_of_the_library(encoder: SentenceEncoder, minilm: Path) -> None:
+def test_vectors_equal_those_of_sentence_transformers(encoder: SentenceEncoder, minilm: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
     texts = ["Divorce is wrong.", "Abortion can never be justified.", WORDS]
@@ -43,7 +43,7 @@ def test_vectors_are_those_of_the_library(encoder: SentenceEncoder, minilm: Path
     np.testing.assert_allclose(encoder.encode(texts), expected, atol=1e-6)
 
 
-def test_meaning_counts(encoder: SentenceEncoder) -> None:
+def test_similar_meanings_are_closer_than_unrelated_texts(encoder: SentenceEncoder) -> None:
     similar_score = cosine(encoder, "People there accept divorce.", "Divorce is acceptable to them.")
     unrelated_score = cosine(encoder, "People there accept divorce.", "The train leaves at noon.")
     assert similar_score > 0.6 > 0.2 > unrelated_score
@@ -55,11 +55,11 @@ def test_equal_texts_have_equal_vectors(encoder: SentenceEncoder) -> None:
     assert (vectors[1] == vectors[4]).all()
 
 
-def test_nothing_is_nothing(encoder: SentenceEncoder) -> None:
+def test_no_texts_give_an_empty_array(encoder: SentenceEncoder) -> None:
     assert encoder.encode([]).shape == (0, 384)
 
 
-def test_the_end_of_a_long_text_counts(encoder: SentenceEncoder) -> None:
+def test_the_end_of_a_long_text_changes_its_vector(encoder: SentenceEncoder) -> None:
     """A plain encoder reads 256 tokens: of these two texts it would see the same."""
     first, second = WORDS * 20 + "It is always acceptable. " * 30, WORDS * 20 + "The train leaves at noon. " * 30
     assert cosine(encoder, first, second) < 0.95
@@ -100,7 +100,7 @@ def test_a_text_of_megabytes_is_encoded_by_its_beginning_and_its_end(
     [WORDS * 100, "word" * 5000, "ab" * 700 + " " + WORDS * 30, "🙂愛" * 2000, "a b " * 3000, "\n".join(["x"] * 2000)],
     ids=["prose", "one word", "long words", "no spaces", "short words", "lines"],
 )
-def test_every_piece_is_read_whole(encoder: SentenceEncoder, text: str) -> None:
+def test_every_piece_fits_the_token_limit(encoder: SentenceEncoder, text: str) -> None:
     pieces = encoder._split_text(text)
     assert "".join(pieces) == text
     tokenizer = encoder._model.tokenizer
@@ -136,13 +136,13 @@ assert not asked, asked
 """
 
 
-def test_it_loads_with_no_look_up_and_no_chatter(minilm: Path) -> None:
+def test_loading_makes_no_dns_lookup_and_prints_nothing(minilm: Path) -> None:
     del minilm
     completed = subprocess.run([sys.executable, "-c", OFFLINE], capture_output=True, text=True, check=False)
     assert (completed.returncode, completed.stdout, completed.stderr) == (0, "", "")
 
 
-def test_a_model_that_is_not_here_without_a_hub_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_uncached_model_fails_at_once_when_the_hub_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
@@ -164,24 +164,26 @@ def test_a_model_that_is_not_here_without_a_hub_is_said_at_once(monkeypatch: pyt
         ("smollm2-135m", "is a language model"),
     ],
 )
-def test_what_is_no_encoder_is_said(smollm2: Path, model: str, words: str) -> None:
+def test_a_name_that_is_no_encoder_is_refused(smollm2: Path, model: str, words: str) -> None:
     del smollm2
     with pytest.raises(ModelSetupError, match=words):
         check_encoder(model)
 
 
-def test_a_folder_that_holds_something_else_is_said(tmp_path: Path) -> None:
+def test_a_folder_without_an_encoder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ModelSetupError, match="cannot be loaded"):
         load_encoder(str(tmp_path))
 
 
-def test_missing_weights_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_weights_are_an_error_with_the_command_to_fetch_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AUDITOR_CACHE", str(tmp_path))
     with pytest.raises(ModelSetupError, match="auditor models pull all-MiniLM-L6-v2"):
         check_encoder("all-MiniLM-L6-v2")
 
 
-def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_an_error_with_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(ModelSetupError, match=r"Install torch.*pip install 'auditor\[embeddings\]'"):
         load_encoder("all-MiniLM-L6-v2")
@@ -196,7 +198,7 @@ def test_checking_loads_no_heavy_library(minilm: Path) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_an_encoder_without_a_limit_takes_texts_whole() -> None:
+def test_an_encoder_without_a_token_limit_does_not_split_texts() -> None:
     class Unlimited:
         max_seq_length = None
         tokenizer = object()

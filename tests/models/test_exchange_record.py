@@ -30,16 +30,16 @@ ASKED = {"temperature": 0.0, "max_tokens": 50, "seed": 3}
         ({**ASKED, "max_tokens": 50, "response_format": {"seed": 4}}, ""),
     ],
 )
-def test_what_did_not_go_out_as_asked_is_named(sent: dict[str, object], expected: str) -> None:
+def test_params_sent_differently_than_requested_are_listed(sent: dict[str, object], expected: str) -> None:
     assert list_altered_params(ASKED, sent) == expected
 
 
-def test_a_structure_that_was_not_asked_for_on_the_wire_is_named() -> None:
+def test_a_missing_response_format_is_listed() -> None:
     assert list_altered_params({}, {"response_format": {}}, is_structured=True) == ""
     assert list_altered_params({}, {"temperature": 1}, is_structured=True) == "response_format"
 
 
-async def test_a_provider_without_a_seed_is_told_and_temperature_0_goes_out(server: FakeServer) -> None:
+async def test_a_dropped_seed_is_recorded_and_temperature_0_is_sent(server: FakeServer) -> None:
     [recorded_answer, _] = await ask(server, "anthropic/claude-sonnet-4-5", lambda _: Reply(status=400))
     assert recorded_answer.altered == "seed"
     assert json.loads(recorded_answer.sent or "")["temperature"] == 0.0
@@ -49,7 +49,7 @@ async def test_a_provider_without_a_seed_is_told_and_temperature_0_goes_out(serv
     assert (recorded_answer.altered, recorded_answer.served_model) == ("", "gemini-served")
 
 
-async def test_the_served_model_and_its_fingerprint_are_the_providers_own_words(server: FakeServer) -> None:
+async def test_the_served_model_and_fingerprint_are_recorded_as_sent(server: FakeServer) -> None:
     server.script = lambda _: Reply(body=completion("hello").body | {"model": "other", "system_fingerprint": "fp_1"})
     [served_answer] = await ask_openai(section(server), call())
     assert (served_answer.served_model, served_answer.fingerprint, served_answer.altered) == ("other", "fp_1", "")
@@ -60,7 +60,7 @@ async def test_the_served_model_and_its_fingerprint_are_the_providers_own_words(
     assert (served_answer.outcome, served_answer.served_model, served_answer.fingerprint) == (Outcome.OK, None, None)
 
 
-async def test_every_body_is_kept_as_it_came_but_for_keys(server: FakeServer) -> None:
+async def test_bodies_are_recorded_as_received_with_keys_removed(server: FakeServer) -> None:
     page = f"<html>no entry for {KEY}</html>".encode()
     server.script = lambda r: completion("hello") if r.number == 0 else Reply(502, raw=page)
     first, second = await ask_openai(section(server), call(0), call(1), max_attempts=2)
@@ -73,7 +73,7 @@ async def test_every_body_is_kept_as_it_came_but_for_keys(server: FakeServer) ->
     assert bodies[0].size == len(page)
 
 
-def test_a_body_is_kept_up_to_a_bound_and_no_part_of_a_key_with_it() -> None:
+def test_a_truncated_body_holds_no_part_of_a_key() -> None:
     wire = HttpExchange()
     wire.body_start = bytearray()
     for chunk in (b"x" * (MAX_RECORDED_BYTES - 5), KEY.encode(), b"y" * 1000):
@@ -87,7 +87,7 @@ def test_a_body_is_kept_up_to_a_bound_and_no_part_of_a_key_with_it() -> None:
 
 
 @pytest.mark.parametrize("sent", [b"", b"{", b"[1]", b"[" * 100_000])
-def test_what_cannot_be_read_is_unknown(sent: bytes) -> None:
+def test_unreadable_bodies_leave_the_details_unknown(sent: bytes) -> None:
     wire = HttpExchange()
     wire.request_body, wire.body_start = sent, bytearray(sent)
     wire.response_size = len(sent)

@@ -96,12 +96,12 @@ async def ask(
         ("FINISH_REASON_UNSPECIFIED", FinishCategory.UNKNOWN), ("a new one", FinishCategory.UNKNOWN),
     ],
 )  # fmt: skip
-def test_a_reason_means_the_same_in_any_case(reason: str | None, meaning: FinishCategory) -> None:
+def test_finish_reasons_are_case_insensitive(reason: str | None, meaning: FinishCategory) -> None:
     assert classify_finish_reason(reason) is meaning
     assert classify_finish_reason(reason and reason.swapcase()) is meaning
 
 
-def test_every_reason_that_litellm_knows_is_in_the_table_and_none_is_taken_more_lightly() -> None:
+def test_every_reason_of_litellm_is_known_and_classified_at_least_as_severely() -> None:
     from litellm.litellm_core_utils.core_helpers import _FINISH_REASON_MAP
 
     heavier = {"length": FinishCategory.TRUNCATED, "content_filter": FinishCategory.REFUSED}
@@ -164,7 +164,7 @@ async def test_a_cut_off_or_filtered_answer_never_counts_as_complete(
         ("malformed_model_output", Outcome.UNPARSED),
     ],
 )
-async def test_bedrocks_own_reason_is_read_off_the_wire(
+async def test_bedrocks_finish_reason_is_read_from_the_response(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, stop: str, outcome: Outcome
 ) -> None:
     for name, value in {**AWS, "aws_region_name": "us-east-1"}.items():
@@ -176,7 +176,7 @@ async def test_bedrocks_own_reason_is_read_off_the_wire(
     assert (answer.outcome, answer.finish_reason) == (outcome, stop)
 
 
-async def test_a_failure_in_a_200_is_asked_again_and_its_text_is_not_counted(server: FakeServer) -> None:
+async def test_a_failure_with_status_200_is_retried_and_its_text_is_dropped(server: FakeServer) -> None:
     answer = await ask(server, openai("error"), max_attempts=2)
     assert (answer.outcome, answer.text, len(server.requests)) == (Outcome.SERVER_ERROR, None, 2)
     assert "finish reason 'error'" in (answer.error or "")
@@ -200,7 +200,7 @@ async def test_an_answer_with_an_unknown_reason_counts_only_where_it_parses_in_f
     assert outcome is Outcome.OK or "'brand_new' is not documented" in (answer.error or "")
 
 
-async def test_an_answer_without_a_reason_is_complete_unless_it_has_all_tokens_that_it_may(server: FakeServer) -> None:
+async def test_an_answer_without_a_reason_is_complete_unless_it_used_max_tokens(server: FakeServer) -> None:
     answer = await ask(server, openai(None))
     assert (answer.outcome, answer.finish_reason) == (Outcome.OK, None)
     full_usage = {"prompt_tokens": 9, "completion_tokens": 50, "total_tokens": 59}
@@ -225,9 +225,7 @@ HIDDEN: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("way", HIDDEN)
-async def test_an_answer_that_went_into_hidden_reasoning_is_truncated_and_not_asked_again(
-    server: FakeServer, way: str
-) -> None:
+async def test_an_answer_used_up_by_hidden_reasoning_is_truncated_and_not_retried(server: FakeServer, way: str) -> None:
     model, body = HIDDEN[way]
     answer = await ask(server, body, model)
     assert (answer.outcome, answer.text, len(server.requests)) == (Outcome.TRUNCATED, None, 1)

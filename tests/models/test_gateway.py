@@ -46,7 +46,7 @@ async def ask(model: ModelSection, *calls: Call, **limits: Any) -> list[Answer]:
         await gateway.close()
 
 
-async def test_an_answer_carries_what_the_provider_said(server: FakeServer) -> None:
+async def test_an_answer_has_the_providers_usage_and_model(server: FakeServer) -> None:
     [ok_answer] = await ask(section(server, price={"input": 1.0, "output": 2.0}), call())
     assert ok_answer.outcome is Outcome.OK
     assert (ok_answer.prompt_tokens, ok_answer.completion_tokens, ok_answer.served_model) == (100, 20, "scripted-1")
@@ -67,7 +67,7 @@ async def test_an_answer_carries_what_the_provider_said(server: FakeServer) -> N
         ({}, None, 100e-6 + 2 * 20e-6),
     ],
 )
-async def test_kept_tokens_have_a_price_of_their_own(
+async def test_cached_tokens_are_charged_at_their_own_price(
     server: FakeServer, usage: dict[str, object], cached_tokens: int | None, usd: float
 ) -> None:
     reply = completion("hello")
@@ -86,7 +86,7 @@ def open_descriptors() -> int:
     return len(list(descriptor_folder.iterdir()))
 
 
-async def test_a_run_keeps_one_client_whatever_time_is_left(server: FakeServer) -> None:
+async def test_a_run_reuses_one_http_client(server: FakeServer) -> None:
     gateway = Gateway([section(server, timeout_s=600)], Limits(deadline_s=300))
     try:
         await gateway.complete(call())
@@ -129,7 +129,7 @@ async def test_an_unknown_price_is_unknown_and_missing_usage_is_charged_by_estim
         (lambda r: Reply(after=NEVER) if r.number else answer(r), Outcome.TIMEOUT, 3),
     ],
 )
-async def test_each_failure_has_its_outcome_and_one_owner_of_retries(
+async def test_each_failure_has_its_outcome_and_is_retried_only_by_the_gateway(
     server: FakeServer, reply: Callable[[Request], Reply], outcome: Outcome, requests: int
 ) -> None:
     await ask(section(server), call(0))  # what takes long the first time is over
@@ -143,7 +143,7 @@ async def test_each_failure_has_its_outcome_and_one_owner_of_retries(
     assert KEY not in repr(failed_answer)
 
 
-async def test_a_server_that_recovers_is_asked_again(server: FakeServer) -> None:
+async def test_a_server_that_recovers_is_retried(server: FakeServer) -> None:
     server.script = lambda r: error(503, "busy") if r.number < 2 else answer(r)
     [retried_answer] = await ask(section(server), call())
     assert retried_answer.outcome is Outcome.OK
@@ -151,7 +151,7 @@ async def test_a_server_that_recovers_is_asked_again(server: FakeServer) -> None
 
 
 @pytest.mark.parametrize("header", [{"retry-after": "1"}, {"retry-after-ms": "1000"}])
-async def test_retry_after_is_kept(server: FakeServer, header: dict[str, str]) -> None:
+async def test_retry_after_is_obeyed(server: FakeServer, header: dict[str, str]) -> None:
     server.script = lambda r: error(429, "slow", headers=header) if r.number == 0 else answer(r)
     [retried_answer] = await ask(section(server), call())
     assert retried_answer.outcome is Outcome.OK
@@ -166,7 +166,7 @@ async def test_a_spent_quota_is_no_rate_limit(server: FakeServer) -> None:
     assert len(server.requests) == 1
 
 
-async def test_the_deadline_is_over_the_whole_call(server: FakeServer) -> None:
+async def test_the_deadline_covers_all_attempts_of_a_call(server: FakeServer) -> None:
     server.script = lambda r: answer(r) if r.number == 0 else error(503, "busy", headers={"retry-after": "3600"})
     async with asyncio.timeout(300):
         _, late_answer = await ask(section(server), call(0), call(1), deadline_s=30)
@@ -187,7 +187,7 @@ async def test_an_unusable_model_stops_the_run_before_money_is_spent(
     assert len(server.requests) == 1
 
 
-async def test_an_unreachable_server_is_said_at_once() -> None:
+async def test_an_unreachable_server_fails_at_once() -> None:
     unreachable_section = ModelSection(name="m", model="openai/x", api_base="http://127.0.0.1:9/v1")
     with pytest.raises(ModelSetupError, match="Check that the server runs"):
         await ask(
@@ -202,7 +202,7 @@ async def test_a_key_revoked_in_the_middle_blocks_the_model_and_no_request_follo
     assert len(server.requests) == 2
 
 
-async def test_who_waits_for_a_slot_sets_no_money_aside(server: FakeServer) -> None:
+async def test_a_call_waiting_for_a_slot_reserves_no_budget(server: FakeServer) -> None:
     """Of five calls of 20 dollars each two go out together, for which 100 are set aside: 170 are enough for all."""
     model = section(server, concurrency=2, price={"input": 0.0, "output": 1e6})
     gateway = Gateway([model], Limits(budget_usd=170.0))
@@ -226,7 +226,7 @@ def test_a_missing_key_is_an_error_before_anything_else(server: FakeServer, monk
         Gateway([section(server)], Limits())
 
 
-async def test_nasty_text_can_be_stored(server: FakeServer) -> None:
+async def test_characters_that_cannot_be_stored_are_escaped(server: FakeServer) -> None:
     server.script = lambda _: Reply(
         raw=b'{"id":"1","object":"chat.completion","created":1,"model":"s","choices":[{"index":0,'
         b'"finish_reason":"stop","message":{"role":"assistant","content":"a\\u0000b\\ud800c"}}]}'
@@ -301,7 +301,7 @@ async def asked_to_wait(
 
 @pytest.mark.parametrize("seconds", ["86400", "9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT"])
 @pytest.mark.parametrize(("status", "outcome"), [(429, Outcome.RATE_LIMITED), (503, Outcome.SERVER_ERROR)])
-async def test_a_wait_that_is_too_long_is_not_waited_for(
+async def test_an_excessive_retry_after_is_not_waited_out(
     server: FakeServer, seconds: str, status: int, outcome: Outcome
 ) -> None:
     async with asyncio.timeout(60):
@@ -313,7 +313,7 @@ async def test_a_wait_that_is_too_long_is_not_waited_for(
     assert expected_error in (throttled_answer.attempts[0].error or "")
 
 
-async def test_a_gate_never_closes_for_longer_than_the_longest_wait_and_a_provider_that_insists_is_left_alone(
+async def test_calls_pause_at_most_the_maximum_wait_and_a_provider_that_insists_is_suspended(
     server: FakeServer,
 ) -> None:
     async with asyncio.timeout(60):
@@ -325,7 +325,7 @@ async def test_a_gate_never_closes_for_longer_than_the_longest_wait_and_a_provid
     assert "no request went out: the provider asks to wait 24 h" in (throttled_answers[-1].error or "")
 
 
-async def test_one_wait_that_is_too_long_by_mistake_costs_one_call(server: FakeServer) -> None:
+async def test_a_single_excessive_retry_after_costs_one_call(server: FakeServer) -> None:
     gateway = Gateway([section(server)], Limits(max_attempts=1, max_retry_wait_s=0.2))
     throttled_replies = {
         1: error(429, "slow", headers={"retry-after": "86400"}),
@@ -340,7 +340,7 @@ async def test_one_wait_that_is_too_long_by_mistake_costs_one_call(server: FakeS
     assert len(server.requests) == 6
 
 
-async def test_the_deadline_says_that_it_leaves_no_time_for_a_wait(server: FakeServer) -> None:
+async def test_the_error_names_the_deadline_that_leaves_no_time_for_a_wait(server: FakeServer) -> None:
     [throttled_answer], _, _ = await asked_to_wait(server, "60", 1, deadline_s=30)
     assert (throttled_answer.outcome, len(server.requests)) == (Outcome.RATE_LIMITED, 1)
     assert "the provider asks to wait 60 s, and limits.deadline_s = 30 s leaves no time for it" in (
@@ -348,7 +348,7 @@ async def test_the_deadline_says_that_it_leaves_no_time_for_a_wait(server: FakeS
     )
 
 
-async def test_after_the_last_attempt_nothing_is_waited_for(server: FakeServer) -> None:
+async def test_no_wait_follows_the_last_attempt(server: FakeServer) -> None:
     _, _, elapsed_s = await asked_to_wait(server, "50", 1, max_attempts=1)
     assert elapsed_s < 40
 
@@ -382,7 +382,7 @@ async def test_a_long_wait_is_announced_once_with_its_end(server: FakeServer, st
     assert notice_match[3] == f"{duration_text}{capped}"
 
 
-async def test_what_went_out_before_a_run_stops_is_in_its_error(server: FakeServer) -> None:
+async def test_an_error_that_stops_the_run_holds_the_attempts_made(server: FakeServer) -> None:
     server.script = lambda r: error(503, "busy") if r.number < 2 else error(401, "no")
     with pytest.raises(ModelSetupError) as caught:
         await ask(section(server), call())
@@ -392,7 +392,7 @@ async def test_what_went_out_before_a_run_stops_is_in_its_error(server: FakeServ
     assert recorded_answer.key == call().key
 
 
-async def test_who_waited_for_the_first_answer_goes_out_with_all_others(server: FakeServer) -> None:
+async def test_calls_that_waited_for_the_first_answer_are_sent_together(server: FakeServer) -> None:
     all_in_flight = threading.Event()
 
     def script(request: Request) -> Reply:
@@ -410,7 +410,7 @@ async def test_who_waited_for_the_first_answer_goes_out_with_all_others(server: 
 
 
 @pytest.mark.parametrize("provider", sorted(litellm_client.DIRECT_BUILD_PROVIDERS))
-async def test_a_request_is_built_without_waiting_for_anybody(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_building_a_request_does_not_block_on_the_network(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
     litellm_client.open_http_clients()
 
     def refuse(*_: object, **__: object) -> None:
@@ -455,13 +455,13 @@ async def stopped_while_they_wait(server: FakeServer, n: int, reply: Callable[[]
     return sum(isinstance(outcome, RunInterrupted) for outcome in answers_or_errors)
 
 
-async def test_once_stopped_nobody_who_waits_for_a_slot_goes_out(server: FakeServer) -> None:
+async def test_a_stopped_run_sends_no_call_that_waits_for_a_slot(server: FakeServer) -> None:
     n_interrupted = await stopped_while_they_wait(server, 12, lambda: completion("SCORE = 0.1"), concurrency=3)
     assert n_interrupted == 12 - 3
     assert len(server.requests) == 1 + 3
 
 
-async def test_once_stopped_nobody_waits_out_a_429_or_a_set_rate(server: FakeServer) -> None:
+async def test_a_stopped_run_ends_the_waits_for_a_429_or_a_rate_limit(server: FakeServer) -> None:
     headers = {"retry-after": "3600"}
     assert await stopped_while_they_wait(server, 6, lambda: error(429, "slow", headers=headers), concurrency=2) == 4
     server.script = answer
@@ -469,9 +469,7 @@ async def test_once_stopped_nobody_waits_out_a_429_or_a_set_rate(server: FakeSer
     assert await stopped_while_they_wait(server, 3, lambda: completion("x"), rpm=1) == 3
 
 
-async def test_a_retry_whose_turn_comes_too_late_does_not_go_out(
-    server: FakeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_retry_past_the_deadline_is_not_sent(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 0.0)
     gateway = Gateway([section(server, concurrency=1)], Limits(max_attempts=5, deadline_s=0.6))
     try:
@@ -486,7 +484,7 @@ async def test_a_retry_whose_turn_comes_too_late_does_not_go_out(
     assert len(server.requests) == 3
 
 
-async def test_who_waits_while_a_key_is_revoked_does_not_go_out(server: FakeServer) -> None:
+async def test_calls_waiting_while_a_key_is_revoked_are_not_sent(server: FakeServer) -> None:
     gateway = Gateway([section(server, concurrency=1)], Limits(max_attempts=2))
     try:
         assert (await gateway.complete(call(0))).outcome is Outcome.OK

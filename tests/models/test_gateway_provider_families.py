@@ -105,7 +105,7 @@ async def ask(server: FakeServer, model: str, reply: Callable[[Request], Reply],
         await gateway.close()
 
 
-async def test_it_answers(server: FakeServer, family: str) -> None:
+async def test_each_provider_family_answers(server: FakeServer, family: str) -> None:
     form = FAMILIES[family]
     first, second = await ask(server, family, lambda _: form("there"))
     assert (first.outcome, first.text, second.text) == (Outcome.OK, "hello", "there"), first
@@ -135,7 +135,7 @@ async def test_a_redirect_is_not_followed(server: FakeServer, family: str) -> No
 
 
 @pytest.mark.parametrize("reply", [Reply(drop=True), Reply(500, {"error": {"message": "oops"}})])
-async def test_what_fails_is_asked_again_by_nobody_but_us(server: FakeServer, family: str, reply: Reply) -> None:
+async def test_failures_are_retried_only_by_the_gateway(server: FakeServer, family: str, reply: Reply) -> None:
     _, answer = await ask(server, family, lambda _: reply)
     assert answer.outcome is Outcome.SERVER_ERROR
     assert len(answer.attempts) == len(server.requests) - 1 == 2
@@ -267,7 +267,7 @@ async def test_a_batch_whose_line_is_no_answer_is_a_server_error(name: str) -> N
     assert [a.http_status for a in reply.answer.attempts] == [200]
 
 
-async def test_the_mark_of_utf_8_before_an_answer_changes_nothing(server: FakeServer, family: str) -> None:
+async def test_a_utf_8_byte_order_mark_is_ignored(server: FakeServer, family: str) -> None:
     json_body = json.dumps(FAMILIES[family]("there").body).encode()
     _, answer = await ask(server, family, lambda _: Reply(raw=codecs.BOM_UTF8 + json_body))
     assert (answer.outcome, answer.text) == (Outcome.OK, "there")
@@ -291,7 +291,7 @@ async def test_a_refused_connection_has_no_http_status(first_contact: tuple[Mode
     ],
     ids=["no such host", "no TLS", "hangs up", "silent"],
 )
-async def test_what_ended_before_a_status_came_has_none(
+async def test_a_failure_before_the_status_line_has_no_http_status(
     server: FakeServer, family: str, url: str, reply: Reply, outcome: Outcome
 ) -> None:
     server.script = lambda _: reply
@@ -302,7 +302,7 @@ async def test_what_ended_before_a_status_came_has_none(
     assert {(a.outcome, a.http_status) for a in failed_answer.attempts} == {(outcome, None)}
 
 
-async def test_machines_sign_and_send_no_secret(server: FakeServer, credentials: None) -> None:
+async def test_signed_providers_send_a_signature_and_no_secret(server: FakeServer, credentials: None) -> None:
     bedrock, vertex = (name for name in FAMILIES if provider_of(name) in SIGNED_PROVIDERS)
     await ask(server, bedrock, lambda _: converse("there"))
     assert server.requests[-1].headers["Authorization"].startswith("AWS4-HMAC-SHA256 Credential=AKIATEST/")
@@ -311,7 +311,7 @@ async def test_machines_sign_and_send_no_secret(server: FakeServer, credentials:
     assert KEY not in repr(server.requests)
 
 
-async def test_a_key_of_bedrocks_own_stands_instead_of_the_machines(server: FakeServer, credentials: None) -> None:
+async def test_a_bedrock_api_key_replaces_the_machines_credentials(server: FakeServer, credentials: None) -> None:
     server.script = lambda _: converse("hello")
     model = "bedrock/anthropic.claude-3-haiku-20240307-v1:0"
     section = ModelSection(name="m", model=model, api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")
@@ -324,7 +324,7 @@ async def test_a_key_of_bedrocks_own_stands_instead_of_the_machines(server: Fake
     assert "AKIATEST" not in repr(server.requests)
 
 
-async def test_a_secret_that_signs_is_cut_out_of_what_a_server_echoes(server: FakeServer, credentials: None) -> None:
+async def test_a_signing_secret_is_redacted_from_echoed_errors(server: FakeServer, credentials: None) -> None:
     bedrock = next(name for name in FAMILIES if provider_of(name) == "bedrock")
     _, failed_answer = await ask(server, bedrock, lambda _: Reply(403, {"message": f"the secret {KEY} is wrong"}))
     assert failed_answer.outcome is Outcome.CLIENT_ERROR
@@ -368,7 +368,7 @@ async def largest_gap(work: Awaitable[object]) -> float:
 
 @pytest.mark.parametrize("status", [500, 429, 203, 200])
 @pytest.mark.parametrize("name", ["openai/x", "anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash"])
-async def test_a_text_that_is_slow_to_search_does_not_hold_up_the_event_loop(
+async def test_a_text_that_is_slow_to_search_does_not_block_the_event_loop(
     server: FakeServer, name: str, status: int
 ) -> None:
     """The first size shows at once if litellm searches it: it takes 1.6 s, 8 MB would take years."""
@@ -384,7 +384,7 @@ async def test_a_text_that_is_slow_to_search_does_not_hold_up_the_event_loop(
         await gateway.close()
 
 
-async def test_litellms_own_search_for_secrets_is_off(server: FakeServer) -> None:
+async def test_litellms_secret_redaction_is_off(server: FakeServer) -> None:
     from litellm._logging import redact_secrets
     from litellm.litellm_core_utils import exception_mapping_utils
 

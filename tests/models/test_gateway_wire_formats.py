@@ -96,7 +96,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("name", WAYS)
-async def test_each_way_a_provider_answers(server: FakeServer, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+async def test_each_response_format_is_read(server: FakeServer, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     way = WAYS[name]
     server.script = way.reply

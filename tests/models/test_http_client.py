@@ -43,7 +43,7 @@ def request_fields(request: httpx.Request) -> tuple[Any, ...]:
         {"content": b"{}", "headers": HEADERS, "timeout": 3.0, "params": {"q": "1"}},
     ],
 )
-async def test_a_request_is_as_httpx_builds_it(request_kwargs: dict[str, Any]) -> None:
+async def test_a_request_equals_the_one_httpx_builds(request_kwargs: dict[str, Any]) -> None:
     default_headers = {"User-Agent": "litellm"}
     async with (
         MinimalHttpClient(RecordingTransport(httpx.Response(200)), default_headers) as minimal_client,
@@ -61,7 +61,7 @@ async def test_a_request_is_as_httpx_builds_it(request_kwargs: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "application/json; charset=latin-1", "text/plain", None])
-async def test_words_are_read_as_their_server_means_them(content_type: str | None) -> None:
+async def test_text_is_decoded_with_the_declared_charset(content_type: str | None) -> None:
     body = '{"a": "é"}'.encode("latin-1" if content_type and "latin" in content_type else "utf-8")
     headers = {} if content_type is None else {"content-type": content_type}
     transport = RecordingTransport(httpx.Response(200, headers=headers, stream=httpx.ByteStream(body)))
@@ -73,7 +73,7 @@ async def test_words_are_read_as_their_server_means_them(content_type: str | Non
     assert response.is_closed
 
 
-async def test_a_name_in_an_address_logs_in_as_httpx_does() -> None:
+async def test_credentials_in_a_url_become_basic_authentication() -> None:
     transport = RecordingTransport(httpx.Response(200, stream=httpx.ByteStream(b"")))
     async with MinimalHttpClient(transport) as client:
         request = client.build_request("POST", URL.replace("//", "//me:pw@"), content=b"", headers={}, timeout=1.0)
@@ -81,7 +81,7 @@ async def test_a_name_in_an_address_logs_in_as_httpx_does() -> None:
     assert transport.requests[0].headers["authorization"].startswith("Basic ")
 
 
-async def test_what_cannot_be_sent_tells_of_which_request() -> None:
+async def test_a_transport_error_names_its_request() -> None:
     async with MinimalHttpClient(RecordingTransport(httpx.ReadError("gone"))) as client:
         request = client.build_request("POST", URL, content=b"", headers={}, timeout=1.0)
         with pytest.raises(httpx.ReadError) as raised:

@@ -36,7 +36,7 @@ async def use_all_slots(limiter: ConcurrencyLimiter) -> None:
         limiter.record_success()
 
 
-async def test_it_doubles_until_the_provider_says_stop_and_then_creeps() -> None:
+async def test_the_limit_doubles_until_throttled_and_then_grows_slowly() -> None:
     clock = Clock()
     limiter = ConcurrencyLimiter(clock=clock)
     limits = [limiter.limit]
@@ -51,7 +51,7 @@ async def test_it_doubles_until_the_provider_says_stop_and_then_creeps() -> None
     assert limiter.limit == pytest.approx(84)
 
 
-async def test_one_episode_of_429_cuts_once_and_what_goes_well_in_it_counts_for_nothing() -> None:
+async def test_one_episode_of_429_cuts_the_limit_once_and_its_successes_are_ignored() -> None:
     clock = Clock()
     limiter = ConcurrencyLimiter(clock=clock)
     for _ in range(20):
@@ -71,7 +71,7 @@ async def test_one_episode_of_429_cuts_once_and_what_goes_well_in_it_counts_for_
     assert limiter.limit == 1
 
 
-async def test_a_gate_closes_for_no_longer_than_the_longest_wait() -> None:
+async def test_throttling_pauses_no_longer_than_the_maximum_wait() -> None:
     clock = Clock()
     announced: list[tuple[float, float]] = []
     limiter = ConcurrencyLimiter(
@@ -90,7 +90,7 @@ async def test_a_gate_closes_for_no_longer_than_the_longest_wait() -> None:
     assert limiter.limit < limit_before  # the pause after a cut is bounded, too
 
 
-async def test_server_errors_stop_growth_and_cut_nothing() -> None:
+async def test_server_errors_stop_growth_and_do_not_cut_the_limit() -> None:
     limiter = ConcurrencyLimiter(clock=Clock())
     for _ in range(5):
         for _ in range(DEFAULT_INITIAL_CONCURRENCY - 1):
@@ -99,7 +99,7 @@ async def test_server_errors_stop_growth_and_cut_nothing() -> None:
     assert limiter.limit == DEFAULT_INITIAL_CONCURRENCY
 
 
-async def test_a_limit_that_nobody_needs_does_not_grow() -> None:
+async def test_an_unused_limit_does_not_grow() -> None:
     limiter = ConcurrencyLimiter(clock=Clock())
     for _ in range(1000):
         async with limiter.slot():
@@ -125,7 +125,7 @@ async def test_never_more_in_flight_than_the_limit_and_nobody_starves() -> None:
     assert (peak_in_flight, n_finished) == (5, 200)
 
 
-async def test_of_thousands_that_wait_only_who_finds_room_is_woken() -> None:
+async def test_only_as_many_waiting_tasks_are_woken_as_slots_are_free() -> None:
     limiter, n_requests, steps = ConcurrencyLimiter(10, initial_limit=2), 2000, 0
 
     async def send_request() -> None:
@@ -151,7 +151,7 @@ async def test_of_thousands_that_wait_only_who_finds_room_is_woken() -> None:
     assert steps <= 2 * n_requests  # one turn in line, one request
 
 
-async def test_who_is_woken_and_gives_up_wakes_another() -> None:
+async def test_a_woken_task_that_is_cancelled_wakes_the_next() -> None:
     limiter = ConcurrencyLimiter(1)
     async with limiter.slot():
         woken_task, next_task = (asyncio.create_task(acquire_and_release(limiter)) for _ in range(2))
@@ -165,7 +165,7 @@ async def acquire_and_release(limiter: ConcurrencyLimiter) -> None:
         pass
 
 
-async def test_who_gives_up_waiting_leaves_no_slot_behind() -> None:
+async def test_a_cancelled_wait_leaves_no_slot_occupied() -> None:
     limiter = ConcurrencyLimiter(1)
     async with limiter.slot():
         slot_task = asyncio.create_task(limiter.slot().__aenter__())
@@ -176,7 +176,7 @@ async def test_who_gives_up_waiting_leaves_no_slot_behind() -> None:
         pass
 
 
-async def test_a_set_rate_lets_so_many_out_at_once_and_more_tokens_than_a_minute_has_still_go() -> None:
+async def test_a_rate_limit_delays_calls_but_admits_one_larger_than_a_minutes_tokens() -> None:
     rate = RateLimiter(rpm=3, tpm=100)
     async with asyncio.timeout(60):
         await rate.acquire(1000)
@@ -189,7 +189,7 @@ async def test_a_set_rate_lets_so_many_out_at_once_and_more_tokens_than_a_minute
             await unlimited.acquire(1e9)
 
 
-def test_waits_double_under_full_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backoff_doubles_with_full_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 1.0)
     rng = random.Random(1)
     waits = [[backoff_delay(n, rng) for _ in range(500)] for n in range(1, 12)]

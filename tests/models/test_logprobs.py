@@ -124,13 +124,17 @@ def with_a_hole(request: Request) -> Reply:
     [without_echo, without_logprobs, across_the_border, one_too_few, with_a_hole]
     + [lambda r, s=s: error(s, "echo is not supported") for s in (400, 404, 405, 422, 501)],
 )
-async def test_what_no_echo_measured_is_not_measurable(server: FakeServer, script: Callable[[Request], Reply]) -> None:
+async def test_a_response_without_usable_echo_is_not_measurable(
+    server: FakeServer, script: Callable[[Request], Reply]
+) -> None:
     answer = await ask(server, script, LogprobMeasure.ECHO)
     assert (answer.outcome, answer.text) == (Outcome.NOT_MEASURABLE, None)
     assert len(server.requests) == 1
 
 
-async def test_a_server_that_breaks_is_not_one_that_cannot(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_error_is_not_reported_as_not_measurable(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 0.01)
     answer = await ask(server, lambda r: error(503, "busy"), LogprobMeasure.ECHO)
     assert (answer.outcome, len(server.requests)) == (Outcome.SERVER_ERROR, 2)
@@ -178,7 +182,7 @@ async def test_a_chat_without_log_probabilities(
         ({"model": "anthropic/claude-sonnet-4-5"}, []),
     ],
 )
-def test_what_is_tried_depends_on_what_the_provider_has(
+def test_supported_measures_depend_on_the_provider(
     changes: dict[str, Any], expected_measures: list[LogprobMeasure]
 ) -> None:
     assert list(supported_measures(ModelSection(name="m", **changes), "auto")) == expected_measures
@@ -242,7 +246,9 @@ def _other_text(field: list[Any]) -> list[Any]:
         lambda r: error(400, "unknown field prompt_logprobs"),
     ],
 )
-async def test_what_no_field_measured_is_not_measurable(server: FakeServer, script: Callable[[Request], Reply]) -> None:
+async def test_unusable_prompt_logprobs_are_not_measurable(
+    server: FakeServer, script: Callable[[Request], Reply]
+) -> None:
     answer = await ask(server, script, LogprobMeasure.PROMPT)
     assert (answer.outcome, answer.text) == (Outcome.NOT_MEASURABLE, None)
     assert len(server.requests) == 1

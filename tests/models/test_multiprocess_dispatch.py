@@ -92,14 +92,15 @@ def start_helpers_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def without_timing(reply: ProviderReply) -> ProviderReply:
     [attempt] = reply.answer.attempts
-    epoch = attempt.started_at.replace(year=2000, month=1, day=1, hour=0, minute=0, second=0, microsecond=0)
-    untimed_attempt = replace(attempt, started_at=epoch, latency_s=0.0)
+    untimed_attempt = replace(
+        attempt,
+        started_at=attempt.started_at.replace(year=2000, month=1, day=1, hour=0, minute=0, second=0, microsecond=0),
+        latency_s=0.0,
+    )
     return replace(reply, answer=replace(reply.answer, attempts=(untimed_attempt,)))
 
 
-async def test_what_a_helper_returns_is_what_this_process_would_have_got(
-    server: FakeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_helpers_reply_equals_the_local_reply(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     scripts = {name: way.reply for name, way in WAYS.items()} | EXTRA_SCRIPTS
     local_dispatcher = LocalDispatcher([section(server)])
     async with ready_dispatcher(server, monkeypatch) as dispatcher:
@@ -121,14 +122,14 @@ async def test_a_helper_removes_the_keys_of_other_models_too(
     assert reply.answer.text == "it is [key removed]"
 
 
-async def test_a_helper_holds_to_the_time_limit(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_helper_obeys_the_time_limit(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     async with ready_dispatcher(server, monkeypatch) as dispatcher:
         server.script = lambda request: replace(answer(request), delay_s=600)
         reply = await dispatcher.send(make_call(1), 1, 0.2)
     assert reply.answer.outcome is Outcome.TIMEOUT
 
 
-def test_everything_comes_through_as_it_was() -> None:
+def test_requests_and_replies_survive_serialization() -> None:
     call = Call(
         "m", "openai/x", (Message("system", "é\x00"), Message("user", "\U0001f600")), Purpose.LOGPROB, 3,
         {"temperature": 0.0, "stop": ["a", None], "deep": {"seed": 2**53}}, "MoralJudgement", 9, "http://x",
@@ -145,9 +146,7 @@ def test_everything_comes_through_as_it_was() -> None:
         assert REPLY_ADAPTER.validate_json(REPLY_ADAPTER.dump_json(HelperReply(1, reply))) == HelperReply(1, reply)
 
 
-async def test_what_a_helper_had_when_it_died_is_asked_again(
-    server: FakeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_calls_of_a_helper_that_died_are_retried(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     async with ready_dispatcher(server, monkeypatch) as dispatcher:
         monkeypatch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 0.0)
         gateway = Gateway([section(server)], Limits(max_attempts=3), dispatcher=dispatcher)
@@ -187,7 +186,7 @@ async def test_a_helper_that_hangs_is_given_up(server: FakeServer, monkeypatch: 
         assert (await dispatcher.send(make_call(1), 2, 60.0)).answer.outcome is Outcome.OK
 
 
-async def test_a_fault_of_a_helper_ends_the_run_and_is_not_paid_for_again(
+async def test_an_exception_in_a_helper_ends_the_run_and_is_not_retried(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with ready_dispatcher(server, monkeypatch) as dispatcher:
@@ -197,7 +196,7 @@ async def test_a_fault_of_a_helper_ends_the_run_and_is_not_paid_for_again(
             await dispatcher.send(call, 1, 60.0)
 
 
-async def test_large_answers_do_not_hold_up_the_end(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_large_answers_do_not_delay_closing(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     async with ready_dispatcher(server, monkeypatch) as dispatcher:
         server.script = lambda request: completion("x" * 200_000)
         send_tasks = [asyncio.create_task(dispatcher.send(make_call(i), 1, 60.0)) for i in range(8)]
@@ -211,7 +210,7 @@ async def test_large_answers_do_not_hold_up_the_end(server: FakeServer, monkeypa
         assert time.monotonic() - began < multiprocess_dispatch.HELPER_GRACE_PERIOD_S
 
 
-async def test_a_helper_that_cannot_begin_is_done_without(
+async def test_a_run_continues_without_a_helper_that_cannot_start(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     start_helpers_immediately(monkeypatch)
@@ -226,7 +225,7 @@ async def test_a_helper_that_cannot_begin_is_done_without(
     assert "they go out without it" in caplog.text
 
 
-def test_a_helper_ends_with_whoever_asked_for_it_and_by_no_signal() -> None:
+def test_a_helper_ends_with_its_parent_and_ignores_signals() -> None:
     command = [sys.executable, "-m", "auditor.models.helper_process"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
@@ -245,7 +244,7 @@ def storage_urls(tmp_path: Path) -> tuple[str, str]:
     return f"sqlite:///{tmp_path}/one.db", f"sqlite:///{tmp_path}/several.db"
 
 
-def test_an_audit_from_several_processes_is_that_from_one(
+def test_an_audit_with_several_processes_equals_that_with_one(
     server: FakeServer, storage_urls: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start_helpers_immediately(monkeypatch)
@@ -277,7 +276,7 @@ def test_an_audit_from_several_processes_is_that_from_one(
     assert from_one_process == from_several_processes
 
 
-async def test_helpers_begin_where_the_event_loop_can_do_no_more(
+async def test_helpers_start_when_the_event_loop_is_saturated(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(multiprocess_dispatch, "LOAD_CHECK_INTERVAL_S", 0.5)

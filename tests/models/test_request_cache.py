@@ -85,7 +85,7 @@ def family_reply(model: str) -> Reply:
 
 
 @pytest.mark.parametrize("model", [*CACHED_MODELS, *UNCACHED_MODELS])
-async def test_what_goes_out_is_what_litellm_makes_by_itself(
+async def test_cached_requests_equal_litellms_own(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
     server.script = lambda _: family_reply(model)
@@ -107,7 +107,9 @@ async def test_what_goes_out_is_what_litellm_makes_by_itself(
 
 
 @pytest.mark.parametrize("model", CACHED_MODELS)
-async def test_litellm_makes_each_shape_once(server: FakeServer, monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+async def test_litellm_builds_each_request_shape_once(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
     server.script = lambda _: family_reply(model)
     ask, build, log = litellm_client._undecorated_litellm()
     built_models: list[str] = []
@@ -148,7 +150,7 @@ async def test_errors_are_those_of_litellm(server: FakeServer, monkeypatch: pyte
     assert len(server.requests) == 2
 
 
-async def test_what_no_provider_takes_is_told_as_ever(server: FakeServer) -> None:
+async def test_an_unsupported_param_is_refused_for_each_request(server: FakeServer) -> None:
     """A shape that litellm refuses is refused again, in its own words, for each request."""
     refused = {**chat_requests(server, "mistral/mistral-small")[0], "logit_bias": {"1": 2}}
     for _ in range(2):
@@ -158,7 +160,7 @@ async def test_what_no_provider_takes_is_told_as_ever(server: FakeServer) -> Non
 
 
 @pytest.mark.parametrize("written", ["{} times", [1]])
-async def test_a_seed_that_could_not_be_put_in_its_place_is_left_to_litellm(
+async def test_requests_whose_seed_cannot_be_located_are_built_by_litellm(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, written: Any
 ) -> None:
     """As words, or beside the parameters: then each request is made anew, and has its own seed."""
@@ -180,7 +182,7 @@ async def test_a_seed_that_could_not_be_put_in_its_place_is_left_to_litellm(
     assert list(request_cache._cached_requests.values()) == [None]
 
 
-async def test_what_failed_leaves_nothing_behind(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_requests_leak_no_responses(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error and the functions that it came through would keep each other, and the answer's body."""
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     server.script = lambda _: error(400, "no")
@@ -204,7 +206,7 @@ async def test_what_failed_leaves_nothing_behind(server: FakeServer, monkeypatch
         gc.enable()
 
 
-async def test_no_more_shapes_are_kept_than_a_run_has(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_request_cache_has_a_maximum_size(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_cache, "MAX_CACHED_REQUESTS", 3)
     server.script = lambda _: family_reply(CACHED_MODELS[0])
     for tokens in range(1, 9):

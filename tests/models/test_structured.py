@@ -34,7 +34,7 @@ GOOD = {"norms": "a", "reasoning": "b", "score": -0.5}
         json.dumps({**GOOD, "score": 1.0}) + json.dumps(GOOD),  # the last one is the answer
     ],
 )
-def test_a_structure_is_read_wherever_it_stands(text: str) -> None:
+def test_json_is_read_anywhere_in_the_text(text: str) -> None:
     assert parse_structured_answer(MoralJudgement, text) == MoralJudgement(norms="a", reasoning="b", score=-0.5)
 
 
@@ -53,7 +53,7 @@ def test_a_structure_is_read_wherever_it_stands(text: str) -> None:
         ("[" * 100_000, "JSON"),
     ],
 )
-def test_what_cannot_be_read_says_why(text: str, expected_error: str) -> None:
+def test_an_unreadable_answer_gives_the_reason(text: str, expected_error: str) -> None:
     error_text = parse_structured_answer(MoralJudgement, text)
     assert isinstance(error_text, str)
     assert expected_error in error_text
@@ -76,7 +76,7 @@ def test_the_format_asks_for_the_schema_and_a_strict_provider_gets_no_length() -
     assert "maxLength" not in json.dumps(drop_schema_keywords(json_schema["schema"], {"maxLength"}))
 
 
-def test_a_grammar_without_bounds_gets_choices() -> None:
+def test_bounded_numbers_become_enumerations() -> None:
     score = enumerate_bounded_numbers(response_format(MoralJudgement, 20))["json_schema"]["schema"]["properties"][
         "score"
     ]

@@ -65,5 +65,5 @@ async def test_a_redirect_is_not_followed(server: FakeServer, status: int) -> No
         ("127.0.0.1", False), ("10.0.0.3", False), ("api.openai.com", False), ("::1", False),
     ],
 )  # fmt: skip
-def test_addresses_that_hand_out_credentials(host: str, expected: bool) -> None:
+def test_metadata_hosts_are_recognized(host: str, expected: bool) -> None:
     assert is_metadata_host(host) is expected

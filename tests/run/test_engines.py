@@ -59,7 +59,7 @@ def url(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> str:
     return postgres.schema().replace(f":{PASSWORD}@", "@")
 
 
-def test_replayed_models_are_answered_here_and_recorded_once(
+def test_replayed_models_are_answered_in_this_process_and_recorded_once(
     server: FakeServer, url: str, storage: str, worker_gpus: list[float], tmp_path: Path
 ) -> None:
     audit = replayed(server, log(tmp_path), others=2, judges="peers")
@@ -74,7 +74,7 @@ def test_replayed_models_are_answered_here_and_recorded_once(
         assert connection.exec_driver_sql("SELECT count(*) FROM dispatch").scalar_one() == 0
 
 
-async def test_what_runs_on_its_host_has_a_worker_of_its_own_with_gpus(
+async def test_a_model_run_on_its_host_has_a_dedicated_worker_with_gpus(
     server: FakeServer, storage: str, worker_gpus: list[float]
 ) -> None:
     base = config(server.url, models=2, run={"engine": "ray", "gpus": 0.5}).model_dump(mode="json")
@@ -94,7 +94,7 @@ async def test_what_runs_on_its_host_has_a_worker_of_its_own_with_gpus(
     assert worker_gpus == [0.0, 0.0, 0.5]
 
 
-def test_where_requests_go_out_from_makes_no_other_audit(server: FakeServer, storage: str) -> None:
+def test_the_engine_does_not_change_the_audits_hash(server: FakeServer, storage: str) -> None:
     local_audit = config(server.url)
     ray_audit = local_audit.with_run(engine="ray", ray_address="10.0.0.1:6379")
     assert ray_audit.hash == local_audit.hash
@@ -108,7 +108,7 @@ def test_where_requests_go_out_from_makes_no_other_audit(server: FakeServer, sto
     assert describe_config_change(saved, ray_audit, fingerprint(ray_audit)) is None
 
 
-def test_a_key_that_came_with_a_later_version_has_not_changed(server: FakeServer, storage: str) -> None:
+def test_a_config_key_of_a_later_version_is_not_a_change(server: FakeServer, storage: str) -> None:
     audit = config(server.url)
     stored_config = audit.model_dump(mode="json")
     del stored_config["probes"]["review"]["max_trace_chars"]
@@ -126,7 +126,7 @@ def test_a_key_that_came_with_a_later_version_has_not_changed(server: FakeServer
 
 
 @pytest.mark.parametrize("address", ["ray://127.0.0.1:10001", "auto"])
-def test_what_is_no_address_of_a_head_is_refused(
+def test_an_invalid_head_address_is_refused(
     server: FakeServer, url: str, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("ray", reason="needs Ray: pip install 'auditor[ray]'")
@@ -135,7 +135,9 @@ def test_what_is_no_address_of_a_head_is_refused(
         run_audit(config(server.url).with_run(engine="ray", ray_address=address), storage=url)
 
 
-def test_a_file_and_a_password_are_refused(server: FakeServer, storage: str, postgres: Postgres) -> None:
+def test_an_sqlite_file_and_a_url_with_a_password_are_refused(
+    server: FakeServer, storage: str, postgres: Postgres
+) -> None:
     audit = config(server.url).with_run(engine="ray")
     with pytest.raises(UsageError, match="cannot share the file"):
         run_audit(audit, storage=storage)
@@ -145,14 +147,12 @@ def test_a_file_and_a_password_are_refused(server: FakeServer, storage: str, pos
     assert not Path(storage.removeprefix("sqlite:///")).exists()
 
 
-def test_batches_go_out_from_one_process(server: FakeServer, url: str) -> None:
+def test_batches_are_refused_with_ray(server: FakeServer, url: str) -> None:
     with pytest.raises(ConfigError, match="from one process"):
         run_audit(config(server.url, batch={}).with_run(engine="ray"), storage=url)
 
 
-def test_doctor_looks_at_the_cluster_and_leaves_keys_to_its_hosts(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_doctor_checks_the_cluster_and_not_its_hosts_keys(server: FakeServer, storage: str, tmp_path: Path) -> None:
     file = tmp_path / "audit.yaml"
     audit = config(server.url).with_run(engine="ray")
     file.write_text(yaml.safe_dump(audit.model_dump(mode="json", exclude_none=True, exclude_defaults=True)))

@@ -23,7 +23,7 @@ def handle(tmp_path_factory: pytest.TempPathFactory) -> AuditHandle:
     return open_audit("population", storage=url)
 
 
-def test_scores_are_what_the_handle_says(handle: AuditHandle) -> None:
+def test_the_scores_frame_equals_the_handles_scores(handle: AuditHandle) -> None:
     frame = handle.frame("scores")
     assert str(frame["score"].dtype) == "Float64"
     score_by_key = {(r.model, r.country, r.topic, r.method): r.score for r in frame.itertuples()}
@@ -57,7 +57,7 @@ def test_an_unknown_table_names_the_nearest(handle: AuditHandle) -> None:
         handle.frame("trases")
 
 
-def test_the_handle_and_a_check_show_themselves(handle: AuditHandle) -> None:
+def test_the_handle_and_a_check_have_an_html_representation(handle: AuditHandle) -> None:
     handle_html = handle._repr_html_()
     assert "alder" in handle_html
     assert "<table>" in handle_html
@@ -65,6 +65,6 @@ def test_the_handle_and_a_check_show_themselves(handle: AuditHandle) -> None:
     assert "<b>" not in render_html_table("<b>", ["<b>"], [["<b>"]])
 
 
-def test_it_is_written_nowhere(handle: AuditHandle, tmp_path: Path) -> None:
+def test_a_frame_can_be_saved_as_parquet(handle: AuditHandle, tmp_path: Path) -> None:
     handle.frame("scores").to_parquet(tmp_path / "scores.parquet")
     assert len(pd.read_parquet(tmp_path / "scores.parquet")) == len(handle.scores())

@@ -129,7 +129,7 @@ async def test_another_version_of_the_program_is_refused(server: FakeServer, db:
             await dispatcher.wait_for_first_worker()
 
 
-async def test_what_comes_back_is_recorded_and_its_body_stays_behind(server: FakeServer, db: Database) -> None:
+async def test_a_reply_is_recorded_and_returned_without_its_body(server: FakeServer, db: Database) -> None:
     audit = config(server.url)
     sent_call = call(audit)
     async with local_dispatcher(make_worker_config(db, audit), []) as dispatcher:
@@ -140,7 +140,7 @@ async def test_what_comes_back_is_recorded_and_its_body_stays_behind(server: Fak
     assert ledger.count_attempts(db) == 1
 
 
-async def test_a_worker_removes_the_keys_of_models_that_others_ask(
+async def test_a_worker_redacts_the_keys_of_other_workers_models(
     server: FakeServer, db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audit = config(server.url)
@@ -154,7 +154,7 @@ async def test_a_worker_removes_the_keys_of_models_that_others_ask(
     assert ledger.load_answers(db, [reply.answer.key])[reply.answer.key].text == "it is [key removed]"
 
 
-async def test_when_a_worker_dies_another_asks_and_what_may_be_lost_is_counted(
+async def test_when_a_worker_dies_another_takes_its_calls_and_lost_calls_are_counted(
     server: FakeServer, db: Database
 ) -> None:
     audit, workers = config(server.url), list[LocalWorker]()
@@ -173,7 +173,7 @@ async def test_when_a_worker_dies_another_asks_and_what_may_be_lost_is_counted(
     assert [unreturned.calls for unreturned in count_unreturned_calls(db, worker_config.audit_id)] == [1]
 
 
-async def test_the_answer_is_the_recorded_one_though_a_worker_given_up_recorded_it(
+async def test_a_resent_call_returns_the_answer_recorded_by_an_abandoned_worker(
     server: FakeServer, db: Database
 ) -> None:
     audit = config(server.url)
@@ -206,7 +206,7 @@ async def test_workers_that_die_one_after_another_end_the_run(
     assert [note.split(".")[0] for note in notes] == ["A worker died before it began"] * MAX_CONSECUTIVE_DEATHS
 
 
-async def test_whoever_has_least_to_do_is_asked(server: FakeServer, db: Database) -> None:
+async def test_calls_are_spread_over_the_least_busy_workers(server: FakeServer, db: Database) -> None:
     audit, workers = config(server.url), list[LocalWorker]()
     server.script = lambda request: replace(answer(request), delay_s=0.2)
     async with local_dispatcher(make_worker_config(db, audit), workers, posts=2) as dispatcher:
@@ -216,7 +216,7 @@ async def test_whoever_has_least_to_do_is_asked(server: FakeServer, db: Database
     assert len(server.requests) == 10
 
 
-async def test_a_fault_of_the_program_is_told_and_ends_the_run(
+async def test_an_exception_in_a_worker_is_reported_and_ends_the_run(
     server: FakeServer, db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audit = config(server.url)

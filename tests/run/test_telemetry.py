@@ -62,7 +62,7 @@ async def exported_telemetry(section: TelemetrySection, *new_results: NewResult)
     return list(spans.get_finished_spans()), list(events.get_finished_logs())
 
 
-async def test_a_span_is_a_request_in_the_conventions_words() -> None:
+async def test_a_span_has_the_attributes_of_the_genai_conventions() -> None:
     first, last = (await exported_telemetry(TelemetrySection()))[0]
     assert (first.name, first.kind.name) == ("chat gpt-4o", "CLIENT")
     assert dict(first.attributes) == {
@@ -118,7 +118,7 @@ async def test_a_complete_answer_without_a_finish_reason_is_no_error(
     assert json.loads(spans[1].attributes["gen_ai.output.messages"])[0]["finish_reason"] == shown
 
 
-async def test_no_text_is_in_them_unless_it_is_asked_for() -> None:
+async def test_spans_hold_no_text_unless_it_is_configured() -> None:
     spans, _ = await exported_telemetry(TelemetrySection())
     assert not any(word in span.to_json() for span in spans for word in ("justifiable", "It is fine", "slow down"))
     first, last = (await exported_telemetry(TelemetrySection(texts=True)))[0]
@@ -128,7 +128,7 @@ async def test_no_text_is_in_them_unless_it_is_asked_for() -> None:
     assert "gen_ai.output.messages" not in first.attributes
 
 
-async def test_an_evaluation_is_an_event_on_the_span_it_is_about() -> None:
+async def test_an_evaluation_is_an_event_on_its_calls_span() -> None:
     at = STARTED.isoformat(timespec="milliseconds")
     spans, [event] = await exported_telemetry(
         TelemetrySection(), NewResult("", Outcome.OK, -0.5, None, "reasons", CALL.key, 2, at)
@@ -142,7 +142,7 @@ async def test_an_evaluation_is_an_event_on_the_span_it_is_about() -> None:
     assert (record.trace_id, record.span_id) == (spans[1].context.trace_id, spans[1].context.span_id)
 
 
-def test_a_failed_reading_has_a_cause_and_no_number() -> None:
+def test_a_failed_evaluation_has_an_error_type_and_no_score() -> None:
     unparsed_verdict = NewResult("judge", Outcome.UNPARSED, None, None, "what", "0" * 64, 1, "")
     assert evaluation_attributes(unparsed_verdict) == {
         "gen_ai.evaluation.name": "peer_review",
@@ -154,7 +154,7 @@ def test_a_failed_reading_has_a_cause_and_no_number() -> None:
     assert evaluation_attributes(invalid_verdict, include_texts=True)["gen_ai.evaluation.explanation"] == "what"
 
 
-def test_a_share_of_calls_is_the_same_share_every_time() -> None:
+def test_sampling_of_calls_is_deterministic() -> None:
     keys = [f"{i * 0x01000193 & 0xFFFFFFFF:08x}" for i in range(4000)]
     sampled_keys = {key for key in keys if is_sampled(key, 0.25)}
     assert len(sampled_keys) == pytest.approx(1000, abs=120)
@@ -218,7 +218,7 @@ def attributes_of(record: Any) -> dict[str, Any]:
     return {a.key: getattr(a.value, a.value.WhichOneof("value")) for a in record.attributes}
 
 
-def test_an_audit_tells_a_collector_of_every_request_score_and_verdict(
+def test_an_audit_exports_every_request_score_and_verdict(
     collector: Collector, server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     throttle_once = iter([True])
@@ -250,7 +250,7 @@ def test_an_audit_tells_a_collector_of_every_request_score_and_verdict(
     assert not collector.events
 
 
-def test_the_environment_may_name_the_collector_but_turns_nothing_on(
+def test_the_environment_may_name_the_collector_but_does_not_enable_telemetry(
     collector: Collector, server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
@@ -262,7 +262,7 @@ def test_the_environment_may_name_the_collector_but_turns_nothing_on(
     assert {h.get("x-other") for h in collector.headers} == {"ours"}
 
 
-def test_a_collector_that_fails_holds_nothing_up_and_is_said(
+def test_a_failing_collector_does_not_stop_the_run_and_is_reported(
     collector: Collector, server: FakeServer, storage: str
 ) -> None:
     from auditor.agents.run_context import SilentProgress
@@ -280,7 +280,7 @@ def test_a_collector_that_fails_holds_nothing_up_and_is_said(
     assert "16 of 16 spans and events did not reach" in notes[-1]
 
 
-def test_where_it_goes_is_declared_and_its_key_must_be_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_collector_is_declared_and_its_key_must_be_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     section = {"endpoint": "https://collect.example", "headers": {"authorization": "os.environ/THEIRS"}, "texts": True}
     audit = config("http://127.0.0.1:1/v1", telemetry=section)
     assert "Telemetry goes to: collect.example, with questions and answers." in describe_destinations(audit)
