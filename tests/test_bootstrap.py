@@ -11,7 +11,7 @@ import pytest
 
 from auditor import bootstrap
 
-CONTRARY = {
+CONTRARY_ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "False",
     "LITELLM_MODE": "DEV",
     "LANGGRAPH_STRICT_MSGPACK": "false",
@@ -20,7 +20,7 @@ CONTRARY = {
     "HF_HUB_DISABLE_TELEMETRY": "0",
 }
 """What a user's shell may say; each would open a way out."""
-WATCHED = """
+NO_LOOKUPS_PREAMBLE = """
 import socket
 asked = []
 def refuse(*args, **kwargs):
@@ -85,9 +85,9 @@ def failed_checks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The checks that do not hold in a process whose shell and folder say the contrary: by name, with the reason."""
     folder = tmp_path_factory.mktemp("contrary")
     (folder / ".env").write_text("FROM_DOTENV=1\n")
-    command = [sys.executable, "-c", WATCHED + _check_program(CHECKS | FAILING)]
+    command = [sys.executable, "-c", NO_LOOKUPS_PREAMBLE + _check_program(CHECKS | FAILING)]
     completed = subprocess.run(
-        command, env=os.environ | CONTRARY, cwd=folder, capture_output=True, text=True, check=False
+        command, env=os.environ | CONTRARY_ENVIRONMENT, cwd=folder, capture_output=True, text=True, check=False
     )
     assert completed.returncode == 0, completed.stderr
     failures: dict[str, str] = json.loads(completed.stdout.splitlines()[-1])
@@ -107,7 +107,7 @@ def test_litellm_alone_makes_lookups_and_reads_env_files(tmp_path: os.PathLike[s
     """The checks can fail: this is what happens with the library's own settings."""
     with open(os.path.join(tmp_path, ".env"), "w") as file:
         file.write("FROM_DOTENV=1\n")
-    opened = WATCHED.split("from auditor")[0]
+    opened = NO_LOOKUPS_PREAMBLE.split("from auditor")[0]
     code = opened + "import litellm, os\nassert asked\nassert os.environ['FROM_DOTENV'] == '1'\n"
     clean = {k: v for k, v in os.environ.items() if not k.startswith("LITELLM_")}
     completed = subprocess.run(

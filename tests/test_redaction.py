@@ -26,7 +26,7 @@ from tests.support.secret_encodings import encodings, traces_of
 SECRET = "sk-canary/0+123456789=A?~"
 LETTERS = string.ascii_letters + string.digits
 key_rng = random.Random(7)
-TYPICAL = [
+TYPICAL_SECRETS = [
     *(
         prefix + "".join(key_rng.choices(LETTERS, k=size))
         for prefix, size in (("sk-proj-", 156), ("sk-ant-api03-", 95))
@@ -41,7 +41,7 @@ TYPICAL = [
 def test_a_secret_is_redacted_in_every_encoding(name: str) -> None:
     code = encodings(SECRET)[name]
     for text in (code, f"the key {code} is wrong", json.dumps({"error": code}), json.dumps(json.dumps([code]))):
-        redacted = Redactor([*TYPICAL, SECRET]).redact_text(text)
+        redacted = Redactor([*TYPICAL_SECRETS, SECRET]).redact_text(text)
         assert REPLACEMENT in redacted
         assert not [part for part in traces_of(SECRET) if part in redacted.encode()]
         assert Redactor([SECRET]).redact_bytes(text.encode()).decode() == redacted
@@ -51,7 +51,7 @@ def test_a_secret_is_redacted_in_every_encoding(name: str) -> None:
 @pytest.mark.parametrize("before", ["", "a", "ab", "abc"])
 def test_a_secret_is_redacted_in_a_body_of_wide_characters(wide: str, before: str) -> None:
     body = f'{before}{{"error": "the key {SECRET} is wrong"}}'.encode(wide)
-    redacted = Redactor([*TYPICAL, SECRET]).redact_bytes(body)
+    redacted = Redactor([*TYPICAL_SECRETS, SECRET]).redact_bytes(body)
     assert REPLACEMENT.encode() in redacted
     assert SECRET.encode(wide)[4:] not in redacted
     assert SECRET not in redacted.replace(b"\0", b"").decode("utf-8", "replace")
@@ -66,7 +66,7 @@ def test_the_text_around_a_secret_is_unchanged(name: str) -> None:
 
 @pytest.mark.parametrize("name", list(encodings(SECRET)))
 def test_a_cut_text_holds_no_beginning_of_a_secret(name: str) -> None:
-    code, redactor = encodings(SECRET)[name].removeprefix("Bearer "), Redactor([*TYPICAL, SECRET])
+    code, redactor = encodings(SECRET)[name].removeprefix("Bearer "), Redactor([*TYPICAL_SECRETS, SECRET])
     full_text = f"key: {code}"
     for end in range(len("key: ") + 1, len(full_text)):
         redacted = redactor.redact_text(full_text[:end], complete=False)
@@ -87,7 +87,7 @@ def test_any_secret_is_removed_and_nothing_else(secret: str, before: str, after:
 
 
 def test_there_is_no_false_positive_in_ten_megabytes_of_prose() -> None:
-    rng, redactor = random.Random(3), Redactor(TYPICAL)
+    rng, redactor = random.Random(3), Redactor(TYPICAL_SECRETS)
     words = ["".join(rng.choices(string.ascii_lowercase, k=rng.randint(1, 12))) for _ in range(20_000)]
     odd_words = [
         "50%",
@@ -113,10 +113,20 @@ def test_there_is_no_false_positive_in_ten_megabytes_of_prose() -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["-----BEGIN PRIVATE KEY-----", "\\", "\\u0073", "%73", "sk-proj-", "s", '\\"', "eyJhbGciOi", TYPICAL[0][:60]],
+    [
+        "-----BEGIN PRIVATE KEY-----",
+        "\\",
+        "\\u0073",
+        "%73",
+        "sk-proj-",
+        "s",
+        '\\"',
+        "eyJhbGciOi",
+        TYPICAL_SECRETS[0][:60],
+    ],
 )
 def test_time_is_linear_in_hostile_text(unit: str) -> None:
-    redactor = Redactor(TYPICAL)
+    redactor = Redactor(TYPICAL_SECRETS)
     data = (unit * (2_000_000 // len(unit))).encode()
     redactor.redact_bytes(data[:1000])
     began = time.thread_time()

@@ -54,7 +54,7 @@ async def ask(server: FakeServer, *calls: Call, timeout_s: float = 60.0, **limit
         await gateway.close()
 
 
-UNUSABLE: dict[str, Any] = {
+UNUSABLE_USAGE: dict[str, Any] = {
     "absent": None,
     "zero": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
     "no completion": {"prompt_tokens": 10, "completion_tokens": 0, "total_tokens": 10},
@@ -70,9 +70,9 @@ UNUSABLE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("usage", UNUSABLE)
+@pytest.mark.parametrize("usage", UNUSABLE_USAGE)
 async def test_implausible_token_counts_are_charged_by_estimate(server: FakeServer, usage: str) -> None:
-    server.script = lambda _: Reply(body=openai("stop", "hello", UNUSABLE[usage]))
+    server.script = lambda _: Reply(body=openai("stop", "hello", UNUSABLE_USAGE[usage]))
     [estimated_answer] = await ask(server, call())
     assert (estimated_answer.outcome, estimated_answer.text, len(server.requests)) == (Outcome.OK, "hello", 1)
     assert (estimated_answer.prompt_tokens, estimated_answer.completion_tokens, estimated_answer.cost_usd) == (
@@ -189,7 +189,7 @@ async def test_a_refused_connection_costs_nothing() -> None:
 async def test_the_budget_stops_a_run_whose_provider_reports_no_usable_token_counts(
     server: FakeServer, usage: str
 ) -> None:
-    server.script = lambda _: Reply(body=openai("stop", "hello", UNUSABLE[usage]))
+    server.script = lambda _: Reply(body=openai("stop", "hello", UNUSABLE_USAGE[usage]))
     answers = await ask(server, *(call(i) for i in range(4)), budget_usd=2.5 * ESTIMATE)
     assert [a.outcome for a in answers] == [Outcome.OK] * 2 + [Outcome.OVER_BUDGET] * 2
 

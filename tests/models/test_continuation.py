@@ -39,7 +39,7 @@ def _direct(model: Any, tokenizer: Any, beginning: str, end: str) -> float:
     return sum(float(logits[i - 1, ids[i]]) for i in range(len(prefix_ids), len(ids)))
 
 
-class Letters:
+class MergingTokenizer:
     """A tokenizer of letters, in which `is ` at the end of a text melts into one token."""
 
     eos_token_id = 0
@@ -55,12 +55,12 @@ def test_differences_are_exact_where_tokens_merge_across_the_boundary() -> None:
     )
     torch.manual_seed(0)
     model = transformers.LlamaForCausalLM(config).eval()
-    logprob_right, logprob_wrong = ContinuationScorer(model, Letters()).continuation_logprobs(
+    logprob_right, logprob_wrong = ContinuationScorer(model, MergingTokenizer()).continuation_logprobs(
         "it is", [" right", " so wrong"]
     )
 
     def text_logprob(text: str) -> float:
-        ids = Letters()(text)["input_ids"][:-1]
+        ids = MergingTokenizer()(text)["input_ids"][:-1]
         with torch.no_grad():
             logits = model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
         return sum(float(logits[i - 1, ids[i]]) for i in range(1, len(ids)))

@@ -95,7 +95,7 @@ def test_a_process_has_one_server_and_starts_another_when_it_died(smollm2: Path)
         httpx.get(f"{second[0]}/models")
 
 
-BUSY = """
+BUSY_PROGRAM = """
 import sys, threading, time, httpx
 from auditor.models.embedded_server import start_server
 url, key = start_server("smollm2-135m")
@@ -121,7 +121,9 @@ if sys.argv[1] == "wait":
 def test_the_server_ends_with_its_process_even_while_it_answers(smollm2: Path, end: str) -> None:
     del smollm2
     action = "wait" if end == "kill" else "exit"
-    program = subprocess.Popen([sys.executable, "-c", BUSY, action], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    program = subprocess.Popen(
+        [sys.executable, "-c", BUSY_PROGRAM, action], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     assert program.stdout
     url = program.stdout.readline().decode().strip()
     if end == "kill":

@@ -123,7 +123,7 @@ def test_the_revision_is_that_of_the_weights(encoder: SentenceEncoder, minilm: P
     assert reloaded_encoder.revision != encoder.revision
 
 
-OFFLINE = """
+OFFLINE_PROGRAM = """
 import socket
 asked = []
 def refuse(*args, **kwargs):
@@ -138,7 +138,7 @@ assert not asked, asked
 
 def test_loading_makes_no_dns_lookup_and_prints_nothing(minilm: Path) -> None:
     del minilm
-    completed = subprocess.run([sys.executable, "-c", OFFLINE], capture_output=True, text=True, check=False)
+    completed = subprocess.run([sys.executable, "-c", OFFLINE_PROGRAM], capture_output=True, text=True, check=False)
     assert (completed.returncode, completed.stdout, completed.stderr) == (0, "", "")
 
 

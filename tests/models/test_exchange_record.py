@@ -16,22 +16,22 @@ from tests.models.test_gateway_provider_families import ask
 from tests.support.audit_configs import KEY
 from tests.support.fake_server import FakeServer, Reply, completion
 
-ASKED = {"temperature": 0.0, "max_tokens": 50, "seed": 3}
+REQUESTED_PARAMS = {"temperature": 0.0, "max_tokens": 50, "seed": 3}
 
 
 @pytest.mark.parametrize(
     ("sent", "expected"),
     [
-        (ASKED, ""),
+        (REQUESTED_PARAMS, ""),
         ({"temperature": 0, "max_completion_tokens": 50, "seed": 3}, ""),
         ({"generationConfig": {"temperature": 0.0, "maxOutputTokens": 50, "seed": 3}}, ""),
         ({"inferenceConfig": {"maxTokens": 50}}, "seed, temperature"),
-        ({**ASKED, "temperature": 0.01}, "temperature=0.01"),
-        ({**ASKED, "max_tokens": 50, "response_format": {"seed": 4}}, ""),
+        ({**REQUESTED_PARAMS, "temperature": 0.01}, "temperature=0.01"),
+        ({**REQUESTED_PARAMS, "max_tokens": 50, "response_format": {"seed": 4}}, ""),
     ],
 )
 def test_params_sent_differently_than_requested_are_listed(sent: dict[str, object], expected: str) -> None:
-    assert list_altered_params(ASKED, sent) == expected
+    assert list_altered_params(REQUESTED_PARAMS, sent) == expected
 
 
 def test_a_missing_response_format_is_listed() -> None:
@@ -91,6 +91,6 @@ def test_unreadable_bodies_leave_the_details_unknown(sent: bytes) -> None:
     wire = HttpExchange()
     wire.request_body, wire.body_start = sent, bytearray(sent)
     wire.response_size = len(sent)
-    call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, params=ASKED)
+    call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, params=REQUESTED_PARAMS)
     recorded_answer = add_exchange_details(Answer("k", Outcome.OK, served_model="litellm's"), call, wire)
     assert (recorded_answer.sent, recorded_answer.altered, recorded_answer.served_model) == (None, None, "litellm's")

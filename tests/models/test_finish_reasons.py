@@ -78,7 +78,7 @@ async def ask(
 
 
 @pytest.mark.parametrize(
-    ("reason", "meaning"),
+    ("reason", "category"),
     [
         ("stop", FinishCategory.COMPLETE), ("STOP", FinishCategory.COMPLETE), ("end_turn", FinishCategory.COMPLETE),
         ("COMPLETE", FinishCategory.COMPLETE), ("eos_token", FinishCategory.COMPLETE), (None, FinishCategory.COMPLETE),
@@ -96,19 +96,19 @@ async def ask(
         ("FINISH_REASON_UNSPECIFIED", FinishCategory.UNKNOWN), ("a new one", FinishCategory.UNKNOWN),
     ],
 )  # fmt: skip
-def test_finish_reasons_are_case_insensitive(reason: str | None, meaning: FinishCategory) -> None:
-    assert classify_finish_reason(reason) is meaning
-    assert classify_finish_reason(reason and reason.swapcase()) is meaning
+def test_finish_reasons_are_case_insensitive(reason: str | None, category: FinishCategory) -> None:
+    assert classify_finish_reason(reason) is category
+    assert classify_finish_reason(reason and reason.swapcase()) is category
 
 
 def test_every_reason_of_litellm_is_known_and_classified_at_least_as_severely() -> None:
     from litellm.litellm_core_utils.core_helpers import _FINISH_REASON_MAP
 
-    heavier = {"length": FinishCategory.TRUNCATED, "content_filter": FinishCategory.REFUSED}
+    severe_categories = {"length": FinishCategory.TRUNCATED, "content_filter": FinishCategory.REFUSED}
     for reason, mapped in _FINISH_REASON_MAP.items():
         if reason != "FINISH_REASON_UNSPECIFIED":
             assert classify_finish_reason(reason) is not FinishCategory.UNKNOWN, reason
-        assert classify_finish_reason(reason) is heavier.get(mapped, classify_finish_reason(reason)), reason
+        assert classify_finish_reason(reason) is severe_categories.get(mapped, classify_finish_reason(reason)), reason
 
 
 def test_the_worse_of_two_reasons_counts() -> None:
@@ -126,7 +126,7 @@ def test_reasons_have_opentelemetrys_names() -> None:
     ]
 
 
-WAYS: list[tuple[str, dict[str, Any], Outcome, str]] = [
+FINISH_CASES: list[tuple[str, dict[str, Any], Outcome, str]] = [
     ("openai/x", openai("model_length"), Outcome.TRUNCATED, "model_length"),
     ("openai/x", openai("MAX_TOKENS"), Outcome.TRUNCATED, "MAX_TOKENS"),
     ("mistral/x", openai("model_length"), Outcome.TRUNCATED, "model_length"),
@@ -146,7 +146,9 @@ WAYS: list[tuple[str, dict[str, Any], Outcome, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("model", "body", "outcome", "reason"), WAYS, ids=[f"{w[0]}-{w[3]}" for w in WAYS])
+@pytest.mark.parametrize(
+    ("model", "body", "outcome", "reason"), FINISH_CASES, ids=[f"{w[0]}-{w[3]}" for w in FINISH_CASES]
+)
 async def test_a_cut_off_or_filtered_answer_never_counts_as_complete(
     server: FakeServer, model: str, body: dict[str, Any], outcome: Outcome, reason: str
 ) -> None:
@@ -155,7 +157,7 @@ async def test_a_cut_off_or_filtered_answer_never_counts_as_complete(
 
 
 @pytest.mark.parametrize(
-    ("stop", "outcome"),
+    ("reason", "outcome"),
     [
         ("end_turn", Outcome.OK),
         ("max_tokens", Outcome.TRUNCATED),
@@ -165,15 +167,15 @@ async def test_a_cut_off_or_filtered_answer_never_counts_as_complete(
     ],
 )
 async def test_bedrocks_finish_reason_is_read_from_the_response(
-    server: FakeServer, monkeypatch: pytest.MonkeyPatch, stop: str, outcome: Outcome
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, reason: str, outcome: Outcome
 ) -> None:
     for name, value in {**AWS, "aws_region_name": "us-east-1"}.items():
         monkeypatch.setenv(name.upper(), value)
     usage = {"inputTokens": 9, "outputTokens": 5, "totalTokens": 14}
     message = {"role": "assistant", "content": [{"text": SCORE}]}
-    body = {"output": {"message": message}, "stopReason": stop, "usage": usage, "metrics": {"latencyMs": 1}}
+    body = {"output": {"message": message}, "stopReason": reason, "usage": usage, "metrics": {"latencyMs": 1}}
     answer = await ask(server, body, "bedrock/converse/x")
-    assert (answer.outcome, answer.finish_reason) == (outcome, stop)
+    assert (answer.outcome, answer.finish_reason) == (outcome, reason)
 
 
 async def test_a_failure_with_status_200_is_retried_and_its_text_is_dropped(server: FakeServer) -> None:
@@ -207,11 +209,11 @@ async def test_an_answer_without_a_reason_is_complete_unless_it_used_max_tokens(
     assert (await ask(server, openai(None, usage=full_usage))).outcome is Outcome.TRUNCATED
 
 
-THOUGHT = {"prompt_tokens": 9, "completion_tokens": 50, "total_tokens": 59}
-HIDDEN: dict[str, tuple[str, dict[str, Any]]] = {
-    "finish length": ("openai/x", openai("length", None, THOUGHT)),
+REASONING_USAGE = {"prompt_tokens": 9, "completion_tokens": 50, "total_tokens": 59}
+HIDDEN_REASONING: dict[str, tuple[str, dict[str, Any]]] = {
+    "finish length": ("openai/x", openai("length", None, REASONING_USAGE)),
     "all tokens are reasoning": (
-        "openai/x", openai("stop", "", {**THOUGHT, "completion_tokens_details": {"reasoning_tokens": 50}}),
+        "openai/x", openai("stop", "", {**REASONING_USAGE, "completion_tokens_details": {"reasoning_tokens": 50}}),
     ),
     "reasoning alone": ("openai/x", openai("stop", None, message={"reasoning_content": "Let me think"})),
     "anthropic": ("anthropic/x", anthropic("max_tokens", "")),
@@ -224,9 +226,11 @@ HIDDEN: dict[str, tuple[str, dict[str, Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("way", HIDDEN)
-async def test_an_answer_used_up_by_hidden_reasoning_is_truncated_and_not_retried(server: FakeServer, way: str) -> None:
-    model, body = HIDDEN[way]
+@pytest.mark.parametrize("name", HIDDEN_REASONING)
+async def test_an_answer_used_up_by_hidden_reasoning_is_truncated_and_not_retried(
+    server: FakeServer, name: str
+) -> None:
+    model, body = HIDDEN_REASONING[name]
     answer = await ask(server, body, model)
     assert (answer.outcome, answer.text, len(server.requests)) == (Outcome.TRUNCATED, None, 1)
     assert "raise max_tokens" in (answer.error or "")

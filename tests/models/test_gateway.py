@@ -79,7 +79,7 @@ async def test_cached_tokens_are_charged_at_their_own_price(
     assert full_price_answer.cost_usd == pytest.approx(100e-6 + 2 * 20e-6)
 
 
-def open_descriptors() -> int:
+def count_open_descriptors() -> int:
     descriptor_folder = Path("/proc/self/fd")
     if not descriptor_folder.is_dir():
         pytest.skip("this system does not list a process's descriptors in /proc")
@@ -90,10 +90,10 @@ async def test_a_run_reuses_one_http_client(server: FakeServer) -> None:
     gateway = Gateway([section(server, timeout_s=600)], Limits(deadline_s=300))
     try:
         await gateway.complete(call())
-        before = open_descriptors()
+        before = count_open_descriptors()
         for i in range(1, 30):
             assert (await gateway.complete(call(i))).outcome is Outcome.OK
-        assert open_descriptors() <= before + 2
+        assert count_open_descriptors() <= before + 2
     finally:
         await gateway.close()
 
@@ -239,16 +239,16 @@ async def test_characters_that_cannot_be_stored_are_escaped(server: FakeServer) 
 SURROGATE = "a\0b\ud800c"
 
 
-def strings(value: Any) -> Iterator[str]:
+def all_strings(value: Any) -> Iterator[str]:
     """All strings of a dataclass, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, tuple):
         for element in value:
-            yield from strings(element)
+            yield from all_strings(element)
     elif is_dataclass(value) and not isinstance(value, type):
         for field_spec in fields(value):
-            yield from strings(getattr(value, field_spec.name))
+            yield from all_strings(getattr(value, field_spec.name))
 
 
 @pytest.mark.parametrize("size", [10, 100_000])
@@ -268,8 +268,8 @@ async def test_every_string_of_a_provider_can_be_stored(
     server.script = lambda _: replace(reply, body=reply.body | {"filler": "x" * size})
     recorded_call = call()
     [escaped_answer] = await ask(section(server), recorded_call, max_attempts=1)
-    assert any("\\ud800" in text for text in strings(escaped_answer))
-    for text in strings(escaped_answer):
+    assert any("\\ud800" in text for text in all_strings(escaped_answer))
+    for text in all_strings(escaped_answer):
         assert "\0" not in text
         text.encode()
     if reply.body.get("model") == SURROGATE:
@@ -282,7 +282,7 @@ async def test_every_string_of_a_provider_can_be_stored(
         assert ledger.count_attempts(db) == 1
 
 
-async def asked_to_wait(
+async def answers_after_throttling(
     server: FakeServer, seconds: str, calls: int, status: int = 429, **limits: Any
 ) -> tuple[list[Answer], list[str], float]:
     """Answers of calls after a first that goes well, what was announced, and how long they took."""
@@ -305,7 +305,7 @@ async def test_an_excessive_retry_after_is_not_waited_out(
     server: FakeServer, seconds: str, status: int, outcome: Outcome
 ) -> None:
     async with asyncio.timeout(60):
-        [throttled_answer], _, _ = await asked_to_wait(server, seconds, 1, status)
+        [throttled_answer], _, _ = await answers_after_throttling(server, seconds, 1, status)
     assert (throttled_answer.outcome, len(server.requests), len(throttled_answer.attempts)) == (outcome, 1, 1)
     requested_wait = "24 h" if seconds == "86400" else "11,574 days"
     expected_error = f"the provider asks to wait {requested_wait}, longer than limits.max_retry_wait_s = 120 s"
@@ -317,7 +317,7 @@ async def test_calls_pause_at_most_the_maximum_wait_and_a_provider_that_insists_
     server: FakeServer,
 ) -> None:
     async with asyncio.timeout(60):
-        throttled_answers, _, elapsed_s = await asked_to_wait(server, "86400", 5, max_retry_wait_s=0.5)
+        throttled_answers, _, elapsed_s = await answers_after_throttling(server, "86400", 5, max_retry_wait_s=0.5)
     assert {a.outcome for a in throttled_answers} == {Outcome.RATE_LIMITED}
     assert [len(a.attempts) for a in throttled_answers] == [1, 1, 0, 0, 0]
     assert len(server.requests) == 2
@@ -341,7 +341,7 @@ async def test_a_single_excessive_retry_after_costs_one_call(server: FakeServer)
 
 
 async def test_the_error_names_the_deadline_that_leaves_no_time_for_a_wait(server: FakeServer) -> None:
-    [throttled_answer], _, _ = await asked_to_wait(server, "60", 1, deadline_s=30)
+    [throttled_answer], _, _ = await answers_after_throttling(server, "60", 1, deadline_s=30)
     assert (throttled_answer.outcome, len(server.requests)) == (Outcome.RATE_LIMITED, 1)
     assert "the provider asks to wait 60 s, and limits.deadline_s = 30 s leaves no time for it" in (
         throttled_answer.error or ""
@@ -349,7 +349,7 @@ async def test_the_error_names_the_deadline_that_leaves_no_time_for_a_wait(serve
 
 
 async def test_no_wait_follows_the_last_attempt(server: FakeServer) -> None:
-    _, _, elapsed_s = await asked_to_wait(server, "50", 1, max_attempts=1)
+    _, _, elapsed_s = await answers_after_throttling(server, "50", 1, max_attempts=1)
     assert elapsed_s < 40
 
 
@@ -435,7 +435,7 @@ async def test_building_a_request_does_not_block_on_the_network(provider: str, m
     await litellm_client.close_http_clients()
 
 
-async def stopped_while_they_wait(server: FakeServer, n: int, reply: Callable[[], Reply], **changes: Any) -> int:
+async def count_interrupted_calls(server: FakeServer, n: int, reply: Callable[[], Reply], **changes: Any) -> int:
     """How many of n calls are told that the run is interrupted, once some requests have come."""
     stop, release = threading.Event(), threading.Event()
     gateway = Gateway([section(server, **changes)], Limits(max_attempts=2, deadline_s=600), stop_event=stop)
@@ -456,17 +456,17 @@ async def stopped_while_they_wait(server: FakeServer, n: int, reply: Callable[[]
 
 
 async def test_a_stopped_run_sends_no_call_that_waits_for_a_slot(server: FakeServer) -> None:
-    n_interrupted = await stopped_while_they_wait(server, 12, lambda: completion("SCORE = 0.1"), concurrency=3)
+    n_interrupted = await count_interrupted_calls(server, 12, lambda: completion("SCORE = 0.1"), concurrency=3)
     assert n_interrupted == 12 - 3
     assert len(server.requests) == 1 + 3
 
 
 async def test_a_stopped_run_ends_the_waits_for_a_429_or_a_rate_limit(server: FakeServer) -> None:
     headers = {"retry-after": "3600"}
-    assert await stopped_while_they_wait(server, 6, lambda: error(429, "slow", headers=headers), concurrency=2) == 4
+    assert await count_interrupted_calls(server, 6, lambda: error(429, "slow", headers=headers), concurrency=2) == 4
     server.script = answer
     server.requests.clear()
-    assert await stopped_while_they_wait(server, 3, lambda: completion("x"), rpm=1) == 3
+    assert await count_interrupted_calls(server, 3, lambda: completion("x"), rpm=1) == 3
 
 
 async def test_a_retry_past_the_deadline_is_not_sent(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -180,7 +180,15 @@ PROTOCOLS = [
     "hosted_vllm/x",
     "together_ai/x/y",
 ]
-PYTHONS_WORDS = ("Traceback", "litellm", "Expecting value", "object has no attribute", "Exception", "codec", "argument")
+PYTHON_PHRASES = (
+    "Traceback",
+    "litellm",
+    "Expecting value",
+    "object has no attribute",
+    "Exception",
+    "codec",
+    "argument",
+)
 ENDPOINTS = {"chat": None, "completions": LogprobMeasure.ECHO, "next token": LogprobMeasure.CHOICE}
 
 
@@ -240,7 +248,7 @@ async def test_a_success_that_is_no_answer_is_a_server_error_for_every_provider(
         assert len(server.requests) == 2, name
         assert answer.error
         assert expected in answer.error, name
-        assert not [words for words in PYTHONS_WORDS if words in answer.error], (name, answer.error)
+        assert not [words for words in PYTHON_PHRASES if words in answer.error], (name, answer.error)
 
 
 @pytest.mark.parametrize("name", [*NOT_JSON, *NO_ANSWER])
@@ -332,13 +340,13 @@ async def test_a_signing_secret_is_redacted_from_echoed_errors(server: FakeServe
     assert all(KEY.encode() not in a.body.data for a in failed_answer.attempts if a.body)
 
 
-UNIT = "-----BEGIN PRIVATE KEY-----"
+KEY_HEADER = "-----BEGIN PRIVATE KEY-----"
 MAX_GAP_S = 0.5
 
 
-def hostile(family: str, status: int, size: int) -> Reply:
+def slow_to_search_reply(family: str, status: int, size: int) -> Reply:
     """An answer of one text that takes cubic time to search for private keys, in an error, in words, or as it is."""
-    text = UNIT * (size // len(UNIT))
+    text = KEY_HEADER * (size // len(KEY_HEADER))
     if status == 200:
         return FAMILIES[family](text)
     if status == 203:
@@ -375,7 +383,7 @@ async def test_a_text_that_is_slow_to_search_does_not_block_the_event_loop(
     await ask(server, name, lambda _: FAMILIES[name]("hello"))  # what is imported on first use is no part of it
     section = ModelSection(name="m", model=name, api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")
     for size in (8_000, 7_900_000):
-        reply = hostile(name, status, size)
+        reply = slow_to_search_reply(name, status, size)
         reply = replace(reply, raw=json.dumps(reply.body).encode()) if reply.raw is None else reply
         server.script = functools.partial(lambda sent, _: sent, reply)
         gateway = Gateway([section], Limits(max_attempts=1))

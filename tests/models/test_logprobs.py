@@ -19,12 +19,12 @@ ENDS = (" always justifiable", " never justifiable", " right", " wrong")
 BEGINNING = "In Germany, divorce is"
 
 
-def likelihood(prompt: str, word: str) -> float:
+def token_logprob(prompt: str, word: str) -> float:
     """A number that the word and what it stands in decide."""
     return -zlib.crc32(f"{prompt[:20]}|{word}".encode()) / 2**30
 
 
-def pieces(text: str) -> list[str]:
+def tokenize(text: str) -> list[str]:
     """Words with the space before them, as most tokenizers cut them."""
     words = text.split(" ")
     return [words[0], *(f" {w}" for w in words[1:])]
@@ -36,8 +36,8 @@ def echo(request: Request, mark: str = "") -> Reply:
     assert (request.body["echo"], request.body["max_tokens"]) == (True, 1)
     choices = []
     for index, prompt in enumerate(request.body["prompt"]):
-        tokens = [*([mark] if mark else []), *pieces(prompt), " and"]
-        values = [None, *(likelihood(prompt, token) for token in tokens[1:])]
+        tokens = [*([mark] if mark else []), *tokenize(prompt), " and"]
+        values = [None, *(token_logprob(prompt, token) for token in tokens[1:])]
         offsets = [sum(map(len, tokens[:i])) for i in range(len(tokens))]
         logprobs = {"tokens": tokens, "token_logprobs": values, "text_offset": offsets, "top_logprobs": None}
         choices.append({"index": index, "text": f"{prompt} and", "finish_reason": "length", "logprobs": logprobs})
@@ -92,13 +92,13 @@ async def ask(server: FakeServer, script: Callable[[Request], Reply], measure: L
 async def test_echo_sums_over_the_tokens_of_the_end_and_no_others(server: FakeServer, mark: str) -> None:
     answer = await ask(server, lambda r: echo(r, mark), LogprobMeasure.ECHO)
     assert answer.outcome is Outcome.OK
-    expected_logprobs = [sum(likelihood(BEGINNING, t) for t in pieces(f"x{end}")[1:]) for end in ENDS]
+    expected_logprobs = [sum(token_logprob(BEGINNING, t) for t in tokenize(f"x{end}")[1:]) for end in ENDS]
     assert json.loads(answer.text or "") == pytest.approx(expected_logprobs)
     assert server.requests[0].body["prompt"] == [BEGINNING + end for end in ENDS]
     assert (answer.prompt_tokens, len(server.requests)) == (30, 1)
 
 
-def across_the_border(request: Request) -> Reply:
+def with_merged_token(request: Request) -> Reply:
     reply = echo(request)
     for completion_choice in reply.body["choices"]:
         tokens = completion_choice["logprobs"]["tokens"]
@@ -107,13 +107,13 @@ def across_the_border(request: Request) -> Reply:
     return reply
 
 
-def one_too_few(request: Request) -> Reply:
+def with_missing_choice(request: Request) -> Reply:
     reply = echo(request)
     reply.body["choices"].pop()
     return reply
 
 
-def with_a_hole(request: Request) -> Reply:
+def with_missing_logprob(request: Request) -> Reply:
     reply = echo(request)
     reply.body["choices"][0]["logprobs"]["token_logprobs"][4] = None
     return reply
@@ -121,7 +121,7 @@ def with_a_hole(request: Request) -> Reply:
 
 @pytest.mark.parametrize(
     "script",
-    [without_echo, without_logprobs, across_the_border, one_too_few, with_a_hole]
+    [without_echo, without_logprobs, with_merged_token, with_missing_choice, with_missing_logprob]
     + [lambda r, s=s: error(s, "echo is not supported") for s in (400, 404, 405, 422, 501)],
 )
 async def test_a_response_without_usable_echo_is_not_measurable(
@@ -197,10 +197,10 @@ def listed(request: Request, mark: str = "", more: bool = False) -> Reply:
     assert "echo" not in request.body
     choices = []
     for index, prompt in enumerate(request.body["prompt"]):
-        tokens = [*([mark] if mark else []), *pieces(prompt)]
+        tokens = [*([mark] if mark else []), *tokenize(prompt)]
         field: list[Any] = [None]
         for i, token in enumerate(tokens[1:], 1):
-            field.append({str(900 - i): {"logprob": likelihood(prompt, token), "rank": 7, "decoded_token": token}})
+            field.append({str(900 - i): {"logprob": token_logprob(prompt, token), "rank": 7, "decoded_token": token}})
             if more:
                 field[-1]["3"] = {"logprob": -0.01, "rank": 1, "decoded_token": " likelier"}
         choice = {"index": index, "text": " x", "finish_reason": "length", "logprobs": None, "stop_reason": None}
@@ -213,12 +213,12 @@ def listed(request: Request, mark: str = "", more: bool = False) -> Reply:
 async def test_prompt_logprobs_measure_what_echo_measures(server: FakeServer, mark: str, more: bool) -> None:
     answer = await ask(server, lambda r: listed(r, mark, more), LogprobMeasure.PROMPT)
     assert answer.outcome is Outcome.OK
-    expected_logprobs = [sum(likelihood(BEGINNING, t) for t in pieces(f"x{end}")[1:]) for end in ENDS]
+    expected_logprobs = [sum(token_logprob(BEGINNING, t) for t in tokenize(f"x{end}")[1:]) for end in ENDS]
     assert json.loads(answer.text or "") == pytest.approx(expected_logprobs)
     assert (answer.prompt_tokens, len(server.requests)) == (30, 1)
 
 
-def spoiled(change: Callable[[list[Any]], Any]) -> Callable[[Request], Reply]:
+def with_changed_field(change: Callable[[list[Any]], Any]) -> Callable[[Request], Reply]:
     """The same, with the field of one prompt changed."""
 
     def script(request: Request) -> Reply:
@@ -229,7 +229,7 @@ def spoiled(change: Callable[[list[Any]], Any]) -> Callable[[Request], Reply]:
     return script
 
 
-def _other_text(field: list[Any]) -> list[Any]:
+def _change_last_token(field: list[Any]) -> list[Any]:
     next(iter(field[-1].values()))["decoded_token"] = " other"
     return field
 
@@ -238,11 +238,11 @@ def _other_text(field: list[Any]) -> list[Any]:
     "script",
     [
         without_logprobs,
-        spoiled(lambda f: None),
-        spoiled(lambda f: f[:-1]),
-        spoiled(lambda f: [*f[:3], None, *f[4:]]),
-        spoiled(lambda f: f[:1]),
-        spoiled(_other_text),
+        with_changed_field(lambda f: None),
+        with_changed_field(lambda f: f[:-1]),
+        with_changed_field(lambda f: [*f[:3], None, *f[4:]]),
+        with_changed_field(lambda f: f[:1]),
+        with_changed_field(_change_last_token),
         lambda r: error(400, "unknown field prompt_logprobs"),
     ],
 )

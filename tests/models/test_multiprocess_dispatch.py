@@ -37,14 +37,14 @@ from auditor.models.provider_request import ProviderReply
 from auditor.redaction import register_secrets
 from auditor.run import run_audit
 from tests.e2e.test_run import exported, stored
-from tests.models.test_gateway_wire_formats import WAYS
+from tests.models.test_gateway_wire_formats import RESPONSE_CASES
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer, answer, completion, error
 from tests.support.fake_server import Reply as Sent
 
-NASTY = "a\x00b\ud800c\u202e[/INST]\x1b[31m"
+HOSTILE_TEXT = "a\x00b\ud800c\u202e[/INST]\x1b[31m"
 EXTRA_SCRIPTS = {
-    "an error in nasty words": lambda request: error(500, NASTY),
+    "an error in nasty words": lambda request: error(500, HOSTILE_TEXT),
     "a key echoed": lambda request: error(401, f"no such key {KEY}"),
     "too many requests": lambda request: error(429, "slow down", headers={"retry-after": "7"}),
     "bytes that are no text": lambda request: Sent(raw=bytes(range(256))),
@@ -101,7 +101,7 @@ def without_timing(reply: ProviderReply) -> ProviderReply:
 
 
 async def test_a_helpers_reply_equals_the_local_reply(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    scripts = {name: way.reply for name, way in WAYS.items()} | EXTRA_SCRIPTS
+    scripts = {name: case.reply for name, case in RESPONSE_CASES.items()} | EXTRA_SCRIPTS
     local_dispatcher = LocalDispatcher([section(server)])
     async with ready_dispatcher(server, monkeypatch) as dispatcher:
         for number, (name, server.script) in enumerate(scripts.items()):
@@ -157,7 +157,7 @@ async def test_the_calls_of_a_helper_that_died_are_retried(server: FakeServer, m
         while len(server.requests) < requests_before + 2:  # noqa: ASYNC110 - the server is in another thread
             await asyncio.sleep(0.01)
         server.script = answer
-        os.kill(helper_of(os.getpid()), signal.SIGKILL)
+        os.kill(find_helper(os.getpid()), signal.SIGKILL)
         answers = await asyncio.gather(*call_tasks)
     for retried_answer in answers:
         assert retried_answer.outcome is Outcome.OK
@@ -165,7 +165,7 @@ async def test_the_calls_of_a_helper_that_died_are_retried(server: FakeServer, m
         assert retried_answer.attempts[0].error == "the process that sent it died"
 
 
-def helper_of(parent: int) -> int:
+def find_helper(parent: int) -> int:
     """The process that helps another."""
     for folder in Path("/proc").iterdir():
         with suppress(OSError):  # others end meanwhile
@@ -178,7 +178,7 @@ def helper_of(parent: int) -> int:
 async def test_a_helper_that_hangs_is_given_up(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multiprocess_dispatch, "HELPER_GRACE_PERIOD_S", 0.5)
     async with ready_dispatcher(server, monkeypatch) as dispatcher:
-        os.kill(helper_of(os.getpid()), signal.SIGSTOP)
+        os.kill(find_helper(os.getpid()), signal.SIGSTOP)
         reply = await dispatcher.send(make_call(1), 1, 0.1)
         assert reply.failure is not None
         assert reply.failure.is_retryable
@@ -251,20 +251,22 @@ def test_an_audit_with_several_processes_equals_that_with_one(
     helper_call_keys = []
     original_helper_send = multiprocess_dispatch.HelperProcess.send
 
-    async def send(
+    async def record_and_send(
         self: multiprocess_dispatch.HelperProcess, call: Call, number: int, limit_s: float | None
     ) -> ProviderReply | None:
         helper_call_keys.append(call.key)
         return await original_helper_send(self, call, number, limit_s)
 
-    async def patient(self: MultiprocessDispatcher, call: Call, number: int, limit_s: float | None) -> ProviderReply:
+    async def send_when_helpers_are_ready(
+        self: MultiprocessDispatcher, call: Call, number: int, limit_s: float | None
+    ) -> ProviderReply:
         while self._helper_tasks and not any(h.is_ready for h in self._helpers):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         return await original_dispatcher_send(self, call, number, limit_s)
 
     original_dispatcher_send = MultiprocessDispatcher.send
-    monkeypatch.setattr(multiprocess_dispatch.HelperProcess, "send", send)
-    monkeypatch.setattr(MultiprocessDispatcher, "send", patient)
+    monkeypatch.setattr(multiprocess_dispatch.HelperProcess, "send", record_and_send)
+    monkeypatch.setattr(MultiprocessDispatcher, "send", send_when_helpers_are_ready)
     for storage, processes in zip(storage_urls, (1, 3), strict=True):
         run_audit(config(server.url, run={"processes": processes}), storage=storage)
         assert bool(helper_call_keys) == (processes > 1)

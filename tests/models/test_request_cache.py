@@ -73,9 +73,9 @@ def chat_requests(server: FakeServer, model: str) -> list[dict[str, Any]]:
     ]
 
 
-def request_fields(arrived: Request) -> tuple[Any, ...]:
+def request_fields(request: Request) -> tuple[Any, ...]:
     """All that tells one request from another."""
-    return arrived.path, arrived.body, {k.lower(): v for k, v in arrived.headers.items()}
+    return request.path, request.body, {k.lower(): v for k, v in request.headers.items()}
 
 
 def family_reply(model: str) -> Reply:
@@ -114,16 +114,16 @@ async def test_litellm_builds_each_request_shape_once(
     ask, build, log = litellm_client._undecorated_litellm()
     built_models: list[str] = []
 
-    def counting(**asked_for: Any) -> Any:
-        built_models.append(asked_for["model"])
-        return build(**asked_for)
+    def count_and_build(**request_kwargs: Any) -> Any:
+        built_models.append(request_kwargs["model"])
+        return build(**request_kwargs)
 
-    monkeypatch.setattr(litellm_client, "_undecorated_litellm", lambda: (ask, counting, log))
+    monkeypatch.setattr(litellm_client, "_undecorated_litellm", lambda: (ask, count_and_build, log))
     requests = chat_requests(server, model)
     for chat_request in requests:
         await litellm_client.complete_chat(**chat_request)
-    seeded = 2 if "seed" in litellm_client.supported_params(model) else 1
-    assert len(built_models) == 3 * 2 * seeded  # kinds of parameters, of roles, with a seed and without
+    n_seed_variants = 2 if "seed" in litellm_client.supported_params(model) else 1
+    assert len(built_models) == 3 * 2 * n_seed_variants  # kinds of parameters, of roles, with a seed and without
     assert len(server.requests) == len(requests)
 
 
@@ -159,9 +159,9 @@ async def test_an_unsupported_param_is_refused_for_each_request(server: FakeServ
     assert not server.requests
 
 
-@pytest.mark.parametrize("written", ["{} times", [1]])
+@pytest.mark.parametrize("user_template", ["{} times", [1]])
 async def test_requests_whose_seed_cannot_be_located_are_built_by_litellm(
-    server: FakeServer, monkeypatch: pytest.MonkeyPatch, written: Any
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, user_template: Any
 ) -> None:
     """As words, or beside the parameters: then each request is made anew, and has its own seed."""
     server.script = lambda _: family_reply(CACHED_MODELS[0])
@@ -171,7 +171,7 @@ async def test_requests_whose_seed_cannot_be_located_are_built_by_litellm(
         seed = request_kwargs.pop("seed")
         return build(
             **request_kwargs,
-            user=written.format(seed) if isinstance(written, str) else "x",
+            user=user_template.format(seed) if isinstance(user_template, str) else "x",
             extra_headers={"x-seed": f"{seed}"},
         )
 

@@ -22,16 +22,16 @@ SENT_SCHEMAS = Path(__file__).with_name("sent_schemas.json")
 RETIRED: set[str] = set()
 """Names of recorded schemas that were replaced on purpose."""
 MAX_WORDS = 40
-GOOD = {"norms": "a", "reasoning": "b", "score": -0.5}
+VALID_JUDGEMENT = {"norms": "a", "reasoning": "b", "score": -0.5}
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        json.dumps(GOOD),
-        f"```json\n{json.dumps(GOOD)}\n```",
-        f"Here it is: {json.dumps(GOOD)} Done.",
-        json.dumps({**GOOD, "score": 1.0}) + json.dumps(GOOD),  # the last one is the answer
+        json.dumps(VALID_JUDGEMENT),
+        f"```json\n{json.dumps(VALID_JUDGEMENT)}\n```",
+        f"Here it is: {json.dumps(VALID_JUDGEMENT)} Done.",
+        json.dumps({**VALID_JUDGEMENT, "score": 1.0}) + json.dumps(VALID_JUDGEMENT),  # the last one is the answer
     ],
 )
 def test_json_is_read_anywhere_in_the_text(text: str) -> None:
@@ -43,12 +43,12 @@ def test_json_is_read_anywhere_in_the_text(text: str) -> None:
     [
         ("", "JSON"),
         ("no", "JSON"),
-        (json.dumps({**GOOD, "score": 1.01}), "score: Input should be less than or equal to 1"),
-        (json.dumps({**GOOD, "score": "0.5"}), "score: Input should be a valid number"),
-        (json.dumps({**GOOD, "score": None}), "score"),
+        (json.dumps({**VALID_JUDGEMENT, "score": 1.01}), "score: Input should be less than or equal to 1"),
+        (json.dumps({**VALID_JUDGEMENT, "score": "0.5"}), "score: Input should be a valid number"),
+        (json.dumps({**VALID_JUDGEMENT, "score": None}), "score"),
         (json.dumps({"norms": "a", "reasoning": "b"}), "score: Field required"),
-        (json.dumps({**GOOD, "more": 1}), "more: Extra inputs"),
-        (json.dumps(GOOD)[:-9], "JSON"),
+        (json.dumps({**VALID_JUDGEMENT, "more": 1}), "more: Extra inputs"),
+        (json.dumps(VALID_JUDGEMENT)[:-9], "JSON"),
         ('{"norms": "a", "reasoning": "b", "score": NaN}', "score"),
         ("[" * 100_000, "JSON"),
     ],

