@@ -19,7 +19,7 @@ CONTRARY_ENVIRONMENT = {
     "LANGCHAIN_TRACING_V2": "true",
     "HF_HUB_DISABLE_TELEMETRY": "0",
 }
-"""What a user's shell may say; each would open a way out."""
+"""Variables that a user's shell may set; each would allow network access or unsafe loading."""
 NO_LOOKUPS_PREAMBLE = """
 import socket
 asked = []
@@ -64,7 +64,7 @@ assert constants.HF_HUB_DISABLE_PROGRESS_BARS
 
 
 def _check_program(checks: dict[str, str]) -> str:
-    """A program that makes every check, and prints what came of each that does not hold."""
+    """A program that runs every check and prints the tracebacks of those that fail, as JSON by name."""
     return f"""
 import json, traceback
 wrong = {{}}
@@ -82,7 +82,7 @@ FAILING = {"one that fails": "assert not litellm.model_cost"}
 
 @pytest.fixture(scope="module")
 def failed_checks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The checks that do not hold in a process whose shell and folder say the contrary: by name, with the reason."""
+    """Tracebacks, by name, of the checks that fail in a process with a contrary environment and `.env` file."""
     folder = tmp_path_factory.mktemp("contrary")
     (folder / ".env").write_text("FROM_DOTENV=1\n")
     command = [sys.executable, "-c", NO_LOOKUPS_PREAMBLE + _check_program(CHECKS | FAILING)]
@@ -104,7 +104,7 @@ def test_a_failing_check_is_detected(failed_checks: dict[str, str]) -> None:
 
 
 def test_litellm_alone_makes_lookups_and_reads_env_files(tmp_path: os.PathLike[str]) -> None:
-    """The checks can fail: this is what happens with the library's own settings."""
+    """Shows that the checks can fail: with litellm's own settings it makes look-ups and reads `.env`."""
     with open(os.path.join(tmp_path, ".env"), "w") as file:
         file.write("FROM_DOTENV=1\n")
     opened = NO_LOOKUPS_PREAMBLE.split("from auditor")[0]

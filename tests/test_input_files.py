@@ -1,4 +1,4 @@
-"""What a parser was not made for is an error with a file's name, quickly and in little memory."""
+"""Input that a parser cannot handle is an error with the file's name, raised quickly and in little memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a command ends, whatever it raises: one line, an exit code, and a traceback only where it is asked for."""
+"""How a command ends after any exception: one line, an exit code, and a traceback only in debug mode."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMMAND = ["surveys", "list"]
 
 
 def make_command_raise(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    """Have the command raise an error, as a mistake in the program would."""
+    """Make the command raise an error, as a bug in the program would."""
 
     def fail() -> Any:
         raise error
@@ -31,7 +31,7 @@ def make_command_raise(monkeypatch: pytest.MonkeyPatch, error: BaseException) ->
 
 
 class Mute(Exception):
-    """An error that cannot say what it is."""
+    """An error whose `str` raises."""
 
     def __str__(self) -> str:
         raise RuntimeError
@@ -172,7 +172,7 @@ def test_pipes_and_closed_streams(tmp_path: Path) -> None:
 
 
 def test_a_database_does_not_take_the_descriptor_of_a_closed_stream(tmp_path: Path) -> None:
-    """The first file that is opened would be number 1, and what is printed would be written into the database."""
+    """Otherwise the database would get file descriptor 1, and output would be written into it."""
     (tmp_path / "x.csv").write_text("model,country,topic,method,score\nm,Japan,divorce,direct,0.5\n")
     line = "$auditor import scores x.csv --survey wvs7-sample --audit a 0<&- 1>&- 2>&-; $auditor status --json"
     completed = shell(line, tmp_path)
@@ -205,7 +205,7 @@ COMMANDS = [
 
 
 def test_a_deleted_working_directory(tmp_path: Path) -> None:
-    """Each command in a process of its own would take a minute: they run one after another in one."""
+    """The commands run one after another in one process: one process each would take a minute."""
     code = f"""
 import os, sys
 from unittest import mock

@@ -1,4 +1,4 @@
-"""Who sits where: one rule, whatever things are called and in whatever order they are listed."""
+"""Assignment of judges to traces: balanced, and independent of names and of the order in the config."""
 
 from __future__ import annotations
 

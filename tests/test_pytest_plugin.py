@@ -1,4 +1,4 @@
-"""The plugin in a test session of its own: it runs an audit once, opens it by name, and tells what was not met."""
+"""The pytest plugin in a separate session: it runs an audit once, opens it by name, and reports unmet thresholds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No secret passes, in whatever encoding it is echoed, and nothing else is taken for one."""
+"""Secrets are redacted in every encoding in which they may be echoed, and nothing else is."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TYPICAL_SECRETS = [
     *(prefix + "".join(key_rng.choices(LETTERS, k=size)) for prefix, size in (("AIza", 35), ("gsk_", 52), ("hf_", 34))),
     *("".join(key_rng.choices(LETTERS + "+/", k=40)) for _ in range(4)),
 ]
-"""Keys as providers make them, and AWS's secrets."""
+"""Keys in the formats of common providers, and AWS secrets."""
 
 
 @pytest.mark.parametrize("name", list(encodings(SECRET)))
@@ -73,7 +73,7 @@ def test_a_cut_text_holds_no_beginning_of_a_secret(name: str) -> None:
         assert redacted.startswith("key: ")
         assert (
             len(redacted) <= len("key: ") + 3 or REPLACEMENT in redacted
-        )  # base64 begins with what encodes a neighbour
+        )  # the first base64 characters encode the preceding text
     assert redactor.redact_text("an end as any other.", complete=False) == "an end as any other."
 
 

@@ -1,4 +1,4 @@
-"""What would act or hide on a screen is shown."""
+"""Control characters and invisible characters are made visible."""
 
 from __future__ import annotations
 

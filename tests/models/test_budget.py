@@ -1,4 +1,4 @@
-"""What each request costs, whatever the provider says of its tokens, and a budget that holds all the same."""
+"""Cost of each request, with or without usable token counts, and the budget that limits it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from tests.support.fake_server import NEVER, FakeServer, Reply, answer, completi
 
 PRICE = TokenPrice(1.0, 2.0, 0.5)
 DOLLARS = {"input": 1e6, "output": 2e6}
-"""A dollar a token in, two a token out."""
+"""Price of a million tokens in USD: one dollar per input token, two per output token."""
 ESTIMATE = 2 + 2 * 50
-"""Of `call`, by `PRICE`: eight characters, and 50 tokens at most."""
+"""Estimated cost of `call` at `PRICE`: two tokens for eight characters, and at most 50 tokens of output."""
 
 
 def call(sample: int = 0, model: str = "openai/x", **params: Any) -> Call:
@@ -157,7 +157,7 @@ async def test_a_call_costs_what_all_its_attempts_cost(server: FakeServer) -> No
 async def test_an_unaccepted_connection_costs_nothing() -> None:
     with ExitStack() as sockets:
         server = sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
-        for _ in range(8):  # once its queue is full, the system answers no more
+        for _ in range(8):  # once its queue is full, the system accepts no connection
             client = sockets.enter_context(socket.socket())
             client.setblocking(False)
             client.connect_ex(server.getsockname())
@@ -165,7 +165,7 @@ async def test_an_unaccepted_connection_costs_nothing() -> None:
         model = {"name": "m", "model": "openai/x", "api_base": silent_url, "price": DOLLARS}
         dispatcher = LocalDispatcher([ModelSection.model_validate(model)])
         try:
-            await dispatcher.send(call(), 1, 3.0)  # what takes long only the first time is behind us
+            await dispatcher.send(call(), 1, 3.0)  # the first request includes slow set-up
             reply = await dispatcher.send(call(), 2, 3.0)
         finally:
             await dispatcher.close()
@@ -201,7 +201,7 @@ def db(tmp_path: Path) -> Any:
 
 
 async def run(server: FakeServer, db: Database, audit_id: int, *calls: Call, **limits: Any) -> list[Answer]:
-    """A run of its own: what it has to spend is the budget less what earlier runs have spent."""
+    """Complete calls as a new run whose budget is reduced by the cost of earlier runs."""
     spent_usd = costs.sum_audit_cost(db, audit_id).usd or 0.0
     gateway = Gateway([section(server)], Limits.model_validate(limits), spent_usd=spent_usd)
     recording_client = RecordingClient(gateway, CallRecorder(db, audit_id, f"run {len(server.requests)}"))

@@ -1,4 +1,4 @@
-"""Log-probabilities by the weights themselves, against what transformers computes without any of our shortcuts."""
+"""Log-probabilities of continuations, compared with those of transformers computed without our optimizations."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _direct(model: Any, tokenizer: Any, beginning: str, end: str) -> float:
 
 
 class MergingTokenizer:
-    """A tokenizer of letters, in which `is ` at the end of a text melts into one token."""
+    """A tokenizer of letters that merges `is` at the end of a text into one token."""
 
     eos_token_id = 0
 

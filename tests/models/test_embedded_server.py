@@ -1,4 +1,4 @@
-"""The embedded model itself: these tests start it, and take what two cores need for a few hundred tokens."""
+"""The embedded model server: these tests start it and generate a few hundred tokens."""
 
 from __future__ import annotations
 

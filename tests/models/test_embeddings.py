@@ -60,7 +60,7 @@ def test_no_texts_give_an_empty_array(encoder: SentenceEncoder) -> None:
 
 
 def test_the_end_of_a_long_text_changes_its_vector(encoder: SentenceEncoder) -> None:
-    """A plain encoder reads 256 tokens: of these two texts it would see the same."""
+    """A plain encoder truncates at 256 tokens, so these two texts would have the same vector."""
     first, second = WORDS * 20 + "It is always acceptable. " * 30, WORDS * 20 + "The train leaves at noon. " * 30
     assert cosine(encoder, first, second) < 0.95
     truncated_vectors = encoder._model.encode([first, second], normalize_embeddings=True)
@@ -108,7 +108,7 @@ def test_every_piece_fits_the_token_limit(encoder: SentenceEncoder, text: str) -
 
 
 def test_a_text_that_just_fits_is_one_piece(encoder: SentenceEncoder) -> None:
-    fitting_text = "a " * 254  # 254 tokens and the two marks are 256
+    fitting_text = "a " * 254  # 254 tokens and the two special tokens are 256
     assert encoder._split_text(fitting_text) == [fitting_text]
     assert len(encoder._split_text(fitting_text + "a")) == 2
 

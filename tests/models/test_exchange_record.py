@@ -1,4 +1,4 @@
-"""What went over the wire is recorded, beside what was asked for."""
+"""The request and response as transferred are recorded with each answer, and differ visibly from what was requested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finish reasons: one table for all providers, read off the wire, and what an answer counts for with each."""
+"""Finish reasons of all providers, read from the response, and the outcome that each gives an answer."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ async def test_a_failure_with_status_200_is_retried_and_its_text_is_dropped(serv
         (SCORE, "MoralJudgement", Purpose.DIRECT, Outcome.OK),
         (SCORE[:-2], "MoralJudgement", Purpose.DIRECT, Outcome.UNPARSED),
         (f"So: {SCORE} and so", "MoralJudgement", Purpose.DIRECT, Outcome.UNPARSED),
-        ("Step 1. So.\nSCORE = 0.5", None, Purpose.DIRECT, Outcome.OK),  # the reader of scores decides
+        ("Step 1. So.\nSCORE = 0.5", None, Purpose.DIRECT, Outcome.OK),  # the score parser decides
         ("It is right to", None, Purpose.MORAL, Outcome.UNPARSED),
     ],
 )

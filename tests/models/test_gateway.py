@@ -1,4 +1,4 @@
-"""The gateway against a server that misbehaves in every way; what counts is what went over the wire."""
+"""The gateway against a server that fails in many ways; the requests that arrive are counted."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ async def test_an_unknown_price_is_unknown_and_missing_usage_is_charged_by_estim
 async def test_each_failure_has_its_outcome_and_is_retried_only_by_the_gateway(
     server: FakeServer, reply: Callable[[Request], Reply], outcome: Outcome, requests: int
 ) -> None:
-    await ask(section(server), call(0))  # what takes long the first time is over
+    await ask(section(server), call(0))  # the first request includes slow set-up
     server.requests.clear()
     server.script = lambda r: answer(r) if r.number == 0 else reply(r)
     _, failed_answer = await ask(section(server, timeout_s=2 if outcome is Outcome.TIMEOUT else 60), call(0), call(1))
@@ -203,7 +203,7 @@ async def test_a_key_revoked_in_the_middle_blocks_the_model_and_no_request_follo
 
 
 async def test_a_call_waiting_for_a_slot_reserves_no_budget(server: FakeServer) -> None:
-    """Of five calls of 20 dollars each two go out together, for which 100 are set aside: 170 are enough for all."""
+    """Five calls cost 20 USD each; two run at once and reserve 100 USD, so a budget of 170 USD is enough for all."""
     model = section(server, concurrency=2, price={"input": 0.0, "output": 1e6})
     gateway = Gateway([model], Limits(budget_usd=170.0))
     try:
@@ -240,7 +240,7 @@ SURROGATE = "a\0b\ud800c"
 
 
 def all_strings(value: Any) -> Iterator[str]:
-    """All strings of a dataclass, at any depth."""
+    """Yield all strings of a dataclass, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, tuple):
@@ -285,7 +285,7 @@ async def test_every_string_of_a_provider_can_be_stored(
 async def answers_after_throttling(
     server: FakeServer, seconds: str, calls: int, status: int = 429, **limits: Any
 ) -> tuple[list[Answer], list[str], float]:
-    """Answers of calls after a first that goes well, what was announced, and how long they took."""
+    """Answer one call, then throttle `calls` further ones; returns their answers, the notices and the seconds taken."""
     notes: list[str] = []
     limits_config = Limits.model_validate({"max_attempts": 3, **limits})
     gateway = Gateway([section(server)], limits_config, notify=notes.append)
@@ -428,7 +428,7 @@ async def test_building_a_request_does_not_block_on_the_network(provider: str, m
         **({"api_base": "https://m.example", "api_version": "2024-10-21"} if provider == "azure" else {}),
     )
     sending = asyncio.ensure_future(request)
-    await asyncio.sleep(0)  # as far as it comes by itself
+    await asyncio.sleep(0)  # run until its first await
     assert not sending.done() or "stood still" not in str(sending.exception())
     sending.cancel()
     await asyncio.gather(sending, return_exceptions=True)
@@ -436,7 +436,7 @@ async def test_building_a_request_does_not_block_on_the_network(provider: str, m
 
 
 async def count_interrupted_calls(server: FakeServer, n: int, reply: Callable[[], Reply], **changes: Any) -> int:
-    """How many of n calls are told that the run is interrupted, once some requests have come."""
+    """Stop a run while n calls wait, and count those that raise RunInterrupted."""
     stop, release = threading.Event(), threading.Event()
     gateway = Gateway([section(server, **changes)], Limits(max_attempts=2, deadline_s=600), stop_event=stop)
     try:

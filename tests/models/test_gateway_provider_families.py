@@ -1,4 +1,4 @@
-"""Providers that litellm reaches by handlers of its own are held by the same bounds as those of OpenAI's protocol."""
+"""Providers with their own litellm handlers have the same limits and errors as those of OpenAI's protocol."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ AWS = {"AWS_ACCESS_KEY_ID": "AKIATEST", "AWS_SECRET_ACCESS_KEY": KEY, "AWS_REGIO
 
 
 def anthropic(text: str) -> Reply:
-    """An answer in Anthropic's form."""
+    """A completion in Anthropic's format."""
     body = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-served", "stop_sequence": None}
     usage = {"input_tokens": 7, "output_tokens": 3}
     return Reply(body=body | {"content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "usage": usage})
 
 
 def gemini(text: str) -> Reply:
-    """An answer in Gemini's form."""
+    """A completion in Gemini's format."""
     candidate = {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP", "index": 0}
     usage = {"promptTokenCount": 7, "candidatesTokenCount": 3, "totalTokenCount": 10}
     return Reply(body={"candidates": [candidate], "usageMetadata": usage, "modelVersion": "gemini-served"})
 
 
 def converse(text: str) -> Reply:
-    """An answer in the form of Bedrock's Converse."""
+    """A completion in the format of Bedrock's Converse API."""
     usage = {"inputTokens": 7, "outputTokens": 3, "totalTokens": 10}
     message = {"role": "assistant", "content": [{"text": text}]}
     return Reply(body={"output": {"message": message}, "stopReason": "end_turn", "usage": usage})
@@ -75,7 +75,7 @@ def family(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """Those of a machine at Amazon's and at Google's, whose tokens come from a server of the test's own."""
+    """Set credentials of an AWS and a Google Cloud machine; a local server issues Google's access tokens."""
     for name, value in AWS.items():
         monkeypatch.setenv(name, value)
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -90,7 +90,7 @@ def credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
 
 
 async def ask(server: FakeServer, model: str, reply: Callable[[Request], Reply], **params: Any) -> list[Answer]:
-    """The first answer in the family's form, and the second as the reply has it."""
+    """Complete two calls: the first is answered in the family's format, the second with `reply`."""
     reply_in_format = FAMILIES[model]
     before = len(server.requests)
     server.script = lambda r: reply_in_format("hello") if r.number == before else reply(r)
@@ -156,7 +156,7 @@ NOT_JSON: dict[str, tuple[bytes, str]] = {
     "deep": (b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "JSON that is nested too deeply"),
     "digits": (b'{"usage": ' + b"9" * 5000 + b"}", "JSON with a number of too many digits"),
 }
-"""Bodies that are no JSON object, and what is said of them."""
+"""Response bodies that are no JSON object, with the expected error text."""
 NO_ANSWER: dict[str, dict[str, Any]] = {
     "nothing": {},
     "another protocol": {"outputs": [{"text": "hello"}], "stop": "end"},
@@ -169,7 +169,7 @@ NO_ANSWER: dict[str, dict[str, Any]] = {
     "content is a number": OPENAI | {"choices": [{"index": 0, "message": {"role": "assistant", "content": 5}}]},
     "content is an object": OPENAI | {"choices": [{"index": 0, "message": {"role": "assistant", "content": {}}}]},
 }
-"""JSON objects that are no answer of any provider."""
+"""JSON objects that are no provider's response."""
 PROTOCOLS = [
     *FAMILIES,
     "mistral/mistral-small-latest",
@@ -196,7 +196,7 @@ ENDPOINTS = {"chat": None, "completions": LogprobMeasure.ECHO, "next token": Log
     params=[*((model, "chat") for model in PROTOCOLS), ("openai/x", "completions"), ("openai/x", "next token")]
 )
 def first_contact(request: pytest.FixtureRequest) -> tuple[ModelSection, Call]:
-    """A model of each protocol, whose server's address is still to be set, and a call to it."""
+    """A model section of each protocol, without its api_base, and a call to it."""
     model, endpoint = request.param
     if provider_of(model) in SIGNED_PROVIDERS:
         request.getfixturevalue("credentials")
@@ -218,7 +218,7 @@ def first_contact(request: pytest.FixtureRequest) -> tuple[ModelSection, Call]:
 
 
 async def ask_first(section: ModelSection, call: Call, url: str, **limits: Any) -> Answer:
-    """What comes of the first call of a run; where it ends the run, what is to be recorded of it."""
+    """Complete the first call of a run; if it stops the run, return the answer that the error holds."""
     gateway = Gateway(
         [section.model_copy(update={"api_base": url})], Limits.model_validate({"max_attempts": 2, **limits})
     )
@@ -345,7 +345,7 @@ MAX_GAP_S = 0.5
 
 
 def slow_to_search_reply(family: str, status: int, size: int) -> Reply:
-    """An answer of one text that takes cubic time to search for private keys, in an error, in words, or as it is."""
+    """A slow-to-search reply: a completion (200), plain text (203) or an error."""
     text = KEY_HEADER * (size // len(KEY_HEADER))
     if status == 200:
         return FAMILIES[family](text)
@@ -356,7 +356,7 @@ def slow_to_search_reply(family: str, status: int, size: int) -> Reply:
 
 
 async def largest_gap(work: Awaitable[object]) -> float:
-    """Seconds for which the event loop did nothing else at most, while something was awaited."""
+    """Longest time in seconds for which `work` blocked the event loop."""
     largest_gap_s, last_tick = 0.0, time.monotonic()
 
     async def tick() -> None:
@@ -367,7 +367,7 @@ async def largest_gap(work: Awaitable[object]) -> float:
 
     tick_task = asyncio.create_task(tick())
     await asyncio.sleep(0.01)
-    with contextlib.suppress(ModelSetupError):  # what a text in place of JSON means is another test's matter
+    with contextlib.suppress(ModelSetupError):  # plain text instead of JSON stops the run; another test covers it
         await work
     await asyncio.sleep(0.02)
     tick_task.cancel()
@@ -379,8 +379,8 @@ async def largest_gap(work: Awaitable[object]) -> float:
 async def test_a_text_that_is_slow_to_search_does_not_block_the_event_loop(
     server: FakeServer, name: str, status: int
 ) -> None:
-    """The first size shows at once if litellm searches it: it takes 1.6 s, 8 MB would take years."""
-    await ask(server, name, lambda _: FAMILIES[name]("hello"))  # what is imported on first use is no part of it
+    """Fails quickly if litellm searches the text: the first size takes 1.6 s, 8 MB would take years."""
+    await ask(server, name, lambda _: FAMILIES[name]("hello"))  # imports on first use are not measured
     section = ModelSection(name="m", model=name, api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")
     for size in (8_000, 7_900_000):
         reply = slow_to_search_reply(name, status, size)

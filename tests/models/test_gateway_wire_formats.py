@@ -1,4 +1,4 @@
-"""Each way in which a provider answers, in its own wire format: what is asked of it, and what comes of that."""
+"""Each response format of a provider: the request that is sent and the answer that is read."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ FULL, TOOLS_ONLY = "openai/x", "volcengine/x"
 
 
 def tool_call(name: str, arguments: str, text: str | None = None) -> Reply:
-    """What a model sends that calls a function in place of speaking."""
+    """A reply that calls a function."""
     function = {"name": name, "arguments": arguments}
     calls = [{"id": "call_1", "type": "function", "function": function}]
     return completion(text, finish="tool_calls", tool_calls=calls)
 
 
 class ResponseCase(NamedTuple):
-    """One behaviour: who is asked for what, what it sends, and what is made of it."""
+    """A provider's reply, the call it answers, and the expected outcome, text and request keys."""
 
     reply: Callable[[Request], Reply]
     outcome: Outcome
@@ -38,7 +38,7 @@ class ResponseCase(NamedTuple):
     schema: str | None = "MoralJudgement"
     measure: LogprobMeasure | None = None
     sent: tuple[str, ...] = ()
-    """Keys of the request's body that must be there."""
+    """Keys that the request's body must have."""
 
 
 def reply_with(text: str | None, **more: Any) -> Callable[[Request], Reply]:

@@ -1,4 +1,4 @@
-"""The light client sends what httpx would, and reads what comes as httpx would."""
+"""The minimal HTTP client sends the requests that httpx sends and reads responses as httpx does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEADERS = {"Authorization": "Bearer k", "Content-Type": "application/json", "X-O
 
 
 class RecordingTransport(httpx.AsyncBaseTransport):
-    """Answers by what it is given."""
+    """Record requests and answer each with a fixed response or error."""
 
     def __init__(self, response: httpx.Response | Exception) -> None:
         self.response = response

@@ -1,4 +1,4 @@
-"""The limit that finds itself, by a clock that the tests turn."""
+"""The adaptive concurrency limit and the rate limit, with a clock that the tests set."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Clock:
 
 
 async def use_all_slots(limiter: ConcurrencyLimiter) -> None:
-    """As many requests in flight as the limit allows, all of which go well."""
+    """Run as many requests at once as the limit allows; all succeed."""
     async with AsyncExitStack() as stack:
         for _ in range(int(limiter.limit)):
             await stack.enter_async_context(limiter.slot())
@@ -64,7 +64,7 @@ async def test_one_episode_of_429_cuts_the_limit_once_and_its_successes_are_igno
     limiter.record_throttling(60.0)
     clock.now += COOLDOWN_S
     limiter.record_throttling(None)
-    assert limiter.limit == pytest.approx(12.8)  # the provider asked for a minute, and only a quarter of it is over
+    assert limiter.limit == pytest.approx(12.8)  # the provider asked for 60 s, of which 15 s have passed
     for _ in range(100):
         clock.now += 100
         limiter.record_throttling(None)
@@ -148,7 +148,7 @@ async def test_only_as_many_waiting_tasks_are_woken_as_slots_are_free() -> None:
 
     await asyncio.gather(*(send_counted_request() for _ in range(n_requests)))
     assert limiter.limit == 10
-    assert steps <= 2 * n_requests  # one turn in line, one request
+    assert steps <= 2 * n_requests  # one step to wait, one to send
 
 
 async def test_a_woken_task_that_is_cancelled_wakes_the_next() -> None:
@@ -156,7 +156,7 @@ async def test_a_woken_task_that_is_cancelled_wakes_the_next() -> None:
     async with limiter.slot():
         woken_task, next_task = (asyncio.create_task(acquire_and_release(limiter)) for _ in range(2))
         await asyncio.sleep(0)
-    woken_task.cancel()  # it is woken, and has not gone on yet
+    woken_task.cancel()  # it is woken, but has not run yet
     await asyncio.wait_for(next_task, 60)
 
 

@@ -1,4 +1,4 @@
-"""Log-probabilities off the wire: what a server sends that measures, and what only looks as if it did."""
+"""Log-probabilities in responses: usable ones, and responses that lack them."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ BEGINNING = "In Germany, divorce is"
 
 
 def token_logprob(prompt: str, word: str) -> float:
-    """A number that the word and what it stands in decide."""
+    """A pseudo log-probability that depends only on the token and its prompt."""
     return -zlib.crc32(f"{prompt[:20]}|{word}".encode()) / 2**30
 
 
 def tokenize(text: str) -> list[str]:
-    """Words with the space before them, as most tokenizers cut them."""
+    """Words with their leading space, as most tokenizers split them."""
     words = text.split(" ")
     return [words[0], *(f" {w}" for w in words[1:])]
 
 
 def echo(request: Request, mark: str = "") -> Reply:
-    """What vLLM sends: the prompt's tokens and one more; `mark` is a first token that the text does not show."""
+    """vLLM's response: the prompt's tokens and one more; `mark` is a leading token that the text does not show."""
     assert request.path.endswith("/v1/completions")
     assert (request.body["echo"], request.body["max_tokens"]) == (True, 1)
     choices = []
@@ -46,7 +46,7 @@ def echo(request: Request, mark: str = "") -> Reply:
 
 
 def without_echo(request: Request) -> Reply:
-    """What llama.cpp sends: it passes over `echo`, and gives the one token it added."""
+    """llama.cpp's response: it ignores `echo` and returns only the token it generated."""
     top = {"id": 5, "token": " about", "logprob": -2.4, "top_logprobs": []}
     choices = [
         {"index": i, "text": " about", "finish_reason": "length", "logprobs": {"content": [top]}}
@@ -191,7 +191,7 @@ def test_supported_measures_depend_on_the_provider(
 
 
 def listed(request: Request, mark: str = "", more: bool = False) -> Reply:
-    """What vLLM sends for `prompt_logprobs`; with `more`, as where it gives likelier tokens beside the prompt's own."""
+    """vLLM's response to `prompt_logprobs`; with `more`, each position also lists a likelier token."""
     assert request.path.endswith("/v1/completions")
     assert (request.body["prompt_logprobs"], request.body["max_tokens"]) == (0, 1)
     assert "echo" not in request.body
@@ -219,7 +219,7 @@ async def test_prompt_logprobs_measure_what_echo_measures(server: FakeServer, ma
 
 
 def with_changed_field(change: Callable[[list[Any]], Any]) -> Callable[[Request], Reply]:
-    """The same, with the field of one prompt changed."""
+    """Like `listed`, with `change` applied to the first prompt's `prompt_logprobs`."""
 
     def script(request: Request) -> Reply:
         reply = listed(request)

@@ -1,4 +1,4 @@
-"""Requests that go out from several processes: what comes of them is what comes of one, and none is lost."""
+"""Requests sent from several processes: replies equal those of one process, and none is lost."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def make_call(sample: int = 0) -> Call:
 async def ready_dispatcher(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, helpers: int = 1
 ) -> AsyncIterator[MultiprocessDispatcher]:
-    """A dispatcher whose helpers are ready."""
+    """A dispatcher whose helper processes are ready."""
     start_helpers_immediately(monkeypatch)
     dispatcher = MultiprocessDispatcher([section(server)], helpers)
     script, server.script = server.script, answer
@@ -85,7 +85,7 @@ async def ready_dispatcher(
 
 
 def start_helpers_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let helpers begin with the first request."""
+    """Start helpers at the first request."""
     monkeypatch.setattr(multiprocess_dispatch, "LOAD_CHECK_INTERVAL_S", 0.0)
     monkeypatch.setattr(multiprocess_dispatch, "BUSY_CPU_SHARE", 0.0)
 
@@ -166,7 +166,7 @@ async def test_the_calls_of_a_helper_that_died_are_retried(server: FakeServer, m
 
 
 def find_helper(parent: int) -> int:
-    """The process that helps another."""
+    """Process id of the helper that `parent` started."""
     for folder in Path("/proc").iterdir():
         with suppress(OSError):  # others end meanwhile
             command_line = (folder / "cmdline").read_bytes().split(b"\0")
@@ -190,7 +190,7 @@ async def test_an_exception_in_a_helper_ends_the_run_and_is_not_retried(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with ready_dispatcher(server, monkeypatch) as dispatcher:
-        call = replace(make_call(1), name="other")  # of no model that it knows
+        call = replace(make_call(1), name="other")  # a model that the helper does not know
         dispatcher._remote_models["other"] = section(server)
         with pytest.raises(AuditorError, match="failed with KeyError at send, line"):
             await dispatcher.send(call, 1, 60.0)
@@ -289,7 +289,7 @@ async def test_helpers_start_when_the_event_loop_is_saturated(
         assert not dispatcher._helper_tasks
         monkeypatch.setattr(
             multiprocess_dispatch, "BUSY_CPU_SHARE", 0.05
-        )  # a share that a loop which only computes has on a full machine too
+        )  # a busy loop reaches this share on a loaded machine too
         busy_until = time.monotonic() + 0.6
         while time.monotonic() < busy_until:
             pass

@@ -1,4 +1,4 @@
-"""A request by its shape is the very request that litellm makes by itself, and litellm is asked for it once."""
+"""A cached request equals the one that litellm builds, and litellm builds each request shape once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CACHED_MODELS = (
     "together_ai/x",
     "hosted_vllm/x",
 )
-"""Models whose requests litellm's common handler sends."""
+"""Models whose requests litellm's common handler sends, and which are therefore cached."""
 UNCACHED_MODELS = ("anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash")
 MESSAGES = (
     ({"role": "user", "content": "What is right?"},),
@@ -47,7 +47,7 @@ async def clients() -> AsyncIterator[None]:
 
 
 def chat_requests(server: FakeServer, model: str) -> list[dict[str, Any]]:
-    """Requests of several shapes, each more than once, with other words and another seed."""
+    """Arguments of requests of several shapes, each with several messages and seeds."""
     json_schema_format = response_format(SCHEMA_BY_NAME["MoralJudgement"], 80)
     common_fields = {
         "model": model,
@@ -74,12 +74,12 @@ def chat_requests(server: FakeServer, model: str) -> list[dict[str, Any]]:
 
 
 def request_fields(request: Request) -> tuple[Any, ...]:
-    """All that tells one request from another."""
+    """Path, body and headers of a request."""
     return request.path, request.body, {k.lower(): v for k, v in request.headers.items()}
 
 
 def family_reply(model: str) -> Reply:
-    """An answer in the family's form; litellm reads none of Groq's without its tier."""
+    """A completion in the provider's format; litellm reads Groq's only with a service tier."""
     reply = FAMILIES.get(model, completion)("hello")
     return replace(reply, body=reply.body | {"service_tier": "default"}) if model.startswith("groq/") else reply
 
@@ -123,7 +123,7 @@ async def test_litellm_builds_each_request_shape_once(
     for chat_request in requests:
         await litellm_client.complete_chat(**chat_request)
     n_seed_variants = 2 if "seed" in litellm_client.supported_params(model) else 1
-    assert len(built_models) == 3 * 2 * n_seed_variants  # kinds of parameters, of roles, with a seed and without
+    assert len(built_models) == 3 * 2 * n_seed_variants  # parameter sets, roles, with and without a seed
     assert len(server.requests) == len(requests)
 
 
@@ -151,7 +151,7 @@ async def test_errors_are_those_of_litellm(server: FakeServer, monkeypatch: pyte
 
 
 async def test_an_unsupported_param_is_refused_for_each_request(server: FakeServer) -> None:
-    """A shape that litellm refuses is refused again, in its own words, for each request."""
+    """litellm's own error is raised for each request of a shape that it refuses."""
     refused = {**chat_requests(server, "mistral/mistral-small")[0], "logit_bias": {"1": 2}}
     for _ in range(2):
         with pytest.raises(litellm_client.load_litellm().UnsupportedParamsError, match="logit_bias"):
@@ -163,7 +163,7 @@ async def test_an_unsupported_param_is_refused_for_each_request(server: FakeServ
 async def test_requests_whose_seed_cannot_be_located_are_built_by_litellm(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, user_template: Any
 ) -> None:
-    """As words, or beside the parameters: then each request is made anew, and has its own seed."""
+    """If the seed is in a text or only in a header, each request is built anew with its own seed."""
     server.script = lambda _: family_reply(CACHED_MODELS[0])
     ask, build, log = litellm_client._undecorated_litellm()
 
@@ -183,7 +183,7 @@ async def test_requests_whose_seed_cannot_be_located_are_built_by_litellm(
 
 
 async def test_failed_requests_leak_no_responses(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error and the functions that it came through would keep each other, and the answer's body."""
+    """A reference cycle of an error and its traceback would keep the response's body in memory."""
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     server.script = lambda _: error(400, "no")
     endpoint = resolve_endpoint(

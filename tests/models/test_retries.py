@@ -1,4 +1,4 @@
-"""How a wait is put into words, and when a provider that insists is left alone; by a clock that the tests turn."""
+"""Notices of waits, and suspension of a model whose provider asks for long waits; the tests set the clock."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from auditor.models.structured import (
 )
 
 SENT_SCHEMAS = Path(__file__).with_name("sent_schemas.json")
-"""Everything that is sent for each schema, by the schema's name. Names of former schemas stay: none is used again."""
+"""What is sent for each schema, by the schema's name. Names of removed schemas stay, so that none is reused."""
 RETIRED: set[str] = set()
 """Names of recorded schemas that were replaced on purpose."""
 MAX_WORDS = 40

@@ -28,7 +28,7 @@ def test_worked_values() -> None:
 
 def test_bertscore_is_the_papers_greedy_match(encoder: SentenceEncoder) -> None:
     (a, words_a), (b, words_b) = encoder.encode_tokens(TEXTS[0]), encoder.encode_tokens(TEXTS[1])
-    assert words_a.sum() == len(a) - 2  # the marks at both ends
+    assert words_a.sum() == len(a) - 2  # the special tokens at both ends
     recall = np.mean([max(float(x @ y) for x in a) for y in b[words_b]])
     precision = np.mean([max(float(x @ y) for y in b) for x in a[words_a]])
     f1 = 2 * precision * recall / (precision + recall)

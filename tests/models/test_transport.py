@@ -1,4 +1,4 @@
-"""A server that sends too much, packs it, or sends us elsewhere."""
+"""Responses that are too large, compressed or redirects are refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.fake_server import FakeServer, Reply, answer, completion
 
 
 async def second_answer(server: FakeServer, reply: Reply) -> Answer:
-    """What comes of a reply that is not the first of a run."""
+    """Answer to a run's second call, for which the server sends `reply`."""
     server.script = lambda r: answer(r) if r.number == 0 else reply
     gateway = Gateway([section(server)], Limits(max_attempts=3))
     try:

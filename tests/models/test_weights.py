@@ -67,7 +67,7 @@ def wheel_bytes(**members: bytes) -> bytes:
 
 @pytest.fixture
 def index(file_server: FileServer, monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes, str | None], None]:
-    """A package index that pip is pointed to; call it with the wheel, and another hash to be told than its own."""
+    """Point pip to a package index; call the fixture with the wheel, and with another hash for the index to state."""
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_INDEX_URL", f"{file_server.url}/simple")
     for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
@@ -167,7 +167,7 @@ def test_two_pulls_at_once_fetch_once(index: Index, file_server: FileServer) -> 
 
 @pytest.fixture
 def hub(file_server: FileServer, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A hub that has the toys; returns where its files lie."""
+    """A model hub with the weights `toys`; returns the path of its files."""
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "ENDPOINT", file_server.url)
@@ -339,7 +339,7 @@ def test_the_real_weights_have_the_known_hashes(smollm2: Path, minilm: Path, mon
         (minilm, catalog.KNOWN_WEIGHTS["all-MiniLM-L6-v2"]),
     ):
         assert all(fetch.file_sha256(path / file.path) == file.sha256 for file in known.files)
-    # The hashes that were asked for, apart from the table.
+    # The required hashes, stated independently of the catalog.
     assert fetch.file_sha256(smollm2) == "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
     safetensors = minilm / "model.safetensors"
     assert fetch.file_sha256(safetensors) == "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"

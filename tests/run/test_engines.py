@@ -1,4 +1,4 @@
-"""The engine 'ray' but for Ray: workers in this process. tests/e2e/test_ray.py has real ones, on two nodes."""
+"""The engine 'ray' with workers in this process instead of Ray; tests/e2e/test_ray.py uses two real nodes."""
 
 from __future__ import annotations
 

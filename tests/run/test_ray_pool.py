@@ -1,6 +1,6 @@
-"""Workers and who leads them, and deaths that a real cluster has too seldom for a test.
+"""The Ray worker pool with workers in this process, and worker deaths that are too rare to test on a cluster.
 
-tests/e2e/test_ray.py has real ones.
+tests/e2e/test_ray.py uses a real cluster.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.support.fake_server import FakeServer, answer, completion
 
 
 class LocalWorker:
-    """A worker in this process, that can be given up as if its host had gone: it may live on, unheard."""
+    """A worker in this process; after `terminate` its calls raise WorkerDied, though it may go on in the background."""
 
     def __init__(self) -> None:
         self.worker = WorkerActor()

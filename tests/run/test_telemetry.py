@@ -1,4 +1,4 @@
-"""Spans and events: what an audit tells a collector, what it never does, and what happens when nobody listens."""
+"""Spans and events of an audit: their content, what they never contain, and a collector that fails."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ ANSWER = Answer(
 
 
 class FixedAnswerClient:
-    """Answers every call alike."""
+    """A client that gives every call the same answer."""
 
     async def complete(self, call: Call) -> Answer:
         return ANSWER
 
 
 async def exported_telemetry(section: TelemetrySection, *new_results: NewResult) -> tuple[list[Any], list[Any]]:
-    """The spans and events of one call, as the SDK exports them."""
+    """Spans and events of one call and the given new results, as the SDK exports them."""
     from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -166,7 +166,7 @@ def test_sampling_of_calls_is_deterministic() -> None:
 
 
 class Collector(ThreadingHTTPServer):
-    """Takes what OTLP sends over HTTP on a loopback port."""
+    """An OTLP collector over HTTP on a loopback port."""
 
     def __init__(self, status: int = 200) -> None:
         super().__init__(("127.0.0.1", 0), Receiver)
@@ -245,7 +245,7 @@ def test_an_audit_exports_every_request_score_and_verdict(
     assert not any("x-other" in h for h in collector.headers)  # the environment's keys are for its own collector
     collector.spans.clear()
     collector.events.clear()
-    run_audit(small_audit(server, telemetry=section), storage=storage)  # asks nothing anew, and so tells nothing
+    run_audit(small_audit(server, telemetry=section), storage=storage)  # sends no new request, so exports nothing
     assert not collector.spans
     assert not collector.events
 

@@ -1,4 +1,4 @@
-"""Batch interfaces for the scripted server, on the wire as OpenAI's and Anthropic's documentation have them."""
+"""Batch APIs for the scripted server, in the formats that OpenAI and Anthropic document."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Fate = Callable[[int, int], str]
 
 @dataclass
 class Submitted:
-    """One batch: its requests by custom id, and how often it was looked at."""
+    """A submitted batch: its requests by custom id, and how often it was polled."""
 
     id: str
     bodies: dict[str, dict[str, Any]]
@@ -34,18 +34,18 @@ class Submitted:
 
 @dataclass
 class FakeBatches:
-    """What the server does with batches; all may be changed at any time.
+    """The server's behaviour for batches; every attribute may be changed at any time.
 
     Attributes:
-        looks: how often a batch must be looked at before it has ended.
-        held: while set, no batch ends.
-        fate: what becomes of a line, by the batch's number and its own.
-        extra: lines that are put among the results.
-        refuse: an error with which a batch fails as a whole, by its number.
-        deaf: how many submissions arrive, though their answer is an error.
-        there: whether the interface is there at all.
-        deliver: makes a reply of a batch's file of results, for a server that sends it in an odd way.
-        instead: what is sent in place of an answer, by method and path.
+        looks: how often a batch must be polled before it has ended.
+        held: while true, no batch ends.
+        fate: outcome of a line, by the batch's number and the line's number.
+        extra: additional lines in the results.
+        refuse: error with which a whole batch fails, by its number; None accepts it.
+        deaf: number of next submissions that are accepted but answered with an error.
+        there: whether the server has batch endpoints.
+        deliver: builds the reply with a batch's results file; None sends it as usual.
+        instead: response that replaces the usual one, by method and path.
     """
 
     looks: int = 1
@@ -67,7 +67,7 @@ class FakeBatches:
         return [key for batch in self.batches for key in batch.bodies]
 
     def add_to(self, app: web.Application, script: Callable[[], Script]) -> None:
-        """Add the routes; `script` says what answers a line."""
+        """Add the routes; `script` returns the script that answers lines."""
         self._script = script
         for method, path, handler in (
             ("POST", "/v1/files", self._put_file),
@@ -185,7 +185,7 @@ class FakeBatches:
     # --- both -------------------------------------------------------------------------------------------------------
 
     async def _delivered(self, raw: web.Request, batch: Submitted, rows: list[bytes]) -> web.StreamResponse:
-        """A batch's file of results."""
+        """Send a batch's results file."""
         data = b"\n".join(rows) + b"\n"
         if self.deliver is not None:
             return await respond(raw, self.deliver(batch, data))
@@ -217,7 +217,7 @@ class FakeBatches:
         return not self.held and batch.looks >= self.looks
 
     def _answered(self, batch: Submitted) -> Iterator[tuple[str, str, Reply]]:
-        """Every line's custom id, fate and answer, in another order than they were asked in."""
+        """Yield each line's custom id, fate and reply, in reverse order."""
         for i, (key, body) in reversed(list(enumerate(batch.bodies.items()))):
             asked = as_openai(body) if batch.of_messages else body
             reply = self._script()(Request(i, "/batch", asked, batch.headers, time.monotonic()))
@@ -257,7 +257,7 @@ def _anthropic(batch: Submitted, status: str) -> dict[str, Any]:
 
 
 def as_openai(body: dict[str, Any]) -> dict[str, Any]:
-    """A request of Anthropic's as one of OpenAI's, as far as scripts look at it."""
+    """Convert an Anthropic request to OpenAI's format, as far as scripts read it."""
     system = "\n".join(part["text"] for part in body.get("system", []))
     chat_messages = [(m["role"], "\n".join(part["text"] for part in m["content"])) for m in body["messages"]]
     openai_body = {
@@ -270,7 +270,7 @@ def as_openai(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_anthropic(body: dict[str, Any], reply: Reply) -> dict[str, Any]:
-    """A reply of OpenAI's as a message of Anthropic's."""
+    """Convert a reply in OpenAI's format to an Anthropic message."""
     if reply.status != 200:
         kind = {400: "invalid_request_error", 429: "rate_limit_error"}.get(reply.status, "api_error")
         return {"type": "error", "error": {"type": kind, "message": reply.body["error"]["message"]}}
@@ -286,12 +286,12 @@ def as_anthropic(body: dict[str, Any], reply: Reply) -> dict[str, Any]:
 
 
 def _body(reply: Reply) -> Any:
-    """The JSON value that a reply brings."""
+    """The JSON value of a reply's body; its text if it is not JSON."""
     if reply.raw is None:
         return reply.body
     try:
         return json.loads(reply.raw)
-    except ValueError:  # a line is JSON, so it has what is none as a text
+    except ValueError:  # a results line is JSON, so other content becomes a string
         return reply.raw.decode("utf-8", "replace")
 
 

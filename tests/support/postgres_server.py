@@ -1,4 +1,4 @@
-"""A real PostgreSQL server on a loopback port, with a data directory of its own, for as long as the tests run."""
+"""A real PostgreSQL server on a loopback port with a temporary data directory, for the duration of the tests."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ START_S = 120.0
 
 
 class NoServer(Exception):
-    """Why there is no server here."""
+    """No server can be started; the message gives the reason."""
 
 
 @dataclass
 class Postgres:
-    """A server that runs."""
+    """A running server."""
 
     port: int
     pid: int
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def schema(self) -> str:
-        """The URL of a new, empty schema, as its owner, with the password in it: much quicker than a database."""
+        """Create an empty schema, which is much quicker than a database; returns its URL with the owner's password."""
         name = f"s{next(self.numbers)}"
         with self.connect() as connection:
             connection.execute(f"CREATE SCHEMA {name}")
         return f"{self.url()}?options=-csearch_path%3D{name}"
 
     def database(self) -> str:
-        """The name of a new, empty database."""
+        """Create an empty database; returns its name."""
         name = f"db{next(self.numbers)}"
         with self.connect() as connection:
             connection.execute(f"CREATE DATABASE {name}")
@@ -66,7 +66,7 @@ def programs() -> Path:
     """The folder of the server's programs.
 
     Raises:
-        NoServer: it is not installed, or nobody may run it.
+        NoServer: PostgreSQL is not installed.
     """
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: float(p.parent.name), reverse=True)
     bin_folders = [folder for folder in folders if (folder / "initdb").exists()]
@@ -79,10 +79,10 @@ def programs() -> Path:
 
 @contextmanager
 def running() -> Iterator[Postgres]:
-    """A fresh server.
+    """Start a new server, and stop it at the end.
 
     Raises:
-        NoServer: it cannot be had here; the message says why.
+        NoServer: it cannot be started; the message gives the reason.
     """
     bin_folder, user_options = programs(), _user()
     folder = Path(tempfile.mkdtemp(prefix="auditor-pg-"))  # not pytest's folder, which other users may not enter
@@ -117,7 +117,7 @@ def _serving(bin_folder: Path, folder: Path, data: Path, user_options: dict[str,
         _wait(port, process, folder / "log")
         yield port, process.pid
     finally:
-        process.send_signal(signal.SIGQUIT)  # at once: nothing in it is wanted any more
+        process.send_signal(signal.SIGQUIT)  # immediate shutdown: the data is not needed
         process.wait(START_S)
         log.close()
 
@@ -137,7 +137,7 @@ def _wait(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
 
 
 def _user() -> dict[str, Any]:
-    """Who runs the server: we ourselves, or, since it refuses root, the user that its package has made."""
+    """Popen options for the server's user: the current user, or 'postgres' for root, since PostgreSQL refuses root."""
     if os.getuid() != 0:
         return {}
     try:

@@ -1,4 +1,4 @@
-"""An audit to review: conflicts argued in two voices, verdicts on them, and texts that try to break a screen."""
+"""An audit to review: conflicts with opposing reasoning, verdicts on them, and texts with markup and escapes."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _text(cell: Cell, centre: float, *, hostile: bool) -> str:
 
 
 def _verdicts(model: str, cell: Cell, samples: int, centre: float, *, hostile: bool) -> list[Verdict]:
-    """Judges find the negative side VALID more often, so that they have something to be right or wrong about."""
+    """Verdicts of the other models; traces with a negative centre are VALID more often, so judges are right or wrong."""
     verdicts = []
     for judge, sample in itertools.product([m for m in MODELS if m != model], range(samples)):
         valid = centre < 0 or (sample + len(judge)) % 3 == 0

@@ -1,4 +1,4 @@
-"""Tasks for tests: sums to do, models that do them more or less well, and judges that notice more or less."""
+"""An arithmetic task for tests, models of different skill, and judges of imperfect accuracy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VALID_OF_RIGHT, VALID_OF_WRONG = 0.85, 0.25
 
 
 def sums(folder: Path, kind: str = "exact", items: int = 10, *, truth: bool = True) -> dict[str, Any]:
-    """The table `task` of sums in one of the three kinds; a choice is among the sum and its neighbours."""
+    """Write the items; returns the table `task`. A choice is among the sum and its neighbours."""
     rows = []
     for i in range(items):
         first_addend, second_addend = 3 * i + 2, 7 * (i % 5) + 1
@@ -35,13 +35,13 @@ def sums(folder: Path, kind: str = "exact", items: int = 10, *, truth: bool = Tr
 
 
 def audit(url: str, folder: Path, kind: str = "exact", **changes: Any) -> AuditConfig:
-    """An audit of that task by three scripted models."""
+    """An audit of the task with three scripted models."""
     task = changes.pop("task", None) or sums(folder, kind)
     return config(url, survey=None, task=task, name="sums", **changes)
 
 
 def solver(request: Request) -> Reply:
-    """Models that are right as often as their skill says, and judges that say VALID more often of what is right."""
+    """Models that are correct with probability SKILL, and judges that say VALID more often of correct answers."""
     addends = re.search(r"What is (\d+) \+ (\d+)\?", request.text)
     if addends is None:
         return answer(request)

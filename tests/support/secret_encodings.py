@@ -1,4 +1,4 @@
-"""A secret in the encodings in which a server may echo it, written independently of what removes them."""
+"""A secret in the encodings in which a server may echo it, independent of the redaction code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 
 def encodings(secret: str) -> dict[str, str]:
-    """Each encoding by its name; JSON-escaped ones as they stand in a text."""
+    """The encoded secret by the encoding's name; JSON-escaped ones without their quotes."""
     data = secret.encode()
     code_by_encoding = {
         "plain": secret,
@@ -33,7 +33,7 @@ def encodings(secret: str) -> dict[str, str]:
 
 
 def traces_of(secret: str) -> list[bytes]:
-    """What no file and no request may hold: of base64 the part that does not depend on what is around the secret."""
+    """Byte strings that reveal the secret; of base64 only the part that does not depend on the neighbouring bytes."""
     code_by_encoding = encodings(secret)
     parts = [code for name, code in code_by_encoding.items() if "-" not in name]
     for before in range(3):

@@ -1,6 +1,6 @@
-"""A made-up audit in a database, with known truth and no model asked: every table filled, every outcome present.
+"""A synthetic audit in a database with known truth, made without requests: every table is filled, every outcome occurs.
 
-Model number i agrees with the survey less the larger i is (its noise grows), so that the truth behind a report is
+The larger i, the less model i agrees with the survey (its noise grows), so that the correct report is
 known. Equal arguments give equal rows. The last of several models has no known price.
 """
 
@@ -83,8 +83,8 @@ def populate(
 
     Args:
         models, countries, topics, samples: size; at most 24 models, 62 countries and 23 topics.
-        judges: judges of each trace at most; None is every other model.
-        seed: of all that is drawn.
+        judges: maximum number of judges per trace; None is every other model.
+        seed: of the random numbers.
         name: the audit's name.
     """
     rng = np.random.default_rng(seed)
@@ -258,7 +258,7 @@ def _kind(a: float, b: float, everyone: Sequence[float]) -> ConflictKind:
 
 
 def _ratings(conflicts: Sequence[Conflict]) -> Iterator[Rating]:
-    """One of each decision on the first open conflicts; the last is of scores that have changed since."""
+    """One rating of each decision on the first open conflicts; the last rates scores that have changed since."""
     open_conflicts = [c for c in conflicts if c.state is ConflictState.OPEN]
     for i, (conflict, decision) in enumerate(zip(open_conflicts, [*Decision, Decision.LEFT], strict=False)):
         yield Rating(
@@ -287,7 +287,7 @@ def _call(name: str, purpose: Purpose, cell: Cell, sample: int, of: str = "") ->
 
 
 def _answered(rows: Sequence[Trace] | Sequence[Verdict], names: Sequence[str]) -> Iterator[tuple[Call, Answer]]:
-    """The call behind each row, and what came back for it."""
+    """Yield each row's call and its answer."""
     for row in rows:
         if isinstance(row, Trace):
             model_name, text = row.model, row.text
@@ -318,7 +318,7 @@ def _answered(rows: Sequence[Trace] | Sequence[Verdict], names: Sequence[str]) -
 
 
 def _record(db: Database, answered: Sequence[tuple[Call, Answer]]) -> None:
-    """As `ledger.record` does, but in one transaction with two statements."""
+    """Record calls and answers like the ledger, but in one transaction with two statements."""
     attempts = [ledger._attempt_columns(call, attempt) for call, answer in answered for attempt in answer.attempts]
     answers = [ledger._answer_columns(call, answer) for call, answer in answered if answer.outcome.is_answer]
 
