@@ -1,4 +1,4 @@
-"""Every test runs with no keys, no user config, and a database folder of its own."""
+"""Fixtures of all tests: no API keys, no user config, and a separate database for each test."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gc
 import os
 import traceback
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers share the cores already: threads of each would spin in wait
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers share the cores already: their threads would spin while waiting
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -24,13 +24,13 @@ from tests.support.postgres_server import NoServer, Postgres, running
 
 KEY_SUFFIXES = ("_API_KEY", "_BASE_URL", "_API_BASE", "_TOKEN")
 
-# How long an example takes says something of the machine, not of what is tested.
+# The time an example takes depends on the machine, so there is no deadline.
 hypothesis.settings.register_profile("auditor", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("auditor")
 
 
 def pytest_collection_finish() -> None:
-    """What was imported stays: the collector, a fifth of the tests' time, looks at it no more, and comes seldom."""
+    """Exclude imported objects from garbage collection and make it rare: it took a fifth of the tests' time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000)
@@ -38,7 +38,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True)
 def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A developer's own keys and settings must not reach a test; the scripted server's key is set."""
+    """Remove the developer's keys and settings from the environment, and set the scripted server's key."""
     for name in list(os.environ):
         if name.endswith(KEY_SUFFIXES) or name == "AUDITOR_STORAGE" or name.startswith("PG"):
             monkeypatch.delenv(name)
@@ -49,13 +49,13 @@ def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def no_waiting_before_another_try(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A scripted server needs no time to recover."""
+    """Shorten the first retry's wait, since a scripted server needs no time to recover."""
     monkeypatch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 0.01)
 
 
 @pytest.fixture
 def unexpected_errors() -> Iterator[list[BaseException]]:
-    """What the last-resort handler reported, for tests of the handler itself; it fails no test that takes this."""
+    """Errors that the handler of unexpected errors reported; a test that uses this fixture does not fail for them."""
     unhandled_errors.clear()
     yield unhandled_errors
     unhandled_errors.clear()
@@ -63,7 +63,7 @@ def unexpected_errors() -> Iterator[list[BaseException]]:
 
 @pytest.fixture(autouse=True)
 def no_unexpected_error(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A command that ends in the last-resort handler fails its test, whatever the test looks at."""
+    """Fail every test in which a command raised an unexpected error."""
     yield
     if "unexpected_errors" in request.fixturenames or not unhandled_errors:
         return
@@ -87,7 +87,7 @@ def storage(tmp_path: Path) -> str:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
-    """A PostgreSQL server; where it cannot be had, the test is skipped with the reason."""
+    """A PostgreSQL server; the test is skipped with the reason if none can be started."""
     pytest.importorskip("psycopg", reason="needs psycopg: pip install 'auditor[postgres]'")
     with ExitStack() as stack:
         try:

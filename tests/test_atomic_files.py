@@ -1,4 +1,4 @@
-"""Files are written whole or not at all."""
+"""Files are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from auditor.atomic_files import make_folder, report_write_errors, write_atomica
 from auditor.errors import AuditorError, UsageError
 
 
-def test_written_whole(tmp_path: Path) -> None:
+def test_a_file_is_written_completely(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text("old", encoding="utf-8")
     write_atomically("neu ✓\n", path)
@@ -30,7 +30,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> 
     assert os.listdir(tmp_path) == ["report.html"]
 
 
-def test_the_file_can_be_read_as_others_are(tmp_path: Path) -> None:
+def test_the_file_has_the_default_permissions(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.touch()
     write_atomically("x", tmp_path / "report.md")
@@ -38,20 +38,20 @@ def test_the_file_can_be_read_as_others_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["missing/report.html", ""])
-def test_a_path_that_cannot_be_written(tmp_path: Path, name: str) -> None:
+def test_an_unwritable_path_is_an_error(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match=r"cannot be written|a folder"):
         write_atomically("x", tmp_path / name)
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
-def test_an_error_of_a_full_disk_is_said_with_what_to_do(tmp_path: Path, number: int) -> None:
+def test_a_full_disk_is_an_error_with_the_fix(tmp_path: Path, number: int) -> None:
     with pytest.raises(AuditorError, match="Make room there") as caught, report_write_errors(tmp_path / "a.parquet"):
         raise OSError(number, "a library's own words")
     assert caught.value.message == f"{tmp_path / 'a.parquet'}: cannot be written: {os.strerror(number)}."
     assert caught.value.exit_code == 1
 
 
-def test_a_reader_who_left_is_no_error_of_writing() -> None:
+def test_a_broken_pipe_is_not_reported_as_a_write_error() -> None:
     with pytest.raises(BrokenPipeError), report_write_errors("standard output"):
         raise BrokenPipeError
 
@@ -62,7 +62,7 @@ def test_a_name_of_255_bytes_can_be_written(tmp_path: Path) -> None:
     assert path.read_text(encoding="utf-8") == "x"
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="cannot be written"):
         make_folder(tmp_path / "file" / "folder")

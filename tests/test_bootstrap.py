@@ -11,7 +11,7 @@ import pytest
 
 from auditor import bootstrap
 
-CONTRARY = {
+CONTRARY_ENVIRONMENT = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "False",
     "LITELLM_MODE": "DEV",
     "LANGGRAPH_STRICT_MSGPACK": "false",
@@ -19,8 +19,8 @@ CONTRARY = {
     "LANGCHAIN_TRACING_V2": "true",
     "HF_HUB_DISABLE_TELEMETRY": "0",
 }
-"""What a user's shell may say; each would open a way out."""
-WATCHED = """
+"""Variables that a user's shell may set; each would allow network access or unsafe loading."""
+NO_LOOKUPS_PREAMBLE = """
 import socket
 asked = []
 def refuse(*args, **kwargs):
@@ -63,8 +63,8 @@ assert constants.HF_HUB_DISABLE_PROGRESS_BARS
 }
 
 
-def _in_turn(checks: dict[str, str]) -> str:
-    """A program that makes every check, and prints what came of each that does not hold."""
+def _check_program(checks: dict[str, str]) -> str:
+    """A program that runs every check and prints the tracebacks of those that fail, as JSON by name."""
     return f"""
 import json, traceback
 wrong = {{}}
@@ -81,40 +81,42 @@ FAILING = {"one that fails": "assert not litellm.model_cost"}
 
 
 @pytest.fixture(scope="module")
-def wrong(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The checks that do not hold in a process whose shell and folder say the contrary: by name, with the reason."""
+def failed_checks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Tracebacks, by name, of the checks that fail in a process with a contrary environment and `.env` file."""
     folder = tmp_path_factory.mktemp("contrary")
     (folder / ".env").write_text("FROM_DOTENV=1\n")
-    command = [sys.executable, "-c", WATCHED + _in_turn(CHECKS | FAILING)]
-    done = subprocess.run(command, env=os.environ | CONTRARY, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    command = [sys.executable, "-c", NO_LOOKUPS_PREAMBLE + _check_program(CHECKS | FAILING)]
+    completed = subprocess.run(
+        command, env=os.environ | CONTRARY_ENVIRONMENT, cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert completed.returncode == 0, completed.stderr
+    failures: dict[str, str] = json.loads(completed.stdout.splitlines()[-1])
+    return failures
 
 
 @pytest.mark.parametrize("name", CHECKS)
-def test_each_way_out_is_shut_whatever_the_shell_says(wrong: dict[str, str], name: str) -> None:
-    assert name not in wrong, wrong[name]
+def test_each_network_access_is_off_whatever_the_environment(failed_checks: dict[str, str], name: str) -> None:
+    assert name not in failed_checks, failed_checks[name]
 
 
-def test_a_check_that_does_not_hold_is_seen(wrong: dict[str, str]) -> None:
-    assert "AssertionError" in wrong["one that fails"]
+def test_a_failing_check_is_detected(failed_checks: dict[str, str]) -> None:
+    assert "AssertionError" in failed_checks["one that fails"]
 
 
-def test_without_it_litellm_does_look_up_and_read(tmp_path: os.PathLike[str]) -> None:
-    """The checks can fail: this is what happens with the library's own settings."""
+def test_litellm_alone_makes_lookups_and_reads_env_files(tmp_path: os.PathLike[str]) -> None:
+    """Shows that the checks can fail: with litellm's own settings it makes look-ups and reads `.env`."""
     with open(os.path.join(tmp_path, ".env"), "w") as file:
         file.write("FROM_DOTENV=1\n")
-    opened = WATCHED.split("from auditor")[0]
+    opened = NO_LOOKUPS_PREAMBLE.split("from auditor")[0]
     code = opened + "import litellm, os\nassert asked\nassert os.environ['FROM_DOTENV'] == '1'\n"
     clean = {k: v for k, v in os.environ.items() if not k.startswith("LITELLM_")}
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", code], env=clean, cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
+    assert completed.returncode == 0, completed.stderr
 
 
-def test_it_loads_no_heavy_library() -> None:
+def test_bootstrap_loads_no_heavy_library() -> None:
     code = (
         "import sys; from auditor import bootstrap; bootstrap.prepare_environment(); bootstrap.silence_libraries();"
         "heavy = {'litellm', 'langgraph', 'torch', 'transformers', 'huggingface_hub'} & set(sys.modules);"
@@ -127,18 +129,18 @@ def test_loading_a_survey_needs_no_numpy() -> None:
     code = (
         'import sys; from auditor.surveys import load_survey; load_survey("wvs7-sample"); print("numpy" in sys.modules)'
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.strip() == "False"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert completed.stdout.strip() == "False"
 
 
 @pytest.fixture
 def thresholds() -> Iterator[tuple[int, int, int]]:
-    usual = gc.get_threshold()
-    yield usual
-    gc.set_threshold(*usual)
+    default_thresholds = gc.get_threshold()
+    yield default_thresholds
+    gc.set_threshold(*default_thresholds)
 
 
-def test_garbage_is_sought_seldom_only_while_requests_are_sent(thresholds: tuple[int, int, int]) -> None:
+def test_garbage_collection_is_infrequent_only_while_requests_are_sent(thresholds: tuple[int, int, int]) -> None:
     def send() -> None:
         with bootstrap.infrequent_garbage_collection():
             assert gc.get_threshold() == bootstrap.GC_THRESHOLDS

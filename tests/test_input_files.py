@@ -1,4 +1,4 @@
-"""What a parser was not made for is an error with a file's name, quickly and in little memory."""
+"""Input that a parser cannot handle is an error with the file's name, raised quickly and in little memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from auditor.input_files import MAX_DEPTH, decode_utf8, parse_json, parse_toml, 
         ('a = "\\u0000"', "NUL"),
     ],
 )
-def test_toml_that_is_odd(text: str, message: str) -> None:
+def test_unusual_toml_is_an_error_or_parsed_quickly(text: str, message: str) -> None:
     start = time.process_time()
     if message:
         with pytest.raises(SurveyError, match="F: ") as caught:
@@ -36,7 +36,7 @@ def test_toml_that_is_odd(text: str, message: str) -> None:
     assert time.process_time() - start < 5
 
 
-def test_depth_is_counted_without_recursion() -> None:
+def test_nesting_depth_is_limited_without_recursion() -> None:
     for text, is_allowed in (("[" * (MAX_DEPTH - 1) + "]" * (MAX_DEPTH - 1), True), ("[" * 60 + "]" * 60, False)):
         if is_allowed:
             assert parse_json(text, "F", SurveyError)
@@ -54,12 +54,12 @@ def test_depth_is_counted_without_recursion() -> None:
         ("1" * 5000, "F: has a whole number that is too large"),
     ],
 )
-def test_json_that_is_odd(text: str, message: str) -> None:
+def test_invalid_json_is_an_error(text: str, message: str) -> None:
     with pytest.raises(SurveyError, match=message):
         parse_json(text, "F", SurveyError)
 
 
-def test_text_is_utf_8_with_or_without_a_mark(tmp_path: Path) -> None:
+def test_text_is_utf_8_with_or_without_a_byte_order_mark(tmp_path: Path) -> None:
     file = tmp_path / "a"
     for data in ("é".encode(), "é".encode("utf-8-sig")):
         file.write_bytes(data)
@@ -76,6 +76,6 @@ def test_text_is_utf_8_with_or_without_a_mark(tmp_path: Path) -> None:
             decode_utf8(data, "F", SurveyError)
 
 
-def test_a_file_that_may_not_be_looked_at(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SurveyError, match="cannot be opened: File name too long"):
         require_file(tmp_path / ("x" * 300), SurveyError)

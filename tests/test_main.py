@@ -1,4 +1,4 @@
-"""How a command ends, whatever it raises: one line, an exit code, and a traceback only where it is asked for."""
+"""How a command ends after any exception: one line, an exit code, and a traceback only in debug mode."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tests.support.cli_runner import auditor
 COMMAND = ["surveys", "list"]
 
 
-def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
-    """Have the command raise an error, as a mistake in the program would."""
+def make_command_raise(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Make the command raise an error, as a bug in the program would."""
 
     def fail() -> Any:
         raise error
@@ -31,7 +31,7 @@ def raising(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
 
 
 class Mute(Exception):
-    """An error that cannot say what it is."""
+    """An error whose `str` raises."""
 
     def __str__(self) -> str:
         raise RuntimeError
@@ -52,36 +52,36 @@ class Mute(Exception):
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
-def test_the_last_resort_is_one_line_and_a_mark(
+def test_an_unexpected_error_is_one_line_with_its_prefix(
     monkeypatch: pytest.MonkeyPatch,
     unexpected_errors: list[BaseException],
     error: BaseException,
     name: str,
     words: str,
 ) -> None:
-    raising(monkeypatch, error)
-    done = auditor(*COMMAND)
-    assert done.returncode == 1
-    assert done.stdout == ""
-    line = done.stderr.lstrip("\n")  # one that the command-line library writes after the end of the input
+    make_command_raise(monkeypatch, error)
+    completed = auditor(*COMMAND)
+    assert completed.returncode == 1
+    assert completed.stdout == ""
+    line = completed.stderr.lstrip("\n")  # one that the command-line library writes after the end of the input
     assert line.startswith(f"{UNEXPECTED_ERROR_PREFIX}: {name}")
-    assert words in done.stderr
-    assert "How to fix: Run it again with --debug" in done.stderr
+    assert words in completed.stderr
+    assert "How to fix: Run it again with --debug" in completed.stderr
     assert line.count("\n") == 1
     assert len(line) < 500
     assert [type(e).__name__ for e in unexpected_errors] == [name]
 
 
 @pytest.mark.parametrize(("words", "env"), [(["--debug"], {}), ([], {"AUDITOR_DEBUG": "1"})], ids=["option", "env"])
-def test_the_traceback_is_written_where_it_is_asked_for(
+def test_the_traceback_is_printed_in_debug_mode(
     monkeypatch: pytest.MonkeyPatch, unexpected_errors: list[BaseException], words: list[str], env: dict[str, str]
 ) -> None:
-    raising(monkeypatch, TypeError("x\x1b[31m"))
-    done = auditor(*words, *COMMAND, cwd=None, **env)
-    assert done.returncode == 1
-    assert "Traceback" in done.stderr
-    assert "\x1b" not in done.stderr
-    assert UNEXPECTED_ERROR_PREFIX in done.stderr
+    make_command_raise(monkeypatch, TypeError("x\x1b[31m"))
+    completed = auditor(*words, *COMMAND, cwd=None, **env)
+    assert completed.returncode == 1
+    assert "Traceback" in completed.stderr
+    assert "\x1b" not in completed.stderr
+    assert UNEXPECTED_ERROR_PREFIX in completed.stderr
     assert len(unexpected_errors) == 1
 
 
@@ -101,12 +101,12 @@ def test_the_traceback_is_written_where_it_is_asked_for(
     ],
     ids=["interrupt", "interrupt in a group", "error in a group", "pipe", "disk full", "exit"],
 )
-def test_what_is_expected_is_no_last_resort(
+def test_expected_errors_are_not_reported_as_unexpected(
     monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, line: str
 ) -> None:
-    raising(monkeypatch, error)
-    done = auditor(*COMMAND)
-    assert (done.returncode, done.stderr) == (code, line)
+    make_command_raise(monkeypatch, error)
+    completed = auditor(*COMMAND)
+    assert (completed.returncode, completed.stderr) == (code, line)
     assert program.unhandled_errors == []
 
 
@@ -125,12 +125,12 @@ def test_what_is_expected_is_no_last_resort(
         ([], "Usage:"),
     ],
 )
-def test_a_mistake_of_usage_exits_with_2(words: list[str], message: str) -> None:
-    done = auditor(*words)
-    assert done.returncode == 2
-    assert message in done.stderr + done.stdout
-    assert "\x1b" not in done.stderr
-    assert not re.search("Traceback|Input should|Value error|valid integer|pytest", done.stderr)
+def test_a_usage_error_exits_with_2(words: list[str], message: str) -> None:
+    completed = auditor(*words)
+    assert completed.returncode == 2
+    assert message in completed.stderr + completed.stdout
+    assert "\x1b" not in completed.stderr
+    assert not re.search("Traceback|Input should|Value error|valid integer|pytest", completed.stderr)
 
 
 # --- as a process: streams, locale, working directory -----------------------------------------------------------
@@ -155,8 +155,8 @@ def test_pipes_and_closed_streams(tmp_path: Path) -> None:
     $auditor review x --plain <&-; echo "no stdin $?"
     $auditor surveys list >/dev/full; echo "full $?"
     """
-    done = shell(line, tmp_path)
-    codes = dict(line.rsplit(" ", 1) for line in done.stdout.splitlines())
+    completed = shell(line, tmp_path)
+    codes = dict(line.rsplit(" ", 1) for line in completed.stdout.splitlines())
     assert codes.pop("head") in ("0", "1")
     assert codes.pop("true") in ("0", "1")
     assert codes == {
@@ -166,17 +166,17 @@ def test_pipes_and_closed_streams(tmp_path: Path) -> None:
         "no stdin": "1",
         "full": "1",
     }
-    assert "No space left on device" in done.stderr
+    assert "No space left on device" in completed.stderr
     for word in ("Traceback", "Exception ignored", UNEXPECTED_ERROR_PREFIX):
-        assert word not in done.stderr
+        assert word not in completed.stderr
 
 
-def test_a_database_is_not_opened_in_the_place_of_a_closed_stream(tmp_path: Path) -> None:
-    """The first file that is opened would be number 1, and what is printed would be written into the database."""
+def test_a_database_does_not_take_the_descriptor_of_a_closed_stream(tmp_path: Path) -> None:
+    """Otherwise the database would get file descriptor 1, and output would be written into it."""
     (tmp_path / "x.csv").write_text("model,country,topic,method,score\nm,Japan,divorce,direct,0.5\n")
     line = "$auditor import scores x.csv --survey wvs7-sample --audit a 0<&- 1>&- 2>&-; $auditor status --json"
-    done = shell(line, tmp_path)
-    assert '"audit": "a"' in done.stdout
+    completed = shell(line, tmp_path)
+    assert '"audit": "a"' in completed.stdout
     assert (tmp_path / "auditor.db").read_bytes().startswith(b"SQLite format 3\0")
 
 
@@ -187,13 +187,13 @@ def test_an_ascii_only_locale(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     line = "$auditor estimate c.toml; echo $?; $auditor estimate c.toml --json; echo $?"
-    for how in ({"PYTHONIOENCODING": "ascii:strict"}, {}):
-        done = shell(line, tmp_path, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", **how)
-        assert done.stdout.isascii()
-        assert done.stderr.isascii()
-        assert done.stdout.count("\n0\n") == 2, done.stderr
-        assert "\\u65e5\\u672c" in done.stdout
-        assert "\\u202f" not in done.stdout, "the space in 2 300 would push the columns of a table apart"
+    for io_encoding in ({"PYTHONIOENCODING": "ascii:strict"}, {}):
+        completed = shell(line, tmp_path, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", **io_encoding)
+        assert completed.stdout.isascii()
+        assert completed.stderr.isascii()
+        assert completed.stdout.count("\n0\n") == 2, completed.stderr
+        assert "\\u65e5\\u672c" in completed.stdout
+        assert "\\u202f" not in completed.stdout, "the space in 2 300 would push the columns of a table apart"
 
 
 COMMANDS = [
@@ -205,7 +205,7 @@ COMMANDS = [
 
 
 def test_a_deleted_working_directory(tmp_path: Path) -> None:
-    """Each command in a process of its own would take a minute: they run one after another in one."""
+    """The commands run one after another in one process: one process each would take a minute."""
     code = f"""
 import os, sys
 from unittest import mock
@@ -218,13 +218,13 @@ for words in {COMMANDS!r}:
         except SystemExit as ended:
             print(ended.code, file=sys.stderr)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=300)
-    assert done.returncode == 0
-    lines = done.stderr.splitlines()
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert completed.returncode == 0
+    lines = completed.stderr.splitlines()
     assert len(lines) == 2 * len(COMMANDS)
     assert set(lines[1::2]) == {"2"}
     assert len(set(lines[::2])) == 1
     assert lines[0].startswith("auditor: the working directory was deleted or moved")
-    shown = shell("mkdir gone; cd gone; rmdir ../gone; $auditor status; echo $?; $auditor run --help", tmp_path)
-    assert shown.stdout.startswith("2\nUsage:")
-    assert shown.stderr.splitlines() == [lines[0]]
+    shell_output = shell("mkdir gone; cd gone; rmdir ../gone; $auditor status; echo $?; $auditor run --help", tmp_path)
+    assert shell_output.stdout.startswith("2\nUsage:")
+    assert shell_output.stderr.splitlines() == [lines[0]]

@@ -1,4 +1,4 @@
-"""Who sits where: one rule, whatever things are called and in whatever order they are listed."""
+"""Assignment of judges to traces: balanced, and independent of names and of the order in the config."""
 
 from __future__ import annotations
 
@@ -16,55 +16,56 @@ from tests.support.audit_configs import config
 URL = "http://127.0.0.1:1"
 
 
-def seats(own: AuditConfig) -> tuple[PanelAssignment, list[TraceKey]]:
-    survey = load_planned_survey(own)
-    places = [TraceKey(m.name, c, s) for m in own.models for c, n in survey.scores.items() for s in range(3) if n]
-    return assign_panels(own, survey), places
+def assign_traces(audit: AuditConfig) -> tuple[PanelAssignment, list[TraceKey]]:
+    survey = load_planned_survey(audit)
+    traces = [TraceKey(m.name, c, s) for m in audit.models for c, n in survey.scores.items() for s in range(3) if n]
+    return assign_panels(audit, survey), traces
 
 
-def panels(own: AuditConfig) -> dict[TraceKey, list[str]]:
-    found, places = seats(own)
-    return {place: [j.model for j in found.panel(place)] for place in places}
+def judges_by_trace(audit: AuditConfig) -> dict[TraceKey, list[str]]:
+    assignment, traces = assign_traces(audit)
+    return {trace: [j.model for j in assignment.panel(trace)] for trace in traces}
 
 
 def test_each_judge_has_equally_many_traces_of_each_model() -> None:
-    found = panels(config(URL, 7, panel={"judges_per_trace": 2}))
-    counts = Counter((place.model, judge) for place, judges in found.items() for judge in judges)
+    panel_by_trace = judges_by_trace(config(URL, 7, panel={"judges_per_trace": 2}))
+    counts = Counter((trace.model, judge) for trace, judges in panel_by_trace.items() for judge in judges)
     assert set(counts.values()) == {27 * 2 // 6}
     assert len(counts) == 42
-    assert panels(config(URL, 7)) == panels(config(URL, 7, panel={"judges_per_trace": 6}))
+    assert judges_by_trace(config(URL, 7)) == judges_by_trace(config(URL, 7, panel={"judges_per_trace": 6}))
 
 
-def test_names_and_order_decide_nothing() -> None:
-    own = config(URL, 5, panel={"judges_per_trace": 2})
-    data = own.model_dump(mode="json")
+def test_names_and_order_do_not_change_the_assignment() -> None:
+    audit = config(URL, 5, panel={"judges_per_trace": 2})
+    data = audit.model_dump(mode="json")
     names = {f"model-{x}": f"renamed-{i}" for i, x in enumerate("edcba")}
-    moved: dict[str, Any] = {
+    renamed_fields: dict[str, Any] = {
         "models": [{**m, "name": names[m["name"]]} for m in reversed(data["models"])],
         "survey": {**data["survey"], "countries": data["survey"]["countries"][::-1]},
     }
-    other = panels(AuditConfig.model_validate(data | moved))
-    for place, judges in panels(own).items():
-        assert sorted(other[TraceKey(names[place.model], place.cell, place.sample)]) == sorted(judges)
+    renamed_panels = judges_by_trace(AuditConfig.model_validate(data | renamed_fields))
+    for trace, judges in judges_by_trace(audit).items():
+        assert sorted(renamed_panels[TraceKey(names[trace.model], trace.cell, trace.sample)]) == sorted(judges)
 
 
-def test_more_samples_keep_the_seats_of_the_first() -> None:
-    few, many = (
-        panels(config(URL, 5, panel={"judges_per_trace": 2}, probes={"direct": {"samples": k}})) for k in (3, 6)
+def test_more_samples_do_not_change_the_first_panels() -> None:
+    panels_of_3_samples, panels_of_6_samples = (
+        judges_by_trace(config(URL, 5, panel={"judges_per_trace": 2}, probes={"direct": {"samples": k}}))
+        for k in (3, 6)
     )
-    assert few == many  # both are asked for the first three samples
+    assert panels_of_3_samples == panels_of_6_samples  # both are asked for the first three samples
 
 
 def test_only_the_first_readable_traces_of_a_cell_are_judged() -> None:
-    own = config(URL, probes={"direct": {"samples": 4}, "review": {"traces": 2}})
+    audit = config(URL, probes={"direct": {"samples": 4}, "review": {"traces": 2}})
     cell = Cell("Japan", "divorce")
     readable = [TraceKey("model-a", cell, s) for s in (3, 1, 2)]
-    assert [p.sample for p in select_reviewed(own, readable)] == [1, 2]
-    found = assign_panels(own, load_planned_survey(own)).judges_by_cell(select_reviewed(own, readable))
-    assert found == {("model-a", cell): {"model-b", "model-c"}}
+    assert [p.sample for p in select_reviewed(audit, readable)] == [1, 2]
+    judges_by_cell = assign_panels(audit, load_planned_survey(audit)).judges_by_cell(select_reviewed(audit, readable))
+    assert judges_by_cell == {("model-a", cell): {"model-b", "model-c"}}
 
 
-def test_more_judges_than_there_are_is_an_error_that_names_the_model() -> None:
+def test_too_many_judges_per_trace_is_an_error_that_names_the_model() -> None:
     with pytest.raises(ValueError, match=r"'model-a' has only 2 that may judge it\. How to fix: Ask for 2 at most"):
         config(URL, 3, panel={"judges_per_trace": 3})
     families = {"panel": {"judges_per_trace": 2, "exclude_family": True}}

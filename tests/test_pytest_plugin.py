@@ -1,4 +1,4 @@
-"""The plugin in a test session of its own: it runs an audit once, opens it by name, and tells what was not met."""
+"""The pytest plugin in a separate session: it runs an audit once, opens it by name, and reports unmet thresholds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_session_with_the_plugin(server: FakeServer, tmp_path: Path) -> None:
     (tmp_path / "audit.yaml").write_text(json.dumps(config(server.url).model_dump(mode="json", exclude_none=True)))
     (tmp_path / "test_model.py").write_text(SESSION)
     (tmp_path / "pytest.ini").write_text(f"[pytest]\nauditor_storage = sqlite:///{tmp_path}/ci.db\n")
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "auditor.pytest_plugin", "-p", "no:cacheprovider"],
         cwd=tmp_path,
         env={**os.environ, KEY_VARIABLE: KEY, "PYTHONPATH": str(Path(__file__).parent.parent)},
@@ -38,8 +38,8 @@ def test_a_session_with_the_plugin(server: FakeServer, tmp_path: Path) -> None:
         text=True,
         timeout=300,
     )
-    assert "2 passed" in done.stdout, done.stdout + done.stderr
-    assert "1 failed" in done.stdout
-    assert "scripted failed" in done.stdout
-    assert "min_pearson" in done.stdout
+    assert "2 passed" in completed.stdout, completed.stdout + completed.stderr
+    assert "1 failed" in completed.stdout
+    assert "scripted failed" in completed.stdout
+    assert "min_pearson" in completed.stdout
     assert (tmp_path / "ci.db").exists()

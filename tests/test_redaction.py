@@ -1,4 +1,4 @@
-"""No secret passes, in whatever encoding it is echoed, and nothing else is taken for one."""
+"""Secrets are redacted in every encoding in which they may be echoed, and nothing else is."""
 
 from __future__ import annotations
 
@@ -25,20 +25,23 @@ from tests.support.secret_encodings import encodings, traces_of
 
 SECRET = "sk-canary/0+123456789=A?~"
 LETTERS = string.ascii_letters + string.digits
-draw = random.Random(7)
-TYPICAL = [
-    *(prefix + "".join(draw.choices(LETTERS, k=size)) for prefix, size in (("sk-proj-", 156), ("sk-ant-api03-", 95))),
-    *(prefix + "".join(draw.choices(LETTERS, k=size)) for prefix, size in (("AIza", 35), ("gsk_", 52), ("hf_", 34))),
-    *("".join(draw.choices(LETTERS + "+/", k=40)) for _ in range(4)),
+key_rng = random.Random(7)
+TYPICAL_SECRETS = [
+    *(
+        prefix + "".join(key_rng.choices(LETTERS, k=size))
+        for prefix, size in (("sk-proj-", 156), ("sk-ant-api03-", 95))
+    ),
+    *(prefix + "".join(key_rng.choices(LETTERS, k=size)) for prefix, size in (("AIza", 35), ("gsk_", 52), ("hf_", 34))),
+    *("".join(key_rng.choices(LETTERS + "+/", k=40)) for _ in range(4)),
 ]
-"""Keys as providers make them, and AWS's secrets."""
+"""Keys in the formats of common providers, and AWS secrets."""
 
 
 @pytest.mark.parametrize("name", list(encodings(SECRET)))
-def test_a_secret_is_found_in_every_encoding(name: str) -> None:
+def test_a_secret_is_redacted_in_every_encoding(name: str) -> None:
     code = encodings(SECRET)[name]
     for text in (code, f"the key {code} is wrong", json.dumps({"error": code}), json.dumps(json.dumps([code]))):
-        redacted = Redactor([*TYPICAL, SECRET]).redact_text(text)
+        redacted = Redactor([*TYPICAL_SECRETS, SECRET]).redact_text(text)
         assert REPLACEMENT in redacted
         assert not [part for part in traces_of(SECRET) if part in redacted.encode()]
         assert Redactor([SECRET]).redact_bytes(text.encode()).decode() == redacted
@@ -46,36 +49,38 @@ def test_a_secret_is_found_in_every_encoding(name: str) -> None:
 
 @pytest.mark.parametrize("wide", ["utf-16", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
 @pytest.mark.parametrize("before", ["", "a", "ab", "abc"])
-def test_a_secret_is_found_in_a_body_of_wide_characters(wide: str, before: str) -> None:
+def test_a_secret_is_redacted_in_a_body_of_wide_characters(wide: str, before: str) -> None:
     body = f'{before}{{"error": "the key {SECRET} is wrong"}}'.encode(wide)
-    redacted = Redactor([*TYPICAL, SECRET]).redact_bytes(body)
+    redacted = Redactor([*TYPICAL_SECRETS, SECRET]).redact_bytes(body)
     assert REPLACEMENT.encode() in redacted
     assert SECRET.encode(wide)[4:] not in redacted
     assert SECRET not in redacted.replace(b"\0", b"").decode("utf-8", "replace")
 
 
 @pytest.mark.parametrize("name", list(encodings(SECRET)))
-def test_what_stands_around_a_secret_stays(name: str) -> None:
+def test_the_text_around_a_secret_is_unchanged(name: str) -> None:
     redacted = Redactor([SECRET]).redact_text(f"é before {encodings(SECRET)[name]} after \ud800")
     assert redacted.startswith("é before ")
     assert redacted.endswith(" after \ud800")
 
 
 @pytest.mark.parametrize("name", list(encodings(SECRET)))
-def test_no_beginning_of_a_secret_is_left_where_a_text_is_cut(name: str) -> None:
-    code, redactor = encodings(SECRET)[name].removeprefix("Bearer "), Redactor([*TYPICAL, SECRET])
-    whole = f"key: {code}"
-    for end in range(len("key: ") + 1, len(whole)):
-        kept = redactor.redact_text(whole[:end], complete=False)
-        assert kept.startswith("key: ")
-        assert len(kept) <= len("key: ") + 3 or REPLACEMENT in kept  # base64 begins with what encodes a neighbour
+def test_a_cut_text_holds_no_beginning_of_a_secret(name: str) -> None:
+    code, redactor = encodings(SECRET)[name].removeprefix("Bearer "), Redactor([*TYPICAL_SECRETS, SECRET])
+    full_text = f"key: {code}"
+    for end in range(len("key: ") + 1, len(full_text)):
+        redacted = redactor.redact_text(full_text[:end], complete=False)
+        assert redacted.startswith("key: ")
+        assert (
+            len(redacted) <= len("key: ") + 3 or REPLACEMENT in redacted
+        )  # the first base64 characters encode the preceding text
     assert redactor.redact_text("an end as any other.", complete=False) == "an end as any other."
 
 
 @example("0000\xa0%00", "", "")  # JSON escapes one character, and the secret looks as if another were escaped
 @example("abcd\xe9%41", "", "")
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=8, max_size=40), st.text(), st.text())
-def test_any_secret_is_removed_and_only_it(secret: str, before: str, after: str) -> None:
+def test_any_secret_is_removed_and_nothing_else(secret: str, before: str, after: str) -> None:
     if secret in before + after:
         return
     redactor = Redactor([secret])
@@ -83,11 +88,25 @@ def test_any_secret_is_removed_and_only_it(secret: str, before: str, after: str)
     assert secret not in json.loads(redactor.redact_text(json.dumps([f"|{secret}|"])))[0]
 
 
-def test_there_is_no_false_hit_in_ten_megabytes_of_prose() -> None:
-    rng, redactor = random.Random(3), Redactor(TYPICAL)
+def test_there_is_no_false_positive_in_ten_megabytes_of_prose() -> None:
+    rng, redactor = random.Random(3), Redactor(TYPICAL_SECRETS)
     words = ["".join(rng.choices(string.ascii_lowercase, k=rng.randint(1, 12))) for _ in range(20_000)]
-    odd = ["50%", "C:\\new", "sk-", "AIza", "\\u00e9", "%20", "key", "2025-01-01", "=", "…", "非常", "\n", 'said "no"']
-    text = " ".join(rng.choices([*words, *odd], k=1_500_000))
+    odd_words = [
+        "50%",
+        "C:\\new",
+        "sk-",
+        "AIza",
+        "\\u00e9",
+        "%20",
+        "key",
+        "2025-01-01",
+        "=",
+        "…",
+        "非常",
+        "\n",
+        'said "no"',
+    ]
+    text = " ".join(rng.choices([*words, *odd_words], k=1_500_000))
     assert len(text.encode()) > 10_000_000
     assert redactor.redact_text(text) is text
     data = json.dumps({"text": text}).encode()
@@ -96,10 +115,20 @@ def test_there_is_no_false_hit_in_ten_megabytes_of_prose() -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["-----BEGIN PRIVATE KEY-----", "\\", "\\u0073", "%73", "sk-proj-", "s", '\\"', "eyJhbGciOi", TYPICAL[0][:60]],
+    [
+        "-----BEGIN PRIVATE KEY-----",
+        "\\",
+        "\\u0073",
+        "%73",
+        "sk-proj-",
+        "s",
+        '\\"',
+        "eyJhbGciOi",
+        TYPICAL_SECRETS[0][:60],
+    ],
 )
 def test_time_is_linear_in_hostile_text(unit: str) -> None:
-    redactor = Redactor(TYPICAL)
+    redactor = Redactor(TYPICAL_SECRETS)
     data = (unit * (2_000_000 // len(unit))).encode()
     redactor.redact_bytes(data[:1000])
     began = time.thread_time()
@@ -107,13 +136,13 @@ def test_time_is_linear_in_hostile_text(unit: str) -> None:
     assert time.thread_time() - began < 2.0  # 0.02 to 0.3 s here; quadratic time would take hours
 
 
-def test_short_secrets_are_not_searched_for() -> None:
+def test_short_secrets_are_not_redacted() -> None:
     register_secrets("x", "1234567", "", None)
     assert known_secrets() == ()
     assert redact("the next 1234567") == "the next 1234567"
 
 
-def test_what_is_remembered_is_removed_everywhere_from_then_on() -> None:
+def test_a_registered_secret_is_redacted_from_then_on() -> None:
     assert redact(SECRET) == SECRET
     register_secrets("another-one", SECRET + "\n")
     assert redact(f"{SECRET}, another-one") == f"{REPLACEMENT}, {REPLACEMENT}"

@@ -1,4 +1,4 @@
-"""What would act or hide on a screen is shown."""
+"""Control characters and invisible characters are made visible."""
 
 from __future__ import annotations
 
@@ -39,21 +39,25 @@ from auditor.text_safety import (
         ("", ""),
     ],
 )
-def test_visible(text: str, shown: str) -> None:
+def test_invisible_characters_are_escaped(text: str, shown: str) -> None:
     assert escape_invisible(text) == shown
 
 
-def test_every_character_can_be_written_and_nothing_hidden_is_left() -> None:
-    everything = escape_invisible("".join(map(chr, range(sys.maxunicode + 1))))
-    everything.encode("utf-8")
-    assert not set(everything) & set(map(chr, [*range(0x9), *range(0xB, 0x20), *range(0x7F, 0xA0), 0x200E, 0x200F]))
-    assert not set(everything) & set(map(chr, [*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x61C, 0x2028, 0x2029]))
+def test_every_escaped_character_is_encodable_and_visible() -> None:
+    escaped_characters = escape_invisible("".join(map(chr, range(sys.maxunicode + 1))))
+    escaped_characters.encode("utf-8")
+    assert not set(escaped_characters) & set(
+        map(chr, [*range(0x9), *range(0xB, 0x20), *range(0x7F, 0xA0), 0x200E, 0x200F])
+    )
+    assert not set(escaped_characters) & set(
+        map(chr, [*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x61C, 0x2028, 0x2029])
+    )
 
 
-def test_json_for_a_terminal_has_nothing_that_acts_and_stays_the_same_document() -> None:
-    everything = "".join(chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF)
-    text = escape_json_controls(json.dumps({everything: [everything]}, ensure_ascii=False, indent=1))
-    assert json.loads(text) == {everything: [everything]}
+def test_escaped_json_has_no_control_characters_and_stays_the_same_document() -> None:
+    all_characters = "".join(chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF)
+    text = escape_json_controls(json.dumps({all_characters: [all_characters]}, ensure_ascii=False, indent=1))
+    assert json.loads(text) == {all_characters: [all_characters]}
     assert escape_invisible(text) == text
     assert escape_json_controls('"é 日本 \x9b"') == '"é 日本 \\u009b"'
 
@@ -63,9 +67,9 @@ def test_a_long_name_is_shortened() -> None:
     assert truncate_text("a" * 61) == "a" * 59 + "…"
 
 
-def test_once_is_enough() -> None:
-    once = escape_invisible("\x1b\u202e\ud800")
-    assert escape_invisible(once) == once
+def test_escaping_is_idempotent() -> None:
+    escaped_once = escape_invisible("\x1b\u202e\ud800")
+    assert escape_invisible(escaped_once) == escaped_once
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from auditor.models import weights
 
 
 class FileServer:
-    """Serves bytes by path, with ranges; `drops` says after how many bytes it hangs up on successive requests."""
+    """Serve bytes by path, with HTTP ranges; `drops` lists after how many bytes it hangs up on successive requests."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
@@ -71,11 +71,11 @@ def file_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
 
 @pytest.fixture(scope="session")
 def smollm2() -> Path:
-    """The weights of the embedded model; fetched if they are not there."""
+    """The weights of the embedded model, fetched if missing."""
     return weights.pull_weights("smollm2-135m")
 
 
 @pytest.fixture(scope="session")
 def minilm() -> Path:
-    """The weights of the sentence encoder; fetched if they are not there."""
+    """The weights of the sentence encoder, fetched if missing."""
     return weights.pull_weights("all-MiniLM-L6-v2")

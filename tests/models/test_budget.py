@@ -1,4 +1,4 @@
-"""What each request costs, whatever the provider says of its tokens, and a budget that holds all the same."""
+"""Cost of each request, with or without usable token counts, and the budget that limits it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from tests.support.fake_server import NEVER, FakeServer, Reply, answer, completi
 
 PRICE = TokenPrice(1.0, 2.0, 0.5)
 DOLLARS = {"input": 1e6, "output": 2e6}
-"""A dollar a token in, two a token out."""
+"""Price of a million tokens in USD: one dollar per input token, two per output token."""
 ESTIMATE = 2 + 2 * 50
-"""Of `call`, by `PRICE`: eight characters, and 50 tokens at most."""
+"""Estimated cost of `call` at `PRICE`: two tokens for eight characters, and at most 50 tokens of output."""
 
 
 def call(sample: int = 0, model: str = "openai/x", **params: Any) -> Call:
@@ -54,7 +54,7 @@ async def ask(server: FakeServer, *calls: Call, timeout_s: float = 60.0, **limit
         await gateway.close()
 
 
-UNUSABLE: dict[str, Any] = {
+UNUSABLE_USAGE: dict[str, Any] = {
     "absent": None,
     "zero": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
     "no completion": {"prompt_tokens": 10, "completion_tokens": 0, "total_tokens": 10},
@@ -70,39 +70,52 @@ UNUSABLE: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("usage", UNUSABLE)
-async def test_token_counts_that_cannot_be_believed_are_charged_by_estimate(server: FakeServer, usage: str) -> None:
-    server.script = lambda _: Reply(body=openai("stop", "hello", UNUSABLE[usage]))
-    [got] = await ask(server, call())
-    assert (got.outcome, got.text, len(server.requests)) == (Outcome.OK, "hello", 1)
-    assert (got.prompt_tokens, got.completion_tokens, got.cost_usd) == (None, None, ESTIMATE)
-    [attempt] = got.attempts
+@pytest.mark.parametrize("usage", UNUSABLE_USAGE)
+async def test_implausible_token_counts_are_charged_by_estimate(server: FakeServer, usage: str) -> None:
+    server.script = lambda _: Reply(body=openai("stop", "hello", UNUSABLE_USAGE[usage]))
+    [estimated_answer] = await ask(server, call())
+    assert (estimated_answer.outcome, estimated_answer.text, len(server.requests)) == (Outcome.OK, "hello", 1)
+    assert (estimated_answer.prompt_tokens, estimated_answer.completion_tokens, estimated_answer.cost_usd) == (
+        None,
+        None,
+        ESTIMATE,
+    )
+    [attempt] = estimated_answer.attempts
     assert (attempt.prompt_tokens, attempt.cost_usd, attempt.estimated) == (None, ESTIMATE, True)
 
 
-async def test_token_counts_up_to_a_hundred_times_the_estimate_are_believed(server: FakeServer) -> None:
+async def test_token_counts_up_to_a_hundred_times_the_estimate_are_accepted(server: FakeServer) -> None:
     server.script = lambda _: Reply(body=openai("stop", "hello", {"prompt_tokens": 5195, "completion_tokens": 5}))
-    [got] = await ask(server, call())
-    assert (got.prompt_tokens, got.cost_usd, got.attempts[0].estimated) == (5195, 5195 + 10, False)
+    [counted_answer] = await ask(server, call())
+    assert (counted_answer.prompt_tokens, counted_answer.cost_usd, counted_answer.attempts[0].estimated) == (
+        5195,
+        5195 + 10,
+        False,
+    )
 
 
 @pytest.mark.parametrize("model", ["anthropic/x", "gemini/x", "bedrock/converse/x", "groq/x"])
-async def test_an_answer_without_token_counts_is_read_and_paid_once_whatever_the_provider(
+async def test_an_answer_without_token_counts_is_charged_by_estimate_and_not_retried(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "an example")
     monkeypatch.setenv("AWS_REGION_NAME", "us-east-1")
-    text = {"role": "assistant", "content": [{"text": "hello"}]}
+    message = {"role": "assistant", "content": [{"text": "hello"}]}
     body: dict[str, Any] = {
         "anthropic/x": anthropic("end_turn", "hello"),
         "gemini/x": gemini("STOP", "hello"),
-        "bedrock/converse/x": {"output": {"message": text}, "stopReason": "end_turn", "metrics": {"latencyMs": 1}},
+        "bedrock/converse/x": {"output": {"message": message}, "stopReason": "end_turn", "metrics": {"latencyMs": 1}},
         "groq/x": openai("stop", "hello"),
     }[model]
     server.script = lambda _: Reply(body={k: v for k, v in body.items() if not k.startswith("usage")})
-    [got] = await ask(server, call(model=model))
-    assert (got.outcome, got.text, got.cost_usd, len(server.requests)) == (Outcome.OK, "hello", ESTIMATE, 1)
+    [uncounted_answer] = await ask(server, call(model=model))
+    assert (uncounted_answer.outcome, uncounted_answer.text, uncounted_answer.cost_usd, len(server.requests)) == (
+        Outcome.OK,
+        "hello",
+        ESTIMATE,
+        1,
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,61 +133,65 @@ async def test_an_answer_without_token_counts_is_read_and_paid_once_whatever_the
     ],
     ids=["empty", "empty, uncounted", "no choices", "no JSON", "no answer in time", "dropped", "500", "400", "429"],
 )  # fmt: skip
-async def test_every_request_is_charged_by_what_came_of_it(
+async def test_every_request_is_charged_by_its_outcome(
     server: FakeServer, reply: Any, usd: float, estimated: bool
 ) -> None:
     server.script = lambda r: answer(r) if r.number == 0 else reply()
-    _, got = await ask(server, call(0), call(1), timeout_s=3 if reply().after is NEVER else 60)
-    assert got.outcome is not Outcome.OK
-    assert [(a.cost_usd, a.estimated) for a in got.attempts] == [(usd, estimated)] * len(got.attempts)
-    assert got.cost_usd == usd * len(got.attempts)
+    _, failed_answer = await ask(server, call(0), call(1), timeout_s=3 if reply().after is NEVER else 60)
+    assert failed_answer.outcome is not Outcome.OK
+    assert [(a.cost_usd, a.estimated) for a in failed_answer.attempts] == [(usd, estimated)] * len(
+        failed_answer.attempts
+    )
+    assert failed_answer.cost_usd == usd * len(failed_answer.attempts)
 
 
 async def test_a_call_costs_what_all_its_attempts_cost(server: FakeServer) -> None:
     replies = {0: completion(""), 1: error(503, "busy"), 2: completion("hello")}
     server.script = lambda r: replies[r.number]
-    [got] = await ask(server, call(), max_attempts=3)
-    assert [a.cost_usd for a in got.attempts] == [140, 0, 140]
-    assert [a.completion_tokens for a in got.attempts] == [20, None, 20]
-    assert got.cost_usd == 280
+    [retried_answer] = await ask(server, call(), max_attempts=3)
+    assert [a.cost_usd for a in retried_answer.attempts] == [140, 0, 140]
+    assert [a.completion_tokens for a in retried_answer.attempts] == [20, None, 20]
+    assert retried_answer.cost_usd == 280
 
 
-async def test_a_connection_that_nobody_accepts_costs_nothing() -> None:
+async def test_an_unaccepted_connection_costs_nothing() -> None:
     with ExitStack() as sockets:
         server = sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
-        for _ in range(8):  # once its queue is full, the system answers no more
+        for _ in range(8):  # once its queue is full, the system accepts no connection
             client = sockets.enter_context(socket.socket())
             client.setblocking(False)
             client.connect_ex(server.getsockname())
-        silent = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
-        model = {"name": "m", "model": "openai/x", "api_base": silent, "price": DOLLARS}
-        target = LocalDispatcher([ModelSection.model_validate(model)])
+        silent_url = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
+        model = {"name": "m", "model": "openai/x", "api_base": silent_url, "price": DOLLARS}
+        dispatcher = LocalDispatcher([ModelSection.model_validate(model)])
         try:
-            await target.send(call(), 1, 3.0)  # what takes long only the first time is behind us
-            reply = await target.send(call(), 2, 3.0)
+            await dispatcher.send(call(), 1, 3.0)  # the first request includes slow set-up
+            reply = await dispatcher.send(call(), 2, 3.0)
         finally:
-            await target.close()
+            await dispatcher.close()
     assert (reply.answer.outcome, reply.unreachable, reply.answer.cost_usd) == (Outcome.TIMEOUT, True, 0.0)
     assert reply.answer.attempts[0].estimated is False
 
 
 async def test_a_refused_connection_costs_nothing() -> None:
-    nowhere = ModelSection.model_validate(
+    refusing_section = ModelSection.model_validate(
         {"name": "m", "model": "openai/x", "api_base": "http://127.0.0.1:9/v1", "price": DOLLARS}
     )
-    sender = LocalDispatcher([nowhere])
+    dispatcher = LocalDispatcher([refusing_section])
     try:
-        reply = await sender.send(call(), 1, 60.0)
+        reply = await dispatcher.send(call(), 1, 60.0)
     finally:
-        await sender.close()
+        await dispatcher.close()
     assert (reply.answer.attempts[0].cost_usd, reply.answer.attempts[0].estimated) == (0.0, False)
 
 
 @pytest.mark.parametrize("usage", ["absent", "negative"])
-async def test_the_budget_stops_a_run_whose_provider_says_nothing_of_tokens(server: FakeServer, usage: str) -> None:
-    server.script = lambda _: Reply(body=openai("stop", "hello", UNUSABLE[usage]))
-    got = await ask(server, *(call(i) for i in range(4)), budget_usd=2.5 * ESTIMATE)
-    assert [a.outcome for a in got] == [Outcome.OK] * 2 + [Outcome.OVER_BUDGET] * 2
+async def test_the_budget_stops_a_run_whose_provider_reports_no_usable_token_counts(
+    server: FakeServer, usage: str
+) -> None:
+    server.script = lambda _: Reply(body=openai("stop", "hello", UNUSABLE_USAGE[usage]))
+    answers = await ask(server, *(call(i) for i in range(4)), budget_usd=2.5 * ESTIMATE)
+    assert [a.outcome for a in answers] == [Outcome.OK] * 2 + [Outcome.OVER_BUDGET] * 2
 
 
 @pytest.fixture
@@ -184,35 +201,37 @@ def db(tmp_path: Path) -> Any:
 
 
 async def run(server: FakeServer, db: Database, audit_id: int, *calls: Call, **limits: Any) -> list[Answer]:
-    """A run of its own: what it has to spend is the budget less what earlier runs have spent."""
-    spent = costs.sum_audit_cost(db, audit_id).usd or 0.0
-    gateway = Gateway([section(server)], Limits.model_validate(limits), spent_usd=spent)
-    recording = RecordingClient(gateway, CallRecorder(db, audit_id, f"run {len(server.requests)}"))
+    """Complete calls as a new run whose budget is reduced by the cost of earlier runs."""
+    spent_usd = costs.sum_audit_cost(db, audit_id).usd or 0.0
+    gateway = Gateway([section(server)], Limits.model_validate(limits), spent_usd=spent_usd)
+    recording_client = RecordingClient(gateway, CallRecorder(db, audit_id, f"run {len(server.requests)}"))
     try:
-        return [await recording.complete(c) for c in calls]
+        return [await recording_client.complete(c) for c in calls]
     finally:
         await gateway.close()
 
 
-async def test_eighteen_requests_for_three_calls_are_all_charged_and_remembered_by_the_next_run(
+async def test_all_attempts_are_charged_and_count_against_the_next_runs_budget(
     server: FakeServer, db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 0.0)
     audit = make(db)
     server.script = lambda _: completion("")  # a reasoning model that says nothing of its reasoning
-    got = await run(server, db, audit.id, *(call(i) for i in range(3)), max_attempts=6)
+    empty_answers = await run(server, db, audit.id, *(call(i) for i in range(3)), max_attempts=6)
     assert len(server.requests) == 18
-    assert [a.cost_usd for a in got] == [6 * 140.0] * 3
+    assert [a.cost_usd for a in empty_answers] == [6 * 140.0] * 3
     assert costs.sum_audit_cost(db, audit.id) == (18 * 140.0, 0)
     [row] = costs.count_calls(db, audit.id)
     assert (row.calls, row.answers, row.attempts, row.cost_usd) == (3, 0, 18, 6 * 140.0)
     assert (row.prompt_tokens, row.completion_tokens, row.estimated_attempts) == (1800, 360, 0)
-    [again] = await run(server, db, audit.id, call(3), budget_usd=18 * 140.0 + 50)
-    assert again.outcome is Outcome.OVER_BUDGET
+    [over_budget_answer] = await run(server, db, audit.id, call(3), budget_usd=18 * 140.0 + 50)
+    assert over_budget_answer.outcome is Outcome.OVER_BUDGET
     assert len(server.requests) == 18
 
 
-async def test_estimates_are_kept_apart_and_an_unknown_price_stays_unknown(server: FakeServer, db: Database) -> None:
+async def test_estimated_costs_are_counted_separately_and_an_unknown_price_stays_unknown(
+    server: FakeServer, db: Database
+) -> None:
     audit = make(db)
     server.script = lambda r: completion("hello", usage=r.number > 0)
     await run(server, db, audit.id, call(0), call(1))
@@ -236,24 +255,24 @@ async def test_the_answer_in_the_ledger_has_the_cost_of_all_attempts(server: Fak
 
 
 def test_without_max_tokens_the_models_largest_answer_is_estimated() -> None:
-    listed = Call("m", "openai/gpt-4.1", (Message("user", "hi there"),), Purpose.DIRECT)
-    assert charge_estimate(listed, PRICE) == RequestCharge(None, None, 2 + 2 * 32_768, True)
-    unheard_of = replace(listed, model="openai/unheard-of")
-    assert charge_estimate(unheard_of, PRICE).usd == 2 + 2 * DEFAULT_MAX_OUTPUT_TOKENS
-    assert charge_estimate(replace(listed, params={"max_completion_tokens": 9}), PRICE).usd == 2 + 2 * 9
-    assert charge_estimate(listed, None) == RequestCharge(None, None, None, False)
+    listed_call = Call("m", "openai/gpt-4.1", (Message("user", "hi there"),), Purpose.DIRECT)
+    assert charge_estimate(listed_call, PRICE) == RequestCharge(None, None, 2 + 2 * 32_768, True)
+    unlisted_call = replace(listed_call, model="openai/unheard-of")
+    assert charge_estimate(unlisted_call, PRICE).usd == 2 + 2 * DEFAULT_MAX_OUTPUT_TOKENS
+    assert charge_estimate(replace(listed_call, params={"max_completion_tokens": 9}), PRICE).usd == 2 + 2 * 9
+    assert charge_estimate(listed_call, None) == RequestCharge(None, None, None, False)
 
 
 def test_each_prompt_of_a_measurement_is_charged() -> None:
     ends = (" right", " wrong")
-    echo = Call(
+    echo_call = Call(
         "m", "openai/x", (Message("user", "It is"),), Purpose.LOGPROB, params={"max_tokens": 1},
         measure=LogprobMeasure.ECHO, continuations=ends,
     )  # fmt: skip
-    assert charge_estimate(echo, PRICE).usd == math.ceil(22 / 4) + 2
-    assert charge_usage(echo, PRICE, TokenUsage(8, None), 0, has_text=True) == RequestCharge(8, 0, 8.0, False)
+    assert charge_estimate(echo_call, PRICE).usd == math.ceil(22 / 4) + 2
+    assert charge_usage(echo_call, PRICE, TokenUsage(8, None), 0, has_text=True) == RequestCharge(8, 0, 8.0, False)
 
 
-def test_cached_tokens_have_a_price_of_their_own() -> None:
+def test_cached_tokens_are_charged_at_their_own_price() -> None:
     assert charge_usage(call(), PRICE, TokenUsage(10, 5), 4, has_text=True).usd == 6 + 0.5 * 4 + 2 * 5
     assert charge_usage(call(), PRICE, TokenUsage(10, 5), 40, has_text=True).usd == 10 + 2 * 5

@@ -1,4 +1,4 @@
-"""Log-probabilities by the weights themselves, against what transformers computes without any of our shortcuts."""
+"""Log-probabilities of continuations, compared with those of transformers computed without our optimizations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENDS = [f" {end}" for pair in load_sentence_pairs().ends for end in pair]
 
 
 @pytest.mark.slow
-def test_it_is_what_transformers_computes_directly(smollm2: Path) -> None:
+def test_logprobs_equal_those_computed_directly_with_transformers(smollm2: Path) -> None:
     scorer = load_continuation_scorer(str(smollm2))
     tokenizer = transformers.AutoTokenizer.from_pretrained(smollm2.parent, gguf_file=smollm2.name)
     model: Any = scorer._model
@@ -27,20 +27,20 @@ def test_it_is_what_transformers_computes_directly(smollm2: Path) -> None:
         ("In Germany, divorce is", ENDS),
         ("People in Côte d’Ivoire believe that sex before marriage is", ENDS[:2]),
     ):
-        direct = [_direct(model, tokenizer, beginning, end) for end in ends]
-        assert scorer.continuation_logprobs(beginning, ends) == pytest.approx(direct, abs=1e-4)
+        expected_logprobs = [_direct(model, tokenizer, beginning, end) for end in ends]
+        assert scorer.continuation_logprobs(beginning, ends) == pytest.approx(expected_logprobs, abs=1e-4)
 
 
 def _direct(model: Any, tokenizer: Any, beginning: str, end: str) -> float:
-    before, ids = tokenizer(beginning)["input_ids"], tokenizer(beginning + end)["input_ids"]
-    assert ids[: len(before)] == before
+    prefix_ids, ids = tokenizer(beginning)["input_ids"], tokenizer(beginning + end)["input_ids"]
+    assert ids[: len(prefix_ids)] == prefix_ids
     with torch.no_grad():
         logits = model(torch.tensor([ids])).logits[0].log_softmax(-1)
-    return sum(float(logits[i - 1, ids[i]]) for i in range(len(before), len(ids)))
+    return sum(float(logits[i - 1, ids[i]]) for i in range(len(prefix_ids), len(ids)))
 
 
-class Letters:
-    """A tokenizer of letters, in which `is ` at the end of a text melts into one token."""
+class MergingTokenizer:
+    """A tokenizer of letters that merges `is` at the end of a text into one token."""
 
     eos_token_id = 0
 
@@ -49,18 +49,22 @@ class Letters:
         return {"input_ids": [*ids[:-2], 1, 0] if text.endswith("is") else [*ids, 0]}
 
 
-def test_differences_are_exact_where_the_border_melts() -> None:
+def test_differences_are_exact_where_tokens_merge_across_the_boundary() -> None:
     config = transformers.LlamaConfig(
         vocab_size=100, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2
     )
     torch.manual_seed(0)
     model = transformers.LlamaForCausalLM(config).eval()
-    one, other = ContinuationScorer(model, Letters()).continuation_logprobs("it is", [" right", " so wrong"])
+    logprob_right, logprob_wrong = ContinuationScorer(model, MergingTokenizer()).continuation_logprobs(
+        "it is", [" right", " so wrong"]
+    )
 
-    def whole(text: str) -> float:
-        ids = Letters()(text)["input_ids"][:-1]
+    def text_logprob(text: str) -> float:
+        ids = MergingTokenizer()(text)["input_ids"][:-1]
         with torch.no_grad():
             logits = model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
         return sum(float(logits[i - 1, ids[i]]) for i in range(1, len(ids)))
 
-    assert one - other == pytest.approx(whole("it is right") - whole("it is so wrong"), abs=1e-4)
+    assert logprob_right - logprob_wrong == pytest.approx(
+        text_logprob("it is right") - text_logprob("it is so wrong"), abs=1e-4
+    )

@@ -1,4 +1,4 @@
-"""The embedded model itself: these tests start it, and take what two cores need for a few hundred tokens."""
+"""The embedded model server: these tests start it and generate a few hundred tokens."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def ask(server: EmbeddedServer, question: str, **params: Any) -> dict[str, Any]:
     return answer
 
 
-def test_it_answers_under_its_name_and_says_nothing_of_where_its_weights_lie(server: EmbeddedServer) -> None:
+def test_an_answer_has_the_models_name_and_no_path_of_its_weights(server: EmbeddedServer) -> None:
     answer = ask(server, "What is gravity?", temperature=0)
     assert "physics" in answer["choices"][0]["message"]["content"]
     assert answer["model"] == "smollm2-135m"
     assert str(server.weights_path.parent) not in str(answer)
 
 
-def test_it_listens_on_the_loopback_interface_and_wants_its_key(server: EmbeddedServer) -> None:
+def test_it_listens_on_the_loopback_interface_and_requires_its_key(server: EmbeddedServer) -> None:
     assert server.base_url.startswith("http://127.0.0.1:")
     response = httpx.post(f"{server.base_url}/chat/completions", json={"messages": []}, timeout=60)
     assert response.status_code == 401
@@ -59,26 +59,26 @@ def test_its_key_is_in_no_command_line(server: EmbeddedServer) -> None:
 def test_an_answer_depends_on_its_own_question_and_seed_only(server: EmbeddedServer) -> None:
     def answer(seed: int) -> tuple[str, Any]:
         question = f"{'Think of the old and of the young. ' * (seed % 3)}Is divorce wrong in country {seed % 2}?"
-        got = ask(server, question, seed=seed, temperature=0.8, logprobs=True, top_logprobs=2, max_tokens=10)
-        return got["choices"][0]["message"]["content"], got["choices"][0]["logprobs"]
+        response = ask(server, question, seed=seed, temperature=0.8, logprobs=True, top_logprobs=2, max_tokens=10)
+        return response["choices"][0]["message"]["content"], response["choices"][0]["logprobs"]
 
-    alone = [answer(seed) for seed in range(4)]
+    sequential_answers = [answer(seed) for seed in range(4)]
     order = [3, 1, 7, 0, 2, 6]
     with ThreadPoolExecutor(len(order)) as pool:
-        in_company = dict(zip(order, pool.map(answer, order), strict=True))
-    assert [in_company[seed] for seed in range(4)] == alone
-    assert len({text for text, _ in alone}) > 1
+        concurrent_answers = dict(zip(order, pool.map(answer, order), strict=True))
+    assert [concurrent_answers[seed] for seed in range(4)] == sequential_answers
+    assert len({text for text, _ in sequential_answers}) > 1
 
 
 def test_a_schema_is_obeyed(server: EmbeddedServer) -> None:
     schema = {"type": "object", "properties": {"score": {"enum": [-1, 0, 1]}}, "required": ["score"]}
-    form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
-    answer = ask(server, "How good is rain?", response_format=form, max_tokens=40)
+    response_format = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+    answer = ask(server, "How good is rain?", response_format=response_format, max_tokens=40)
     text = answer["choices"][0]["message"]["content"]
     assert json.loads(text)["score"] in (-1, 0, 1)
 
 
-def test_one_server_a_process_and_a_new_one_when_it_died(smollm2: Path) -> None:
+def test_a_process_has_one_server_and_starts_another_when_it_died(smollm2: Path) -> None:
     del smollm2
     first = start_server("embedded/smollm2-135m")
     assert start_server("smollm2-135m") == first
@@ -95,7 +95,7 @@ def test_one_server_a_process_and_a_new_one_when_it_died(smollm2: Path) -> None:
         httpx.get(f"{second[0]}/models")
 
 
-BUSY = """
+BUSY_PROGRAM = """
 import sys, threading, time, httpx
 from auditor.models.embedded_server import start_server
 url, key = start_server("smollm2-135m")
@@ -118,10 +118,12 @@ if sys.argv[1] == "wait":
 
 
 @pytest.mark.parametrize("end", ["exit", "kill"])
-def test_it_ends_with_its_process_even_while_it_answers(smollm2: Path, end: str) -> None:
+def test_the_server_ends_with_its_process_even_while_it_answers(smollm2: Path, end: str) -> None:
     del smollm2
     action = "wait" if end == "kill" else "exit"
-    program = subprocess.Popen([sys.executable, "-c", BUSY, action], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    program = subprocess.Popen(
+        [sys.executable, "-c", BUSY_PROGRAM, action], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     assert program.stdout
     url = program.stdout.readline().decode().strip()
     if end == "kill":
@@ -141,26 +143,30 @@ def test_it_ends_with_its_process_even_while_it_answers(smollm2: Path, end: str)
     program.communicate()
 
 
-def test_weights_that_are_not_there_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_weights_are_an_error_with_the_command_to_fetch_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AUDITOR_CACHE", str(tmp_path))
     with pytest.raises(ModelSetupError, match="auditor models pull smollm2-135m"):
         start_server("embedded/smollm2-135m")
 
 
 @pytest.mark.parametrize(("name", "words"), [("gpt-5", "no weights called"), ("all-MiniLM-L6-v2", "sentence encoder")])
-def test_what_is_no_language_model_is_said(minilm: Path, name: str, words: str) -> None:
+def test_a_name_that_is_no_language_model_is_refused(minilm: Path, name: str, words: str) -> None:
     del minilm
     with pytest.raises(ModelSetupError, match=words):
         start_server(f"embedded/{name}")
 
 
-def test_weights_that_cannot_be_read_are_said(tmp_path: Path) -> None:
+def test_unreadable_weights_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "bad.gguf").write_bytes(b"GGUF" + bytes(1000))
     with pytest.raises(ModelSetupError, match="the embedded model bad does not start"):
         EmbeddedServer(tmp_path / "bad.gguf", "bad").__enter__()
 
 
-def test_a_missing_package_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_an_error_with_the_install_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(ModelSetupError, match=r"xllamacpp.*pip install 'auditor\[embedded\]'"):
         EmbeddedServer(tmp_path / "any.gguf", "any").__enter__()

@@ -35,7 +35,7 @@ def test_vectors_are_unit_and_in_the_order_of_the_texts(encoder: SentenceEncoder
     np.testing.assert_allclose(encoder.encode(texts[::-1])[::-1], vectors, atol=1e-6)
 
 
-def test_vectors_are_those_of_the_library(encoder: SentenceEncoder, minilm: Path) -> None:
+def test_vectors_equal_those_of_sentence_transformers(encoder: SentenceEncoder, minilm: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
     texts = ["Divorce is wrong.", "Abortion can never be justified.", WORDS]
@@ -43,10 +43,10 @@ def test_vectors_are_those_of_the_library(encoder: SentenceEncoder, minilm: Path
     np.testing.assert_allclose(encoder.encode(texts), expected, atol=1e-6)
 
 
-def test_meaning_counts(encoder: SentenceEncoder) -> None:
-    near = cosine(encoder, "People there accept divorce.", "Divorce is acceptable to them.")
-    far = cosine(encoder, "People there accept divorce.", "The train leaves at noon.")
-    assert near > 0.6 > 0.2 > far
+def test_similar_meanings_are_closer_than_unrelated_texts(encoder: SentenceEncoder) -> None:
+    similar_score = cosine(encoder, "People there accept divorce.", "Divorce is acceptable to them.")
+    unrelated_score = cosine(encoder, "People there accept divorce.", "The train leaves at noon.")
+    assert similar_score > 0.6 > 0.2 > unrelated_score
 
 
 def test_equal_texts_have_equal_vectors(encoder: SentenceEncoder) -> None:
@@ -55,16 +55,16 @@ def test_equal_texts_have_equal_vectors(encoder: SentenceEncoder) -> None:
     assert (vectors[1] == vectors[4]).all()
 
 
-def test_nothing_is_nothing(encoder: SentenceEncoder) -> None:
+def test_no_texts_give_an_empty_array(encoder: SentenceEncoder) -> None:
     assert encoder.encode([]).shape == (0, 384)
 
 
-def test_the_end_of_a_long_text_counts(encoder: SentenceEncoder) -> None:
-    """A plain encoder reads 256 tokens: of these two texts it would see the same."""
+def test_the_end_of_a_long_text_changes_its_vector(encoder: SentenceEncoder) -> None:
+    """A plain encoder truncates at 256 tokens, so these two texts would have the same vector."""
     first, second = WORDS * 20 + "It is always acceptable. " * 30, WORDS * 20 + "The train leaves at noon. " * 30
     assert cosine(encoder, first, second) < 0.95
-    plain = encoder._model.encode([first, second], normalize_embeddings=True)
-    assert plain[0] @ plain[1] > 0.9999
+    truncated_vectors = encoder._model.encode([first, second], normalize_embeddings=True)
+    assert truncated_vectors[0] @ truncated_vectors[1] > 0.9999
 
 
 def test_a_long_text_has_the_mean_of_its_pieces(encoder: SentenceEncoder) -> None:
@@ -78,21 +78,21 @@ def test_a_long_text_has_the_mean_of_its_pieces(encoder: SentenceEncoder) -> Non
 def test_a_text_of_megabytes_is_encoded_by_its_beginning_and_its_end(
     encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encoded: list[str] = []
+    encoded_texts: list[str] = []
 
     def encode_short(texts: list[str]) -> NDArray[np.float32]:
-        encoded.extend(texts)
+        encoded_texts.extend(texts)
         return np.ones((len(texts), 384), dtype=np.float32)
 
     monkeypatch.setattr(encoder, "_encode_pieces", encode_short)
-    long, fitting = "Beginning. " + WORDS * 30_000 + "The end.", (WORDS * 3000)[:MAX_TEXT_CHARS]
-    encoder.encode([long])
-    assert sum(map(len, encoded)) <= MAX_TEXT_CHARS < len(long)
-    assert encoded[0].startswith("Beginning. ")
-    assert encoded[-1].endswith("The end.")
-    encoded.clear()
-    encoder.encode([fitting])
-    assert "".join(encoded) == fitting
+    long_text, fitting_text = "Beginning. " + WORDS * 30_000 + "The end.", (WORDS * 3000)[:MAX_TEXT_CHARS]
+    encoder.encode([long_text])
+    assert sum(map(len, encoded_texts)) <= MAX_TEXT_CHARS < len(long_text)
+    assert encoded_texts[0].startswith("Beginning. ")
+    assert encoded_texts[-1].endswith("The end.")
+    encoded_texts.clear()
+    encoder.encode([fitting_text])
+    assert "".join(encoded_texts) == fitting_text
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_text_of_megabytes_is_encoded_by_its_beginning_and_its_end(
     [WORDS * 100, "word" * 5000, "ab" * 700 + " " + WORDS * 30, "🙂愛" * 2000, "a b " * 3000, "\n".join(["x"] * 2000)],
     ids=["prose", "one word", "long words", "no spaces", "short words", "lines"],
 )
-def test_every_piece_is_read_whole(encoder: SentenceEncoder, text: str) -> None:
+def test_every_piece_fits_the_token_limit(encoder: SentenceEncoder, text: str) -> None:
     pieces = encoder._split_text(text)
     assert "".join(pieces) == text
     tokenizer = encoder._model.tokenizer
@@ -108,22 +108,22 @@ def test_every_piece_is_read_whole(encoder: SentenceEncoder, text: str) -> None:
 
 
 def test_a_text_that_just_fits_is_one_piece(encoder: SentenceEncoder) -> None:
-    fits = "a " * 254  # 254 tokens and the two marks are 256
-    assert encoder._split_text(fits) == [fits]
-    assert len(encoder._split_text(fits + "a")) == 2
+    fitting_text = "a " * 254  # 254 tokens and the two special tokens are 256
+    assert encoder._split_text(fitting_text) == [fitting_text]
+    assert len(encoder._split_text(fitting_text + "a")) == 2
 
 
 def test_the_revision_is_that_of_the_weights(encoder: SentenceEncoder, minilm: Path) -> None:
-    again = load_encoder(str(minilm))
-    assert again.revision == encoder.revision
+    reloaded_encoder = load_encoder(str(minilm))
+    assert reloaded_encoder.revision == encoder.revision
     assert len(encoder.revision) == 64
-    with_torch = again._model[0].state_dict()
-    next(iter(with_torch.values())).add_(1e-3)
-    del again.revision
-    assert again.revision != encoder.revision
+    state_dict = reloaded_encoder._model[0].state_dict()
+    next(iter(state_dict.values())).add_(1e-3)
+    del reloaded_encoder.revision
+    assert reloaded_encoder.revision != encoder.revision
 
 
-OFFLINE = """
+OFFLINE_PROGRAM = """
 import socket
 asked = []
 def refuse(*args, **kwargs):
@@ -136,20 +136,20 @@ assert not asked, asked
 """
 
 
-def test_it_loads_with_no_look_up_and_no_chatter(minilm: Path) -> None:
+def test_loading_makes_no_dns_lookup_and_prints_nothing(minilm: Path) -> None:
     del minilm
-    done = subprocess.run([sys.executable, "-c", OFFLINE], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    completed = subprocess.run([sys.executable, "-c", OFFLINE_PROGRAM], capture_output=True, text=True, check=False)
+    assert (completed.returncode, completed.stdout, completed.stderr) == (0, "", "")
 
 
-def test_a_model_that_is_not_here_without_a_hub_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_uncached_model_fails_at_once_when_the_hub_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
-    for ask in (check_encoder, load_encoder):
+    for lookup in (check_encoder, load_encoder):
         with pytest.raises(ModelSetupError, match="'org/none' is not on this machine, and the hub cannot be reached"):
-            ask("org/none")
+            lookup("org/none")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(ModelSetupError, match="HF_HUB_OFFLINE is set"):
         load_encoder("org/none")
@@ -164,24 +164,26 @@ def test_a_model_that_is_not_here_without_a_hub_is_said_at_once(monkeypatch: pyt
         ("smollm2-135m", "is a language model"),
     ],
 )
-def test_what_is_no_encoder_is_said(smollm2: Path, model: str, words: str) -> None:
+def test_a_name_that_is_no_encoder_is_refused(smollm2: Path, model: str, words: str) -> None:
     del smollm2
     with pytest.raises(ModelSetupError, match=words):
         check_encoder(model)
 
 
-def test_a_folder_that_holds_something_else_is_said(tmp_path: Path) -> None:
+def test_a_folder_without_an_encoder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ModelSetupError, match="cannot be loaded"):
         load_encoder(str(tmp_path))
 
 
-def test_missing_weights_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_weights_are_an_error_with_the_command_to_fetch_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AUDITOR_CACHE", str(tmp_path))
     with pytest.raises(ModelSetupError, match="auditor models pull all-MiniLM-L6-v2"):
         check_encoder("all-MiniLM-L6-v2")
 
 
-def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_an_error_with_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(ModelSetupError, match=r"Install torch.*pip install 'auditor\[embeddings\]'"):
         load_encoder("all-MiniLM-L6-v2")
@@ -196,7 +198,7 @@ def test_checking_loads_no_heavy_library(minilm: Path) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_an_encoder_without_a_limit_takes_texts_whole() -> None:
+def test_an_encoder_without_a_token_limit_does_not_split_texts() -> None:
     class Unlimited:
         max_seq_length = None
         tokenizer = object()

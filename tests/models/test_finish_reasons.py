@@ -1,4 +1,4 @@
-"""Finish reasons: one table for all providers, read off the wire, and what an answer counts for with each."""
+"""Finish reasons of all providers, read from the response, and the outcome that each gives an answer."""
 
 from __future__ import annotations
 
@@ -33,8 +33,15 @@ def openai(reason: str | None, text: str | None = SCORE, usage: Any = TOKENS, **
 def anthropic(reason: str, text: str = SCORE) -> dict[str, Any]:
     usage = {"input_tokens": 9, "output_tokens": 5}
     content = [{"type": "text", "text": text}] if text else []
-    answer = {"id": "1", "type": "message", "role": "assistant", "model": "m", "content": content, "usage": usage}
-    return answer | {"stop_reason": reason}
+    response_body = {
+        "id": "1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": content,
+        "usage": usage,
+    }
+    return response_body | {"stop_reason": reason}
 
 
 def gemini(reason: str, text: str | None = SCORE, **usage: int) -> dict[str, Any]:
@@ -71,7 +78,7 @@ async def ask(
 
 
 @pytest.mark.parametrize(
-    ("reason", "meaning"),
+    ("reason", "category"),
     [
         ("stop", FinishCategory.COMPLETE), ("STOP", FinishCategory.COMPLETE), ("end_turn", FinishCategory.COMPLETE),
         ("COMPLETE", FinishCategory.COMPLETE), ("eos_token", FinishCategory.COMPLETE), (None, FinishCategory.COMPLETE),
@@ -89,19 +96,19 @@ async def ask(
         ("FINISH_REASON_UNSPECIFIED", FinishCategory.UNKNOWN), ("a new one", FinishCategory.UNKNOWN),
     ],
 )  # fmt: skip
-def test_a_reason_means_the_same_in_any_case(reason: str | None, meaning: FinishCategory) -> None:
-    assert classify_finish_reason(reason) is meaning
-    assert classify_finish_reason(reason and reason.swapcase()) is meaning
+def test_finish_reasons_are_case_insensitive(reason: str | None, category: FinishCategory) -> None:
+    assert classify_finish_reason(reason) is category
+    assert classify_finish_reason(reason and reason.swapcase()) is category
 
 
-def test_every_reason_that_litellm_knows_is_in_the_table_and_none_is_taken_more_lightly() -> None:
+def test_every_reason_of_litellm_is_known_and_classified_at_least_as_severely() -> None:
     from litellm.litellm_core_utils.core_helpers import _FINISH_REASON_MAP
 
-    heavier = {"length": FinishCategory.TRUNCATED, "content_filter": FinishCategory.REFUSED}
+    severe_categories = {"length": FinishCategory.TRUNCATED, "content_filter": FinishCategory.REFUSED}
     for reason, mapped in _FINISH_REASON_MAP.items():
         if reason != "FINISH_REASON_UNSPECIFIED":
             assert classify_finish_reason(reason) is not FinishCategory.UNKNOWN, reason
-        assert classify_finish_reason(reason) is heavier.get(mapped, classify_finish_reason(reason)), reason
+        assert classify_finish_reason(reason) is severe_categories.get(mapped, classify_finish_reason(reason)), reason
 
 
 def test_the_worse_of_two_reasons_counts() -> None:
@@ -119,7 +126,7 @@ def test_reasons_have_opentelemetrys_names() -> None:
     ]
 
 
-WAYS: list[tuple[str, dict[str, Any], Outcome, str]] = [
+FINISH_CASES: list[tuple[str, dict[str, Any], Outcome, str]] = [
     ("openai/x", openai("model_length"), Outcome.TRUNCATED, "model_length"),
     ("openai/x", openai("MAX_TOKENS"), Outcome.TRUNCATED, "MAX_TOKENS"),
     ("mistral/x", openai("model_length"), Outcome.TRUNCATED, "model_length"),
@@ -139,16 +146,18 @@ WAYS: list[tuple[str, dict[str, Any], Outcome, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("model", "body", "outcome", "reason"), WAYS, ids=[f"{w[0]}-{w[3]}" for w in WAYS])
+@pytest.mark.parametrize(
+    ("model", "body", "outcome", "reason"), FINISH_CASES, ids=[f"{w[0]}-{w[3]}" for w in FINISH_CASES]
+)
 async def test_a_cut_off_or_filtered_answer_never_counts_as_complete(
     server: FakeServer, model: str, body: dict[str, Any], outcome: Outcome, reason: str
 ) -> None:
-    got = await ask(server, body, model)
-    assert (got.outcome, got.finish_reason, len(server.requests)) == (outcome, reason, 1)
+    answer = await ask(server, body, model)
+    assert (answer.outcome, answer.finish_reason, len(server.requests)) == (outcome, reason, 1)
 
 
 @pytest.mark.parametrize(
-    ("stop", "outcome"),
+    ("reason", "outcome"),
     [
         ("end_turn", Outcome.OK),
         ("max_tokens", Outcome.TRUNCATED),
@@ -157,22 +166,22 @@ async def test_a_cut_off_or_filtered_answer_never_counts_as_complete(
         ("malformed_model_output", Outcome.UNPARSED),
     ],
 )
-async def test_bedrocks_own_reason_is_read_off_the_wire(
-    server: FakeServer, monkeypatch: pytest.MonkeyPatch, stop: str, outcome: Outcome
+async def test_bedrocks_finish_reason_is_read_from_the_response(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, reason: str, outcome: Outcome
 ) -> None:
     for name, value in {**AWS, "aws_region_name": "us-east-1"}.items():
         monkeypatch.setenv(name.upper(), value)
     usage = {"inputTokens": 9, "outputTokens": 5, "totalTokens": 14}
     message = {"role": "assistant", "content": [{"text": SCORE}]}
-    body = {"output": {"message": message}, "stopReason": stop, "usage": usage, "metrics": {"latencyMs": 1}}
-    got = await ask(server, body, "bedrock/converse/x")
-    assert (got.outcome, got.finish_reason) == (outcome, stop)
+    body = {"output": {"message": message}, "stopReason": reason, "usage": usage, "metrics": {"latencyMs": 1}}
+    answer = await ask(server, body, "bedrock/converse/x")
+    assert (answer.outcome, answer.finish_reason) == (outcome, reason)
 
 
-async def test_a_failure_in_a_200_is_asked_again_and_its_text_is_not_counted(server: FakeServer) -> None:
-    got = await ask(server, openai("error"), max_attempts=2)
-    assert (got.outcome, got.text, len(server.requests)) == (Outcome.SERVER_ERROR, None, 2)
-    assert "finish reason 'error'" in (got.error or "")
+async def test_a_failure_with_status_200_is_retried_and_its_text_is_dropped(server: FakeServer) -> None:
+    answer = await ask(server, openai("error"), max_attempts=2)
+    assert (answer.outcome, answer.text, len(server.requests)) == (Outcome.SERVER_ERROR, None, 2)
+    assert "finish reason 'error'" in (answer.error or "")
 
 
 @pytest.mark.parametrize(
@@ -181,30 +190,30 @@ async def test_a_failure_in_a_200_is_asked_again_and_its_text_is_not_counted(ser
         (SCORE, "MoralJudgement", Purpose.DIRECT, Outcome.OK),
         (SCORE[:-2], "MoralJudgement", Purpose.DIRECT, Outcome.UNPARSED),
         (f"So: {SCORE} and so", "MoralJudgement", Purpose.DIRECT, Outcome.UNPARSED),
-        ("Step 1. So.\nSCORE = 0.5", None, Purpose.DIRECT, Outcome.OK),  # the reader of scores decides
+        ("Step 1. So.\nSCORE = 0.5", None, Purpose.DIRECT, Outcome.OK),  # the score parser decides
         ("It is right to", None, Purpose.MORAL, Outcome.UNPARSED),
     ],
 )
 async def test_an_answer_with_an_unknown_reason_counts_only_where_it_parses_in_full(
     server: FakeServer, text: str, schema: str | None, purpose: Purpose, outcome: Outcome
 ) -> None:
-    got = await ask(server, openai("brand_new", text), schema=schema, purpose=purpose)
-    assert (got.outcome, got.finish_reason, got.text) == (outcome, "brand_new", text)
-    assert outcome is Outcome.OK or "'brand_new' is not documented" in (got.error or "")
+    answer = await ask(server, openai("brand_new", text), schema=schema, purpose=purpose)
+    assert (answer.outcome, answer.finish_reason, answer.text) == (outcome, "brand_new", text)
+    assert outcome is Outcome.OK or "'brand_new' is not documented" in (answer.error or "")
 
 
-async def test_an_answer_without_a_reason_is_complete_unless_it_has_all_tokens_that_it_may(server: FakeServer) -> None:
-    got = await ask(server, openai(None))
-    assert (got.outcome, got.finish_reason) == (Outcome.OK, None)
-    full = {"prompt_tokens": 9, "completion_tokens": 50, "total_tokens": 59}
-    assert (await ask(server, openai(None, usage=full))).outcome is Outcome.TRUNCATED
+async def test_an_answer_without_a_reason_is_complete_unless_it_used_max_tokens(server: FakeServer) -> None:
+    answer = await ask(server, openai(None))
+    assert (answer.outcome, answer.finish_reason) == (Outcome.OK, None)
+    full_usage = {"prompt_tokens": 9, "completion_tokens": 50, "total_tokens": 59}
+    assert (await ask(server, openai(None, usage=full_usage))).outcome is Outcome.TRUNCATED
 
 
-THOUGHT = {"prompt_tokens": 9, "completion_tokens": 50, "total_tokens": 59}
-HIDDEN: dict[str, tuple[str, dict[str, Any]]] = {
-    "finish length": ("openai/x", openai("length", None, THOUGHT)),
+REASONING_USAGE = {"prompt_tokens": 9, "completion_tokens": 50, "total_tokens": 59}
+HIDDEN_REASONING: dict[str, tuple[str, dict[str, Any]]] = {
+    "finish length": ("openai/x", openai("length", None, REASONING_USAGE)),
     "all tokens are reasoning": (
-        "openai/x", openai("stop", "", {**THOUGHT, "completion_tokens_details": {"reasoning_tokens": 50}}),
+        "openai/x", openai("stop", "", {**REASONING_USAGE, "completion_tokens_details": {"reasoning_tokens": 50}}),
     ),
     "reasoning alone": ("openai/x", openai("stop", None, message={"reasoning_content": "Let me think"})),
     "anthropic": ("anthropic/x", anthropic("max_tokens", "")),
@@ -217,11 +226,11 @@ HIDDEN: dict[str, tuple[str, dict[str, Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("way", HIDDEN)
-async def test_an_answer_that_went_into_hidden_reasoning_is_truncated_and_not_asked_again(
-    server: FakeServer, way: str
+@pytest.mark.parametrize("name", HIDDEN_REASONING)
+async def test_an_answer_used_up_by_hidden_reasoning_is_truncated_and_not_retried(
+    server: FakeServer, name: str
 ) -> None:
-    model, body = HIDDEN[way]
-    got = await ask(server, body, model)
-    assert (got.outcome, got.text, len(server.requests)) == (Outcome.TRUNCATED, None, 1)
-    assert "raise max_tokens" in (got.error or "")
+    model, body = HIDDEN_REASONING[name]
+    answer = await ask(server, body, model)
+    assert (answer.outcome, answer.text, len(server.requests)) == (Outcome.TRUNCATED, None, 1)
+    assert "raise max_tokens" in (answer.error or "")

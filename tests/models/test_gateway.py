@@ -1,4 +1,4 @@
-"""The gateway against a server that misbehaves in every way; what counts is what went over the wire."""
+"""The gateway against a server that fails in many ways; the requests that arrive are counted."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def section(server: FakeServer, **changes: Any) -> ModelSection:
 
 
 def call(sample: int = 0, **params: Any) -> Call:
-    chosen = {"temperature": 0.5, "max_tokens": 50, "seed": 3, **params}
-    return Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, sample=sample, params=chosen)
+    call_params = {"temperature": 0.5, "max_tokens": 50, "seed": 3, **params}
+    return Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, sample=sample, params=call_params)
 
 
 async def ask(model: ModelSection, *calls: Call, **limits: Any) -> list[Answer]:
@@ -46,19 +46,19 @@ async def ask(model: ModelSection, *calls: Call, **limits: Any) -> list[Answer]:
         await gateway.close()
 
 
-async def test_an_answer_carries_what_the_provider_said(server: FakeServer) -> None:
-    [got] = await ask(section(server, price={"input": 1.0, "output": 2.0}), call())
-    assert got.outcome is Outcome.OK
-    assert (got.prompt_tokens, got.completion_tokens, got.served_model) == (100, 20, "scripted-1")
-    assert got.cost_usd == pytest.approx(100e-6 + 2 * 20e-6)
-    assert [a.outcome for a in got.attempts] == [Outcome.OK]
+async def test_an_answer_has_the_providers_usage_and_model(server: FakeServer) -> None:
+    [ok_answer] = await ask(section(server, price={"input": 1.0, "output": 2.0}), call())
+    assert ok_answer.outcome is Outcome.OK
+    assert (ok_answer.prompt_tokens, ok_answer.completion_tokens, ok_answer.served_model) == (100, 20, "scripted-1")
+    assert ok_answer.cost_usd == pytest.approx(100e-6 + 2 * 20e-6)
+    assert [a.outcome for a in ok_answer.attempts] == [Outcome.OK]
     body = server.requests[0].body
     assert (body["temperature"], body["max_tokens"], body["seed"]) == (0.5, 50, 3)
     assert server.requests[0].headers["Authorization"] == f"Bearer {KEY}"
 
 
 @pytest.mark.parametrize(
-    ("usage", "kept", "usd"),
+    ("usage", "cached_tokens", "usd"),
     [
         ({"prompt_tokens_details": {"cached_tokens": 64}}, 64, 36e-6 + 64 * 0.1e-6 + 2 * 20e-6),
         ({"prompt_tokens_details": {"cached_tokens": 0}}, 0, 100e-6 + 2 * 20e-6),
@@ -67,33 +67,33 @@ async def test_an_answer_carries_what_the_provider_said(server: FakeServer) -> N
         ({}, None, 100e-6 + 2 * 20e-6),
     ],
 )
-async def test_kept_tokens_have_a_price_of_their_own(
-    server: FakeServer, usage: dict[str, object], kept: int | None, usd: float
+async def test_cached_tokens_are_charged_at_their_own_price(
+    server: FakeServer, usage: dict[str, object], cached_tokens: int | None, usd: float
 ) -> None:
     reply = completion("hello")
     server.script = lambda _: Reply(body=reply.body | {"usage": reply.body["usage"] | usage})
-    [got] = await ask(section(server, price={"input": 1.0, "output": 2.0, "cached_input": 0.1}), call())
-    assert got.cached_tokens == kept
-    assert got.cost_usd == pytest.approx(usd)
-    [plain] = await ask(section(server, price={"input": 1.0, "output": 2.0}), call())
-    assert plain.cost_usd == pytest.approx(100e-6 + 2 * 20e-6)
+    [priced_answer] = await ask(section(server, price={"input": 1.0, "output": 2.0, "cached_input": 0.1}), call())
+    assert priced_answer.cached_tokens == cached_tokens
+    assert priced_answer.cost_usd == pytest.approx(usd)
+    [full_price_answer] = await ask(section(server, price={"input": 1.0, "output": 2.0}), call())
+    assert full_price_answer.cost_usd == pytest.approx(100e-6 + 2 * 20e-6)
 
 
-def open_descriptors() -> int:
-    listed = Path("/proc/self/fd")
-    if not listed.is_dir():
+def count_open_descriptors() -> int:
+    descriptor_folder = Path("/proc/self/fd")
+    if not descriptor_folder.is_dir():
         pytest.skip("this system does not list a process's descriptors in /proc")
-    return len(list(listed.iterdir()))
+    return len(list(descriptor_folder.iterdir()))
 
 
-async def test_a_run_keeps_one_client_whatever_time_is_left(server: FakeServer) -> None:
+async def test_a_run_reuses_one_http_client(server: FakeServer) -> None:
     gateway = Gateway([section(server, timeout_s=600)], Limits(deadline_s=300))
     try:
         await gateway.complete(call())
-        before = open_descriptors()
+        before = count_open_descriptors()
         for i in range(1, 30):
             assert (await gateway.complete(call(i))).outcome is Outcome.OK
-        assert open_descriptors() <= before + 2
+        assert count_open_descriptors() <= before + 2
     finally:
         await gateway.close()
 
@@ -129,34 +129,34 @@ async def test_an_unknown_price_is_unknown_and_missing_usage_is_charged_by_estim
         (lambda r: Reply(after=NEVER) if r.number else answer(r), Outcome.TIMEOUT, 3),
     ],
 )
-async def test_each_failure_has_its_outcome_and_one_owner_of_retries(
+async def test_each_failure_has_its_outcome_and_is_retried_only_by_the_gateway(
     server: FakeServer, reply: Callable[[Request], Reply], outcome: Outcome, requests: int
 ) -> None:
-    await ask(section(server), call(0))  # what takes long the first time is over
+    await ask(section(server), call(0))  # the first request includes slow set-up
     server.requests.clear()
     server.script = lambda r: answer(r) if r.number == 0 else reply(r)
-    _, got = await ask(section(server, timeout_s=2 if outcome is Outcome.TIMEOUT else 60), call(0), call(1))
-    assert got.outcome is outcome, got
-    assert len(got.attempts) == requests
-    assert [a.number for a in got.attempts] == list(range(1, requests + 1))
+    _, failed_answer = await ask(section(server, timeout_s=2 if outcome is Outcome.TIMEOUT else 60), call(0), call(1))
+    assert failed_answer.outcome is outcome, failed_answer
+    assert len(failed_answer.attempts) == requests
+    assert [a.number for a in failed_answer.attempts] == list(range(1, requests + 1))
     assert len(server.requests) == requests + 1
-    assert KEY not in repr(got)
+    assert KEY not in repr(failed_answer)
 
 
-async def test_a_server_that_recovers_is_asked_again(server: FakeServer) -> None:
+async def test_a_server_that_recovers_is_retried(server: FakeServer) -> None:
     server.script = lambda r: error(503, "busy") if r.number < 2 else answer(r)
-    [got] = await ask(section(server), call())
-    assert got.outcome is Outcome.OK
-    assert [a.outcome for a in got.attempts] == [Outcome.SERVER_ERROR, Outcome.SERVER_ERROR, Outcome.OK]
+    [retried_answer] = await ask(section(server), call())
+    assert retried_answer.outcome is Outcome.OK
+    assert [a.outcome for a in retried_answer.attempts] == [Outcome.SERVER_ERROR, Outcome.SERVER_ERROR, Outcome.OK]
 
 
 @pytest.mark.parametrize("header", [{"retry-after": "1"}, {"retry-after-ms": "1000"}])
-async def test_retry_after_is_kept(server: FakeServer, header: dict[str, str]) -> None:
+async def test_retry_after_is_obeyed(server: FakeServer, header: dict[str, str]) -> None:
     server.script = lambda r: error(429, "slow", headers=header) if r.number == 0 else answer(r)
-    [got] = await ask(section(server), call())
-    assert got.outcome is Outcome.OK
+    [retried_answer] = await ask(section(server), call())
+    assert retried_answer.outcome is Outcome.OK
     assert server.requests[1].at - server.requests[0].at >= 1.0
-    assert got.attempts[0].retry_after_s == 1.0
+    assert retried_answer.attempts[0].retry_after_s == 1.0
 
 
 async def test_a_spent_quota_is_no_rate_limit(server: FakeServer) -> None:
@@ -166,29 +166,33 @@ async def test_a_spent_quota_is_no_rate_limit(server: FakeServer) -> None:
     assert len(server.requests) == 1
 
 
-async def test_the_deadline_is_over_the_whole_call(server: FakeServer) -> None:
+async def test_the_deadline_covers_all_attempts_of_a_call(server: FakeServer) -> None:
     server.script = lambda r: answer(r) if r.number == 0 else error(503, "busy", headers={"retry-after": "3600"})
     async with asyncio.timeout(300):
-        _, got = await ask(section(server), call(0), call(1), deadline_s=30)
-    assert got.outcome is Outcome.SERVER_ERROR
-    assert len(got.attempts) == 1
+        _, late_answer = await ask(section(server), call(0), call(1), deadline_s=30)
+    assert late_answer.outcome is Outcome.SERVER_ERROR
+    assert len(late_answer.attempts) == 1
 
 
-@pytest.mark.parametrize(("status", "mend"), [(401, "Check the key that os.environ/"), (404, "Check the model's name")])
+@pytest.mark.parametrize(
+    ("status", "how_to_fix"), [(401, "Check the key that os.environ/"), (404, "Check the model's name")]
+)
 async def test_an_unusable_model_stops_the_run_before_money_is_spent(
-    server: FakeServer, status: int, mend: str
+    server: FakeServer, status: int, how_to_fix: str
 ) -> None:
     server.script = lambda _: error(status, f"no: {KEY}")
-    with pytest.raises(ModelSetupError, match=mend) as caught:
+    with pytest.raises(ModelSetupError, match=how_to_fix) as caught:
         await ask(section(server), call())
     assert KEY not in str(caught.value)
     assert len(server.requests) == 1
 
 
-async def test_an_unreachable_server_is_said_at_once() -> None:
-    nowhere = ModelSection(name="m", model="openai/x", api_base="http://127.0.0.1:9/v1")
+async def test_an_unreachable_server_fails_at_once() -> None:
+    unreachable_section = ModelSection(name="m", model="openai/x", api_base="http://127.0.0.1:9/v1")
     with pytest.raises(ModelSetupError, match="Check that the server runs"):
-        await ask(nowhere.model_copy(update={"api_key": f"os.environ/{KEY_VARIABLE}"}), call(), max_attempts=6)
+        await ask(
+            unreachable_section.model_copy(update={"api_key": f"os.environ/{KEY_VARIABLE}"}), call(), max_attempts=6
+        )
 
 
 async def test_a_key_revoked_in_the_middle_blocks_the_model_and_no_request_follows(server: FakeServer) -> None:
@@ -198,8 +202,8 @@ async def test_a_key_revoked_in_the_middle_blocks_the_model_and_no_request_follo
     assert len(server.requests) == 2
 
 
-async def test_who_waits_for_a_slot_sets_no_money_aside(server: FakeServer) -> None:
-    """Of five calls of 20 dollars each two go out together, for which 100 are set aside: 170 are enough for all."""
+async def test_a_call_waiting_for_a_slot_reserves_no_budget(server: FakeServer) -> None:
+    """Five calls cost 20 USD each; two run at once and reserve 100 USD, so a budget of 170 USD is enough for all."""
     model = section(server, concurrency=2, price={"input": 0.0, "output": 1e6})
     gateway = Gateway([model], Limits(budget_usd=170.0))
     try:
@@ -222,29 +226,29 @@ def test_a_missing_key_is_an_error_before_anything_else(server: FakeServer, monk
         Gateway([section(server)], Limits())
 
 
-async def test_nasty_text_can_be_stored(server: FakeServer) -> None:
+async def test_characters_that_cannot_be_stored_are_escaped(server: FakeServer) -> None:
     server.script = lambda _: Reply(
         raw=b'{"id":"1","object":"chat.completion","created":1,"model":"s","choices":[{"index":0,'
         b'"finish_reason":"stop","message":{"role":"assistant","content":"a\\u0000b\\ud800c"}}]}'
     )
-    [got] = await ask(section(server), call())
-    assert got.text is not None
-    assert got.text.encode("utf-8") == b"a\\x00b\\ud800c"
+    [escaped_answer] = await ask(section(server), call())
+    assert escaped_answer.text is not None
+    assert escaped_answer.text.encode("utf-8") == b"a\\x00b\\ud800c"
 
 
 SURROGATE = "a\0b\ud800c"
 
 
-def strings(value: Any) -> Iterator[str]:
-    """All strings of a dataclass, at any depth."""
+def all_strings(value: Any) -> Iterator[str]:
+    """Yield all strings of a dataclass, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, tuple):
-        for item in value:
-            yield from strings(item)
+        for element in value:
+            yield from all_strings(element)
     elif is_dataclass(value) and not isinstance(value, type):
-        for part in fields(value):
-            yield from strings(getattr(value, part.name))
+        for field_spec in fields(value):
+            yield from all_strings(getattr(value, field_spec.name))
 
 
 @pytest.mark.parametrize("size", [10, 100_000])
@@ -262,29 +266,29 @@ async def test_every_string_of_a_provider_can_be_stored(
     server: FakeServer, storage: str, reply: Reply, size: int
 ) -> None:
     server.script = lambda _: replace(reply, body=reply.body | {"filler": "x" * size})
-    asked = call()
-    [got] = await ask(section(server), asked, max_attempts=1)
-    assert any("\\ud800" in text for text in strings(got))
-    for text in strings(got):
+    recorded_call = call()
+    [escaped_answer] = await ask(section(server), recorded_call, max_attempts=1)
+    assert any("\\ud800" in text for text in all_strings(escaped_answer))
+    for text in all_strings(escaped_answer):
         assert "\0" not in text
         text.encode()
     if reply.body.get("model") == SURROGATE:
-        assert (got.served_model, got.fingerprint) == ("a\\x00b\\ud800c", "a\\x00b\\ud800c")
-    assert REPLY_ADAPTER.validate_json(REPLY_ADAPTER.dump_json(HelperReply(1, Answered(got, None)))).reply == Answered(
-        got, None
-    )
+        assert (escaped_answer.served_model, escaped_answer.fingerprint) == ("a\\x00b\\ud800c", "a\\x00b\\ud800c")
+    assert REPLY_ADAPTER.validate_json(
+        REPLY_ADAPTER.dump_json(HelperReply(1, Answered(escaped_answer, None)))
+    ).reply == Answered(escaped_answer, None)
     with open_database(storage) as db:
-        await ledger.record_answer(db, asked, got)
+        await ledger.record_answer(db, recorded_call, escaped_answer)
         assert ledger.count_attempts(db) == 1
 
 
-async def asked_to_wait(
+async def answers_after_throttling(
     server: FakeServer, seconds: str, calls: int, status: int = 429, **limits: Any
 ) -> tuple[list[Answer], list[str], float]:
-    """Answers of calls after a first that goes well, what was announced, and how long they took."""
+    """Answer one call, then throttle `calls` further ones; returns their answers, the notices and the seconds taken."""
     notes: list[str] = []
-    chosen = Limits.model_validate({"max_attempts": 3, **limits})
-    gateway = Gateway([section(server)], chosen, notify=notes.append)
+    limits_config = Limits.model_validate({"max_attempts": 3, **limits})
+    gateway = Gateway([section(server)], limits_config, notify=notes.append)
     try:
         assert (await gateway.complete(call(999))).outcome is Outcome.OK
         server.requests.clear()
@@ -297,114 +301,116 @@ async def asked_to_wait(
 
 @pytest.mark.parametrize("seconds", ["86400", "9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT"])
 @pytest.mark.parametrize(("status", "outcome"), [(429, Outcome.RATE_LIMITED), (503, Outcome.SERVER_ERROR)])
-async def test_a_wait_that_is_too_long_is_not_waited_for(
+async def test_an_excessive_retry_after_is_not_waited_out(
     server: FakeServer, seconds: str, status: int, outcome: Outcome
 ) -> None:
     async with asyncio.timeout(60):
-        [got], _, _ = await asked_to_wait(server, seconds, 1, status)
-    assert (got.outcome, len(server.requests), len(got.attempts)) == (outcome, 1, 1)
-    asked = "24 h" if seconds == "86400" else "11,574 days"
-    why = f"the provider asks to wait {asked}, longer than limits.max_retry_wait_s = 120 s"
-    assert why in (got.error or "")
-    assert why in (got.attempts[0].error or "")
+        [throttled_answer], _, _ = await answers_after_throttling(server, seconds, 1, status)
+    assert (throttled_answer.outcome, len(server.requests), len(throttled_answer.attempts)) == (outcome, 1, 1)
+    requested_wait = "24 h" if seconds == "86400" else "11,574 days"
+    expected_error = f"the provider asks to wait {requested_wait}, longer than limits.max_retry_wait_s = 120 s"
+    assert expected_error in (throttled_answer.error or "")
+    assert expected_error in (throttled_answer.attempts[0].error or "")
 
 
-async def test_a_gate_never_closes_for_longer_than_the_longest_wait_and_a_provider_that_insists_is_left_alone(
+async def test_calls_pause_at_most_the_maximum_wait_and_a_provider_that_insists_is_suspended(
     server: FakeServer,
 ) -> None:
     async with asyncio.timeout(60):
-        got, _, took = await asked_to_wait(server, "86400", 5, max_retry_wait_s=0.5)
-    assert {a.outcome for a in got} == {Outcome.RATE_LIMITED}
-    assert [len(a.attempts) for a in got] == [1, 1, 0, 0, 0]
+        throttled_answers, _, elapsed_s = await answers_after_throttling(server, "86400", 5, max_retry_wait_s=0.5)
+    assert {a.outcome for a in throttled_answers} == {Outcome.RATE_LIMITED}
+    assert [len(a.attempts) for a in throttled_answers] == [1, 1, 0, 0, 0]
     assert len(server.requests) == 2
-    assert took >= 0.5
-    assert "no request went out: the provider asks to wait 24 h" in (got[-1].error or "")
+    assert elapsed_s >= 0.5
+    assert "no request went out: the provider asks to wait 24 h" in (throttled_answers[-1].error or "")
 
 
-async def test_one_wait_that_is_too_long_by_mistake_costs_one_call(server: FakeServer) -> None:
+async def test_a_single_excessive_retry_after_costs_one_call(server: FakeServer) -> None:
     gateway = Gateway([section(server)], Limits(max_attempts=1, max_retry_wait_s=0.2))
-    late = {
+    throttled_replies = {
         1: error(429, "slow", headers={"retry-after": "86400"}),
         3: error(429, "slow", headers={"retry-after": "86400"}),
     }
-    server.script = lambda r: late.get(r.number) or answer(r)
+    server.script = lambda r: throttled_replies.get(r.number) or answer(r)
     try:
-        got = [await gateway.complete(call(i)) for i in range(6)]
+        answers = [await gateway.complete(call(i)) for i in range(6)]
     finally:
         await gateway.close()
-    assert [a.outcome for a in got] == [Outcome.OK, Outcome.RATE_LIMITED] * 2 + [Outcome.OK] * 2
+    assert [a.outcome for a in answers] == [Outcome.OK, Outcome.RATE_LIMITED] * 2 + [Outcome.OK] * 2
     assert len(server.requests) == 6
 
 
-async def test_the_deadline_says_that_it_leaves_no_time_for_a_wait(server: FakeServer) -> None:
-    [got], _, _ = await asked_to_wait(server, "60", 1, deadline_s=30)
-    assert (got.outcome, len(server.requests)) == (Outcome.RATE_LIMITED, 1)
-    assert "the provider asks to wait 60 s, and limits.deadline_s = 30 s leaves no time for it" in (got.error or "")
+async def test_the_error_names_the_deadline_that_leaves_no_time_for_a_wait(server: FakeServer) -> None:
+    [throttled_answer], _, _ = await answers_after_throttling(server, "60", 1, deadline_s=30)
+    assert (throttled_answer.outcome, len(server.requests)) == (Outcome.RATE_LIMITED, 1)
+    assert "the provider asks to wait 60 s, and limits.deadline_s = 30 s leaves no time for it" in (
+        throttled_answer.error or ""
+    )
 
 
-async def test_after_the_last_attempt_nothing_is_waited_for(server: FakeServer) -> None:
-    _, _, took = await asked_to_wait(server, "50", 1, max_attempts=1)
-    assert took < 40
+async def test_no_wait_follows_the_last_attempt(server: FakeServer) -> None:
+    _, _, elapsed_s = await answers_after_throttling(server, "50", 1, max_attempts=1)
+    assert elapsed_s < 40
 
 
 @pytest.mark.parametrize(("status", "seconds"), [(429, "7"), (503, "7"), (429, "86400")])
 async def test_a_long_wait_is_announced_once_with_its_end(server: FakeServer, status: int, seconds: str) -> None:
-    stop, notes, spoken = threading.Event(), list[str](), asyncio.Event()
+    stop, notes, has_notice = threading.Event(), list[str](), asyncio.Event()
 
     def note(text: str) -> None:
         notes.append(text)
-        spoken.set()
+        has_notice.set()
 
     gateway = Gateway([section(server)], Limits(max_attempts=2, deadline_s=600), notify=note, stop_event=stop)
     try:
         assert (await gateway.complete(call(999))).outcome is Outcome.OK
         server.script = lambda _: error(status, "slow", headers={"retry-after": seconds})
-        asking = [asyncio.create_task(gateway.complete(call(i))) for i in range(40)]
+        call_tasks = [asyncio.create_task(gateway.complete(call(i))) for i in range(40)]
         async with asyncio.timeout(60):
-            await spoken.wait()
+            await has_notice.wait()
             await asyncio.sleep(1)
             stop.set()
-            await asyncio.gather(*asking, return_exceptions=True)
+            await asyncio.gather(*call_tasks, return_exceptions=True)
     finally:
         await gateway.close()
     [text] = notes
     capped = ", of which limits.max_retry_wait_s allows 120 s" if seconds == "86400" else ""
-    said = "24 h" if seconds == "86400" else "7 s"
-    found = re.fullmatch(r"Waiting until (\d\d:\d\d:\d\d): (.*) asks for a pause of (.*)\.", text)
-    assert found, text
-    assert found[2] == f"openai at 127.0.0.1 by {KEY_VARIABLE}"
-    assert found[3] == f"{said}{capped}"
+    duration_text = "24 h" if seconds == "86400" else "7 s"
+    notice_match = re.fullmatch(r"Waiting until (\d\d:\d\d:\d\d): (.*) asks for a pause of (.*)\.", text)
+    assert notice_match, text
+    assert notice_match[2] == f"openai at 127.0.0.1 by {KEY_VARIABLE}"
+    assert notice_match[3] == f"{duration_text}{capped}"
 
 
-async def test_what_went_out_before_a_run_stops_is_in_its_error(server: FakeServer) -> None:
+async def test_an_error_that_stops_the_run_holds_the_attempts_made(server: FakeServer) -> None:
     server.script = lambda r: error(503, "busy") if r.number < 2 else error(401, "no")
     with pytest.raises(ModelSetupError) as caught:
         await ask(section(server), call())
-    stopped = caught.value.answer
-    assert stopped is not None
-    assert [(a.number, a.http_status) for a in stopped.attempts] == [(1, 503), (2, 503), (3, 401)]
-    assert stopped.key == call().key
+    recorded_answer = caught.value.answer
+    assert recorded_answer is not None
+    assert [(a.number, a.http_status) for a in recorded_answer.attempts] == [(1, 503), (2, 503), (3, 401)]
+    assert recorded_answer.key == call().key
 
 
-async def test_who_waited_for_the_first_answer_goes_out_with_all_others(server: FakeServer) -> None:
-    together = threading.Event()
+async def test_calls_that_waited_for_the_first_answer_are_sent_together(server: FakeServer) -> None:
+    all_in_flight = threading.Event()
 
     def script(request: Request) -> Reply:
         if request.number == 5:
-            together.set()
-        return replace(answer(request), after=together if request.number else None)
+            all_in_flight.set()
+        return replace(answer(request), after=all_in_flight if request.number else None)
 
     server.script = script
     gateway = Gateway([section(server)], Limits(max_attempts=1, deadline_s=120))
     try:
-        got = await asyncio.gather(*(gateway.complete(call(i)) for i in range(6)))
+        answers = await asyncio.gather(*(gateway.complete(call(i)) for i in range(6)))
     finally:
         await gateway.close()
-    assert {a.outcome for a in got} == {Outcome.OK}
+    assert {a.outcome for a in answers} == {Outcome.OK}
 
 
 @pytest.mark.parametrize("provider", sorted(litellm_client.DIRECT_BUILD_PROVIDERS))
-async def test_a_request_is_built_without_waiting_for_anybody(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_building_a_request_does_not_block_on_the_network(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
     litellm_client.open_http_clients()
 
     def refuse(*_: object, **__: object) -> None:
@@ -422,50 +428,48 @@ async def test_a_request_is_built_without_waiting_for_anybody(provider: str, mon
         **({"api_base": "https://m.example", "api_version": "2024-10-21"} if provider == "azure" else {}),
     )
     sending = asyncio.ensure_future(request)
-    await asyncio.sleep(0)  # as far as it comes by itself
+    await asyncio.sleep(0)  # run until its first await
     assert not sending.done() or "stood still" not in str(sending.exception())
     sending.cancel()
     await asyncio.gather(sending, return_exceptions=True)
     await litellm_client.close_http_clients()
 
 
-async def stopped_while_they_wait(server: FakeServer, n: int, reply: Callable[[], Reply], **changes: Any) -> int:
-    """How many of n calls are told that the run is interrupted, once some requests have come."""
-    stop, held = threading.Event(), threading.Event()
+async def count_interrupted_calls(server: FakeServer, n: int, reply: Callable[[], Reply], **changes: Any) -> int:
+    """Stop a run while n calls wait, and count those that raise RunInterrupted."""
+    stop, release = threading.Event(), threading.Event()
     gateway = Gateway([section(server, **changes)], Limits(max_attempts=2, deadline_s=600), stop_event=stop)
     try:
         assert (await gateway.complete(call(n))).outcome is Outcome.OK
-        server.script = lambda request: replace(reply(), after=held)
-        asking = [asyncio.create_task(gateway.complete(call(i))) for i in range(n)]
+        server.script = lambda request: replace(reply(), after=release)
+        call_tasks = [asyncio.create_task(gateway.complete(call(i))) for i in range(n)]
         while len(server.requests) < 2 and changes.get("rpm") != 1:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         stop.set()
-        held.set()
+        release.set()
         async with asyncio.timeout(300):
-            got = await asyncio.gather(*asking, return_exceptions=True)
+            answers_or_errors = await asyncio.gather(*call_tasks, return_exceptions=True)
     finally:
         await gateway.close()
-    assert all(isinstance(one, Answer | RunInterrupted) for one in got)
-    return sum(isinstance(one, RunInterrupted) for one in got)
+    assert all(isinstance(outcome, Answer | RunInterrupted) for outcome in answers_or_errors)
+    return sum(isinstance(outcome, RunInterrupted) for outcome in answers_or_errors)
 
 
-async def test_once_stopped_nobody_who_waits_for_a_slot_goes_out(server: FakeServer) -> None:
-    waited = await stopped_while_they_wait(server, 12, lambda: completion("SCORE = 0.1"), concurrency=3)
-    assert waited == 12 - 3
+async def test_a_stopped_run_sends_no_call_that_waits_for_a_slot(server: FakeServer) -> None:
+    n_interrupted = await count_interrupted_calls(server, 12, lambda: completion("SCORE = 0.1"), concurrency=3)
+    assert n_interrupted == 12 - 3
     assert len(server.requests) == 1 + 3
 
 
-async def test_once_stopped_nobody_waits_out_a_429_or_a_set_rate(server: FakeServer) -> None:
+async def test_a_stopped_run_ends_the_waits_for_a_429_or_a_rate_limit(server: FakeServer) -> None:
     headers = {"retry-after": "3600"}
-    assert await stopped_while_they_wait(server, 6, lambda: error(429, "slow", headers=headers), concurrency=2) == 4
+    assert await count_interrupted_calls(server, 6, lambda: error(429, "slow", headers=headers), concurrency=2) == 4
     server.script = answer
     server.requests.clear()
-    assert await stopped_while_they_wait(server, 3, lambda: completion("x"), rpm=1) == 3
+    assert await count_interrupted_calls(server, 3, lambda: completion("x"), rpm=1) == 3
 
 
-async def test_a_retry_whose_turn_comes_too_late_does_not_go_out(
-    server: FakeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_retry_past_the_deadline_is_not_sent(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 0.0)
     gateway = Gateway([section(server, concurrency=1)], Limits(max_attempts=5, deadline_s=0.6))
     try:
@@ -480,13 +484,13 @@ async def test_a_retry_whose_turn_comes_too_late_does_not_go_out(
     assert len(server.requests) == 3
 
 
-async def test_who_waits_while_a_key_is_revoked_does_not_go_out(server: FakeServer) -> None:
+async def test_calls_waiting_while_a_key_is_revoked_are_not_sent(server: FakeServer) -> None:
     gateway = Gateway([section(server, concurrency=1)], Limits(max_attempts=2))
     try:
         assert (await gateway.complete(call(0))).outcome is Outcome.OK
         server.script = lambda request: error(401, "revoked")
-        got = await asyncio.gather(*(gateway.complete(call(i)) for i in range(1, 9)))
+        blocked_answers = await asyncio.gather(*(gateway.complete(call(i)) for i in range(1, 9)))
     finally:
         await gateway.close()
-    assert {a.outcome for a in got} == {Outcome.CLIENT_ERROR}
+    assert {a.outcome for a in blocked_answers} == {Outcome.CLIENT_ERROR}
     assert len(server.requests) == 2

@@ -1,4 +1,4 @@
-"""Providers that litellm reaches by handlers of its own are held by the same bounds as those of OpenAI's protocol."""
+"""Providers with their own litellm handlers have the same limits and errors as those of OpenAI's protocol."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ AWS = {"AWS_ACCESS_KEY_ID": "AKIATEST", "AWS_SECRET_ACCESS_KEY": KEY, "AWS_REGIO
 
 
 def anthropic(text: str) -> Reply:
-    """An answer in Anthropic's form."""
+    """A completion in Anthropic's format."""
     body = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-served", "stop_sequence": None}
     usage = {"input_tokens": 7, "output_tokens": 3}
     return Reply(body=body | {"content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "usage": usage})
 
 
 def gemini(text: str) -> Reply:
-    """An answer in Gemini's form."""
+    """A completion in Gemini's format."""
     candidate = {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP", "index": 0}
     usage = {"promptTokenCount": 7, "candidatesTokenCount": 3, "totalTokenCount": 10}
     return Reply(body={"candidates": [candidate], "usageMetadata": usage, "modelVersion": "gemini-served"})
 
 
 def converse(text: str) -> Reply:
-    """An answer in the form of Bedrock's Converse."""
+    """A completion in the format of Bedrock's Converse API."""
     usage = {"inputTokens": 7, "outputTokens": 3, "totalTokens": 10}
     message = {"role": "assistant", "content": [{"text": text}]}
     return Reply(body={"output": {"message": message}, "stopReason": "end_turn", "usage": usage})
@@ -75,7 +75,7 @@ def family(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """Those of a machine at Amazon's and at Google's, whose tokens come from a server of the test's own."""
+    """Set credentials of an AWS and a Google Cloud machine; a local server issues Google's access tokens."""
     for name, value in AWS.items():
         monkeypatch.setenv(name, value)
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -90,22 +90,22 @@ def credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
 
 
 async def ask(server: FakeServer, model: str, reply: Callable[[Request], Reply], **params: Any) -> list[Answer]:
-    """The first answer in the family's form, and the second as the reply has it."""
-    form = FAMILIES[model]
+    """Complete two calls: the first is answered in the family's format, the second with `reply`."""
+    reply_in_format = FAMILIES[model]
     before = len(server.requests)
-    server.script = lambda r: form("hello") if r.number == before else reply(r)
+    server.script = lambda r: reply_in_format("hello") if r.number == before else reply(r)
     key = None if provider_of(model) in SIGNED_PROVIDERS else f"os.environ/{KEY_VARIABLE}"
     section = ModelSection(name="m", model=model, api_base=server.url, api_key=key)
     gateway = Gateway([section], Limits(max_attempts=2))
-    chosen = {"temperature": 0.0, "max_tokens": 50, "seed": 3, **params}
-    calls = [Call("m", model, (Message("user", "hi"),), Purpose.DIRECT, sample=i, params=chosen) for i in range(2)]
+    call_params = {"temperature": 0.0, "max_tokens": 50, "seed": 3, **params}
+    calls = [Call("m", model, (Message("user", "hi"),), Purpose.DIRECT, sample=i, params=call_params) for i in range(2)]
     try:
         return [await gateway.complete(call) for call in calls]
     finally:
         await gateway.close()
 
 
-async def test_it_answers(server: FakeServer, family: str) -> None:
+async def test_each_provider_family_answers(server: FakeServer, family: str) -> None:
     form = FAMILIES[family]
     first, second = await ask(server, family, lambda _: form("there"))
     assert (first.outcome, first.text, second.text) == (Outcome.OK, "hello", "there"), first
@@ -115,30 +115,30 @@ async def test_it_answers(server: FakeServer, family: str) -> None:
 async def test_a_compressed_bomb_is_not_unpacked(server: FakeServer, family: str) -> None:
     form = FAMILIES[family]
     bomb = gzip.compress(json.dumps(form("0" * 50_000_000).body).encode())
-    _, got = await ask(server, family, lambda _: Reply(headers={"content-encoding": "gzip"}, raw=bomb))
-    assert (got.outcome, len(server.requests)) == (Outcome.SERVER_ERROR, 2)
-    assert "compressed" in (got.error or "")
+    _, answer = await ask(server, family, lambda _: Reply(headers={"content-encoding": "gzip"}, raw=bomb))
+    assert (answer.outcome, len(server.requests)) == (Outcome.SERVER_ERROR, 2)
+    assert "compressed" in (answer.error or "")
 
 
 async def test_an_answer_without_end_is_cut_off(server: FakeServer, family: str) -> None:
     form = FAMILIES[family]
-    _, got = await ask(server, family, lambda _: form("0" * (MAX_RESPONSE_BYTES + 1)))
-    assert (got.outcome, len(server.requests)) == (Outcome.SERVER_ERROR, 2)
-    assert "larger than 8 MB" in (got.error or "")
+    _, answer = await ask(server, family, lambda _: form("0" * (MAX_RESPONSE_BYTES + 1)))
+    assert (answer.outcome, len(server.requests)) == (Outcome.SERVER_ERROR, 2)
+    assert "larger than 8 MB" in (answer.error or "")
 
 
 async def test_a_redirect_is_not_followed(server: FakeServer, family: str) -> None:
     with FakeServer() as elsewhere:
-        _, got = await ask(server, family, lambda _: Reply(307, headers={"location": f"{elsewhere.url}/x"}))
+        _, answer = await ask(server, family, lambda _: Reply(307, headers={"location": f"{elsewhere.url}/x"}))
         assert elsewhere.requests == []
-    assert (got.outcome, len(server.requests)) == (Outcome.CLIENT_ERROR, 2)
+    assert (answer.outcome, len(server.requests)) == (Outcome.CLIENT_ERROR, 2)
 
 
 @pytest.mark.parametrize("reply", [Reply(drop=True), Reply(500, {"error": {"message": "oops"}})])
-async def test_what_fails_is_asked_again_by_nobody_but_us(server: FakeServer, family: str, reply: Reply) -> None:
-    _, got = await ask(server, family, lambda _: reply)
-    assert got.outcome is Outcome.SERVER_ERROR
-    assert len(got.attempts) == len(server.requests) - 1 == 2
+async def test_failures_are_retried_only_by_the_gateway(server: FakeServer, family: str, reply: Reply) -> None:
+    _, answer = await ask(server, family, lambda _: reply)
+    assert answer.outcome is Outcome.SERVER_ERROR
+    assert len(answer.attempts) == len(server.requests) - 1 == 2
 
 
 OPENAI = completion("hello").body
@@ -156,7 +156,7 @@ NOT_JSON: dict[str, tuple[bytes, str]] = {
     "deep": (b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "JSON that is nested too deeply"),
     "digits": (b'{"usage": ' + b"9" * 5000 + b"}", "JSON with a number of too many digits"),
 }
-"""Bodies that are no JSON object, and what is said of them."""
+"""Response bodies that are no JSON object, with the expected error text."""
 NO_ANSWER: dict[str, dict[str, Any]] = {
     "nothing": {},
     "another protocol": {"outputs": [{"text": "hello"}], "stop": "end"},
@@ -169,7 +169,7 @@ NO_ANSWER: dict[str, dict[str, Any]] = {
     "content is a number": OPENAI | {"choices": [{"index": 0, "message": {"role": "assistant", "content": 5}}]},
     "content is an object": OPENAI | {"choices": [{"index": 0, "message": {"role": "assistant", "content": {}}}]},
 }
-"""JSON objects that are no answer of any provider."""
+"""JSON objects that are no provider's response."""
 PROTOCOLS = [
     *FAMILIES,
     "mistral/mistral-small-latest",
@@ -180,7 +180,15 @@ PROTOCOLS = [
     "hosted_vllm/x",
     "together_ai/x/y",
 ]
-PYTHONS_WORDS = ("Traceback", "litellm", "Expecting value", "object has no attribute", "Exception", "codec", "argument")
+PYTHON_PHRASES = (
+    "Traceback",
+    "litellm",
+    "Expecting value",
+    "object has no attribute",
+    "Exception",
+    "codec",
+    "argument",
+)
 ENDPOINTS = {"chat": None, "completions": LogprobMeasure.ECHO, "next token": LogprobMeasure.CHOICE}
 
 
@@ -188,7 +196,7 @@ ENDPOINTS = {"chat": None, "completions": LogprobMeasure.ECHO, "next token": Log
     params=[*((model, "chat") for model in PROTOCOLS), ("openai/x", "completions"), ("openai/x", "next token")]
 )
 def first_contact(request: pytest.FixtureRequest) -> tuple[ModelSection, Call]:
-    """A model of each protocol, whose server's address is still to be set, and a call to it."""
+    """A model section of each protocol, without its api_base, and a call to it."""
     model, endpoint = request.param
     if provider_of(model) in SIGNED_PROVIDERS:
         request.getfixturevalue("credentials")
@@ -196,15 +204,21 @@ def first_contact(request: pytest.FixtureRequest) -> tuple[ModelSection, Call]:
     params = {"api_version": "2024-10-21"} if model.startswith("azure/") else {}
     key = None if provider_of(model) in SIGNED_PROVIDERS else f"os.environ/{KEY_VARIABLE}"
     continuations = (" a", " b") if measure is LogprobMeasure.ECHO else ()
-    asked = measure_params(measure) if measure else {"max_tokens": 50}
+    call_params = measure_params(measure) if measure else {"max_tokens": 50}
     call = Call(
-        "m", model, (Message("user", "hi"),), Purpose.DIRECT, params=asked, measure=measure, continuations=continuations
+        "m",
+        model,
+        (Message("user", "hi"),),
+        Purpose.DIRECT,
+        params=call_params,
+        measure=measure,
+        continuations=continuations,
     )
     return ModelSection(name="m", model=model, api_key=key, params=params), call
 
 
 async def ask_first(section: ModelSection, call: Call, url: str, **limits: Any) -> Answer:
-    """What comes of the first call of a run; where it ends the run, what is to be recorded of it."""
+    """Complete the first call of a run; if it stops the run, return the answer that the error holds."""
     gateway = Gateway(
         [section.model_copy(update={"api_base": url})], Limits.model_validate({"max_attempts": 2, **limits})
     )
@@ -221,17 +235,20 @@ async def ask_first(section: ModelSection, call: Call, url: str, **limits: Any) 
 async def test_a_success_that_is_no_answer_is_a_server_error_for_every_provider(
     server: FakeServer, first_contact: tuple[ModelSection, Call]
 ) -> None:
-    bodies = {name: (raw, f"the server answered with {said}") for name, (raw, said) in NOT_JSON.items()}
+    bodies = {name: (raw, f"the server answered with {expected}") for name, (raw, expected) in NOT_JSON.items()}
     bodies |= {name: (json.dumps(body).encode(), "") for name, body in NO_ANSWER.items()}
-    for name, (raw, said) in bodies.items():
+    for name, (raw, expected) in bodies.items():
         server.requests.clear()
         server.script = lambda _, raw=raw: Reply(raw=raw, headers={"content-type": "text/html"})  # type: ignore[misc]
-        got = await ask_first(*first_contact, server.url)
-        assert (got.outcome, [a.http_status for a in got.attempts]) == (Outcome.SERVER_ERROR, [200, 200]), (name, got)
+        answer = await ask_first(*first_contact, server.url)
+        assert (answer.outcome, [a.http_status for a in answer.attempts]) == (Outcome.SERVER_ERROR, [200, 200]), (
+            name,
+            answer,
+        )
         assert len(server.requests) == 2, name
-        assert got.error
-        assert said in got.error, name
-        assert not [words for words in PYTHONS_WORDS if words in got.error], (name, got.error)
+        assert answer.error
+        assert expected in answer.error, name
+        assert not [words for words in PYTHON_PHRASES if words in answer.error], (name, answer.error)
 
 
 @pytest.mark.parametrize("name", [*NOT_JSON, *NO_ANSWER])
@@ -258,18 +275,18 @@ async def test_a_batch_whose_line_is_no_answer_is_a_server_error(name: str) -> N
     assert [a.http_status for a in reply.answer.attempts] == [200]
 
 
-async def test_the_mark_of_utf_8_before_an_answer_changes_nothing(server: FakeServer, family: str) -> None:
-    good = json.dumps(FAMILIES[family]("there").body).encode()
-    _, got = await ask(server, family, lambda _: Reply(raw=codecs.BOM_UTF8 + good))
-    assert (got.outcome, got.text) == (Outcome.OK, "there")
+async def test_a_utf_8_byte_order_mark_is_ignored(server: FakeServer, family: str) -> None:
+    json_body = json.dumps(FAMILIES[family]("there").body).encode()
+    _, answer = await ask(server, family, lambda _: Reply(raw=codecs.BOM_UTF8 + json_body))
+    assert (answer.outcome, answer.text) == (Outcome.OK, "there")
 
 
 async def test_a_refused_connection_has_no_http_status(first_contact: tuple[ModelSection, Call]) -> None:
-    got = await ask_first(*first_contact, "http://127.0.0.1:9/v1")
-    assert got.attempts
-    assert {(a.outcome, a.http_status) for a in got.attempts} == {(Outcome.SERVER_ERROR, None)}
-    assert "127.0.0.1" in (got.attempts[0].error or "")
-    assert " object at " not in (got.attempts[0].error or "")
+    failed_answer = await ask_first(*first_contact, "http://127.0.0.1:9/v1")
+    assert failed_answer.attempts
+    assert {(a.outcome, a.http_status) for a in failed_answer.attempts} == {(Outcome.SERVER_ERROR, None)}
+    assert "127.0.0.1" in (failed_answer.attempts[0].error or "")
+    assert " object at " not in (failed_answer.attempts[0].error or "")
 
 
 @pytest.mark.parametrize(
@@ -282,18 +299,18 @@ async def test_a_refused_connection_has_no_http_status(first_contact: tuple[Mode
     ],
     ids=["no such host", "no TLS", "hangs up", "silent"],
 )
-async def test_what_ended_before_a_status_came_has_none(
+async def test_a_failure_before_the_status_line_has_no_http_status(
     server: FakeServer, family: str, url: str, reply: Reply, outcome: Outcome
 ) -> None:
     server.script = lambda _: reply
     key = None if provider_of(family) in SIGNED_PROVIDERS else f"os.environ/{KEY_VARIABLE}"
     section = ModelSection(name="m", model=family, api_key=key, timeout_s=0.5 if outcome is Outcome.TIMEOUT else 60)
     call = Call("m", family, (Message("user", "hi"),), Purpose.DIRECT, params={"max_tokens": 5})
-    got = await ask_first(section, call, url if "." in url else server.url.replace("http", url))
-    assert {(a.outcome, a.http_status) for a in got.attempts} == {(outcome, None)}
+    failed_answer = await ask_first(section, call, url if "." in url else server.url.replace("http", url))
+    assert {(a.outcome, a.http_status) for a in failed_answer.attempts} == {(outcome, None)}
 
 
-async def test_machines_sign_and_send_no_secret(server: FakeServer, credentials: None) -> None:
+async def test_signed_providers_send_a_signature_and_no_secret(server: FakeServer, credentials: None) -> None:
     bedrock, vertex = (name for name in FAMILIES if provider_of(name) in SIGNED_PROVIDERS)
     await ask(server, bedrock, lambda _: converse("there"))
     assert server.requests[-1].headers["Authorization"].startswith("AWS4-HMAC-SHA256 Credential=AKIATEST/")
@@ -302,7 +319,7 @@ async def test_machines_sign_and_send_no_secret(server: FakeServer, credentials:
     assert KEY not in repr(server.requests)
 
 
-async def test_a_key_of_bedrocks_own_stands_instead_of_the_machines(server: FakeServer, credentials: None) -> None:
+async def test_a_bedrock_api_key_replaces_the_machines_credentials(server: FakeServer, credentials: None) -> None:
     server.script = lambda _: converse("hello")
     model = "bedrock/anthropic.claude-3-haiku-20240307-v1:0"
     section = ModelSection(name="m", model=model, api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")
@@ -315,21 +332,21 @@ async def test_a_key_of_bedrocks_own_stands_instead_of_the_machines(server: Fake
     assert "AKIATEST" not in repr(server.requests)
 
 
-async def test_a_secret_that_signs_is_cut_out_of_what_a_server_echoes(server: FakeServer, credentials: None) -> None:
+async def test_a_signing_secret_is_redacted_from_echoed_errors(server: FakeServer, credentials: None) -> None:
     bedrock = next(name for name in FAMILIES if provider_of(name) == "bedrock")
-    _, got = await ask(server, bedrock, lambda _: Reply(403, {"message": f"the secret {KEY} is wrong"}))
-    assert got.outcome is Outcome.CLIENT_ERROR
-    assert KEY not in repr(got)
-    assert all(KEY.encode() not in a.body.data for a in got.attempts if a.body)
+    _, failed_answer = await ask(server, bedrock, lambda _: Reply(403, {"message": f"the secret {KEY} is wrong"}))
+    assert failed_answer.outcome is Outcome.CLIENT_ERROR
+    assert KEY not in repr(failed_answer)
+    assert all(KEY.encode() not in a.body.data for a in failed_answer.attempts if a.body)
 
 
-UNIT = "-----BEGIN PRIVATE KEY-----"
+KEY_HEADER = "-----BEGIN PRIVATE KEY-----"
 MAX_GAP_S = 0.5
 
 
-def hostile(family: str, status: int, size: int) -> Reply:
-    """An answer of one text that takes cubic time to search for private keys, in an error, in words, or as it is."""
-    text = UNIT * (size // len(UNIT))
+def slow_to_search_reply(family: str, status: int, size: int) -> Reply:
+    """A slow-to-search reply: a completion (200), plain text (203) or an error."""
+    text = KEY_HEADER * (size // len(KEY_HEADER))
     if status == 200:
         return FAMILIES[family](text)
     if status == 203:
@@ -339,34 +356,34 @@ def hostile(family: str, status: int, size: int) -> Reply:
 
 
 async def largest_gap(work: Awaitable[object]) -> float:
-    """Seconds for which the event loop did nothing else at most, while something was awaited."""
-    worst, last = 0.0, time.monotonic()
+    """Longest time in seconds for which `work` blocked the event loop."""
+    largest_gap_s, last_tick = 0.0, time.monotonic()
 
     async def tick() -> None:
-        nonlocal worst, last
+        nonlocal largest_gap_s, last_tick
         while True:
             await asyncio.sleep(0.005)
-            worst, last = max(worst, time.monotonic() - last), time.monotonic()
+            largest_gap_s, last_tick = max(largest_gap_s, time.monotonic() - last_tick), time.monotonic()
 
-    ticking = asyncio.create_task(tick())
+    tick_task = asyncio.create_task(tick())
     await asyncio.sleep(0.01)
-    with contextlib.suppress(ModelSetupError):  # what a text in place of JSON means is another test's matter
+    with contextlib.suppress(ModelSetupError):  # plain text instead of JSON stops the run; another test covers it
         await work
     await asyncio.sleep(0.02)
-    ticking.cancel()
-    return worst
+    tick_task.cancel()
+    return largest_gap_s
 
 
 @pytest.mark.parametrize("status", [500, 429, 203, 200])
 @pytest.mark.parametrize("name", ["openai/x", "anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash"])
-async def test_a_text_that_is_slow_to_search_does_not_hold_up_the_event_loop(
+async def test_a_text_that_is_slow_to_search_does_not_block_the_event_loop(
     server: FakeServer, name: str, status: int
 ) -> None:
-    """The first size shows at once if litellm searches it: it takes 1.6 s, 8 MB would take years."""
-    await ask(server, name, lambda _: FAMILIES[name]("hello"))  # what is imported on first use is no part of it
+    """Fails quickly if litellm searches the text: the first size takes 1.6 s, 8 MB would take years."""
+    await ask(server, name, lambda _: FAMILIES[name]("hello"))  # imports on first use are not measured
     section = ModelSection(name="m", model=name, api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")
     for size in (8_000, 7_900_000):
-        reply = hostile(name, status, size)
+        reply = slow_to_search_reply(name, status, size)
         reply = replace(reply, raw=json.dumps(reply.body).encode()) if reply.raw is None else reply
         server.script = functools.partial(lambda sent, _: sent, reply)
         gateway = Gateway([section], Limits(max_attempts=1))
@@ -375,7 +392,7 @@ async def test_a_text_that_is_slow_to_search_does_not_hold_up_the_event_loop(
         await gateway.close()
 
 
-async def test_litellms_own_search_for_secrets_is_off(server: FakeServer) -> None:
+async def test_litellms_secret_redaction_is_off(server: FakeServer) -> None:
     from litellm._logging import redact_secrets
     from litellm.litellm_core_utils import exception_mapping_utils
 

@@ -1,4 +1,4 @@
-"""Each way in which a provider answers, in its own wire format: what is asked of it, and what comes of that."""
+"""Each response format of a provider: the request that is sent and the answer that is read."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ FULL, TOOLS_ONLY = "openai/x", "volcengine/x"
 
 
 def tool_call(name: str, arguments: str, text: str | None = None) -> Reply:
-    """What a model sends that calls a function in place of speaking."""
+    """A reply that calls a function."""
     function = {"name": name, "arguments": arguments}
     calls = [{"id": "call_1", "type": "function", "function": function}]
     return completion(text, finish="tool_calls", tool_calls=calls)
 
 
-class Way(NamedTuple):
-    """One behaviour: who is asked for what, what it sends, and what is made of it."""
+class ResponseCase(NamedTuple):
+    """A provider's reply, the call it answers, and the expected outcome, text and request keys."""
 
     reply: Callable[[Request], Reply]
     outcome: Outcome
@@ -38,95 +38,97 @@ class Way(NamedTuple):
     schema: str | None = "MoralJudgement"
     measure: LogprobMeasure | None = None
     sent: tuple[str, ...] = ()
-    """Keys of the request's body that must be there."""
+    """Keys that the request's body must have."""
 
 
-def said(text: str | None, **more: Any) -> Callable[[Request], Reply]:
+def reply_with(text: str | None, **more: Any) -> Callable[[Request], Reply]:
     return lambda request: completion(text, **more)
 
 
-WAYS = {
-    "chat with JSON schema": Way(said(JUDGEMENT), Outcome.OK, JUDGEMENT, sent=("response_format",)),
-    "chat without JSON schema": Way(said("SCORE = -0.5"), Outcome.OK, "SCORE = -0.5", schema=None),
-    "a tool where there is no schema": Way(
+RESPONSE_CASES = {
+    "chat with JSON schema": ResponseCase(reply_with(JUDGEMENT), Outcome.OK, JUDGEMENT, sent=("response_format",)),
+    "chat without JSON schema": ResponseCase(reply_with("SCORE = -0.5"), Outcome.OK, "SCORE = -0.5", schema=None),
+    "a tool where there is no schema": ResponseCase(
         lambda r: tool_call("MoralJudgement", JUDGEMENT), Outcome.OK, JUDGEMENT, TOOLS_ONLY,
         sent=("tools", "tool_choice"),
     ),
-    "a tool though a schema was sent": Way(
+    "a tool though a schema was sent": ResponseCase(
         lambda r: tool_call("MoralJudgement", JUDGEMENT), Outcome.OK, JUDGEMENT, sent=("response_format",)
     ),
-    "a tool of another name": Way(lambda r: tool_call("answer", JUDGEMENT), Outcome.OK, JUDGEMENT),
-    "words beside a tool": Way(lambda r: tool_call("search", "{}", JUDGEMENT), Outcome.OK, JUDGEMENT),
-    "a tool without arguments": Way(lambda r: tool_call("MoralJudgement", ""), Outcome.SERVER_ERROR),
-    "a tool in place of words": Way(lambda r: tool_call("search", "{}"), Outcome.UNPARSED, schema=None),
-    "a tool cut off": Way(
+    "a tool of another name": ResponseCase(lambda r: tool_call("answer", JUDGEMENT), Outcome.OK, JUDGEMENT),
+    "words beside a tool": ResponseCase(lambda r: tool_call("search", "{}", JUDGEMENT), Outcome.OK, JUDGEMENT),
+    "a tool without arguments": ResponseCase(lambda r: tool_call("MoralJudgement", ""), Outcome.SERVER_ERROR),
+    "a tool in place of words": ResponseCase(lambda r: tool_call("search", "{}"), Outcome.UNPARSED, schema=None),
+    "a tool cut off": ResponseCase(
         lambda r: completion(
             None, finish="length",
             tool_calls=[{"id": "c", "type": "function", "function": {"name": "MoralJudgement", "arguments": '{"no'}}],
         ),
         Outcome.TRUNCATED, '{"no',
     ),
-    "next token with top_logprobs": Way(
+    "next token with top_logprobs": ResponseCase(
         lambda r: choice({"A": -0.5, "B": -1.0}), Outcome.OK, '[["A", -0.5], ["B", -1.0]]', schema=None,
         measure=LogprobMeasure.CHOICE, sent=("logprobs", "top_logprobs"),
     ),
-    "completions with echo": Way(
+    "completions with echo": ResponseCase(
         echo, Outcome.OK, schema=None, model="hosted_vllm/x", measure=LogprobMeasure.ECHO,
         sent=("echo", "logprobs", "prompt")
     ),
-    "completions with prompt_logprobs": Way(
+    "completions with prompt_logprobs": ResponseCase(
         listed, Outcome.OK, schema=None, model="hosted_vllm/x", measure=LogprobMeasure.PROMPT,
         sent=("prompt_logprobs", "prompt"),
     ),
-    "refusal in its field": Way(said(None, refusal="I cannot."), Outcome.REFUSED, "I cannot."),
-    "refusal by a filter": Way(said(None, finish="content_filter"), Outcome.REFUSED),
-    "refusal by a filter, with words": Way(said("0.9", finish="content_filter"), Outcome.REFUSED, "0.9"),
-    "an end in a word that no database takes": Way(said(JUDGEMENT, finish="\ud800\0"), Outcome.OK, JUDGEMENT),
-    "truncation": Way(said('{"norms": "a', finish="length"), Outcome.TRUNCATED, '{"norms": "a'),
-    "empty": Way(said(""), Outcome.SERVER_ERROR),
-    "blank": Way(said(" \n"), Outcome.SERVER_ERROR, " \n"),
-    "nothing": Way(said(None), Outcome.SERVER_ERROR),
-    "no choice": Way(lambda r: Reply(body={"id": "1", "choices": []}), Outcome.SERVER_ERROR),
-    "garbage": Way(lambda r: Reply(raw=b"\x00\xff<html>"), Outcome.SERVER_ERROR),
-    "half of JSON": Way(lambda r: Reply(raw=b'{"choices": [{"mess'), Outcome.SERVER_ERROR),
-    "another thing's JSON": Way(lambda r: Reply(body={"detail": "hello"}), Outcome.SERVER_ERROR),
+    "refusal in its field": ResponseCase(reply_with(None, refusal="I cannot."), Outcome.REFUSED, "I cannot."),
+    "refusal by a filter": ResponseCase(reply_with(None, finish="content_filter"), Outcome.REFUSED),
+    "refusal by a filter, with words": ResponseCase(reply_with("0.9", finish="content_filter"), Outcome.REFUSED, "0.9"),
+    "an end in a word that no database takes": ResponseCase(
+        reply_with(JUDGEMENT, finish="\ud800\0"), Outcome.OK, JUDGEMENT
+    ),
+    "truncation": ResponseCase(reply_with('{"norms": "a', finish="length"), Outcome.TRUNCATED, '{"norms": "a'),
+    "empty": ResponseCase(reply_with(""), Outcome.SERVER_ERROR),
+    "blank": ResponseCase(reply_with(" \n"), Outcome.SERVER_ERROR, " \n"),
+    "nothing": ResponseCase(reply_with(None), Outcome.SERVER_ERROR),
+    "no choice": ResponseCase(lambda r: Reply(body={"id": "1", "choices": []}), Outcome.SERVER_ERROR),
+    "garbage": ResponseCase(lambda r: Reply(raw=b"\x00\xff<html>"), Outcome.SERVER_ERROR),
+    "half of JSON": ResponseCase(lambda r: Reply(raw=b'{"choices": [{"mess'), Outcome.SERVER_ERROR),
+    "another thing's JSON": ResponseCase(lambda r: Reply(body={"detail": "hello"}), Outcome.SERVER_ERROR),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", WAYS)
-async def test_each_way_a_provider_answers(server: FakeServer, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+@pytest.mark.parametrize("name", RESPONSE_CASES)
+async def test_each_response_format_is_read(server: FakeServer, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    way = WAYS[name]
-    server.script = way.reply
-    got = await ask(server, way)
-    assert got.outcome is way.outcome, got
-    assert got.finish_reason is None or escape_for_storage(got.finish_reason) == got.finish_reason
-    if way.text is not None or way.outcome is not Outcome.OK:
-        assert got.text == way.text
+    case = RESPONSE_CASES[name]
+    server.script = case.reply
+    answer = await ask(server, case)
+    assert answer.outcome is case.outcome, answer
+    assert answer.finish_reason is None or escape_for_storage(answer.finish_reason) == answer.finish_reason
+    if case.text is not None or case.outcome is not Outcome.OK:
+        assert answer.text == case.text
     body = server.requests[0].body
-    assert set(way.sent) <= body.keys()
+    assert set(case.sent) <= body.keys()
     assert ("response_format" in body) == (
-        "response_format" in way.sent or (way.schema is not None and way.model == FULL)
+        "response_format" in case.sent or (case.schema is not None and case.model == FULL)
     )
-    if "tools" in way.sent:
+    if "tools" in case.sent:
         [tool] = body["tools"]
         assert tool["function"]["parameters"]["required"] == ["norms", "reasoning", "score"]
         assert body["tool_choice"]["function"]["name"] == tool["function"]["name"] == "MoralJudgement"
 
 
-async def ask(server: FakeServer, way: Way) -> Answer:
-    model = ModelSection(name="m", model=way.model, api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")
-    completes = way.measure is not None and way.measure.needs_completions_endpoint
+async def ask(server: FakeServer, case: ResponseCase) -> Answer:
+    model = ModelSection(name="m", model=case.model, api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")
+    uses_completions_endpoint = case.measure is not None and case.measure.needs_completions_endpoint
     call = Call(
         name="m",
-        model=way.model,
+        model=case.model,
         messages=(Message("user", BEGINNING),),
         purpose=Purpose.DIRECT,
-        params={"max_tokens": 50} if way.measure is None else measure_params(way.measure),
-        schema=way.schema,
-        max_words=20 if way.schema else None,
-        measure=way.measure,
-        continuations=ENDS if completes else (),
+        params={"max_tokens": 50} if case.measure is None else measure_params(case.measure),
+        schema=case.schema,
+        max_words=20 if case.schema else None,
+        measure=case.measure,
+        continuations=ENDS if uses_completions_endpoint else (),
     )
     gateway = Gateway([model], Limits(max_attempts=1))
     try:

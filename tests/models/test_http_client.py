@@ -1,4 +1,4 @@
-"""The light client sends what httpx would, and reads what comes as httpx would."""
+"""The minimal HTTP client sends the requests that httpx sends and reads responses as httpx does."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ URL = "https://example.org/v1/chat/completions"
 HEADERS = {"Authorization": "Bearer k", "Content-Type": "application/json", "X-One": "one", "x-one": "two"}
 
 
-class Noted(httpx.AsyncBaseTransport):
-    """Answers by what it is given."""
+class RecordingTransport(httpx.AsyncBaseTransport):
+    """Record requests and answer each with a fixed response or error."""
 
     def __init__(self, response: httpx.Response | Exception) -> None:
         self.response = response
@@ -29,12 +29,12 @@ class Noted(httpx.AsyncBaseTransport):
         return self.response
 
 
-def told(request: httpx.Request) -> tuple[Any, ...]:
+def request_fields(request: httpx.Request) -> tuple[Any, ...]:
     return request.method, str(request.url), sorted(request.headers.raw), request.content, request.extensions
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "request_kwargs",
     [
         {"content": b"{}", "headers": HEADERS, "timeout": 3.0},
         {"content": "{}", "headers": {"USER-AGENT": "own"}, "timeout": 3},
@@ -43,20 +43,28 @@ def told(request: httpx.Request) -> tuple[Any, ...]:
         {"content": b"{}", "headers": HEADERS, "timeout": 3.0, "params": {"q": "1"}},
     ],
 )
-async def test_a_request_is_as_httpx_builds_it(asked: dict[str, Any]) -> None:
-    usual = {"User-Agent": "litellm"}
-    async with MinimalHttpClient(Noted(httpx.Response(200)), usual) as light, httpx.AsyncClient(headers=usual) as heavy:
-        ours, theirs = light.build_request("POST", URL, **asked), heavy.build_request("POST", URL, **asked)
-        assert {k.lower(): v for k, v in ours.headers.items()} == {k.lower(): v for k, v in theirs.headers.items()}
-        assert told(ours)[3:] == told(theirs)[3:]
-        assert told(ours)[:2] == told(theirs)[:2]
+async def test_a_request_equals_the_one_httpx_builds(request_kwargs: dict[str, Any]) -> None:
+    default_headers = {"User-Agent": "litellm"}
+    async with (
+        MinimalHttpClient(RecordingTransport(httpx.Response(200)), default_headers) as minimal_client,
+        httpx.AsyncClient(headers=default_headers) as httpx_client,
+    ):
+        minimal_request, httpx_request = (
+            minimal_client.build_request("POST", URL, **request_kwargs),
+            httpx_client.build_request("POST", URL, **request_kwargs),
+        )
+        assert {k.lower(): v for k, v in minimal_request.headers.items()} == {
+            k.lower(): v for k, v in httpx_request.headers.items()
+        }
+        assert request_fields(minimal_request)[3:] == request_fields(httpx_request)[3:]
+        assert request_fields(minimal_request)[:2] == request_fields(httpx_request)[:2]
 
 
-@pytest.mark.parametrize("kind", ["application/json", "application/json; charset=latin-1", "text/plain", None])
-async def test_words_are_read_as_their_server_means_them(kind: str | None) -> None:
-    body = '{"a": "é"}'.encode("latin-1" if kind and "latin" in kind else "utf-8")
-    headers = {} if kind is None else {"content-type": kind}
-    transport = Noted(httpx.Response(200, headers=headers, stream=httpx.ByteStream(body)))
+@pytest.mark.parametrize("content_type", ["application/json", "application/json; charset=latin-1", "text/plain", None])
+async def test_text_is_decoded_with_the_declared_charset(content_type: str | None) -> None:
+    body = '{"a": "é"}'.encode("latin-1" if content_type and "latin" in content_type else "utf-8")
+    headers = {} if content_type is None else {"content-type": content_type}
+    transport = RecordingTransport(httpx.Response(200, headers=headers, stream=httpx.ByteStream(body)))
     async with MinimalHttpClient(transport) as client:
         request = client.build_request("POST", URL, content=b"{}", headers={}, timeout=1.0)
         response = await client.send(request)
@@ -65,16 +73,16 @@ async def test_words_are_read_as_their_server_means_them(kind: str | None) -> No
     assert response.is_closed
 
 
-async def test_a_name_in_an_address_logs_in_as_httpx_does() -> None:
-    transport = Noted(httpx.Response(200, stream=httpx.ByteStream(b"")))
+async def test_credentials_in_a_url_become_basic_authentication() -> None:
+    transport = RecordingTransport(httpx.Response(200, stream=httpx.ByteStream(b"")))
     async with MinimalHttpClient(transport) as client:
         request = client.build_request("POST", URL.replace("//", "//me:pw@"), content=b"", headers={}, timeout=1.0)
         await client.send(request)
     assert transport.requests[0].headers["authorization"].startswith("Basic ")
 
 
-async def test_what_cannot_be_sent_tells_of_which_request() -> None:
-    async with MinimalHttpClient(Noted(httpx.ReadError("gone"))) as client:
+async def test_a_transport_error_names_its_request() -> None:
+    async with MinimalHttpClient(RecordingTransport(httpx.ReadError("gone"))) as client:
         request = client.build_request("POST", URL, content=b"", headers={}, timeout=1.0)
         with pytest.raises(httpx.ReadError) as raised:
             await client.send(request)

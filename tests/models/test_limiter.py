@@ -1,4 +1,4 @@
-"""The limit that finds itself, by a clock that the tests turn."""
+"""The adaptive concurrency limit and the rate limit, with a clock that the tests set."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Clock:
         return self.now
 
 
-async def busy(limiter: ConcurrencyLimiter) -> None:
-    """As many requests in flight as the limit allows, all of which go well."""
+async def use_all_slots(limiter: ConcurrencyLimiter) -> None:
+    """Run as many requests at once as the limit allows; all succeed."""
     async with AsyncExitStack() as stack:
         for _ in range(int(limiter.limit)):
             await stack.enter_async_context(limiter.slot())
@@ -36,22 +36,22 @@ async def busy(limiter: ConcurrencyLimiter) -> None:
         limiter.record_success()
 
 
-async def test_it_doubles_until_the_provider_says_stop_and_then_creeps() -> None:
+async def test_the_limit_doubles_until_throttled_and_then_grows_slowly() -> None:
     clock = Clock()
     limiter = ConcurrencyLimiter(clock=clock)
-    seen = [limiter.limit]
+    limits = [limiter.limit]
     for _ in range(4):
-        await busy(limiter)
-        seen.append(limiter.limit)
-    assert seen == [DEFAULT_INITIAL_CONCURRENCY, 40, 80, MAX_CONCURRENCY, MAX_CONCURRENCY]
+        await use_all_slots(limiter)
+        limits.append(limiter.limit)
+    assert limits == [DEFAULT_INITIAL_CONCURRENCY, 40, 80, MAX_CONCURRENCY, MAX_CONCURRENCY]
     limiter.record_throttling(None)
     assert limiter.limit == 80
     clock.now += COOLDOWN_S
-    await busy(limiter)
+    await use_all_slots(limiter)
     assert limiter.limit == pytest.approx(84)
 
 
-async def test_one_episode_of_429_cuts_once_and_what_goes_well_in_it_counts_for_nothing() -> None:
+async def test_one_episode_of_429_cuts_the_limit_once_and_its_successes_are_ignored() -> None:
     clock = Clock()
     limiter = ConcurrencyLimiter(clock=clock)
     for _ in range(20):
@@ -64,14 +64,14 @@ async def test_one_episode_of_429_cuts_once_and_what_goes_well_in_it_counts_for_
     limiter.record_throttling(60.0)
     clock.now += COOLDOWN_S
     limiter.record_throttling(None)
-    assert limiter.limit == pytest.approx(12.8)  # the provider asked for a minute, and only a quarter of it is over
+    assert limiter.limit == pytest.approx(12.8)  # the provider asked for 60 s, of which 15 s have passed
     for _ in range(100):
         clock.now += 100
         limiter.record_throttling(None)
     assert limiter.limit == 1
 
 
-async def test_a_gate_closes_for_no_longer_than_the_longest_wait() -> None:
+async def test_throttling_pauses_no_longer_than_the_maximum_wait() -> None:
     clock = Clock()
     announced: list[tuple[float, float]] = []
     limiter = ConcurrencyLimiter(
@@ -85,12 +85,12 @@ async def test_a_gate_closes_for_no_longer_than_the_longest_wait() -> None:
     async with asyncio.timeout(60), limiter.slot():
         pass
     assert announced == [(60.0, 86_400.0)]
-    before = limiter.limit
+    limit_before = limiter.limit
     limiter.record_throttling(None)
-    assert limiter.limit < before  # the pause after a cut is bounded, too
+    assert limiter.limit < limit_before  # the pause after a cut is bounded, too
 
 
-async def test_server_errors_stop_growth_and_cut_nothing() -> None:
+async def test_server_errors_stop_growth_and_do_not_cut_the_limit() -> None:
     limiter = ConcurrencyLimiter(clock=Clock())
     for _ in range(5):
         for _ in range(DEFAULT_INITIAL_CONCURRENCY - 1):
@@ -99,7 +99,7 @@ async def test_server_errors_stop_growth_and_cut_nothing() -> None:
     assert limiter.limit == DEFAULT_INITIAL_CONCURRENCY
 
 
-async def test_a_limit_that_nobody_needs_does_not_grow() -> None:
+async def test_an_unused_limit_does_not_grow() -> None:
     limiter = ConcurrencyLimiter(clock=Clock())
     for _ in range(1000):
         async with limiter.slot():
@@ -110,73 +110,73 @@ async def test_a_limit_that_nobody_needs_does_not_grow() -> None:
 
 async def test_never_more_in_flight_than_the_limit_and_nobody_starves() -> None:
     limiter = ConcurrencyLimiter(5)
-    now = most = done = 0
+    in_flight = peak_in_flight = n_finished = 0
 
     async def work() -> None:
-        nonlocal now, most, done
+        nonlocal in_flight, peak_in_flight, n_finished
         async with limiter.slot():
-            now += 1
-            most = max(most, now)
+            in_flight += 1
+            peak_in_flight = max(peak_in_flight, in_flight)
             await asyncio.sleep(0)
-            now -= 1
-        done += 1
+            in_flight -= 1
+        n_finished += 1
 
     await asyncio.gather(*(work() for _ in range(200)))
-    assert (most, done) == (5, 200)
+    assert (peak_in_flight, n_finished) == (5, 200)
 
 
-async def test_of_thousands_that_wait_only_who_finds_room_is_woken() -> None:
-    limiter, most, steps = ConcurrencyLimiter(10, initial_limit=2), 2000, 0
+async def test_only_as_many_waiting_tasks_are_woken_as_slots_are_free() -> None:
+    limiter, n_requests, steps = ConcurrencyLimiter(10, initial_limit=2), 2000, 0
 
-    async def ask() -> None:
+    async def send_request() -> None:
         async with limiter.slot():
             await asyncio.sleep(0)
         limiter.record_success()
 
-    def counted(coroutine: Coroutine[object, None, None]) -> Generator[object, None, None]:
+    def count_steps(coroutine: Coroutine[object, None, None]) -> Generator[object, None, None]:
         nonlocal steps
         for waits_for in coroutine.__await__():
             steps += 1
             yield waits_for
 
-    class Counted:
+    class CountedRequest:
         def __await__(self) -> Generator[object, None, None]:
-            return counted(ask())
+            return count_steps(send_request())
 
-    async def asked() -> None:
-        await Counted()
+    async def send_counted_request() -> None:
+        await CountedRequest()
 
-    await asyncio.gather(*(asked() for _ in range(most)))
+    await asyncio.gather(*(send_counted_request() for _ in range(n_requests)))
     assert limiter.limit == 10
-    assert steps <= 2 * most  # one turn in line, one request
+    assert steps <= 2 * n_requests  # one step to wait, one to send
 
 
-async def test_who_is_woken_and_gives_up_wakes_another() -> None:
+async def test_a_woken_task_that_is_cancelled_wakes_the_next() -> None:
     limiter = ConcurrencyLimiter(1)
     async with limiter.slot():
-        one, other = (asyncio.create_task(_pass(limiter)) for _ in range(2))
+        woken_task, next_task = (asyncio.create_task(acquire_and_release(limiter)) for _ in range(2))
         await asyncio.sleep(0)
-    one.cancel()  # it is woken, and has not gone on yet
-    await asyncio.wait_for(other, 60)
+    woken_task.cancel()  # it is woken, but has not run yet
+    await asyncio.wait_for(next_task, 60)
 
 
-async def _pass(limiter: ConcurrencyLimiter) -> None:
+async def acquire_and_release(limiter: ConcurrencyLimiter) -> None:
     async with limiter.slot():
         pass
 
 
-async def test_who_gives_up_waiting_leaves_no_slot_behind() -> None:
+async def test_a_cancelled_wait_leaves_no_slot_occupied() -> None:
     limiter = ConcurrencyLimiter(1)
     async with limiter.slot():
-        waiting = asyncio.create_task(limiter.slot().__aenter__())
+        slot_task = asyncio.create_task(limiter.slot().__aenter__())
         await asyncio.sleep(0)
-        waiting.cancel()
-        await asyncio.gather(waiting, return_exceptions=True)
+        slot_task.cancel()
+        await asyncio.gather(slot_task, return_exceptions=True)
     async with asyncio.timeout(60), limiter.slot():
         pass
 
 
-async def test_a_set_rate_lets_so_many_out_at_once_and_more_tokens_than_a_minute_has_still_go() -> None:
+async def test_a_rate_limit_delays_calls_but_admits_one_larger_than_a_minutes_tokens() -> None:
     rate = RateLimiter(rpm=3, tpm=100)
     async with asyncio.timeout(60):
         await rate.acquire(1000)
@@ -189,7 +189,7 @@ async def test_a_set_rate_lets_so_many_out_at_once_and_more_tokens_than_a_minute
             await unlimited.acquire(1e9)
 
 
-def test_waits_double_under_full_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backoff_doubles_with_full_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 1.0)
     rng = random.Random(1)
     waits = [[backoff_delay(n, rng) for _ in range(500)] for n in range(1, 12)]

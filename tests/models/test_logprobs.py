@@ -1,4 +1,4 @@
-"""Log-probabilities off the wire: what a server sends that measures, and what only looks as if it did."""
+"""Log-probabilities in responses: usable ones, and responses that lack them."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ ENDS = (" always justifiable", " never justifiable", " right", " wrong")
 BEGINNING = "In Germany, divorce is"
 
 
-def likelihood(prompt: str, word: str) -> float:
-    """A number that the word and what it stands in decide."""
+def token_logprob(prompt: str, word: str) -> float:
+    """A pseudo log-probability that depends only on the token and its prompt."""
     return -zlib.crc32(f"{prompt[:20]}|{word}".encode()) / 2**30
 
 
-def pieces(text: str) -> list[str]:
-    """Words with the space before them, as most tokenizers cut them."""
+def tokenize(text: str) -> list[str]:
+    """Words with their leading space, as most tokenizers split them."""
     words = text.split(" ")
     return [words[0], *(f" {w}" for w in words[1:])]
 
 
 def echo(request: Request, mark: str = "") -> Reply:
-    """What vLLM sends: the prompt's tokens and one more; `mark` is a first token that the text does not show."""
+    """vLLM's response: the prompt's tokens and one more; `mark` is a leading token that the text does not show."""
     assert request.path.endswith("/v1/completions")
     assert (request.body["echo"], request.body["max_tokens"]) == (True, 1)
     choices = []
     for index, prompt in enumerate(request.body["prompt"]):
-        tokens = [*([mark] if mark else []), *pieces(prompt), " and"]
-        values = [None, *(likelihood(prompt, token) for token in tokens[1:])]
+        tokens = [*([mark] if mark else []), *tokenize(prompt), " and"]
+        values = [None, *(token_logprob(prompt, token) for token in tokens[1:])]
         offsets = [sum(map(len, tokens[:i])) for i in range(len(tokens))]
         logprobs = {"tokens": tokens, "token_logprobs": values, "text_offset": offsets, "top_logprobs": None}
         choices.append({"index": index, "text": f"{prompt} and", "finish_reason": "length", "logprobs": logprobs})
@@ -46,7 +46,7 @@ def echo(request: Request, mark: str = "") -> Reply:
 
 
 def without_echo(request: Request) -> Reply:
-    """What llama.cpp sends: it passes over `echo`, and gives the one token it added."""
+    """llama.cpp's response: it ignores `echo` and returns only the token it generated."""
     top = {"id": 5, "token": " about", "logprob": -2.4, "top_logprobs": []}
     choices = [
         {"index": i, "text": " about", "finish_reason": "length", "logprobs": {"content": [top]}}
@@ -92,28 +92,28 @@ async def ask(server: FakeServer, script: Callable[[Request], Reply], measure: L
 async def test_echo_sums_over_the_tokens_of_the_end_and_no_others(server: FakeServer, mark: str) -> None:
     answer = await ask(server, lambda r: echo(r, mark), LogprobMeasure.ECHO)
     assert answer.outcome is Outcome.OK
-    wanted = [sum(likelihood(BEGINNING, t) for t in pieces(f"x{end}")[1:]) for end in ENDS]
-    assert json.loads(answer.text or "") == pytest.approx(wanted)
+    expected_logprobs = [sum(token_logprob(BEGINNING, t) for t in tokenize(f"x{end}")[1:]) for end in ENDS]
+    assert json.loads(answer.text or "") == pytest.approx(expected_logprobs)
     assert server.requests[0].body["prompt"] == [BEGINNING + end for end in ENDS]
     assert (answer.prompt_tokens, len(server.requests)) == (30, 1)
 
 
-def across_the_border(request: Request) -> Reply:
+def with_merged_token(request: Request) -> Reply:
     reply = echo(request)
-    for item in reply.body["choices"]:
-        tokens = item["logprobs"]["tokens"]
-        item["logprobs"]["tokens"] = [*tokens[:3], tokens[3] + tokens[4], *tokens[5:]]
-        del item["logprobs"]["token_logprobs"][4]
+    for completion_choice in reply.body["choices"]:
+        tokens = completion_choice["logprobs"]["tokens"]
+        completion_choice["logprobs"]["tokens"] = [*tokens[:3], tokens[3] + tokens[4], *tokens[5:]]
+        del completion_choice["logprobs"]["token_logprobs"][4]
     return reply
 
 
-def one_too_few(request: Request) -> Reply:
+def with_missing_choice(request: Request) -> Reply:
     reply = echo(request)
     reply.body["choices"].pop()
     return reply
 
 
-def with_a_hole(request: Request) -> Reply:
+def with_missing_logprob(request: Request) -> Reply:
     reply = echo(request)
     reply.body["choices"][0]["logprobs"]["token_logprobs"][4] = None
     return reply
@@ -121,16 +121,20 @@ def with_a_hole(request: Request) -> Reply:
 
 @pytest.mark.parametrize(
     "script",
-    [without_echo, without_logprobs, across_the_border, one_too_few, with_a_hole]
+    [without_echo, without_logprobs, with_merged_token, with_missing_choice, with_missing_logprob]
     + [lambda r, s=s: error(s, "echo is not supported") for s in (400, 404, 405, 422, 501)],
 )
-async def test_what_no_echo_measured_is_not_measurable(server: FakeServer, script: Callable[[Request], Reply]) -> None:
+async def test_a_response_without_usable_echo_is_not_measurable(
+    server: FakeServer, script: Callable[[Request], Reply]
+) -> None:
     answer = await ask(server, script, LogprobMeasure.ECHO)
     assert (answer.outcome, answer.text) == (Outcome.NOT_MEASURABLE, None)
     assert len(server.requests) == 1
 
 
-async def test_a_server_that_breaks_is_not_one_that_cannot(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_error_is_not_reported_as_not_measurable(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 0.01)
     answer = await ask(server, lambda r: error(503, "busy"), LogprobMeasure.ECHO)
     assert (answer.outcome, len(server.requests)) == (Outcome.SERVER_ERROR, 2)
@@ -140,8 +144,13 @@ async def test_a_choice_keeps_the_likeliest_tokens_as_they_came(server: FakeServ
     answer = await ask(server, lambda r: choice({"A": -0.5, " B": -1.5, "The": -3.0}), LogprobMeasure.CHOICE)
     assert answer.outcome is Outcome.OK
     assert json.loads(answer.text or "") == [["A", -0.5], [" B", -1.5], ["The", -3.0]]
-    sent = server.requests[0].body
-    assert (sent["logprobs"], sent["top_logprobs"], sent["max_tokens"], sent["temperature"]) == (True, 20, 1, 1.0)
+    request_body = server.requests[0].body
+    assert (
+        request_body["logprobs"],
+        request_body["top_logprobs"],
+        request_body["max_tokens"],
+        request_body["temperature"],
+    ) == (True, 20, 1, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +170,7 @@ async def test_a_chat_without_log_probabilities(
 
 
 @pytest.mark.parametrize(
-    ("changes", "wanted"),
+    ("changes", "expected_measures"),
     [
         ({"model": "embedded/smollm2-135m"}, [LogprobMeasure.CONTINUATION]),
         ({"model": "anthropic/claude-sonnet-4-5", "weights": "w"}, [LogprobMeasure.CONTINUATION]),
@@ -173,23 +182,25 @@ async def test_a_chat_without_log_probabilities(
         ({"model": "anthropic/claude-sonnet-4-5"}, []),
     ],
 )
-def test_what_is_tried_depends_on_what_the_provider_has(changes: dict[str, Any], wanted: list[LogprobMeasure]) -> None:
-    assert list(supported_measures(ModelSection(name="m", **changes), "auto")) == wanted
+def test_supported_measures_depend_on_the_provider(
+    changes: dict[str, Any], expected_measures: list[LogprobMeasure]
+) -> None:
+    assert list(supported_measures(ModelSection(name="m", **changes), "auto")) == expected_measures
     assert supported_measures(ModelSection(name="m", **changes), "choice") == (LogprobMeasure.CHOICE,)
     assert supported_measures(ModelSection(name="m", **changes), "echo") == (LogprobMeasure.ECHO, LogprobMeasure.PROMPT)
 
 
 def listed(request: Request, mark: str = "", more: bool = False) -> Reply:
-    """What vLLM sends for `prompt_logprobs`; with `more`, as where it gives likelier tokens beside the prompt's own."""
+    """vLLM's response to `prompt_logprobs`; with `more`, each position also lists a likelier token."""
     assert request.path.endswith("/v1/completions")
     assert (request.body["prompt_logprobs"], request.body["max_tokens"]) == (0, 1)
     assert "echo" not in request.body
     choices = []
     for index, prompt in enumerate(request.body["prompt"]):
-        tokens = [*([mark] if mark else []), *pieces(prompt)]
+        tokens = [*([mark] if mark else []), *tokenize(prompt)]
         field: list[Any] = [None]
         for i, token in enumerate(tokens[1:], 1):
-            field.append({str(900 - i): {"logprob": likelihood(prompt, token), "rank": 7, "decoded_token": token}})
+            field.append({str(900 - i): {"logprob": token_logprob(prompt, token), "rank": 7, "decoded_token": token}})
             if more:
                 field[-1]["3"] = {"logprob": -0.01, "rank": 1, "decoded_token": " likelier"}
         choice = {"index": index, "text": " x", "finish_reason": "length", "logprobs": None, "stop_reason": None}
@@ -202,13 +213,13 @@ def listed(request: Request, mark: str = "", more: bool = False) -> Reply:
 async def test_prompt_logprobs_measure_what_echo_measures(server: FakeServer, mark: str, more: bool) -> None:
     answer = await ask(server, lambda r: listed(r, mark, more), LogprobMeasure.PROMPT)
     assert answer.outcome is Outcome.OK
-    wanted = [sum(likelihood(BEGINNING, t) for t in pieces(f"x{end}")[1:]) for end in ENDS]
-    assert json.loads(answer.text or "") == pytest.approx(wanted)
+    expected_logprobs = [sum(token_logprob(BEGINNING, t) for t in tokenize(f"x{end}")[1:]) for end in ENDS]
+    assert json.loads(answer.text or "") == pytest.approx(expected_logprobs)
     assert (answer.prompt_tokens, len(server.requests)) == (30, 1)
 
 
-def spoiled(change: Callable[[list[Any]], Any]) -> Callable[[Request], Reply]:
-    """The same, with the field of one prompt changed."""
+def with_changed_field(change: Callable[[list[Any]], Any]) -> Callable[[Request], Reply]:
+    """Like `listed`, with `change` applied to the first prompt's `prompt_logprobs`."""
 
     def script(request: Request) -> Reply:
         reply = listed(request)
@@ -218,7 +229,7 @@ def spoiled(change: Callable[[list[Any]], Any]) -> Callable[[Request], Reply]:
     return script
 
 
-def _other_text(field: list[Any]) -> list[Any]:
+def _change_last_token(field: list[Any]) -> list[Any]:
     next(iter(field[-1].values()))["decoded_token"] = " other"
     return field
 
@@ -227,15 +238,17 @@ def _other_text(field: list[Any]) -> list[Any]:
     "script",
     [
         without_logprobs,
-        spoiled(lambda f: None),
-        spoiled(lambda f: f[:-1]),
-        spoiled(lambda f: [*f[:3], None, *f[4:]]),
-        spoiled(lambda f: f[:1]),
-        spoiled(_other_text),
+        with_changed_field(lambda f: None),
+        with_changed_field(lambda f: f[:-1]),
+        with_changed_field(lambda f: [*f[:3], None, *f[4:]]),
+        with_changed_field(lambda f: f[:1]),
+        with_changed_field(_change_last_token),
         lambda r: error(400, "unknown field prompt_logprobs"),
     ],
 )
-async def test_what_no_field_measured_is_not_measurable(server: FakeServer, script: Callable[[Request], Reply]) -> None:
+async def test_unusable_prompt_logprobs_are_not_measurable(
+    server: FakeServer, script: Callable[[Request], Reply]
+) -> None:
     answer = await ask(server, script, LogprobMeasure.PROMPT)
     assert (answer.outcome, answer.text) == (Outcome.NOT_MEASURABLE, None)
     assert len(server.requests) == 1

@@ -1,4 +1,4 @@
-"""Requests that go out from several processes: what comes of them is what comes of one, and none is lost."""
+"""Requests sent from several processes: replies equal those of one process, and none is lost."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ from auditor.models.provider_request import ProviderReply
 from auditor.redaction import register_secrets
 from auditor.run import run_audit
 from tests.e2e.test_run import exported, stored
-from tests.models.test_gateway_wire_formats import WAYS
+from tests.models.test_gateway_wire_formats import RESPONSE_CASES
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer, answer, completion, error
 from tests.support.fake_server import Reply as Sent
 
-NASTY = "a\x00b\ud800c\u202e[/INST]\x1b[31m"
-MORE = {
-    "an error in nasty words": lambda request: error(500, NASTY),
+HOSTILE_TEXT = "a\x00b\ud800c\u202e[/INST]\x1b[31m"
+EXTRA_SCRIPTS = {
+    "an error in nasty words": lambda request: error(500, HOSTILE_TEXT),
     "a key echoed": lambda request: error(401, f"no such key {KEY}"),
     "too many requests": lambda request: error(429, "slow down", headers={"retry-after": "7"}),
     "bytes that are no text": lambda request: Sent(raw=bytes(range(256))),
@@ -60,54 +60,55 @@ def section(server: FakeServer) -> ModelSection:
     return ModelSection(name="m", model="openai/x", api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")
 
 
-def question(sample: int = 0) -> Call:
+def make_call(sample: int = 0) -> Call:
     return Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, sample=sample, params={"seed": sample})
 
 
 @asynccontextmanager
-async def helped(
+async def ready_dispatcher(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, helpers: int = 1
 ) -> AsyncIterator[MultiprocessDispatcher]:
-    """A sender whose helpers are ready."""
-    at_once(monkeypatch)
-    sender = MultiprocessDispatcher([section(server)], helpers)
+    """A dispatcher whose helper processes are ready."""
+    start_helpers_immediately(monkeypatch)
+    dispatcher = MultiprocessDispatcher([section(server)], helpers)
     script, server.script = server.script, answer
     try:
-        await sender.send(question(), 1, 60.0)
-        while not all(helper.is_ready for helper in sender._helpers):
-            assert not any(task.done() for task in sender._helper_tasks)
+        await dispatcher.send(make_call(), 1, 60.0)
+        while not all(helper.is_ready for helper in dispatcher._helpers):
+            assert not any(task.done() for task in dispatcher._helper_tasks)
             await asyncio.sleep(0.01)
         server.script = script
         server.requests.clear()
-        yield sender
+        yield dispatcher
     finally:
-        await sender.close()
+        await dispatcher.close()
 
 
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let helpers begin with the first request."""
+def start_helpers_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start helpers at the first request."""
     monkeypatch.setattr(multiprocess_dispatch, "LOAD_CHECK_INTERVAL_S", 0.0)
     monkeypatch.setattr(multiprocess_dispatch, "BUSY_CPU_SHARE", 0.0)
 
 
-def timeless(reply: ProviderReply) -> ProviderReply:
+def without_timing(reply: ProviderReply) -> ProviderReply:
     [attempt] = reply.answer.attempts
-    same = replace(attempt, started_at=attempt.started_at.replace(year=2000, month=1, day=1, hour=0, minute=0, second=0,
-                                                                  microsecond=0), latency_s=0.0)  # fmt: skip
-    return replace(reply, answer=replace(reply.answer, attempts=(same,)))
+    untimed_attempt = replace(
+        attempt,
+        started_at=attempt.started_at.replace(year=2000, month=1, day=1, hour=0, minute=0, second=0, microsecond=0),
+        latency_s=0.0,
+    )
+    return replace(reply, answer=replace(reply.answer, attempts=(untimed_attempt,)))
 
 
-async def test_what_a_helper_returns_is_what_this_process_would_have_got(
-    server: FakeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scripts = {name: way.reply for name, way in WAYS.items()} | MORE
-    own = LocalDispatcher([section(server)])
-    async with helped(server, monkeypatch) as sender:
+async def test_a_helpers_reply_equals_the_local_reply(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    scripts = {name: case.reply for name, case in RESPONSE_CASES.items()} | EXTRA_SCRIPTS
+    local_dispatcher = LocalDispatcher([section(server)])
+    async with ready_dispatcher(server, monkeypatch) as dispatcher:
         for number, (name, server.script) in enumerate(scripts.items()):
-            call = replace(question(number), schema="MoralJudgement", max_words=20)
-            here, there = await own.send(call, 2, 60.0), await sender.send(call, 2, 60.0)
-            assert timeless(there) == timeless(here), name
-            assert KEY not in repr(there), name
+            call = replace(make_call(number), schema="MoralJudgement", max_words=20)
+            local_reply, helper_reply = await local_dispatcher.send(call, 2, 60.0), await dispatcher.send(call, 2, 60.0)
+            assert without_timing(helper_reply) == without_timing(local_reply), name
+            assert KEY not in repr(helper_reply), name
     assert len(server.requests) == 2 * len(scripts)
 
 
@@ -115,118 +116,116 @@ async def test_a_helper_removes_the_keys_of_other_models_too(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     register_secrets("key-of-another-model")
-    async with helped(server, monkeypatch) as sender:
+    async with ready_dispatcher(server, monkeypatch) as dispatcher:
         server.script = lambda request: completion("it is key-of-another-model")
-        reply = await sender.send(question(1), 1, 60.0)
+        reply = await dispatcher.send(make_call(1), 1, 60.0)
     assert reply.answer.text == "it is [key removed]"
 
 
-async def test_a_helper_holds_to_the_time_limit(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with helped(server, monkeypatch) as sender:
+async def test_a_helper_obeys_the_time_limit(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with ready_dispatcher(server, monkeypatch) as dispatcher:
         server.script = lambda request: replace(answer(request), delay_s=600)
-        reply = await sender.send(question(1), 1, 0.2)
+        reply = await dispatcher.send(make_call(1), 1, 0.2)
     assert reply.answer.outcome is Outcome.TIMEOUT
 
 
-def test_everything_comes_through_as_it_was() -> None:
+def test_requests_and_replies_survive_serialization() -> None:
     call = Call(
         "m", "openai/x", (Message("system", "é\x00"), Message("user", "\U0001f600")), Purpose.LOGPROB, 3,
         {"temperature": 0.0, "stop": ["a", None], "deep": {"seed": 2**53}}, "MoralJudgement", 9, "http://x",
         LogprobMeasure.ECHO, ("a", " b"), Cell("DE", "divorce"),
     )  # fmt: skip
-    parcel = HelperRequest(7, call, 2, 0.5)
-    [back] = [REQUEST_ADAPTER.validate_json(REQUEST_ADAPTER.dump_json(parcel))]
-    assert back == parcel
-    assert back.call.key == call.key
+    helper_request = HelperRequest(7, call, 2, 0.5)
+    [decoded_request] = [REQUEST_ADAPTER.validate_json(REQUEST_ADAPTER.dump_json(helper_request))]
+    assert decoded_request == helper_request
+    assert decoded_request.call.key == call.key
     body = ResponseBody("0" * 64, bytes(range(256)), 256)
     attempt = Attempt(1, datetime.now(UTC), math.pi, Outcome.OK, 200, None, None, body)
-    got = Answer(call.key, Outcome.OK, text=" \x00 ", cost_usd=0.1 + 0.2, attempts=(attempt,))
-    for reply in (ProviderReply(got, None), None):
+    sent_answer = Answer(call.key, Outcome.OK, text=" \x00 ", cost_usd=0.1 + 0.2, attempts=(attempt,))
+    for reply in (ProviderReply(sent_answer, None), None):
         assert REPLY_ADAPTER.validate_json(REPLY_ADAPTER.dump_json(HelperReply(1, reply))) == HelperReply(1, reply)
 
 
-async def test_what_a_helper_had_when_it_died_is_asked_again(
-    server: FakeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with helped(server, monkeypatch) as sender:
+async def test_the_calls_of_a_helper_that_died_are_retried(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with ready_dispatcher(server, monkeypatch) as dispatcher:
         monkeypatch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 0.0)
-        gateway = Gateway([section(server)], Limits(max_attempts=3), dispatcher=sender)
-        assert (await gateway.complete(question(1))).outcome is Outcome.OK
+        gateway = Gateway([section(server)], Limits(max_attempts=3), dispatcher=dispatcher)
+        assert (await gateway.complete(make_call(1))).outcome is Outcome.OK
         server.script = lambda request: replace(answer(request), delay_s=600)
-        before = len(server.requests)
-        asking = [asyncio.create_task(gateway.complete(question(i))) for i in (2, 3)]
-        while len(server.requests) < before + 2:  # noqa: ASYNC110 - the server is in another thread
+        requests_before = len(server.requests)
+        call_tasks = [asyncio.create_task(gateway.complete(make_call(i))) for i in (2, 3)]
+        while len(server.requests) < requests_before + 2:  # noqa: ASYNC110 - the server is in another thread
             await asyncio.sleep(0.01)
         server.script = answer
-        os.kill(helper_of(os.getpid()), signal.SIGKILL)
-        answers = await asyncio.gather(*asking)
-    for got in answers:
-        assert got.outcome is Outcome.OK
-        assert [a.outcome for a in got.attempts] == [Outcome.SERVER_ERROR, Outcome.OK]
-        assert got.attempts[0].error == "the process that sent it died"
+        os.kill(find_helper(os.getpid()), signal.SIGKILL)
+        answers = await asyncio.gather(*call_tasks)
+    for retried_answer in answers:
+        assert retried_answer.outcome is Outcome.OK
+        assert [a.outcome for a in retried_answer.attempts] == [Outcome.SERVER_ERROR, Outcome.OK]
+        assert retried_answer.attempts[0].error == "the process that sent it died"
 
 
-def helper_of(parent: int) -> int:
-    """The process that helps another."""
+def find_helper(parent: int) -> int:
+    """Process id of the helper that `parent` started."""
     for folder in Path("/proc").iterdir():
         with suppress(OSError):  # others end meanwhile
-            words = (folder / "cmdline").read_bytes().split(b"\0")
-            if b"auditor.models.helper_process" in words and f" {parent} " in (folder / "stat").read_text():
+            command_line = (folder / "cmdline").read_bytes().split(b"\0")
+            if b"auditor.models.helper_process" in command_line and f" {parent} " in (folder / "stat").read_text():
                 return int(folder.name)
     raise AssertionError("no process helps")
 
 
 async def test_a_helper_that_hangs_is_given_up(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multiprocess_dispatch, "HELPER_GRACE_PERIOD_S", 0.5)
-    async with helped(server, monkeypatch) as sender:
-        os.kill(helper_of(os.getpid()), signal.SIGSTOP)
-        reply = await sender.send(question(1), 1, 0.1)
+    async with ready_dispatcher(server, monkeypatch) as dispatcher:
+        os.kill(find_helper(os.getpid()), signal.SIGSTOP)
+        reply = await dispatcher.send(make_call(1), 1, 0.1)
         assert reply.failure is not None
         assert reply.failure.is_retryable
-        await asyncio.gather(*sender._helper_tasks)
-        assert (await sender.send(question(1), 2, 60.0)).answer.outcome is Outcome.OK
+        await asyncio.gather(*dispatcher._helper_tasks)
+        assert (await dispatcher.send(make_call(1), 2, 60.0)).answer.outcome is Outcome.OK
 
 
-async def test_a_fault_of_a_helper_ends_the_run_and_is_not_paid_for_again(
+async def test_an_exception_in_a_helper_ends_the_run_and_is_not_retried(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with helped(server, monkeypatch) as sender:
-        call = replace(question(1), name="other")  # of no model that it knows
-        sender._remote_models["other"] = section(server)
+    async with ready_dispatcher(server, monkeypatch) as dispatcher:
+        call = replace(make_call(1), name="other")  # a model that the helper does not know
+        dispatcher._remote_models["other"] = section(server)
         with pytest.raises(AuditorError, match="failed with KeyError at send, line"):
-            await sender.send(call, 1, 60.0)
+            await dispatcher.send(call, 1, 60.0)
 
 
-async def test_large_answers_do_not_hold_up_the_end(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with helped(server, monkeypatch) as sender:
+async def test_large_answers_do_not_delay_closing(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with ready_dispatcher(server, monkeypatch) as dispatcher:
         server.script = lambda request: completion("x" * 200_000)
-        asking = [asyncio.create_task(sender.send(question(i), 1, 60.0)) for i in range(8)]
+        send_tasks = [asyncio.create_task(dispatcher.send(make_call(i), 1, 60.0)) for i in range(8)]
         while len(server.requests) < 8:  # noqa: ASYNC110 - the server is in another thread
             await asyncio.sleep(0.01)
         began = time.monotonic()
-        for task in asking:
+        for task in send_tasks:
             task.cancel()
-        await asyncio.gather(*asking, return_exceptions=True)
-        await sender.close()
+        await asyncio.gather(*send_tasks, return_exceptions=True)
+        await dispatcher.close()
         assert time.monotonic() - began < multiprocess_dispatch.HELPER_GRACE_PERIOD_S
 
 
-async def test_a_helper_that_cannot_begin_is_done_without(
+async def test_a_run_continues_without_a_helper_that_cannot_start(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    at_once(monkeypatch)
+    start_helpers_immediately(monkeypatch)
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    sender = MultiprocessDispatcher([section(server)], 1)
+    dispatcher = MultiprocessDispatcher([section(server)], 1)
     try:
-        await sender.send(question(), 1, 60.0)
-        await asyncio.gather(*sender._helper_tasks)
-        assert (await sender.send(question(1), 1, 60.0)).answer.outcome is Outcome.OK
+        await dispatcher.send(make_call(), 1, 60.0)
+        await asyncio.gather(*dispatcher._helper_tasks)
+        assert (await dispatcher.send(make_call(1), 1, 60.0)).answer.outcome is Outcome.OK
     finally:
-        await sender.close()
+        await dispatcher.close()
     assert "they go out without it" in caplog.text
 
 
-def test_a_helper_ends_with_whoever_asked_for_it_and_by_no_signal() -> None:
+def test_a_helper_ends_with_its_parent_and_ignores_signals() -> None:
     command = [sys.executable, "-m", "auditor.models.helper_process"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
@@ -241,59 +240,63 @@ def test_a_helper_ends_with_whoever_asked_for_it_and_by_no_signal() -> None:
 
 
 @pytest.fixture
-def both(tmp_path: Path) -> tuple[str, str]:
+def storage_urls(tmp_path: Path) -> tuple[str, str]:
     return f"sqlite:///{tmp_path}/one.db", f"sqlite:///{tmp_path}/several.db"
 
 
-def test_an_audit_from_several_processes_is_that_from_one(
-    server: FakeServer, both: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_audit_with_several_processes_equals_that_with_one(
+    server: FakeServer, storage_urls: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at_once(monkeypatch)
-    gone = []
-    kept = multiprocess_dispatch.HelperProcess.send
+    start_helpers_immediately(monkeypatch)
+    helper_call_keys = []
+    original_helper_send = multiprocess_dispatch.HelperProcess.send
 
-    async def send(
+    async def record_and_send(
         self: multiprocess_dispatch.HelperProcess, call: Call, number: int, limit_s: float | None
     ) -> ProviderReply | None:
-        gone.append(call.key)
-        return await kept(self, call, number, limit_s)
+        helper_call_keys.append(call.key)
+        return await original_helper_send(self, call, number, limit_s)
 
-    async def patient(self: MultiprocessDispatcher, call: Call, number: int, limit_s: float | None) -> ProviderReply:
+    async def send_when_helpers_are_ready(
+        self: MultiprocessDispatcher, call: Call, number: int, limit_s: float | None
+    ) -> ProviderReply:
         while self._helper_tasks and not any(h.is_ready for h in self._helpers):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-        return await original(self, call, number, limit_s)
+        return await original_dispatcher_send(self, call, number, limit_s)
 
-    original = MultiprocessDispatcher.send
-    monkeypatch.setattr(multiprocess_dispatch.HelperProcess, "send", send)
-    monkeypatch.setattr(MultiprocessDispatcher, "send", patient)
-    for storage, processes in zip(both, (1, 3), strict=True):
+    original_dispatcher_send = MultiprocessDispatcher.send
+    monkeypatch.setattr(multiprocess_dispatch.HelperProcess, "send", record_and_send)
+    monkeypatch.setattr(MultiprocessDispatcher, "send", send_when_helpers_are_ready)
+    for storage, processes in zip(storage_urls, (1, 3), strict=True):
         run_audit(config(server.url, run={"processes": processes}), storage=storage)
-        assert bool(gone) == (processes > 1)
-    one, several = (stored(storage) for storage in both)
-    assert one == several
-    one, several = (exported(storage, tmp_path / str(i)) for i, storage in enumerate(both))
-    assert one == several
+        assert bool(helper_call_keys) == (processes > 1)
+    from_one_process, from_several_processes = (stored(storage) for storage in storage_urls)
+    assert from_one_process == from_several_processes
+    from_one_process, from_several_processes = (
+        exported(storage, tmp_path / str(i)) for i, storage in enumerate(storage_urls)
+    )
+    assert from_one_process == from_several_processes
 
 
-async def test_helpers_begin_where_the_event_loop_can_do_no_more(
+async def test_helpers_start_when_the_event_loop_is_saturated(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(multiprocess_dispatch, "LOAD_CHECK_INTERVAL_S", 0.5)
-    sender = MultiprocessDispatcher([section(server)], 1)
+    dispatcher = MultiprocessDispatcher([section(server)], 1)
     try:
         await asyncio.sleep(0.6)
-        await sender.send(question(1), 1, 60.0)
-        assert not sender._helper_tasks
+        await dispatcher.send(make_call(1), 1, 60.0)
+        assert not dispatcher._helper_tasks
         monkeypatch.setattr(
             multiprocess_dispatch, "BUSY_CPU_SHARE", 0.05
-        )  # a share that a loop which only computes has on a full machine too
-        until = time.monotonic() + 0.6
-        while time.monotonic() < until:
+        )  # a busy loop reaches this share on a loaded machine too
+        busy_until = time.monotonic() + 0.6
+        while time.monotonic() < busy_until:
             pass
-        await sender.send(question(2), 1, 60.0)
-        assert len(sender._helper_tasks) == 1
+        await dispatcher.send(make_call(2), 1, 60.0)
+        assert len(dispatcher._helper_tasks) == 1
     finally:
-        await sender.close()
+        await dispatcher.close()
 
 
 @pytest.mark.parametrize(("cores", "expected"), [(None, 0), (1, 0), (2, 1), (4, 3), (16, 4)])

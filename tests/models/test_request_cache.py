@@ -1,4 +1,4 @@
-"""A request by its shape is the very request that litellm makes by itself, and litellm is asked for it once."""
+"""A cached request equals the one that litellm builds, and litellm builds each request shape once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.models.test_gateway_provider_families import FAMILIES
 from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.fake_server import FakeServer, Reply, Request, completion, error
 
-KEPT = (
+CACHED_MODELS = (
     "openai/x",
     "mistral/mistral-small",
     "groq/x",
@@ -29,9 +29,9 @@ KEPT = (
     "together_ai/x",
     "hosted_vllm/x",
 )
-"""Models whose requests litellm's common handler sends."""
-OTHERS = ("anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash")
-WORDS = (
+"""Models whose requests litellm's common handler sends, and which are therefore cached."""
+UNCACHED_MODELS = ("anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-flash")
+MESSAGES = (
     ({"role": "user", "content": "What is right?"},),
     ({"role": "user", "content": 'And "wrong", {seed} \\ \n\u2028?'},),
     ({"role": "system", "content": "Be brief."}, {"role": "user", "content": "Good?"}),
@@ -46,10 +46,10 @@ async def clients() -> AsyncIterator[None]:
     await litellm_client.close_http_clients()
 
 
-def asked(server: FakeServer, model: str) -> list[dict[str, Any]]:
-    """Requests of several shapes, each more than once, with other words and another seed."""
-    whole = response_format(SCHEMA_BY_NAME["MoralJudgement"], 80)
-    usual = {
+def chat_requests(server: FakeServer, model: str) -> list[dict[str, Any]]:
+    """Arguments of requests of several shapes, each with several messages and seeds."""
+    json_schema_format = response_format(SCHEMA_BY_NAME["MoralJudgement"], 80)
+    common_fields = {
         "model": model,
         "api_base": server.url,
         "api_key": KEY,
@@ -57,147 +57,160 @@ def asked(server: FakeServer, model: str) -> list[dict[str, Any]]:
         "num_retries": 0,
         "max_retries": 0,
     }
-    shapes_of: list[dict[str, Any]] = [
+    param_sets: list[dict[str, Any]] = [
         {"temperature": 0.5, "max_tokens": 50},
-        {"temperature": 0.0, "response_format": whole},
+        {"temperature": 0.0, "response_format": json_schema_format},
         {"top_p": 0.9},
     ]
     seeds: list[dict[str, Any]] = (
         [{"seed": s} for s in (0, 1, 2**40)] if "seed" in litellm_client.supported_params(model) else [{}]
     )
     return [
-        {**usual, "messages": [dict(m) for m in words], **shape, **seed}
-        for shape in shapes_of
-        for words in WORDS
+        {**common_fields, "messages": [dict(m) for m in messages], **call_params, **seed}
+        for call_params in param_sets
+        for messages in MESSAGES
         for seed in [*seeds, {}]
     ]
 
 
-def seen(arrived: Request) -> tuple[Any, ...]:
-    """All that tells one request from another."""
-    return arrived.path, arrived.body, {k.lower(): v for k, v in arrived.headers.items()}
+def request_fields(request: Request) -> tuple[Any, ...]:
+    """Path, body and headers of a request."""
+    return request.path, request.body, {k.lower(): v for k, v in request.headers.items()}
 
 
-def form(model: str) -> Reply:
-    """An answer in the family's form; litellm reads none of Groq's without its tier."""
+def family_reply(model: str) -> Reply:
+    """A completion in the provider's format; litellm reads Groq's only with a service tier."""
     reply = FAMILIES.get(model, completion)("hello")
     return replace(reply, body=reply.body | {"service_tier": "default"}) if model.startswith("groq/") else reply
 
 
-@pytest.mark.parametrize("model", [*KEPT, *OTHERS])
-async def test_what_goes_out_is_what_litellm_makes_by_itself(
+@pytest.mark.parametrize("model", [*CACHED_MODELS, *UNCACHED_MODELS])
+async def test_cached_requests_equal_litellms_own(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
-    server.script = lambda _: form(model)
-    first = [
-        (await litellm_client.complete_chat(**r)).model_dump(exclude={"id", "created"}) for r in asked(server, model)
+    server.script = lambda _: family_reply(model)
+    cached_responses = [
+        (await litellm_client.complete_chat(**r)).model_dump(exclude={"id", "created"})
+        for r in chat_requests(server, model)
     ]
-    by_shape = [seen(r) for r in server.requests]
+    cached_fields = [request_fields(r) for r in server.requests]
     server.requests.clear()
     monkeypatch.setattr(request_cache, "send_cached_request", lambda *_: None)
-    second = [
-        (await litellm_client.complete_chat(**r)).model_dump(exclude={"id", "created"}) for r in asked(server, model)
+    uncached_responses = [
+        (await litellm_client.complete_chat(**r)).model_dump(exclude={"id", "created"})
+        for r in chat_requests(server, model)
     ]
-    assert by_shape == [seen(r) for r in server.requests]
-    assert len(by_shape) == len(asked(server, model))
-    assert first == second
-    assert all(str(request_cache.SEED_MARKER) not in str(body) for _, body, _ in by_shape)
+    assert cached_fields == [request_fields(r) for r in server.requests]
+    assert len(cached_fields) == len(chat_requests(server, model))
+    assert cached_responses == uncached_responses
+    assert all(str(request_cache.SEED_MARKER) not in str(body) for _, body, _ in cached_fields)
 
 
-@pytest.mark.parametrize("model", KEPT)
-async def test_litellm_makes_each_shape_once(server: FakeServer, monkeypatch: pytest.MonkeyPatch, model: str) -> None:
-    server.script = lambda _: form(model)
+@pytest.mark.parametrize("model", CACHED_MODELS)
+async def test_litellm_builds_each_request_shape_once(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    server.script = lambda _: family_reply(model)
     ask, build, log = litellm_client._undecorated_litellm()
-    made: list[str] = []
+    built_models: list[str] = []
 
-    def counting(**asked_for: Any) -> Any:
-        made.append(asked_for["model"])
-        return build(**asked_for)
+    def count_and_build(**request_kwargs: Any) -> Any:
+        built_models.append(request_kwargs["model"])
+        return build(**request_kwargs)
 
-    monkeypatch.setattr(litellm_client, "_undecorated_litellm", lambda: (ask, counting, log))
-    requests = asked(server, model)
-    for one in requests:
-        await litellm_client.complete_chat(**one)
-    seeded = 2 if "seed" in litellm_client.supported_params(model) else 1
-    assert len(made) == 3 * 2 * seeded  # kinds of parameters, of roles, with a seed and without
+    monkeypatch.setattr(litellm_client, "_undecorated_litellm", lambda: (ask, count_and_build, log))
+    requests = chat_requests(server, model)
+    for chat_request in requests:
+        await litellm_client.complete_chat(**chat_request)
+    n_seed_variants = 2 if "seed" in litellm_client.supported_params(model) else 1
+    assert len(built_models) == 3 * 2 * n_seed_variants  # parameter sets, roles, with and without a seed
     assert len(server.requests) == len(requests)
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 429, 500])
 async def test_errors_are_those_of_litellm(server: FakeServer, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
     server.script = lambda _: error(status, "no, and here is why", headers={"retry-after": "7"})
-    told = []
-    for shaped in (True, False):
-        if not shaped:
+    errors = []
+    for is_cached in (True, False):
+        if not is_cached:
             monkeypatch.setattr(request_cache, "send_cached_request", lambda *_: None)
         with pytest.raises(Exception, match="here is why") as raised:
-            await litellm_client.complete_chat(**asked(server, KEPT[0])[0])
-        found = raised.value
-        headers = {k.lower(): v for k, v in (getattr(found, "litellm_response_headers", None) or {}).items()}
-        told.append((type(found), str(found), getattr(found, "status_code", None), headers.get("retry-after")))
-    assert told[0] == told[1]
+            await litellm_client.complete_chat(**chat_requests(server, CACHED_MODELS[0])[0])
+        raised_error = raised.value
+        headers = {k.lower(): v for k, v in (getattr(raised_error, "litellm_response_headers", None) or {}).items()}
+        errors.append(
+            (
+                type(raised_error),
+                str(raised_error),
+                getattr(raised_error, "status_code", None),
+                headers.get("retry-after"),
+            )
+        )
+    assert errors[0] == errors[1]
     assert len(server.requests) == 2
 
 
-async def test_what_no_provider_takes_is_told_as_ever(server: FakeServer) -> None:
-    """A shape that litellm refuses is refused again, in its own words, for each request."""
-    refused = {**asked(server, "mistral/mistral-small")[0], "logit_bias": {"1": 2}}
+async def test_an_unsupported_param_is_refused_for_each_request(server: FakeServer) -> None:
+    """litellm's own error is raised for each request of a shape that it refuses."""
+    refused = {**chat_requests(server, "mistral/mistral-small")[0], "logit_bias": {"1": 2}}
     for _ in range(2):
         with pytest.raises(litellm_client.load_litellm().UnsupportedParamsError, match="logit_bias"):
             await litellm_client.complete_chat(**refused)
     assert not server.requests
 
 
-@pytest.mark.parametrize("written", ["{} times", [1]])
-async def test_a_seed_that_could_not_be_put_in_its_place_is_left_to_litellm(
-    server: FakeServer, monkeypatch: pytest.MonkeyPatch, written: Any
+@pytest.mark.parametrize("user_template", ["{} times", [1]])
+async def test_requests_whose_seed_cannot_be_located_are_built_by_litellm(
+    server: FakeServer, monkeypatch: pytest.MonkeyPatch, user_template: Any
 ) -> None:
-    """As words, or beside the parameters: then each request is made anew, and has its own seed."""
-    server.script = lambda _: form(KEPT[0])
+    """If the seed is in a text or only in a header, each request is built anew with its own seed."""
+    server.script = lambda _: family_reply(CACHED_MODELS[0])
     ask, build, log = litellm_client._undecorated_litellm()
 
-    def elsewhere(**given: Any) -> Any:
-        seed = given.pop("seed")
+    def build_with_moved_seed(**request_kwargs: Any) -> Any:
+        seed = request_kwargs.pop("seed")
         return build(
-            **given, user=written.format(seed) if isinstance(written, str) else "x", extra_headers={"x-seed": f"{seed}"}
+            **request_kwargs,
+            user=user_template.format(seed) if isinstance(user_template, str) else "x",
+            extra_headers={"x-seed": f"{seed}"},
         )
 
-    monkeypatch.setattr(litellm_client, "_undecorated_litellm", lambda: (ask, elsewhere, log))
+    monkeypatch.setattr(litellm_client, "_undecorated_litellm", lambda: (ask, build_with_moved_seed, log))
     for seed in (1, 2):
-        await litellm_client.complete_chat(**{**asked(server, KEPT[0])[0], "seed": seed})
+        await litellm_client.complete_chat(**{**chat_requests(server, CACHED_MODELS[0])[0], "seed": seed})
     assert [r.headers["x-seed"] for r in server.requests] == ["1", "2"]
     assert list(request_cache._cached_requests.values()) == [None]
 
 
-async def test_what_failed_leaves_nothing_behind(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error and the functions that it came through would keep each other, and the answer's body."""
+async def test_failed_requests_leak_no_responses(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reference cycle of an error and its traceback would keep the response's body in memory."""
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     server.script = lambda _: error(400, "no")
     endpoint = resolve_endpoint(
-        ModelSection(name="m", model=KEPT[0], api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")
+        ModelSection(name="m", model=CACHED_MODELS[0], api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}")
     )
-    call = Call("m", KEPT[0], (Message("user", "hi"),), Purpose.DIRECT)
+    call = Call("m", CACHED_MODELS[0], (Message("user", "hi"),), Purpose.DIRECT)
 
-    def kept() -> int:
+    def count_live_responses() -> int:
         return sum(isinstance(o, httpx.Response) for o in gc.get_objects())
 
     await send_request(endpoint, call, attempt_number=1, timeout_s=5.0)
     gc.collect()
     gc.disable()
     try:
-        before = kept()
+        responses_before = count_live_responses()
         for _ in range(10):
             assert (await send_request(endpoint, call, attempt_number=1, timeout_s=5.0)).failure
-        assert kept() <= before + 2
+        assert count_live_responses() <= responses_before + 2
     finally:
         gc.enable()
 
 
-async def test_no_more_shapes_are_kept_than_a_run_has(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_request_cache_has_a_maximum_size(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_cache, "MAX_CACHED_REQUESTS", 3)
-    server.script = lambda _: form(KEPT[0])
+    server.script = lambda _: family_reply(CACHED_MODELS[0])
     for tokens in range(1, 9):
-        await litellm_client.complete_chat(**{**asked(server, KEPT[0])[0], "max_tokens": tokens})
+        await litellm_client.complete_chat(**{**chat_requests(server, CACHED_MODELS[0])[0], "max_tokens": tokens})
         assert len(request_cache._cached_requests) <= 3
     assert [r.body["max_tokens"] for r in server.requests] == list(range(1, 9))
     await litellm_client.close_http_clients()

@@ -1,4 +1,4 @@
-"""How a wait is put into words, and when a provider that insists is left alone; by a clock that the tests turn."""
+"""Notices of waits, and suspension of a model whose provider asks for long waits; the tests set the clock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from auditor.models.retries import ModelSuspension, format_duration, pause_notic
     ("seconds", "words"),
     [(0.5, "0.5 s"), (120, "120 s"), (600, "10 min"), (86_400, "24 h"), (259_200, "3 days"), (1e9, "11,574 days")],
 )
-def test_a_length_of_time_in_words(seconds: float, words: str) -> None:
+def test_durations_are_formatted(seconds: float, words: str) -> None:
     assert format_duration(seconds) == words
 
 
@@ -22,7 +22,7 @@ def test_a_wait_past_midnight_names_its_day() -> None:
     assert "Waiting until 20" in pause_notice("openai", 86_400, 86_400)
 
 
-def test_a_model_is_left_alone_only_while_its_provider_insists() -> None:
+def test_a_model_is_suspended_only_while_its_provider_insists() -> None:
     now = 0.0
     suspension = ModelSuspension(Limits(max_retry_wait_s=120), clock=lambda: now)
     too_long = RequestFailure(Outcome.RATE_LIMITED, True, False, "slow", 429, 3600.0)

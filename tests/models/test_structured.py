@@ -18,65 +18,65 @@ from auditor.models.structured import (
 )
 
 SENT_SCHEMAS = Path(__file__).with_name("sent_schemas.json")
-"""Everything that is sent for each schema, by the schema's name. Names of former schemas stay: none is used again."""
+"""What is sent for each schema, by the schema's name. Names of removed schemas stay, so that none is reused."""
 RETIRED: set[str] = set()
 """Names of recorded schemas that were replaced on purpose."""
 MAX_WORDS = 40
-GOOD = {"norms": "a", "reasoning": "b", "score": -0.5}
+VALID_JUDGEMENT = {"norms": "a", "reasoning": "b", "score": -0.5}
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        json.dumps(GOOD),
-        f"```json\n{json.dumps(GOOD)}\n```",
-        f"Here it is: {json.dumps(GOOD)} Done.",
-        json.dumps({**GOOD, "score": 1.0}) + json.dumps(GOOD),  # the last one is the answer
+        json.dumps(VALID_JUDGEMENT),
+        f"```json\n{json.dumps(VALID_JUDGEMENT)}\n```",
+        f"Here it is: {json.dumps(VALID_JUDGEMENT)} Done.",
+        json.dumps({**VALID_JUDGEMENT, "score": 1.0}) + json.dumps(VALID_JUDGEMENT),  # the last one is the answer
     ],
 )
-def test_a_structure_is_read_wherever_it_stands(text: str) -> None:
+def test_json_is_read_anywhere_in_the_text(text: str) -> None:
     assert parse_structured_answer(MoralJudgement, text) == MoralJudgement(norms="a", reasoning="b", score=-0.5)
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "expected_error"),
     [
         ("", "JSON"),
         ("no", "JSON"),
-        (json.dumps({**GOOD, "score": 1.01}), "score: Input should be less than or equal to 1"),
-        (json.dumps({**GOOD, "score": "0.5"}), "score: Input should be a valid number"),
-        (json.dumps({**GOOD, "score": None}), "score"),
+        (json.dumps({**VALID_JUDGEMENT, "score": 1.01}), "score: Input should be less than or equal to 1"),
+        (json.dumps({**VALID_JUDGEMENT, "score": "0.5"}), "score: Input should be a valid number"),
+        (json.dumps({**VALID_JUDGEMENT, "score": None}), "score"),
         (json.dumps({"norms": "a", "reasoning": "b"}), "score: Field required"),
-        (json.dumps({**GOOD, "more": 1}), "more: Extra inputs"),
-        (json.dumps(GOOD)[:-9], "JSON"),
+        (json.dumps({**VALID_JUDGEMENT, "more": 1}), "more: Extra inputs"),
+        (json.dumps(VALID_JUDGEMENT)[:-9], "JSON"),
         ('{"norms": "a", "reasoning": "b", "score": NaN}', "score"),
         ("[" * 100_000, "JSON"),
     ],
 )
-def test_what_cannot_be_read_says_why(text: str, why: str) -> None:
-    got = parse_structured_answer(MoralJudgement, text)
-    assert isinstance(got, str)
-    assert why in got
-    assert "\n" not in got
+def test_an_unreadable_answer_gives_the_reason(text: str, expected_error: str) -> None:
+    error_text = parse_structured_answer(MoralJudgement, text)
+    assert isinstance(error_text, str)
+    assert expected_error in error_text
+    assert "\n" not in error_text
 
 
 def test_a_verdict_may_be_in_any_case_but_not_in_other_words() -> None:
     review = {"cultural_accuracy": True, "logical_consistency": True, "score_fit": False, "justification": "x"}
-    got = parse_structured_answer(TraceReview, json.dumps({**review, "verdict": "Valid "}))
-    assert isinstance(got, TraceReview)
-    assert got.verdict == "VALID"
+    parsed_review = parse_structured_answer(TraceReview, json.dumps({**review, "verdict": "Valid "}))
+    assert isinstance(parsed_review, TraceReview)
+    assert parsed_review.verdict == "VALID"
     assert isinstance(parse_structured_answer(TraceReview, json.dumps({**review, "verdict": "mostly valid"})), str)
 
 
 def test_the_format_asks_for_the_schema_and_a_strict_provider_gets_no_length() -> None:
-    asked = response_format(MoralJudgement, 20)["json_schema"]
-    assert asked["name"] == "MoralJudgement"
-    assert asked["schema"]["properties"]["norms"]["maxLength"] == 160
-    assert asked["schema"]["required"] == ["norms", "reasoning", "score"]
-    assert "maxLength" not in json.dumps(drop_schema_keywords(asked["schema"], {"maxLength"}))
+    json_schema = response_format(MoralJudgement, 20)["json_schema"]
+    assert json_schema["name"] == "MoralJudgement"
+    assert json_schema["schema"]["properties"]["norms"]["maxLength"] == 160
+    assert json_schema["schema"]["required"] == ["norms", "reasoning", "score"]
+    assert "maxLength" not in json.dumps(drop_schema_keywords(json_schema["schema"], {"maxLength"}))
 
 
-def test_a_grammar_without_bounds_gets_choices() -> None:
+def test_bounded_numbers_become_enumerations() -> None:
     score = enumerate_bounded_numbers(response_format(MoralJudgement, 20))["json_schema"]["schema"]["properties"][
         "score"
     ]

@@ -28,7 +28,7 @@ def test_worked_values() -> None:
 
 def test_bertscore_is_the_papers_greedy_match(encoder: SentenceEncoder) -> None:
     (a, words_a), (b, words_b) = encoder.encode_tokens(TEXTS[0]), encoder.encode_tokens(TEXTS[1])
-    assert words_a.sum() == len(a) - 2  # the marks at both ends
+    assert words_a.sum() == len(a) - 2  # the special tokens at both ends
     recall = np.mean([max(float(x @ y) for x in a) for y in b[words_b]])
     precision = np.mean([max(float(x @ y) for y in b) for x in a[words_a]])
     f1 = 2 * precision * recall / (precision + recall)
@@ -44,7 +44,7 @@ def test_every_measure_is_symmetric_one_for_equal_texts_and_higher_for_likeness(
     assert score(TEXTS[0], TEXTS[1]) > score(TEXTS[0], TEXTS[2])
 
 
-def test_a_question_is_the_mean_over_pairs_of_what_is_there(encoder: SentenceEncoder) -> None:
+def test_consistency_is_the_mean_over_pairs_of_present_answers(encoder: SentenceEncoder) -> None:
     rouge = consistency_measures(["rouge_l"], encoder)["rouge_l"]
     values = rouge([["a b", "a b", None], ["a b", None, None], ["a", "a", "b"]])
     assert values[0] == 1.0
@@ -52,13 +52,13 @@ def test_a_question_is_the_mean_over_pairs_of_what_is_there(encoder: SentenceEnc
     assert values[2] == pytest.approx(1 / 3)
 
 
-def test_tokens_of_a_long_text_are_all_there(encoder: SentenceEncoder) -> None:
+def test_all_tokens_of_a_long_text_are_encoded(encoder: SentenceEncoder) -> None:
     rows, words = encoder.encode_tokens("promise " * 700)
     assert words.sum() >= 700
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
 
 
-def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_an_error_with_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ModelSetupError, match=r"auditor\[rivals\]"):
         check_similarity_packages(["bleu"])

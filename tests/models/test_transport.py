@@ -1,4 +1,4 @@
-"""A server that sends too much, packs it, or sends us elsewhere."""
+"""Responses that are too large, compressed or redirects are refused."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.models.test_gateway import call, section
 from tests.support.fake_server import FakeServer, Reply, answer, completion
 
 
-async def second(server: FakeServer, reply: Reply) -> Answer:
-    """What comes of a reply that is not the first of a run."""
+async def second_answer(server: FakeServer, reply: Reply) -> Answer:
+    """Answer to a run's second call, for which the server sends `reply`."""
     server.script = lambda r: answer(r) if r.number == 0 else reply
     gateway = Gateway([section(server)], Limits(max_attempts=3))
     try:
@@ -27,33 +27,35 @@ async def second(server: FakeServer, reply: Reply) -> Answer:
         await gateway.close()
 
 
-def packed(text: str) -> dict[str, Any]:
+def gzip_body(text: str) -> dict[str, Any]:
     return {"raw": gzip.compress(json.dumps(completion(text).body).encode())}
 
 
 async def test_a_compressed_answer_is_not_unpacked(server: FakeServer) -> None:
-    bomb = Reply(headers={"content-encoding": "gzip"}, **packed("0" * 100_000_000))
+    bomb = Reply(headers={"content-encoding": "gzip"}, **gzip_body("0" * 100_000_000))
     assert bomb.raw is not None
     assert len(bomb.raw) < 1_000_000
-    got = await second(server, bomb)
-    assert (got.outcome, len(server.requests)) == (Outcome.SERVER_ERROR, 2)
-    assert "compressed" in (got.error or "")
+    failed_answer = await second_answer(server, bomb)
+    assert (failed_answer.outcome, len(server.requests)) == (Outcome.SERVER_ERROR, 2)
+    assert "compressed" in (failed_answer.error or "")
     assert server.requests[0].headers["Accept-Encoding"] == "identity"
 
 
 async def test_an_answer_without_end_is_cut_off(server: FakeServer) -> None:
-    got = await second(server, completion("0" * (MAX_RESPONSE_BYTES + 1)))
-    assert (got.outcome, len(server.requests)) == (Outcome.SERVER_ERROR, 2)
-    assert "larger than 8 MB" in (got.error or "")
+    failed_answer = await second_answer(server, completion("0" * (MAX_RESPONSE_BYTES + 1)))
+    assert (failed_answer.outcome, len(server.requests)) == (Outcome.SERVER_ERROR, 2)
+    assert "larger than 8 MB" in (failed_answer.error or "")
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 async def test_a_redirect_is_not_followed(server: FakeServer, status: int) -> None:
     with FakeServer() as elsewhere:
-        got = await second(server, Reply(status, headers={"location": f"{elsewhere.url}/chat/completions"}))
+        failed_answer = await second_answer(
+            server, Reply(status, headers={"location": f"{elsewhere.url}/chat/completions"})
+        )
         assert elsewhere.requests == []
-    assert (got.outcome, len(server.requests)) == (Outcome.CLIENT_ERROR, 2)
-    assert "redirect" in (got.error or "")
+    assert (failed_answer.outcome, len(server.requests)) == (Outcome.CLIENT_ERROR, 2)
+    assert "redirect" in (failed_answer.error or "")
 
 
 @pytest.mark.parametrize(
@@ -63,5 +65,5 @@ async def test_a_redirect_is_not_followed(server: FakeServer, status: int) -> No
         ("127.0.0.1", False), ("10.0.0.3", False), ("api.openai.com", False), ("::1", False),
     ],
 )  # fmt: skip
-def test_addresses_that_hand_out_credentials(host: str, expected: bool) -> None:
+def test_metadata_hosts_are_recognized(host: str, expected: bool) -> None:
     assert is_metadata_host(host) is expected

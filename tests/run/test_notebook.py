@@ -1,4 +1,4 @@
-"""Frames: every table with its types in both libraries, failures missing and never zero, names that are no markup."""
+"""Data frames of every table in pandas and polars: types, missing scores of failures, and escaped names in HTML."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def handle(tmp_path_factory: pytest.TempPathFactory) -> AuditHandle:
     return open_audit("population", storage=url)
 
 
-def test_scores_are_what_the_handle_says(handle: AuditHandle) -> None:
+def test_the_scores_frame_equals_the_handles_scores(handle: AuditHandle) -> None:
     frame = handle.frame("scores")
     assert str(frame["score"].dtype) == "Float64"
-    known = {(r.model, r.country, r.topic, r.method): r.score for r in frame.itertuples()}
-    assert {k: None if v is pd.NA else v for k, v in known.items()} == handle.scores()
+    score_by_key = {(r.model, r.country, r.topic, r.method): r.score for r in frame.itertuples()}
+    assert {k: None if v is pd.NA else v for k, v in score_by_key.items()} == handle.scores()
 
 
 def test_a_failure_is_missing_and_not_zero(handle: AuditHandle) -> None:
@@ -40,10 +40,10 @@ def test_a_failure_is_missing_and_not_zero(handle: AuditHandle) -> None:
 @pytest.mark.parametrize("table", [*(d.name for d in table_dump.list_tables()), *REPORT_TABLES])
 def test_both_libraries_hold_the_same(handle: AuditHandle, table: str) -> None:
     polars = pytest.importorskip("polars")
-    one, other = handle.frame(table), handle.frame(table, "polars")
-    assert isinstance(other, polars.DataFrame)
-    assert list(one.columns) == other.columns
-    assert len(one) == other.height
+    pandas_frame, polars_frame = handle.frame(table), handle.frame(table, "polars")
+    assert isinstance(polars_frame, polars.DataFrame)
+    assert list(pandas_frame.columns) == polars_frame.columns
+    assert len(pandas_frame) == polars_frame.height
 
 
 def test_report_tables_have_figures_with_their_intervals(handle: AuditHandle) -> None:
@@ -57,14 +57,14 @@ def test_an_unknown_table_names_the_nearest(handle: AuditHandle) -> None:
         handle.frame("trases")
 
 
-def test_the_handle_and_a_check_show_themselves(handle: AuditHandle) -> None:
-    shown = handle._repr_html_()
-    assert "alder" in shown
-    assert "<table>" in shown
+def test_the_handle_and_a_check_have_an_html_representation(handle: AuditHandle) -> None:
+    handle_html = handle._repr_html_()
+    assert "alder" in handle_html
+    assert "<table>" in handle_html
     assert "min_pearson" in handle.check(min_pearson=0.5)._repr_html_()
     assert "<b>" not in render_html_table("<b>", ["<b>"], [["<b>"]])
 
 
-def test_it_is_written_nowhere(handle: AuditHandle, tmp_path: Path) -> None:
+def test_a_frame_can_be_saved_as_parquet(handle: AuditHandle, tmp_path: Path) -> None:
     handle.frame("scores").to_parquet(tmp_path / "scores.parquet")
     assert len(pd.read_parquet(tmp_path / "scores.parquet")) == len(handle.scores())

@@ -1,4 +1,4 @@
-"""Spans and events: what an audit tells a collector, what it never does, and what happens when nobody listens."""
+"""Spans and events of an audit: their content, what they never contain, and a collector that fails."""
 
 from __future__ import annotations
 
@@ -39,31 +39,31 @@ ANSWER = Answer(
 )  # fmt: skip
 
 
-class Once:
-    """Answers every call alike."""
+class FixedAnswerClient:
+    """A client that gives every call the same answer."""
 
     async def complete(self, call: Call) -> Answer:
         return ANSWER
 
 
-async def told(section: TelemetrySection, *read: NewResult) -> tuple[list[Any], list[Any]]:
-    """The spans and events of one call, as the SDK exports them."""
+async def exported_telemetry(section: TelemetrySection, *new_results: NewResult) -> tuple[list[Any], list[Any]]:
+    """Spans and events of one call and the given new results, as the SDK exports them."""
     from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
     from auditor.run.opentelemetry_sink import OpenTelemetrySink
 
     spans, events = InMemorySpanExporter(), InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
-    telling = TracedClient(Once(), OpenTelemetrySink(spans, events, "here"), "audit", section)
-    assert await telling.complete(CALL) is ANSWER
+    client = TracedClient(FixedAnswerClient(), OpenTelemetrySink(spans, events, "here"), "audit", section)
+    assert await client.complete(CALL) is ANSWER
     notes: list[str] = []
-    telling.finish(read, notes.append)
+    client.finish(new_results, notes.append)
     assert not notes
     return list(spans.get_finished_spans()), list(events.get_finished_logs())
 
 
-async def test_a_span_is_a_request_in_the_conventions_words() -> None:
-    first, last = (await told(TelemetrySection()))[0]
+async def test_a_span_has_the_attributes_of_the_genai_conventions() -> None:
+    first, last = (await exported_telemetry(TelemetrySection()))[0]
     assert (first.name, first.kind.name) == ("chat gpt-4o", "CLIENT")
     assert dict(first.attributes) == {
         "gen_ai.operation.name": "chat",
@@ -101,7 +101,7 @@ async def test_each_span_has_the_cost_of_its_own_request(monkeypatch: pytest.Mon
     charged = (replace(first, cost_usd=0.0, estimated=False), replace(last, cost_usd=0.5, estimated=True))
     answer = replace(ANSWER, cost_usd=0.5, attempts=charged, finish_reason="MAX_TOKENS")
     monkeypatch.setattr("tests.run.test_telemetry.ANSWER", answer)
-    spans, _ = await told(TelemetrySection(texts=True))
+    spans, _ = await exported_telemetry(TelemetrySection(texts=True))
     costs = [(s.attributes["auditor.cost_usd"], s.attributes["auditor.cost_estimated"]) for s in spans]
     assert costs == [(0.0, False), (0.5, True)]
     assert spans[1].attributes["gen_ai.response.finish_reasons"] == ("MAX_TOKENS",)
@@ -114,23 +114,25 @@ async def test_a_complete_answer_without_a_finish_reason_is_no_error(
 ) -> None:
     answer = replace(ANSWER, finish_reason=None, outcome=outcome)
     monkeypatch.setattr("tests.run.test_telemetry.ANSWER", answer)
-    spans, _ = await told(TelemetrySection(texts=True))
+    spans, _ = await exported_telemetry(TelemetrySection(texts=True))
     assert json.loads(spans[1].attributes["gen_ai.output.messages"])[0]["finish_reason"] == shown
 
 
-async def test_no_text_is_in_them_unless_it_is_asked_for() -> None:
-    spans, _ = await told(TelemetrySection())
+async def test_spans_hold_no_text_unless_it_is_configured() -> None:
+    spans, _ = await exported_telemetry(TelemetrySection())
     assert not any(word in span.to_json() for span in spans for word in ("justifiable", "It is fine", "slow down"))
-    first, last = (await told(TelemetrySection(texts=True)))[0]
-    [asked] = json.loads(last.attributes["gen_ai.input.messages"])
-    assert asked == {"role": "user", "parts": [{"type": "text", "content": "How justifiable is divorce?"}]}
+    first, last = (await exported_telemetry(TelemetrySection(texts=True)))[0]
+    [input_message] = json.loads(last.attributes["gen_ai.input.messages"])
+    assert input_message == {"role": "user", "parts": [{"type": "text", "content": "How justifiable is divorce?"}]}
     assert json.loads(last.attributes["gen_ai.output.messages"])[0]["finish_reason"] == "stop"
     assert "gen_ai.output.messages" not in first.attributes
 
 
-async def test_an_evaluation_is_an_event_on_the_span_it_is_about() -> None:
+async def test_an_evaluation_is_an_event_on_its_calls_span() -> None:
     at = STARTED.isoformat(timespec="milliseconds")
-    spans, [event] = await told(TelemetrySection(), NewResult("", Outcome.OK, -0.5, None, "reasons", CALL.key, 2, at))
+    spans, [event] = await exported_telemetry(
+        TelemetrySection(), NewResult("", Outcome.OK, -0.5, None, "reasons", CALL.key, 2, at)
+    )
     record = event.log_record
     assert record.event_name == "gen_ai.evaluation.result"
     assert dict(record.attributes) == {
@@ -140,23 +142,23 @@ async def test_an_evaluation_is_an_event_on_the_span_it_is_about() -> None:
     assert (record.trace_id, record.span_id) == (spans[1].context.trace_id, spans[1].context.span_id)
 
 
-def test_a_failed_reading_has_a_cause_and_no_number() -> None:
-    failed = NewResult("judge", Outcome.UNPARSED, None, None, "what", "0" * 64, 1, "")
-    assert evaluation_attributes(failed) == {
+def test_a_failed_evaluation_has_an_error_type_and_no_score() -> None:
+    unparsed_verdict = NewResult("judge", Outcome.UNPARSED, None, None, "what", "0" * 64, 1, "")
+    assert evaluation_attributes(unparsed_verdict) == {
         "gen_ai.evaluation.name": "peer_review",
         "auditor.judge": "judge",
         "error.type": "unparsed",
     }
-    given = failed._replace(outcome=Outcome.OK, ruling=Ruling.INVALID)
-    assert evaluation_attributes(given, include_texts=True)["gen_ai.evaluation.score.label"] == "INVALID"
-    assert evaluation_attributes(given, include_texts=True)["gen_ai.evaluation.explanation"] == "what"
+    invalid_verdict = unparsed_verdict._replace(outcome=Outcome.OK, ruling=Ruling.INVALID)
+    assert evaluation_attributes(invalid_verdict, include_texts=True)["gen_ai.evaluation.score.label"] == "INVALID"
+    assert evaluation_attributes(invalid_verdict, include_texts=True)["gen_ai.evaluation.explanation"] == "what"
 
 
-def test_a_share_of_calls_is_the_same_share_every_time() -> None:
+def test_sampling_of_calls_is_deterministic() -> None:
     keys = [f"{i * 0x01000193 & 0xFFFFFFFF:08x}" for i in range(4000)]
-    some = {key for key in keys if is_sampled(key, 0.25)}
-    assert len(some) == pytest.approx(1000, abs=120)
-    assert some <= {key for key in keys if is_sampled(key, 0.5)}
+    sampled_keys = {key for key in keys if is_sampled(key, 0.25)}
+    assert len(sampled_keys) == pytest.approx(1000, abs=120)
+    assert sampled_keys <= {key for key in keys if is_sampled(key, 0.5)}
     assert all(is_sampled(key, 1.0) for key in keys)
 
 
@@ -164,7 +166,7 @@ def test_a_share_of_calls_is_the_same_share_every_time() -> None:
 
 
 class Collector(ThreadingHTTPServer):
-    """Takes what OTLP sends over HTTP on a loopback port."""
+    """An OTLP collector over HTTP on a loopback port."""
 
     def __init__(self, status: int = 200) -> None:
         super().__init__(("127.0.0.1", 0), Receiver)
@@ -198,7 +200,7 @@ class Receiver(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def collecting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
+def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
     with Collector() as server:
@@ -207,91 +209,91 @@ def collecting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
         server.shutdown()
 
 
-def small(server: FakeServer, **changes: Any) -> AuditConfig:
+def small_audit(server: FakeServer, **changes: Any) -> AuditConfig:
     survey = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["divorce", "abortion"]}
     return config(server.url, 2, survey=survey, probes={"direct": {"samples": 1}}, **changes)
 
 
-def facts(one: Any) -> dict[str, Any]:
-    return {a.key: getattr(a.value, a.value.WhichOneof("value")) for a in one.attributes}
+def attributes_of(record: Any) -> dict[str, Any]:
+    return {a.key: getattr(a.value, a.value.WhichOneof("value")) for a in record.attributes}
 
 
-def test_an_audit_tells_a_collector_of_every_request_score_and_verdict(
-    collecting: Collector, server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+def test_an_audit_exports_every_request_score_and_verdict(
+    collector: Collector, server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limited = iter([True])
+    throttle_once = iter([True])
 
     def script(request: Request) -> Reply:
-        return Reply(429, {"error": {"message": "slow"}}) if next(limited, False) else answer(request)
+        return Reply(429, {"error": {"message": "slow"}}) if next(throttle_once, False) else answer(request)
 
     server.script = script
     monkeypatch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 0.01)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-other=theirs")
-    section = {"endpoint": collecting.url, "headers": {"x-api-key": f"os.environ/{KEY_VARIABLE}"}}
-    run_audit(small(server, telemetry=section), storage=storage)
-    assert len(collecting.spans) == len(server.requests) == 1 + 2 * 2 + 2 * 2
-    assert [facts(s).get("error.type") for s in collecting.spans].count("rate_limited") == 1
-    names = [facts(e)["gen_ai.evaluation.name"] for e in collecting.events]
+    section = {"endpoint": collector.url, "headers": {"x-api-key": f"os.environ/{KEY_VARIABLE}"}}
+    run_audit(small_audit(server, telemetry=section), storage=storage)
+    assert len(collector.spans) == len(server.requests) == 1 + 2 * 2 + 2 * 2
+    assert [attributes_of(s).get("error.type") for s in collector.spans].count("rate_limited") == 1
+    names = [attributes_of(e)["gen_ai.evaluation.name"] for e in collector.events]
     assert (names.count("moral_score"), names.count("peer_review")) == (4, 4)
-    spans = {(s.trace_id, s.span_id) for s in collecting.spans if facts(s)["auditor.purpose"] == "direct"}
-    assert {(e.trace_id, e.span_id) for e in collecting.events} <= spans
-    scores = [facts(e).get("gen_ai.evaluation.score.value") for e in collecting.events]
+    spans = {(s.trace_id, s.span_id) for s in collector.spans if attributes_of(s)["auditor.purpose"] == "direct"}
+    assert {(e.trace_id, e.span_id) for e in collector.events} <= spans
+    scores = [attributes_of(e).get("gen_ai.evaluation.score.value") for e in collector.events]
     assert sorted(s for s in scores if s is not None) == sorted(
         s for s in open_audit("scripted", storage=storage).scores().values() if s is not None
     )
-    assert {h.get("x-api-key") for h in collecting.headers} == {KEY}
-    assert not any("x-other" in h for h in collecting.headers)  # the environment's keys are for its own collector
-    collecting.spans.clear()
-    collecting.events.clear()
-    run_audit(small(server, telemetry=section), storage=storage)  # asks nothing anew, and so tells nothing
-    assert not collecting.spans
-    assert not collecting.events
+    assert {h.get("x-api-key") for h in collector.headers} == {KEY}
+    assert not any("x-other" in h for h in collector.headers)  # the environment's keys are for its own collector
+    collector.spans.clear()
+    collector.events.clear()
+    run_audit(small_audit(server, telemetry=section), storage=storage)  # sends no new request, so exports nothing
+    assert not collector.spans
+    assert not collector.events
 
 
-def test_the_environment_may_name_the_collector_but_turns_nothing_on(
-    collecting: Collector, server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+def test_the_environment_may_name_the_collector_but_does_not_enable_telemetry(
+    collector: Collector, server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collecting.url)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-other=ours")
-    run_audit(small(server), storage=storage)
-    assert not collecting.headers
-    run_audit(small(server, name="told", seed=8, telemetry={}), storage=storage)
-    assert len(collecting.spans) == 8
-    assert {h.get("x-other") for h in collecting.headers} == {"ours"}
+    run_audit(small_audit(server), storage=storage)
+    assert not collector.headers
+    run_audit(small_audit(server, name="told", seed=8, telemetry={}), storage=storage)
+    assert len(collector.spans) == 8
+    assert {h.get("x-other") for h in collector.headers} == {"ours"}
 
 
-def test_a_collector_that_fails_holds_nothing_up_and_is_said(
-    collecting: Collector, server: FakeServer, storage: str
+def test_a_failing_collector_does_not_stop_the_run_and_is_reported(
+    collector: Collector, server: FakeServer, storage: str
 ) -> None:
     from auditor.agents.run_context import SilentProgress
 
-    collecting.status = 400
+    collector.status = 400
     notes: list[str] = []
 
     class Noting(SilentProgress):
         def on_notice(self, text: str) -> None:
             notes.append(text)
 
-    audit = run_audit(small(server, telemetry={"endpoint": collecting.url}), storage=storage, progress=Noting())
+    audit = run_audit(small_audit(server, telemetry={"endpoint": collector.url}), storage=storage, progress=Noting())
     assert audit.report().coverage.models[0].ok == 2
-    assert f"Telemetry goes to: {collecting.url.removeprefix('http://')}." in notes[0]
+    assert f"Telemetry goes to: {collector.url.removeprefix('http://')}." in notes[0]
     assert "16 of 16 spans and events did not reach" in notes[-1]
 
 
-def test_where_it_goes_is_declared_and_its_key_must_be_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_collector_is_declared_and_its_key_must_be_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     section = {"endpoint": "https://collect.example", "headers": {"authorization": "os.environ/THEIRS"}, "texts": True}
-    chosen = config("http://127.0.0.1:1/v1", telemetry=section)
-    assert "Telemetry goes to: collect.example, with questions and answers." in describe_destinations(chosen)
-    assert "THEIRS@collect.example" in [str(b) for b in required_bindings(chosen)]
+    audit = config("http://127.0.0.1:1/v1", telemetry=section)
+    assert "Telemetry goes to: collect.example, with questions and answers." in describe_destinations(audit)
+    assert "THEIRS@collect.example" in [str(b) for b in required_bindings(audit)]
     with pytest.raises(ConfigError, match=r"telemetry would send the key THEIRS to collect\.example"):
-        require_trust(chosen)
-    assert chosen.hash == config("http://127.0.0.1:1/v1").hash
+        require_trust(audit)
+    assert audit.hash == config("http://127.0.0.1:1/v1").hash
     monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
     with pytest.raises(ConfigError, match="no collector is named"):
         describe_destinations(config("http://127.0.0.1:1/v1", telemetry={}))
 
 
 def test_ids_are_of_the_right_size_and_differ() -> None:
-    one, two = span_ids(CALL.key, 1, "a"), span_ids(CALL.key, 2, "a")
-    assert one[0] == two[0] < 2**128
-    assert one[1] != two[1] < 2**64
+    first_ids, second_ids = span_ids(CALL.key, 1, "a"), span_ids(CALL.key, 2, "a")
+    assert first_ids[0] == second_ids[0] < 2**128
+    assert first_ids[1] != second_ids[1] < 2**64

@@ -1,4 +1,4 @@
-"""A script that answers a call of any purpose, and small audits that together make calls of every purpose."""
+"""A server script that answers calls of any purpose, and small audits that together make calls of every purpose."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ BATCH = {"poll_s": 0.02, "quiet_s": 0.05, "least": 1}
 
 
 def numbered_reply(request: Request) -> Reply:
-    """As `reply`; its model names the request, so that it can be found."""
-    answered = reply(request)
-    return replace(answered, body=answered.body | {"model": f"request-{request.number}"})
+    """Like `reply`, with the request's number as the served model, so that the request can be identified."""
+    plain_reply = reply(request)
+    return replace(plain_reply, body=plain_reply.body | {"model": f"request-{request.number}"})
 
 
 def reply(request: Request) -> Reply:
-    """An answer that depends on the request's body alone."""
+    """Answer a request; depends only on its body."""
     if request.path.endswith("/messages"):
         chat = replace(request, path="/v1/chat/completions", body=as_openai(request.body))
         return Reply(body=as_anthropic(request.body, _reply(chat)))
@@ -61,7 +61,7 @@ def _reply(request: Request) -> Reply:
 
 
 def _content(schema: str | None, request: Request, is_repeated: bool) -> str:
-    """The text of the answer. The first question on abortion is answered unreadably, and asked again."""
+    """Text of the answer. The first question on abortion gets an unreadable answer, so that it is repeated."""
     if ("SCORE =" in request.text or schema == "MoralJudgement") and "abortion" in request.text and not is_repeated:
         return "Opinions differ." if schema is None else json.dumps({"norms": "Opinions differ."})
     if schema == "TraceReview":
@@ -71,8 +71,8 @@ def _content(schema: str | None, request: Request, is_repeated: bool) -> str:
     if schema in ("TaskAnswer", "ScoredAnswer") or (schema or "").startswith("ChosenOf"):
         if "What is 5 + 8?" in request.text and not is_repeated:
             return "That is hard to say."
-        given: object = {"TaskAnswer": "10", "ScoredAnswer": 10}.get(schema or "", "A")
-        return json.dumps({"reasoning": f"Step {int(100 * request.draw())}.", "answer": given})
+        answer_value: object = {"TaskAnswer": "10", "ScoredAnswer": 10}.get(schema or "", "A")
+        return json.dumps({"reasoning": f"Step {int(100 * request.draw())}.", "answer": answer_value})
     if schema == "AnswerReview":
         return json.dumps(review_of_answer(request.draw() < 0.7))
     if schema in ("Preference", "ReasonedPreference"):
@@ -108,25 +108,25 @@ SEMANTIC: dict[str, Callable[[Request], dict[str, Any]]] = {
 
 
 def _with_schema(request: Request, schema: str | None) -> Request:
-    asked = {} if schema is None else {"response_format": {"json_schema": {"name": schema}}}
-    return replace(request, body=request.body | asked)
+    schema_fields = {} if schema is None else {"response_format": {"json_schema": {"name": schema}}}
+    return replace(request, body=request.body | schema_fields)
 
 
-def _text(given: Reply) -> str:
-    return str(given.body["choices"][0]["message"]["content"])
+def _text(completion_reply: Reply) -> str:
+    return str(completion_reply.body["choices"][0]["message"]["content"])
 
 
 # --- audits -------------------------------------------------------------------------------------------------------
 
 
 def _of_model(model: dict[str, str], **probes: Any) -> AuditConfig:
-    """An audit of one model that is configured by hand, and that nobody judges."""
+    """An audit of one model section, without judges."""
     base = config(URL, 1, survey=CELLS, judges=[]).model_dump(exclude_none=True)
     return AuditConfig.model_validate(base | {"models": [model], "probes": probes})
 
 
 def survey(storage: str, _: Path) -> None:
-    """Direct scores as JSON, all that judges are asked, and experiments on judges."""
+    """Direct scores as JSON, all questions to judges, and experiments on judges."""
     review = {"guess": True, "rewrite": "neutral", "rewriter": "model-c"}
     probes = {"direct": {"samples": 1}, "review": review}
     audit = config(URL, survey=CELLS, probes=probes, conflicts={"threshold": 0.05})
@@ -138,7 +138,7 @@ def survey(storage: str, _: Path) -> None:
 
 
 def survey_as_text(storage: str, folder: Path) -> None:
-    """The papers' form of the question, and a judge with a prompt of its own."""
+    """The question in the papers' text form, and a judge with its own prompt."""
     prompt = folder / "review.md"
     front = "---\nid: own\nversion: 1\npurpose: A prompt of its own.\nfields: [trace, fence, score]\n---\n"
     prompt.write_text(f"{front}[system]\nJudge in JSON.\n[user]\n{{fence}}\n{{trace}}\n{{fence}}\nScore: {{score}}\n")
@@ -231,9 +231,9 @@ def semantic(storage: str, folder: Path) -> None:
     """Moral questions that a model paraphrases, judged in pairs, and the experiments on them."""
     questions = folder / "questions.csv"
     questions.write_text("question_id,question\nbook,Is it wrong to keep a borrowed book?\n")
-    judged = {"consistency": {"judge": "model-c", "samples": 2}, "contradiction": "model-c", "worst": 1}
-    asked = {"questions": str(questions), "paraphraser": "model-b", "threshold": 0.01}
-    run_audit(_moral(**asked, **judged), storage=storage)
+    judge_options = {"consistency": {"judge": "model-c", "samples": 2}, "contradiction": "model-c", "worst": 1}
+    question_options = {"questions": str(questions), "paraphraser": "model-b", "threshold": 0.01}
+    run_audit(_moral(**question_options, **judge_options), storage=storage)
     run_temperature_experiment("scripted", [0.0, 1.0], storage=storage)
     run_rule_experiment("scripted", storage=storage)
     facts = folder / "facts.csv"

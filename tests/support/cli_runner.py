@@ -1,4 +1,4 @@
-"""The command line in this process, as a shell would run it: a process of its own takes seconds to start."""
+"""Run the command line in this process, as a shell would: starting another process takes seconds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from auditor.__main__ import main
 
 @dataclass(frozen=True)
 class Done:
-    """A command that has ended, named as `subprocess` names it."""
+    """Exit code and output of a command, with the field names of `subprocess.CompletedProcess`."""
 
     returncode: int
     stdout: str
@@ -26,13 +26,13 @@ class Done:
 
 
 def auditor(*words: str | Path, cwd: Path | None = None, **env: str) -> Done:
-    """Run a command in a folder, with variables beside those that are set."""
+    """Run a command in a folder, with additional environment variables."""
     with mock.patch.dict(os.environ, env), contextlib.chdir(cwd or "."):
         return run([str(word) for word in words])
 
 
 def run(words: Sequence[str], given: str = "") -> Done:
-    """Run a command here, with what it is given on its standard input."""
+    """Run a command in the current folder, with a text as its standard input."""
     out, err = StringIO(), StringIO()
     with (
         mock.patch.object(sys, "argv", ["auditor", *words]),
@@ -45,7 +45,7 @@ def run(words: Sequence[str], given: str = "") -> Done:
 
 
 def _code() -> int:
-    """What the process would end with."""
+    """Run `main` and return its exit code."""
     with pytest.raises(SystemExit) as ended:
         main()
     assert isinstance(ended.value.code, int)

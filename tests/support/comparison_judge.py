@@ -1,4 +1,4 @@
-"""A scripted judge for comparisons, with planted faults, behind a scripted server."""
+"""A scripted judge for comparisons with configurable errors, for the scripted server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOPICS = [
 
 
 class Asked(NamedTuple):
-    """What a comparison shows, as a judge reads it."""
+    """The two items of a comparison, and whether its question is negated."""
 
     first: str
     second: str
@@ -32,11 +32,11 @@ class Asked(NamedTuple):
 
 
 def read_question(request: Request) -> Asked:
-    """The two items and the form of a question in English."""
+    """Parse the items and the form of an English comparison question."""
     user = str(request.body["messages"][-1]["content"])
-    found = re.search(r"A: (?P<a>.*)\nB: (?P<b>.*)\n(?P<q>[^\n]*)\Z", user, re.DOTALL)
-    assert found, user
-    return Asked(_bare(found["a"]), _bare(found["b"]), bool(re.search(r"\b(less|worse|later)\b", found["q"])))
+    match = re.search(r"A: (?P<a>.*)\nB: (?P<b>.*)\n(?P<q>[^\n]*)\Z", user, re.DOTALL)
+    assert match, user
+    return Asked(_bare(match["a"]), _bare(match["b"]), bool(re.search(r"\b(less|worse|later)\b", match["q"])))
 
 
 def _bare(item: str) -> str:
@@ -46,27 +46,27 @@ def _bare(item: str) -> str:
 def scripted(
     better: Callable[[str], float], *, noise: float = 0.0, first: float = 0.0, deaf: float = 0.0
 ) -> Callable[[Request], Reply]:
-    """A judge that prefers what `better` puts higher.
+    """A judge that prefers the item with the higher value of `better`.
 
     Args:
-        better: the judge's order.
-        noise: share of its answers that are reversed.
-        first: share of its answers that name the item shown first, whatever it is.
-        deaf: share of the negated questions that it takes for plain ones.
+        better: gives an item's value.
+        noise: share of answers that are reversed.
+        first: share of answers that name the first item regardless of content.
+        deaf: share of negated questions that are read as plain ones.
     """
 
     def reply(request: Request) -> Reply:
         if request.schema not in ("Preference", "ReasonedPreference"):
             return answer(request)
-        asked = read_question(request)
-        names_first = better(asked.first) > better(asked.second)
-        if asked.negated and request.draw("deaf") >= deaf:
+        comparison = read_question(request)
+        names_first = better(comparison.first) > better(comparison.second)
+        if comparison.negated and request.draw("deaf") >= deaf:
             names_first = not names_first
         if request.draw("noise") < noise:
             names_first = not names_first
         if request.draw("first") < first:
             names_first = True
-        told = {"answer": "A" if names_first else "B"}
-        return completion(json.dumps(({"reasoning": "So."} if request.schema != "Preference" else {}) | told))
+        answer_field = {"answer": "A" if names_first else "B"}
+        return completion(json.dumps(({"reasoning": "So."} if request.schema != "Preference" else {}) | answer_field))
 
     return reply

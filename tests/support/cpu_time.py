@@ -1,4 +1,4 @@
-"""How much work something is, on any machine: processor time, measured beside a yardstick of the same kind."""
+"""Processor time normalized by a reference computation, so that limits hold on any machine."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from dataclasses import dataclass
 import numpy as np
 
 YARDSTICK_S = 0.06
-"""What the yardstick takes on the machine that the limits in the tests are for."""
+"""Seconds of the reference computation on the machine for which the tests' limits are set."""
 
 
 @dataclass
 class Spent:
-    """Processor time, in seconds of the machine that the limits are for; known when the work is done."""
+    """Normalized processor time in seconds; NaN until the work has ended."""
 
     seconds: float = float("nan")
 
 
 @contextmanager
 def timed() -> Iterator[Spent]:
-    """Measure what this process, and those that it waits for, spend on some work.
+    """Measure the normalized processor time of this process and its awaited children.
 
-    Neither other programs nor a machine that is slow as a whole make it longer.
+    Independent of other programs' load and of the machine's speed.
     """
     spent, before = Spent(), _processor_time()
     yield spent
-    taken = _processor_time() - before
-    spent.seconds = taken * YARDSTICK_S / max(YARDSTICK_S, min(_yardstick() for _ in range(3)))
+    elapsed_s = _processor_time() - before
+    spent.seconds = elapsed_s * YARDSTICK_S / max(YARDSTICK_S, min(_yardstick() for _ in range(3)))
 
 
 def _processor_time() -> float:
@@ -39,7 +39,7 @@ def _processor_time() -> float:
 
 
 def _yardstick() -> float:
-    """Seconds for some of what numpy is good at, and some of what it is not."""
+    """Processor seconds of the reference computation: matrix products and a Python loop."""
     before = _processor_time()
     values = np.random.default_rng(0).random((200, 200))
     for _ in range(10):

@@ -1,7 +1,7 @@
-"""The configurations and programs that the documentation shows, made ready to be run by somebody who copies them.
+"""The configurations and programs in the documentation, prepared to be run as a reader would.
 
-A fragment goes into a small audit of three scripted models, and what a page has shown of the same audit before goes
-with it. Providers' models are asked on a loopback port instead; nothing else of a block is changed.
+A fragment is merged into a small audit of three scripted models, together with the page's earlier fragments of the
+same audit. Models are replaced by scripted ones on a loopback port; nothing else of a block is changed.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ NO_AUDIT = {
     'theme = "auditor-light"': "settings of the terminal app: tests/project/test_docs.py loads them",
     'title = "My survey 2025"': "a mapping of a survey's columns: tests/project/test_docs_surveys.py loads it",
 }
-"""By its first line, why a block is not run."""
+"""Why a block is not run, by its first line."""
 UNHEARD = {"telemetry", "run"}
-"""Sections that name a collector or a cluster which is not there: estimated only."""
+"""Sections that name a collector or a cluster that does not exist here: these audits are only estimated."""
 
 
 class Block(NamedTuple):
-    """One block of a page, with the line it begins at; `before` are those of the same kind that the page showed."""
+    """A block of a page with its first line number; `before` are the page's earlier blocks of that language."""
 
     page: str
     line: int
@@ -45,36 +45,38 @@ class Block(NamedTuple):
 
 
 def blocks(page: Path, language: str) -> Iterator[Block]:
-    """Every block of a language on a page."""
+    """Yield every block of a language on a page."""
     text = page.read_text(encoding="utf-8")
-    before: list[str] = []
-    for found in re.finditer(rf"^```{language}[^\n]*\n(.*?)^```", text, re.S | re.M):
-        yield Block(page.name, text.count("\n", 0, found.start()) + 1, found[1], tuple(before))
-        before.append(found[1])
+    earlier_blocks: list[str] = []
+    for match in re.finditer(rf"^```{language}[^\n]*\n(.*?)^```", text, re.S | re.M):
+        yield Block(page.name, text.count("\n", 0, match.start()) + 1, match[1], tuple(earlier_blocks))
+        earlier_blocks.append(match[1])
 
 
 def configs(block: Block, url: str) -> Iterator[Table]:
-    """The audits that a block describes: one, or one for each line where it shows the same key several times."""
+    """Yield the audits that a block describes: one, or one per line if it shows the same key several times."""
     try:
-        shown = [tomllib.loads(block.text)]
+        tables = [tomllib.loads(block.text)]
     except tomllib.TOMLDecodeError:
-        shown = [tomllib.loads(line) for line in block.text.splitlines()]
+        tables = [tomllib.loads(line) for line in block.text.splitlines()]
     earlier: Table = {}
-    for text in block.before if block.page == "logic.md" else ():  # its second block weighs by what the first asks
+    for text in block.before if block.page == "logic.md" else ():  # its second block refers to the first
         earlier = merged(earlier, tomllib.loads(text))
-    for number, table in enumerate(shown):
-        whole = merged(merged(_base(table), earlier), table)
-        whole["name"] = f"{block.page.split('.')[0]}-{block.line}-{number}"
-        yield _asked_here(whole, url)
+    for number, table in enumerate(tables):
+        full_config = merged(merged(_base(table), earlier), table)
+        full_config["name"] = f"{block.page.split('.')[0]}-{block.line}-{number}"
+        yield _with_scripted_endpoint(full_config, url)
 
 
 def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> Table:
-    """The second's keys in place of the first's, table by table."""
-    found = dict(one)
+    """Merge two tables recursively; the second's values take precedence."""
+    merged_table = dict(one)
     for key, value in other.items():
-        old = found.get(key)
-        found[key] = merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
-    return found
+        base_value = merged_table.get(key)
+        merged_table[key] = (
+            merged(base_value, value) if isinstance(base_value, dict) and isinstance(value, dict) else value
+        )
+    return merged_table
 
 
 def _base(shown: Table) -> Table:
@@ -91,24 +93,24 @@ def _base(shown: Table) -> Table:
     if shown.get("survey", {}).get("source") == "my_wvs.csv":
         base["survey"] = {}
     panel = shown.get("panel", {})
-    if "weights" in panel:  # which are of these judges
+    if "weights" in panel:  # keep only the judges with weights
         base["models"] = [m for m in base["models"] if m["name"] in panel["weights"]]
-    for i in range(panel.get("judges_per_trace", 0)):  # of so many judges there have to be more
+    for i in range(panel.get("judges_per_trace", 0)):  # more models are needed than judges per trace
         base["models"].append({"name": f"more-{i}", "model": f"openai/more-{i}"})
         base["survey"] |= {"countries": COUNTRIES[:1], "topics": TOPICS[:2]}
     return base
 
 
-def _asked_here(table: Table, url: str) -> Table:
-    here = {"api_base": url, "api_key": f"os.environ/{KEY_VARIABLE}", "price": {"input": 0, "output": 0}}
+def _with_scripted_endpoint(table: Table, url: str) -> Table:
+    scripted_endpoint = {"api_base": url, "api_key": f"os.environ/{KEY_VARIABLE}", "price": {"input": 0, "output": 0}}
     for models in (table.get("models"), table.get("judges")):
         for model in models if isinstance(models, list) else ():
-            model.update(here | {"model": f"openai/{model['model'].split('/', 1)[1]}"})
+            model.update(scripted_endpoint | {"model": f"openai/{model['model'].split('/', 1)[1]}"})
     return table
 
 
 def supply(folder: Path) -> None:
-    """The files that blocks name, in the folder of the reader."""
+    """Write the files that blocks refer to."""
     shutil.copy(ROOT / "prompts" / "en" / "review.md", folder / "stern.md")
     items = [f"q{i},Is {i} an even number?,{'no' if i % 2 else 'yes'},yes|no" for i in range(4)]
     (folder / "items.csv").write_text("\n".join(["id,question,truth,options", *items]), encoding="utf-8")

@@ -1,6 +1,6 @@
-"""The folder of somebody who follows the documentation: its commands, and the files and audits that it speaks of.
+"""A folder with the files and audits that the documentation's commands refer to, and the commands themselves.
 
-Models are scripted: every `embedded/…` in a configuration there is asked over HTTP on a loopback port instead.
+Models are scripted: every `embedded/…` model in a configuration is replaced by a server on a loopback port.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FOREIGN = {
 
 
 class Shown(NamedTuple):
-    """One command of a page: its words for a shell; `why_not` says why it is not run here, or is empty."""
+    """A shell command of a page; `why_not` is the reason why it is not run here, or empty."""
 
     page: str
     line: str
@@ -49,18 +49,18 @@ class Shown(NamedTuple):
 
 
 def shown(path: Path) -> Iterator[Shown]:
-    """Every command that a page shows; a comment `<!-- not run: why -->` above a block keeps it from being run."""
-    found = re.finditer(
+    """Yield every command of a page; a comment `<!-- not run: why -->` above a block excludes it."""
+    matches = re.finditer(
         r"(?:<!-- not run: ([^\n]*?) -->\n)?^```console\n(.*?)^```", path.read_text(encoding="utf-8"), re.S | re.M
     )
-    for why, block in (match.groups() for match in found):
+    for skip_reason, block in (match.groups() for match in matches):
         for line in re.findall(r"^\$ (.+)$", block, re.MULTILINE):
             command = line.removeprefix(".venv/bin/").replace("| .venv/bin/", "| ")
-            yield Shown(path.name, command, why or FOREIGN.get(command.split()[0], ""))
+            yield Shown(path.name, command, skip_reason or FOREIGN.get(command.split()[0], ""))
 
 
 class Letters:
-    """A sentence encoder that counts letters: alike texts are near, and nothing has to be loaded."""
+    """A sentence encoder that counts letters, which needs no weights."""
 
     revision = "letters"
 
@@ -74,26 +74,26 @@ class Letters:
 
 
 def script(request: Request) -> Reply:
-    """The default script, and answers to what the probes `semantic` and `logic` ask."""
+    """The default script, extended by answers for the probes `semantic` and `logic`."""
     draw = request.draw()
-    said = {
+    reply_by_schema = {
         "Preference": {"answer": "A" if draw < 0.5 else "B"},
         "MoralAnswer": {"answer": f"It depends on reason {int(9 * draw)}."},
         "RuleOfThumb": {"rule": f"It is good to weigh reason {int(9 * draw)}."},
     }
-    known = said.get(request.schema or "")
-    return answer(request) if known is None else completion(json.dumps(known))
+    schema_reply = reply_by_schema.get(request.schema or "")
+    return answer(request) if schema_reply is None else completion(json.dumps(schema_reply))
 
 
 def config(url: str, name: str = "my-audit", models: Sequence[str] = ("gpt", "claude", "mine"), extra: str = "") -> str:
-    """A configuration as a reader has it once the models are their own."""
+    """A reader's configuration with their own models."""
     places = f"countries = {json.dumps(COUNTRIES)}, topics = {json.dumps(TOPICS)}"
     head = f'name = "{name}"\nsurvey = {{ source = "wvs7-sample", {places} }}\nembedding = {{ model = "none" }}\n'
     return head + "".join(f'\n[[models]]\nname = "{m}"\nmodel = "openai/{m}"\n{_at(url)}' for m in models) + extra
 
 
 def scripted(text: str, url: str) -> str:
-    """A configuration with the scripted server in place of the model that runs inside the process."""
+    """Replace a configuration's embedded models by the scripted server."""
     return re.sub(r'^model = "embedded/([\w-]+)"$', rf'model = "openai/\1"\n{_at(url)}', text, flags=re.MULTILINE)
 
 
@@ -102,7 +102,7 @@ def _at(url: str) -> str:
 
 
 def furnish(folder: Path, url: str) -> None:
-    """Make everything that the pages speak of, in a folder that is the working one."""
+    """Create all files and audits that the pages refer to; `folder` must be the working directory."""
     shutil.copytree(ROOT / "examples", folder / "examples")
     for path in (folder / "examples").glob("*.toml"):
         path.write_text(scripted(path.read_text(encoding="utf-8"), url), encoding="utf-8")
@@ -126,7 +126,7 @@ def furnish(folder: Path, url: str) -> None:
 
 
 def _decide(name: str) -> None:
-    """Decide most of an audit's conflicts, without having seen whose they are."""
+    """Rate four of five of an audit's conflicts as a blinded rater."""
     with open_database("sqlite:///auditor.db", create=False) as db:
         audit = audits.get_audit(db, name)
         for number, c in enumerate(results.load_conflicts(db, audit.id)):
@@ -190,11 +190,11 @@ def _comparisons() -> Iterator[str]:
 
 def _scores(models: Sequence[str], shift: float = 0.0) -> str:
     cells = [(c, t) for c in (*COUNTRIES, "Brazil", "Egypt") for t in TOPICS]
-    said = {(m, c, t): 0.6 * _draw(c, t) + 0.3 * _draw(m, c, t) + shift for m in models for c, t in cells}
-    rows = [f"{m},{c},{t},direct,{max(-1, min(1, score)):.3f}" for (m, c, t), score in said.items()]
+    score_by_key = {(m, c, t): 0.6 * _draw(c, t) + 0.3 * _draw(m, c, t) + shift for m in models for c, t in cells}
+    rows = [f"{m},{c},{t},direct,{max(-1, min(1, score)):.3f}" for (m, c, t), score in score_by_key.items()]
     return "\n".join(["model,country,topic,method,score", *rows])
 
 
-def _draw(*what: str) -> float:
-    """A number in [-1, 1) that depends on the words alone."""
-    return int(hashlib.sha256(" ".join(what).encode()).hexdigest()[:8], 16) / 2**31 - 1
+def _draw(*words: str) -> float:
+    """A pseudo-random number in [-1, 1) that depends only on the words."""
+    return int(hashlib.sha256(" ".join(words).encode()).hexdigest()[:8], 16) / 2**31 - 1

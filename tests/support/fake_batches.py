@@ -1,4 +1,4 @@
-"""Batch interfaces for the scripted server, on the wire as OpenAI's and Anthropic's documentation have them."""
+"""Batch APIs for the scripted server, in the formats that OpenAI and Anthropic document."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Fate = Callable[[int, int], str]
 
 @dataclass
 class Submitted:
-    """One batch: its requests by custom id, and how often it was looked at."""
+    """A submitted batch: its requests by custom id, and how often it was polled."""
 
     id: str
     bodies: dict[str, dict[str, Any]]
@@ -34,18 +34,18 @@ class Submitted:
 
 @dataclass
 class FakeBatches:
-    """What the server does with batches; all may be changed at any time.
+    """The server's behaviour for batches; every attribute may be changed at any time.
 
     Attributes:
-        looks: how often a batch must be looked at before it has ended.
-        held: while set, no batch ends.
-        fate: what becomes of a line, by the batch's number and its own.
-        extra: lines that are put among the results.
-        refuse: an error with which a batch fails as a whole, by its number.
-        deaf: how many submissions arrive, though their answer is an error.
-        there: whether the interface is there at all.
-        deliver: makes a reply of a batch's file of results, for a server that sends it in an odd way.
-        instead: what is sent in place of an answer, by method and path.
+        looks: how often a batch must be polled before it has ended.
+        held: while true, no batch ends.
+        fate: outcome of a line, by the batch's number and the line's number.
+        extra: additional lines in the results.
+        refuse: error with which a whole batch fails, by its number; None accepts it.
+        deaf: number of next submissions that are accepted but answered with an error.
+        there: whether the server has batch endpoints.
+        deliver: builds the reply with a batch's results file; None sends it as usual.
+        instead: response that replaces the usual one, by method and path.
     """
 
     looks: int = 1
@@ -67,7 +67,7 @@ class FakeBatches:
         return [key for batch in self.batches for key in batch.bodies]
 
     def add_to(self, app: web.Application, script: Callable[[], Script]) -> None:
-        """Add the routes; `script` says what answers a line."""
+        """Add the routes; `script` returns the script that answers lines."""
         self._script = script
         for method, path, handler in (
             ("POST", "/v1/files", self._put_file),
@@ -81,10 +81,10 @@ class FakeBatches:
             ("GET", "/v1/messages/batches/{id}", self._look_at_messages),
             ("GET", "/v1/messages/batches/{id}/results", self._message_results),
         ):
-            app.router.add_route(method, path, self._noted(handler))
+            app.router.add_route(method, path, self._recorded(handler))
 
-    def _noted(self, handler: Callable[[web.Request], Any]) -> Callable[[web.Request], Any]:
-        async def inside(raw: web.Request) -> web.StreamResponse:
+    def _recorded(self, handler: Callable[[web.Request], Any]) -> Callable[[web.Request], Any]:
+        async def record_and_handle(raw: web.Request) -> web.StreamResponse:
             self.asked.append((raw.method, raw.path, dict(raw.headers)))
             if not self.there and raw.path != "/v1/messages":
                 return _json({"error": {"message": "no such route"}}, 404)
@@ -93,7 +93,7 @@ class FakeBatches:
             response: web.StreamResponse = await handler(raw)
             return response
 
-        return inside
+        return record_and_handle
 
     # --- OpenAI ---------------------------------------------------------------------------------------------------
 
@@ -101,19 +101,19 @@ class FakeBatches:
         head = f"Content-Type: {raw.headers['content-type']}\r\n\r\n".encode()
         parts = message_from_bytes(head + await raw.read()).get_payload()
         assert isinstance(parts, list)
-        named = {p.get_param("name", header="content-disposition"): p for p in parts}  # type: ignore[union-attr]
-        assert named["purpose"].get_payload(decode=True) == b"batch"  # type: ignore[union-attr]
+        parts_by_name = {p.get_param("name", header="content-disposition"): p for p in parts}  # type: ignore[union-attr]
+        assert parts_by_name["purpose"].get_payload(decode=True) == b"batch"  # type: ignore[union-attr]
         id_ = f"file-{len(self.files)}"
-        self.files[id_] = named["file"].get_payload(decode=True)  # type: ignore[union-attr,assignment]
+        self.files[id_] = parts_by_name["file"].get_payload(decode=True)  # type: ignore[union-attr,assignment]
         return _json({"id": id_, "object": "file", "purpose": "batch"})
 
     async def _submit(self, raw: web.Request) -> web.StreamResponse:
-        asked = await raw.json()
-        assert (asked["completion_window"], asked["endpoint"]) == ("24h", "/v1/chat/completions")
-        lines = [json.loads(line) for line in self.files[asked["input_file_id"]].splitlines()]
-        assert all((one["method"], one["url"]) == ("POST", "/v1/chat/completions") for one in lines)
-        batch = self._add([(one["custom_id"], one["body"]) for one in lines], asked["metadata"], raw)
-        return self._heard(_openai(batch, "validating"))
+        batch_body = await raw.json()
+        assert (batch_body["completion_window"], batch_body["endpoint"]) == ("24h", "/v1/chat/completions")
+        lines = [json.loads(line) for line in self.files[batch_body["input_file_id"]].splitlines()]
+        assert all((line["method"], line["url"]) == ("POST", "/v1/chat/completions") for line in lines)
+        batch = self._add([(line["custom_id"], line["body"]) for line in lines], batch_body["metadata"], raw)
+        return self._acknowledge(_openai(batch, "validating"))
 
     async def _list(self, raw: web.Request) -> web.StreamResponse:
         page, more = _page(self.batches, raw.query.get("after"), int(raw.query["limit"]))
@@ -135,13 +135,18 @@ class FakeBatches:
         batch = self.batches[int(number)]
         rows: list[bytes] = list(self.extra) if kind == "out" else []
         for key, fate, reply in self._answered(batch):
-            told: dict[str, Any] = {"id": f"batch_req_{key[:6]}", "custom_id": key, "error": None, "response": None}
+            result_line: dict[str, Any] = {
+                "id": f"batch_req_{key[:6]}",
+                "custom_id": key,
+                "error": None,
+                "response": None,
+            }
             if fate == DONE:
-                told["response"] = {"status_code": reply.status, "request_id": "r", "body": _body(reply)}
+                result_line["response"] = {"status_code": reply.status, "request_id": "r", "body": _body(reply)}
             elif fate != SILENT:
-                told["error"] = {"code": f"batch_{fate}", "message": "This request was not executed."}
+                result_line["error"] = {"code": f"batch_{fate}", "message": "This request was not executed."}
             if fate != SILENT and (kind == "out") == (fate == DONE and reply.status == 200):
-                rows.append(json.dumps(told).encode())
+                rows.append(json.dumps(result_line).encode())
         return await self._delivered(raw, batch, rows)
 
     # --- Anthropic --------------------------------------------------------------------------------------------------
@@ -152,10 +157,10 @@ class FakeBatches:
         return _json(as_anthropic(body, reply), reply.status)
 
     async def _submit_messages(self, raw: web.Request) -> web.StreamResponse:
-        asked = await raw.json()
+        batch_body = await raw.json()
         assert {"anthropic-version", "x-api-key"} <= {name.lower() for name in raw.headers}
-        batch = self._add([(one["custom_id"], one["params"]) for one in asked["requests"]], {}, raw)
-        return self._heard(_anthropic(batch, "in_progress"))
+        batch = self._add([(line["custom_id"], line["params"]) for line in batch_body["requests"]], {}, raw)
+        return self._acknowledge(_anthropic(batch, "in_progress"))
 
     async def _list_messages(self, raw: web.Request) -> web.StreamResponse:
         page, more = _page(self.batches, raw.query.get("after_id"), int(raw.query["limit"]))
@@ -169,18 +174,18 @@ class FakeBatches:
         rows = list(self.extra)
         batch = self._batch(raw)
         for key, fate, reply in self._answered(batch):
-            told: dict[str, Any] = {"type": {CANCELLED: "canceled"}.get(fate, fate)}
+            result_fields: dict[str, Any] = {"type": {CANCELLED: "canceled"}.get(fate, fate)}
             if fate == DONE and reply.status == 200:
-                told = {"type": "succeeded", "message": _body(reply)}
+                result_fields = {"type": "succeeded", "message": _body(reply)}
             elif fate == DONE:
-                told = {"type": "errored", "error": _body(reply)}
-            rows += [json.dumps({"custom_id": key, "result": told}).encode()] if fate != SILENT else []
+                result_fields = {"type": "errored", "error": _body(reply)}
+            rows += [json.dumps({"custom_id": key, "result": result_fields}).encode()] if fate != SILENT else []
         return await self._delivered(raw, batch, rows)
 
     # --- both -------------------------------------------------------------------------------------------------------
 
     async def _delivered(self, raw: web.Request, batch: Submitted, rows: list[bytes]) -> web.StreamResponse:
-        """A batch's file of results."""
+        """Send a batch's results file."""
         data = b"\n".join(rows) + b"\n"
         if self.deliver is not None:
             return await respond(raw, self.deliver(batch, data))
@@ -195,24 +200,24 @@ class FakeBatches:
         self.batches.append(batch)
         return batch
 
-    def _heard(self, told: dict[str, Any]) -> web.StreamResponse:
+    def _acknowledge(self, reply_body: dict[str, Any]) -> web.StreamResponse:
         if self.deaf:
             self.deaf -= 1
             return _json({"error": {"message": "overloaded"}}, 503)
-        return _json(told)
+        return _json(reply_body)
 
     def _batch(self, raw: web.Request) -> Submitted:
-        found = next((b for b in self.batches if b.id == raw.match_info["id"]), None)
-        if found is None:
+        batch = next((b for b in self.batches if b.id == raw.match_info["id"]), None)
+        if batch is None:
             raise web.HTTPNotFound(text='{"error": {"message": "no such batch"}}', content_type="application/json")
-        return found
+        return batch
 
     def _has_ended(self, batch: Submitted) -> bool:
         batch.looks += 1
         return not self.held and batch.looks >= self.looks
 
     def _answered(self, batch: Submitted) -> Iterator[tuple[str, str, Reply]]:
-        """Every line's custom id, fate and answer, in another order than they were asked in."""
+        """Yield each line's custom id, fate and reply, in reverse order."""
         for i, (key, body) in reversed(list(enumerate(batch.bodies.items()))):
             asked = as_openai(body) if batch.of_messages else body
             reply = self._script()(Request(i, "/batch", asked, batch.headers, time.monotonic()))
@@ -252,17 +257,20 @@ def _anthropic(batch: Submitted, status: str) -> dict[str, Any]:
 
 
 def as_openai(body: dict[str, Any]) -> dict[str, Any]:
-    """A request of Anthropic's as one of OpenAI's, as far as scripts look at it."""
+    """Convert an Anthropic request to OpenAI's format, as far as scripts read it."""
     system = "\n".join(part["text"] for part in body.get("system", []))
-    said = [(m["role"], "\n".join(part["text"] for part in m["content"])) for m in body["messages"]]
-    found = {"model": body["model"], "messages": [{"role": r, "content": c} for r, c in [("system", system), *said]]}
+    chat_messages = [(m["role"], "\n".join(part["text"] for part in m["content"])) for m in body["messages"]]
+    openai_body = {
+        "model": body["model"],
+        "messages": [{"role": r, "content": c} for r, c in [("system", system), *chat_messages]],
+    }
     if tools := body.get("tools"):
-        found["response_format"] = {"json_schema": {"name": tools[0]["input_schema"]["title"]}}
-    return found
+        openai_body["response_format"] = {"json_schema": {"name": tools[0]["input_schema"]["title"]}}
+    return openai_body
 
 
 def as_anthropic(body: dict[str, Any], reply: Reply) -> dict[str, Any]:
-    """A reply of OpenAI's as a message of Anthropic's."""
+    """Convert a reply in OpenAI's format to an Anthropic message."""
     if reply.status != 200:
         kind = {400: "invalid_request_error", 429: "rate_limit_error"}.get(reply.status, "api_error")
         return {"type": "error", "error": {"type": kind, "message": reply.body["error"]["message"]}}
@@ -278,14 +286,14 @@ def as_anthropic(body: dict[str, Any], reply: Reply) -> dict[str, Any]:
 
 
 def _body(reply: Reply) -> Any:
-    """The JSON value that a reply brings."""
+    """The JSON value of a reply's body; its text if it is not JSON."""
     if reply.raw is None:
         return reply.body
     try:
         return json.loads(reply.raw)
-    except ValueError:  # a line is JSON, so it has what is none as a text
+    except ValueError:  # a results line is JSON, so other content becomes a string
         return reply.raw.decode("utf-8", "replace")
 
 
-def _json(told: dict[str, Any], status: int = 200) -> web.Response:
-    return web.Response(status=status, text=json.dumps(told), content_type="application/json")
+def _json(body: dict[str, Any], status: int = 200) -> web.Response:
+    return web.Response(status=status, text=json.dumps(body), content_type="application/json")

@@ -1,7 +1,7 @@
-"""A scripted server that speaks the OpenAI wire format on a loopback port: for tests and benchmarks, no mocks.
+"""A scripted HTTP server in OpenAI's format on a loopback port, for tests and benchmarks.
 
-Run as a program it serves the default script until its standard input is closed, and prints its address; a number after
-its name is how many seconds each answer takes.
+Run as a program, it prints its address and serves the default script until its standard input is closed; the optional
+argument is the delay of each answer in seconds.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ class Request:
     @property
     def schema(self) -> str | None:
         """Name of the JSON schema asked for."""
-        asked: dict[str, Any] = self.body.get("response_format") or {}
-        name: str | None = asked.get("json_schema", {}).get("name")
+        response_format: dict[str, Any] = self.body.get("response_format") or {}
+        name: str | None = response_format.get("json_schema", {}).get("name")
         return name
 
     @property
     def text(self) -> str:
-        """All messages, as one text."""
+        """Contents of all messages, joined by newlines."""
         return "\n".join(str(m["content"]) for m in self.body.get("messages", []))
 
     def draw(self, what: str = "") -> float:
-        """A number in [0, 1) that depends on the model, the messages, the seed and `what` alone."""
-        told = json.dumps([self.body.get("model"), self.text, self.body.get("seed"), what])
-        return int.from_bytes(hashlib.sha256(told.encode()).digest()[:6], "big") / 2**48
+        """A pseudo-random number in [0, 1) that depends only on the model, the messages, the seed and a label."""
+        seed_text = json.dumps([self.body.get("model"), self.text, self.body.get("seed"), what])
+        return int.from_bytes(hashlib.sha256(seed_text.encode()).digest()[:6], "big") / 2**48
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What the server sends back; `raw` replaces the JSON body, and `after` is what it waits for, even for ever.
+    """A response; `raw` replaces the JSON body, and the server waits for `after` to be set, if given.
 
     Attributes:
-        wire: written to the connection as it is, head and all, with pauses in seconds between; then it is closed.
+        wire: raw bytes of the response, with pauses in seconds between them; then the connection is closed.
         reset: whether the connection is reset instead of an answer.
     """
 
@@ -74,7 +74,7 @@ class Reply:
 
 Script = Callable[[Request], Reply]
 NEVER = threading.Event()
-"""What a reply waits for that does not come."""
+"""An event that is never set: a reply with `after=NEVER` is not sent."""
 
 
 def completion(text: str | None, *, finish: str | None = "stop", usage: bool = True, **message: Any) -> Reply:
@@ -94,12 +94,12 @@ def completion(text: str | None, *, finish: str | None = "stop", usage: bool = T
 
 
 def error(status: int, message: str, *, code: str | None = None, headers: dict[str, str] | None = None) -> Reply:
-    """An error in the provider's form."""
+    """An error in OpenAI's format."""
     return Reply(status, {"error": {"message": message, "type": "error", "code": code}}, headers or {})
 
 
 def answer(request: Request) -> Reply:
-    """The default script: a plausible answer that depends on the question and the seed alone."""
+    """The default script: a plausible answer that depends only on the question and the seed."""
     if request.schema == "TraceReview":
         valid = request.draw() < 0.7
         review = {
@@ -139,7 +139,7 @@ def review_of_answer(valid: bool, confidence: int = 80) -> dict[str, Any]:
 
 
 async def respond(raw: web.Request, reply: Reply) -> web.StreamResponse:
-    """Send a reply to a request, however odd."""
+    """Send a reply, including delayed, raw, dropped and reset ones."""
     if reply.delay_s:
         await asyncio.sleep(reply.delay_s)
     while reply.after is not None and not reply.after.is_set():  # noqa: ASYNC110 - set by another thread
@@ -147,8 +147,8 @@ async def respond(raw: web.Request, reply: Reply) -> web.StreamResponse:
     if reply.wire is not None and isinstance(raw.transport, asyncio.Transport):
         await _write(raw.transport, reply.wire)
     if reply.reset and raw.transport is not None:
-        at_once = struct.pack("ii", 1, 0)  # so that closing sends a reset
-        raw.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+        linger_option = struct.pack("ii", 1, 0)  # so that closing sends a reset
+        raw.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_option)
     if (reply.drop or reply.reset) and raw.transport is not None:
         raw.transport.abort()
     content = reply.raw if reply.raw is not None else json.dumps(reply.body).encode()
@@ -166,7 +166,7 @@ async def _write(transport: asyncio.Transport, wire: tuple[bytes | float, ...]) 
 
 
 class FakeServer:
-    """The server, in a thread of its own; `requests` holds all that came, `script` may be replaced at any time."""
+    """The server in its own thread; `requests` records all requests, and `script` may be replaced at any time."""
 
     def __init__(self, script: Script = answer, batches: FakeBatches | None = None) -> None:
         self.script = script
@@ -191,18 +191,18 @@ class FakeServer:
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_until_complete(self._start())
-        self._loop.call_soon(self._ready.set)  # not before it runs for ever, or who stops it at once is not heard
+        self._loop.call_soon(self._ready.set)  # set inside run_forever: a stop before it would be lost
         self._loop.run_forever()
         self._loop.run_until_complete(self._runner.cleanup())
         self._loop.run_until_complete(self._give_up())
         self._loop.close()
 
     async def _give_up(self) -> None:
-        """End what is still held back."""
-        held = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in held:
+        """Cancel the replies that still wait."""
+        pending_tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in pending_tasks:
             task.cancel()
-        await asyncio.gather(*held, return_exceptions=True)
+        await asyncio.gather(*pending_tasks, return_exceptions=True)
 
     async def _start(self) -> None:
         app = web.Application(client_max_size=2**26)
@@ -210,7 +210,9 @@ class FakeServer:
         if self.batches is not None:
             self.batches.add_to(app, lambda: self.script)
         app.router.add_post("/{path:.*}", handle)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)  # what is held back stays so
+        self._runner = web.AppRunner(
+            app, access_log=None, shutdown_timeout=0.1
+        )  # replies that still wait are not awaited
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()

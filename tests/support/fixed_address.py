@@ -1,4 +1,4 @@
-"""A scripted server under an address that is the same in every run: the address is part of every call's key."""
+"""A constant address for the scripted server, since the address is part of every call's key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.audit_configs import KEY_VARIABLE
 HOST = "models.test"
 URL = f"http://{HOST}/v1"
 TRUST = f"{KEY_VARIABLE}@http://{HOST}"
-"""What AUDITOR_TRUST must hold."""
+"""Value of AUDITOR_TRUST that allows the key to be sent to this server."""
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def at_fixed_address(server_url: str) -> Iterator[None]:
 
 
 class WordEncoder:
-    """A sentence encoder that needs no weights: each word adds a direction of its own."""
+    """A sentence encoder without weights: a text's vector is the sum of its words' hashed directions."""
 
     name = "words"
     revision = "words-1"

@@ -1,4 +1,4 @@
-"""Commands in processes of their own, to be stopped and killed: forked off one that has imported what takes seconds.
+"""Commands in separate processes that tests stop and kill, forked from a server that has the slow imports loaded.
 
 `tests/support/cli_runner.py` runs a command in the test's process, which is quicker still;
 `tests/project/test_security.py` and `tests/cli/test_app.py` start the program as a shell does.
@@ -24,41 +24,41 @@ STREAMS = ("stdout", "stderr")
 
 
 class Running:
-    """A command that runs, with the names that `subprocess.Popen` has for it."""
+    """A running command, with the interface of `subprocess.Popen`."""
 
     def __init__(self, words: list[str], largest_file: int) -> None:
         self.args = words
         self._streams = TemporaryDirectory(prefix="auditor-streams-")
-        told = (words, os.getcwd(), dict(os.environ), largest_file, Path(self._streams.name))
-        self._process: ForkServerProcess = CONTEXT.Process(target=_run, args=told)
+        process_args = (words, os.getcwd(), dict(os.environ), largest_file, Path(self._streams.name))
+        self._process: ForkServerProcess = CONTEXT.Process(target=_run, args=process_args)
         self._process.start()
 
     @property
     def returncode(self) -> int | None:
-        """What it ended with, negative for a signal; None while it runs."""
+        """Exit code, negative for a signal; None while the command runs."""
         return self._process.exitcode
 
     def poll(self) -> int | None:
-        """The same."""
+        """Same as `returncode`."""
         return self.returncode
 
     def send_signal(self, number: int) -> None:
-        """Send it a signal."""
+        """Send the process a signal."""
         assert self._process.pid is not None
         os.kill(self._process.pid, number)
 
     def kill(self) -> None:
-        """End it, wherever it is."""
+        """Kill the process."""
         self._process.kill()
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """Wait until it has ended; once.
+        """Wait until the command has ended; may be called once.
 
         Returns:
-            What it wrote to standard output and to standard error.
+            Its standard output and standard error.
 
         Raises:
-            TimeoutExpired: it still runs after so many seconds.
+            TimeoutExpired: it still runs after `timeout` seconds.
         """
         self._process.join(timeout)
         if self.returncode is None:
@@ -75,11 +75,11 @@ def start(*words: str | Path, largest_file: int = resource.RLIM_INFINITY) -> Run
 
 
 def _run(words: list[str], folder: str, environment: dict[str, str], largest_file: int, streams: Path) -> None:
-    """The command, in the process that was forked off."""
+    """Run the command in the forked process."""
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    bootstrap.prepare_environment()  # what does so on first use was imported before the fork
+    bootstrap.prepare_environment()  # the imports that usually call this were made before the fork
     resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
     for number, name in enumerate(STREAMS, 1):
         os.dup2(os.open(streams / name, os.O_WRONLY | os.O_CREAT), number)

@@ -1,4 +1,4 @@
-"""One small made-up audit, and its Inspect logs, for all tests of other programs' formats; see `conftest.py`."""
+"""A small synthetic audit and its Inspect logs, shared by the tests of export and import formats."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.synthetic_audit import populate
 
 
 class Made(NamedTuple):
-    """A database with the audit `population`, open; and its URL."""
+    """An open database with the audit `population`, and its URL."""
 
     db: Database
     url: str
@@ -30,7 +30,7 @@ def made_audit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
 
 @pytest.fixture(scope="session")
 def inspect_logs(made_audit: Made, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The audit as Inspect writes it."""
+    """Folder with the audit exported as Inspect logs."""
     pytest.importorskip("inspect_ai", reason="the extra 'inspect' is not installed")
     from auditor.exports.inspect_logs import export_inspect
 

@@ -1,4 +1,4 @@
-"""Runs of an audit in processes that die on the way; heavy imports are made once, by the server that forks them."""
+"""Run audits in processes that die at a failpoint; the fork server makes the heavy imports once."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from auditor.run import run_audit
 from tests.support.forked_commands import CONTEXT
 
 EVERY = bool(os.environ.get("AUDITOR_ALL_FAULTS"))
-"""Whether runs die in every place, as for `make faults`, and not in some that stand for the others."""
+"""Whether to test every failpoint (`make faults`) and not only a representative subset."""
 
 
 def run_until(audit: AuditConfig, storage: str, point: str) -> tuple[int, int]:
     """Run an audit that dies at a failpoint.
 
     Returns:
-        The process's exit code, -9 where it died, and how often it came to the point where it did not.
+        The process's exit code (-9 if it died), and how often the failpoint was reached if it did not.
     """
     count = CONTEXT.Value("i", 0)
     process: ForkServerProcess = CONTEXT.Process(target=_run, args=(audit, storage, point, dict(os.environ), count))

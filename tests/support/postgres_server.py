@@ -1,4 +1,4 @@
-"""A real PostgreSQL server on a loopback port, with a data directory of its own, for as long as the tests run."""
+"""A real PostgreSQL server on a loopback port with a temporary data directory, for the duration of the tests."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ START_S = 120.0
 
 
 class NoServer(Exception):
-    """Why there is no server here."""
+    """No server can be started; the message gives the reason."""
 
 
 @dataclass
 class Postgres:
-    """A server that runs."""
+    """A running server."""
 
     port: int
     pid: int
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def schema(self) -> str:
-        """The URL of a new, empty schema, as its owner, with the password in it: much quicker than a database."""
+        """Create an empty schema, which is much quicker than a database; returns its URL with the owner's password."""
         name = f"s{next(self.numbers)}"
         with self.connect() as connection:
             connection.execute(f"CREATE SCHEMA {name}")
         return f"{self.url()}?options=-csearch_path%3D{name}"
 
     def database(self) -> str:
-        """The name of a new, empty database."""
+        """Create an empty database; returns its name."""
         name = f"db{next(self.numbers)}"
         with self.connect() as connection:
             connection.execute(f"CREATE DATABASE {name}")
@@ -66,58 +66,58 @@ def programs() -> Path:
     """The folder of the server's programs.
 
     Raises:
-        NoServer: it is not installed, or nobody may run it.
+        NoServer: PostgreSQL is not installed.
     """
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: float(p.parent.name), reverse=True)
-    found = [folder for folder in folders if (folder / "initdb").exists()]
-    if not found and (one := shutil.which("initdb")):
-        found = [Path(one).resolve().parent]
-    if not found:
+    bin_folders = [folder for folder in folders if (folder / "initdb").exists()]
+    if not bin_folders and (initdb_path := shutil.which("initdb")):
+        bin_folders = [Path(initdb_path).resolve().parent]
+    if not bin_folders:
         raise NoServer("no PostgreSQL server is installed: apt-get install postgresql (`make system`)")
-    return found[0]
+    return bin_folders[0]
 
 
 @contextmanager
 def running() -> Iterator[Postgres]:
-    """A fresh server.
+    """Start a new server, and stop it at the end.
 
     Raises:
-        NoServer: it cannot be had here; the message says why.
+        NoServer: it cannot be started; the message gives the reason.
     """
-    bin_folder, who = programs(), _user()
+    bin_folder, user_options = programs(), _user()
     folder = Path(tempfile.mkdtemp(prefix="auditor-pg-"))  # not pytest's folder, which other users may not enter
     try:
         (folder / "password").write_text(PASSWORD)
-        if who:
+        if user_options:
             for path in (folder, folder / "password"):
-                os.chown(path, who["user"], who["group"])
+                os.chown(path, user_options["user"], user_options["group"])
         data = folder / "data"
-        made = ["--no-sync", "-U", OWNER, "-A", "scram-sha-256", "--pwfile", str(folder / "password")]
+        auth_options = ["--no-sync", "-U", OWNER, "-A", "scram-sha-256", "--pwfile", str(folder / "password")]
         locale = ["--encoding=UTF8", "--locale=C.UTF-8"]
-        words = [str(bin_folder / "initdb"), "-D", str(data), *made, *locale]
-        done = subprocess.run(words, capture_output=True, text=True, cwd=folder, **who)
-        if done.returncode != 0:
-            raise NoServer(f"initdb failed: {done.stderr.strip()[-300:]}")
-        with _serving(bin_folder, folder, data, who) as (port, pid):
+        words = [str(bin_folder / "initdb"), "-D", str(data), *auth_options, *locale]
+        initdb_process = subprocess.run(words, capture_output=True, text=True, cwd=folder, **user_options)
+        if initdb_process.returncode != 0:
+            raise NoServer(f"initdb failed: {initdb_process.stderr.strip()[-300:]}")
+        with _serving(bin_folder, folder, data, user_options) as (port, pid):
             yield Postgres(port, pid)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
-def _serving(bin_folder: Path, folder: Path, data: Path, who: dict[str, Any]) -> Iterator[tuple[int, int]]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
+def _serving(bin_folder: Path, folder: Path, data: Path, user_options: dict[str, Any]) -> Iterator[tuple[int, int]]:
+    with socket.socket() as free_socket:
+        free_socket.bind(("127.0.0.1", 0))
+        port = int(free_socket.getsockname()[1])
     settings = [*FAST, "listen_addresses=127.0.0.1", f"port={port}", f"unix_socket_directories={folder}"]
     words = [str(bin_folder / "postgres"), "-D", str(data), *(w for s in settings for w in ("-c", s))]
     log = (folder / "log").open("wb")
-    process = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=folder, **who)
+    process = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=folder, **user_options)
     try:
         _wait(port, process, folder / "log")
         yield port, process.pid
     finally:
-        process.send_signal(signal.SIGQUIT)  # at once: nothing in it is wanted any more
+        process.send_signal(signal.SIGQUIT)  # immediate shutdown: the data is not needed
         process.wait(START_S)
         log.close()
 
@@ -125,19 +125,19 @@ def _serving(bin_folder: Path, folder: Path, data: Path, who: dict[str, Any]) ->
 def _wait(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
     import psycopg
 
-    end = time.monotonic() + START_S
+    deadline = time.monotonic() + START_S
     while True:
         try:
             psycopg.connect(host="127.0.0.1", port=port, user=OWNER, password=PASSWORD, dbname="postgres").close()
             return
         except psycopg.OperationalError:
-            if process.poll() is not None or time.monotonic() > end:
+            if process.poll() is not None or time.monotonic() > deadline:
                 raise NoServer(f"the server did not start: {log.read_text()[-300:]}") from None
             time.sleep(0.05)
 
 
 def _user() -> dict[str, Any]:
-    """Who runs the server: we ourselves, or, since it refuses root, the user that its package has made."""
+    """Popen options for the server's user: the current user, or 'postgres' for root, since PostgreSQL refuses root."""
     if os.getuid() != 0:
         return {}
     try:

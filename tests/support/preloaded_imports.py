@@ -1,4 +1,4 @@
-"""What takes seconds to import, for processes that are forked off after it."""
+"""Modules that take seconds to import, preloaded by the fork server."""
 
 from auditor import bootstrap
 

@@ -1,4 +1,4 @@
-"""Ray nodes on this machine, with a folder of their own, that ask for a token; some die."""
+"""Ray clusters on this machine with token authentication, whose nodes tests can kill."""
 
 from __future__ import annotations
 
@@ -35,51 +35,51 @@ SMALL = ("--num-cpus=1", "--object-store-memory=80000000", "--disable-usage-stat
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """Of a host: the keys, and none of the user's own settings of Ray."""
+    """Environment of a host: the keys, without the user's Ray settings."""
     return {k: v for k, v in os.environ.items() if not k.startswith("RAY_")} | ON_EVERY_HOST | changes
 
 
 def descendants(pid: int) -> list[int]:
-    """A process and all that it and they have started."""
+    """Process ids of a process and all its descendants."""
     children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it has ended meanwhile
+        with suppress(OSError):  # the process has ended meanwhile
             children.setdefault(int(path.read_text().rpartition(")")[2].split()[1]), []).append(int(path.parent.name))
-    found = [pid]
-    for one in found:
-        found += children.get(one, [])
-    return found
+    pids = [pid]
+    for parent_pid in pids:
+        pids += children.get(parent_pid, [])
+    return pids
 
 
 @dataclass
 class Node:
-    """A node that runs."""
+    """A running node."""
 
     process: subprocess.Popen[str]
     log: Path
 
     def kill(self) -> None:
-        """End it at once with all that runs on it, as when a machine loses its power."""
+        """Kill the node and all its processes at once, as in a power failure."""
         family = descendants(self.process.pid)
-        for number in (signal.SIGSTOP, signal.SIGKILL):  # all are still before one dies, so that none sees it
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # all are stopped before one dies, so that none reacts
             for pid in family:
                 with suppress(ProcessLookupError):
                     os.kill(pid, number)
         self.process.wait(WAIT_S)
 
     def said(self, pattern: str) -> str:
-        """What it prints, once it does."""
-        until = time.monotonic() + WAIT_S
-        while (found := re.search(pattern, self.log.read_text())) is None:
+        """Wait until the log matches a pattern; returns its first group."""
+        deadline = time.monotonic() + WAIT_S
+        while (match := re.search(pattern, self.log.read_text())) is None:
             assert self.process.poll() is None, self.log.read_text()
-            assert time.monotonic() < until, self.log.read_text()
+            assert time.monotonic() < deadline, self.log.read_text()
             time.sleep(0.05)
-        return found[1]
+        return match[1]
 
 
 @contextmanager
 def node(folder: Path, name: str, *words: str, **changes: str) -> Iterator[Node]:
-    """Start one, and end it."""
+    """Start a node, and kill it at the end."""
     log = folder / f"{name}.log"
     with log.open("w") as output:
         process = subprocess.Popen(
@@ -91,30 +91,30 @@ def node(folder: Path, name: str, *words: str, **changes: str) -> Iterator[Node]
             text=True,
             start_new_session=True,
         )
-    one = Node(process, log)
+    running_node = Node(process, log)
     try:
-        yield one
+        yield running_node
     finally:
-        one.kill()
+        running_node.kill()
 
 
 @contextmanager
 def head(folder: Path, name: str, *words: str, **changes: str) -> Iterator[Node]:
-    """Start a cluster's first node."""
-    first = ("--head", "--port=0", "--include-dashboard=false", f"--temp-dir={folder / name}")
-    with node(folder, name, *first, *words, **changes) as one:
-        yield one
+    """Start a cluster's head node."""
+    head_options = ("--head", "--port=0", "--include-dashboard=false", f"--temp-dir={folder / name}")
+    with node(folder, name, *head_options, *words, **changes) as head_node:
+        yield head_node
 
 
 @dataclass
 class Clusters:
-    """What the tests of Ray share.
+    """The clusters that the tests of Ray share.
 
     Attributes:
         address: of a cluster of two nodes that asks for a token.
         second: its second node.
-        open: address of a cluster that lets everybody in.
-        folder: holds all that Ray writes.
+        open: address of a cluster without authentication.
+        folder: contains all files of Ray.
     """
 
     address: str
@@ -125,16 +125,16 @@ class Clusters:
 
 @contextmanager
 def clusters() -> Iterator[Clusters]:
-    """Both clusters, started side by side."""
-    folder = Path(tempfile.mkdtemp(prefix="aud-ray-"))  # short, since a socket's path may have 107 characters
+    """Start both clusters."""
+    folder = Path(tempfile.mkdtemp(prefix="aud-ray-"))  # short: a socket's path may have at most 107 characters
     try:
         with ExitStack() as stack:
             locked = stack.enter_context(head(folder, "locked"))
             unlocked = stack.enter_context(head(folder, "open", RAY_AUTH_MODE="disabled"))
             address = locked.said(ADDRESS)
             second = stack.enter_context(node(folder, "second", f"--address={address}"))
-            found = Clusters(address, second, unlocked.said(ADDRESS), folder)
+            shared_clusters = Clusters(address, second, unlocked.said(ADDRESS), folder)
             second.said("(Ray runtime started)")
-            yield found
+            yield shared_clusters
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""An audit to review: conflicts argued in two voices, verdicts on them, and texts that try to break a screen."""
+"""An audit to review: conflicts with opposing reasoning, verdicts on them, and texts with markup and escapes."""
 
 from __future__ import annotations
 
@@ -66,25 +66,25 @@ def review_case(
     traces: list[Trace] = []
     verdicts: list[Verdict] = []
     scores: list[CellScore] = []
-    found: list[Conflict] = []
+    open_conflicts: list[Conflict] = []
     for number, cell in enumerate(cells):
-        lean = 1 if number % 2 == 0 else -1
-        centres = {"alder": 0.55 * lean, "birch": -0.6 * lean + 0.01 * number, "cedar": 0.05}
+        sign = 1 if number % 2 == 0 else -1
+        centres = {"alder": 0.55 * sign, "birch": -0.6 * sign + 0.01 * number, "cedar": 0.05}
         for model, centre in centres.items():
             text = _text(cell, centre, hostile=hostile and number == 0)
-            drawn = [round(max(-1.0, min(1.0, centre + 0.1 * (i - 1))), 2) for i in range(samples)]
-            traces += [Trace(model, cell, i, Outcome.OK, s, text) for i, s in enumerate(drawn)]
+            sample_scores = [round(max(-1.0, min(1.0, centre + 0.1 * (i - 1))), 2) for i in range(samples)]
+            traces += [Trace(model, cell, i, Outcome.OK, s, text) for i, s in enumerate(sample_scores)]
             verdicts += _verdicts(model, cell, samples, centre, hostile=hostile and number == 0)
-            scores.append(CellScore(model, cell, "direct", sum(drawn) / samples, 0.01, samples, samples, 0.9))
+            scores.append(CellScore(model, cell, "direct", sum(sample_scores) / samples, 0.01, samples, samples, 0.9))
         by_model = {s.model: s.score or 0.0 for s in scores[-3:]}
         kind = list(ConflictKind)[number % 3]
-        found.append(
+        open_conflicts.append(
             Conflict(cell, "alder", "birch", by_model["alder"], by_model["birch"], kind, ConflictState.OPEN, 1, 0, 0)
         )
     results.save_traces(db, audit.id, traces)
     results.save_verdicts(db, audit.id, verdicts)
     results.save_scores(db, audit.id, scores)
-    results.replace_conflicts(db, audit.id, found)
+    results.replace_conflicts(db, audit.id, open_conflicts)
     audits.set_stage(db, audit.id, audits.FINISHED)
     return audits.get_audit(db, name)
 
@@ -115,11 +115,13 @@ def _text(cell: Cell, centre: float, *, hostile: bool) -> str:
 
 
 def _verdicts(model: str, cell: Cell, samples: int, centre: float, *, hostile: bool) -> list[Verdict]:
-    """Judges find the negative side VALID more often, so that they have something to be right or wrong about."""
-    found = []
+    """Verdicts of the other models; traces with a negative centre are VALID more often, so judges are right or wrong."""
+    verdicts = []
     for judge, sample in itertools.product([m for m in MODELS if m != model], range(samples)):
         valid = centre < 0 or (sample + len(judge)) % 3 == 0
-        why = HOSTILE if hostile else "The score follows from the norms." if valid else "These are not its norms."
+        justification = (
+            HOSTILE if hostile else "The score follows from the norms." if valid else "These are not its norms."
+        )
         ruling = Ruling.VALID if valid else Ruling.INVALID
-        found.append(Verdict(judge, model, cell, sample, Outcome.OK, ruling, valid, True, valid, why))
-    return found
+        verdicts.append(Verdict(judge, model, cell, sample, Outcome.OK, ruling, valid, True, valid, justification))
+    return verdicts

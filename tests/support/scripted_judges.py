@@ -1,7 +1,7 @@
-"""Ten scripted judges of known behaviour, and authors whose traces are sound or faulty, long or short, by lot.
+"""Ten scripted judges of known behaviour, and authors of traces that are randomly sound or faulty, long or short.
 
-Sound traces say "carefully", faulty ones "hastily"; long ones go on about "moreover". What a judge says depends on
-these, on its own behaviour, and on a draw from the question, so that a run is the same every time.
+Sound traces contain "carefully", faulty ones "hastily", long ones "moreover". A judge's verdict depends on these, on
+its behaviour and on a pseudo-random number from the question, so that every run gives the same verdicts.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ JUDGES = ("always", "coin", "first", "long", "kin", "fails", "tired", "honest1",
 HONEST = 0.8
 FAILS = 0.3
 LONG = (0.8, 0.2)
-"""Chance of VALID from the judge that prefers long: for long and for short traces."""
+"""Probability of VALID from the judge `long`, for long and for short traces."""
 TIRED = (0.2, 0.8)
-"""Chance of VALID in the earlier and the later half of its verdicts."""
+"""Probability of VALID from the judge `tired` in the first and in the second half of its verdicts."""
 PAD = " Moreover, what is said in public differs from what is done at home, and moreover it differs by generation."
 COUNTRIES = ["Germany", "Japan", "Nigeria", "Brazil"]
 TOPICS = ["homosexuality", "divorce", "abortion", "suicide", "euthanasia"]
@@ -30,8 +30,13 @@ def audit(url: str, judges: tuple[str, ...] = JUDGES, **changes: Any) -> dict[st
     """A config of five models over twenty cells; model-a and the judge `kin` are of one family."""
 
     def section(name: str, **more: Any) -> dict[str, Any]:
-        known = {"name": name, "model": f"openai/{name}", "api_base": url, "api_key": f"os.environ/{KEY_VARIABLE}"}
-        return known | {"family": "one" if name in ("kin", "model-a") else name} | more
+        model_section = {
+            "name": name,
+            "model": f"openai/{name}",
+            "api_base": url,
+            "api_key": f"os.environ/{KEY_VARIABLE}",
+        }
+        return model_section | {"family": "one" if name in ("kin", "model-a") else name} | more
 
     return {
         "name": "scripted",
@@ -46,7 +51,7 @@ def audit(url: str, judges: tuple[str, ...] = JUDGES, **changes: Any) -> dict[st
 
 
 class Script:
-    """Answers for all models; `asked` counts each judge's verdicts."""
+    """Server script for all models; `asked` counts each judge's verdicts."""
 
     def __init__(self, verdicts: int) -> None:
         self.verdicts = verdicts
@@ -87,7 +92,7 @@ class Script:
 
 
 def _author(request: Request) -> Reply:
-    """Model-a's traces hold a word that only its kin knows."""
+    """Write a trace; those of model-a contain a word that the judge `kin` recognizes."""
     manner = "carefully" if request.draw("sound") < 0.5 else "hastily"
     mark = " They speak of kappa." if request.body["model"] == "model-a" else ""
     pad = PAD if request.draw("long") < 0.5 else ""
@@ -110,10 +115,12 @@ def _review(valid: bool) -> dict[str, Any]:
 
 
 def _guess(request: Request, name: str) -> Reply:
-    """The judge `honest1` reads the code by which texts leak their country; the others guess."""
-    lists = [re.findall(r"^\d+\. (.*)$", part, re.MULTILINE) for part in re.split("Practices:|Analysts:", request.text)]
-    picks = [1 + int(request.draw(f"guess{i}") * len(names)) for i, names in enumerate(lists)]
-    leaked = re.search(r"leak(x*)", request.text)
-    if name == "honest1" and leaked is not None:
-        picks[0] = 1 + lists[0].index(COUNTRIES[len(leaked[1])])
+    """Guess the country: `honest1` decodes it from the marker in the text, the others guess at random."""
+    options_by_question = [
+        re.findall(r"^\d+\. (.*)$", part, re.MULTILINE) for part in re.split("Practices:|Analysts:", request.text)
+    ]
+    picks = [1 + int(request.draw(f"guess{i}") * len(names)) for i, names in enumerate(options_by_question)]
+    leak_match = re.search(r"leak(x*)", request.text)
+    if name == "honest1" and leak_match is not None:
+        picks[0] = 1 + options_by_question[0].index(COUNTRIES[len(leak_match[1])])
     return completion(json.dumps(dict(zip(("country", "practice", "analyst"), picks, strict=True))))

@@ -1,4 +1,4 @@
-"""Tasks for tests: sums to do, models that do them more or less well, and judges that notice more or less."""
+"""An arithmetic task for tests, models of different skill, and judges of imperfect accuracy."""
 
 from __future__ import annotations
 
@@ -16,46 +16,55 @@ VALID_OF_RIGHT, VALID_OF_WRONG = 0.85, 0.25
 
 
 def sums(folder: Path, kind: str = "exact", items: int = 10, *, truth: bool = True) -> dict[str, Any]:
-    """The table `task` of sums in one of the three kinds; a choice is among the sum and its neighbours."""
+    """Write the items; returns the table `task`. A choice is among the sum and its neighbours."""
     rows = []
     for i in range(items):
-        one, other = 3 * i + 2, 7 * (i % 5) + 1
-        row = {"id": f"sum{i:02d}", "question": f"What is {one} + {other}?", "truth": str(one + other) if truth else ""}
+        first_addend, second_addend = 3 * i + 2, 7 * (i % 5) + 1
+        row = {
+            "id": f"sum{i:02d}",
+            "question": f"What is {first_addend} + {second_addend}?",
+            "truth": str(first_addend + second_addend) if truth else "",
+        }
         if kind == "choice":
-            row["options"] = "|".join(str(one + other + d) for d in (-1, 0, 1))
+            row["options"] = "|".join(str(first_addend + second_addend + d) for d in (-1, 0, 1))
         rows.append(row)
     file = folder / "sums.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    found: dict[str, Any] = {"source": str(file), "answer": kind}
-    return found | ({"range": [0, 200], "tolerance": 0} if kind == "score" else {})
+    task: dict[str, Any] = {"source": str(file), "answer": kind}
+    return task | ({"range": [0, 200], "tolerance": 0} if kind == "score" else {})
 
 
 def audit(url: str, folder: Path, kind: str = "exact", **changes: Any) -> AuditConfig:
-    """An audit of that task by three scripted models."""
+    """An audit of the task with three scripted models."""
     task = changes.pop("task", None) or sums(folder, kind)
     return config(url, survey=None, task=task, name="sums", **changes)
 
 
 def solver(request: Request) -> Reply:
-    """Models that are right as often as their skill says, and judges that say VALID more often of what is right."""
-    found = re.search(r"What is (\d+) \+ (\d+)\?", request.text)
-    if found is None:
+    """Models that are correct with probability SKILL, and judges that say VALID more often of correct answers."""
+    addends = re.search(r"What is (\d+) \+ (\d+)\?", request.text)
+    if addends is None:
         return answer(request)
-    right = int(found[1]) + int(found[2])
+    correct_sum = int(addends[1]) + int(addends[2])
     if request.schema == "AnswerReview":
-        said = re.search(r"^Answer of \w+: (\d+)$", request.text, re.MULTILINE)
-        assert said is not None
-        share = VALID_OF_RIGHT if int(said[1]) == right else VALID_OF_WRONG
+        reviewed_answer = re.search(r"^Answer of \w+: (\d+)$", request.text, re.MULTILINE)
+        assert reviewed_answer is not None
+        share = VALID_OF_RIGHT if int(reviewed_answer[1]) == correct_sum else VALID_OF_WRONG
         return completion(json.dumps(review_of_answer(request.draw() < share)))
     skill = SKILL[str(request.body["model"]).split("/")[-1]]
-    far = 60 if request.schema == "ScoredAnswer" else 1
-    given: object = right if request.draw() < skill else right + far
-    reasoning = f"Step {int(1000 * request.draw('t'))}: {found[1]} and {found[2]} make {given}."
+    error_size = 60 if request.schema == "ScoredAnswer" else 1
+    answer_value: object = correct_sum if request.draw() < skill else correct_sum + error_size
+    reasoning = f"Step {int(1000 * request.draw('t'))}: {addends[1]} and {addends[2]} make {answer_value}."
     if request.schema is None:
-        letter = next((line[0] for line in request.text.split("\n") if re.fullmatch(rf"[A-Z]\) {given}", line)), given)
+        letter = next(
+            (line[0] for line in request.text.split("\n") if re.fullmatch(rf"[A-Z]\) {answer_value}", line)),
+            answer_value,
+        )
         return completion(f"{reasoning}\nANSWER = {letter}")
     if request.schema.startswith("ChosenOf"):
-        given = "B" if given == right else "C"
+        answer_value = "B" if answer_value == correct_sum else "C"
     return completion(
-        json.dumps({"reasoning": reasoning, "answer": given if request.schema == "ScoredAnswer" else str(given)})
+        json.dumps(
+            {"reasoning": reasoning, "answer": answer_value if request.schema == "ScoredAnswer" else str(answer_value)}
+        )
     )

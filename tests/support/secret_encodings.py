@@ -1,4 +1,4 @@
-"""A secret in the encodings in which a server may echo it, written independently of what removes them."""
+"""A secret in the encodings in which a server may echo it, independent of the redaction code."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 
 def encodings(secret: str) -> dict[str, str]:
-    """Each encoding by its name; JSON-escaped ones as they stand in a text."""
+    """The encoded secret by the encoding's name; JSON-escaped ones without their quotes."""
     data = secret.encode()
-    found = {
+    code_by_encoding = {
         "plain": secret,
         "bearer": f"Bearer {secret}",
         "slash": secret.replace("/", "\\/"),
@@ -27,16 +27,16 @@ def encodings(secret: str) -> dict[str, str]:
     for before in range(3):
         code = base64.b64encode(b"u:x"[:before] + data + b":end").decode()
         safe = code.replace("+", "-").replace("/", "_")
-        found |= {f"base64-{before}": code, f"url-{before}": safe, f"unpadded-{before}": safe.rstrip("=")}
-        found[f"basic-{before}"] = quote(base64.b64encode(b"u:x"[:before] + data).decode(), safe="")
-    return found
+        code_by_encoding |= {f"base64-{before}": code, f"url-{before}": safe, f"unpadded-{before}": safe.rstrip("=")}
+        code_by_encoding[f"basic-{before}"] = quote(base64.b64encode(b"u:x"[:before] + data).decode(), safe="")
+    return code_by_encoding
 
 
 def traces_of(secret: str) -> list[bytes]:
-    """What no file and no request may hold: of base64 the part that does not depend on what is around the secret."""
-    found = encodings(secret)
-    parts = [code for name, code in found.items() if "-" not in name]
+    """Byte strings that reveal the secret; of base64 only the part that does not depend on the neighbouring bytes."""
+    code_by_encoding = encodings(secret)
+    parts = [code for name, code in code_by_encoding.items() if "-" not in name]
     for before in range(3):
         for name in (f"base64-{before}", f"url-{before}"):
-            parts.append(found[name][4 if before else 0 : 4 * (len(secret) // 3)])
+            parts.append(code_by_encoding[name][4 if before else 0 : 4 * (len(secret) // 3)])
     return [part.removeprefix("Bearer ").encode() for part in parts]

@@ -1,6 +1,6 @@
-"""A made-up audit in a database, with known truth and no model asked: every table filled, every outcome present.
+"""A synthetic audit in a database with known truth, made without requests: every table is filled, every outcome occurs.
 
-Model number i agrees with the survey less the larger i is (its noise grows), so that the truth behind a report is
+The larger i, the less model i agrees with the survey (its noise grows), so that the correct report is
 known. Equal arguments give equal rows. The last of several models has no known price.
 """
 
@@ -83,8 +83,8 @@ def populate(
 
     Args:
         models, countries, topics, samples: size; at most 24 models, 62 countries and 23 topics.
-        judges: judges of each trace at most; None is every other model.
-        seed: of all that is drawn.
+        judges: maximum number of judges per trace; None is every other model.
+        seed: of the random numbers.
         name: the audit's name.
     """
     rng = np.random.default_rng(seed)
@@ -99,11 +99,11 @@ def populate(
         survey=survey,
         environment={"auditor": "0.1.0", "python": "3.11.7", "numpy": "2.4.0", "platform": "Linux x86_64"},
     )
-    asked = [cell.cell for cell in survey.cells if cell.score is not None]
-    truth = np.array([survey.scores[cell] for cell in asked])
+    scored_cells = [cell.cell for cell in survey.cells if cell.score is not None]
+    truth = np.array([survey.scores[cell] for cell in scored_cells])
     scores: list[CellScore] = []
     for index, model in enumerate(names):
-        traces = _traces(rng, index, model, asked, truth, samples)
+        traces = _traces(rng, index, model, scored_cells, truth, samples)
         verdicts = _verdicts(rng, index, names, traces, judges)
         scores += _cell_scores(rng, model, traces, samples)
         results.save_traces(db, audit.id, traces)
@@ -209,23 +209,23 @@ def _verdicts(
 
 
 def _cell_scores(rng: np.random.Generator, model: str, traces: Sequence[Trace], samples: int) -> list[CellScore]:
-    found = []
+    cell_scores = []
     for cell, group in itertools.groupby(traces, key=lambda t: t.cell):
-        ok = [t.score for t in group if t.score is not None]
-        several = len(ok) > 1
-        found.append(
+        ok_scores = [t.score for t in group if t.score is not None]
+        has_several = len(ok_scores) > 1
+        cell_scores.append(
             CellScore(
                 model=model,
                 cell=cell,
                 method="direct",
-                score=float(np.mean(ok)) if ok else None,
-                variance=float(np.var(ok, ddof=1)) if several else None,
-                n_ok=len(ok),
+                score=float(np.mean(ok_scores)) if ok_scores else None,
+                variance=float(np.var(ok_scores, ddof=1)) if has_several else None,
+                n_ok=len(ok_scores),
                 n_planned=samples,
-                self_consistency=float(rng.uniform(0.6, 0.98)) if several else None,
+                self_consistency=float(rng.uniform(0.6, 0.98)) if has_several else None,
             )
         )
-    return found
+    return cell_scores
 
 
 def _conflicts(rng: np.random.Generator, names: Sequence[str], scores: Sequence[CellScore]) -> list[Conflict]:
@@ -233,34 +233,34 @@ def _conflicts(rng: np.random.Generator, names: Sequence[str], scores: Sequence[
     for s in scores:
         if s.score is not None:
             by_cell.setdefault(s.cell, {})[s.model] = s.score
-    seats = max(len(names) - 2, 0)
-    found = []
-    for cell, given in by_cell.items():
-        for (left, a), (right, b) in itertools.combinations(given.items(), 2):
+    n_judges = max(len(names) - 2, 0)
+    conflicts = []
+    for cell, score_by_model in by_cell.items():
+        for (left, a), (right, b) in itertools.combinations(score_by_model.items(), 2):
             if abs(a - b) < THRESHOLD:
                 continue
-            for_left = int(rng.binomial(seats, 0.3))
-            for_right = int(rng.binomial(seats - for_left, 0.3))
-            winner = left if 2 * for_left > seats else right if 2 * for_right > seats else None
+            for_left = int(rng.binomial(n_judges, 0.3))
+            for_right = int(rng.binomial(n_judges - for_left, 0.3))
+            winner = left if 2 * for_left > n_judges else right if 2 * for_right > n_judges else None
             state = ConflictState.OPEN if winner is None else ConflictState.MAJORITY
-            kind = _kind(a, b, list(given.values()))
-            found.append(Conflict(cell, left, right, a, b, kind, state, seats, for_left, for_right, winner))
-    return found
+            kind = _kind(a, b, list(score_by_model.values()))
+            conflicts.append(Conflict(cell, left, right, a, b, kind, state, n_judges, for_left, for_right, winner))
+    return conflicts
 
 
 def _kind(a: float, b: float, everyone: Sequence[float]) -> ConflictKind:
     if a * b < 0:
         return ConflictKind.BINARY
-    rest = [s for s in everyone if s not in (a, b)]
-    agreed = len(rest) > 1 and max(rest) - min(rest) < THRESHOLD
-    alone = any(all(abs(x - s) >= THRESHOLD for s in rest) for x in (a, b))
-    return ConflictKind.OUTLIER if agreed and alone else ConflictKind.GRADIENT
+    other_scores = [s for s in everyone if s not in (a, b)]
+    others_agree = len(other_scores) > 1 and max(other_scores) - min(other_scores) < THRESHOLD
+    is_outlier = any(all(abs(x - s) >= THRESHOLD for s in other_scores) for x in (a, b))
+    return ConflictKind.OUTLIER if others_agree and is_outlier else ConflictKind.GRADIENT
 
 
 def _ratings(conflicts: Sequence[Conflict]) -> Iterator[Rating]:
-    """One of each decision on the first open conflicts; the last is of scores that have changed since."""
-    opened = [c for c in conflicts if c.state is ConflictState.OPEN]
-    for i, (conflict, decision) in enumerate(zip(opened, [*Decision, Decision.LEFT], strict=False)):
+    """One rating of each decision on the first open conflicts; the last rates scores that have changed since."""
+    open_conflicts = [c for c in conflicts if c.state is ConflictState.OPEN]
+    for i, (conflict, decision) in enumerate(zip(open_conflicts, [*Decision, Decision.LEFT], strict=False)):
         yield Rating(
             cell=conflict.cell,
             left=conflict.left,
@@ -287,15 +287,15 @@ def _call(name: str, purpose: Purpose, cell: Cell, sample: int, of: str = "") ->
 
 
 def _answered(rows: Sequence[Trace] | Sequence[Verdict], names: Sequence[str]) -> Iterator[tuple[Call, Answer]]:
-    """The call behind each row, and what came back for it."""
+    """Yield each row's call and its answer."""
     for row in rows:
         if isinstance(row, Trace):
-            asked, text = row.model, row.text
-            call = _call(asked, Purpose.DIRECT, row.cell, row.sample)
+            model_name, text = row.model, row.text
+            call = _call(model_name, Purpose.DIRECT, row.cell, row.sample)
         else:
-            asked, text = row.judge, row.justification
-            call = _call(asked, Purpose.REVIEW, row.cell, row.sample, of=row.model)
-        priced = len(names) == 1 or asked != names[-1]
+            model_name, text = row.judge, row.justification
+            call = _call(model_name, Purpose.REVIEW, row.cell, row.sample, of=row.model)
+        priced = len(names) == 1 or model_name != names[-1]
         attempts: tuple[Attempt, ...] = (Attempt(1, STARTED, 0.5, row.outcome),)
         if not row.outcome.is_answer:
             yield call, Answer(call.key, row.outcome, error="the server said no", attempts=attempts)
@@ -310,7 +310,7 @@ def _answered(rows: Sequence[Trace] | Sequence[Verdict], names: Sequence[str]) -
                 text=text,
                 prompt_tokens=120,
                 completion_tokens=80,
-                cached_tokens=90 if asked == names[0] else None,
+                cached_tokens=90 if model_name == names[0] else None,
                 cost_usd=0.0002 if priced else None,
                 attempts=attempts,
             ),
@@ -318,12 +318,12 @@ def _answered(rows: Sequence[Trace] | Sequence[Verdict], names: Sequence[str]) -
 
 
 def _record(db: Database, answered: Sequence[tuple[Call, Answer]]) -> None:
-    """As `ledger.record` does, but in one transaction with two statements."""
+    """Record calls and answers like the ledger, but in one transaction with two statements."""
     attempts = [ledger._attempt_columns(call, attempt) for call, answer in answered for attempt in answer.attempts]
     answers = [ledger._answer_columns(call, answer) for call, answer in answered if answer.outcome.is_answer]
 
-    def job(connection: Connection) -> None:
+    def write_rows(connection: Connection) -> None:
         insert_new(connection, AttemptRow, attempts)
         insert_new(connection, AnswerRow, answers)
 
-    db.write(job)
+    db.write(write_rows)

@@ -1,4 +1,4 @@
-"""Tables of countries by topics with known truth, in which both add something of their own."""
+"""Tables of countries by topics with random country and topic effects and known truth."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Floats = NDArray[np.float64]
 COUNTRY, TOPIC, CELL = 0.2, 0.3, 0.2
 ERROR = float(np.sqrt(COUNTRY**2 + TOPIC**2 + CELL**2))
 MEAN_ERROR = ERROR * float(np.sqrt(2 / np.pi))
-"""Mean size of a normal error of that standard deviation."""
+"""Mean absolute value of a normal error with standard deviation ERROR."""
 
 
 class World:
-    """One draw: what people say, two models with errors of one size, and a third with half of it in the first group."""
+    """One simulated table: survey scores, two models with equal error, and a third with half the error in one group."""
 
     def __init__(self, seed: int, countries: int, topics: int) -> None:
         self._rng, self._shape = np.random.default_rng(seed), (countries, topics)
@@ -29,7 +29,7 @@ class World:
         self.group = self.countries < countries // 2
         regions = 2 * max(1, min(4, countries // 10))
         self.regions = np.char.add("region ", (self.countries * regions // countries).astype(np.str_))
-        """Of five countries or more; the first half of them is the group."""
+        """Regions of five or more countries; the first half of the countries is the group."""
         self.first, self.second = self.truth + first, self.truth + second
         self.uneven = self.truth + np.where(self.group, first / 2, first)
 
@@ -40,7 +40,7 @@ class World:
         return total.ravel()
 
     def jackknife(self) -> dict[str, TwoWayEstimate]:
-        """The intervals that reports give, by the names of TRUE."""
+        """The estimates that reports give, by the keys of TRUE."""
         at = (self.countries, self.topics)
         return {
             "r": crossed_jackknife(PEARSON, self.first, self.truth, *at),
@@ -49,14 +49,14 @@ class World:
             "r paired": paired_jackknife(PEARSON, self.first, self.second, self.truth, *at),
             "MAE paired": paired_jackknife(MAE, self.first, self.second, self.truth, *at),
             "widest of none": widest_gap(MAE, self.first, self.truth, *at, self.regions).interval,
-            "widest": self._less_its_truth(widest_gap(MAE, self.uneven, self.truth, *at, self.regions)),
+            "widest": self._subtract_true_gap(widest_gap(MAE, self.uneven, self.truth, *at, self.regions)),
         }
 
-    def _less_its_truth(self, found: MaxGapEstimate) -> TwoWayEstimate:
-        """The interval less the true gap of the two regions that were picked."""
-        halves = [bool(self.group[self.regions == name].all()) for name in (found.low_group, found.high_group)]
-        true, gap = (halves[0] - halves[1]) * MEAN_ERROR / 2, found.interval
-        return replace(gap, low=None if gap.low is None else gap.low - true, high=(gap.high or 0.0) - true)
+    def _subtract_true_gap(self, estimate: MaxGapEstimate) -> TwoWayEstimate:
+        """The gap's interval minus the true gap of the two selected regions."""
+        in_group = [bool(self.group[self.regions == name].all()) for name in (estimate.low_group, estimate.high_group)]
+        true_gap, gap = (in_group[0] - in_group[1]) * MEAN_ERROR / 2, estimate.interval
+        return replace(gap, low=None if gap.low is None else gap.low - true_gap, high=(gap.high or 0.0) - true_gap)
 
 
 TRUE = {
@@ -68,4 +68,4 @@ TRUE = {
     "widest of none": 0.0,
     "widest": 0.0,
 }
-"""What the intervals should hold; `widest` is taken less what is true of the pair that was picked."""
+"""True values that the intervals should cover; for `widest` the true gap of the selected pair is subtracted."""
