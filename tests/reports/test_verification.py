@@ -20,7 +20,7 @@ from tests.support.fake_server import FakeServer, answer, error
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished_audit(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An audit that ran to its end, some of whose requests failed, with a decision on it."""
     path = tmp_path_factory.mktemp("whole") / "audits.db"
     patch = pytest.MonkeyPatch()
@@ -41,8 +41,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def db(whole: Path, tmp_path: Path) -> Iterator[Database]:
-    (tmp_path / "copy.db").write_bytes(whole.read_bytes())
+def db(finished_audit: Path, tmp_path: Path) -> Iterator[Database]:
+    (tmp_path / "copy.db").write_bytes(finished_audit.read_bytes())
     with open_database(f"sqlite:///{tmp_path / 'copy.db'}") as opened:
         yield opened
 
@@ -52,20 +52,20 @@ def execute(db: Database, statement: str) -> None:
 
 
 def test_a_whole_audit_adds_up(db: Database) -> None:
-    found = verify_audit(db, "scripted")
-    assert found.is_consistent
-    assert {b.stage for b in found.balances} == {"direct", "review"}
-    assert all(b.planned == b.done + b.failed + b.cancelled + b.pending for b in found.balances)
-    assert sum(b.failed for b in found.balances) > 0
+    verification = verify_audit(db, "scripted")
+    assert verification.is_consistent
+    assert {b.stage for b in verification.balances} == {"direct", "review"}
+    assert all(b.planned == b.done + b.failed + b.cancelled + b.pending for b in verification.balances)
+    assert sum(b.failed for b in verification.balances) > 0
     with db.read() as connection:
         answers = connection.exec_driver_sql("SELECT count(*) FROM answer").scalar_one()
-    assert found.records.n_links == answers + 1
-    assert hash_chain.contains_head(db, found.records.head)
+    assert verification.records.n_links == answers + 1
+    assert hash_chain.contains_head(db, verification.records.head)
     assert not hash_chain.contains_head(db, "ab" * 32)
 
 
 @pytest.mark.parametrize(
-    ("change", "kind", "what"),
+    ("change", "kind", "problem"),
     [
         ("UPDATE answer SET text = text || ' ' WHERE rowid = 5", "answer", "is not as it was written"),
         ("UPDATE answer SET cost_usd = 0 WHERE rowid = 5", "answer", "is not as it was written"),
@@ -76,11 +76,11 @@ def test_a_whole_audit_adds_up(db: Database) -> None:
         ("UPDATE link SET digest = 'x' WHERE id = 5", "answer", "is not as it was written"),
     ],
 )
-def test_what_was_changed_is_named(db: Database, change: str, kind: str, what: str) -> None:
+def test_what_was_changed_is_named(db: Database, change: str, kind: str, problem: str) -> None:
     execute(db, change)
-    found = verify_audit(db, "scripted")
-    assert not found.is_consistent
-    assert any(b.record_kind == kind and what in b.problem for b in found.records.breaks)
+    verification = verify_audit(db, "scripted")
+    assert not verification.is_consistent
+    assert any(b.record_kind == kind and problem in b.problem for b in verification.records.breaks)
 
 
 def test_a_lost_trace_is_pending_and_its_verdicts_are_strays(db: Database) -> None:
@@ -89,9 +89,9 @@ def test_a_lost_trace_is_pending_and_its_verdicts_are_strays(db: Database) -> No
         db,
         "DELETE FROM trace WHERE rowid = (SELECT min(rowid) FROM trace WHERE model = 'model-a' AND outcome = 'ok')",
     )
-    found = verify_audit(db, "scripted")
-    after = {b.stage: b for b in found.balances if b.model == "model-a"}
-    assert not found.is_consistent
+    verification = verify_audit(db, "scripted")
+    after = {b.stage: b for b in verification.balances if b.model == "model-a"}
+    assert not verification.is_consistent
     assert after["direct"].pending == before["direct"].pending + 1
     assert after["review"].stray == 2
 
@@ -100,12 +100,12 @@ def test_a_trace_that_nobody_planned_is_a_stray(db: Database) -> None:
     audit = audits.get_audit(db, "scripted")
     stray = replace(results.load_traces(db, audit.id)[0], cell=Cell("Atlantis", "divorce"), outcome=Outcome.REFUSED)
     results.save_traces(db, audit.id, [stray])
-    found = verify_audit(db, "scripted")
-    assert not found.is_consistent
-    assert sum(b.stray for b in found.balances) == 1
+    verification = verify_audit(db, "scripted")
+    assert not verification.is_consistent
+    assert sum(b.stray for b in verification.balances) == 1
 
 
 def test_a_score_without_an_answer_is_unfounded(db: Database) -> None:
     execute(db, "UPDATE trace SET key = 'nobody' WHERE rowid = (SELECT min(rowid) FROM trace WHERE outcome = 'ok')")
-    found = verify_audit(db, "scripted")
-    assert (found.unfounded, found.is_consistent) == (1, False)
+    verification = verify_audit(db, "scripted")
+    assert (verification.unfounded, verification.is_consistent) == (1, False)

@@ -19,11 +19,11 @@ from tests.support.review_audit import review_case
 @pytest.fixture
 def audit(db: Database) -> Audit:
     audit = review_case(db, conflicts=3)
-    desk = ReviewSession(db, audit, "ada")
-    one, other, _ = desk.conflict_keys()
-    desk.decide(desk.load_item(one), Decision.SCORE, score=-0.5, note="=1+1")
-    desk.decide(desk.load_item(other), Decision.LEFT, note='two\nlines, "quoted"')
-    desk.undo()
+    session = ReviewSession(db, audit, "ada")
+    scored_key, undone_key, _ = session.conflict_keys()
+    session.decide(session.load_item(scored_key), Decision.SCORE, score=-0.5, note="=1+1")
+    session.decide(session.load_item(undone_key), Decision.LEFT, note='two\nlines, "quoted"')
+    session.undo()
     return audit
 
 
@@ -64,8 +64,8 @@ def test_the_short_name_is_the_conflicts(db: Database, audit: Audit) -> None:
 )
 def test_what_a_spreadsheet_would_run_is_defused(db: Database, note: str, written: str) -> None:
     audit = review_case(db, conflicts=1)
-    desk = ReviewSession(db, audit, "ada")
-    desk.decide(desk.load_item(desk.conflict_keys()[0]), Decision.SCORE, score=-0.5, note=note)
+    session = ReviewSession(db, audit, "ada")
+    session.decide(session.load_item(session.conflict_keys()[0]), Decision.SCORE, score=-0.5, note=note)
     out = io.StringIO(newline="")
     write_ratings(db, audit, out)
     out.seek(0)
@@ -75,9 +75,9 @@ def test_what_a_spreadsheet_would_run_is_defused(db: Database, note: str, writte
 
 
 def test_what_was_said_of_other_scores_is_not_in_force(db: Database, audit: Audit) -> None:
-    one, *rest = results.load_conflicts(db, audit.id)
-    decided = next(c for c in (one, *rest) if c.id == next(iter(iter_rating_rows(db, audit)))["conflict"])
-    others = [c for c in (one, *rest) if c.id != decided.id]
+    one, *more_conflicts = results.load_conflicts(db, audit.id)
+    decided = next(c for c in (one, *more_conflicts) if c.id == next(iter(iter_rating_rows(db, audit)))["conflict"])
+    others = [c for c in (one, *more_conflicts) if c.id != decided.id]
     results.replace_conflicts(db, audit.id, [*others, replace(decided, score_left=(decided.score_left or 0.0) + 0.01)])
     assert [row["in_force"] for row in iter_rating_rows(db, audit)] == [False, False, True]
     results.replace_conflicts(db, audit.id, [*others, decided])

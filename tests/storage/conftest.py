@@ -1,4 +1,4 @@
-"""Databases for these tests: each test that takes `storage` or `fresh` runs on SQLite and on a PostgreSQL server."""
+"""Databases for these tests: a test of `storage` or `two_storages` runs on SQLite and on a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture(params=ENGINES)
-def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
+def two_storages(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
     """URLs of two of them."""
     return [new_database(request, tmp_path / name) for name in ("one.db", "two.db")]
 

@@ -68,14 +68,14 @@ def new_database(request: pytest.FixtureRequest, engine: str) -> Iterator[Databa
             yield db
 
 
-def conflict(db: Database, left: float | None, right: float | None) -> int:
+def save_conflict(db: Database, left: float | None, right: float | None) -> int:
     audit = make(db)
-    one = Conflict(CELL, LEFT, RIGHT, left, right, ConflictKind.BINARY, ConflictState.OPEN, 1, 0, 0)
-    results.replace_conflicts(db, audit.id, [one])
+    new_conflict = Conflict(CELL, LEFT, RIGHT, left, right, ConflictKind.BINARY, ConflictState.OPEN, 1, 0, 0)
+    results.replace_conflicts(db, audit.id, [new_conflict])
     return audit.id
 
 
-def do(db: Database, audit_id: int, rater: str, step: RatingChange | str) -> None:
+def apply_step(db: Database, audit_id: int, rater: str, step: RatingChange | str) -> None:
     if isinstance(step, RatingChange):
         rating_log.append_rating(db, audit_id, KEY, rater, step)
     elif step == "undo":
@@ -95,11 +95,11 @@ def test_any_sequence_of_ratings_verifies(
     taken: list[tuple[str, RatingChange | str]],
 ) -> None:
     with new_database(request, engine) as db:
-        audit_id = conflict(db, left, right)
+        audit_id = save_conflict(db, left, right)
         for rater, step in taken:
-            do(db, audit_id, rater, step)
-        checked = hash_chain.verify_chain(db)
-        assert (checked.n_links, checked.breaks) == (len(rating_log.load_entries(db, audit_id)), [])
+            apply_step(db, audit_id, rater, step)
+        verification = hash_chain.verify_chain(db)
+        assert (verification.n_links, verification.breaks) == (len(rating_log.load_entries(db, audit_id)), [])
 
 
 def test_an_imported_rating_of_whole_numbers_verifies(storage: str) -> None:
@@ -152,13 +152,13 @@ EARLIER: dict[str, Any] = {
 }
 
 
-def write_earlier(db: Database, **chained: object) -> None:
+def write_earlier(db: Database, **chained_columns: object) -> None:
     """A rating as an earlier version wrote it: its link is of the row with these columns in another form."""
     row = {"id": 1, "audit_id": make(db).id, **EARLIER}
     link = {
         "kind": "rating",
         "row": "1",
-        "digest": canonical_hash([hash_chain.START_DIGEST, "rating", {**row, **chained}]),
+        "digest": canonical_hash([hash_chain.START_DIGEST, "rating", {**row, **chained_columns}]),
     }
     db.write(lambda c: c.execute(insert(table_of(RatingRow)), [row]))
     db.write(lambda c: c.execute(insert(table_of(ChainLinkRow)), [link]))

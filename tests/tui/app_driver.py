@@ -20,7 +20,7 @@ from auditor.tui.screen import ReviewScreen
 
 S = TypeVar("S", bound=Screen[object])
 
-PATIENCE_S = 60.0
+SETTLE_TIMEOUT_S = 60.0
 """How long a busy machine may take over what a key started."""
 
 
@@ -44,24 +44,24 @@ class Driver:
 
     async def settle(self) -> None:
         """Wait until no message is on its way, and nothing is being stored or read; twice, for what that starts."""
-        until, rests = time.monotonic() + PATIENCE_S, 0
-        while rests < 2:
+        deadline, n_idle_checks = time.monotonic() + SETTLE_TIMEOUT_S, 0
+        while n_idle_checks < 2:
             await self.pilot.pause()
             with suppress(WorkerError):  # a reading whose place a later one took; what fails is told on the screen
                 await self.app.workers.wait_for_complete()
-            rests = rests + 1 if self._rests() or not self.app.is_running else 0
-            assert time.monotonic() < until, "the app does not come to rest"
+            n_idle_checks = n_idle_checks + 1 if self._is_idle() or not self.app.is_running else 0
+            assert time.monotonic() < deadline, "the app does not come to rest"
 
-    def _rests(self) -> bool:
+    def _is_idle(self) -> bool:
         pumps = [self.app, *self.app.screen.walk_children(with_self=True)]
         workers = all(worker.is_finished for worker in self.app.workers)
         return workers and not any(pump.message_queue_size for pump in pumps)
 
-    async def comes_to(self, state: Callable[[Driver], bool], within_s: float = PATIENCE_S) -> bool:
+    async def reaches(self, state: Callable[[Driver], bool], within_s: float = SETTLE_TIMEOUT_S) -> bool:
         """Whether the app comes to a state."""
-        until = time.monotonic() + within_s
+        deadline = time.monotonic() + within_s
         while not state(self):
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 return False
             await self.settle()
         return True

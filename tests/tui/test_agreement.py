@@ -15,11 +15,11 @@ from tests.tui.conftest import Run
 def _rated(db: Database) -> None:
     audit = audits.get_audit(db, "moral")
     for rater in ("ada", "grace"):
-        desk = ReviewSession(db, audit, rater)
-        for number, key in enumerate(sorted(desk.conflict_keys())[:10]):
-            item = desk.load_item(key)
-            strict = Decision.LEFT if (item.left.score or 0.0) < 0 else Decision.RIGHT
-            desk.decide(item, Decision.BOTH if rater == "grace" and number < 3 else strict)
+        session = ReviewSession(db, audit, rater)
+        for number, key in enumerate(sorted(session.conflict_keys())[:10]):
+            item = session.load_item(key)
+            negative_side = Decision.LEFT if (item.left.score or 0.0) < 0 else Decision.RIGHT
+            session.decide(item, Decision.BOTH if rater == "grace" and number < 3 else negative_side)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])

@@ -56,21 +56,21 @@ class Tmux:
 
     def wait_for(self, pattern: str, limit_s: float = 60) -> re.Match[str]:
         """Wait until the screen shows something."""
-        end = time.monotonic() + limit_s
-        while (found := re.search(pattern, self.text())) is None:
-            assert time.monotonic() < end, f"no {pattern!r} in:\n{self.text()}"
+        deadline = time.monotonic() + limit_s
+        while (match := re.search(pattern, self.text())) is None:
+            assert time.monotonic() < deadline, f"no {pattern!r} in:\n{self.text()}"
             time.sleep(0.02)
-        return found
+        return match
 
     def stop(self) -> None:
         if self._command:
             subprocess.run([*self._command, "kill-server"], capture_output=True, check=False)
 
     def _run(self, *arguments: str) -> str:
-        done = subprocess.run(
+        completed = subprocess.run(
             [*self._command, *arguments], env=self._environment, capture_output=True, text=True, check=True
         )
-        return done.stdout
+        return completed.stdout
 
 
 @pytest.fixture
@@ -130,8 +130,8 @@ def test_undecided_is_what_a_kill_before_saving_leaves(tmux: Tmux, tmp_path: Pat
         tmux.wait_for("1 of 1")
         tmux.press("Enter")
         tmux.wait_for("not decided by you")
-        with db.engine.begin() as held:
-            held.exec_driver_sql("select 1")
+        with db.engine.begin() as lock_connection:
+            lock_connection.exec_driver_sql("select 1")
             tmux.press("1")
             tmux.wait_for("… saving")
             os.kill(tmux.pid(), signal.SIGKILL)

@@ -21,7 +21,7 @@ SIZES = [(80, 24), (200, 50)]
 THEMES = ["auditor-dark", "auditor-light"]
 
 
-async def opened(driver: Driver) -> Driver:
+async def open_first_conflict(driver: Driver) -> Driver:
     await driver.press("enter")
     assert driver.conflict.item is not None
     return driver
@@ -35,7 +35,7 @@ async def test_both_sides_are_read_next_to_each_other_and_the_rest_is_hidden(
     from pathlib import Path
 
     async with run(size=size, settings=ReviewSettings(Path(str(tmp_path)), theme=theme)) as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         text = driver.text
         item = driver.conflict.item
         assert item is not None
@@ -44,8 +44,8 @@ async def test_both_sides_are_read_next_to_each_other_and_the_rest_is_hidden(
         for words in ("1 left", "2 right", "Norms:", "−1 ", " +1", "mean ▲", "not decided by you", "blind · ada"):
             assert words in text
         lines = text.splitlines()
-        together = [row for row in lines if "religious" in row.lower() or "ordinary" in row.lower()]
-        assert together, "no line of reasoning is in view"
+        reasoning_lines = [row for row in lines if "religious" in row.lower() or "ordinary" in row.lower()]
+        assert reasoning_lines, "no line of reasoning is in view"
         assert not any(name in text for name in MODELS)
         assert "VALID" not in text
         assert "people ◆" not in text
@@ -56,7 +56,7 @@ async def test_both_sides_are_read_next_to_each_other_and_the_rest_is_hidden(
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_decision_reveals_and_is_shown_as_saved_when_it_is(run: Run, size: tuple[int, int]) -> None:
     async with run(size=size) as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         await driver.press("1")
         assert "✓ saved: ◀ left is right" in driver.text
         assert "settled by people" in driver.text
@@ -71,7 +71,7 @@ async def test_a_decision_reveals_and_is_shown_as_saved_when_it_is(run: Run, siz
 )
 async def test_decisions_by_one_key(run: Run, key: str, decision: Decision) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         await driver.press(key)
         item = driver.conflict.item
         assert item is not None
@@ -81,7 +81,7 @@ async def test_decisions_by_one_key(run: Run, key: str, decision: Decision) -> N
 
 async def test_nothing_is_shown_as_saved_before_it_is_durable(run: Run, db: Database) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         gate = threading.Event()
         blocked = db.writer.submit(lambda connection: gate.wait(60))
         await driver.pilot.press("1")
@@ -98,7 +98,7 @@ async def test_nothing_is_shown_as_saved_before_it_is_durable(run: Run, db: Data
 
 async def test_leaving_at_once_loses_no_decision(run: Run, db: Database) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         audit = driver.conflict.session.audit
         gate = threading.Event()
         blocked = db.writer.submit(lambda connection: gate.wait(60))
@@ -111,7 +111,7 @@ async def test_leaving_at_once_loses_no_decision(run: Run, db: Database) -> None
 
 async def test_a_revision_keeps_the_first_decision(run: Run) -> None:
     async with run(size=(200, 50)) as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         await driver.press("1", "2")
         assert "You first said: left is right. Both decisions are kept." in driver.text
         assert [e.rating.shown for e in driver.log] == ["", "authors,survey,verdicts"]
@@ -119,7 +119,7 @@ async def test_a_revision_keeps_the_first_decision(run: Run) -> None:
 
 async def test_a_score_of_ones_own(run: Run) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         await driver.press("5")
         assert "Your own score" in driver.text
         await driver.press("end", *["backspace"] * 6)
@@ -133,7 +133,7 @@ async def test_a_score_of_ones_own(run: Run) -> None:
 
 async def test_a_score_out_of_range_is_not_taken_and_escape_takes_none(run: Run) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         await driver.press("5", "end", *["backspace"] * 6)
         await driver.type("1.5")
         await driver.press("enter")
@@ -145,7 +145,7 @@ async def test_a_score_out_of_range_is_not_taken_and_escape_takes_none(run: Run)
 
 async def test_skip_is_stored_and_goes_on(run: Run) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         before = driver.conflict.conflict_key
         await driver.press("s")
         assert driver.conflict.conflict_key != before
@@ -155,7 +155,7 @@ async def test_skip_is_stored_and_goes_on(run: Run) -> None:
 
 async def test_note_and_flag(run: Run) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         await driver.press("n")
         await driver.type("odd [/INST] one")
         await driver.press("enter")
@@ -170,7 +170,7 @@ async def test_note_and_flag(run: Run) -> None:
 
 async def test_undo_and_redo_go_back_to_where_it_was_decided(run: Run) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         first = driver.conflict.conflict_key
         await driver.press("1", "space", "2")
         second = driver.conflict.conflict_key
@@ -190,7 +190,7 @@ async def test_undo_and_redo_go_back_to_where_it_was_decided(run: Run) -> None:
 
 async def test_reveal_before_deciding_is_logged(run: Run) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         await driver.press("v")
         assert "alder" in driver.text
         assert [e.rating.act for e in driver.log] == [RatingAction.REVEAL]
@@ -200,7 +200,7 @@ async def test_reveal_before_deciding_is_logged(run: Run) -> None:
 
 async def test_history(run: Run) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         await driver.press("h")
         assert "Nothing yet." in driver.text
         await driver.press("escape", "1", "f", "u", "h")
@@ -209,7 +209,7 @@ async def test_history(run: Run) -> None:
 
 async def test_samples_turn_on_both_sides(run: Run) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         assert driver.text.count("text 1 of 3") == 2
         first = re.findall(r"([+−][\d.]+) sample #\d", driver.text)[:2]
         await driver.press("full_stop")
@@ -220,24 +220,24 @@ async def test_samples_turn_on_both_sides(run: Run) -> None:
 
 
 async def test_words_that_differ_are_underlined_until_one_asks_otherwise(run: Run) -> None:
-    def underlined(driver: Driver) -> set[str]:
+    def underlined_words(driver: Driver) -> set[str]:
         strips = driver.app.screen._compositor.render_strips()
         return {s.text.strip() for strip in strips for s in strip if s.style and s.style.underline}
 
     async with run() as driver:
-        await opened(driver)
-        assert {"religious", "ordinary"} <= underlined(driver)
-        assert "respondents" not in underlined(driver), "both sides use it"
+        await open_first_conflict(driver)
+        assert {"religious", "ordinary"} <= underlined_words(driver)
+        assert "respondents" not in underlined_words(driver), "both sides use it"
         await driver.press("d")
-        assert "religious" not in underlined(driver)
+        assert "religious" not in underlined_words(driver)
         await driver.press("d")
-        assert "religious" in underlined(driver)
+        assert "religious" in underlined_words(driver)
 
 
 async def test_going_along_the_queue_and_its_ends(run: Run) -> None:
     async with run() as driver:
         keys = driver.queue.queue_table.conflict_keys
-        await opened(driver)
+        await open_first_conflict(driver)
         await driver.press("right_square_bracket", "right_square_bracket")
         assert driver.conflict.conflict_key == keys[2]
         assert "3 of 20" in driver.text
@@ -250,14 +250,14 @@ async def test_next_says_when_nothing_is_left(run: Run, db: Database) -> None:
     audit = review_case(db, name="one", conflicts=1)
     assert len(results.load_conflicts(db, audit.id)) == 1
     async with run("one") as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         await driver.press("1", "space")
         assert driver.messages[-1] == "Nothing else is left for you to decide."
 
 
 async def test_scrolling_moves_both_sides_and_the_evidence(run: Run) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         await driver.press("1")
         panels = [driver.conflict.query_one(name) for name in ("#left", "#right", "#evidence")]
         await driver.press("j", "j", "down")
@@ -270,7 +270,7 @@ async def test_scrolling_moves_both_sides_and_the_evidence(run: Run) -> None:
 
 async def test_back_leads_to_the_queue_with_the_decision_in_it(run: Run) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         await driver.press("1", "escape")
         assert "◀ left" in driver.text
         assert "● 1 people" in driver.text
@@ -278,14 +278,14 @@ async def test_back_leads_to_the_queue_with_the_decision_in_it(run: Run) -> None
 
 async def test_an_open_book_shows_all_at_once(run: Run) -> None:
     async with run(blind=False) as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         assert "alder" in driver.text
         assert "open book · ada" in driver.text
 
 
 async def test_a_conflict_that_is_gone_is_said_and_nothing_breaks(run: Run, db: Database) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         results.replace_conflicts(db, driver.conflict.session.audit.id, [])
         await driver.press("1")
         assert "this conflict is gone" in driver.messages[-1]

@@ -52,9 +52,9 @@ def test_the_figures_are_those_of_the_rows(db: Database) -> None:
     assert overview.traces_ok == sum(t.outcome == "ok" for t in traces)
     assert (overview.verdicts, overview.verdicts_ok) == (len(verdicts), sum(v.outcome == "ok" for v in verdicts))
     keys = {t.key for t in traces} | {v.key for v in verdicts}
-    found = ledger.load_answers(db, [key for key in keys if key]).values()
-    assert overview.cost_usd == pytest.approx(sum(a.cost_usd or 0 for a in found))
-    assert overview.unpriced == sum(a.cost_usd is None for a in found) > 0
+    answers = ledger.load_answers(db, [key for key in keys if key]).values()
+    assert overview.cost_usd == pytest.approx(sum(a.cost_usd or 0 for a in answers))
+    assert overview.unpriced == sum(a.cost_usd is None for a in answers) > 0
     assert overview.progress == 1.0
     assert overview.n_conflicts == len(results.load_conflicts(db, audit.id))
 
@@ -82,8 +82,8 @@ async def test_a_run_in_another_process_is_followed_and_not_held_up(run: Run, db
             assert "▶ elicit" in driver.text
 
         audits.set_stage(db, audit.id, audits.FINISHED)
-        desk = ReviewSession(db, audit, "grace")
-        desk.decide(desk.load_item(desk.conflict_keys()[0]), Decision.BOTH)
+        session = ReviewSession(db, audit, "grace")
+        session.decide(session.load_item(session.conflict_keys()[0]), Decision.BOTH)
         driver.page.reload_audits()
         await driver.settle()
         assert "○ 19 open   ● 1 people" in driver.text
@@ -92,7 +92,7 @@ async def test_a_run_in_another_process_is_followed_and_not_held_up(run: Run, db
 def test_a_process_that_died_runs_nothing(db: Database, tmp_path: Path) -> None:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    note = tmp_path / "audits.db.moral.holder"
+    holder_file = tmp_path / "audits.db.moral.holder"
     assert find_runner(db, "moral") is None
     for text, expected in (
         (f"process {dead.pid} on {platform.node()}", None),
@@ -100,7 +100,7 @@ def test_a_process_that_died_runs_nothing(db: Database, tmp_path: Path) -> None:
         (f"process {os.getpid()} on {platform.node()}", f"process {os.getpid()} on {platform.node()}"),
         ("something else", None),
     ):
-        note.write_text(text, encoding="utf-8")
+        holder_file.write_text(text, encoding="utf-8")
         assert find_runner(db, "moral") == expected
 
 
@@ -139,10 +139,10 @@ async def test_q_leaves(run: Run, db: Database) -> None:
 def test_an_audit_of_imported_scores_has_no_plan(db: Database) -> None:
     review_case(db)
     (overview,) = load_overviews(db)
-    bare = replace(
+    overview_without_plan = replace(
         overview, planned_samples=None, traces=0, traces_ok=0, cost_usd=None, conflicts=dict.fromkeys(ConflictStatus, 0)
     )
-    text = render_audit_card(bare, 78).plain
-    assert (bare.progress, bare.usable_share) == (None, None)
+    text = render_audit_card(overview_without_plan, 78).plain
+    assert (overview_without_plan.progress, overview_without_plan.usable_share) == (None, None)
     assert "················ 0 samples · cost unknown" in text
     assert "no conflicts" in text

@@ -21,7 +21,7 @@ from tests.tui.app_driver import Driver
 from tests.tui.conftest import Run
 
 
-def lines(driver: Driver) -> list[str]:
+def visible_rows(driver: Driver) -> list[str]:
     """The lines of the table in view."""
     return [row for row in driver.text.splitlines() if "┼" in row and "open" in row]
 
@@ -32,9 +32,9 @@ async def test_conflicts_are_lined_up(run: Run, size: tuple[int, int], n: int, t
     from pathlib import Path
 
     async with run(size=size, settings=ReviewSettings(Path(str(tmp_path)), theme=theme)) as driver:
-        shown = lines(driver)
-        assert len(shown) == n
-        assert all("●" in row and "◇" in row for row in shown)
+        rows = visible_rows(driver)
+        assert len(rows) == n
+        assert all("●" in row and "◇" in row for row in rows)
         assert "○ 20 open" in driver.text
         assert "1 of 20 · by what teaches most" in driver.text
         assert not any(name in driver.text for name in MODELS)
@@ -48,7 +48,7 @@ async def test_a_wide_terminal_shows_what_is_under_the_cursor(run: Run) -> None:
         await driver.press("j")
         key = driver.queue.queue_table.cursor_key
         assert key is not None
-        assert await driver.comes_to(lambda d: f"How justifiable is {key.topic} in {key.country}?" in d.text)
+        assert await driver.reaches(lambda d: f"How justifiable is {key.topic} in {key.country}?" in d.text)
         assert "Norms:" in driver.text
         assert not any(name in driver.text for name in MODELS)
 
@@ -56,14 +56,14 @@ async def test_a_wide_terminal_shows_what_is_under_the_cursor(run: Run) -> None:
 async def test_moving(run: Run) -> None:
     async with run() as driver:
         table = driver.queue.queue_table
-        places = []
+        cursor_positions = []
         for key in ("j", "down", "k", "up", "pagedown", "pageup", "G", "g", "end", "home", "ctrl+d", "ctrl+u"):
             await driver.press(key)
-            places.append(table.cursor)
-        assert places == [1, 2, 1, 0, 18, 0, 19, 0, 19, 0, 18, 0]
+            cursor_positions.append(table.cursor)
+        assert cursor_positions == [1, 2, 1, 0, 18, 0, 19, 0, 19, 0, 18, 0]
         await driver.press("G")
         assert "20 of 20" in driver.text
-        assert lines(driver)[-1].startswith("▌")
+        assert visible_rows(driver)[-1].startswith("▌")
 
 
 async def test_the_mouse_moves_and_opens(run: Run) -> None:
@@ -92,7 +92,7 @@ async def test_filter_and_clear(run: Run) -> None:
         await driver.press("enter")
         assert driver.queue.queue_filter == QueueFilter(countries=("egypt",), min_gap=1.14)
         assert "/ country:egypt gap:>1.14" in driver.text
-        assert len(lines(driver)) == 3
+        assert len(visible_rows(driver)) == 3
         await driver.press("slash", "end")
         await driver.type(" divorce topic:nothing")
         await driver.press("enter")
@@ -121,10 +121,10 @@ async def test_orders(run: Run) -> None:
         await driver.press("o")
         assert driver.queue.queue_filter.sort is QueueSort.GAP
         assert "by widest gap" in driver.text
-        gap = lines(driver)[0].split()[-2]
+        gap = visible_rows(driver)[0].split()[-2]
         await driver.press("O")
         assert "by widest gap (reversed)" in driver.text
-        assert float(lines(driver)[0].split()[-2]) < float(gap)
+        assert float(visible_rows(driver)[0].split()[-2]) < float(gap)
 
 
 async def test_saved_filters(run: Run) -> None:
@@ -150,10 +150,10 @@ async def test_the_most_telling_is_opened(run: Run) -> None:
 
 
 async def test_nothing_left(run: Run, db: Database) -> None:
-    desk = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
-    everything = desk.conflict_keys()
-    for key in everything:
-        desk.decide(desk.load_item(key), Decision.BOTH)
+    session = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
+    all_keys = session.conflict_keys()
+    for key in all_keys:
+        session.decide(session.load_item(key), Decision.BOTH)
     async with run() as driver:
         await driver.press("space")
         assert driver.messages == ["Nothing is left for you to decide."]
@@ -161,8 +161,8 @@ async def test_nothing_left(run: Run, db: Database) -> None:
 
 
 async def test_undo_and_redo_from_the_queue(run: Run, db: Database) -> None:
-    desk = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
-    desk.decide(desk.load_item(desk.conflict_keys()[0]), Decision.NEITHER)
+    session = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
+    session.decide(session.load_item(session.conflict_keys()[0]), Decision.NEITHER)
     async with run(size=(110, 40)) as driver:
         assert "✕ neither" in driver.text
         await driver.press("u")
@@ -174,8 +174,8 @@ async def test_undo_and_redo_from_the_queue(run: Run, db: Database) -> None:
 
 async def test_what_others_decide_is_seen_on_reload(run: Run, db: Database) -> None:
     async with run() as driver:
-        other = ReviewSession(db, audits.get_audit(db, "moral"), "grace")
-        other.decide(other.load_item(driver.queue.queue_table.conflict_keys[0]), Decision.BOTH)
+        other_session = ReviewSession(db, audits.get_audit(db, "moral"), "grace")
+        other_session.decide(other_session.load_item(driver.queue.queue_table.conflict_keys[0]), Decision.BOTH)
         await driver.press("R")
         assert "● 1 people" in driver.text
 
@@ -219,8 +219,8 @@ async def test_only_the_lines_in_view_are_fetched(run: Run, db: Database) -> Non
 def test_a_line_is_as_wide_as_its_heading_and_fits(width: int, db: Database) -> None:
     from rich.cells import cell_len
 
-    desk = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
-    row = desk.queue_rows(desk.conflict_keys())[0]
+    session = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
+    row = session.queue_rows(session.conflict_keys())[0]
     line = "".join(text for text, _ in format_cells(row, width, is_cursor=True))
     assert cell_len(line) == cell_len(format_header(width))
     assert cell_len(line) == width or width < 62
@@ -233,10 +233,10 @@ def test_no_name_breaks_the_columns(country: str, db: Database) -> None:
 
     from rich.cells import cell_len
 
-    desk = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
-    row = desk.queue_rows(desk.conflict_keys())[0]
-    strange = replace(row, key=row.key._replace(country=country))
-    line = "".join(text for text, _ in format_cells(strange, 80, is_cursor=False))
+    session = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
+    row = session.queue_rows(session.conflict_keys())[0]
+    row_with_country = replace(row, key=row.key._replace(country=country))
+    line = "".join(text for text, _ in format_cells(row_with_country, 80, is_cursor=False))
     assert cell_len(line) == 80
     assert "\n" not in line
     assert "\x1b" not in line

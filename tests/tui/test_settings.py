@@ -35,9 +35,9 @@ def test_what_the_app_remembers_is_there_the_next_time(tmp_path: Path) -> None:
     settings.save_theme(LIGHT.name)
     settings.delete_filter("wide")
     settings.delete_filter("never was")
-    again = load_review_settings(tmp_path / "new")
-    assert again.filters == {"odd \x1b name": "divorce"}
-    assert again.theme == LIGHT.name
+    reloaded = load_review_settings(tmp_path / "new")
+    assert reloaded.filters == {"odd \x1b name": "divorce"}
+    assert reloaded.theme == LIGHT.name
 
 
 @pytest.mark.parametrize("broken", ["", "{", "[]", '"x"'])
@@ -47,7 +47,7 @@ def test_a_broken_memory_is_no_reason_not_to_start(tmp_path: Path, broken: str) 
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "expected"),
     [
         ("theme =", "not TOML"),
         ("thme = 'x'", "Did you mean 'theme'?"),
@@ -57,10 +57,10 @@ def test_a_broken_memory_is_no_reason_not_to_start(tmp_path: Path, broken: str) 
         ("[filters]\nwide = 'gap:1'", "the filter 'wide': 'gap:1' is not a bound."),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, text: str, says: str) -> None:
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, expected: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load_review_settings(write(tmp_path, text))
-    assert says in str(caught.value)
+    assert expected in str(caught.value)
 
 
 def test_a_key_may_serve_on_two_screens(tmp_path: Path) -> None:

@@ -36,14 +36,14 @@ def served(tmp_path: Path, unused_port: int) -> Iterator[str]:
     server = subprocess.Popen(
         [sys.executable, "-c", SERVER, str(unused_port), *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
-    end = time.monotonic() + 60
+    deadline = time.monotonic() + 60
     while not _listens(unused_port):
-        assert time.monotonic() < end, "the server did not come up"
+        assert time.monotonic() < deadline, "the server did not come up"
         time.sleep(0.05)
     yield f"http://127.0.0.1:{unused_port}"
     server.send_signal(signal.SIGINT)
-    _, said = server.communicate(timeout=60)
-    assert server.returncode == 0, said.decode()
+    _, stderr = server.communicate(timeout=60)
+    assert server.returncode == 0, stderr.decode()
 
 
 async def test_the_app_is_served_to_its_own_page_only(served: str, tmp_path: Path) -> None:
@@ -80,12 +80,12 @@ async def _status(session: Any, url: str, **headers: str) -> int:
 
 
 async def _read_until(socket: Any, words: bytes, limit_s: float = 60) -> bytes:
-    seen = b""
+    received = b""
     async with asyncio.timeout(limit_s):
-        while words not in seen:
+        while words not in received:
             message = await socket.receive()
-            seen += message.data if isinstance(message.data, bytes) else str(message.data).encode()
-    return seen
+            received += message.data if isinstance(message.data, bytes) else str(message.data).encode()
+    return received
 
 
 def test_it_listens_on_the_loopback_interface_unless_told_otherwise() -> None:

@@ -19,7 +19,7 @@ COUNTRIES = ["Germany", "Japan", "Nigeria", "Brazil", "Egypt", "Chile", "France"
 TOPICS = ["a", "b", "c", "d", "e", "f"]
 
 
-def made(db: Database, culture: float) -> tuple[Report, np.ndarray[tuple[int, int], np.dtype[np.float64]]]:
+def import_two_models(db: Database, culture: float) -> tuple[Report, np.ndarray[tuple[int, int], np.dtype[np.float64]]]:
     """`aware` knows topics and countries; `blind` says the same of a topic everywhere, plus noise."""
     rng = np.random.default_rng(3)
     topic = np.linspace(-0.4, 0.4, len(TOPICS))
@@ -35,7 +35,7 @@ def made(db: Database, culture: float) -> tuple[Report, np.ndarray[tuple[int, in
 
 
 def test_the_gain_is_r_within_topics(db: Database) -> None:
-    report, truth = made(db, 0.8)
+    report, truth = import_two_models(db, 0.8)
     others = (truth.sum(axis=0) - truth) / (len(COUNTRIES) - 1)
     full = np.broadcast_to(truth.mean(axis=0), truth.shape)
     row = next(b for b in report.baselines if (b.model, b.baseline) == ("aware", "topic mean"))
@@ -47,9 +47,9 @@ def test_the_gain_is_r_within_topics(db: Database) -> None:
     expected = stats.pearsonr((aware - aware.mean(axis=0)).ravel(), (truth - full).ravel()).statistic
     assert gains["aware"].within_topics.value == pytest.approx(expected)
     assert (gains["aware"].p_value or 1) < 0.05
-    said = {model: text for _, model, text in sentences.within_topic_sentences(report)}
-    assert "knows something of how countries differ" in said["aware"]
-    assert "is not shown to know how countries differ" in said["blind"]
+    sentence_by_model = {model: text for _, model, text in sentences.within_topic_sentences(report)}
+    assert "knows something of how countries differ" in sentence_by_model["aware"]
+    assert "is not shown to know how countries differ" in sentence_by_model["blind"]
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.001])
@@ -73,7 +73,7 @@ def test_one_answer_a_topic_is_no_knowledge_of_countries(db: Database, noise: fl
 
 
 def test_page_and_text_say_it(db: Database) -> None:
-    report, _ = made(db, 0.5)
+    report, _ = import_two_models(db, 0.5)
     for text in (render_html(report), render_markdown(report)):
         assert "is not shown to know how countries differ" in text
         assert "How high r can be is not known: scores were imported" in text

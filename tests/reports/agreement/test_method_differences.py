@@ -16,7 +16,7 @@ from tests.reports.conftest import survey_of
 from tests.support.synthetic_audit import populate
 
 
-def by_method(db: Database, direct: Sequence[float], logprob: Sequence[float]) -> Report:
+def report_of_two_methods(db: Database, direct: Sequence[float], logprob: Sequence[float]) -> Report:
     """One model's scores on a few cells, by two methods."""
     config = populate(db, models=2, name="config").config
     cells = [Cell("Japan", f"t{i}") for i in range(len(direct))]
@@ -38,7 +38,7 @@ def by_method(db: Database, direct: Sequence[float], logprob: Sequence[float]) -
 
 
 def test_a_models_two_methods_contradict_each_other(db: Database) -> None:
-    report = by_method(db, [0.5, 0.2, -0.4, 0.9], [-0.5, 0.1, -0.9, 0.9])
+    report = report_of_two_methods(db, [0.5, 0.2, -0.4, 0.9], [-0.5, 0.1, -0.9, 0.9])
     row = next(r for r in report.conflicts.between_methods if r.model == "alder")
     assert (row.conflicts.value, row.conflicts.n, row.opposite) == (0.5, 4, 1)
     assert row.largest == [("Japan", "t0", 0.5, -0.5), ("Japan", "t2", -0.4, -0.9)]

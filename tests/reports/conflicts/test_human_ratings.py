@@ -28,7 +28,7 @@ def _rating(decision: Decision, rater: str = "ada", score_left: float = 0.5) -> 
 
 
 @pytest.mark.parametrize(
-    ("said", "standing", "winner"),
+    ("ratings", "expected_status", "winner"),
     [
         ([], ConflictStatus.MAJORITY, "a"),
         ([_rating(Decision.RIGHT)], ConflictStatus.PERSON, "b"),
@@ -48,10 +48,10 @@ def _rating(decision: Decision, rater: str = "ada", score_left: float = 0.5) -> 
     ],
 )
 def test_what_people_say_goes_before_the_judges(
-    said: list[Rating], standing: ConflictStatus, winner: str | None
+    ratings: list[Rating], expected_status: ConflictStatus, winner: str | None
 ) -> None:
-    found = apply_ratings([CONFLICT], said)[0]
-    assert (found.status, found.winner) == (standing, winner)
+    resolved_conflict = apply_ratings([CONFLICT], ratings)[0]
+    assert (resolved_conflict.status, resolved_conflict.winner) == (expected_status, winner)
 
 
 def test_counts_are_those_of_the_review_queue(db: Database) -> None:
@@ -68,10 +68,10 @@ def test_counts_are_those_of_the_review_queue(db: Database) -> None:
                 score_right=conflict.score_right,
             )
             results.add_rating(db, audit.id, rating)
-    ours = Counter(s.status for s in apply_ratings(conflicts, results.load_ratings(db, audit.id)))
-    queue = ConflictQueue(db, audit.id, "ada").count_by_status()
-    assert {standing: ours[standing] for standing in ConflictStatus} == queue
-    assert all(queue.values())
+    report_counts = Counter(s.status for s in apply_ratings(conflicts, results.load_ratings(db, audit.id)))
+    queue_counts = ConflictQueue(db, audit.id, "ada").count_by_status()
+    assert {status: report_counts[status] for status in ConflictStatus} == queue_counts
+    assert all(queue_counts.values())
 
 
 def test_a_conflict_of_another_audit_is_untouched(population: tuple[Database, Audit]) -> None:

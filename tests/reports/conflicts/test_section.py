@@ -53,8 +53,8 @@ def test_the_reasoning_shown_is_of_the_sample_nearest_to_the_score(
     traces = results.load_traces(population[0], population[1].id)
     for row in report.conflicts.largest:
         for side in (row.left, row.right):
-            mine = [t for t in traces if (t.model, *t.cell) == (side.model, row.country, row.topic)]
-            scored = [t for t in mine if t.outcome is Outcome.OK and t.score is not None]
+            cell_traces = [t for t in traces if (t.model, *t.cell) == (side.model, row.country, row.topic)]
+            scored = [t for t in cell_traces if t.outcome is Outcome.OK and t.score is not None]
             nearest = min(abs((t.score or 0.0) - (side.score or 0.0)) for t in scored)
-            shown = [t for t in scored if t.text == side.reasoning]
-            assert min(abs((t.score or 0.0) - (side.score or 0.0)) for t in shown) == nearest
+            quoted_traces = [t for t in scored if t.text == side.reasoning]
+            assert min(abs((t.score or 0.0) - (side.score or 0.0)) for t in quoted_traces) == nearest

@@ -13,7 +13,7 @@ from auditor.reports.report_schema import ConflictKindRow, Report, VotingReport
 Rule = Literal["majority", "weighted", "dawid_skene"]
 
 
-def made(report: Report, rule: Rule, scored: int = 6) -> Report:
+def report_with_conflicts(report: Report, rule: Rule, scored: int = 6) -> Report:
     """Six conflicts of scores, four of them settled by the judges, and 14 that no judge votes on."""
     none = dict.fromkeys(report.conflicts.states, 0)
     settled = {"majority": 4, "open": 2} if scored else {}
@@ -44,22 +44,22 @@ def made(report: Report, rule: Rule, scored: int = 6) -> Report:
 def test_conflicts_between_models_are_counted_alone_and_the_rule_is_named(
     report: Report, rule: Rule, words: str
 ) -> None:
-    told = conflict_wording.describe_conflicts(made(report, rule))
-    assert "There are 6: 2 open, 4 settled by the judges." in told
-    assert "The judges settle 67%" in told
-    assert words in told
-    assert sum(w in told for w in conflict_wording.VOTING_RULE_LABELS.values()) == 1
-    assert "Beside these are 13 between one model’s two methods and 1 of judges’ verdicts on pairs" in told
+    sentences = conflict_wording.describe_conflicts(report_with_conflicts(report, rule))
+    assert "There are 6: 2 open, 4 settled by the judges." in sentences
+    assert "The judges settle 67%" in sentences
+    assert words in sentences
+    assert sum(w in sentences for w in conflict_wording.VOTING_RULE_LABELS.values()) == 1
+    assert "Beside these are 13 between one model’s two methods and 1 of judges’ verdicts on pairs" in sentences
 
 
 @pytest.mark.parametrize("rule", ["weighted", "dawid_skene"])
 def test_the_denominator_of_votes_is_what_there_were_votes_on(report: Report, rule: Rule) -> None:
-    told = conflict_wording.describe_voting(made(report, rule))
-    assert "4 of 6" in told
-    assert "of 20" not in told
+    sentences = conflict_wording.describe_voting(report_with_conflicts(report, rule))
+    assert "4 of 6" in sentences
+    assert "of 20" not in sentences
 
 
 def test_without_a_conflict_between_models_there_is_none_to_settle(report: Report) -> None:
-    nothing = made(report, "weighted", scored=0)
+    nothing = report_with_conflicts(report, "weighted", scored=0)
     assert "There is none. Beside these are 13" in conflict_wording.describe_conflicts(nothing)
     assert conflict_wording.describe_voting(nothing) == ""

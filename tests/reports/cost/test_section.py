@@ -30,8 +30,8 @@ def test_cost_is_that_of_the_ledger(population: tuple[Database, Audit], report: 
 
 
 def test_how_much_of_prompts_was_kept_is_told_where_it_is_known(report: Report) -> None:
-    mine = [row for row in report.cost.rows if row.name == "alder"]
-    assert all(row.cached_tokens == 90 * row.answers and row.told_tokens == row.prompt_tokens for row in mine)
+    alder_rows = [row for row in report.cost.rows if row.name == "alder"]
+    assert all(row.cached_tokens == 90 * row.answers and row.told_tokens == row.prompt_tokens for row in alder_rows)
     assert {row.cached_tokens for row in report.cost.rows if row.name != "alder"} == {None}
     assert "Providers had 75% of the tokens in from earlier prompts, of those of which it is told." in describe_cost(
         report

@@ -20,7 +20,7 @@ RAW: dict[str, list[float | None]] = {
     "half": [None] * 25,
     "mute": [None] * 25,
 }
-WHY = {
+EXPECTED_REASONS = {
     "flat": "differ equally on every cell",
     "once": "one cell only has all its comparisons",
     "half": "no cell has all its comparisons",
@@ -46,16 +46,16 @@ def report(db: Database) -> Report:
 def test_scores_that_could_not_be_scaled_say_so_wherever_they_are_missing(report: Report) -> None:
     for row in report.alignment:
         if row.method == "logprob":
-            assert WHY[row.model] in str(row.reason)
-            assert WHY[row.model] in str(row.crossed.pearson_r.reason)
+            assert EXPECTED_REASONS[row.model] in str(row.reason)
+            assert EXPECTED_REASONS[row.model] in str(row.crossed.pearson_r.reason)
     for place in (*report.topics, *report.countries):
         if place.method == "logprob":
-            assert WHY[place.model] in str(place.mae.reason)
+            assert EXPECTED_REASONS[place.model] in str(place.mae.reason)
     for region in report.regions.rows:
         if region.method == "logprob":
-            assert WHY[region.model] in str(region.reason)
+            assert EXPECTED_REASONS[region.model] in str(region.reason)
     for both in report.methods:
-        assert WHY[both.model] in str(both.difference.reason)
+        assert EXPECTED_REASONS[both.model] in str(both.difference.reason)
     assert "fewer than 3 pairs" not in render_report(report, "markdown") + render_report(report, "html")
 
 

@@ -204,12 +204,12 @@ def test_numbers_on_the_heat_map_can_be_read(html: str, theme: str) -> None:
     for name in ("n4", "n3", "n2", "n1", "z", "p1", "p2", "p3", "p4"):
         ink = str(colours.get(f"on-{name}", colours["ink"]))
         assert _contrast(colours[name], ink) >= 4.5, name
-    for ink, ground in (("ink", "paper"), ("muted", "paper"), ("accent", "paper"), ("alert", "alert-soft")):
-        assert _contrast(colours[ink], colours[ground]) >= 4.5, ink
+    for ink, background in (("ink", "paper"), ("muted", "paper"), ("accent", "paper"), ("alert", "alert-soft")):
+        assert _contrast(colours[ink], colours[background]) >= 4.5, ink
 
 
-def _contrast(one: str, other: str) -> float:
-    low, high = sorted(map(_luminance, (one, other)))
+def _contrast(colour: str, background: str) -> float:
+    low, high = sorted(map(_luminance, (colour, background)))
     return (high + 0.05) / (low + 0.05)
 
 

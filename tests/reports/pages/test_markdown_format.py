@@ -13,7 +13,7 @@ from tests.reports.pages.test_markdown_report import _tokens
 def test_escaping_keeps_every_word(form: object) -> None:
     assert callable(form)
     tokens = _tokens(form(EVIL))
-    shown = "".join(t.content if t.type == "text" else " " for t in tokens if t.type in ("text", "softbreak"))
+    visible_text = "".join(t.content if t.type == "text" else " " for t in tokens if t.type in ("text", "softbreak"))
     for word in (
         "[/INST]",
         "\\u202edesrever",
@@ -25,7 +25,7 @@ def test_escaping_keeps_every_word(form: object) -> None:
         "- item",
         "# heading",
     ):
-        assert word in shown
+        assert word in visible_text
 
 
 @pytest.mark.parametrize("start", ["# a", "1. a", "1) a", "- a", "+ a", "> a", "---", "===", "```", "    a", "| a |"])

@@ -41,6 +41,6 @@ def test_hostile_texts_stay_texts(db: Database) -> None:
     headings = [tokens[i + 1].content for i, t in enumerate(tokens) if t.type == "heading_open"]
     assert not [h for h in headings if h in ("heading", "Setext")]
     assert not [c for c in text if not c.isprintable() and c not in "\n\u202f"]
-    shown = "".join(t.content for t in tokens if t.type == "text")
-    assert "<script>alert(1)</script>" in shown
-    assert "**bold** __bold__" in shown
+    visible_text = "".join(t.content for t in tokens if t.type == "text")
+    assert "<script>alert(1)</script>" in visible_text
+    assert "**bold** __bold__" in visible_text

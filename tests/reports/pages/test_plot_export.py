@@ -34,8 +34,8 @@ def test_names_that_become_one_are_kept_apart(report: Report, tmp_path: Path) ->
     rows = [first.model_copy(update={"model": "../x"}), second.model_copy(update={"model": "./x"})]
     cells = [cell.model_copy(update={"scores": {"direct": {"../x": 0.1, "./x": 0.2}}}) for cell in report.audit.cells]
     audit = report.audit.model_copy(update={"cells": cells})
-    twins = report.model_copy(update={"alignment": rows, "audit": audit})
-    names = {path.name for path in write_plots(twins, tmp_path)}
+    report_with_similar_names = report.model_copy(update={"alignment": rows, "audit": audit})
+    names = {path.name for path in write_plots(report_with_similar_names, tmp_path)}
     assert {"scatter-x.svg", "scatter-x-2.svg"} <= names
 
 
@@ -43,8 +43,8 @@ def test_names_that_become_one_are_kept_apart(report: Report, tmp_path: Path) ->
 def test_pictures_are_drawn_as_png_and_pdf(
     report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: PlotFormat, magic: bytes
 ) -> None:
-    one = dict(iterate_plots(report))["agreement"]
-    monkeypatch.setattr("auditor.reports.pages.plot_export.iterate_plots", lambda _: [("agreement", one)])
+    agreement_plot = dict(iterate_plots(report))["agreement"]
+    monkeypatch.setattr("auditor.reports.pages.plot_export.iterate_plots", lambda _: [("agreement", agreement_plot)])
     [path] = write_plots(report, tmp_path, form)
     assert path.name == f"agreement.{form}"
     assert path.read_bytes().startswith(magic)
@@ -66,9 +66,9 @@ def test_plots_as_vega_lite_hold_their_figures_and_can_be_drawn(report: Report, 
     for path in paths:
         spec = json.loads(path.read_text(encoding="utf-8"))
         assert spec["data"]["values"]
-        drawn = vl_convert.vegalite_to_svg(spec, vl_version="5.20", allowed_base_urls=[])
-        assert drawn.startswith("<svg")
-        assert drawn.count("<path") > len(spec["data"]["values"])
+        svg = vl_convert.vegalite_to_svg(spec, vl_version="5.20", allowed_base_urls=[])
+        assert svg.startswith("<svg")
+        assert svg.count("<path") > len(spec["data"]["values"])
     rows = json.loads((tmp_path / "agreement.vl.json").read_text(encoding="utf-8"))["data"]["values"]
     assert {(r["name"], r["value"]) for r in rows} == {(r.model, r.pearson_r) for r in report.alignment}
 

@@ -12,21 +12,21 @@ from tests.support.synthetic_audit import COUNTRIES
 
 
 def test_no_two_countries_share_a_square_and_directions_hold() -> None:
-    found, lost = layout_tiles(COUNTRIES)
-    assert lost == []
-    assert len({(t.row, t.column) for t in found}) == len(found) == len(COUNTRIES)
-    at = {t.country: t for t in found}
+    tiles, unplaced = layout_tiles(COUNTRIES)
+    assert unplaced == []
+    assert len({(t.row, t.column) for t in tiles}) == len(tiles) == len(COUNTRIES)
+    tile_by_country = {t.country: t for t in tiles}
     for west, east in itertools.pairwise(["Mexico", "Nigeria", "Iran", "Japan"]):
-        assert at[west].column < at[east].column
+        assert tile_by_country[west].column < tile_by_country[east].column
     for north, south in itertools.pairwise(["Canada", "Mexico", "Peru", "Argentina"]):
-        assert at[north].row < at[south].row
+        assert tile_by_country[north].row < tile_by_country[south].row
 
 
 def test_the_layout_does_not_depend_on_order_and_names_what_has_no_place() -> None:
-    one, _ = layout_tiles(["Germany", "Japan", "Kenya"])
-    other, lost = layout_tiles(["Kenya", "Middle-earth", "Japan", "Germany"])
-    assert one == other
-    assert lost == ["Middle-earth"]
+    tiles, _ = layout_tiles(["Germany", "Japan", "Kenya"])
+    reordered_tiles, unplaced = layout_tiles(["Kenya", "Middle-earth", "Japan", "Germany"])
+    assert tiles == reordered_tiles
+    assert unplaced == ["Middle-earth"]
     assert layout_tiles(["Middle-earth"]) == ([], ["Middle-earth"])
 
 

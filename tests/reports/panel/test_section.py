@@ -22,34 +22,34 @@ from auditor.storage.database import Database
 from tests.support.synthetic_audit import populate
 
 
-def verdicts(db: Database, audit: Audit) -> list[list[float]]:
+def verdict_table(db: Database, audit: Audit) -> list[list[float]]:
     """Verdicts as a table of judges and traces."""
-    found = [v for v in results.load_verdicts(db, audit.id) if v.outcome is Outcome.OK]
-    judges = sorted({v.judge for v in found})
-    traces = sorted({(v.model, v.cell, v.sample) for v in found})
-    said = {(v.judge, v.model, v.cell, v.sample): float(v.ruling is Ruling.VALID) for v in found}
-    return [[said.get((j, *t), float("nan")) for t in traces] for j in judges]
+    verdicts = [v for v in results.load_verdicts(db, audit.id) if v.outcome is Outcome.OK]
+    judges = sorted({v.judge for v in verdicts})
+    traces = sorted({(v.model, v.cell, v.sample) for v in verdicts})
+    vote_by_judge_and_trace = {(v.judge, v.model, v.cell, v.sample): float(v.ruling is Ruling.VALID) for v in verdicts}
+    return [[vote_by_judge_and_trace.get((j, *t), float("nan")) for t in traces] for j in judges]
 
 
 def test_kappa_and_alpha_are_those_of_statsmodels_and_krippendorff(population: tuple[Database, Audit]) -> None:
     report = build_report(population[0], population[1].name)
-    table = np.array(verdicts(*population))
+    table = np.array(verdict_table(*population))
     assert report.panel.krippendorff_alpha.value == pytest.approx(
         krippendorff.alpha(reliability_data=table, level_of_measurement="nominal")
     )
     counts = np.stack([(table == 1).sum(axis=0), (table == 0).sum(axis=0)], axis=1)
-    whole = counts[counts.sum(axis=1) == 2]
-    assert len(whole) == report.panel.fleiss_kappa.n
-    assert report.panel.fleiss_kappa.value == pytest.approx(fleiss_kappa(whole))
-    assert report.panel.prevalence.value == pytest.approx(whole[:, 0].sum() / whole.sum())
+    complete_counts = counts[counts.sum(axis=1) == 2]
+    assert len(complete_counts) == report.panel.fleiss_kappa.n
+    assert report.panel.fleiss_kappa.value == pytest.approx(fleiss_kappa(complete_counts))
+    assert report.panel.prevalence.value == pytest.approx(complete_counts[:, 0].sum() / complete_counts.sum())
 
 
 def test_one_answer_under_the_names_of_two_judges_is_said(db: Database) -> None:
     audit = populate(db, countries=5, topics=5, samples=1)
     assert build_report(db, audit.name).panel.repeated == 0
-    given = [v for v in results.load_verdicts(db, audit.id) if v.outcome is Outcome.OK]
-    first = given[0]
-    twin = next(v for v in given if v.judge != first.judge and (v.model, v.cell) == (first.model, first.cell))
+    ok_verdicts = [v for v in results.load_verdicts(db, audit.id) if v.outcome is Outcome.OK]
+    first = ok_verdicts[0]
+    twin = next(v for v in ok_verdicts if v.judge != first.judge and (v.model, v.cell) == (first.model, first.cell))
     results.save_verdicts(db, audit.id, [replace(twin, sample=first.sample, key=first.key)])
     report = build_report(db, audit.name)
     assert report.panel.repeated == 1
@@ -88,14 +88,16 @@ def test_at_twenty_models_the_interval_is_as_wide_as_it_is(db: Database) -> None
     z = (x - x.mean()) / np.linalg.norm(x - x.mean())
     y = 0.39 * z + np.sqrt(1 - 0.39**2) * noise / np.linalg.norm(noise)
     base = build_report(db, populate(db, models=3).name)
-    peers = [base.peer_agreement[0].model_copy(update={"model": str(i), "agreement": _of(v)}) for i, v in enumerate(x)]
+    peers = [
+        base.peer_agreement[0].model_copy(update={"model": str(i), "agreement": _estimate(v)}) for i, v in enumerate(x)
+    ]
     rows = [base.alignment[0].model_copy(update={"model": str(i), "pearson_r": float(v)}) for i, v in enumerate(y)]
-    [found] = compute_peer_alignment(peers, rows)
-    assert (round(found.r.value or 0, 2), found.r.n) == (0.39, 20)
-    assert (round(found.r.ci_low or 0, 2), round(found.r.ci_high or 0, 2)) == (-0.06, 0.71)
+    [alignment] = compute_peer_alignment(peers, rows)
+    assert (round(alignment.r.value or 0, 2), alignment.r.n) == (0.39, 20)
+    assert (round(alignment.r.ci_low or 0, 2), round(alignment.r.ci_high or 0, 2)) == (-0.06, 0.71)
 
 
-def _of(value: float) -> Estimate:
+def _estimate(value: float) -> Estimate:
     return Estimate(value=float(value), n=10, ci_low=0.0, ci_high=1.0)
 
 
