@@ -12,7 +12,7 @@ from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 
 
-def test_status_counts_what_is_there(population: tuple[Database, Audit], report: Report) -> None:
+def test_status_counts_equal_those_of_the_report(population: tuple[Database, Audit], report: Report) -> None:
     status = load_audit_status(*population)
     total = {row.stage: row for row in report.coverage.total}
     assert (status["traces_ok"], status["verdicts_ok"]) == (total["direct"].ok, total["review"].ok)

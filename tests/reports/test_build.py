@@ -36,7 +36,7 @@ def _scores_and_truth(db: Database, audit: Audit, model: str) -> tuple[list[floa
     return [s.score for s in model_scores if s.score is not None], [truth[s.cell] for s in model_scores]
 
 
-def test_keys_are_those_of_the_design(report: Report) -> None:
+def test_report_keys_are_unchanged(report: Report) -> None:
     assert list(report.model_dump()) == KEYS
 
 
@@ -103,7 +103,7 @@ def test_peer_agreement_leaves_failed_verdicts_out(population: tuple[Database, A
         ok_verdicts = [v for v in model_verdicts if v.outcome is Outcome.OK]
         assert row.given == row.agreement.n == len(ok_verdicts) < len(model_verdicts)
         assert row.valid == sum(v.ruling == "VALID" for v in ok_verdicts)
-        assert row.agreement.value == pytest.approx(row.valid / row.pair)
+        assert row.agreement.value == pytest.approx(row.valid / row.given)
         assert row.score_fit.value == pytest.approx(sum(v.score_fit is True for v in ok_verdicts) / len(ok_verdicts))
 
 
@@ -217,13 +217,13 @@ def test_missing_scores_never_become_numbers(db: Database) -> None:
     assert (report.coverage.total[0].ok, report.coverage.total[0].missing) == (7, 1)
 
 
-def test_a_cell_that_the_survey_has_not(db: Database) -> None:
+def test_a_cell_missing_from_the_survey(db: Database) -> None:
     report = import_scores(db, {("Egypt", "a"): 0.0}, {("m", "Egypt", "a"): 0.1, ("m", "Narnia", "b"): 1.0})
     assert [(c.country, c.survey) for c in report.audit.cells] == [("Egypt", 0.0), ("Narnia", None)]
     assert report.alignment[0].n == 1
 
 
-def test_methods_are_told_apart(db: Database) -> None:
+def test_methods_are_reported_separately(db: Database) -> None:
     truth = {("Egypt", str(i)): i / 10 for i in range(5)}
     import_scores(db, truth, {("m", *cell): value for cell, value in truth.items()})
     audit = audits.get_audit(db, "imported")
@@ -253,7 +253,7 @@ def _scores_of_two_regions(
     return dict(truth), {("m", *cell): value + error_by_cell[cell] for cell, value in truth.items()}
 
 
-def test_the_gap_is_that_of_the_errors(db: Database) -> None:
+def test_the_gap_is_the_difference_of_mean_errors(db: Database) -> None:
     truth, scores = _scores_of_two_regions(worse_by=0.2)
     gap = import_scores(db, truth, scores).regions.gaps[0]
     errors = {c: abs((scores["m", *c] or 0.0) - (truth[c] or 0.0)) for c in truth}
@@ -264,7 +264,7 @@ def test_the_gap_is_that_of_the_errors(db: Database) -> None:
     assert (gap.mae_gap.ci_high or 1.0) < 0.25
 
 
-def test_a_gap_that_is_none_has_zero_in_its_interval(db: Database) -> None:
+def test_the_interval_of_no_gap_contains_zero(db: Database) -> None:
     gap = import_scores(db, *_scores_of_two_regions(worse_by=0.0)).regions.gaps[0].mae_gap
     assert (gap.ci_low or 1.0) < 0 < (gap.ci_high or -1.0)
 
@@ -276,7 +276,7 @@ def test_a_gap_over_few_countries_has_no_interval(report: Report) -> None:
         assert "countries" in (gap.mae_gap.reason or "")
 
 
-def test_crossed_intervals_are_of_the_same_figures(report: Report) -> None:
+def test_two_way_intervals_contain_the_reported_figures(report: Report) -> None:
     for row in report.alignment:
         two_way = row.crossed
         assert (two_way.countries, two_way.topics, two_way.pearson_r.n) == (8, 6, row.n)
@@ -303,7 +303,7 @@ def test_the_gap_is_withheld_where_coverage_differs(db: Database) -> None:
     assert "from \N{MINUS SIGN}0." in (gap.reason or "")
 
 
-def test_the_gap_is_given_with_bounds_where_no_missing_score_could_turn_it(db: Database) -> None:
+def test_the_gap_has_bounds_if_missing_scores_cannot_change_its_sign(db: Database) -> None:
     truth = {(c, str(i)): -0.9 for c in ("Germany", "Egypt") for i in range(20)}
     scores: dict[tuple[str, str, str], float | None] = {("m", c, t): 0.9 if c == "Egypt" else -0.85 for c, t in truth}
     for i in (1, 5):

@@ -29,7 +29,7 @@ def few_topics_report(db: Database) -> Report:
     return import_scores(db, truth, scores)
 
 
-def test_words_do_not_judge_it(few_topics_report: Report) -> None:
+def test_the_model_is_not_judged_without_an_interval(few_topics_report: Report) -> None:
     [row] = few_topics_report.alignment
     assert (row.ci_low or 0) > 0.8, "Fisher's interval, as the interface has it, stays"
     wording = alignment_wording.describe_alignment(row)
@@ -41,7 +41,7 @@ def test_words_do_not_judge_it(few_topics_report: Report) -> None:
         assert "agrees with people" not in text
 
 
-def test_exports_leave_the_ends_empty(few_topics_report: Report) -> None:
+def test_exports_leave_interval_columns_empty(few_topics_report: Report) -> None:
     [row] = csv.DictReader(io.StringIO(dict(render_paper_files(few_topics_report))["alignment.csv"]))
     assert {row[name] for name in ("r_low", "r_high", "p", "mae_low", "mae_high")} == {""}
     assert float(row["r"]) == few_topics_report.alignment[0].pearson_r
@@ -49,7 +49,7 @@ def test_exports_leave_the_ends_empty(few_topics_report: Report) -> None:
     assert (summary["95% CI"], summary["p"]) == (None, None)
 
 
-def test_confident_gates_are_undecided_and_the_others_go_by_the_value(few_topics_report: Report) -> None:
+def test_confident_gates_are_undecided_and_others_compare_the_value(few_topics_report: Report) -> None:
     gates_by_confident = {}
     for confident in (False, True):
         thresholds = CheckSection.model_validate({"min_pearson": 0.3, "max_mae": 0.9, "confident": confident})

@@ -64,7 +64,7 @@ def test_two_groups_have_one_gap(db: Database) -> None:
     assert (gap.first, gap.second, gap.compared) == ("Western", "Non-Western", 2)
 
 
-def test_of_several_groups_the_widest_gap_is_told(db: Database) -> None:
+def test_the_largest_gap_of_several_groups_is_reported(db: Database) -> None:
     report = build_regional_report(db, "un_m49", worse_region="Europe")
     part = report.regions
     mae = {r.region: r.mae.value or 0.0 for r in part.rows}

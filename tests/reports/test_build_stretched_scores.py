@@ -52,7 +52,7 @@ def two_method_report(db: Database) -> Report:
     return build_stretched_report(db, ("direct", "logprob"))
 
 
-def test_r_stays_and_every_error_is_a_named_reason(two_method_report: Report) -> None:
+def test_r_is_reported_and_every_error_is_missing_with_a_reason(two_method_report: Report) -> None:
     rows = {(r.method, r.model): r for r in two_method_report.alignment}
     direct_row, logprob_row = rows["direct", "m"], rows["logprob", "m"]
     assert (logprob_row.pearson_r or 0) > 0.5
@@ -68,13 +68,13 @@ def test_r_stays_and_every_error_is_a_named_reason(two_method_report: Report) ->
     assert all(p.mae.value is not None for p in two_method_report.topics if p.method == "direct")
 
 
-def test_tiers_by_error_are_of_the_others_alone(two_method_report: Report) -> None:
+def test_tiers_by_error_leave_out_stretched_scores(two_method_report: Report) -> None:
     parts = [p for p in two_method_report.tiers if p.method == "logprob"]
     assert [(p.by, bool(p.rows)) for p in parts] == [("r", True), ("MAE", False)]
     assert STRETCHED_REASON in describe_preference(parts[1])
 
 
-def test_pages_have_no_distance_of_them(two_method_report: Report) -> None:
+def test_pages_report_no_errors_of_stretched_scores(two_method_report: Report) -> None:
     page, text = render_html(two_method_report), render_markdown(two_method_report)
     assert "Differences of m (direct) from people" in page
     assert "Differences of m (logprob) from people" not in page
@@ -85,7 +85,7 @@ def test_pages_have_no_distance_of_them(two_method_report: Report) -> None:
     assert topics.endswith(",,,,,,")
 
 
-def test_gates_skip_them_and_say_so(two_method_report: Report) -> None:
+def test_error_gates_are_skipped_for_stretched_scores(two_method_report: Report) -> None:
     check = check_gates(two_method_report)
     assert check.passed
     assert check.exit_code == 0
@@ -98,7 +98,7 @@ def test_gates_skip_them_and_say_so(two_method_report: Report) -> None:
     assert f'skipped="{len(skipped)}"' in render_junit(check)
 
 
-def test_where_there_is_nothing_else_to_test_there_is_no_pass(db: Database) -> None:
+def test_gates_are_undecided_if_all_scores_are_stretched(db: Database) -> None:
     check = check_gates(build_stretched_report(db, ("logprob",)))
     assert check.exit_code == 4
     undecided = {g.name for g in check.gates if g.verdict is GateStatus.UNDECIDED}
@@ -106,7 +106,7 @@ def test_where_there_is_nothing_else_to_test_there_is_no_pass(db: Database) -> N
     assert not [g for g in check.gates if g.verdict is GateStatus.SKIPPED]
 
 
-def test_a_page_of_nothing_else_is_whole(db: Database) -> None:
+def test_a_report_of_stretched_scores_only_can_be_rendered(db: Database) -> None:
     report = build_stretched_report(db, ("logprob",))
     assert 'id="scatter"' in render_html(report)
     assert 'id="where"' not in render_html(report)

@@ -51,7 +51,7 @@ def execute(db: Database, statement: str) -> None:
     db.write(lambda connection: connection.exec_driver_sql(statement))
 
 
-def test_a_whole_audit_adds_up(db: Database) -> None:
+def test_a_finished_audit_is_consistent(db: Database) -> None:
     verification = verify_audit(db, "scripted")
     assert verification.is_consistent
     assert {b.stage for b in verification.balances} == {"direct", "review"}
@@ -76,7 +76,7 @@ def test_a_whole_audit_adds_up(db: Database) -> None:
         ("UPDATE link SET digest = 'x' WHERE id = 5", "answer", "is not as it was written"),
     ],
 )
-def test_what_was_changed_is_named(db: Database, change: str, kind: str, problem: str) -> None:
+def test_changed_records_are_reported(db: Database, change: str, kind: str, problem: str) -> None:
     execute(db, change)
     verification = verify_audit(db, "scripted")
     assert not verification.is_consistent
@@ -96,7 +96,7 @@ def test_a_lost_trace_is_pending_and_its_verdicts_are_strays(db: Database) -> No
     assert after["review"].stray == 2
 
 
-def test_a_trace_that_nobody_planned_is_a_stray(db: Database) -> None:
+def test_an_unplanned_trace_is_a_stray(db: Database) -> None:
     audit = audits.get_audit(db, "scripted")
     stray = replace(results.load_traces(db, audit.id)[0], cell=Cell("Atlantis", "divorce"), outcome=Outcome.REFUSED)
     results.save_traces(db, audit.id, [stray])

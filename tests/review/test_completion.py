@@ -7,7 +7,7 @@ from tests.review.test_session import open_session
 from tests.support.review_audit import review_case
 
 
-def test_the_audit_is_told_when_nothing_is_open_and_at_the_end_but_never_twice(db: Database) -> None:
+def test_completion_is_notified_once_when_all_are_resolved_and_at_the_end(db: Database) -> None:
     review_case(db, conflicts=2)
     notified_audits: list[str] = []
     session = open_session(db)

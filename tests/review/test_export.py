@@ -27,7 +27,7 @@ def audit(db: Database) -> Audit:
     return audit
 
 
-def test_csv_and_jsonl_hold_the_whole_log(db: Database, audit: Audit) -> None:
+def test_csv_and_jsonl_contain_the_full_log(db: Database, audit: Audit) -> None:
     for form in ("csv", "jsonl"):
         out = io.StringIO(newline="")
         assert write_ratings(db, audit, out, form, keep_formulas=True) == 3
@@ -41,7 +41,7 @@ def test_csv_and_jsonl_hold_the_whole_log(db: Database, audit: Audit) -> None:
         assert str(rows[2]["of"]) == str(rows[1]["id"])
 
 
-def test_the_short_name_is_the_conflicts(db: Database, audit: Audit) -> None:
+def test_rows_have_the_id_of_their_conflict(db: Database, audit: Audit) -> None:
     names = {(c.cell, c.left, c.right): c.id for c in results.load_conflicts(db, audit.id)}
     assert all(isinstance(c, Conflict) for c in results.load_conflicts(db, audit.id))
     for row in iter_rating_rows(db, audit):
@@ -62,7 +62,7 @@ def test_the_short_name_is_the_conflicts(db: Database, audit: Audit) -> None:
         ("", ""),
     ],
 )
-def test_what_a_spreadsheet_would_run_is_defused(db: Database, note: str, written: str) -> None:
+def test_spreadsheet_formulas_are_escaped(db: Database, note: str, written: str) -> None:
     audit = review_case(db, conflicts=1)
     session = ReviewSession(db, audit, "ada")
     session.decide(session.load_item(session.conflict_keys()[0]), Decision.SCORE, score=-0.5, note=note)
@@ -74,7 +74,7 @@ def test_what_a_spreadsheet_would_run_is_defused(db: Database, note: str, writte
     assert row["score"] == "-0.5", "a negative number is a number"
 
 
-def test_what_was_said_of_other_scores_is_not_in_force(db: Database, audit: Audit) -> None:
+def test_ratings_of_changed_scores_are_not_in_force(db: Database, audit: Audit) -> None:
     one, *more_conflicts = results.load_conflicts(db, audit.id)
     decided = next(c for c in (one, *more_conflicts) if c.id == next(iter(iter_rating_rows(db, audit)))["conflict"])
     others = [c for c in (one, *more_conflicts) if c.id != decided.id]

@@ -26,7 +26,7 @@ def blind_decisions(*rows: dict[str, Decision]) -> BlindDecisions:
     return {key(i): row for i, row in enumerate(rows)}
 
 
-def test_lessons_are_of_the_sides_as_stored_whatever_was_shown_where(db: Database) -> None:
+def test_judged_sides_do_not_depend_on_the_displayed_order(db: Database) -> None:
     """The case's judges call the negative side VALID; people who do so too agree with every judge, swapped or not."""
     audit = review_case(db)
     for rater in ("ada", "grace", "mary"):
@@ -46,7 +46,7 @@ def test_lessons_are_of_the_sides_as_stored_whatever_was_shown_where(db: Databas
     assert calibration_by_judge["cedar"].raw_agreement.n + calibration_by_judge["cedar"].raw_agreement.lost == 40
 
 
-def test_a_side_of_several_conflicts_teaches_once(db: Database) -> None:
+def test_a_side_in_several_conflicts_is_counted_once(db: Database) -> None:
     """Of three models' conflicts on 12 cells, all decided, a judge has 24 sides before it and learns of no more."""
     audit = review_case(db, conflicts=12)
     pairs = results.load_conflicts(db, audit.id)
@@ -71,7 +71,7 @@ def test_a_side_of_several_conflicts_teaches_once(db: Database) -> None:
     } == dict.fromkeys(("alder", "birch", "cedar"), 24)
 
 
-def test_what_an_adaptive_panel_asked_of_disputed_traces_teaches_nothing(db: Database) -> None:
+def test_verdicts_that_an_adaptive_panel_adds_are_not_used(db: Database) -> None:
     audit = review_case(db, conflicts=1)
     (conflict,) = results.load_conflicts(db, audit.id)
     verdicts = [v for v in results.load_verdicts(db, audit.id) if v.cell == conflict.cell]
@@ -80,7 +80,7 @@ def test_what_an_adaptive_panel_asked_of_disputed_traces_teaches_nothing(db: Dat
     assert {x.judge for x in load_judged_sides(db, audit.id, decisions)} == {"alder", "birch"}
 
 
-def test_both_neither_and_a_score_of_ones_own(db: Database) -> None:
+def test_both_and_neither_are_used_and_custom_scores_are_not(db: Database) -> None:
     audit = review_case(db, conflicts=3)
     session = ReviewSession(db, audit, "ada")
     both, neither, scored = session.conflict_keys()

@@ -24,7 +24,7 @@ def decide(db: Database, audit: Audit, conflicts: int, *, with_judges: bool = Tr
         session.decide(item, Decision.LEFT if strict_left == with_judges else Decision.RIGHT)
 
 
-def test_what_is_exported_is_a_configuration(db: Database) -> None:
+def test_exported_weights_are_a_valid_configuration(db: Database) -> None:
     audit = review_case(db)
     decide(db, audit, 20)
     panel_weights = estimate_panel_weights(db, audit)
@@ -53,7 +53,7 @@ def test_what_is_exported_is_a_configuration(db: Database) -> None:
     )
 
 
-def test_a_judge_of_whom_people_taught_too_little_weighs_as_the_average(db: Database) -> None:
+def test_a_judge_with_too_few_sides_gets_the_average_weight(db: Database) -> None:
     audit = review_case(db)
     decide(db, audit, 6)
     panel_weights = estimate_panel_weights(db, audit)
@@ -64,7 +64,7 @@ def test_a_judge_of_whom_people_taught_too_little_weighs_as_the_average(db: Data
     assert f"too few sides ({by_judge['alder'].raw_agreement.n} of at least 10)" in format_weights_toml(panel_weights)
 
 
-def test_too_few_decisions_are_refused_with_what_there_is(db: Database) -> None:
+def test_too_few_decisions_are_refused_with_the_counts_per_judge(db: Database) -> None:
     audit = review_case(db)
     with pytest.raises(ReviewError, match=r"needs 10 judged sides .*alder 0, birch 0, cedar 0"):
         estimate_panel_weights(db, audit)

@@ -24,7 +24,7 @@ def test_a_strict_majority_is_a_consensus(decisions: list[Decision], expected: D
     assert find_majority(iter(decisions)) is expected
 
 
-def test_kappa_is_fleiss_over_what_at_least_two_decided() -> None:
+def test_kappa_is_fleiss_kappa_over_items_of_at_least_two_raters() -> None:
     rows = [{"ada": L, "grace": L}] * 6 + [{"ada": L, "grace": R}] * 2 + [{"ada": R, "grace": R}] * 4 + [{"ada": B}]
     agreement = compute_rater_agreement(blind_decisions(*rows))
 
@@ -39,7 +39,7 @@ def test_kappa_is_fleiss_over_what_at_least_two_decided() -> None:
     assert pair.kappa.value == agreement.kappa.value
 
 
-def test_three_raters_who_did_not_all_decide_all() -> None:
+def test_three_raters_with_missing_decisions() -> None:
     rows = [{"ada": L, "grace": L, "mary": R}, {"ada": R, "mary": R}, {"grace": B, "mary": N}, {"ada": N, "grace": N}]
     agreement = compute_rater_agreement(blind_decisions(*rows))
     table = np.array([[2, 1, 0, 0], [0, 2, 0, 0], [0, 0, 1, 1], [0, 0, 0, 2]])
@@ -51,14 +51,14 @@ def test_three_raters_who_did_not_all_decide_all() -> None:
     }
 
 
-def test_nobody_and_one_alone_have_no_agreement_and_a_reason() -> None:
+def test_no_rater_and_one_rater_have_no_agreement_with_a_reason() -> None:
     assert compute_rater_agreement({}).kappa.reason is not None
     agreement = compute_rater_agreement(blind_decisions({"ada": L}, {"ada": R}))
     assert agreement.kappa.value is None
     assert agreement.pairs == ()
 
 
-def test_only_what_was_said_blind_counts(db: Database) -> None:
+def test_only_blind_decisions_count(db: Database) -> None:
     audit = review_case(db)
     session = ReviewSession(db, audit, "ada", second_rater_share=1.0)
     revised, revealed, undone, redecided, skipped, plain = session.conflict_keys()[:6]
@@ -78,7 +78,7 @@ def test_only_what_was_said_blind_counts(db: Database) -> None:
     assert load_blind_decisions(db, audit.id) == {revised: {"ada": B}, plain: {"ada": B}}
 
 
-def test_what_was_said_of_other_scores_does_not_count(db: Database) -> None:
+def test_decisions_on_changed_scores_do_not_count(db: Database) -> None:
     audit = review_case(db, conflicts=2)
     session = ReviewSession(db, audit, "ada")
     for k in list(session.conflict_keys()):

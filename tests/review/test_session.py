@@ -58,7 +58,7 @@ def test_the_queue_is_blind_too_and_cannot_be_searched_for_authors(db: Database)
     assert session.conflict_keys(QueueFilter(models=("alder",))) == [item.key]
 
 
-def test_names_of_models_and_makers_in_a_text_are_taken_out_while_blind(db: Database) -> None:
+def test_names_of_models_and_providers_are_masked_while_blind(db: Database) -> None:
     session = open_session(db)
     key = session.conflict_keys()[0]
     traces = [
@@ -76,7 +76,7 @@ def test_names_of_models_and_makers_in_a_text_are_taken_out_while_blind(db: Data
     assert "As Alder, made by OpenAI" in text_of(session.load_item(key))
 
 
-def test_sides_are_drawn_for_each_rater_and_decisions_are_stored_as_the_sides_are_stored(db: Database) -> None:
+def test_sides_are_randomized_per_rater_and_decisions_are_stored_in_stored_order(db: Database) -> None:
     sessions = [open_session(db, f"rater{i}") for i in range(8)]
     key = sessions[0].conflict_keys()[0]
     swapped = {session.load_item(key).swapped for session in sessions}
@@ -95,7 +95,7 @@ def test_sides_are_drawn_for_each_rater_and_decisions_are_stored_as_the_sides_ar
         assert session.history(key)[-1].rating.decision is Decision.LEFT
 
 
-def test_what_was_shown_and_how_long_it_took_is_stored(db: Database) -> None:
+def test_disclosure_and_duration_are_stored(db: Database) -> None:
     session = open_session(db)
     item = load_first_item(session)
     session.decide(replace(item, shown_at=item.shown_at - 12), Decision.BOTH)
@@ -108,7 +108,7 @@ def test_what_was_shown_and_how_long_it_took_is_stored(db: Database) -> None:
     assert session.load_item(item.key).first_decision is Decision.BOTH
 
 
-def test_an_undone_decision_stays_seen(db: Database) -> None:
+def test_undoing_a_decision_keeps_the_item_revealed(db: Database) -> None:
     session = open_session(db)
     item = load_first_item(session)
     session.decide(item, Decision.LEFT)
@@ -121,7 +121,7 @@ def test_an_undone_decision_stays_seen(db: Database) -> None:
     assert rating_log.load_entries(db, session.audit.id)[-1].rating.shown == FULL_DISCLOSURE
 
 
-def test_asking_to_see_is_logged_and_cannot_be_undone(db: Database) -> None:
+def test_revealing_is_logged_and_cannot_be_undone(db: Database) -> None:
     session = open_session(db)
     item = load_first_item(session)
     session.reveal(item)
@@ -131,7 +131,7 @@ def test_asking_to_see_is_logged_and_cannot_be_undone(db: Database) -> None:
     assert session.undo() is None
 
 
-def test_an_open_book_is_logged_once_so_that_a_later_blind_session_knows(db: Database) -> None:
+def test_an_unblinded_view_is_logged_once_and_known_to_later_blind_sessions(db: Database) -> None:
     open_book = open_session(db, blind=False)
     key = open_book.conflict_keys()[0]
     assert open_book.load_item(key).left.author is not None
@@ -142,7 +142,7 @@ def test_an_open_book_is_logged_once_so_that_a_later_blind_session_knows(db: Dat
     assert not open_session(db, "grace").load_item(key).revealed
 
 
-def test_a_score_of_ones_own_is_kept_with_its_decision_only(db: Database) -> None:
+def test_a_custom_score_is_dropped_with_its_decision(db: Database) -> None:
     session = open_session(db)
     item = load_first_item(session)
     session.decide(item, Decision.SCORE, score=-0.25)
@@ -154,13 +154,15 @@ def test_a_score_of_ones_own_is_kept_with_its_decision_only(db: Database) -> Non
 
 
 @pytest.mark.parametrize(("decision", "score"), [(Decision.SCORE, None), (Decision.LEFT, 0.5), (Decision.SCORE, 1.2)])
-def test_a_score_out_of_place_is_refused(db: Database, decision: Decision, score: float | None) -> None:
+def test_a_missing_unneeded_or_out_of_range_score_is_refused(
+    db: Database, decision: Decision, score: float | None
+) -> None:
     session = open_session(db)
     with pytest.raises(ValueError, match="score"):
         session.decide(load_first_item(session), decision, score=score)
 
 
-def test_next_goes_through_all_and_comes_back_to_what_was_skipped(db: Database) -> None:
+def test_next_offers_all_conflicts_and_then_the_skipped_ones(db: Database) -> None:
     session = open_session(db)
     offered_keys = []
     while (key := session.next_conflict_key()) is not None:
@@ -173,7 +175,7 @@ def test_next_goes_through_all_and_comes_back_to_what_was_skipped(db: Database) 
     assert set(offered_keys[:2]) == set(offered_keys[20:])
 
 
-def test_next_never_offers_what_is_open_now(db: Database) -> None:
+def test_next_never_offers_the_current_conflict(db: Database) -> None:
     session = open_session(db)
     open_key = session.conflict_keys()[0]
     for key in session.conflict_keys()[1:]:
@@ -182,7 +184,7 @@ def test_next_never_offers_what_is_open_now(db: Database) -> None:
     assert session.next_conflict_key(after=open_key) is None
 
 
-def test_a_share_of_conflicts_is_put_to_a_second_rater_and_disputes_to_a_third(db: Database) -> None:
+def test_a_share_of_conflicts_needs_a_second_rater_and_disputes_a_third(db: Database) -> None:
     ada, grace, mary = (open_session(db, name, second_rater_share=0.5) for name in ("ada", "grace", "mary"))
     all_keys = ada.conflict_keys()
     for key in all_keys:
@@ -205,7 +207,7 @@ def test_a_share_of_conflicts_is_put_to_a_second_rater_and_disputes_to_a_third(d
     assert mary.queue_rows([shared[0]])[0].n_raters == 3
 
 
-def test_a_conflict_that_is_gone_is_said_so(db: Database) -> None:
+def test_a_deleted_conflict_raises_a_storage_error(db: Database) -> None:
     session = open_session(db)
     item = load_first_item(session)
     results.replace_conflicts(db, session.audit.id, [])
@@ -216,7 +218,7 @@ def test_a_conflict_that_is_gone_is_said_so(db: Database) -> None:
         session.load_item(item.key)
 
 
-def test_the_question_is_the_surveys(db: Database) -> None:
+def test_the_question_is_the_surveys_wording(db: Database) -> None:
     item = load_first_item(open_session(db))
     assert item.question == f"How justifiable is {item.key.topic} in {item.key.country}?"
     assert dataclasses.is_dataclass(item)

@@ -7,7 +7,7 @@ from tests.review.test_judge_calibration import B, L, R
 from tests.support.review_audit import review_case
 
 
-def test_the_summary_says_all_in_words(db: Database) -> None:
+def test_the_summary_has_tables_of_raters_judges_and_weights(db: Database) -> None:
     audit = review_case(db)
     assert [t.note for t in summarize_ratings(db, audit).tables] == [
         "Nobody has decided anything blind yet.",

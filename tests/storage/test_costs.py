@@ -37,7 +37,7 @@ def test_calls_and_their_cost(db: Database) -> None:
     assert {r.cost_usd for r in rows if r.name == "cedar"} == {None}
 
 
-def test_attempts_count_what_failed_and_what_was_repeated(db: Database) -> None:
+def test_attempts_include_failures_and_retries(db: Database) -> None:
     attempts_by_name = Counter[tuple[str, str]]()
     for row in costs.count_calls(db, AUDIT):
         attempts_by_name[row.name, row.purpose] += row.attempts

@@ -34,7 +34,7 @@ def test_traces_and_verdicts_by_outcome(db: Database) -> None:
     assert {tuple(row[:4]): row.n for row in count_queries.count_verdicts(db, AUDIT)} == expected
 
 
-def test_judges(db: Database) -> None:
+def test_judge_counts_equal_those_of_the_rows(db: Database) -> None:
     rows = count_queries.count_judge_verdicts(db, AUDIT)
     for row in rows:
         verdicts = [v for v in results.load_verdicts(db, AUDIT) if (v.judge, v.model, v.outcome) == row[:3]]
@@ -46,7 +46,7 @@ def test_judges(db: Database) -> None:
     assert sum(r.n for r in rows) == len(results.load_verdicts(db, AUDIT))
 
 
-def test_how_rulings_split(db: Database) -> None:
+def test_ruling_splits_equal_those_of_the_rows(db: Database) -> None:
     by_trace: dict[tuple[str, ...], list[Verdict]] = {}
     for v in results.load_verdicts(db, AUDIT):
         if v.outcome is Outcome.OK:
@@ -58,7 +58,7 @@ def test_how_rulings_split(db: Database) -> None:
     assert {tuple(row[:5]): row.n for row in count_queries.count_ruling_splits(db, AUDIT)} == expected
 
 
-def test_verdicts_on_disputed_traces_alone_are_counted_in_the_whole_only(tmp_path: Path) -> None:
+def test_verdicts_on_disputed_traces_count_for_judges_but_not_for_peers(tmp_path: Path) -> None:
     with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
         audit = populate(db, countries=5, topics=5)
         all_counts_before, peer_counts_before = (
@@ -84,5 +84,5 @@ def test_verdicts_on_disputed_traces_alone_are_counted_in_the_whole_only(tmp_pat
 
 
 @pytest.mark.parametrize("name", ["count_traces", "count_verdicts", "count_ruling_splits"])
-def test_another_audit_has_none_of_it(db: Database, name: str) -> None:
+def test_another_audit_has_no_counts(db: Database, name: str) -> None:
     assert getattr(count_queries, name)(db, AUDIT + 1) == []

@@ -53,7 +53,7 @@ def make(db: Database, config_hash: str = "h") -> audits.Audit:
     return audits.save_audit(db, name="a", config="{}", config_hash=config_hash, survey=SURVEY, environment={})
 
 
-def test_a_server_that_does_not_answer_is_one_plain_sentence() -> None:
+def test_an_unreachable_server_is_a_one_sentence_error() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # and does not listen
         url = f"postgresql+psycopg://u@127.0.0.1:{unused.getsockname()[1]}/d?sslmode=disable"
@@ -62,7 +62,7 @@ def test_a_server_that_does_not_answer_is_one_plain_sentence() -> None:
     assert "?." not in str(caught.value)
 
 
-def test_sqlite_keeps_its_promises(file_storage: str) -> None:
+def test_sqlite_pragmas_are_set(file_storage: str) -> None:
     with open_database(file_storage) as db, db.read() as connection:
         pragmas = {
             n: connection.execute(text(f"PRAGMA {n}")).scalar_one()
@@ -71,7 +71,7 @@ def test_sqlite_keeps_its_promises(file_storage: str) -> None:
     assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
 
 
-def test_what_is_no_database_of_ours_is_refused(tmp_path: Path) -> None:
+def test_invalid_databases_and_urls_are_refused(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="no database"):
         open_database(f"sqlite:///{tmp_path}/none.db", create=False)
     (tmp_path / "x.db").write_text("hello, this is a text file of some length, and not a database at all" * 20)
@@ -99,7 +99,7 @@ def test_an_audit_comes_back_as_it_was(db: Database) -> None:
         audits.get_audit(db, "aa")
 
 
-def test_a_changed_config_drops_what_is_derived_and_keeps_what_was_paid_for(db: Database) -> None:
+def test_a_changed_config_drops_derived_rows_and_keeps_answers(db: Database) -> None:
     audit = make(db)
     call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT)
     asyncio.run(ledger.record_answer(db, call, Answer(call.key, Outcome.OK, "yes")))
@@ -120,7 +120,7 @@ def test_an_answer_is_recorded_once_and_attempts_always(db: Database) -> None:
     assert ledger.count_attempts(db) == 2
 
 
-def test_what_is_no_answer_is_asked_again(db: Database) -> None:
+def test_failures_are_not_loaded_as_answers(db: Database) -> None:
     call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT)
     for outcome in Outcome:
         if not outcome.is_answer:
@@ -128,7 +128,7 @@ def test_what_is_no_answer_is_asked_again(db: Database) -> None:
     assert ledger.load_answers(db, [call.key]) == {}
 
 
-def test_the_key_holds_all_that_matters_and_nothing_else() -> None:
+def test_the_key_depends_on_every_request_field_and_nothing_else() -> None:
     base_call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, params={"a": 1, "b": 2})
     same_call = Call("other name", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, params={"b": 2, "a": 1})
     assert base_call.key == same_call.key
@@ -144,7 +144,7 @@ def test_the_key_holds_all_that_matters_and_nothing_else() -> None:
     assert len({base_call.key, *(c.key for c in different_calls)}) == 8
 
 
-def test_a_job_that_fails_takes_no_other_with_it(db: Database) -> None:
+def test_a_failed_job_does_not_fail_others(db: Database) -> None:
     vector = table_of(VectorRow)
 
     def add(text: str) -> Callable[[Connection], object]:
@@ -193,7 +193,7 @@ def test_a_read_sees_what_another_process_wrote(db: Database, storage: str) -> N
     assert completed.stdout == "['a']\n"
 
 
-def test_a_survey_comes_back_as_it_was_saved_and_one_of_less_detail_does_too(db: Database) -> None:
+def test_a_survey_is_loaded_as_saved_and_older_ones_have_defaults(db: Database) -> None:
     detailed_survey = replace(
         SURVEY,
         grouping=Grouping("own.csv", "Own", (Region("north", ("NO",)), Region("a south", ("NA",)))),
@@ -209,7 +209,7 @@ def test_a_survey_comes_back_as_it_was_saved_and_one_of_less_detail_does_too(db:
     assert (bare_survey.grouping, bare_survey.native, bare_survey.phrasings) == (None, {}, {})
 
 
-def test_a_damaged_file_is_said_on_writing_too(db: Database) -> None:
+def test_a_damaged_file_is_a_storage_error_on_writing(db: Database) -> None:
     def damaged(_: Connection) -> None:
         raise DatabaseError("INSERT", {}, sqlite3.DatabaseError("database disk image is malformed"))
 

@@ -24,7 +24,7 @@ def record_answer(db: Database) -> None:
     asyncio.run(ledger.record_answer(db, call, Answer(call.key, Outcome.OK, "yes")))
 
 
-def test_a_reader_s_connection_writes_nothing_even_as_the_owner(postgres: Postgres) -> None:
+def test_a_read_connection_cannot_write_even_as_the_owner(postgres: Postgres) -> None:
     with open_database(postgres.schema()) as db, pytest.raises(Exception, match="read-only"), db.read() as connection:
         connection.execute(insert(table_of(RatingRow)).values(audit_id=1))
 
@@ -53,7 +53,7 @@ def test_a_password_is_shown_nowhere(postgres: Postgres) -> None:
     assert "canary" not in redact_url(f"no url://u:{PASSWORD}@h")
 
 
-def test_other_machines_are_reached_by_encryption_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remote_servers_require_encryption(monkeypatch: pytest.MonkeyPatch) -> None:
     def sslmode(url: str) -> object:
         db_engine = make_engine(url)
         ssl_argument = _connect_args(db_engine.url).get("sslmode")
@@ -68,7 +68,7 @@ def test_other_machines_are_reached_by_encryption_only(monkeypatch: pytest.Monke
     assert sslmode("postgresql+psycopg:///x") == "require"
 
 
-def test_a_server_is_upgraded_by_its_owner_only_when_told(postgres: Postgres) -> None:
+def test_a_server_is_upgraded_only_on_request(postgres: Postgres) -> None:
     url = postgres.schema()
     with open_database(url) as db:
         db.write(lambda c: c.execute(text("UPDATE auditor_version SET version_num = '0000'")))
@@ -81,14 +81,14 @@ def test_a_server_is_upgraded_by_its_owner_only_when_told(postgres: Postgres) ->
         upgrade_database(url)
 
 
-def test_what_no_text_on_a_server_may_hold_is_kept_visible(postgres: Postgres) -> None:
+def test_null_characters_are_stored_escaped_on_a_server(postgres: Postgres) -> None:
     with open_database(postgres.schema()) as db:
         audit = audits.save_audit(db, name="a", config="{}", config_hash="h", survey=SURVEY, environment={})
         results.save_traces(db, audit.id, [Trace("m", CELL, 0, Outcome.OK, 0.5, "a\0b \U0001f600 \u202e", "k")])
         assert [t.text for t in results.load_traces(db, audit.id)] == ["a\\x00b \U0001f600 \u202e"]
 
 
-def test_a_broken_connection_is_told_to_all_and_nothing_is_written_twice(postgres: Postgres) -> None:
+def test_a_broken_connection_fails_the_whole_group_and_writes_nothing_twice(postgres: Postgres) -> None:
     insert_row = text("INSERT INTO vector (revision, text, values) VALUES ('r', :text, '')")
     terminate_backend = text("SELECT pg_terminate_backend(pg_backend_pid())")
     started, released = threading.Event(), threading.Event()
@@ -112,7 +112,7 @@ def test_a_broken_connection_is_told_to_all_and_nothing_is_written_twice(postgre
             assert connection.execute(text("SELECT text FROM vector")).scalars().all() == ["later"]
 
 
-def test_who_waits_for_a_turn_gives_up_in_the_end(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_a_lock_times_out(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_database(postgres.schema()) as db, db.engine.connect() as sleeper, sleeper.begin():
         monkeypatch.setattr(engine, "LOCK_TIMEOUT", "50ms")
         with pytest.raises(StorageError, match="lock timeout"):

@@ -18,7 +18,7 @@ def db(storage: str) -> Iterator[Database]:
         yield db
 
 
-def test_a_conflict_between_methods_shows_what_was_said_and_comes_up_in_the_queue(db: Database) -> None:
+def test_a_conflict_between_methods_has_the_direct_samples_and_is_queued(db: Database) -> None:
     audit = populate(db)
     trace = next(t for t in results.load_traces(db, audit.id) if t.outcome is Outcome.OK)
     conflict = Conflict(

@@ -65,5 +65,5 @@ def test_a_database_on_a_network_file_system_is_not_opened(
     assert filesystems.find_filesystem_type(Path("/"), mounts) == "ext4"
 
 
-def test_this_machine_tells_of_its_own() -> None:
+def test_the_file_system_of_this_machine_is_found() -> None:
     assert find_filesystem_type(Path("/")) is not None

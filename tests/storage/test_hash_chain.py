@@ -109,7 +109,7 @@ def test_an_imported_rating_of_whole_numbers_verifies(storage: str) -> None:
         assert hash_chain.verify_chain(db).breaks == []
 
 
-def test_a_link_is_of_the_numbers_as_they_are_read_again(storage: str) -> None:
+def test_a_link_hashes_the_numbers_as_read_back(storage: str) -> None:
     """Whoever computes the hashes of an export gets those of the chain."""
     rating = Rating(CELL, LEFT, RIGHT, 1, -0.0, "ada", Decision.SCORE, datetime.now(UTC), score=0, duration_s=3)
     with open_database(storage) as db:
@@ -218,7 +218,7 @@ def test_another_column_that_changed_its_type_is_reported(file_storage: str, col
         assert [broken.problem for broken in hash_chain.verify_chain(db).breaks] == ["is not as it was written"]
 
 
-def test_a_rating_with_a_number_in_words_was_never_accepted(storage: str) -> None:
+def test_a_link_of_a_number_as_text_is_reported(storage: str) -> None:
     """A link of the text "3.0" is not one of the number 3.0."""
     with open_database(storage) as db:
         write_earlier(db, duration_s="3.0")

@@ -92,7 +92,7 @@ async def test_an_answer_that_cannot_be_stored_is_a_failure_of_its_call(db: Data
     assert (verification.n_links, verification.breaks) == (3, [])
 
 
-async def test_an_attempt_that_cannot_be_stored_is_stored_without_what_is_odd_about_it(db: Database) -> None:
+async def test_unstorable_values_of_an_attempt_are_stored_as_null_or_escaped(db: Database) -> None:
     call = make_call(0)
     unstorable_attempt = Attempt(1, datetime.now(UTC), 0.1, Outcome.SERVER_ERROR, 10**20, "said \ud800\0", float("inf"))
     second_attempt = Attempt(2, datetime.now(UTC), 0.1, Outcome.TIMEOUT)
@@ -108,7 +108,7 @@ async def test_an_attempt_that_cannot_be_stored_is_stored_without_what_is_odd_ab
     )
 
 
-async def test_whoever_asked_gets_the_failure(db: Database) -> None:
+async def test_the_caller_gets_the_storage_failure(db: Database) -> None:
     call = make_call(0)
     reply = ProviderReply(replace(make_answer(call), prompt_tokens=10**30), None)
 

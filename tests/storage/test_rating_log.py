@@ -93,7 +93,7 @@ def test_undo_and_redo_append_and_restore(db: Database, audit: Audit) -> None:
     assert len(ids) == 4 + 4 + 4
 
 
-def test_undo_is_each_raters_own(db: Database, audit: Audit) -> None:
+def test_undo_affects_only_the_raters_own_decisions(db: Database, audit: Audit) -> None:
     key = keys_of(db, audit)[0]
     append_decision(db, audit, key, Decision.LEFT, "ada")
     append_decision(db, audit, key, Decision.LEFT, "grace")
@@ -105,7 +105,7 @@ def test_undo_is_each_raters_own(db: Database, audit: Audit) -> None:
     assert conflict_status(db, audit, key) is ConflictStatus.PERSON
 
 
-def test_a_new_act_ends_what_could_be_redone(db: Database, audit: Audit) -> None:
+def test_a_new_decision_clears_the_redo_stack(db: Database, audit: Audit) -> None:
     key = keys_of(db, audit)[0]
     append_decision(db, audit, key, Decision.LEFT)
     rating_log.undo(db, audit.id, "ada")
@@ -114,7 +114,7 @@ def test_a_new_act_ends_what_could_be_redone(db: Database, audit: Audit) -> None
 
 
 @given(st.lists(st.sampled_from(["do", "undo", "redo"]), max_size=40))
-def test_the_stacks_are_those_of_an_editor(acts: list[str]) -> None:
+def test_undo_and_redo_equal_a_two_stack_model(acts: list[str]) -> None:
     """Against the textbook's two stacks, kept in memory as one goes."""
     log: list[tuple[int, RatingAction, int | None]] = []
     undo_stack: list[int] = []
@@ -134,7 +134,7 @@ def test_the_stacks_are_those_of_an_editor(acts: list[str]) -> None:
         assert undo_redo_stacks(log) == (undo_stack, redo_stack)
 
 
-def test_a_decision_holds_only_while_the_scores_stay(db: Database, audit: Audit) -> None:
+def test_a_decision_holds_only_while_the_scores_are_unchanged(db: Database, audit: Audit) -> None:
     key = keys_of(db, audit)[0]
     append_decision(db, audit, key, Decision.LEFT)
     assert conflict_status(db, audit, key) is ConflictStatus.PERSON
@@ -148,7 +148,7 @@ def test_a_decision_holds_only_while_the_scores_stay(db: Database, audit: Audit)
     assert conflict_status(db, audit, key) is ConflictStatus.PERSON
 
 
-def test_a_locked_database_is_said_and_nothing_is_stored(tmp_path: Path) -> None:
+def test_a_locked_database_is_an_error_and_nothing_is_stored(tmp_path: Path) -> None:
     path = tmp_path / "audits.db"
     with open_database(f"sqlite:///{path}") as db:
         audit = review_case(db, conflicts=1)

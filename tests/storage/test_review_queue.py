@@ -73,7 +73,7 @@ def queue_rows(db: Database, audit: Audit, rater: str, queue_filter: QueueFilter
 
 
 @pytest.mark.parametrize("rater", [*RATERS, "nobody"])
-def test_lines_say_what_holds(db: Database, audit: Audit, rater: str) -> None:
+def test_rows_show_the_current_ratings(db: Database, audit: Audit, rater: str) -> None:
     ratings_by_conflict = current_ratings(db, audit)
     conflicts = {ConflictKey(*c.cell, c.left, c.right): c for c in results.load_conflicts(db, audit.id)}
     row_by_key = {row.key: row for row in queue_rows(db, audit, rater)}
@@ -88,7 +88,7 @@ def test_lines_say_what_holds(db: Database, audit: Audit, rater: str) -> None:
         assert (row.score_left, row.score_right, row.kind) == (conflict.score_left, conflict.score_right, conflict.kind)
 
 
-def test_what_people_say_is_the_majority_of_what_holds(db: Database, audit: Audit) -> None:
+def test_majority_decisions_equal_those_of_the_current_ratings(db: Database, audit: Audit) -> None:
     expected: dict[ConflictKey, Decision | None] = {}
     for key, ratings in current_ratings(db, audit).items():
         counts_by_decision = Counter(r.decision for r in ratings.values() if r.decision.resolves_conflict)
@@ -102,7 +102,7 @@ def test_what_people_say_is_the_majority_of_what_holds(db: Database, audit: Audi
         assert status_by_key[key] is (ConflictStatus.DISPUTED if decision is None else ConflictStatus.PERSON)
 
 
-def test_counts_add_up_to_the_lines(db: Database, audit: Audit) -> None:
+def test_counts_by_status_equal_those_of_the_rows(db: Database, audit: Audit) -> None:
     counted = Counter(row.status for row in queue_rows(db, audit, "ada"))
     counts = review_queue.ConflictQueue(db, audit.id, "ada").count_by_status()
     assert {k: n for k, n in counts.items() if n} == counted
@@ -136,7 +136,7 @@ def test_filters(db: Database, audit: Audit, name: str) -> None:
     assert 0 < len(expected) < len(all_rows)
 
 
-def test_todo_is_what_is_open_to_the_rater_disputed_or_decided_by_one_other(db: Database, audit: Audit) -> None:
+def test_todo_lists_open_disputed_and_singly_rated_conflicts(db: Database, audit: Audit) -> None:
     open_keys = {
         row.key
         for row in queue_rows(db, audit, "ada")
@@ -173,7 +173,7 @@ def expected_informativeness(conflict: Conflict, rows_of_rater: list[QueueRow], 
     )
 
 
-def test_the_order_of_what_teaches_most(db: Database, audit: Audit) -> None:
+def test_rows_are_sorted_by_informativeness(db: Database, audit: Audit) -> None:
     conflicts = {ConflictKey(*c.cell, c.left, c.right): c for c in results.load_conflicts(db, audit.id)}
     ordered = queue_rows(db, audit, "ada")
     undecided = [row for row in ordered if row.decision is None]
@@ -199,7 +199,7 @@ def test_other_orders_and_their_reverse(db: Database, audit: Audit) -> None:
     assert countries == sorted(countries, reverse=True)
 
 
-def test_lines_come_in_the_order_asked_and_what_is_gone_is_left_out(db: Database, audit: Audit) -> None:
+def test_rows_are_in_the_requested_order_without_unknown_keys(db: Database, audit: Audit) -> None:
     queue = review_queue.ConflictQueue(db, audit.id, "ada")
     keys = [key for key, _ in queue.keys(QueueFilter())]
     missing_key = ConflictKey("Atlantis", "divorce", "alder", "birch")

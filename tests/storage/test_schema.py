@@ -86,7 +86,7 @@ def describe_schema(url: str) -> dict[str, object]:
     return description_by_table
 
 
-def test_tables_made_at_once_are_those_made_revision_by_revision(two_storages: list[str]) -> None:
+def test_created_tables_equal_migrated_ones(two_storages: list[str]) -> None:
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
     from sqlmodel import SQLModel
@@ -114,7 +114,7 @@ def test_revisions_are_numbered_as_the_schema() -> None:
     assert revisions == [f"{n:04}" for n in range(tables.SCHEMA_VERSION, 0, -1)]
 
 
-def test_a_database_of_the_first_release_becomes_todays_with_all_that_is_in_it(two_storages: list[str]) -> None:
+def test_a_database_of_the_first_release_is_upgraded_with_all_its_rows(two_storages: list[str]) -> None:
     old_url, new_url = two_storages
     open_database(new_url).close()
     engine = make_engine(old_url, foreign_keys=False)
@@ -178,7 +178,7 @@ def test_attempts_of_an_older_program_are_kept_and_cost_what_their_answer_cost(t
         )
 
 
-def test_an_upgrade_keeps_every_row_and_a_copy_of_what_was(file_storage: str, versions: Path) -> None:
+def test_an_upgrade_keeps_every_row_and_a_backup(file_storage: str, versions: Path) -> None:
     with open_database(file_storage) as db:
         save_audit_with_traces(db)
     path = path_of(file_storage)
@@ -199,7 +199,7 @@ def test_an_upgrade_keeps_every_row_and_a_copy_of_what_was(file_storage: str, ve
         assert len(results.load_traces(copy, audits.get_audit(copy, "a").id)) == 50
 
 
-def test_killed_in_the_middle_of_an_upgrade_it_is_as_it_was(file_storage: str, versions: Path) -> None:
+def test_an_upgrade_killed_midway_changes_nothing(file_storage: str, versions: Path) -> None:
     with open_database(file_storage) as db:
         save_audit_with_traces(db)
     before = describe_schema(file_storage)
@@ -229,7 +229,7 @@ def test_an_upgrade_that_would_break_references_is_undone(file_storage: str, ver
     assert describe_schema(file_storage) == before
 
 
-def test_a_writer_upgrades_and_a_reader_says_how(file_storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_upgrades_and_a_reader_explains_how(file_storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_database(file_storage) as db:
         make(db)
     upgraded_to: list[str] = []
@@ -253,7 +253,7 @@ def test_a_writer_upgrades_and_a_reader_says_how(file_storage: str, monkeypatch:
     assert upgrade_database(file_storage) is None
 
 
-def test_what_is_not_ours_is_named(tmp_path: Path) -> None:
+def test_databases_of_other_programs_are_refused(tmp_path: Path) -> None:
     for name, ddl, message in (
         ("foreign", "CREATE TABLE pets (name TEXT)", "not one of auditor's"),
         ("unreleased", "CREATE TABLE meta (a); CREATE TABLE audit (a); CREATE TABLE answer (a)", "before the first"),
@@ -268,7 +268,7 @@ def test_what_is_not_ours_is_named(tmp_path: Path) -> None:
         open_database(f"sqlite:///{tmp_path / 'empty'}", create=False)
 
 
-def test_who_comes_at_once_makes_one_database(storage: str) -> None:
+def test_concurrent_opens_create_one_database(storage: str) -> None:
     with ThreadPoolExecutor(4) as pool:
         for opened in pool.map(lambda _: open_database(storage), range(4)):
             opened.close()

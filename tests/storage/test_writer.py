@@ -77,7 +77,7 @@ def make_answer(call: Call) -> Answer:
     return Answer(call.key, Outcome.OK, text="so", cost_usd=0, prompt_tokens=7, attempts=(attempt,))
 
 
-def test_what_waits_goes_in_groups_of_at_most_200(db: Database) -> None:
+def test_queued_jobs_are_committed_in_groups_of_at_most_200(db: Database) -> None:
     commits = record_events(db, "commit")
     gate, first = block_writer(db)
     waiting = [db.writer.submit(insert_row(db, f"k{i}")) for i in range(2 * MAX_JOBS_PER_TRANSACTION + 1)]
@@ -88,7 +88,7 @@ def test_what_waits_goes_in_groups_of_at_most_200(db: Database) -> None:
     assert len(commits) == 1 + 3
 
 
-def test_a_lone_job_waits_for_no_other(db: Database) -> None:
+def test_a_single_job_is_committed_at_once(db: Database) -> None:
     commits = record_events(db, "commit")
     for i in range(3):
         db.write(insert_row(db, f"k{i}"))
@@ -143,7 +143,7 @@ async def test_the_same_answer_twice_in_a_group_is_recorded_once(db: Database) -
     assert (verification.n_links, verification.breaks, ledger.count_attempts(db)) == (1, [], 3)
 
 
-async def test_who_stops_waiting_undoes_nothing(db: Database) -> None:
+async def test_cancelling_the_caller_keeps_its_write(db: Database) -> None:
     gate, _ = block_writer(db)
     task = asyncio.create_task(db.writer.write(insert_row(db, "kept")))
     await asyncio.sleep(0)
@@ -156,7 +156,7 @@ async def test_who_stops_waiting_undoes_nothing(db: Database) -> None:
         assert connection.execute(select(table_of(VectorRow).c.text)).scalars().all() == ["kept"]
 
 
-def test_a_loop_that_is_gone_stops_nobody_else(db: Database) -> None:
+def test_a_closed_event_loop_does_not_block_others(db: Database) -> None:
     async def cancel_waiting_task() -> threading.Event:
         gate, _ = block_writer(db)
         task = asyncio.ensure_future(db.writer.write(insert_row(db, "kept")))
@@ -169,13 +169,13 @@ def test_a_loop_that_is_gone_stops_nobody_else(db: Database) -> None:
     assert db.writer.submit(lambda connection: 7).result(timeout=60) == 7
 
 
-async def test_a_job_that_raises_tells_whoever_waits(db: Database) -> None:
+async def test_a_job_that_raises_passes_the_error_to_its_caller(db: Database) -> None:
     with pytest.raises(ZeroDivisionError):
         await db.writer.write(lambda connection: 1 / 0)
     assert await db.writer.write(lambda connection: 7) == 7
 
 
-async def test_a_file_that_is_gone_fails_all_that_is_queued_and_names_the_answers(file: Database) -> None:
+async def test_a_moved_file_fails_all_queued_jobs_and_names_the_answers(file: Database) -> None:
     assert file.path is not None
     await ledger.record_answer(file, make_call(99), make_answer(make_call(99)))
     calls = [make_call(i) for i in range(7)]
@@ -195,7 +195,7 @@ async def test_a_file_that_is_gone_fails_all_that_is_queued_and_names_the_answer
     await file.writer.write(lambda connection: None)
 
 
-def test_a_file_that_is_in_its_place_costs_one_look_a_commit(file: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checking_the_file_costs_one_stat_per_commit(file: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     stat_paths: list[Path] = []
     original_stat = Path.stat
 
@@ -213,7 +213,7 @@ def test_a_file_that_is_in_its_place_costs_one_look_a_commit(file: Database, mon
 
 
 @pytest.mark.parametrize("size", [0, 1, 63, 64, 255, 256, 511, 512, 4096, 65_536])
-def test_a_body_is_packed_in_a_window_of_its_size(size: int) -> None:
+def test_payloads_are_compressed_with_a_window_of_their_size(size: int) -> None:
     for data in (random.Random(size).randbytes(size), (b'{"model": "m", "content": "words"}' * 2000)[:size]):
         assert zlib.decompress(ledger.compress_payload(data)) == data
         assert len(ledger.compress_payload(data)) <= 1.1 * len(zlib.compress(data, 1)) + 16

@@ -44,7 +44,7 @@ async def test_disputed_conflicts_are_one_key_away(run: Run) -> None:
         assert "20" in driver.text
 
 
-async def test_nothing_rated_yet_is_said(run: Run, db: Database) -> None:
+async def test_an_unrated_audit_is_explained(run: Run, db: Database) -> None:
     review_case(db, name="fresh")
     assert audits.get_audit(db, "fresh")
     async with run("fresh") as driver:

@@ -39,7 +39,7 @@ def test_every_action_has_its_method() -> None:
             assert callable(getattr(PAGES[action.screen], f"action_{method}")), action.id
 
 
-def test_no_key_is_taken_that_the_terminal_or_its_multiplexer_needs() -> None:
+def test_no_key_of_the_terminal_or_its_multiplexer_is_used() -> None:
     keys = {key for action in ACTIONS for key in action.keys.split(",")}
     assert not keys & {"ctrl+b", "ctrl+a", "ctrl+s", "ctrl+z", "ctrl+c"}
     assert not any(key.startswith("alt+") for key in keys)
@@ -63,7 +63,7 @@ async def test_help_shows_every_key_of_the_screen(run: Run, screen: str, size: t
         assert isinstance(driver.app.screen, PAGES[screen])
 
 
-async def test_the_names_of_actions_stand_in_the_help_where_there_is_room(run: Run) -> None:
+async def test_help_shows_action_ids_if_there_is_room(run: Run) -> None:
     async with run(size=(120, 60)) as driver:
         await driver.press("enter", "f1")
         for action in actions.actions_for("conflict"):
@@ -146,7 +146,7 @@ def luminance(color: Color) -> float:
 
 
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: str(theme.name))
-def test_every_ink_can_be_read_on_every_paper(theme: Theme) -> None:
+def test_every_text_colour_has_enough_contrast(theme: Theme) -> None:
     """WCAG 2.1: a contrast of 4.5 to 1 for text."""
     colors = theme.to_color_system().generate()
     low_contrasts = {}
@@ -158,13 +158,13 @@ def test_every_ink_can_be_read_on_every_paper(theme: Theme) -> None:
     assert not low_contrasts
 
 
-async def test_an_audit_that_is_not_there_leads_home_with_a_message(run: Run) -> None:
+async def test_an_unknown_audit_opens_home_with_a_message(run: Run) -> None:
     async with run("morl") as driver:
         assert isinstance(driver.page, HomeScreen)
         assert "has no audit 'morl'. Did you mean 'moral'?" in driver.messages[0]
 
 
-async def test_the_callback_is_told_of_audits_in_which_something_was_decided(run: Run) -> None:
+async def test_the_callback_gets_audits_with_decisions(run: Run) -> None:
     notified_audits: list[str] = []
     async with run(on_decided=notified_audits.append) as driver:
         await driver.press("enter", "s", "f", "n", "escape")
@@ -175,7 +175,7 @@ async def test_the_callback_is_told_of_audits_in_which_something_was_decided(run
         assert notified_audits == ["moral"]
 
 
-async def test_the_audit_is_told_at_once_when_nothing_is_open(run: Run, db: Database) -> None:
+async def test_the_callback_runs_at_once_when_all_is_resolved(run: Run, db: Database) -> None:
     review_case(db, name="one", conflicts=1)
     notified = threading.Event()
     async with run("one", on_decided=lambda name: notified.set()) as driver:
@@ -183,7 +183,7 @@ async def test_the_audit_is_told_at_once_when_nothing_is_open(run: Run, db: Data
         assert await asyncio.to_thread(notified.wait, 5)
 
 
-async def test_what_the_callback_cannot_do_is_said(run: Run, db: Database) -> None:
+async def test_an_error_of_the_callback_is_shown(run: Run, db: Database) -> None:
     def fail(name: str) -> None:
         raise StorageError(f"audit '{name}' is being run.", "Wait for it.")
 

@@ -82,7 +82,7 @@ def tmux(tmp_path: Path) -> Iterator[Tmux]:
     terminal.stop()
 
 
-def test_a_whole_review_with_a_kill_in_the_middle_loses_nothing(tmux: Tmux, tmp_path: Path) -> None:
+def test_a_review_killed_midway_loses_no_saved_decision(tmux: Tmux, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/audits.db"
     with open_database(url) as db:
         audit = review_case(db)
@@ -121,7 +121,7 @@ def test_a_whole_review_with_a_kill_in_the_middle_loses_nothing(tmux: Tmux, tmp_
     assert counts[ConflictStatus.PERSON] == 20
 
 
-def test_undecided_is_what_a_kill_before_saving_leaves(tmux: Tmux, tmp_path: Path) -> None:
+def test_a_kill_before_saving_leaves_the_conflict_undecided(tmux: Tmux, tmp_path: Path) -> None:
     """The other half of the promise: nothing that was not shown as saved is claimed later."""
     url = f"sqlite:///{tmp_path}/audits.db"
     with open_database(url) as db:

@@ -29,7 +29,7 @@ async def open_first_conflict(driver: Driver) -> Driver:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("theme", THEMES)
-async def test_both_sides_are_read_next_to_each_other_and_the_rest_is_hidden(
+async def test_both_sides_are_shown_side_by_side_and_blind(
     run: Run, db: Database, size: tuple[int, int], theme: str, tmp_path: object
 ) -> None:
     from pathlib import Path
@@ -117,7 +117,7 @@ async def test_a_revision_keeps_the_first_decision(run: Run) -> None:
         assert [e.rating.shown for e in driver.log] == ["", "authors,survey,verdicts"]
 
 
-async def test_a_score_of_ones_own(run: Run) -> None:
+async def test_a_custom_score(run: Run) -> None:
     async with run() as driver:
         await open_first_conflict(driver)
         await driver.press("5")
@@ -131,7 +131,7 @@ async def test_a_score_of_ones_own(run: Run) -> None:
         assert "a score of your own: −0.35" in driver.text
 
 
-async def test_a_score_out_of_range_is_not_taken_and_escape_takes_none(run: Run) -> None:
+async def test_an_out_of_range_score_is_refused_and_escape_cancels(run: Run) -> None:
     async with run() as driver:
         await open_first_conflict(driver)
         await driver.press("5", "end", *["backspace"] * 6)
@@ -143,7 +143,7 @@ async def test_a_score_out_of_range_is_not_taken_and_escape_takes_none(run: Run)
         assert driver.app.screen is driver.conflict
 
 
-async def test_skip_is_stored_and_goes_on(run: Run) -> None:
+async def test_skip_is_stored_and_opens_the_next_conflict(run: Run) -> None:
     async with run() as driver:
         await open_first_conflict(driver)
         before = driver.conflict.conflict_key
@@ -168,7 +168,7 @@ async def test_note_and_flag(run: Run) -> None:
         assert not any(name in driver.text for name in MODELS), "a note is no decision"
 
 
-async def test_undo_and_redo_go_back_to_where_it_was_decided(run: Run) -> None:
+async def test_undo_and_redo_open_the_conflict_they_change(run: Run) -> None:
     async with run() as driver:
         await open_first_conflict(driver)
         first = driver.conflict.conflict_key
@@ -207,7 +207,7 @@ async def test_history(run: Run) -> None:
         assert re.search(r"left is right.*\n.*flagged \(not blind\).*\n.*undone; now: left is right", driver.text)
 
 
-async def test_samples_turn_on_both_sides(run: Run) -> None:
+async def test_sample_keys_change_both_sides(run: Run) -> None:
     async with run() as driver:
         await open_first_conflict(driver)
         assert driver.text.count("text 1 of 3") == 2
@@ -219,7 +219,7 @@ async def test_samples_turn_on_both_sides(run: Run) -> None:
         assert driver.text.count("text 3 of 3") == 2
 
 
-async def test_words_that_differ_are_underlined_until_one_asks_otherwise(run: Run) -> None:
+async def test_differing_words_are_underlined_unless_switched_off(run: Run) -> None:
     def underlined_words(driver: Driver) -> set[str]:
         strips = driver.app.screen._compositor.render_strips()
         return {s.text.strip() for strip in strips for s in strip if s.style and s.style.underline}
@@ -234,7 +234,7 @@ async def test_words_that_differ_are_underlined_until_one_asks_otherwise(run: Ru
         assert "religious" in underlined_words(driver)
 
 
-async def test_going_along_the_queue_and_its_ends(run: Run) -> None:
+async def test_previous_and_next_conflict_stop_at_the_ends(run: Run) -> None:
     async with run() as driver:
         keys = driver.queue.queue_table.conflict_keys
         await open_first_conflict(driver)
@@ -246,7 +246,7 @@ async def test_going_along_the_queue_and_its_ends(run: Run) -> None:
         assert driver.messages[-1] == "This is the end of the queue."
 
 
-async def test_next_says_when_nothing_is_left(run: Run, db: Database) -> None:
+async def test_next_shows_a_message_when_nothing_is_left(run: Run, db: Database) -> None:
     audit = review_case(db, name="one", conflicts=1)
     assert len(results.load_conflicts(db, audit.id)) == 1
     async with run("one") as driver:
@@ -276,14 +276,14 @@ async def test_back_leads_to_the_queue_with_the_decision_in_it(run: Run) -> None
         assert "● 1 people" in driver.text
 
 
-async def test_an_open_book_shows_all_at_once(run: Run) -> None:
+async def test_an_unblinded_review_shows_everything_at_once(run: Run) -> None:
     async with run(blind=False) as driver:
         await open_first_conflict(driver)
         assert "alder" in driver.text
         assert "open book · ada" in driver.text
 
 
-async def test_a_conflict_that_is_gone_is_said_and_nothing_breaks(run: Run, db: Database) -> None:
+async def test_a_deleted_conflict_shows_a_message(run: Run, db: Database) -> None:
     async with run() as driver:
         await open_first_conflict(driver)
         results.replace_conflicts(db, driver.conflict.session.audit.id, [])

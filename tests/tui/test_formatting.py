@@ -58,7 +58,7 @@ def is_plain(text: str) -> bool:
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_every_way_to_the_screen_shows_what_is_there(attack: str) -> None:
+def test_every_formatter_removes_control_characters(attack: str) -> None:
     for sanitized in (
         to_multiline(attack),
         to_single_line(attack),
@@ -111,7 +111,7 @@ def save_hostile_audit(db: Database, attack: str) -> Audit:
 
 
 @pytest.mark.parametrize("attack", [HOSTILE, " ".join(ATTACKS)], ids=["a model's answer", "all attacks"])
-async def test_no_screen_breaks_or_lets_anything_act(run: Run, db: Database, attack: str) -> None:
+async def test_no_screen_shows_control_characters(run: Run, db: Database, attack: str) -> None:
     audit = save_hostile_audit(db, attack)
     for rater in (attack + "ada", "grace"):
         session = ReviewSession(db, audit, rater)
@@ -229,7 +229,7 @@ def _is_safe(node: ast.expr) -> bool:
             return False
 
 
-def test_no_string_reaches_a_widget_but_through_a_door() -> None:
+def test_every_string_shown_in_a_widget_is_sanitized() -> None:
     folder = Path(auditor.tui.__file__).parent
     problems_by_file = {
         path.name: unsafe_widget_texts(ast.parse(path.read_text())) for path in sorted(folder.glob("*.py"))
@@ -237,7 +237,7 @@ def test_no_string_reaches_a_widget_but_through_a_door() -> None:
     assert {name: problems for name, problems in problems_by_file.items() if problems} == {}
 
 
-def test_the_rule_sees_what_it_is_for() -> None:
+def test_the_source_check_finds_unsanitized_texts() -> None:
     assert unsafe_widget_texts(ast.parse("Static(f'{trace.text}')"))
     assert unsafe_widget_texts(ast.parse("panel.border_title = name"))
     assert unsafe_widget_texts(ast.parse("Content.styled(f'by {row.author}', 'bold')"))
@@ -245,7 +245,7 @@ def test_the_rule_sees_what_it_is_for() -> None:
     assert not unsafe_widget_texts(ast.parse("Static(f'{to_single_line(trace.text)}')"))
 
 
-def test_messages_are_no_markup() -> None:
+def test_messages_are_shown_without_markup() -> None:
     """`notify` reads markup unless told otherwise."""
     folder = Path(auditor.tui.__file__).parent
     for path in sorted(folder.glob("*.py")):

@@ -30,7 +30,9 @@ STARTS_EMPTY = True
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
-async def test_audits_with_progress_coverage_cost_and_what_waits(run: Run, db: Database, size: tuple[int, int]) -> None:
+async def test_audits_are_listed_with_progress_coverage_cost_and_open_conflicts(
+    run: Run, db: Database, size: tuple[int, int]
+) -> None:
     review_case(db)
     populate(db)
     async with run(None, size=size) as driver:
@@ -44,7 +46,7 @@ async def test_audits_with_progress_coverage_cost_and_what_waits(run: Run, db: D
         assert len(re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d", text)) == 2  # on one line, with a scrollbar as well
 
 
-def test_the_figures_are_those_of_the_rows(db: Database) -> None:
+def test_the_figures_equal_those_of_the_rows(db: Database) -> None:
     audit = populate(db)
     (overview,) = load_overviews(db)
     traces, verdicts = results.load_traces(db, audit.id), results.load_verdicts(db, audit.id)
@@ -59,7 +61,7 @@ def test_the_figures_are_those_of_the_rows(db: Database) -> None:
     assert overview.n_conflicts == len(results.load_conflicts(db, audit.id))
 
 
-async def test_a_run_in_another_process_is_followed_and_not_held_up(run: Run, db: Database) -> None:
+async def test_a_run_in_another_process_is_followed_without_locking_it(run: Run, db: Database) -> None:
     audit = review_case(db)
     async with run(None) as driver:
         assert isinstance(driver.page, HomeScreen)
@@ -89,7 +91,7 @@ async def test_a_run_in_another_process_is_followed_and_not_held_up(run: Run, db
         assert "○ 19 open   ● 1 people" in driver.text
 
 
-def test_a_process_that_died_runs_nothing(db: Database, tmp_path: Path) -> None:
+def test_a_dead_process_is_not_a_runner(db: Database, tmp_path: Path) -> None:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
     holder_file = tmp_path / "audits.db.moral.holder"
@@ -120,7 +122,7 @@ async def test_choosing_an_audit(run: Run, db: Database) -> None:
         assert isinstance(driver.page, QueueScreen)
 
 
-async def test_no_audit_says_how_to_make_one(run: Run, db: Database) -> None:
+async def test_an_empty_database_explains_how_to_run_an_audit(run: Run, db: Database) -> None:
     async with run(None) as driver:
         assert "No audit here yet" in driver.text
         assert "auditor run audit.toml" in driver.text
@@ -130,7 +132,7 @@ async def test_no_audit_says_how_to_make_one(run: Run, db: Database) -> None:
         assert isinstance(driver.page, HomeScreen)
 
 
-async def test_q_leaves(run: Run, db: Database) -> None:
+async def test_q_quits(run: Run, db: Database) -> None:
     async with run(None) as driver:
         await driver.pilot.press("q")
         assert not driver.app.is_running or driver.app._exit

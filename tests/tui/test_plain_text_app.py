@@ -50,13 +50,13 @@ def db(tmp_path: Path, review: Review) -> Database:
     return open_database(f"sqlite:///{tmp_path}/audits.db", create=False)
 
 
-def test_every_action_of_the_screen_has_its_word() -> None:
+def test_every_action_has_a_plain_text_command() -> None:
     actions_without_command = {action.id for action in ACTIONS if action.plain_text_command is None}
     assert actions_without_command == ONLY_ON_A_SCREEN
     assert {action.plain_text_command for action in ACTIONS if action.plain_text_command} <= set(COMMANDS)
 
 
-def test_a_whole_review(review: Review, db: Database) -> None:
+def test_a_complete_review(review: Review, db: Database) -> None:
     transcript = review("next", "left", "next", "score -0.4", "next", "skip", "both", "note odd one", "flag", "history")
     assert "You rate as ada, blind." in transcript
     assert "Audit moral: 20 open." in transcript
@@ -74,7 +74,7 @@ def test_a_whole_review(review: Review, db: Database) -> None:
     assert (log[-1].rating.note, log[-1].rating.flagged) == ("odd one", True)
 
 
-def test_nothing_hidden_is_told_before_the_decision(review: Review) -> None:
+def test_hidden_details_are_not_printed_before_the_decision(review: Review) -> None:
     transcript = review("next", "sample", "sample 2", "list", "filter model:alder", "list").replace("model:alder", "")
     assert not any(name in transcript for name in MODELS)
     assert "VALID" not in transcript
@@ -161,18 +161,20 @@ def test_agreement(review: Review) -> None:
         ("\x1b[2J", "Unknown command '␛[2J'"),
     ],
 )
-def test_what_is_wrong_is_said_and_nothing_ends(review: Review, db: Database, command: str, expected: str) -> None:
+def test_invalid_commands_are_explained_and_the_session_continues(
+    review: Review, db: Database, command: str, expected: str
+) -> None:
     transcript = review("next", command, "help")
     assert expected in transcript
     assert "quit: leave" in transcript
     assert rating_log.load_entries(db, 1) == []
 
 
-def test_the_end_of_input_is_the_end(review: Review) -> None:
+def test_the_end_of_input_ends_the_session(review: Review) -> None:
     assert review().endswith("lists them.\n")
 
 
-def test_hostile_texts_are_spelled_out(tmp_path: Path, review: Review) -> None:
+def test_control_characters_in_hostile_texts_are_escaped(tmp_path: Path, review: Review) -> None:
     with open_database(f"sqlite:///{tmp_path}/audits.db", create=False) as db:
         review_case(db, name="hostile", conflicts=1, hostile=True)
     transcript = review("next", "left", audit="hostile")
@@ -180,7 +182,7 @@ def test_hostile_texts_are_spelled_out(tmp_path: Path, review: Review) -> None:
     assert not [c for c in transcript if not (c.isprintable() or c == "\n")]
 
 
-def test_what_the_terminal_cannot_encode_is_escaped(tmp_path: Path, review: Review) -> None:
+def test_characters_the_terminal_cannot_encode_are_escaped(tmp_path: Path, review: Review) -> None:
     out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     run_plain_text_review(
         f"sqlite:///{tmp_path}/audits.db", "moral", rater="zoë", stdin=io.StringIO("next\nscore -0.5\n"), stdout=out
@@ -189,7 +191,7 @@ def test_what_the_terminal_cannot_encode_is_escaped(tmp_path: Path, review: Revi
     assert "You rate as zo\\xeb" in out.read()
 
 
-def test_the_callback_is_told_when_all_is_decided_and_at_the_end(review: Review) -> None:
+def test_the_callback_runs_when_all_is_decided_and_at_the_end(review: Review) -> None:
     notified_audits: list[str] = []
     review(*["next", "left"] * 20, on_decided=notified_audits.append)
     assert notified_audits == ["moral"]
@@ -199,7 +201,7 @@ def test_the_callback_is_told_when_all_is_decided_and_at_the_end(review: Review)
     assert notified_audits == ["moral", "moral"]
 
 
-def test_what_the_callback_cannot_do_is_said(review: Review) -> None:
+def test_an_error_of_the_callback_is_printed(review: Review) -> None:
     def fail(name: str) -> None:
         raise StorageError(f"{name} is being run.", "Wait for it.")
 
@@ -235,7 +237,7 @@ def test_no_such_database_or_audit(tmp_path: Path, review: Review) -> None:
         run_plain_text_review(f"sqlite:///{tmp_path}/none.db", rater="ada")
 
 
-def test_every_decision_has_its_word(review: Review) -> None:
+def test_every_decision_has_a_command(review: Review) -> None:
     transcript = review(
         *[c for d in Decision if d.resolves_conflict for c in ("next", f"{d} 0.5" if d is Decision.SCORE else str(d))]
     )

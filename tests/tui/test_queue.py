@@ -28,7 +28,9 @@ def visible_rows(driver: Driver) -> list[str]:
 
 @pytest.mark.parametrize("theme", ["auditor-dark", "auditor-light"])
 @pytest.mark.parametrize(("size", "n"), [((80, 24), 19), ((200, 50), 20)])
-async def test_conflicts_are_lined_up(run: Run, size: tuple[int, int], n: int, theme: str, tmp_path: object) -> None:
+async def test_conflicts_are_listed_in_aligned_rows(
+    run: Run, size: tuple[int, int], n: int, theme: str, tmp_path: object
+) -> None:
     from pathlib import Path
 
     async with run(size=size, settings=ReviewSettings(Path(str(tmp_path)), theme=theme)) as driver:
@@ -43,7 +45,7 @@ async def test_conflicts_are_lined_up(run: Run, size: tuple[int, int], n: int, t
         assert all(country[:9] in driver.text for country in COUNTRIES)
 
 
-async def test_a_wide_terminal_shows_what_is_under_the_cursor(run: Run) -> None:
+async def test_a_wide_terminal_previews_the_conflict_under_the_cursor(run: Run) -> None:
     async with run(size=(200, 50)) as driver:
         await driver.press("j")
         key = driver.queue.queue_table.cursor_key
@@ -53,7 +55,7 @@ async def test_a_wide_terminal_shows_what_is_under_the_cursor(run: Run) -> None:
         assert not any(name in driver.text for name in MODELS)
 
 
-async def test_moving(run: Run) -> None:
+async def test_cursor_keys(run: Run) -> None:
     async with run() as driver:
         table = driver.queue.queue_table
         cursor_positions = []
@@ -101,7 +103,7 @@ async def test_filter_and_clear(run: Run) -> None:
         assert "1 of 20" in driver.text
 
 
-async def test_a_wrong_filter_is_explained_and_the_old_one_stays(run: Run) -> None:
+async def test_an_invalid_filter_is_explained_and_the_previous_one_stays(run: Run) -> None:
     async with run() as driver:
         await driver.press("slash")
         await driver.type("knd:binary")
@@ -116,7 +118,7 @@ async def test_a_wrong_filter_is_explained_and_the_old_one_stays(run: Run) -> No
         assert driver.queue.queue_filter == QueueFilter()
 
 
-async def test_orders(run: Run) -> None:
+async def test_sort_orders(run: Run) -> None:
     async with run() as driver:
         await driver.press("o")
         assert driver.queue.queue_filter.sort is QueueSort.GAP
@@ -142,14 +144,14 @@ async def test_saved_filters(run: Run) -> None:
         assert driver.app.settings.filters == {}
 
 
-async def test_the_most_telling_is_opened(run: Run) -> None:
+async def test_space_opens_the_most_informative_conflict(run: Run) -> None:
     async with run() as driver:
         expected = driver.queue.session.next_conflict_key()
         await driver.press("G", "space")
         assert driver.conflict.conflict_key == expected
 
 
-async def test_nothing_left(run: Run, db: Database) -> None:
+async def test_a_message_is_shown_when_nothing_is_left(run: Run, db: Database) -> None:
     session = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
     all_keys = session.conflict_keys()
     for key in all_keys:
@@ -172,7 +174,7 @@ async def test_undo_and_redo_from_the_queue(run: Run, db: Database) -> None:
         assert "✕ neither" in driver.text
 
 
-async def test_what_others_decide_is_seen_on_reload(run: Run, db: Database) -> None:
+async def test_decisions_of_others_are_shown_after_a_reload(run: Run, db: Database) -> None:
     async with run() as driver:
         other_session = ReviewSession(db, audits.get_audit(db, "moral"), "grace")
         other_session.decide(other_session.load_item(driver.queue.queue_table.conflict_keys[0]), Decision.BOTH)
@@ -216,7 +218,7 @@ async def test_only_the_lines_in_view_are_fetched(run: Run, db: Database) -> Non
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 79, 80, 120, 136, 200, 320])
-def test_a_line_is_as_wide_as_its_heading_and_fits(width: int, db: Database) -> None:
+def test_a_row_is_as_wide_as_its_header_and_fits(width: int, db: Database) -> None:
     from rich.cells import cell_len
 
     session = ReviewSession(db, audits.get_audit(db, "moral"), "ada")

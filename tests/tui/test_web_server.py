@@ -88,7 +88,7 @@ async def _read_until(socket: Any, words: bytes, limit_s: float = 60) -> bytes:
     return received
 
 
-def test_it_listens_on_the_loopback_interface_unless_told_otherwise() -> None:
+def test_the_default_host_is_the_loopback_interface() -> None:
     pytest.importorskip("textual_serve")
     from auditor.tui.web_server import create_server
 

@@ -53,7 +53,7 @@ def test_the_gain_is_r_within_topics(db: Database) -> None:
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.001])
-def test_one_answer_a_topic_is_no_knowledge_of_countries(db: Database, noise: float) -> None:
+def test_one_answer_per_topic_shows_no_knowledge_of_countries(db: Database, noise: float) -> None:
     survey = load_survey("wvs7-sample")
     rng = np.random.default_rng(5)
     level = {t: float(np.mean([s for c, s in survey.scores.items() if c.topic == t])) for t in survey.topics}
@@ -72,7 +72,7 @@ def test_one_answer_a_topic_is_no_knowledge_of_countries(db: Database, noise: fl
         assert "the model says the same of a topic in every country" in text
 
 
-def test_page_and_text_say_it(db: Database) -> None:
+def test_html_and_markdown_state_ceiling_baselines_and_gain(db: Database) -> None:
     report, _ = import_two_models(db, 0.5)
     for text in (render_html(report), render_markdown(report)):
         assert "is not shown to know how countries differ" in text
@@ -87,7 +87,7 @@ def test_a_baseline_sees_only_the_cells_that_the_model_has(db: Database) -> None
     assert {b.pearson_r.n for b in report.baselines if b.baseline == "topic mean"} == {len(scores)}
 
 
-def test_one_country_alone_has_a_named_reason(db: Database) -> None:
+def test_the_gain_over_one_country_is_missing_with_a_reason(db: Database) -> None:
     report = import_scores(db, {("Japan", t): 0.1 for t in TOPICS}, {("m", "Japan", t): 0.2 for t in TOPICS})
     [row] = report.gain or []
     assert row.within_topics.value is None
@@ -107,7 +107,7 @@ def test_one_country_alone_has_a_named_reason(db: Database) -> None:
         (0.2, None, None, "may or may not know"),
     ],
 )
-def test_words_go_by_the_interval(
+def test_wording_follows_the_interval(
     db: Database, value: float, low: float | None, high: float | None, words: str
 ) -> None:
     estimate = Estimate(value=value, n=9, ci_low=low, ci_high=high, reason=None if low else "too few")

@@ -37,7 +37,7 @@ def report_of_two_methods(db: Database, direct: Sequence[float], logprob: Sequen
     return build_report(db, "methods")
 
 
-def test_a_models_two_methods_contradict_each_other(db: Database) -> None:
+def test_conflicts_between_two_methods_of_a_model_are_counted(db: Database) -> None:
     report = report_of_two_methods(db, [0.5, 0.2, -0.4, 0.9], [-0.5, 0.1, -0.9, 0.9])
     row = next(r for r in report.conflicts.between_methods if r.model == "alder")
     assert (row.conflicts.value, row.conflicts.n, row.opposite) == (0.5, 4, 1)
@@ -47,7 +47,7 @@ def test_a_models_two_methods_contradict_each_other(db: Database) -> None:
     assert "third quartile of this audit’s own differences is" in text
 
 
-def test_what_is_within_the_noise_is_said_so(db: Database) -> None:
+def test_conflicts_within_sampling_noise_are_reported(db: Database) -> None:
     audit = populate(db)
     rows = results.load_conflicts(db, audit.id)
     marked = [

@@ -30,7 +30,7 @@ def rank_two_models(db: Database, worse_in: tuple[str, ...], share: float = 1.0)
     return report.tiers
 
 
-def test_each_region_may_prefer_another_model(db: Database) -> None:
+def test_regions_may_prefer_different_models(db: Database) -> None:
     parts = {(p.scope, p.by): p for p in rank_two_models(db, WEST)}
     assert set(parts) == {(ALL_COUNTRIES, "r"), (ALL_COUNTRIES, "MAE"), ("Western", "MAE"), ("Non-Western", "MAE")}
     assert "For Western countries prefer fair" in describe_preference(parts["Western", "MAE"])
@@ -39,7 +39,7 @@ def test_each_region_may_prefer_another_model(db: Database) -> None:
     assert [row.tier for row in parts["Western", "MAE"].rows] == [1, 2]
 
 
-def test_what_cannot_be_told_apart_is_said_so(db: Database) -> None:
+def test_indistinguishable_models_get_no_preference(db: Database) -> None:
     truth = {cell: float(np.random.default_rng(3).uniform(-0.6, 0.6)) for cell in CELLS}
     rng = np.random.default_rng(4)
     scores: dict[tuple[str, str, str], float | None] = {

@@ -52,7 +52,7 @@ def save_imported_audit(
     audits.set_stage(db, audit.id, audits.FINISHED)
 
 
-def test_stretched_scores_are_compared_by_r_alone(db: Database) -> None:
+def test_stretched_scores_are_compared_by_r_only(db: Database) -> None:
     save_imported_audit(db, "one", {"near": 0.05, "far": 0.5}, method="logprob")
     comparison = compare_targets(db, [parse_target("one:far"), parse_target("one:near")])
     pair = comparison.pairs[0]
@@ -63,7 +63,7 @@ def test_stretched_scores_are_compared_by_r_alone(db: Database) -> None:
     assert "mean errors cannot be compared" in page
 
 
-def test_the_nearer_model_is_better_and_the_other_way_round_worse(db: Database) -> None:
+def test_the_more_accurate_model_is_better_and_reversing_the_pair_reverses_the_sign(db: Database) -> None:
     save_imported_audit(db, "one", {"near": 0.05, "far": 0.5})
     pair = compare_targets(db, [parse_target("one:far"), parse_target("one:near")]).pairs[0]
     assert (pair.mae.change, pair.pearson_r.change) == ("better", "better")
@@ -75,7 +75,7 @@ def test_the_nearer_model_is_better_and_the_other_way_round_worse(db: Database) 
     assert pair.mae.first == pytest.approx(reversed_pair.mae.second)
 
 
-def test_one_audit_is_all_its_pairs_and_two_are_matched_by_model(db: Database) -> None:
+def test_one_audit_gives_all_pairs_and_two_audits_are_matched_by_model(db: Database) -> None:
     save_imported_audit(db, "before", {"a": 0.2, "b": 0.2, "c": 0.2})
     save_imported_audit(db, "afterwards", {"a": 0.2, "b": 0.2})
     within_one_audit = compare_targets(db, [parse_target("before")])
@@ -115,7 +115,7 @@ def test_a_tuned_model_of_another_name_is_paired_when_named(db: Database) -> Non
         (["one", "two"], "nothing to pair"),
     ],
 )
-def test_what_cannot_be_paired_says_what_there_is(db: Database, words: list[str], message: str) -> None:
+def test_targets_that_cannot_be_paired_raise_a_usage_error(db: Database, words: list[str], message: str) -> None:
     save_imported_audit(db, "one", {"a": 0.1})
     save_imported_audit(db, "two", {"b": 0.1, "c": 0.1})
     with pytest.raises(UsageError, match=message):
@@ -133,7 +133,7 @@ def test_the_country_that_got_worse_is_named_first_and_corrected_by_holm(db: Dat
     assert adjusted == pytest.approx(multipletests(p, method="holm")[1].tolist())
 
 
-def test_unequal_coverage_is_bounded_and_said(db: Database) -> None:
+def test_unequal_coverage_gives_bounds_and_a_warning(db: Database) -> None:
     save_imported_audit(db, "before", {"a": 0.2})
     save_imported_audit(db, "afterwards", {"a": 0.2}, drop=10)
     comparison = compare_targets(db, [parse_target("before"), parse_target("afterwards")])
@@ -145,7 +145,7 @@ def test_unequal_coverage_is_bounded_and_said(db: Database) -> None:
     assert any("different shares" in warning for warning in build_comparison_page(comparison).warnings)
 
 
-def test_cells_with_another_truth_are_not_compared(db: Database) -> None:
+def test_cells_with_different_survey_scores_are_not_compared(db: Database) -> None:
     save_imported_audit(db, "one", {"a": 0.1})
     changed_truth = {cell: (value if cell[0] != "Japan" else -value) for cell, value in TRUTH.items()}
     audit = audits.save_audit(
@@ -158,7 +158,7 @@ def test_cells_with_another_truth_are_not_compared(db: Database) -> None:
     assert pair.shared == len(CELLS) - len(TOPICS)
 
 
-def test_the_page_holds_no_markup_of_others(db: Database) -> None:
+def test_markup_in_model_names_is_escaped(db: Database) -> None:
     save_imported_audit(db, "one", {"<script>a|b": 0.1, "near": 0.1})
     page = build_comparison_page(compare_targets(db, [parse_target("one")]))
     assert "<script>" not in render_page_html(page)
@@ -166,7 +166,7 @@ def test_the_page_holds_no_markup_of_others(db: Database) -> None:
     assert "\\<script>a\\|b" in render_page_markdown(page)
 
 
-def test_every_kind_of_place_is_one_family_over_all_pairs(db: Database) -> None:
+def test_holm_correction_is_over_all_pairs_for_countries_and_for_topics(db: Database) -> None:
     save_imported_audit(db, "one", {"a": 0.1, "b": 0.3, "c": 0.6})
     pairs = compare_targets(db, [parse_target("one")], all_pairs=True).pairs
     assert len(pairs) == 3
@@ -176,7 +176,7 @@ def test_every_kind_of_place_is_one_family_over_all_pairs(db: Database) -> None:
         assert [part.p_holm for part in parts] == pytest.approx(holm([part.p_value for part in parts]).tolist())
 
 
-def test_a_name_that_became_nothing_is_named(db: Database) -> None:
+def test_renaming_an_unknown_model_raises_a_usage_error(db: Database) -> None:
     save_imported_audit(db, "one", {"base": 0.1, "other": 0.1})
     save_imported_audit(db, "two", {"tuned": 0.1, "other": 0.1})
     with pytest.raises(UsageError, match="no 'bse' on the first side"):

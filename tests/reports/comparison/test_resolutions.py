@@ -31,7 +31,7 @@ def _save_conflicts(db: Database, audit: str, models: tuple[str, str], winners: 
     results.replace_conflicts(db, audits.get_audit(db, audit).id, rows)
 
 
-def test_conflicts_settled_the_other_way_are_counted_and_listed_whichever_side_stands_left(db: Database) -> None:
+def test_differently_settled_conflicts_are_counted_and_listed_whichever_model_is_on_the_left(db: Database) -> None:
     save_imported_audit(db, "one", {"base": 0.1, "other": 0.1})
     save_imported_audit(db, "two", {"tuned": 0.1, "other": 0.1})
     _save_conflicts(db, "one", ("base", "other"), ["base", "base", "other", None, "base", None])
@@ -54,7 +54,7 @@ def test_conflicts_settled_the_other_way_are_counted_and_listed_whichever_side_s
     )
 
 
-def test_a_person_goes_before_the_judges_in_what_was_settled(db: Database) -> None:
+def test_a_human_decision_overrides_the_judges_in_a_comparison(db: Database) -> None:
     for name in ("one", "two"):
         save_imported_audit(db, name, {"a": 0.1, "b": 0.1})
         _save_conflicts(db, name, ("a", "b"), ["a"])

@@ -46,7 +46,7 @@ def test_two_judges_on_the_same_traces(db: Database) -> None:
         compare_targets(db, [parse_target("one")], judges=["x", "nobody"])
 
 
-def test_flips_between_audits_are_of_the_same_judge(db: Database) -> None:
+def test_flips_between_audits_compare_the_same_judge(db: Database) -> None:
     save_imported_audit(db, "one", {"a": 0.1})
     save_imported_audit(db, "two", {"a": 0.1})
     _save_verdicts(db, "one", {"x": [True, True], "y": [True, True]})
@@ -63,7 +63,7 @@ def _save_answers(db: Database, audit: str, texts: Sequence[str]) -> None:
     results.save_traces(db, audits.get_audit(db, audit).id, rows)
 
 
-def test_a_flip_says_whether_the_judge_changed_or_the_answer(db: Database) -> None:
+def test_a_flip_records_whether_the_answer_was_the_same(db: Database) -> None:
     for name, answers, votes in (("one", "stu", [True] * 4), ("two", "sxy", [False, False, True, False])):
         save_imported_audit(db, name, {"a": 0.1})
         _save_answers(db, name, answers)
@@ -81,7 +81,7 @@ def test_a_flip_says_whether_the_judge_changed_or_the_answer(db: Database) -> No
     assert "| the same |" in markdown.replace("  ", " ")
 
 
-def test_verdicts_on_other_answers_are_called_so_and_judges_are_no_traces(db: Database) -> None:
+def test_verdicts_on_different_answers_are_labelled_and_traces_are_counted_once(db: Database) -> None:
     for name, answers, vote in (("one", "stuvw", True), ("two", "abcde", False)):
         save_imported_audit(db, name, {"a": 0.1})
         _save_answers(db, name, answers)
@@ -95,7 +95,7 @@ def test_verdicts_on_other_answers_are_called_so_and_judges_are_no_traces(db: Da
     assert "No answer is the same in both, so not only the judges changed." in markdown
 
 
-def test_what_an_adaptive_panel_asked_of_disputed_traces_is_not_compared(db: Database) -> None:
+def test_verdicts_that_an_adaptive_panel_adds_are_not_compared(db: Database) -> None:
     save_imported_audit(db, "one", {"a": 0.1})
     _save_verdicts(db, "one", {"x": [True] * 8, "y": [False] * 8})
     audit = audits.get_audit(db, "one").id

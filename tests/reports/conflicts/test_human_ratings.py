@@ -47,14 +47,14 @@ def _rating(decision: Decision, rater: str = "ada", score_left: float = 0.5) -> 
         ([_rating(Decision.RIGHT), _rating(Decision.SKIP, "bo")], ConflictStatus.PERSON, "b"),
     ],
 )
-def test_what_people_say_goes_before_the_judges(
+def test_human_ratings_override_the_judges(
     ratings: list[Rating], expected_status: ConflictStatus, winner: str | None
 ) -> None:
     resolved_conflict = apply_ratings([CONFLICT], ratings)[0]
     assert (resolved_conflict.status, resolved_conflict.winner) == (expected_status, winner)
 
 
-def test_counts_are_those_of_the_review_queue(db: Database) -> None:
+def test_counts_equal_those_of_the_review_queue(db: Database) -> None:
     audit = populate(db)
     conflicts = results.load_conflicts(db, audit.id)
     for i, conflict in enumerate(conflicts):
@@ -74,5 +74,5 @@ def test_counts_are_those_of_the_review_queue(db: Database) -> None:
     assert all(queue_counts.values())
 
 
-def test_a_conflict_of_another_audit_is_untouched(population: tuple[Database, Audit]) -> None:
+def test_ratings_without_conflicts_resolve_nothing(population: tuple[Database, Audit]) -> None:
     assert apply_ratings([], results.load_ratings(population[0], population[1].id)) == []

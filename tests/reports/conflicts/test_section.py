@@ -25,14 +25,14 @@ def test_counts_add_up(population: tuple[Database, Audit], report: Report) -> No
     assert all(p.total == sum(p.kinds.values()) for p in part.pairs)
 
 
-def test_ratings_settle_some(report: Report) -> None:
+def test_deciding_ratings_settle_conflicts(report: Report) -> None:
     # Seven ratings: five decisions that settle, one skip, and one of scores that have changed since.
     assert report.conflicts.states["person"] == 5
     decided = {row.decision for row in report.conflicts.largest if row.state == "person"}
     assert decided == {"left", "right", "both", "neither", "score"}
 
 
-def test_largest_first(report: Report) -> None:
+def test_conflicts_are_sorted_by_size(report: Report) -> None:
     sizes = [abs(row.difference or 0.0) for row in report.conflicts.largest]
     assert sizes == sorted(sizes, reverse=True)
     assert report.conflicts.not_listed == 0
@@ -47,7 +47,7 @@ def test_only_the_largest_are_listed(db: Database, monkeypatch: pytest.MonkeyPat
     assert all(row.left.shortened and len(row.left.reasoning or "") == 20 for row in part.largest)
 
 
-def test_the_reasoning_shown_is_of_the_sample_nearest_to_the_score(
+def test_the_quoted_reasoning_is_of_the_sample_nearest_to_the_score(
     population: tuple[Database, Audit], report: Report
 ) -> None:
     traces = results.load_traces(population[0], population[1].id)

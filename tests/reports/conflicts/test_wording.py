@@ -41,7 +41,7 @@ def report_with_conflicts(report: Report, rule: Rule, scored: int = 6) -> Report
         ("dawid_skene", "by Dawid and Skene’s model of the judges."),
     ],
 )
-def test_conflicts_between_models_are_counted_alone_and_the_rule_is_named(
+def test_conflicts_between_models_are_counted_separately_and_the_voting_rule_is_named(
     report: Report, rule: Rule, words: str
 ) -> None:
     sentences = conflict_wording.describe_conflicts(report_with_conflicts(report, rule))
@@ -53,13 +53,13 @@ def test_conflicts_between_models_are_counted_alone_and_the_rule_is_named(
 
 
 @pytest.mark.parametrize("rule", ["weighted", "dawid_skene"])
-def test_the_denominator_of_votes_is_what_there_were_votes_on(report: Report, rule: Rule) -> None:
+def test_voting_shares_are_of_the_conflicts_that_judges_vote_on(report: Report, rule: Rule) -> None:
     sentences = conflict_wording.describe_voting(report_with_conflicts(report, rule))
     assert "4 of 6" in sentences
     assert "of 20" not in sentences
 
 
-def test_without_a_conflict_between_models_there_is_none_to_settle(report: Report) -> None:
+def test_without_conflicts_between_models_no_voting_is_described(report: Report) -> None:
     nothing = report_with_conflicts(report, "weighted", scored=0)
     assert "There is none. Beside these are 13" in conflict_wording.describe_conflicts(nothing)
     assert conflict_wording.describe_voting(nothing) == ""

@@ -13,7 +13,7 @@ from tests.support.synthetic_audit import populate
 
 
 @pytest.mark.parametrize(("stage", "is_reported"), [(audits.FINISHED, True), ("review", False)])
-def test_what_is_not_asked_yet_is_no_saving(db: Database, stage: str, is_reported: bool) -> None:
+def test_savings_are_reported_only_for_finished_audits(db: Database, stage: str, is_reported: bool) -> None:
     audit = populate(db, models=3, countries=5, topics=5, samples=3, judges=1)
     assert audit.config is not None
     config = AuditConfig.model_validate_json(audit.config)

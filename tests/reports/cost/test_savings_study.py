@@ -13,7 +13,7 @@ from auditor.storage.database import Database
 from tests.support.synthetic_audit import populate
 
 
-def test_what_asking_less_would_have_changed(db: Database) -> None:
+def test_savings_study_compares_reduced_plans_with_the_full_plan(db: Database) -> None:
     audit = populate(db, models=5, countries=8, topics=8, samples=5)
     study = run_savings_study(db, audit.name)
     assert (study.models, study.samples) == (5, 5)
@@ -32,7 +32,7 @@ def test_what_asking_less_would_have_changed(db: Database) -> None:
     assert "stays within 0.01" in text
 
 
-def test_an_audit_that_asked_less_tells_nothing_of_asking_all(db: Database) -> None:
+def test_a_savings_study_of_a_reduced_audit_is_refused(db: Database) -> None:
     audit = populate(db, models=3, countries=5, topics=5, samples=3)
     assert audit.config is not None
     config = AuditConfig.model_validate_json(audit.config)

@@ -43,7 +43,7 @@ def report(db: Database) -> Report:
     return build_report(db, "x")
 
 
-def test_scores_that_could_not_be_scaled_say_so_wherever_they_are_missing(report: Report) -> None:
+def test_scores_that_could_not_be_scaled_have_the_recorded_reason_in_every_section(report: Report) -> None:
     for row in report.alignment:
         if row.method == "logprob":
             assert EXPECTED_REASONS[row.model] in str(row.reason)
@@ -59,7 +59,7 @@ def test_scores_that_could_not_be_scaled_say_so_wherever_they_are_missing(report
     assert "fewer than 3 pairs" not in render_report(report, "markdown") + render_report(report, "html")
 
 
-def test_a_model_that_says_the_same_everywhere_is_told_so_and_named_where_no_tier_can_be(report: Report) -> None:
+def test_a_model_with_constant_scores_has_a_reason_in_alignment_and_in_tiers(report: Report) -> None:
     [level] = [row for row in report.alignment if row.model == "level"]
     assert level.reason == level.crossed.pearson_r.reason == "the model gives every cell the same score"
     by_r = next(part for part in report.tiers if part.by == "r" and part.method == "direct")

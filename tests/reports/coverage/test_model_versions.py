@@ -47,11 +47,11 @@ def make_row(
         ([make_row("a"), make_row("b", name="n")], []),
     ],
 )
-def test_what_is_drift(rows: list[ModelVersionRow], expected: list[str]) -> None:
+def test_models_with_version_changes_are_found(rows: list[ModelVersionRow], expected: list[str]) -> None:
     assert find_models_with_version_changes(rows) == expected
 
 
-def test_remarks_name_what_changed_and_what_did_not_go_out() -> None:
+def test_remarks_name_changed_versions_and_unsent_settings() -> None:
     remarks = " ".join(
         describe_model_versions([make_row("a", "f\x1b[2J"), make_row("b", altered="seed, temperature=1")])
     )
@@ -96,7 +96,7 @@ def test_a_served_model_that_changes_between_runs_is_flagged(server: FakeServer,
         assert load_audit_status(db, audits.get_audit(db, "scripted"))["drift"] == ["model-a"]
 
 
-def test_bodies_are_found_under_their_digest_and_limits_say_when_and_why(server: FakeServer, storage: str) -> None:
+def test_response_bodies_are_stored_by_digest_and_limit_changes_have_a_reason(server: FakeServer, storage: str) -> None:
     server.script = lambda r: error(429, "slow", headers={"retry-after": "0"}) if r.number == 3 else answer(r)
     run_audit(config(server.url, models=1, survey=ONE_TOPIC, judges=[]), storage=storage)
     with open_database(storage) as db:

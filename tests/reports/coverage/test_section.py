@@ -35,7 +35,7 @@ def test_every_row_adds_up(report: Report) -> None:
 
 
 @pytest.mark.parametrize("side", ["models", "countries", "topics", "judges"])
-def test_every_side_adds_up_to_the_whole(report: Report, side: str) -> None:
+def test_every_breakdown_adds_up_to_the_total(report: Report, side: str) -> None:
     for total in report.coverage.total:
         rows = [r for r in getattr(report.coverage, side) if r.stage == total.stage]
         if side == "judges" and total.stage == "direct":
@@ -46,7 +46,7 @@ def test_every_side_adds_up_to_the_whole(report: Report, side: str) -> None:
         assert sum((Counter(r.losses) for r in rows), Counter()) == Counter(total.losses)
 
 
-def test_causes_are_those_of_the_rows(population: tuple[Database, Audit], report: Report) -> None:
+def test_losses_equal_the_outcomes_of_the_traces(population: tuple[Database, Audit], report: Report) -> None:
     db, audit = population
     traces = Counter(t.outcome.value for t in results.load_traces(db, audit.id))
     total = next(r for r in report.coverage.total if r.stage == "direct")
@@ -56,7 +56,7 @@ def test_causes_are_those_of_the_rows(population: tuple[Database, Audit], report
     assert total.planned == 3 * 46 * 3
 
 
-def test_what_was_not_asked_yet_is_missing(db: Database) -> None:
+def test_samples_not_asked_yet_are_missing(db: Database) -> None:
     audit = populate(db, name="broken")
     trace_table = table_of(TraceRow)
     delete_egypt = trace_table.delete().where(trace_table.c.model == "birch", trace_table.c.country == "Egypt")
@@ -88,7 +88,7 @@ def test_review_of_the_first_traces_only(db: Database) -> None:
     assert alder.planned == alder.ok + sum(alder.losses.values()) + alder.missing
 
 
-def test_what_was_not_brought_in_is_missing_and_no_gate_passes_on_a_few_cells(db: Database) -> None:
+def test_cells_not_imported_are_missing_and_gates_do_not_pass_on_low_coverage(db: Database) -> None:
     truth = {(f"c{i}", t): 0.1 * i - 0.2 * j for i in range(13) for j, t in enumerate("abcdefghij")}
     scores = {("m", *cell): s for cell, s in list(truth.items())[:8]}
     report = import_scores(db, truth, {**scores, ("n", "c1", "a"): None})
@@ -100,9 +100,7 @@ def test_what_was_not_brought_in_is_missing_and_no_gate_passes_on_a_few_cells(db
     assert any("Only 3% of the planned direct samples" in sign for sign in reasons_for_caution(report))
 
 
-def test_each_imported_series_is_planned_at_its_usual_number_of_samples_and_balances(
-    db: Database, tmp_path: Path
-) -> None:
+def test_each_imported_method_is_planned_at_its_usual_number_of_samples(db: Database, tmp_path: Path) -> None:
     survey = load_survey("wvs7-sample")
     cells = list(survey.scores)
     rows = [f'm,{c.country},"{c.topic}",direct,0.1,{k}' for c in cells[1:] for k in range(3)]
@@ -145,6 +143,6 @@ def test_finish_reasons_that_are_not_documented_are_named(db: Database) -> None:
     assert "Finish reasons that are not documented: birch" in render_markdown(report)
 
 
-def test_all_reasons_are_documented_where_none_is_named(report: Report) -> None:
+def test_documented_finish_reasons_are_not_listed(report: Report) -> None:
     assert report.coverage.undocumented_finish_reasons == []
     assert "not documented" not in render_html(report)

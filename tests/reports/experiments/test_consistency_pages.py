@@ -13,7 +13,7 @@ from auditor.reports.semantic.experiment_schema import (
 from tests.reports.experiments.test_judge_pages import HOSTILE, checked_headline, make_estimate
 
 
-def test_words_beside_dice() -> None:
+def test_the_temperature_page_compares_paraphrase_with_sampling_noise() -> None:
     rows = [
         SemanticTemperatureRow(
             model=m,
@@ -30,7 +30,7 @@ def test_words_beside_dice() -> None:
     )
 
 
-def test_a_rule_may_help_or_harm() -> None:
+def test_the_rules_page_counts_models_that_improve_and_that_get_worse() -> None:
     rows = [
         RuleFollowingRow(
             model=m, before=make_estimate(0.5), after=make_estimate(0.7), change=make_estimate(c), p_value=None
@@ -42,7 +42,7 @@ def test_a_rule_may_help_or_harm() -> None:
     )
 
 
-def test_right_where_consistent() -> None:
+def test_the_accuracy_page_gives_the_correlation_of_accuracy_and_consistency() -> None:
     rows = [
         ConsistencyAccuracyRow(
             model=m,
@@ -62,7 +62,7 @@ def test_right_where_consistent() -> None:
     )
 
 
-def test_the_measure_that_goes_with_people_most() -> None:
+def test_the_judgements_page_names_the_measure_most_correlated_with_people() -> None:
     shared_fields = {"n": 20, "ci_low": 0.1, "ci_high": 0.8, "r_entropy": None}
     rows = [
         HumanCorrelationRow(text="answers", metric="SaGE", r=0.5, **shared_fields),

@@ -38,7 +38,7 @@ def make_shift(judge: str, value: float | None) -> RestatementShiftRow:
     )
 
 
-def test_only_a_shift_that_is_more_than_chance_is_told() -> None:
+def test_only_significant_judge_drift_is_reported() -> None:
     page = judges.judge_drift_page(
         "may", "june", [make_shift("a", -0.3), make_shift("b", 0.05), make_shift(HOSTILE, 0.2), make_shift("d", None)]
     )
@@ -55,7 +55,7 @@ def test_only_a_shift_that_is_more_than_chance_is_told() -> None:
     )
 
 
-def test_a_preference_for_a_place_is_away_from_a_half_and_not_from_zero(report: Report) -> None:
+def test_position_bias_is_tested_against_one_half(report: Report) -> None:
     position_rows = [
         PositionBiasRow(judge=name, first=make_estimate(first), stable=make_estimate(0.9))
         for name, first in (("a", 0.5), (HOSTILE, 0.8))
@@ -69,7 +69,7 @@ def test_a_preference_for_a_place_is_away_from_a_half_and_not_from_zero(report: 
     assert headline == f"1 of 2 judges prefer a place: {HOSTILE}. 1 of 2 judges are milder with themselves: a."
 
 
-def test_planted_faults_say_what_the_certificate_says(report: Report) -> None:
+def test_the_fault_page_quotes_the_certificate(report: Report) -> None:
     row = FaultDetectionRow(
         judge=HOSTILE,
         fault="Western norm",

@@ -10,7 +10,7 @@ from auditor.reports.report_schema import Report
 from tests.reports.gates.test_gate_check import make_thresholds
 
 
-def test_junit_is_xml_with_a_case_for_each_gate_whatever_a_model_is_called(report: Report) -> None:
+def test_junit_is_valid_xml_with_one_case_per_gate_for_any_model_name(report: Report) -> None:
     nasty = 'a"<b>&\x1b[0m\ud800'
     row = report.alignment[0].model_copy(update={"model": nasty})
     check = check_report(

@@ -32,7 +32,7 @@ def figure_with_interval(report: Report, name: str) -> tuple[float, float, float
 
 
 @pytest.mark.parametrize("name", ["min_pearson", "max_mae"])
-def test_a_threshold_is_met_or_not_and_confident_takes_the_worse_end(report: Report, name: str) -> None:
+def test_confident_gates_compare_the_worse_end_of_the_interval(report: Report, name: str) -> None:
     value, low, high = figure_with_interval(report, name)
     worse_end = low if name == "min_pearson" else high
     between = (value + worse_end) / 2
@@ -68,7 +68,7 @@ def test_every_threshold_has_a_gate_that_passes_and_one_that_fails(report: Repor
         (["a", None], 1, GateStatus.PASSED), ([None], 1, GateStatus.UNDECIDED), ([], 1, GateStatus.UNDECIDED),
     ],
 )  # fmt: skip
-def test_what_stands_behind_a_name_may_be_asked_not_to_change(
+def test_a_gate_can_limit_the_number_of_served_models(
     report: Report, served_models: list[str | None], max_served_models: int, expected: GateStatus
 ) -> None:
     rows = [
@@ -89,17 +89,17 @@ def test_what_stands_behind_a_name_may_be_asked_not_to_change(
         assert "2 things served it" in render_check_markdown(check)
 
 
-def test_a_failed_gate_is_3_and_all_met_is_0(report: Report) -> None:
+def test_exit_code_is_3_for_a_failed_gate_and_0_if_all_pass(report: Report) -> None:
     assert check_report(report, make_thresholds(min_pearson=-1)).exit_code == 0
     assert check_report(report, make_thresholds(min_pearson=1)).exit_code == 3
 
 
-def test_coverage_goes_before_figures(report: Report) -> None:
+def test_low_coverage_overrides_other_gates(report: Report) -> None:
     check = check_report(report, make_thresholds(min_pearson=1, min_coverage=0.99))
     assert (check.verdict, check.exit_code, bool(check)) == (GateStatus.UNDECIDED, 4, False)
 
 
-def test_an_audit_that_is_not_whole_cannot_pass(report: Report) -> None:
+def test_an_unfinished_audit_cannot_pass(report: Report) -> None:
     unfinished_report = report.model_copy(
         update={"audit": report.audit.model_copy(update={"complete": False, "stage": "review"})}
     )
@@ -108,7 +108,7 @@ def test_an_audit_that_is_not_whole_cannot_pass(report: Report) -> None:
     assert "stage: review" in check.gates[0].message
 
 
-def test_a_cost_that_is_partly_unknown_does_not_pass_but_may_fail(report: Report) -> None:
+def test_a_partly_unknown_cost_cannot_pass_but_can_fail(report: Report) -> None:
     assert report.cost.total.lower_bound
     verdicts = [
         next(
@@ -119,7 +119,7 @@ def test_a_cost_that_is_partly_unknown_does_not_pass_but_may_fail(report: Report
     assert verdicts == [GateStatus.UNDECIDED, GateStatus.FAILED]
 
 
-def test_what_cannot_be_measured_is_no_pass(report: Report) -> None:
+def test_a_gate_without_a_figure_is_undecided(report: Report) -> None:
     report_without_figures = report.model_copy(update={"peer_agreement": [], "alignment": []})
     check = check_report(report_without_figures, make_thresholds(min_peer_agreement=0, min_pearson=-1))
     undecided = [g.name for g in check.gates if g.verdict is GateStatus.UNDECIDED]
@@ -127,7 +127,7 @@ def test_what_cannot_be_measured_is_no_pass(report: Report) -> None:
     assert check.exit_code == 4
 
 
-def test_the_gap_is_its_size_whichever_region_is_worse(report: Report) -> None:
+def test_the_regional_gap_gate_uses_the_absolute_gap(report: Report) -> None:
     gap = report.regions.gaps[0]
     gap_estimate = gap.mae_gap.model_copy(update={"value": -0.2, "ci_low": -0.3, "ci_high": 0.1, "reason": None})
     negative_gap = report.regions.model_copy(update={"gaps": [gap.model_copy(update={"mae_gap": gap_estimate})]})
@@ -136,7 +136,7 @@ def test_the_gap_is_its_size_whichever_region_is_worse(report: Report) -> None:
     assert (gate.value, gate.ci_low, gate.ci_high, gate.verdict) == (0.2, 0.0, 0.3, GateStatus.PASSED)
 
 
-def test_options_go_before_the_config_and_unknown_ones_name_the_nearest() -> None:
+def test_options_override_the_config_and_unknown_options_suggest_the_nearest() -> None:
     audit_config = AuditConfig.model_validate(
         config("http://127.0.0.1:1").model_dump(mode="json") | {"check": {"min_pearson": 0.6, "max_mae": 0.3}}
     )
@@ -148,7 +148,7 @@ def test_options_go_before_the_config_and_unknown_ones_name_the_nearest() -> Non
         resolve_thresholds(audit_config, {"min_kappa": 7})
 
 
-def test_thresholds_change_no_result() -> None:
+def test_thresholds_are_not_part_of_the_config_hash() -> None:
     plain = config("http://127.0.0.1:1")
     strict = AuditConfig.model_validate(plain.model_dump(mode="json") | {"check": {"min_pearson": 0.9}})
     assert plain.hash == strict.hash

@@ -14,7 +14,7 @@ def make_comparison(first_model: str, second_model: str, choice: ComparisonChoic
     return Comparison("judge", "set", first_model, second_model, Relation.STANDARD, Outcome.OK, choice)
 
 
-def test_a_place_is_leant_to_only_where_both_orders_were_put() -> None:
+def test_first_position_share_uses_only_pairs_asked_in_both_orders() -> None:
     better_first = [make_comparison("good", f"poor {i}", A) for i in range(40)]
     first_share = first_position_share(better_first)
     assert (first_share.value, first_share.n, first_share.reason) == (None, 0, "no pair was answered in both orders")

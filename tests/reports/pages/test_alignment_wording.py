@@ -67,14 +67,14 @@ def _row(r: float | None = 0.5, low: float | None = 0.3, high: float | None = 0.
         (_row(None, None, None, n=2, reason="fewer than 3 pairs (2)"), "unknown", "fewer than 3 pairs (2)"),
     ],
 )
-def test_answer(row: AlignmentRow, kind: str, text: str) -> None:
+def test_alignment_is_described_by_its_interval(row: AlignmentRow, kind: str, text: str) -> None:
     wording = alignment_wording.describe_alignment(row)
     assert wording.kind == kind
     assert text in wording.text
     assert "None" not in wording.text
 
 
-def test_headline_counts_each_kind_once() -> None:
+def test_the_headline_counts_models_by_kind_of_agreement() -> None:
     rows = [_row(), _row(), _row(0.1, -0.2, 0.4), _row(None, None, None, reason="x")]
     assert alignment_wording.alignment_headline(rows) == (
         "Of 4 models, 2 agree with people beyond chance (r from 0.50 to 0.50), 1 shows an agreement that cannot be "
@@ -94,7 +94,7 @@ def test_headline_counts_each_kind_once() -> None:
     assert alignment_wording.alignment_headline([]).startswith("No scores")
 
 
-def test_order_names_a_best_model_only_when_its_interval_lies_above_all() -> None:
+def test_the_ranking_names_a_best_model_only_if_its_interval_is_above_all_others() -> None:
     best, near, far = _row(0.9, 0.85, 0.95, model="a"), _row(0.8, 0.7, 0.86, model="b"), _row(0.1, 0.0, 0.2, model="c")
     assert alignment_wording.ranking_sentence([far, best]) == "The interval of a lies above all others."
     assert "overlaps those of 1 other," in (alignment_wording.ranking_sentence([best, near, far]) or "")
@@ -105,7 +105,7 @@ def _changed(report: Report, **parts: Any) -> Report:
     return report.model_copy(update=parts)
 
 
-def test_signs_of_failure(report: Report) -> None:
+def test_reasons_for_caution(report: Report) -> None:
     varying_consistency = report.self_consistency[0].model_copy(
         update={"variance": Estimate(value=0.2, n=9, ci_low=0.1, ci_high=0.3)}
     )
@@ -127,7 +127,7 @@ def test_signs_of_failure(report: Report) -> None:
     assert "Further from people in Non-Western than in Western countries: alder (by 0.20)." in cautions
 
 
-def test_few_judges_leave_chance_open_and_a_model_counts_once_a_topic(report: Report) -> None:
+def test_caution_about_chance_agreement_counts_each_model_once_per_topic(report: Report) -> None:
     kappa = report.panel.fleiss_kappa.model_copy(update={"value": 0.26, "ci_low": -0.18, "ci_high": 0.63})
     large_error = Estimate(value=0.9, n=9, ci_low=0.8, ci_high=1.0)
     topics = [
@@ -144,7 +144,7 @@ def test_few_judges_leave_chance_open_and_a_model_counts_once_a_topic(report: Re
     assert "less than chance would give" in " ".join(alignment_wording.reasons_for_caution(worse))
 
 
-def test_no_sign_without_a_figure(report: Report) -> None:
+def test_missing_figures_give_no_reason_for_caution(report: Report) -> None:
     not_measured = Estimate(value=None, n=0, reason="not measured")
     report_without_figures = _changed(
         report,
@@ -158,7 +158,7 @@ def test_no_sign_without_a_figure(report: Report) -> None:
     assert alignment_wording.reasons_for_caution(report_without_figures) == []
 
 
-def test_unknown_cost_is_not_nothing(report: Report) -> None:
+def test_an_unknown_cost_is_not_described_as_zero(report: Report) -> None:
     unknown_total = report.cost.total.model_copy(update={"usd": None})
     assert "unknown, which is not nothing" in cost_wording.describe_cost(
         _changed(report, cost=report.cost.model_copy(update={"total": unknown_total}))
@@ -166,7 +166,7 @@ def test_unknown_cost_is_not_nothing(report: Report) -> None:
     assert "at least" in cost_wording.describe_cost(report)
 
 
-def test_an_estimate_without_a_value_says_why() -> None:
+def test_an_estimate_without_a_value_or_interval_needs_a_reason() -> None:
     with pytest.raises(ValueError, match="needs a reason"):
         Estimate(value=None, n=0)
     with pytest.raises(ValueError, match="needs a reason"):
@@ -175,7 +175,7 @@ def test_an_estimate_without_a_value_says_why() -> None:
         Estimate(value=float("nan"), n=1, reason="x")
 
 
-def test_the_corrected_r_stands_beside_the_raw_one(report: Report) -> None:
+def test_corrected_r_is_reported_with_raw_r(report: Report) -> None:
     for row in report.alignment:
         assert row.pearson_r is not None
         assert row.corrected_r.value is not None

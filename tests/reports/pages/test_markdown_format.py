@@ -29,7 +29,7 @@ def test_escaping_keeps_every_word(form: object) -> None:
 
 
 @pytest.mark.parametrize("start", ["# a", "1. a", "1) a", "- a", "+ a", "> a", "---", "===", "```", "    a", "| a |"])
-def test_line_starts_are_disarmed(start: str) -> None:
+def test_markdown_at_line_starts_is_escaped(start: str) -> None:
     kinds = {t.type for t in _tokens(quote_markdown(f"first\n{start}\n{start}"))}
     assert kinds <= {
         "blockquote_open",

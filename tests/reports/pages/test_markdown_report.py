@@ -20,20 +20,20 @@ def _tokens(text: str) -> list[Token]:
     return [t for token in reader.parse(text) for t in (token, *(token.children or []))]
 
 
-def test_figures_are_those_of_the_report(report: Report) -> None:
+def test_figures_equal_those_of_the_report(report: Report) -> None:
     text = render_markdown(report)
     for row in report.alignment:
         assert f"| {row.model} | {format_number(row.pearson_r)} |" in text
     assert "### " in text
 
 
-def test_tables_are_tables(report: Report) -> None:
+def test_tables_are_parsed_as_tables(report: Report) -> None:
     tokens = _tokens(render_markdown(report))
     assert sum(t.type == "table_open" for t in tokens) >= 12
     assert not ACTIVE & {t.type for t in tokens}
 
 
-def test_hostile_texts_stay_texts(db: Database) -> None:
+def test_hostile_texts_are_escaped(db: Database) -> None:
     text = render_markdown(hostile_report(db))
     tokens = _tokens(text)
     assert not (ACTIVE | {"ordered_list_open"}) & {t.type for t in tokens}

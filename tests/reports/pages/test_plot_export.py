@@ -15,7 +15,7 @@ from auditor.reports.pages.plot_export import PlotFormat, iterate_plots, standal
 from auditor.reports.report_schema import Report
 
 
-def test_every_plot_stands_alone(report: Report, tmp_path: Path) -> None:
+def test_every_plot_is_a_standalone_svg(report: Report, tmp_path: Path) -> None:
     paths = write_plots(report, tmp_path / "figures")
     names = {path.stem for path in paths}
     assert {"agreement", "regions", "map", "scatter-alder"} <= names
@@ -29,7 +29,7 @@ def test_every_plot_stands_alone(report: Report, tmp_path: Path) -> None:
         assert path.parent == tmp_path / "figures"
 
 
-def test_names_that_become_one_are_kept_apart(report: Report, tmp_path: Path) -> None:
+def test_names_with_the_same_file_name_get_numbers(report: Report, tmp_path: Path) -> None:
     first, second = report.alignment[:2]
     rows = [first.model_copy(update={"model": "../x"}), second.model_copy(update={"model": "./x"})]
     cells = [cell.model_copy(update={"scores": {"direct": {"../x": 0.1, "./x": 0.2}}}) for cell in report.audit.cells]
@@ -51,7 +51,7 @@ def test_pictures_are_drawn_as_png_and_pdf(
     assert path.stat().st_size > 2000
 
 
-def test_without_what_draws_pictures_it_says_so(
+def test_a_missing_plot_package_is_a_usage_error(
     report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "vl_convert", None)
@@ -60,7 +60,7 @@ def test_without_what_draws_pictures_it_says_so(
     assert not (tmp_path / "figures").exists()
 
 
-def test_plots_as_vega_lite_hold_their_figures_and_can_be_drawn(report: Report, tmp_path: Path) -> None:
+def test_vega_lite_specs_contain_the_figures_and_render(report: Report, tmp_path: Path) -> None:
     paths = write_plots(report, tmp_path, "vega")
     assert [path.name.removesuffix(".vl.json") for path in paths] == [name for name, _ in iterate_plots(report)]
     for path in paths:

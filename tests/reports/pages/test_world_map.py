@@ -11,7 +11,7 @@ from auditor.surveys.loader import load_survey
 from tests.support.synthetic_audit import COUNTRIES
 
 
-def test_no_two_countries_share_a_square_and_directions_hold() -> None:
+def test_tiles_are_unique_and_keep_geographic_order() -> None:
     tiles, unplaced = layout_tiles(COUNTRIES)
     assert unplaced == []
     assert len({(t.row, t.column) for t in tiles}) == len(tiles) == len(COUNTRIES)
@@ -22,7 +22,7 @@ def test_no_two_countries_share_a_square_and_directions_hold() -> None:
         assert tile_by_country[north].row < tile_by_country[south].row
 
 
-def test_the_layout_does_not_depend_on_order_and_names_what_has_no_place() -> None:
+def test_the_layout_does_not_depend_on_order_and_lists_unplaced_names() -> None:
     tiles, _ = layout_tiles(["Germany", "Japan", "Kenya"])
     reordered_tiles, unplaced = layout_tiles(["Kenya", "Middle-earth", "Japan", "Germany"])
     assert tiles == reordered_tiles
@@ -36,7 +36,7 @@ def test_every_country_of_the_built_in_surveys_has_a_place() -> None:
     assert len(known_codes()) >= 150
 
 
-def test_the_picture_names_each_country_with_its_figure() -> None:
+def test_the_map_labels_each_country_with_its_error() -> None:
     svg = draw_error_map({"Germany": 0.12, "Japan": 0.5}, "a <title>", "and more")
     root = ElementTree.fromstring(str(svg))
     assert [e.text for e in root.iter("title")] == ["a <title>", "Germany: 0.12", "Japan: 0.50"]

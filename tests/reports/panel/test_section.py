@@ -31,7 +31,7 @@ def verdict_table(db: Database, audit: Audit) -> list[list[float]]:
     return [[vote_by_judge_and_trace.get((j, *t), float("nan")) for t in traces] for j in judges]
 
 
-def test_kappa_and_alpha_are_those_of_statsmodels_and_krippendorff(population: tuple[Database, Audit]) -> None:
+def test_kappa_and_alpha_equal_statsmodels_and_krippendorff(population: tuple[Database, Audit]) -> None:
     report = build_report(population[0], population[1].name)
     table = np.array(verdict_table(*population))
     assert report.panel.krippendorff_alpha.value == pytest.approx(
@@ -44,7 +44,7 @@ def test_kappa_and_alpha_are_those_of_statsmodels_and_krippendorff(population: t
     assert report.panel.prevalence.value == pytest.approx(complete_counts[:, 0].sum() / complete_counts.sum())
 
 
-def test_one_answer_under_the_names_of_two_judges_is_said(db: Database) -> None:
+def test_the_same_answer_from_two_judges_is_reported(db: Database) -> None:
     audit = populate(db, countries=5, topics=5, samples=1)
     assert build_report(db, audit.name).panel.repeated == 0
     ok_verdicts = [v for v in results.load_verdicts(db, audit.id) if v.outcome is Outcome.OK]
@@ -75,7 +75,7 @@ def test_the_correlation_of_peers_with_people_always_has_its_n(report: Report) -
     assert "n = 3 models" in " ".join(report.panel.certificate)
 
 
-def test_at_twenty_models_the_interval_is_as_wide_as_it_is(db: Database) -> None:
+def test_the_interval_of_r_over_twenty_models_is_fishers(db: Database) -> None:
     """r = 0.39 over 20 models has the interval [-0.06, 0.71]."""
     from auditor.reports.panel.judge_statistics import compute_peer_alignment
 
@@ -101,7 +101,7 @@ def _estimate(value: float) -> Estimate:
     return Estimate(value=float(value), n=10, ci_low=0.0, ci_high=1.0)
 
 
-def test_a_panel_that_gave_no_verdict_at_all_vouches_for_nothing(db: Database) -> None:
+def test_a_panel_without_verdicts_has_an_empty_certificate(db: Database) -> None:
     audit = populate(db, name="silent")
     failed = [Verdict(v.judge, v.model, v.cell, v.sample, Outcome.TIMEOUT) for v in results.load_verdicts(db, audit.id)]
     results.save_verdicts(db, audit.id, failed)
