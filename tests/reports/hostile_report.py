@@ -1,4 +1,4 @@
-"""An audit in which every text that others wrote tries to break out of the report."""
+"""An audit in which every external text tries to inject markup into the report."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NAME = "evil <b>&amp;\"'` |\u202e\x1b[31m*_[x](http://evil.example)"
 
 
 def hostile_report(db: Database) -> Report:
-    """A report in which names, countries, topics, reasoning, notes and the survey's own words are all hostile."""
+    """A report whose names, countries, topics, reasoning, notes and survey texts are all hostile."""
     names = [f"{NAME} {i}" for i in range(2)]
     cells = [Cell(f"{NAME} land {i}", f"{NAME} topic {j}") for i in range(3) for j in range(2)]
     config = AuditConfig(

@@ -1,4 +1,4 @@
-"""The status counts the rows of an audit."""
+"""The status of an audit equals the figures of its report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of a report are those of the rows, and what is missing never becomes one."""
+"""The figures of a report equal those computed from the rows, and missing values never become numbers."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_equal_answers_give_equal_reports(tmp_path: Path, report: Report) -> Non
         second_report = build_report(db, audit.name)
     times = {"created_at", "finished_at"}
     assert second_report.audit.model_dump(exclude=times) == report.audit.model_dump(exclude=times)
-    # When answers came is not the same twice, nor is what goes by it.
+    # Timestamps differ between runs, and so does everything derived from them.
     timed: Any = {"audit": True, "served": True, "panel": {"judges": {"__all__": {"order"}}}}
     assert second_report.model_dump_json(exclude=timed) == report.model_dump_json(exclude=timed)
     moments = {"first_at", "last_at"}
@@ -246,7 +246,7 @@ WEST = ("Germany", "France", "Spain", "Norway", "Canada", "Austria")
 def _scores_of_two_regions(
     worse_by: float,
 ) -> tuple[dict[tuple[str, str], float | None], dict[tuple[str, str, str], float | None]]:
-    """A model that is off by 0.1 in the West and by more elsewhere."""
+    """Survey and model scores; the model's error is 0.1 in the West and `worse_by` more in the East."""
     rng = np.random.default_rng(5)
     truth = {(c, t): float(rng.uniform(-0.4, 0.4)) for c in (*EAST, *WEST) for t in "abcdefgh"}
     error_by_cell = {cell: 0.1 + (worse_by if cell[0] in EAST else 0.0) + float(rng.normal(0, 0.02)) for cell in truth}
@@ -326,5 +326,5 @@ def test_intervals_of_peers_and_consistency_are_over_countries_and_topics(report
         assert all(e.ci_low is not None and e.reason is None for e in (row.cosine, row.variance))
     assert report.refusals is not None
     assert report.refusals.total.reason is None
-    # Within one topic countries are what there is to vary: cells.
+    # Within one topic the only clusters are countries, so the reason speaks of cells.
     assert {"cells" in (row.share.reason or "") for row in report.refusals.topics} == {True}

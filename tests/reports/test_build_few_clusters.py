@@ -1,4 +1,4 @@
-"""Four topics are too few for an interval: words, exports and gates say so, and none takes cells for independent."""
+"""Four topics are too few for a two-way interval: sentences, exports and gates report none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.reports.conftest import import_scores
 
 @pytest.fixture
 def few_topics_report(db: Database) -> Report:
-    """40 countries by 4 topics; only the topics' levels hang together, by chance."""
+    """The report of 40 countries by 4 topics in which r is high only because of the topics' levels."""
     topics, rng = {"a": 0.4, "b": -0.3, "c": 0.2, "d": -0.5}, np.random.default_rng(1)
     truth = {(f"c{i}", t): level + 0.05 * rng.normal() for i in range(40) for t, level in topics.items()}
     scores = {("m", *cell): topics[cell[1]] * 0.9 + 0.05 * rng.normal() for cell in truth}

@@ -1,4 +1,4 @@
-"""The regional part of a report follows the grouping that the survey was given."""
+"""The regional section of a report follows the survey's grouping of countries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOPICS = [f"topic {letter}" for letter in "abcdefgh"]
 
 
 def make_survey() -> Survey:
-    """23 countries, of four continents at least five each."""
+    """A survey of 23 countries by 8 topics; four continents have at least five countries each."""
     rng = np.random.default_rng(1)
     level = dict(zip(TOPICS, np.linspace(-0.5, 0.5, len(TOPICS)), strict=True))
     cells = (Cell(country, topic) for country in COUNTRIES.split(",") for topic in TOPICS)
@@ -37,7 +37,7 @@ SAMPLE = make_survey()
 
 
 def build_regional_report(db: Database, grouping: str, worse_region: str = "", missing_region: str = "") -> Report:
-    """One model, whose error is four times as large in one region, and which says nothing in another."""
+    """The report of one model: four times the error in `worse_region`, no scores in `missing_region`."""
     rng = np.random.default_rng(5)
     survey = group_countries(SAMPLE, grouping)
     assert survey.grouping is not None

@@ -1,4 +1,4 @@
-"""Log-probability scores have an order and no distance: nothing of them is told that rests on how far they are off."""
+"""Log-probability scores are ordinal: the report gives their r, but no error that depends on distances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schema of the report in docs is current, and reports follow it."""
+"""The report's JSON schema in docs is current, and reports are valid under it."""
 
 from __future__ import annotations
 

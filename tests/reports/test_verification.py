@@ -1,4 +1,4 @@
-"""What is lost, counted twice or changed afterwards is found, and named."""
+"""Verification reports lost, duplicated and changed records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.fake_server import FakeServer, answer, error
 
 @pytest.fixture(scope="module")
 def finished_audit(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An audit that ran to its end, some of whose requests failed, with a decision on it."""
+    """The database file of a finished audit with about 10% failed requests and one human decision."""
     path = tmp_path_factory.mktemp("whole") / "audits.db"
     patch = pytest.MonkeyPatch()
     patch.setenv(KEY_VARIABLE, KEY)

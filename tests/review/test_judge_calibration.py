@@ -27,7 +27,7 @@ def blind_decisions(*rows: dict[str, Decision]) -> BlindDecisions:
 
 
 def test_judged_sides_do_not_depend_on_the_displayed_order(db: Database) -> None:
-    """The case's judges call the negative side VALID; people who do so too agree with every judge, swapped or not."""
+    """The judges call the negative side VALID: raters who pick it agree with them in either display order."""
     audit = review_case(db)
     for rater in ("ada", "grace", "mary"):
         session = ReviewSession(db, audit, rater)
@@ -47,7 +47,7 @@ def test_judged_sides_do_not_depend_on_the_displayed_order(db: Database) -> None
 
 
 def test_a_side_in_several_conflicts_is_counted_once(db: Database) -> None:
-    """Of three models' conflicts on 12 cells, all decided, a judge has 24 sides before it and learns of no more."""
+    """With 12 cells, three models and every pair decided, a judge has 24 sides, although each is in two conflicts."""
     audit = review_case(db, conflicts=12)
     pairs = results.load_conflicts(db, audit.id)
     conflicts = [
@@ -59,7 +59,7 @@ def test_a_side_in_several_conflicts_is_counted_once(db: Database) -> None:
     decisions = {
         ConflictKey(*c.cell, c.left, c.right): {"ada": L if c.left == "birch" else R if c.right == "birch" else B}
         for c in conflicts
-    }  # birch is right against both; alder and cedar are wrong against it and right beside each other: no lesson
+    }  # birch is right against both; alder and cedar are wrong against birch and right against each other, so not used
     judged_sides = load_judged_sides(db, audit.id, decisions)
     assert len({(x.judge, x.cell) for x in judged_sides}) == len(judged_sides) == 24
     assert {(x.judge, x.is_correct) for x in judged_sides} == {("alder", True), ("cedar", True)}

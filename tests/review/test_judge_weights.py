@@ -16,7 +16,7 @@ from tests.support.review_audit import review_case
 
 
 def decide(db: Database, audit: Audit, conflicts: int, *, with_judges: bool = True) -> None:
-    """Side with the negative side, which every judge of the case finds VALID more often, or against it."""
+    """Decide the first `conflicts` for the negative side, which the case's judges prefer, or against it."""
     session = ReviewSession(db, audit, "ada")
     for key in sorted(session.conflict_keys())[:conflicts]:
         item = session.load_item(key)
@@ -35,7 +35,7 @@ def test_exported_weights_are_a_valid_configuration(db: Database) -> None:
     )
     assert list(config.panel.weights) == ["alder", "birch", "cedar"]
     assert panel == weights_to_dict(panel_weights)["panel"]
-    # cedar calls the negative side VALID on all 40 sides: log(41 / 1) over the mean of what is known.
+    # cedar agrees on all n sides: its weight is log((n + 1) / 1) over the mean of the estimated judges' weights.
     estimated_judges = [j for j in panel_weights.judges if j.is_estimated]
     assert sum(j.weight for j in estimated_judges) == pytest.approx(len(estimated_judges))
     cedar = next(j for j in panel_weights.judges if j.judge == "cedar")

@@ -19,7 +19,7 @@ from tests.support.review_audit import MODELS, review_case
 
 
 def text_of(value: Any) -> str:
-    """All that is inside a value, keys of conflicts by their `repr`."""
+    """The nested `repr` of a value; the `repr` of conflict keys hides their models."""
     return repr(value)
 
 
@@ -225,7 +225,7 @@ def test_the_question_is_the_surveys_wording(db: Database) -> None:
 
 
 def test_a_cell_seen_in_one_conflict_is_not_blind_in_the_next(db: Database) -> None:
-    """Alder's side and its verdicts, and the survey's score, show after the first decision."""
+    """The first decision discloses alder's side, its verdicts and the survey's score, also in other conflicts."""
     audit = review_case(db, conflicts=2)
     conflict, unrelated_conflict = results.load_conflicts(db, audit.id)
     related_conflicts = [
@@ -235,14 +235,14 @@ def test_a_cell_seen_in_one_conflict_is_not_blind_in_the_next(db: Database) -> N
     results.replace_conflicts(db, audit.id, [conflict, unrelated_conflict, *related_conflicts])
     keys = [ConflictKey(*c.cell, c.left, c.right) for c in (conflict, *related_conflicts, unrelated_conflict)]
     session = ReviewSession(db, audit, "ada")
-    prefetched = session.load_item(keys[1])  # put together while nothing had been decided
+    prefetched = session.load_item(keys[1])  # loaded before any decision
     assert prefetched.disclosed_elsewhere == ""
     session.decide(session.load_item(keys[0]), Decision.BOTH)
 
     assert [session.load_item(key).disclosed_elsewhere for key in keys] == ["", FULL_DISCLOSURE, "survey", ""]
     assert session.conflict_keys(QueueFilter(todo=True))[0] == keys[3]
     for item in (prefetched, session.load_item(keys[2]), session.load_item(keys[3])):
-        assert not item.revealed  # what can still be hidden is
+        assert not item.revealed  # details not disclosed elsewhere stay hidden
         assert item.left.author is None
         session.decide(item, Decision.BOTH)
 

@@ -15,7 +15,7 @@ def test_a_copy_of_a_database_in_use_is_complete(file_storage: str, tmp_path: Pa
     with open_database(file_storage) as db:
         audit = make(db)
         assert db.path is not None
-        with db.read():  # a reader, and what is written is in the log beside the file
+        with db.read():  # an open reader keeps the writes in the WAL file
             copy_database(db.path, tmp_path / "copy.db")
         assert {p.name for p in tmp_path.glob("copy*")} == {"copy.db"}
         with open_database(f"sqlite:///{tmp_path / 'copy.db'}", create=False) as copy:

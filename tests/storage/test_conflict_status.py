@@ -1,4 +1,4 @@
-"""The key of a conflict."""
+"""Conflict keys hide their models when printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What calls cost, as the database counts it,, is what one counts from the rows."""
+"""Costs and call counts computed in SQL equal those computed from the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the database counts is what one counts from the rows."""
+"""Counts computed in SQL equal those computed from the rows."""
 
 from __future__ import annotations
 

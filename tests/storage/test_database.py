@@ -55,7 +55,7 @@ def make(db: Database, config_hash: str = "h") -> audits.Audit:
 
 def test_an_unreachable_server_is_a_one_sentence_error() -> None:
     with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))  # and does not listen
+        unused.bind(("127.0.0.1", 0))  # bound, but not listening
         url = f"postgresql+psycopg://u@127.0.0.1:{unused.getsockname()[1]}/d?sslmode=disable"
         with pytest.raises(StorageError, match="TCP/IP connections\\. ") as caught, open_database(url):
             pass

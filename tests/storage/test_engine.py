@@ -1,4 +1,4 @@
-"""What only a server has: passwords, encryption, connections that break."""
+"""PostgreSQL servers: passwords, encryption, broken connections."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def test_a_server_is_upgraded_only_on_request(postgres: Postgres) -> None:
     for create in (True, False):
         with pytest.raises(StorageError, match="older version") as refused:
             open_database(url, create=create)
-        assert refused.value.how_to_fix.endswith("auditor doctor --upgrade")  # no URL to copy without its password
+        assert refused.value.how_to_fix.endswith("auditor doctor --upgrade")  # no URL, since it would lack its password
         assert PASSWORD not in str(refused.value)
-    with pytest.raises(Exception, match="0000"):  # there is no such revision to go on from
+    with pytest.raises(Exception, match="0000"):  # no such revision
         upgrade_database(url)
 
 

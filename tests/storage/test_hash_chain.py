@@ -1,4 +1,4 @@
-"""The chain verifies whatever people rated, also where an earlier version wrote it, and reports every change."""
+"""The hash chain verifies any sequence of ratings, also of earlier versions, and reports every change."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ steps = st.tuples(st.sampled_from(["ada", "grace"]), acts | st.sampled_from(["un
 
 @contextmanager
 def new_database(request: pytest.FixtureRequest, engine: str) -> Iterator[Database]:
-    """A database for one example."""
+    """A new database for one hypothesis example."""
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/a.db"
         if engine == "postgres":
@@ -110,7 +110,7 @@ def test_an_imported_rating_of_whole_numbers_verifies(storage: str) -> None:
 
 
 def test_a_link_hashes_the_numbers_as_read_back(storage: str) -> None:
-    """Whoever computes the hashes of an export gets those of the chain."""
+    """Hashes recomputed from an export equal those of the chain."""
     rating = Rating(CELL, LEFT, RIGHT, 1, -0.0, "ada", Decision.SCORE, datetime.now(UTC), score=0, duration_s=3)
     with open_database(storage) as db:
         results.add_rating(db, make(db).id, rating)
@@ -130,7 +130,7 @@ def test_an_answer_of_any_cost_verifies(storage: str, cost: float | None) -> Non
         assert hash_chain.verify_chain(db).breaks == []
 
 
-# --- what an earlier version wrote --------------------------------------------------------------------------------
+# --- ratings of earlier versions ----------------------------------------------------------------------------------
 
 EARLIER: dict[str, Any] = {
     "country": CELL.country,
@@ -153,7 +153,7 @@ EARLIER: dict[str, Any] = {
 
 
 def write_earlier(db: Database, **chained_columns: object) -> None:
-    """A rating as an earlier version wrote it: its link is of the row with these columns in another form."""
+    """Store a rating as an earlier version did: its link hashes `chained_columns` instead of the stored ones."""
     row = {"id": 1, "audit_id": make(db).id, **EARLIER}
     link = {
         "kind": "rating",
@@ -219,7 +219,7 @@ def test_another_column_that_changed_its_type_is_reported(file_storage: str, col
 
 
 def test_a_link_of_a_number_as_text_is_reported(storage: str) -> None:
-    """A link of the text "3.0" is not one of the number 3.0."""
+    """A link that hashes the text "3.0" does not match the number 3.0."""
     with open_database(storage) as db:
         write_earlier(db, duration_s="3.0")
         assert len(hash_chain.verify_chain(db).breaks) == 1

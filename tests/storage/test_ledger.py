@@ -1,4 +1,4 @@
-"""An answer that the database cannot hold is a failure of its own call: its attempts stay known."""
+"""An answer that cannot be stored is a failure of its call only, and its attempts are recorded."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def attempts_of(db: Database, call: Call) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("content", UNSTORABLE, ids=lambda content: next(iter(content)))
 async def test_an_answer_that_cannot_be_stored_is_a_failure_of_its_call(db: Database, content: dict[str, Any]) -> None:
-    """With others in the same group, and the attempts of a call that was asked twice."""
+    """The others of the same group are stored, and so are both attempts of the failed call."""
     audit = make(db)
     calls = [make_call(i) for i in range(4)]
     unstorable_call = calls[1]

@@ -1,4 +1,4 @@
-"""The log only grows; what holds, and what can be undone and redone, is read out of it."""
+"""The rating log is append-only; current decisions and the undo and redo stacks are derived from it."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_new_decision_clears_the_redo_stack(db: Database, audit: Audit) -> Non
 
 @given(st.lists(st.sampled_from(["do", "undo", "redo"]), max_size=40))
 def test_undo_and_redo_equal_a_two_stack_model(acts: list[str]) -> None:
-    """Against the textbook's two stacks, kept in memory as one goes."""
+    """The stacks derived from the log equal those of an in-memory editor."""
     log: list[tuple[int, RatingAction, int | None]] = []
     undo_stack: list[int] = []
     redo_stack: list[int] = []
@@ -186,7 +186,7 @@ with open_database(sys.argv[1], create=False) as db:
 
 
 def deciding(url: str, rater: str) -> tuple[subprocess.Popen[str], Iterator[str]]:
-    """Somebody who is about to decide in a process of their own, and what it prints, line by line."""
+    """Start a process that decides 100 times; returns it and its stdout by line."""
     command = [sys.executable, "-c", DECIDE, url, rater]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -194,7 +194,7 @@ def deciding(url: str, rater: str) -> tuple[subprocess.Popen[str], Iterator[str]
 
 
 def go(process: subprocess.Popen[str]) -> None:
-    """Let it decide a half of its hundred."""
+    """Let the process make its next 50 decisions."""
     assert process.stdin is not None
     process.stdin.write("go\n")
     process.stdin.flush()
@@ -211,7 +211,7 @@ def test_two_processes_that_decide_at_once_lose_nothing(storage: str) -> None:
         go(process)
     ids_by_process = [[int(next(printed_lines))] for _, printed_lines in processes]
     for process, _ in processes:
-        go(process)  # neither has done half before both have begun
+        go(process)  # neither reaches its second half before both have started
     for ids, (process, printed_lines) in zip(ids_by_process, processes, strict=True):
         ids.extend(map(int, printed_lines))
         assert process.wait() == 0

@@ -1,4 +1,4 @@
-"""The queue in SQL against the same rules written out in Python over rows drawn at random."""
+"""The review queue in SQL equals the same rules in Python, over random ratings."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def audit(db: Database) -> Audit:
 
 
 def current_ratings(db: Database, audit: Audit) -> RatingsByConflict:
-    """Each rater's last row on each conflict, of its present scores."""
+    """Each rater's last rating of each conflict, if it was made on the current scores."""
     conflicts = {ConflictKey(*c.cell, c.left, c.right): c for c in results.load_conflicts(db, audit.id)}
     ratings_by_conflict: RatingsByConflict = {}
     for entry in rating_log.load_entries(db, audit.id):
@@ -159,8 +159,10 @@ def test_conflicts_of_a_rater(db: Database, audit: Audit) -> None:
 
 
 def expected_informativeness(conflict: Conflict, rows_of_rater: list[QueueRow], row: QueueRow) -> float:
-    """As documented: gap / 2 x (1 + evenness of the votes) x (newness of topic + of country) x 2 if disputed,
-    and half of it on a cell that the rater has opened another conflict on."""
+    """The documented informativeness: gap / 2 x (1 + evenness of the votes) x (novelty of topic + of country).
+
+    It is doubled if the conflict is disputed, and halved on a cell that the rater has seen revealed.
+    """
     votes = conflict.votes_left + conflict.votes_right
     evenness = 1 - abs(conflict.votes_left - conflict.votes_right) / votes if votes else 1.0
     resolved_keys = [r.key for r in rows_of_rater if r.decision and r.decision.resolves_conflict]

@@ -1,4 +1,4 @@
-"""Roles on a server: each may do its work and no more."""
+"""PostgreSQL roles: each may do its own work and nothing else."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ PEOPLE = {"ro": "auditor_reader", "ada": "auditor_reviewer", "robot": "auditor_r
 
 @pytest.fixture(scope="module")
 def team(postgres: Postgres) -> Iterator[Callable[[str], Database]]:
-    """Opens one database as one of three people, each with one role."""
+    """A function that opens the shared database as one of three people, each with one role."""
     name = postgres.database()
     with pytest.raises(EmptyStorageError):
         open_database(postgres.url(name), create=False)
-    assert upgrade_storage(postgres.url(name)) is None  # makes the tables
+    assert upgrade_storage(postgres.url(name)) is None  # creates the tables
     with open_database(postgres.url(name)) as db:
         review_case(db, conflicts=4)
     with postgres.connect(name) as connection:
-        for _ in range(2):  # again after each upgrade
+        for _ in range(2):  # the SQL is run again after each upgrade
             connection.execute(roles_sql())
         for person, role in PEOPLE.items():
             connection.execute(f"CREATE ROLE {person} LOGIN PASSWORD '{PASSWORD}' IN ROLE {role}")
@@ -130,6 +130,9 @@ def test_a_reviewer_settles_the_last_conflict_and_a_runner_ends_the_audit(
         )
     url = ada.engine.url.render_as_string(hide_password=False)
     assert resume_after_review("moral", storage=url) == 0
-    assert stage_and_open_count() == (audits.AWAITING_HUMAN, 0)  # saved, and no error: a reviewer may not end an audit
+    assert stage_and_open_count() == (
+        audits.AWAITING_HUMAN,
+        0,
+    )  # saved without an error: a reviewer may not finish an audit
     assert resume_after_review("moral", storage=robot.engine.url.render_as_string(hide_password=False)) == 0
     assert stage_and_open_count() == (audits.FINISHED, 0)

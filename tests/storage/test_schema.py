@@ -1,4 +1,4 @@
-"""Tables of every age: today's by two ways, an older program's, a newer one's, and those of somebody else."""
+"""Schemas: created and migrated, of older and newer versions, and of other programs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ UPGRADE = (
 
 @pytest.fixture
 def versions(tmp_path: Path) -> Path:
-    """A folder with the revision after today's."""
+    """A folder with a revision that follows the current one."""
     folder = tmp_path / "versions"
     folder.mkdir()
     (folder / "next.py").write_text(REVISION_FILE.replace("DIES", "pass"), encoding="utf-8")
@@ -214,7 +214,7 @@ def test_an_upgrade_killed_midway_changes_nothing(file_storage: str, versions: P
     upgrade = schema.upgrade_schema(file_storage, path_of(file_storage), to=NEXT, versions=(versions,))
     assert upgrade is not None
     assert upgrade.backup is not None
-    assert upgrade.backup.name.endswith(f".bak-{REVISION}-2")  # the first copy is left alone
+    assert upgrade.backup.name.endswith(f".bak-{REVISION}-2")  # the first backup is kept
     assert "label" in describe_schema(file_storage)
 
 

@@ -1,4 +1,4 @@
-"""A database's file: who may read it, what lies beside it, and whether it is still in its place."""
+"""The SQLite file: its permissions, its log files, and whether it was moved while open."""
 
 from __future__ import annotations
 

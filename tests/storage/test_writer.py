@@ -1,4 +1,4 @@
-"""The one thread that writes: groups of a bounded size, few statements, and nobody told before it is durable."""
+"""The writer thread: groups of bounded size, few statements, and results only after the commit."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def file(file_storage: str) -> Iterator[Database]:
 
 
 def insert_row(db: Database, text: str) -> Any:
-    """A job that adds a row."""
+    """A job that inserts one row."""
     row = {"revision": "r", "text": text, "values": b""}
     return lambda connection: connection.execute(insert(table_of(VectorRow)), [row])
 
 
 def block_writer(db: Database) -> tuple[threading.Event, Future[Any]]:
-    """A writer that is busy until the event is set."""
+    """Block the writer until the returned event is set; also returns the future of the blocking job."""
     release, started = threading.Event(), threading.Event()
 
     def wait(connection: Connection) -> None:
@@ -57,7 +57,7 @@ def block_writer(db: Database) -> tuple[threading.Event, Future[Any]]:
 
 
 def record_events(db: Database, name: str) -> list[Any]:
-    """What the engine does from now on, as it grows."""
+    """The arguments of every later SQLAlchemy event `name` of the engine; the list grows."""
     events: list[Any] = []
 
     @event.listens_for(db.engine, name)
@@ -98,7 +98,7 @@ def test_a_single_job_is_committed_at_once(db: Database) -> None:
 async def test_a_group_of_calls_is_a_few_statements_and_one_wake_up(
     file: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With one for each call, the writer would let the interpreter go and wait for it hundreds of times."""
+    """With one statement per call the writer would release and reacquire the interpreter lock hundreds of times."""
     audit = make(file)
     calls = [make_call(i) for i in range(100)]
     loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""Every key of every screen, in both themes and both sizes: what it does, and what the compositor shows then."""
+"""Every key of every screen, in both themes and two terminal sizes: its effect and what the screen shows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Check = Callable[[Driver], bool]
 
 
 class Step(NamedTuple):
-    """A key, what must be on the screen after it, and what must hold."""
+    """A key, the text that must be visible after it, and a condition that must hold."""
 
     key: str
     shows: str = ""

@@ -1,4 +1,4 @@
-"""What holds on every screen: keys, help, palette, themes, and how the app ends."""
+"""Features of every screen: keys, help, palette, themes, callbacks and exit."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def test_the_palette_has_every_action_of_the_screen(run: Run, screen: str)
 
 
 def palette_entries(driver: Driver) -> list[str]:
-    """What the palette lists."""
+    """The entries that the command palette lists."""
     options = driver.app.screen.query_one(CommandList).options
     return [str(command.hit.text) for command in options if isinstance(command, Command)]
 
@@ -214,7 +214,7 @@ async def test_a_crash_prints_no_values(run: Run, monkeypatch: pytest.MonkeyPatc
 
     with pytest.raises(RuntimeError):
         await crash_the_app()
-    assert apps[0]._exit_renderables == []  # the command's last resort says it, in one line
+    assert apps[0]._exit_renderables == []  # the command prints one line instead
 
 
 async def test_a_resized_terminal_is_used(run: Run) -> None:

@@ -1,4 +1,4 @@
-"""The real program in a real terminal: a whole review in tmux, killed in the middle."""
+"""The program in a real terminal: a complete review in tmux, killed midway."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Tmux:
         }
 
     def start(self, command: str) -> None:
-        """Run a command in a session of a new server: the one before may still be going."""
+        """Run a command in a session of a new server, since the previous one may still be running."""
         self._servers += 1
         self._command = ["tmux", "-S", str(self._folder / f"tmux{self._servers}"), "-f", "/dev/null"]
         self._run("new-session", "-d", "-x", "80", "-y", "24", "-s", "review", command)
@@ -55,7 +55,7 @@ class Tmux:
         return self._run("capture-pane", "-p", "-t", "review")
 
     def wait_for(self, pattern: str, limit_s: float = 60) -> re.Match[str]:
-        """Wait until the screen shows something."""
+        """Wait until the screen matches a regular expression; returns the match."""
         deadline = time.monotonic() + limit_s
         while (match := re.search(pattern, self.text())) is None:
             assert time.monotonic() < deadline, f"no {pattern!r} in:\n{self.text()}"
@@ -122,7 +122,7 @@ def test_a_review_killed_midway_loses_no_saved_decision(tmux: Tmux, tmp_path: Pa
 
 
 def test_a_kill_before_saving_leaves_the_conflict_undecided(tmux: Tmux, tmp_path: Path) -> None:
-    """The other half of the promise: nothing that was not shown as saved is claimed later."""
+    """A decision that was not shown as saved is not stored."""
     url = f"sqlite:///{tmp_path}/audits.db"
     with open_database(url) as db:
         audit = review_case(db, conflicts=1)

@@ -1,4 +1,4 @@
-"""The conflict screen: every key, in small and large, dark and light."""
+"""The conflict screen: every key, in two terminal sizes and both themes."""
 
 from __future__ import annotations
 

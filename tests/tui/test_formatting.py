@@ -1,4 +1,4 @@
-"""Whatever a model wrote is shown as plain text: on every screen, at a real terminal, and by a rule on the source."""
+"""Model texts are shown as plain text: on every screen, in a real terminal, and by a check of the source."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ def test_every_formatter_removes_control_characters(attack: str) -> None:
 
 
 def save_hostile_audit(db: Database, attack: str) -> Audit:
-    """An audit whose every text of unknown origin is an attack: reasoning, verdicts, names, survey, notes."""
+    """Save an audit in which all external text is an attack: reasoning, verdicts, names and survey."""
     audit = review_case(db, conflicts=2, hostile=True)
-    text = attack.encode("utf-8", "replace").decode()  # a lone surrogate does not get into the database
+    text = attack.encode("utf-8", "replace").decode()  # a lone surrogate cannot be stored
     new_cells = {
         cell: Cell(text + cell.country, text + cell.topic)
         for cell in {c.cell for c in results.load_conflicts(db, audit.id)}
@@ -132,7 +132,7 @@ async def test_no_screen_shows_control_characters(run: Run, db: Database, attack
 
 
 def test_escapes_do_not_reach_a_real_terminal(tmp_path: Path) -> None:
-    """The tests above see what the compositor makes; only a terminal sees what is written."""
+    """The tests above check the compositor's text; this one checks the bytes written to a terminal."""
     url = f"sqlite:///{tmp_path}/audits.db"
     with open_database(url) as db:
         save_hostile_audit(db, HOSTILE)
@@ -179,11 +179,11 @@ def test_escapes_do_not_reach_a_real_terminal(tmp_path: Path) -> None:
         assert sequence not in terminal_output
 
 
-# --- a rule on the source: texts reach widgets as content, or as words of our own ------------------------------------
+# --- a check of the source: widgets get sanitized content or the app's own words --------------------------------------
 
 WIDGETS = {"Static", "Label", "Button", "Option", "add_option", "update", "replace_option_prompt"}
 CONTENT_MAKERS = {"Content", "styled"}
-"""What makes content of a string, without markup but also without showing what would act on a terminal."""
+"""Functions that make content of a string without markup, but do not remove control characters."""
 SANITIZERS = {
     "to_content", "to_single_line", "to_multiline", "fit_width", "highlight_spans", "format_score", "draw_score_axis",
     "draw_progress_bar", "draw_interval", "format_header", "with_text",
@@ -191,7 +191,7 @@ SANITIZERS = {
 
 
 def unsafe_widget_texts(tree: ast.AST) -> list[str]:
-    """Places where a text that may not be ours gets near the screen without going through a door."""
+    """Places in a source file that pass possibly external text to a widget without a function of `SANITIZERS`."""
     unsafe_nodes = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and any(_name(target).startswith("border_") for target in node.targets):
@@ -213,7 +213,7 @@ def _name(node: ast.AST) -> str:
 
 
 def _is_safe(node: ast.expr) -> bool:
-    """A literal, a name in capitals, what a door returned, or what is put together from these."""
+    """Whether an expression is a literal, a constant, a call of a sanitizer, or composed of these."""
     match node:
         case ast.Constant():
             return True
@@ -246,7 +246,7 @@ def test_the_source_check_finds_unsanitized_texts() -> None:
 
 
 def test_messages_are_shown_without_markup() -> None:
-    """`notify` reads markup unless told otherwise."""
+    """Textual's `notify` parses markup unless `markup=False`."""
     folder = Path(auditor.tui.__file__).parent
     for path in sorted(folder.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):

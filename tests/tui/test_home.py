@@ -1,4 +1,4 @@
-"""Home: the audits of a database, while they run in another process as well."""
+"""The home screen: the audits of a database, also while another process runs them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_audits_are_listed_with_progress_coverage_cost_and_open_conflicts(
         assert f"≥ ${overview.cost_usd:.2f}" in text
         assert f"○ {overview.conflicts[ConflictStatus.OPEN]} open" in text
         assert max(map(len, text.splitlines())) <= size[0]
-        assert len(re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d", text)) == 2  # on one line, with a scrollbar as well
+        assert len(re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d", text)) == 2  # each fits on one line, even with a scrollbar
 
 
 def test_the_figures_equal_those_of_the_rows(db: Database) -> None:
@@ -65,7 +65,7 @@ async def test_a_run_in_another_process_is_followed_without_locking_it(run: Run,
     audit = review_case(db)
     async with run(None) as driver:
         assert isinstance(driver.page, HomeScreen)
-        writer = sqlite3.connect(str(db.path), timeout=0)  # as the other process has it; would fail where we lock
+        writer = sqlite3.connect(str(db.path), timeout=0)  # like the other process; fails if the app holds a lock
         writer.execute("PRAGMA journal_mode=WAL")
         writer.execute("delete from trace where sample > 0")
         writer.execute("update audit set stage = 'elicit'")

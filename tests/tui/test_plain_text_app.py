@@ -1,4 +1,4 @@
-"""The twin in plain text: everything the screen can do, by a word and its answer."""
+"""The plain-text review: every action of the screen as a typed command."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ONLY_ON_A_SCREEN = {
     *(f"{screen}.{move}" for screen in ("queue", "conflict", "people") for move in ("page_up", "page_down")),
     "queue.first", "queue.last",
 }  # fmt: skip
-"""Colours, cursors and scrolling."""
+"""Actions without a command: colours, cursors and scrolling."""
 
 Review = Callable[..., str]
 

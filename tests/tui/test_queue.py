@@ -1,4 +1,4 @@
-"""The queue: every key, its filter and order, and what it shows in small and large."""
+"""The queue screen: every key, filters, sort orders, and two terminal sizes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.tui.conftest import Run
 
 
 def visible_rows(driver: Driver) -> list[str]:
-    """The lines of the table in view."""
+    """The visible rows of the table."""
     return [row for row in driver.text.splitlines() if "┼" in row and "open" in row]
 
 
@@ -110,7 +110,7 @@ async def test_an_invalid_filter_is_explained_and_the_previous_one_stays(run: Ru
         await driver.press("enter")
         assert "✕ unknown filter 'knd:'. Did you mean 'kind'?" in driver.text
         assert driver.queue.queue_filter == QueueFilter()
-        await driver.press("home", "right", "i", "enter")  # what was typed is still there to be mended
+        await driver.press("home", "right", "i", "enter")  # the text is kept, so it can be corrected
         assert driver.queue.queue_filter == parse_filter("kind:binary")
         await driver.press("x", "slash")
         await driver.type("kind:binary")

@@ -1,4 +1,4 @@
-"""The review in a browser: served to its own page on the loopback interface."""
+"""The review in a browser: served on the loopback interface, to its own page only."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SERVER = "import sys; from auditor.tui.web_server import serve_app; serve_app(sy
 
 @pytest.fixture
 def served(tmp_path: Path, unused_port: int) -> Iterator[str]:
-    """The app on the loopback interface, in a process of its own."""
+    """The URL of the app, served on the loopback interface by another process."""
     pytest.importorskip("textual_serve")
     url = f"sqlite:///{tmp_path}/audits.db"
     with open_database(url) as db:

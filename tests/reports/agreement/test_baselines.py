@@ -1,4 +1,4 @@
-"""Ceiling, baselines and gain: what agreement is worth, in figures and in words."""
+"""Ceiling, baselines and within-topic gain, as figures and in the report's sentences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ TOPICS = ["a", "b", "c", "d", "e", "f"]
 
 
 def import_two_models(db: Database, culture: float) -> tuple[Report, np.ndarray[tuple[int, int], np.dtype[np.float64]]]:
-    """`aware` knows topics and countries; `blind` says the same of a topic everywhere, plus noise."""
+    """A report of two imported models, and the survey's scores as an array (countries, topics).
+
+    `aware` is 0.9 times the survey's score plus noise; `blind` has one score per topic plus noise. `culture` is the
+    half-width of the differences between countries.
+    """
     rng = np.random.default_rng(3)
     topic = np.linspace(-0.4, 0.4, len(TOPICS))
     truth = topic + rng.uniform(-culture, culture, (len(COUNTRIES), len(TOPICS)))

@@ -1,4 +1,4 @@
-"""One model asked by two methods: differences within the noise and beyond it."""
+"""Conflicts between two methods of one model, within and beyond the sampling noise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.synthetic_audit import populate
 
 
 def report_of_two_methods(db: Database, direct: Sequence[float], logprob: Sequence[float]) -> Report:
-    """One model's scores on a few cells, by two methods."""
+    """The report of an audit in which `alder` has scores by two methods, one per topic of one country."""
     config = populate(db, models=2, name="config").config
     cells = [Cell("Japan", f"t{i}") for i in range(len(direct))]
     audit = audits.save_audit(

@@ -1,4 +1,4 @@
-"""Which model to prefer: in words no stronger than the tiers, over all countries and in each region."""
+"""Recommended models follow the tiers, over all countries and in each region."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ WEST = ("Australia", "Germany", "Netherlands", "United States", "Canada", "Cypru
 
 
 def rank_two_models(db: Database, worse_in: tuple[str, ...], share: float = 1.0) -> list[TierRanking]:
-    """Two models: `fair` errs alike everywhere, `local` less outside some countries and much more in them."""
+    """The tiers of two models over 24 countries by 8 topics.
+
+    The error of `fair` has SD 0.25 everywhere; that of `local` has SD 0.7 in `worse_in` and 0.05 elsewhere. Only the
+    first `share` of the cells have a score of `local`.
+    """
     rng = np.random.default_rng(0)
     truth = {cell: float(rng.uniform(-0.6, 0.6)) for cell in CELLS}
     scores: dict[tuple[str, str, str], float | None] = {}

@@ -1,4 +1,4 @@
-"""Comparisons: pairs as asked for, directions the right way round, corrections and flips against outside references."""
+"""Comparisons of models and audits: pairing, direction of differences, and corrections checked against statsmodels."""
 
 from __future__ import annotations
 
@@ -35,7 +35,11 @@ def save_imported_audit(
     worse_in: str = "",
     method: str = "direct",
 ) -> None:
-    """An audit of imported scores; each model is off by its noise, and `worse_in` one country by 0.8 more."""
+    """Save an audit of imported scores.
+
+    Each model's absolute error is about its `noise`, and 0.8 more in the country `worse_in`. The first `drop` cells
+    have no score.
+    """
     audit = audits.save_audit(
         db, name=name, config=None, config_hash=None, survey=survey_of(TRUTH), environment={"auditor": "0.1.0"}
     )

@@ -1,4 +1,4 @@
-"""Verdicts of two audits on the same traces: flips, their intervals, and what they are due to."""
+"""Verdicts of two judges or two audits on the same traces: flips, their p values, and whether the answer changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ratings settle conflicts here by the same rules as in the review queue."""
+"""Ratings settle conflicts in the report by the same rules as in the review queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conflicts are counted from the rows."""
+"""The report's counts of conflicts equal those of the stored rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_counts_add_up(population: tuple[Database, Audit], report: Report) -> No
 
 
 def test_deciding_ratings_settle_conflicts(report: Report) -> None:
-    # Seven ratings: five decisions that settle, one skip, and one of scores that have changed since.
+    # Seven ratings: five that settle, one skip, and one on scores that have changed since.
     assert report.conflicts.states["person"] == 5
     decided = {row.decision for row in report.conflicts.largest if row.state == "person"}
     assert decided == {"left", "right", "both", "neither", "score"}

@@ -1,4 +1,4 @@
-"""What the report says of votes is over the conflicts that judges vote on, and by the rule that was in force."""
+"""Sentences about votes cover only the conflicts that judges vote on, and name the voting rule of the audit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Rule = Literal["majority", "weighted", "dawid_skene"]
 
 
 def report_with_conflicts(report: Report, rule: Rule, scored: int = 6) -> Report:
-    """Six conflicts of scores, four of them settled by the judges, and 14 that no judge votes on."""
+    """The report with `scored` conflicts between models, four settled by the judges, and 14 without judges."""
     none = dict.fromkeys(report.conflicts.states, 0)
     settled = {"majority": 4, "open": 2} if scored else {}
     kinds = [

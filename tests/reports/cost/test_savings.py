@@ -1,4 +1,4 @@
-"""What was saved is said of audits that have ended, by the stage, against everything."""
+"""Savings are reported for finished audits, by stage, relative to asking everything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The study of an audit's own answers, beside a run that did ask less."""
+"""The savings study of a full audit, and its refusal for an audit that asked less."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cost is counted from the rows of the ledger."""
+"""The report's cost equals that of the ledger's rows."""
 
 from __future__ import annotations
 

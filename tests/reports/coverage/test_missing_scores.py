@@ -1,4 +1,4 @@
-"""Figures that are missing say the cause that is recorded, and not the first that arithmetic meets."""
+"""Missing figures have the recorded cause as their reason, not a later symptom such as too few pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A provider that changes what stands behind a name is found out, within a run and between runs."""
+"""A model version that changes is detected, within a run and between runs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_remarks_name_changed_versions_and_unsent_settings() -> None:
 
 
 def answer_with_changing_model(request: Request) -> Reply:
-    """Every seventh answer is another model's."""
+    """Answer; every seventh response names another model."""
     reply = answer(request)
     return replace(reply, body=reply.body | {"model": "other"}) if request.number % 7 == 6 else reply
 

@@ -1,4 +1,4 @@
-"""Planned = usable + lost by cause + not recorded, from every side."""
+"""Planned = usable + lost by cause + missing, in total and by model, country, topic and judge."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_review_of_the_first_traces_only(db: Database) -> None:
     scored = sum(1 for t in count_queries.count_traces(db, audit.id) if t.outcome == "ok" and t.model == "alder")
     report = build_report(db, "few")
     alder = next(r for r in report.coverage.models if r.stage == "review" and r.name == "alder")
-    # More verdicts are there than this plan asks for; what is there counts.
+    # More verdicts are stored than this plan asks for; stored verdicts count.
     assert alder.planned >= 2 * scored
     assert alder.planned == alder.ok + sum(alder.losses.values()) + alder.missing
 

@@ -1,4 +1,4 @@
-"""Experiments on consistency as pages: each answer says what the intervals show, and every figure has its n."""
+"""Pages of the consistency experiments: each headline follows from the intervals, and every figure has its n."""
 
 from __future__ import annotations
 

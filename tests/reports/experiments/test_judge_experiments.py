@@ -1,4 +1,4 @@
-"""Drift of a judge between two runs, and the holdout of an audit."""
+"""Drift of a judge between two runs, and the holdout experiment of an audit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_drift_between_two_runs(db: Database) -> None:
     traces = results.load_traces(db, second.id)
     reversed_traces = [
         replace(t, text=t.text and t.text[::-1]) for t in traces if t.cell == traces[0].cell
-    ]  # as long as before
+    ]  # of the same length
     traces_without_text = [replace(t, text=None) for t in traces if t.cell == traces[-1].cell]
     results.save_traces(db, second.id, reversed_traces + traces_without_text)
     rows_after_change = {row.judge: row for row in measure_judge_drift(db, first.name, db, second.name)}
@@ -42,7 +42,7 @@ def test_drift_between_two_runs(db: Database) -> None:
     }
     assert {traces[0].cell, traces[-1].cell} < judged_cells
     assert rows_after_change["birch"].valid.n < rows["birch"].valid.n
-    results.save_traces(db, first.id, traces_without_text)  # of answers that nobody recorded nothing is known
+    results.save_traces(db, first.id, traces_without_text)  # unrecorded answers cannot be compared
     assert {r.judge: r.valid.n for r in measure_judge_drift(db, first.name, db, second.name)}[
         "birch"
     ] == rows_after_change["birch"].valid.n

@@ -1,4 +1,4 @@
-"""Experiments on judges as pages: each answer says what the intervals show and no more, and every figure has its n."""
+"""Pages of the judge experiments: each headline follows from the intervals, and every figure has its n."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def make_estimate(value: float | None, half: float = 0.1, n: int = 40) -> Estima
 
 
 def checked_headline(page: ReportPage) -> str:
-    """The answer; both forms can be made, and what models are called is no markup in either."""
+    """The page's headline, after checks that HTML and Markdown render and that the hostile name is escaped in both."""
     html, markdown = render_page_html(page), render_page_markdown(page)
     assert HOSTILE not in html
     assert HOSTILE not in markdown

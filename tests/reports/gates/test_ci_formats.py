@@ -1,4 +1,4 @@
-"""The result of the gates as JUnit and Markdown."""
+"""The result of the gates as JUnit XML and Markdown."""
 
 from __future__ import annotations
 

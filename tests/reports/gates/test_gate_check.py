@@ -1,4 +1,4 @@
-"""Gates: each side of each threshold, the interval's end where it is asked for, and no pass for what is not whole."""
+"""Gates: both sides of each threshold, `confident` intervals, and no pass for unfinished audits or missing figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def make_thresholds(**values: float | bool) -> CheckSection:
 
 
 def figure_with_interval(report: Report, name: str) -> tuple[float, float, float]:
-    """A known figure and its interval: the first model's r, or its mean error."""
+    """The first model's r or mean absolute error, with the ends of its 95% interval."""
     row = report.alignment[0]
     low, high = two_way_interval(row) if name == "min_pearson" else (row.crossed.mae.ci_low, row.crossed.mae.ci_high)
     value = row.pearson_r if name == "min_pearson" else row.crossed.mae.value
@@ -52,7 +52,7 @@ def test_every_threshold_has_a_gate_that_passes_and_one_that_fails(report: Repor
     easy |= {"max_variance": 2, "min_peer_agreement": 0, "min_kappa": -1, "max_open_conflicts": 10**6}
     hard = {"min_pearson": 1, "max_mae": 0, "max_topic_mae": 0, "min_self_consistency": 1, "max_variance": 0}
     hard |= {"min_peer_agreement": 1, "min_kappa": 1, "max_open_conflicts": 0}
-    others = {"max_cost_usd", "max_served_models", "min_accuracy"}  # below, and in tests/e2e/test_tasks.py
+    others = {"max_cost_usd", "max_served_models", "min_accuracy"}  # tested below and in tests/e2e/test_tasks.py
     fields = set(CheckSection.model_fields) - {"min_coverage", "confident"} - others
     assert set(easy) == fields
     passed = {g.name for g in check_report(report, make_thresholds(**easy)).gates if g.verdict is GateStatus.PASSED}

@@ -1,4 +1,4 @@
-"""The section on logic, where it is counted from comparisons themselves."""
+"""The figures of the logic section that are computed from single comparisons."""
 
 from __future__ import annotations
 

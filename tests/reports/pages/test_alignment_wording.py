@@ -1,4 +1,4 @@
-"""Words are no stronger than the intervals behind them."""
+"""Sentences claim no more than the intervals support."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shades of a heat map follow the values."""
+"""The shade of a heat map's cell follows from its value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page: whole, self-contained, accessible, and deaf to what models write."""
+"""The HTML page: well-formed, self-contained and accessible, with external texts escaped."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALLOWED = {
 
 
 class Page(HTMLParser):
-    """Elements with their attributes, in order, and whether they are closed as they were opened."""
+    """The elements of a page with their attributes, its text, and its unclosed and wrongly closed tags."""
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)

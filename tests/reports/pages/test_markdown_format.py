@@ -1,4 +1,4 @@
-"""Escaped text keeps every word and is no Markdown."""
+"""Escaped text keeps every word and contains no active Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Markdown says what the page says, and nothing that a model wrote is Markdown or HTML in it."""
+"""The Markdown report has the page's figures, and model texts in it are neither Markdown nor HTML."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ACTIVE = {"html_inline", "html_block", "link_open", "image", "code_inline", "cod
 
 
 def _tokens(text: str) -> list[Token]:
-    """All tokens, nested ones too, of a reader that takes HTML, tables and bare links."""
+    """All tokens, including nested ones, of a GitHub-flavoured parser that accepts HTML, tables and bare links."""
     reader = MarkdownIt("gfm-like", {"html": True})
     return [t for token in reader.parse(text) for t in (token, *(token.children or []))]
 
@@ -37,7 +37,7 @@ def test_hostile_texts_are_escaped(db: Database) -> None:
     text = render_markdown(hostile_report(db))
     tokens = _tokens(text)
     assert not (ACTIVE | {"ordered_list_open"}) & {t.type for t in tokens}
-    # The only headings and bold words are the report's own.
+    # No heading comes from a hostile text.
     headings = [tokens[i + 1].content for i, t in enumerate(tokens) if t.type == "heading_open"]
     assert not [h for h in headings if h in ("heading", "Setext")]
     assert not [c for c in text if not c.isprintable() and c not in "\n\u202f"]

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Number formats of the reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's tables: every one, CSV that reads back, LaTeX that a name cannot break."""
+"""The paper's tables: all are written, CSV reads back exactly, and LaTeX escapes names."""
 
 from __future__ import annotations
 

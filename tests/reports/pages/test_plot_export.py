@@ -1,4 +1,4 @@
-"""Plots as files: each stands alone, is XML, and keeps to its folder."""
+"""Plots as files: each is standalone XML inside the target folder."""
 
 from __future__ import annotations
 

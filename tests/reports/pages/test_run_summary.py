@@ -1,4 +1,4 @@
-"""The summary of a run: a row for each model, columns for what is known."""
+"""The summary of a run: one row per model, None for unknown figures."""
 
 from __future__ import annotations
 

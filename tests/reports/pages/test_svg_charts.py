@@ -1,4 +1,4 @@
-"""Marks stand where their values say."""
+"""Marks of the SVG charts are at the positions of their values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_a_dot_is_at_its_value_within_its_interval() -> None:
     dot = float(re.search(r'circle class="dot" cx="([\d.]+)"', plot)[1])  # type: ignore[index]
     ends = [float(x) for x in re.search(r'class="range" x1="([\d.]+)" y1="[\d.]+" x2="([\d.]+)"', plot).groups()]  # type: ignore[union-attr]
     assert dot == pytest.approx(sum(ends) / 2, abs=0.1)
-    # r = 0.5 is three quarters of the way from -1 to 1.
+    # r = 0.5 is at three quarters of the axis from -1 to 1.
     assert dot == pytest.approx(
         svg_charts.LABEL_WIDTH + 0.75 * (svg_charts.PLOT_WIDTH - svg_charts.LABEL_WIDTH - svg_charts.ANNOTATION_WIDTH),
         abs=0.1,

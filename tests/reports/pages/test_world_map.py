@@ -1,4 +1,4 @@
-"""The map: one square a country, neighbours near, and nobody lost without a word."""
+"""The tile map: one square per country in geographic order, and a list of unplaced names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The panel's certificate claims no more than its figures show."""
+"""The panel's certificate claims no more than its intervals support."""
 
 from __future__ import annotations
 

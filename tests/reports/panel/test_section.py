@@ -1,4 +1,4 @@
-"""The panel in a report: figures against outside references, and the words that go with them."""
+"""The panel section: figures checked against statsmodels and krippendorff, and their sentences."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.synthetic_audit import populate
 
 
 def verdict_table(db: Database, audit: Audit) -> list[list[float]]:
-    """Verdicts as a table of judges and traces."""
+    """Usable verdicts as a table (judges, traces): 1.0 for VALID, 0.0 for INVALID, nan without a verdict."""
     verdicts = [v for v in results.load_verdicts(db, audit.id) if v.outcome is Outcome.OK]
     judges = sorted({v.judge for v in verdicts})
     traces = sorted({(v.model, v.cell, v.sample) for v in verdicts})
