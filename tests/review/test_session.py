@@ -11,7 +11,7 @@ from auditor.errors import StorageError
 from auditor.review.item import ReviewItem
 from auditor.review.rater_agreement import load_blind_decisions
 from auditor.review.session import ReviewSession
-from auditor.storage import rating_log, results
+from auditor.storage import audits, rating_log, results
 from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFilter
 from auditor.storage.database import Database
 from auditor.storage.rating_log import FULL_DISCLOSURE
@@ -24,8 +24,6 @@ def text_of(value: Any) -> str:
 
 
 def open_session(db: Database, rater: str = "ada", **options: Any) -> ReviewSession:
-    from auditor.storage import audits
-
     return ReviewSession(db, audits.find_audit(db, "moral") or review_case(db), rater, **options)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -32,8 +33,6 @@ async def open_first_conflict(driver: Driver) -> Driver:
 async def test_both_sides_are_shown_side_by_side_and_blind(
     run: Run, db: Database, size: tuple[int, int], theme: str, tmp_path: object
 ) -> None:
-    from pathlib import Path
-
     async with run(size=size, settings=ReviewSettings(Path(str(tmp_path)), theme=theme)) as driver:
         await open_first_conflict(driver)
         text = driver.text

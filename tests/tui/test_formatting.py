@@ -9,16 +9,18 @@ import re
 import select
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
+from sqlalchemy import text as sql
 
 import auditor.tui
 from auditor.domain import Cell, Decision, Survey
 from auditor.review.session import ReviewSession
 from auditor.storage import audits, results
-from auditor.storage.audits import Audit
+from auditor.storage.audits import Audit, _save_survey, _serialize_survey
 from auditor.storage.database import Database, open_database
 from auditor.tui.formatting import fit_width, highlight_spans, to_content, to_multiline, to_single_line
 from tests.support.review_audit import HOSTILE, review_case
@@ -81,8 +83,6 @@ def save_hostile_audit(db: Database, attack: str) -> Audit:
         cell: Cell(text + cell.country, text + cell.topic)
         for cell in {c.cell for c in results.load_conflicts(db, audit.id)}
     }
-    from dataclasses import replace
-
     results.save_traces(db, audit.id, [
         replace(t, cell=new_cells[t.cell], model=text + t.model, text=text) for t in results.load_traces(db, audit.id)
     ])  # fmt: skip
@@ -99,10 +99,6 @@ def save_hostile_audit(db: Database, attack: str) -> Audit:
         name=text, title=text, source=text, wording=text + " {topic} {country}", scale=(text, text),
         cells=tuple(replace(c, cell=new_cells[c.cell]) for c in survey.cells),
     )  # fmt: skip
-    from sqlalchemy import text as sql
-
-    from auditor.storage.audits import _save_survey, _serialize_survey
-
     db.write(lambda connection: _save_survey(connection, audit.id, hostile))
     db.write(
         lambda connection: connection.execute(sql("update audit set survey = :s"), {"s": _serialize_survey(hostile)})

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
+from rich.cells import cell_len
 
 from auditor.domain import Decision
 from auditor.review.filters import parse_filter
@@ -31,8 +35,6 @@ def visible_rows(driver: Driver) -> list[str]:
 async def test_conflicts_are_listed_in_aligned_rows(
     run: Run, size: tuple[int, int], n: int, theme: str, tmp_path: object
 ) -> None:
-    from pathlib import Path
-
     async with run(size=size, settings=ReviewSettings(Path(str(tmp_path)), theme=theme)) as driver:
         rows = visible_rows(driver)
         assert len(rows) == n
@@ -219,8 +221,6 @@ async def test_only_the_lines_in_view_are_fetched(run: Run, db: Database) -> Non
 
 @pytest.mark.parametrize("width", [20, 40, 60, 79, 80, 120, 136, 200, 320])
 def test_a_row_is_as_wide_as_its_header_and_fits(width: int, db: Database) -> None:
-    from rich.cells import cell_len
-
     session = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
     row = session.queue_rows(session.conflict_keys())[0]
     line = "".join(text for text, _ in format_cells(row, width, is_cursor=True))
@@ -231,10 +231,6 @@ def test_a_row_is_as_wide_as_its_header_and_fits(width: int, db: Database) -> No
 
 @pytest.mark.parametrize("country", ["日本国とても長い名前です", "ไทย", "a\nb\tc", "\x1b[31mred", "e\u0301\u0302x" * 9])
 def test_no_name_breaks_the_columns(country: str, db: Database) -> None:
-    from dataclasses import replace
-
-    from rich.cells import cell_len
-
     session = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
     row = session.queue_rows(session.conflict_keys())[0]
     row_with_country = replace(row, key=row.key._replace(country=country))

@@ -19,6 +19,7 @@ import pytest
 from auditor.errors import UsageError
 from auditor.storage import audits, rating_log
 from auditor.storage.database import open_database
+from auditor.tui.web_server import create_server
 from tests.support.review_audit import review_case
 from tests.tui.test_app_terminal import PROGRAM
 
@@ -90,15 +91,11 @@ async def _read_until(socket: Any, words: bytes, limit_s: float = 60) -> bytes:
 
 def test_the_default_host_is_the_loopback_interface() -> None:
     pytest.importorskip("textual_serve")
-    from auditor.tui.web_server import create_server
-
     assert create_server(["true"]).host == "127.0.0.1"
     assert create_server(["a b", "c'd"]).command == shlex.join(["a b", "c'd"])
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from auditor.tui.web_server import create_server
-
     monkeypatch.setitem(sys.modules, "textual_serve.server", None)
     with pytest.raises(UsageError, match=r"pip install 'auditor\[serve\]'"):
         create_server(["true"])

@@ -9,7 +9,7 @@ import pytest
 
 from auditor.domain import Cell, CellScore, Outcome
 from auditor.reports.build import build_report
-from auditor.reports.pages.html_report import render_html
+from auditor.reports.pages.html_report import _isolate_rtl, render_html
 from auditor.reports.report_schema import Report
 from auditor.storage import audits, results
 from auditor.storage.database import Database
@@ -221,8 +221,6 @@ def _luminance(colour: str) -> float:
 
 
 def test_right_to_left_names_are_isolated() -> None:
-    from auditor.reports.pages.html_report import _isolate_rtl
-
     assert _isolate_rtl("valid of نموذج-أ (59%), b (61%)") == "valid of <bdi>نموذج-أ</bdi> (59%), b (61%)"
     assert _isolate_rtl("العالم العربي less أوروبا") == "<bdi>العالم العربي</bdi> less <bdi>أوروبا</bdi>"
     assert _isolate_rtl("a < b & <bdi>שלום</bdi>") == "a &lt; b &amp; &lt;bdi&gt;<bdi>שלום</bdi>&lt;/bdi&gt;"

@@ -14,6 +14,7 @@ from auditor.reports.build import build_report
 from auditor.reports.measurement_schema import Estimate
 from auditor.reports.pages.html_report import render_html
 from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.panel.judge_statistics import compute_peer_alignment
 from auditor.reports.panel.tables import build_panel_tables
 from auditor.reports.report_schema import Report
 from auditor.storage import results
@@ -77,8 +78,6 @@ def test_the_correlation_of_peers_with_people_always_has_its_n(report: Report) -
 
 def test_the_interval_of_r_over_twenty_models_is_fishers(db: Database) -> None:
     """r = 0.39 over 20 models has the interval [-0.06, 0.71]."""
-    from auditor.reports.panel.judge_statistics import compute_peer_alignment
-
     rng = np.random.default_rng(0)
     x = rng.normal(size=20)
     noise = rng.normal(size=20)
