@@ -31,9 +31,13 @@ KEYS = [
 def _scores_and_truth(db: Database, audit: Audit, model: str) -> tuple[list[float], list[float]]:
     truth = audits.load_audit_survey(db, audit).scores
     model_scores = [
-        s for s in results.load_scores(db, audit.id) if s.model == model and s.score is not None and s.cell in truth
+        score
+        for score in results.load_scores(db, audit.id)
+        if score.model == model and score.score is not None and score.cell in truth
     ]
-    return [s.score for s in model_scores if s.score is not None], [truth[s.cell] for s in model_scores]
+    return [score.score for score in model_scores if score.score is not None], [
+        truth[score.cell] for score in model_scores
+    ]
 
 
 def test_report_keys_are_unchanged(report: Report) -> None:
@@ -65,7 +69,9 @@ def test_dropped_cells_are_counted(population: tuple[Database, Audit], report: R
 def test_topics_and_countries_equal_numpy(population: tuple[Database, Audit], report: Report) -> None:
     db, audit = population
     truth = audits.load_audit_survey(db, audit).scores
-    scores = {(s.model, s.cell): s.score for s in results.load_scores(db, audit.id) if s.score is not None}
+    scores = {
+        (score.model, score.cell): score.score for score in results.load_scores(db, audit.id) if score.score is not None
+    }
     assert len(report.topics) == 6 * 3
     assert len(report.countries) == 8 * 3
     for rows, part in ((report.topics, 1), (report.countries, 0)):
@@ -88,23 +94,27 @@ def test_regions_take_each_country_once(population: tuple[Database, Audit], repo
 
 def test_self_consistency_is_the_mean_over_cells(population: tuple[Database, Audit], report: Report) -> None:
     for row in report.self_consistency:
-        model_scores = [s for s in results.load_scores(*_database_and_id(population)) if s.model == row.model]
-        values = [s.self_consistency for s in model_scores if s.self_consistency is not None]
+        model_scores = [
+            score for score in results.load_scores(*_database_and_id(population)) if score.model == row.model
+        ]
+        values = [score.self_consistency for score in model_scores if score.self_consistency is not None]
         assert row.cosine.value == pytest.approx(np.mean(values))
         assert row.cosine.n == len(values) <= len(model_scores)
-        variances = [s.variance for s in model_scores if s.variance is not None]
+        variances = [score.variance for score in model_scores if score.variance is not None]
         assert row.variance.value == pytest.approx(np.mean(variances))
 
 
 def test_peer_agreement_leaves_failed_verdicts_out(population: tuple[Database, Audit], report: Report) -> None:
     verdicts = results.load_verdicts(*_database_and_id(population))
     for row in report.peer_agreement:
-        model_verdicts = [v for v in verdicts if v.model == row.model]
-        ok_verdicts = [v for v in model_verdicts if v.outcome is Outcome.OK]
+        model_verdicts = [verdict for verdict in verdicts if verdict.model == row.model]
+        ok_verdicts = [verdict for verdict in model_verdicts if verdict.outcome is Outcome.OK]
         assert row.given == row.agreement.n == len(ok_verdicts) < len(model_verdicts)
-        assert row.valid == sum(v.ruling == "VALID" for v in ok_verdicts)
+        assert row.valid == sum(verdict.ruling == "VALID" for verdict in ok_verdicts)
         assert row.agreement.value == pytest.approx(row.valid / row.given)
-        assert row.score_fit.value == pytest.approx(sum(v.score_fit is True for v in ok_verdicts) / len(ok_verdicts))
+        assert row.score_fit.value == pytest.approx(
+            sum(verdict.score_fit is True for verdict in ok_verdicts) / len(ok_verdicts)
+        )
 
 
 def test_kappa_is_over_traces_with_two_verdicts(population: tuple[Database, Audit], report: Report) -> None:
@@ -219,7 +229,7 @@ def test_missing_scores_never_become_numbers(db: Database) -> None:
 
 def test_a_cell_missing_from_the_survey(db: Database) -> None:
     report = import_scores(db, {("Egypt", "a"): 0.0}, {("m", "Egypt", "a"): 0.1, ("m", "Narnia", "b"): 1.0})
-    assert [(c.country, c.survey) for c in report.audit.cells] == [("Egypt", 0.0), ("Narnia", None)]
+    assert [(cell.country, cell.survey) for cell in report.audit.cells] == [("Egypt", 0.0), ("Narnia", None)]
     assert report.alignment[0].n == 1
 
 
@@ -256,7 +266,7 @@ def _scores_of_two_regions(
 def test_the_gap_is_the_difference_of_mean_errors(db: Database) -> None:
     truth, scores = _scores_of_two_regions(worse_by=0.2)
     gap = import_scores(db, truth, scores).regions.gaps[0]
-    errors = {c: abs((scores["m", *c] or 0.0) - (truth[c] or 0.0)) for c in truth}
+    errors = {cell: abs((scores["m", *cell] or 0.0) - (truth[cell] or 0.0)) for cell in truth}
     west, east = (np.mean([e for c, e in errors.items() if c[0] in names]) for names in (WEST, EAST))
     assert (gap.first, gap.second, gap.mae_gap.n) == ("Western", "Non-Western", len(truth))
     assert gap.mae_gap.value == pytest.approx(east - west)

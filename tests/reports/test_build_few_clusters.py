@@ -53,7 +53,7 @@ def test_confident_gates_are_undecided_and_others_compare_the_value(few_topics_r
     gates_by_confident = {}
     for confident in (False, True):
         thresholds = CheckSection.model_validate({"min_pearson": 0.3, "max_mae": 0.9, "confident": confident})
-        gates_by_confident[confident] = {g.name: g for g in check_report(few_topics_report, thresholds).gates}
+        gates_by_confident[confident] = {gate.name: gate for gate in check_report(few_topics_report, thresholds).gates}
     assert [gates_by_confident[False][n].verdict for n in ("min_pearson", "max_mae")] == [GateStatus.PASSED] * 2
     assert [gates_by_confident[True][n].verdict for n in ("min_pearson", "max_mae")] == [GateStatus.UNDECIDED] * 2
     assert "an interval needs 5 countries and topics" in gates_by_confident[True]["min_pearson"].message

@@ -29,7 +29,7 @@ def make_survey() -> Survey:
     rng = np.random.default_rng(1)
     level = dict(zip(TOPICS, np.linspace(-0.5, 0.5, len(TOPICS)), strict=True))
     cells = (Cell(country, topic) for country in COUNTRIES.split(",") for topic in TOPICS)
-    scored = tuple(SurveyCell(c, float(level[c.topic] + rng.uniform(-0.3, 0.3))) for c in cells)
+    scored = tuple(SurveyCell(cell, float(level[cell.topic] + rng.uniform(-0.3, 0.3))) for cell in cells)
     return Survey("own", "t", "s", "{topic} {country}", ("never", "always"), scored)
 
 
@@ -59,7 +59,7 @@ def build_regional_report(db: Database, grouping: str, worse_region: str = "", m
 
 def test_two_groups_have_one_gap(db: Database) -> None:
     part = build_regional_report(db, "western").regions
-    assert [r.region for r in part.rows] == ["Western", "Non-Western"]
+    assert [row.region for row in part.rows] == ["Western", "Non-Western"]
     [gap] = part.gaps
     assert (gap.first, gap.second, gap.compared) == ("Western", "Non-Western", 2)
 
@@ -67,7 +67,7 @@ def test_two_groups_have_one_gap(db: Database) -> None:
 def test_the_largest_gap_of_several_groups_is_reported(db: Database) -> None:
     report = build_regional_report(db, "un_m49", worse_region="Europe")
     part = report.regions
-    mae = {r.region: r.mae.value or 0.0 for r in part.rows}
+    mae = {row.region: row.mae.value or 0.0 for row in part.rows}
     assert set(mae) == {"Africa", "Americas", "Asia", "Europe", "Oceania"}
     [gap] = part.gaps
     assert (gap.second, gap.left_out) == ("Europe", ["Oceania"])
@@ -89,7 +89,7 @@ def test_a_gap_between_unequal_coverage_is_withheld(db: Database) -> None:
 
 def test_the_regional_mean_and_the_rows_use_the_same_groups(db: Database) -> None:
     r_western, r_inglehart_welzel = (
-        next(b.pearson_r.value for b in build_regional_report(db, g).baselines if b.baseline == "regional mean")
+        next(row.pearson_r.value for row in build_regional_report(db, g).baselines if row.baseline == "regional mean")
         for g in ("western", "inglehart_welzel")
     )
     assert r_western != r_inglehart_welzel
@@ -101,7 +101,7 @@ def test_countries_in_no_group_are_named(db: Database) -> None:
     two_regions = tuple(r for r in survey.grouping.regions if r.name in ("Africa", "Asia"))
     survey = replace(survey, grouping=replace(survey.grouping, regions=two_regions))
     audit = audits.save_audit(db, name="a", config=None, config_hash=None, survey=survey, environment={"auditor": "0"})
-    results.save_scores(db, audit.id, [CellScore("m", c, "direct", 0.1) for c in survey.scores])
+    results.save_scores(db, audit.id, [CellScore("m", cell, "direct", 0.1) for cell in survey.scores])
     report = build_report(db, "a")
     assert "Germany" in report.regions.ungrouped
     for text in (render_html(report), render_markdown(report)):

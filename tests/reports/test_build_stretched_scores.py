@@ -25,7 +25,7 @@ STRETCHED_REASON = "log-probability scores are stretched"
 
 def build_stretched_report(db: Database, methods: tuple[str, ...]) -> Report:
     rng = np.random.default_rng(4)
-    truth = {(c, t): float(rng.uniform(-0.5, 0.5)) for c in COUNTRIES for t in "abcdef"}
+    truth = {(country, t): float(rng.uniform(-0.5, 0.5)) for country in COUNTRIES for t in "abcdef"}
     survey = survey_of(truth)
     audit = audits.save_audit(
         db, name="both", config=None, config_hash=None, survey=survey, environment={"auditor": "0"}
@@ -53,17 +53,17 @@ def two_method_report(db: Database) -> Report:
 
 
 def test_r_is_reported_and_every_error_is_missing_with_a_reason(two_method_report: Report) -> None:
-    rows = {(r.method, r.model): r for r in two_method_report.alignment}
+    rows = {(row.method, row.model): row for row in two_method_report.alignment}
     direct_row, logprob_row = rows["direct", "m"], rows["logprob", "m"]
     assert (logprob_row.pearson_r or 0) > 0.5
     assert logprob_row.crossed.pearson_r.ci_low is not None
     assert (logprob_row.mae, logprob_row.rmse, logprob_row.mae_ci_low, logprob_row.rmse_ci_low) == (None,) * 4
     errors = [logprob_row.bias, logprob_row.crossed.mae, logprob_row.crossed.rmse, logprob_row.crossed.bias]
     errors += [p.mae for p in [*two_method_report.topics, *two_method_report.countries] if p.method == "logprob"]
-    errors += [r.mae for r in two_method_report.regions.rows if r.method == "logprob"]
+    errors += [row.mae for row in two_method_report.regions.rows if row.method == "logprob"]
     errors += [g.mae_gap for g in two_method_report.regions.gaps if g.method == "logprob"]
     assert len(errors) > 20
-    assert all(e.value is None and STRETCHED_REASON in (e.reason or "") for e in errors)
+    assert all(error.value is None and STRETCHED_REASON in (error.reason or "") for error in errors)
     assert direct_row.mae is not None
     assert all(p.mae.value is not None for p in two_method_report.topics if p.method == "direct")
 
@@ -89,7 +89,7 @@ def test_error_gates_are_skipped_for_stretched_scores(two_method_report: Report)
     check = check_gates(two_method_report)
     assert check.passed
     assert check.exit_code == 0
-    skipped = [g for g in check.gates if g.verdict is GateStatus.SKIPPED]
+    skipped = [gate for gate in check.gates if gate.verdict is GateStatus.SKIPPED]
     assert {(g.name, g.subject) for g in skipped} == {
         (name, f"{model} (logprob)") for name in ("max_mae", "max_topic_mae", "max_region_gap") for model in "mn"
     }
@@ -101,9 +101,9 @@ def test_error_gates_are_skipped_for_stretched_scores(two_method_report: Report)
 def test_gates_are_undecided_if_all_scores_are_stretched(db: Database) -> None:
     check = check_gates(build_stretched_report(db, ("logprob",)))
     assert check.exit_code == 4
-    undecided = {g.name for g in check.gates if g.verdict is GateStatus.UNDECIDED}
+    undecided = {gate.name for gate in check.gates if gate.verdict is GateStatus.UNDECIDED}
     assert undecided == {"max_mae", "max_topic_mae", "max_region_gap"}
-    assert not [g for g in check.gates if g.verdict is GateStatus.SKIPPED]
+    assert not [gate for gate in check.gates if gate.verdict is GateStatus.SKIPPED]
 
 
 def test_a_report_of_stretched_scores_only_can_be_rendered(db: Database) -> None:

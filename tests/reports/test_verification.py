@@ -54,9 +54,12 @@ def execute(db: Database, statement: str) -> None:
 def test_a_finished_audit_is_consistent(db: Database) -> None:
     verification = verify_audit(db, "scripted")
     assert verification.is_consistent
-    assert {b.stage for b in verification.balances} == {"direct", "review"}
-    assert all(b.planned == b.done + b.failed + b.cancelled + b.pending for b in verification.balances)
-    assert sum(b.failed for b in verification.balances) > 0
+    assert {balance.stage for balance in verification.balances} == {"direct", "review"}
+    assert all(
+        balance.planned == balance.done + balance.failed + balance.cancelled + balance.pending
+        for balance in verification.balances
+    )
+    assert sum(balance.failed for balance in verification.balances) > 0
     with db.read() as connection:
         answers = connection.exec_driver_sql("SELECT count(*) FROM answer").scalar_one()
     assert verification.records.n_links == answers + 1
@@ -80,17 +83,20 @@ def test_changed_records_are_reported(db: Database, change: str, kind: str, prob
     execute(db, change)
     verification = verify_audit(db, "scripted")
     assert not verification.is_consistent
-    assert any(b.record_kind == kind and problem in b.problem for b in verification.records.breaks)
+    assert any(
+        chain_break.record_kind == kind and problem in chain_break.problem
+        for chain_break in verification.records.breaks
+    )
 
 
 def test_a_lost_trace_is_pending_and_its_verdicts_are_strays(db: Database) -> None:
-    before = {b.stage: b for b in verify_audit(db, "scripted").balances if b.model == "model-a"}
+    before = {balance.stage: balance for balance in verify_audit(db, "scripted").balances if balance.model == "model-a"}
     execute(
         db,
         "DELETE FROM trace WHERE rowid = (SELECT min(rowid) FROM trace WHERE model = 'model-a' AND outcome = 'ok')",
     )
     verification = verify_audit(db, "scripted")
-    after = {b.stage: b for b in verification.balances if b.model == "model-a"}
+    after = {balance.stage: balance for balance in verification.balances if balance.model == "model-a"}
     assert not verification.is_consistent
     assert after["direct"].pending == before["direct"].pending + 1
     assert after["review"].stray == 2
@@ -102,7 +108,7 @@ def test_an_unplanned_trace_is_a_stray(db: Database) -> None:
     results.save_traces(db, audit.id, [stray])
     verification = verify_audit(db, "scripted")
     assert not verification.is_consistent
-    assert sum(b.stray for b in verification.balances) == 1
+    assert sum(balance.stray for balance in verification.balances) == 1
 
 
 def test_a_score_without_an_answer_is_unfounded(db: Database) -> None:

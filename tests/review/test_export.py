@@ -42,8 +42,10 @@ def test_csv_and_jsonl_contain_the_full_log(db: Database, audit: Audit) -> None:
 
 
 def test_rows_have_the_id_of_their_conflict(db: Database, audit: Audit) -> None:
-    names = {(c.cell, c.left, c.right): c.id for c in results.load_conflicts(db, audit.id)}
-    assert all(isinstance(c, Conflict) for c in results.load_conflicts(db, audit.id))
+    names = {
+        (conflict.cell, conflict.left, conflict.right): conflict.id for conflict in results.load_conflicts(db, audit.id)
+    }
+    assert all(isinstance(conflict, Conflict) for conflict in results.load_conflicts(db, audit.id))
     for row in iter_rating_rows(db, audit):
         assert row["conflict"] == names[(row["country"], row["topic"]), row["left"], row["right"]]  # type: ignore[index]
 

@@ -37,7 +37,7 @@ def test_judged_sides_do_not_depend_on_the_displayed_order(db: Database) -> None
 
     judged_sides = load_judged_sides(db, audit.id, load_blind_decisions(db, audit.id))
     assert len(judged_sides) == 20 * 2 * 2  # conflicts, sides, and the judges of each side
-    scores = {(s.model, s.cell): s.score or 0.0 for s in results.load_scores(db, audit.id)}
+    scores = {(score.model, score.cell): score.score or 0.0 for score in results.load_scores(db, audit.id)}
     assert all(isinstance(x.cell, Cell) for x in judged_sides)
     assert scores
     calibration_by_judge = {x.judge: x for x in calibrate_judges(judged_sides)}
@@ -57,8 +57,10 @@ def test_a_side_in_several_conflicts_is_counted_once(db: Database) -> None:
     ]
     results.replace_conflicts(db, audit.id, conflicts)
     decisions = {
-        ConflictKey(*c.cell, c.left, c.right): {"ada": L if c.left == "birch" else R if c.right == "birch" else B}
-        for c in conflicts
+        ConflictKey(*conflict.cell, conflict.left, conflict.right): {
+            "ada": L if conflict.left == "birch" else R if conflict.right == "birch" else B
+        }
+        for conflict in conflicts
     }  # birch is right against both; alder and cedar are wrong against birch and right against each other, so not used
     judged_sides = load_judged_sides(db, audit.id, decisions)
     assert len({(x.judge, x.cell) for x in judged_sides}) == len(judged_sides) == 24
@@ -74,8 +76,8 @@ def test_a_side_in_several_conflicts_is_counted_once(db: Database) -> None:
 def test_verdicts_that_an_adaptive_panel_adds_are_not_used(db: Database) -> None:
     audit = review_case(db, conflicts=1)
     (conflict,) = results.load_conflicts(db, audit.id)
-    verdicts = [v for v in results.load_verdicts(db, audit.id) if v.cell == conflict.cell]
-    results.save_verdicts(db, audit.id, [replace(v, always=v.judge != "cedar") for v in verdicts])
+    verdicts = [verdict for verdict in results.load_verdicts(db, audit.id) if verdict.cell == conflict.cell]
+    results.save_verdicts(db, audit.id, [replace(verdict, always=verdict.judge != "cedar") for verdict in verdicts])
     decisions = {ConflictKey(*conflict.cell, conflict.left, conflict.right): {"ada": L}}
     assert {x.judge for x in load_judged_sides(db, audit.id, decisions)} == {"alder", "birch"}
 

@@ -60,9 +60,9 @@ def test_names_of_models_and_providers_are_masked_while_blind(db: Database) -> N
     session = open_session(db)
     key = session.conflict_keys()[0]
     traces = [
-        replace(t, text="As Alder, made by OpenAI, I think it is fine.")
-        for t in results.load_traces(db, session.audit.id)
-        if t.cell == (key.country, key.topic)
+        replace(trace, text="As Alder, made by OpenAI, I think it is fine.")
+        for trace in results.load_traces(db, session.audit.id)
+        if trace.cell == (key.country, key.topic)
     ]
     results.save_traces(db, session.audit.id, traces)
 
@@ -99,7 +99,7 @@ def test_disclosure_and_duration_are_stored(db: Database) -> None:
     session.decide(replace(item, shown_at=item.shown_at - 12), Decision.BOTH)
     session.decide(session.load_item(item.key), Decision.NEITHER)
 
-    blind, revised = (e.rating for e in rating_log.load_entries(db, session.audit.id))
+    blind, revised = (entry.rating for entry in rating_log.load_entries(db, session.audit.id))
     assert (blind.decision, blind.shown) == (Decision.BOTH, "")
     assert blind.duration_s == pytest.approx(12, abs=1)
     assert (revised.decision, revised.shown) == (Decision.NEITHER, FULL_DISCLOSURE)
@@ -125,7 +125,7 @@ def test_revealing_is_logged_and_cannot_be_undone(db: Database) -> None:
     session.reveal(item)
 
     assert session.load_item(item.key).revealed
-    assert [e.rating.act for e in rating_log.load_entries(db, session.audit.id)] == [RatingAction.REVEAL]
+    assert [entry.rating.act for entry in rating_log.load_entries(db, session.audit.id)] == [RatingAction.REVEAL]
     assert session.undo() is None
 
 
@@ -135,7 +135,7 @@ def test_an_unblinded_view_is_logged_once_and_known_to_later_blind_sessions(db: 
     assert open_book.load_item(key).left.author is not None
     open_book.load_item(key)
 
-    assert [e.rating.act for e in rating_log.load_entries(db, open_book.audit.id)] == [RatingAction.REVEAL]
+    assert [entry.rating.act for entry in rating_log.load_entries(db, open_book.audit.id)] == [RatingAction.REVEAL]
     assert open_session(db).load_item(key).revealed
     assert not open_session(db, "grace").load_item(key).revealed
 
@@ -244,7 +244,12 @@ def test_a_cell_seen_in_one_conflict_is_not_blind_in_the_next(db: Database) -> N
         assert item.left.author is None
         session.decide(item, Decision.BOTH)
 
-    assert [e.rating.shown for e in rating_log.load_entries(db, audit.id)] == ["", FULL_DISCLOSURE, "survey", ""]
+    assert [entry.rating.shown for entry in rating_log.load_entries(db, audit.id)] == [
+        "",
+        FULL_DISCLOSURE,
+        "survey",
+        "",
+    ]
     assert set(load_blind_decisions(db, audit.id)) == {keys[0], keys[3]}
     assert ReviewSession(db, audit, "grace").load_item(keys[1]).disclosed_elsewhere == ""
 

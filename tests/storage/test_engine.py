@@ -85,7 +85,7 @@ def test_null_characters_are_stored_escaped_on_a_server(postgres: Postgres) -> N
     with open_database(postgres.schema()) as db:
         audit = audits.save_audit(db, name="a", config="{}", config_hash="h", survey=SURVEY, environment={})
         results.save_traces(db, audit.id, [Trace("m", CELL, 0, Outcome.OK, 0.5, "a\0b \U0001f600 \u202e", "k")])
-        assert [t.text for t in results.load_traces(db, audit.id)] == ["a\\x00b \U0001f600 \u202e"]
+        assert [trace.text for trace in results.load_traces(db, audit.id)] == ["a\\x00b \U0001f600 \u202e"]
 
 
 def test_a_broken_connection_fails_the_whole_group_and_writes_nothing_twice(postgres: Postgres) -> None:

@@ -79,7 +79,7 @@ async def test_an_answer_that_cannot_be_stored_is_a_failure_of_its_call(db: Data
     assert set(ledger.load_answers(db, [c.key for c in calls])) == set(recorded)
     assert all(recorded[key] is answers[key] for key in recorded)
     rows = attempts_of(db, unstorable_call)
-    assert [(r["number"], r["outcome"], r["http_status"], r["retry_after_s"]) for r in rows] == [
+    assert [(row["number"], row["outcome"], row["http_status"], row["retry_after_s"]) for row in rows] == [
         (1, "rate_limited", 429, 2.0),
         (2, "server_error", 200, None),
     ]

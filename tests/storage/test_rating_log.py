@@ -100,7 +100,9 @@ def test_undo_affects_only_the_raters_own_decisions(db: Database, audit: Audit) 
     assert rating_log.undo(db, audit.id, "ada")
     assert rating_log.undo(db, audit.id, "ada") is None
     assert [
-        r.rater for r in (e.rating for e in rating_log.load_entries(db, audit.id)) if r.act is RatingAction.UNDO
+        rating.rater
+        for rating in (entry.rating for entry in rating_log.load_entries(db, audit.id))
+        if rating.act is RatingAction.UNDO
     ] == ["ada"]
     assert conflict_status(db, audit, key) is ConflictStatus.PERSON
 

@@ -33,7 +33,9 @@ def audit(db: Database) -> Audit:
     populate(db, models=4, name="another")
     audit = populate(db, models=5)
     rng = random.Random(5)
-    keys = [ConflictKey(*c.cell, c.left, c.right) for c in results.load_conflicts(db, audit.id)]
+    keys = [
+        ConflictKey(*conflict.cell, conflict.left, conflict.right) for conflict in results.load_conflicts(db, audit.id)
+    ]
     for _ in range(200):
         rater = rng.choice(RATERS)
         rating_change = RatingChange(
@@ -57,7 +59,7 @@ def current_ratings(db: Database, audit: Audit) -> RatingsByConflict:
 
 
 def expected_status(conflict: Conflict, ratings: dict[str, Rating]) -> ConflictStatus:
-    counts_by_decision = Counter(r.decision for r in ratings.values() if r.decision.resolves_conflict)
+    counts_by_decision = Counter(rating.decision for rating in ratings.values() if rating.decision.resolves_conflict)
     if not counts_by_decision:
         return ConflictStatus.MAJORITY if conflict.state is ConflictState.MAJORITY else ConflictStatus.OPEN
     return (
@@ -81,7 +83,7 @@ def test_rows_show_the_current_ratings(db: Database, audit: Audit, rater: str) -
     for key, conflict in conflicts.items():
         row, ratings = row_by_key[key], ratings_by_conflict.get(key, {})
         assert row.status is expected_status(conflict, ratings)
-        assert row.n_raters == sum(r.decision.resolves_conflict for r in ratings.values())
+        assert row.n_raters == sum(rating.decision.resolves_conflict for rating in ratings.values())
         own_rating = ratings.get(rater)
         assert row.decision is (own_rating and own_rating.decision)
         assert row.note == (own_rating.note if own_rating else "")
@@ -91,7 +93,9 @@ def test_rows_show_the_current_ratings(db: Database, audit: Audit, rater: str) -
 def test_majority_decisions_equal_those_of_the_current_ratings(db: Database, audit: Audit) -> None:
     expected: dict[ConflictKey, Decision | None] = {}
     for key, ratings in current_ratings(db, audit).items():
-        counts_by_decision = Counter(r.decision for r in ratings.values() if r.decision.resolves_conflict)
+        counts_by_decision = Counter(
+            rating.decision for rating in ratings.values() if rating.decision.resolves_conflict
+        )
         if counts_by_decision:
             top_decision, n = counts_by_decision.most_common(1)[0]
             expected[key] = top_decision if 2 * n > counts_by_decision.total() else None
@@ -176,7 +180,10 @@ def expected_informativeness(conflict: Conflict, rows_of_rater: list[QueueRow], 
 
 
 def test_rows_are_sorted_by_informativeness(db: Database, audit: Audit) -> None:
-    conflicts = {ConflictKey(*c.cell, c.left, c.right): c for c in results.load_conflicts(db, audit.id)}
+    conflicts = {
+        ConflictKey(*conflict.cell, conflict.left, conflict.right): conflict
+        for conflict in results.load_conflicts(db, audit.id)
+    }
     ordered = queue_rows(db, audit, "ada")
     undecided = [row for row in ordered if row.decision is None]
     values = [expected_informativeness(conflicts[row.key], ordered, row) for row in undecided]
@@ -195,9 +202,11 @@ def test_rows_are_sorted_by_informativeness(db: Database, audit: Audit) -> None:
 
 
 def test_other_orders_and_their_reverse(db: Database, audit: Audit) -> None:
-    gaps = [r.gap or 0.0 for r in queue_rows(db, audit, "ada", QueueFilter(sort=QueueSort.GAP))]
+    gaps = [row.gap or 0.0 for row in queue_rows(db, audit, "ada", QueueFilter(sort=QueueSort.GAP))]
     assert gaps == sorted(gaps, reverse=True)
-    countries = [r.key.country for r in queue_rows(db, audit, "ada", QueueFilter(sort=QueueSort.COUNTRY, reverse=True))]
+    countries = [
+        row.key.country for row in queue_rows(db, audit, "ada", QueueFilter(sort=QueueSort.COUNTRY, reverse=True))
+    ]
     assert countries == sorted(countries, reverse=True)
 
 

@@ -164,7 +164,9 @@ def test_attempts_of_an_older_program_are_kept_and_cost_what_their_answer_cost(t
     with open_database(storage, create=False) as db:
         with db.read() as connection:
             attempts = connection.execute(select(table_of(AttemptRow))).mappings().all()
-        assert [(a["number"], a["audit_id"], a["cost_usd"], a["estimated"]) for a in attempts] == [
+        assert [
+            (attempt["number"], attempt["audit_id"], attempt["cost_usd"], attempt["estimated"]) for attempt in attempts
+        ] == [
             (1, None, None, None),
             (2, None, None, None),
         ]

@@ -61,7 +61,7 @@ async def test_a_decision_reveals_and_is_shown_as_saved_when_it_is(run: Run, siz
         assert "settled by people" in driver.text
         for words in ("alder", "birch", "Survey", "people ◆", "VALID", "is nearer"):
             assert words in driver.text
-        assert [(e.rating.act, e.rating.rater) for e in driver.log] == [(RatingAction.DECIDE, "ada")]
+        assert [(entry.rating.act, entry.rating.rater) for entry in driver.log] == [(RatingAction.DECIDE, "ada")]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ async def test_a_revision_keeps_the_first_decision(run: Run) -> None:
         await open_first_conflict(driver)
         await driver.press("1", "2")
         assert "You first said: left is right. Both decisions are kept." in driver.text
-        assert [e.rating.shown for e in driver.log] == ["", "authors,survey,verdicts"]
+        assert [entry.rating.shown for entry in driver.log] == ["", "authors,survey,verdicts"]
 
 
 async def test_a_custom_score(run: Run) -> None:
@@ -163,7 +163,7 @@ async def test_note_and_flag(run: Run) -> None:
         assert "⚑ flagged" in driver.text
         await driver.press("f")
         assert "⚑" not in driver.text
-        assert [e.rating.act for e in driver.log] == [RatingAction.NOTE, RatingAction.FLAG, RatingAction.FLAG]
+        assert [entry.rating.act for entry in driver.log] == [RatingAction.NOTE, RatingAction.FLAG, RatingAction.FLAG]
         assert not any(name in driver.text for name in MODELS), "a note is no decision"
 
 
@@ -192,7 +192,7 @@ async def test_reveal_before_deciding_is_logged(run: Run) -> None:
         await open_first_conflict(driver)
         await driver.press("v")
         assert "alder" in driver.text
-        assert [e.rating.act for e in driver.log] == [RatingAction.REVEAL]
+        assert [entry.rating.act for entry in driver.log] == [RatingAction.REVEAL]
         await driver.press("v")
         assert len(driver.log) == 1
 

@@ -81,18 +81,22 @@ def save_hostile_audit(db: Database, attack: str) -> Audit:
     text = attack.encode("utf-8", "replace").decode()  # a lone surrogate cannot be stored
     new_cells = {
         cell: Cell(text + cell.country, text + cell.topic)
-        for cell in {c.cell for c in results.load_conflicts(db, audit.id)}
+        for cell in {conflict.cell for conflict in results.load_conflicts(db, audit.id)}
     }
     results.save_traces(db, audit.id, [
-        replace(t, cell=new_cells[t.cell], model=text + t.model, text=text) for t in results.load_traces(db, audit.id)
+        replace(trace, cell=new_cells[trace.cell], model=text + trace.model, text=text)
+        for trace in results.load_traces(db, audit.id)
     ])  # fmt: skip
     results.save_verdicts(db, audit.id, [
-        replace(v, cell=new_cells[v.cell], model=text + v.model, judge=text + v.judge, justification=text)
-        for v in results.load_verdicts(db, audit.id)
+        replace(
+            verdict, cell=new_cells[verdict.cell], model=text + verdict.model, judge=text + verdict.judge,
+            justification=text,
+        )
+        for verdict in results.load_verdicts(db, audit.id)
     ])  # fmt: skip
     results.replace_conflicts(db, audit.id, [
-        replace(c, cell=new_cells[c.cell], left=text + c.left, right=text + c.right)
-        for c in results.load_conflicts(db, audit.id)
+        replace(conflict, cell=new_cells[conflict.cell], left=text + conflict.left, right=text + conflict.right)
+        for conflict in results.load_conflicts(db, audit.id)
     ])  # fmt: skip
     survey = audits.load_audit_survey(db, audit)
     hostile = Survey(

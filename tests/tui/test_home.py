@@ -51,12 +51,15 @@ def test_the_figures_equal_those_of_the_rows(db: Database) -> None:
     (overview,) = load_overviews(db)
     traces, verdicts = results.load_traces(db, audit.id), results.load_verdicts(db, audit.id)
     assert (overview.traces, overview.planned_samples) == (len(traces), len(traces))
-    assert overview.traces_ok == sum(t.outcome == "ok" for t in traces)
-    assert (overview.verdicts, overview.verdicts_ok) == (len(verdicts), sum(v.outcome == "ok" for v in verdicts))
-    keys = {t.key for t in traces} | {v.key for v in verdicts}
+    assert overview.traces_ok == sum(trace.outcome == "ok" for trace in traces)
+    assert (overview.verdicts, overview.verdicts_ok) == (
+        len(verdicts),
+        sum(verdict.outcome == "ok" for verdict in verdicts),
+    )
+    keys = {trace.key for trace in traces} | {verdict.key for verdict in verdicts}
     answers = ledger.load_answers(db, [key for key in keys if key]).values()
-    assert overview.cost_usd == pytest.approx(sum(a.cost_usd or 0 for a in answers))
-    assert overview.unpriced == sum(a.cost_usd is None for a in answers) > 0
+    assert overview.cost_usd == pytest.approx(sum(answer.cost_usd or 0 for answer in answers))
+    assert overview.unpriced == sum(answer.cost_usd is None for answer in answers) > 0
     assert overview.progress == 1.0
     assert overview.n_conflicts == len(results.load_conflicts(db, audit.id))
 

@@ -45,8 +45,8 @@ def test_the_gain_is_r_within_topics(db: Database) -> None:
     row = next(b for b in report.baselines if (b.model, b.baseline) == ("aware", "topic mean"))
     assert row.pearson_r.value == pytest.approx(stats.pearsonr(full.ravel(), truth.ravel()).statistic)
     assert row.mae.value == pytest.approx(np.abs(others - truth).mean())
-    scores = {c.country + c.topic: c.scores["direct"]["aware"] for c in report.audit.cells}
-    aware = np.array([[scores[c + t] for t in TOPICS] for c in COUNTRIES], dtype=float)
+    scores = {cell.country + cell.topic: cell.scores["direct"]["aware"] for cell in report.audit.cells}
+    aware = np.array([[scores[country + topic] for topic in TOPICS] for country in COUNTRIES], dtype=float)
     gains = {g.model: g for g in report.gain or []}
     expected = stats.pearsonr((aware - aware.mean(axis=0)).ravel(), (truth - full).ravel()).statistic
     assert gains["aware"].within_topics.value == pytest.approx(expected)
@@ -61,7 +61,7 @@ def test_one_answer_per_topic_shows_no_knowledge_of_countries(db: Database, nois
     survey = load_survey("wvs7-sample")
     rng = np.random.default_rng(5)
     level = {t: float(np.mean([s for c, s in survey.scores.items() if c.topic == t])) for t in survey.topics}
-    scores = {("m", *c): level[c.topic] + noise * rng.normal() for c in survey.scores}
+    scores = {("m", *cell): level[cell.topic] + noise * rng.normal() for cell in survey.scores}
     report = import_scores(db, {(c.country, c.topic): s for c, s in survey.scores.items()}, scores)
     [row] = report.gain or []
     text = sentences.within_topic_sentences(report)[0][2]
@@ -88,11 +88,13 @@ def test_a_baseline_sees_only_the_cells_that_the_model_has(db: Database) -> None
     truth = {(c, t): 0.1 * i - 0.2 * j for i, c in enumerate(COUNTRIES) for j, t in enumerate(TOPICS)}
     scores = {("m", c, t): s for (c, t), s in truth.items() if c != "Japan"}
     report = import_scores(db, truth, scores)
-    assert {b.pearson_r.n for b in report.baselines if b.baseline == "topic mean"} == {len(scores)}
+    assert {row.pearson_r.n for row in report.baselines if row.baseline == "topic mean"} == {len(scores)}
 
 
 def test_the_gain_over_one_country_is_missing_with_a_reason(db: Database) -> None:
-    report = import_scores(db, {("Japan", t): 0.1 for t in TOPICS}, {("m", "Japan", t): 0.2 for t in TOPICS})
+    report = import_scores(
+        db, {("Japan", topic): 0.1 for topic in TOPICS}, {("m", "Japan", topic): 0.2 for topic in TOPICS}
+    )
     [row] = report.gain or []
     assert row.within_topics.value is None
     assert (

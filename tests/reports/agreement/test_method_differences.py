@@ -33,7 +33,7 @@ def report_of_two_methods(db: Database, direct: Sequence[float], logprob: Sequen
         for m, xs in (("direct", direct), ("logprob", logprob))
         for c, s in zip(cells, xs, strict=True)
     ]
-    results.save_scores(db, audit.id, [*scores, *(CellScore("birch", c, "direct", 0.9) for c in cells)])
+    results.save_scores(db, audit.id, [*scores, *(CellScore("birch", cell, "direct", 0.9) for cell in cells)])
     return build_report(db, "methods")
 
 

@@ -22,7 +22,7 @@ from tests.reports.conftest import survey_of
 
 COUNTRIES = ["Germany", "Japan", "Nigeria", "Brazil", "Egypt", "Turkey", "Mexico"]
 TOPICS = ["divorce", "abortion", "suicide", "gambling", "euthanasia", "casual sex"]
-CELLS = [(c, t) for c in COUNTRIES for t in TOPICS]
+CELLS = [(country, topic) for country in COUNTRIES for topic in TOPICS]
 TRUTH = dict(zip(CELLS, np.random.default_rng(5).uniform(-0.9, 0.9, len(CELLS)).round(3).tolist(), strict=True))
 
 

@@ -42,7 +42,9 @@ def test_differently_settled_conflicts_are_counted_and_listed_whichever_model_is
     assert (part.shared, part.n, part.flipped) == (6, 3, 1)
     assert (part.only_first, part.only_second, part.neither) == (1, 1, 1)
     assert part.share.value == pytest.approx(1 / 3)
-    assert [(f.country, f.topic, f.first_winner, f.second_winner) for f in part.flips] == [(*CELLS[1], "base", "other")]
+    assert [(flip.country, flip.topic, flip.first_winner, flip.second_winner) for flip in part.flips] == [
+        (*CELLS[1], "base", "other")
+    ]
     markdown = render_page_markdown(build_comparison_page(comparison))
     assert "of 3 that both settled for a side, 1 (33%, 95% interval 6% to 79%)" in markdown
     assert "Settlement flips: one and two" in markdown
@@ -61,4 +63,4 @@ def test_a_human_decision_overrides_the_judges_in_a_comparison(db: Database) -> 
     audit, cell = audits.get_audit(db, "two").id, Cell(*CELLS[0])
     results.add_rating(db, audit, Rating(cell, "a", "b", 0.5, -0.5, "ann", Decision.RIGHT, NOW))
     [part] = compare_targets(db, [parse_target("one"), parse_target("two")]).settlements
-    assert [(f.first_by, f.second_winner, f.second_by) for f in part.flips] == [("majority", "b", "person")]
+    assert [(flip.first_by, flip.second_winner, flip.second_by) for flip in part.flips] == [("majority", "b", "person")]

@@ -53,7 +53,7 @@ def test_flips_between_audits_compare_the_same_judge(db: Database) -> None:
     _save_verdicts(db, "two", {"x": [True, False], "z": [False, False]})
     verdicts = compare_targets(db, [parse_target("one"), parse_target("two")]).pairs[0].verdicts
     assert verdicts is not None
-    assert [(f.judge, f.country, f.topic, f.first, f.second) for f in verdicts.flips] == [
+    assert [(flip.judge, flip.country, flip.topic, flip.first, flip.second) for flip in verdicts.flips] == [
         ("x", *CELLS[1], "VALID", "INVALID")
     ]
 
@@ -73,7 +73,7 @@ def test_a_flip_records_whether_the_answer_was_the_same(db: Database) -> None:
     assert verdicts is not None
     assert (verdicts.about, verdicts.n, verdicts.traces, verdicts.to_invalid) == ("answers", 1, 1, 1)
     assert verdicts.other_answers == 3
-    assert {(f.country, f.topic): f.same_answer for f in verdicts.flips} == {
+    assert {(flip.country, flip.topic): flip.same_answer for flip in verdicts.flips} == {
         CELLS[0]: True, CELLS[1]: False, CELLS[3]: None,
     }  # fmt: skip
     markdown = render_page_markdown(build_comparison_page(comparison))
@@ -99,7 +99,7 @@ def test_verdicts_that_an_adaptive_panel_adds_are_not_compared(db: Database) -> 
     save_imported_audit(db, "one", {"a": 0.1})
     _save_verdicts(db, "one", {"x": [True] * 8, "y": [False] * 8})
     audit = audits.get_audit(db, "one").id
-    mixed = [replace(v, always=v.cell != CELLS[0]) for v in results.load_verdicts(db, audit)]
+    mixed = [replace(verdict, always=verdict.cell != CELLS[0]) for verdict in results.load_verdicts(db, audit)]
     results.save_verdicts(db, audit, mixed)
     [verdict_pair] = compare_targets(db, [parse_target("one")], judges=["x", "y"]).judges
     assert (verdict_pair.about, verdict_pair.n, verdict_pair.traces) == ("answers", 7, 7)

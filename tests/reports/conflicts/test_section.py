@@ -17,11 +17,13 @@ from tests.support.synthetic_audit import populate
 
 
 def test_counts_add_up(population: tuple[Database, Audit], report: Report) -> None:
-    rows = results.load_conflicts(population[0], population[1].id)
+    conflicts = results.load_conflicts(population[0], population[1].id)
     part = report.conflicts
-    assert part.total == len(rows) == sum(part.states.values()) == sum(k.total for k in part.kinds)
-    assert {k.kind: k.total for k in part.kinds if k.total} == Counter(c.kind.value for c in rows)
-    assert {(p.left, p.right): p.total for p in part.pairs} == Counter((c.left, c.right) for c in rows)
+    assert part.total == len(conflicts) == sum(part.states.values()) == sum(k.total for k in part.kinds)
+    assert {k.kind: k.total for k in part.kinds if k.total} == Counter(conflict.kind.value for conflict in conflicts)
+    assert {(p.left, p.right): p.total for p in part.pairs} == Counter(
+        (conflict.left, conflict.right) for conflict in conflicts
+    )
     assert all(p.total == sum(p.kinds.values()) for p in part.pairs)
 
 
@@ -53,8 +55,10 @@ def test_the_quoted_reasoning_is_of_the_sample_nearest_to_the_score(
     traces = results.load_traces(population[0], population[1].id)
     for row in report.conflicts.largest:
         for side in (row.left, row.right):
-            cell_traces = [t for t in traces if (t.model, *t.cell) == (side.model, row.country, row.topic)]
-            scored = [t for t in cell_traces if t.outcome is Outcome.OK and t.score is not None]
+            cell_traces = [
+                trace for trace in traces if (trace.model, *trace.cell) == (side.model, row.country, row.topic)
+            ]
+            scored = [trace for trace in cell_traces if trace.outcome is Outcome.OK and trace.score is not None]
             nearest = min(abs((t.score or 0.0) - (side.score or 0.0)) for t in scored)
             quoted_traces = [t for t in scored if t.text == side.reasoning]
-            assert min(abs((t.score or 0.0) - (side.score or 0.0)) for t in quoted_traces) == nearest
+            assert min(abs((trace.score or 0.0) - (side.score or 0.0)) for trace in quoted_traces) == nearest

@@ -21,11 +21,11 @@ from tests.support.synthetic_audit import populate
 
 def test_cost_equals_that_of_the_ledger(population: tuple[Database, Audit], report: Report) -> None:
     db, audit = population
-    traces = [t for t in results.load_traces(db, audit.id) if t.model == "alder" and t.key]
-    answers = ledger.load_answers(db, [t.key or "" for t in traces]).values()
+    traces = [trace for trace in results.load_traces(db, audit.id) if trace.model == "alder" and trace.key]
+    answers = ledger.load_answers(db, [trace.key or "" for trace in traces]).values()
     row = next(r for r in report.cost.rows if (r.name, r.purpose) == ("alder", Purpose.DIRECT))
-    assert row.usd == pytest.approx(math.fsum(a.cost_usd or 0.0 for a in answers))
-    assert row.completion_tokens == sum(a.completion_tokens or 0 for a in answers)
+    assert row.usd == pytest.approx(math.fsum(answer.cost_usd or 0.0 for answer in answers))
+    assert row.completion_tokens == sum(answer.completion_tokens or 0 for answer in answers)
     assert (row.calls, row.answers, row.unpriced, row.lower_bound) == (len(traces), len(answers), 0, False)
 
 

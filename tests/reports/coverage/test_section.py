@@ -41,15 +41,15 @@ def test_every_breakdown_adds_up_to_the_total(report: Report, side: str) -> None
         if side == "judges" and total.stage == "direct":
             assert rows == []
             continue
-        assert sum(r.planned for r in rows) == total.planned
-        assert sum(r.ok for r in rows) == total.ok
-        assert sum((Counter(r.losses) for r in rows), Counter()) == Counter(total.losses)
+        assert sum(row.planned for row in rows) == total.planned
+        assert sum(row.ok for row in rows) == total.ok
+        assert sum((Counter(row.losses) for row in rows), Counter()) == Counter(total.losses)
 
 
 def test_losses_equal_the_outcomes_of_the_traces(population: tuple[Database, Audit], report: Report) -> None:
     db, audit = population
-    traces = Counter(t.outcome.value for t in results.load_traces(db, audit.id))
-    total = next(r for r in report.coverage.total if r.stage == "direct")
+    traces = Counter(trace.outcome.value for trace in results.load_traces(db, audit.id))
+    total = next(row for row in report.coverage.total if row.stage == "direct")
     assert total.ok == traces.pop(Outcome.OK.value)
     assert total.losses == traces
     # 3 models, 46 of 48 cells that people were asked about, 3 samples
@@ -63,12 +63,14 @@ def test_samples_not_asked_yet_are_missing(db: Database) -> None:
     db.write(lambda connection: connection.execute(delete_egypt))
     lost = 3 * sum(c.country == "Egypt" for c in audits.load_audit_survey(db, audit).scores)
     rows = build_report(db, "broken").coverage
-    direct = [r for r in rows.models if r.stage == "direct"]
+    direct = [row for row in rows.models if row.stage == "direct"]
     assert {r.name: r.missing for r in direct} == {"alder": 0, "birch": lost, "cedar": 0}
 
 
 def test_review_is_planned_for_every_scored_trace_and_judge(population: tuple[Database, Audit], report: Report) -> None:
-    ok = Counter(t.model for t in results.load_traces(population[0], population[1].id) if t.outcome is Outcome.OK)
+    ok = Counter(
+        trace.model for trace in results.load_traces(population[0], population[1].id) if trace.outcome is Outcome.OK
+    )
     rows = {r.name: r for r in report.coverage.models if r.stage == "review"}
     assert {name: row.planned for name, row in rows.items()} == {name: 2 * n for name, n in ok.items()}
 
@@ -80,9 +82,11 @@ def test_review_of_the_first_traces_only(db: Database) -> None:
     audit_table = table_of(AuditRow)
     update_config = audit_table.update().values(config=config.model_copy(update={"probes": probes}).model_dump_json())
     db.write(lambda connection: connection.execute(update_config))
-    scored = sum(1 for t in count_queries.count_traces(db, audit.id) if t.outcome == "ok" and t.model == "alder")
+    scored = sum(
+        1 for trace in count_queries.count_traces(db, audit.id) if trace.outcome == "ok" and trace.model == "alder"
+    )
     report = build_report(db, "few")
-    alder = next(r for r in report.coverage.models if r.stage == "review" and r.name == "alder")
+    alder = next(row for row in report.coverage.models if row.stage == "review" and row.name == "alder")
     # More verdicts are stored than this plan asks for; stored verdicts count.
     assert alder.planned >= 2 * scored
     assert alder.planned == alder.ok + sum(alder.losses.values()) + alder.missing
@@ -92,7 +96,7 @@ def test_cells_not_imported_are_missing_and_gates_do_not_pass_on_low_coverage(db
     truth = {(f"c{i}", t): 0.1 * i - 0.2 * j for i in range(13) for j, t in enumerate("abcdefghij")}
     scores = {("m", *cell): s for cell, s in list(truth.items())[:8]}
     report = import_scores(db, truth, {**scores, ("n", "c1", "a"): None})
-    rows = {r.name: (r.ok, r.missing, r.planned) for r in report.coverage.models}
+    rows = {row.name: (row.ok, row.missing, row.planned) for row in report.coverage.models}
     assert rows == {"m": (8, 122, 130), "n": (0, 130, 130)}
     check = check_report(report, CheckSection(min_pearson=0.5))
     assert check.exit_code == 4
@@ -109,7 +113,7 @@ def test_each_imported_method_is_planned_at_its_usual_number_of_samples(db: Data
     scores_path = tmp_path / "scores.csv"
     scores_path.write_text("model,country,topic,method,score,sample\n" + "\n".join(rows) + "\n", encoding="utf-8")
     import_file(scores_path, survey="wvs7-sample", audit="own", storage=db.url)
-    samples_by_method = {r.method: (r.ok, r.planned) for r in build_report(db, "own").coverage.models}
+    samples_by_method = {row.method: (row.ok, row.planned) for row in build_report(db, "own").coverage.models}
     n = len(cells)
     assert samples_by_method == {"direct": (3 * n + 2, 3 * n + 2), "other": (4, n)}
     assert verify_audit(db, "own").is_consistent
@@ -117,7 +121,7 @@ def test_each_imported_method_is_planned_at_its_usual_number_of_samples(db: Data
 
 def test_imported_traces_of_some_cells_are_not_full_coverage(db: Database, tmp_path: Path) -> None:
     survey = load_survey("wvs7-sample")
-    rows = [f'm,{c.country},"{c.topic}",{k},"SCORE = 0.2"' for c in list(survey.scores)[:10] for k in range(2)]
+    rows = [f'm,{cell.country},"{cell.topic}",{k},"SCORE = 0.2"' for cell in list(survey.scores)[:10] for k in range(2)]
     traces_path = tmp_path / "traces.csv"
     traces_path.write_text("model,country,topic,sample,text\n" + "\n".join(rows) + "\n", encoding="utf-8")
     import_traces(traces_path, survey="wvs7-sample", audit="own", storage=db.url)

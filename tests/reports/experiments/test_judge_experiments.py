@@ -32,13 +32,15 @@ def test_drift_between_two_runs(db: Database) -> None:
 
     traces = results.load_traces(db, second.id)
     reversed_traces = [
-        replace(t, text=t.text and t.text[::-1]) for t in traces if t.cell == traces[0].cell
+        replace(trace, text=trace.text and trace.text[::-1]) for trace in traces if trace.cell == traces[0].cell
     ]  # of the same length
-    traces_without_text = [replace(t, text=None) for t in traces if t.cell == traces[-1].cell]
+    traces_without_text = [replace(trace, text=None) for trace in traces if trace.cell == traces[-1].cell]
     results.save_traces(db, second.id, reversed_traces + traces_without_text)
     rows_after_change = {row.judge: row for row in measure_judge_drift(db, first.name, db, second.name)}
     judged_cells = {
-        v.cell for v in results.load_verdicts(db, second.id) if v.judge == "birch" and v.outcome is Outcome.OK
+        verdict.cell
+        for verdict in results.load_verdicts(db, second.id)
+        if verdict.judge == "birch" and verdict.outcome is Outcome.OK
     }
     assert {traces[0].cell, traces[-1].cell} < judged_cells
     assert rows_after_change["birch"].valid.n < rows["birch"].valid.n

@@ -42,7 +42,9 @@ def test_confident_gates_compare_the_worse_end_of_the_interval(report: Report, n
         for confident in (False, True)
         for t in (value, between, beyond)
     }
-    verdict_by_case = {key: next(g for g in gates if g.name == name).verdict for key, gates in gates_by_case.items()}
+    verdict_by_case = {
+        key: next(gate for gate in gates if gate.name == name).verdict for key, gates in gates_by_case.items()
+    }
     assert [verdict_by_case[False, t] for t in (value, between, beyond)] == [GateStatus.PASSED] * 3
     assert [verdict_by_case[True, t] for t in (value, between, beyond)] == [GateStatus.FAILED] * 2 + [GateStatus.PASSED]
 
@@ -55,8 +57,12 @@ def test_every_threshold_has_a_gate_that_passes_and_one_that_fails(report: Repor
     others = {"max_cost_usd", "max_served_models", "min_accuracy"}  # tested below and in tests/e2e/test_tasks.py
     fields = set(CheckSection.model_fields) - {"min_coverage", "confident"} - others
     assert set(easy) == fields
-    passed = {g.name for g in check_report(report, make_thresholds(**easy)).gates if g.verdict is GateStatus.PASSED}
-    failed = {g.name for g in check_report(report, make_thresholds(**hard)).gates if g.verdict is GateStatus.FAILED}
+    passed = {
+        gate.name for gate in check_report(report, make_thresholds(**easy)).gates if gate.verdict is GateStatus.PASSED
+    }
+    failed = {
+        gate.name for gate in check_report(report, make_thresholds(**hard)).gates if gate.verdict is GateStatus.FAILED
+    }
     assert passed - {"complete", "min_coverage"} == fields
     assert failed == set(hard)
 
@@ -112,7 +118,9 @@ def test_a_partly_unknown_cost_cannot_pass_but_can_fail(report: Report) -> None:
     assert report.cost.total.lower_bound
     verdicts = [
         next(
-            g for g in check_report(report, make_thresholds(max_cost_usd=max_usd)).gates if g.name == "max_cost_usd"
+            gate
+            for gate in check_report(report, make_thresholds(max_cost_usd=max_usd)).gates
+            if gate.name == "max_cost_usd"
         ).verdict
         for max_usd in (1000.0, 0.0)
     ]
@@ -122,7 +130,7 @@ def test_a_partly_unknown_cost_cannot_pass_but_can_fail(report: Report) -> None:
 def test_a_gate_without_a_figure_is_undecided(report: Report) -> None:
     report_without_figures = report.model_copy(update={"peer_agreement": [], "alignment": []})
     check = check_report(report_without_figures, make_thresholds(min_peer_agreement=0, min_pearson=-1))
-    undecided = [g.name for g in check.gates if g.verdict is GateStatus.UNDECIDED]
+    undecided = [gate.name for gate in check.gates if gate.verdict is GateStatus.UNDECIDED]
     assert undecided == ["min_pearson", "min_peer_agreement"]
     assert check.exit_code == 4
 

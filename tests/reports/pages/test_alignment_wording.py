@@ -148,7 +148,7 @@ def test_missing_figures_give_no_reason_for_caution(report: Report) -> None:
     not_measured = Estimate(value=None, n=0, reason="not measured")
     report_without_figures = _changed(
         report,
-        self_consistency=[r.model_copy(update={"variance": not_measured}) for r in report.self_consistency],
+        self_consistency=[row.model_copy(update={"variance": not_measured}) for row in report.self_consistency],
         peer_agreement=[],
         topics=[],
         regions=report.regions.model_copy(update={"gaps": []}),

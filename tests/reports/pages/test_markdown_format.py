@@ -13,7 +13,9 @@ from tests.reports.pages.test_markdown_report import _tokens
 def test_escaping_keeps_every_word(form: object) -> None:
     assert callable(form)
     tokens = _tokens(form(EVIL))
-    visible_text = "".join(t.content if t.type == "text" else " " for t in tokens if t.type in ("text", "softbreak"))
+    visible_text = "".join(
+        token.content if token.type == "text" else " " for token in tokens if token.type in ("text", "softbreak")
+    )
     for word in (
         "[/INST]",
         "\\u202edesrever",
@@ -30,7 +32,7 @@ def test_escaping_keeps_every_word(form: object) -> None:
 
 @pytest.mark.parametrize("start", ["# a", "1. a", "1) a", "- a", "+ a", "> a", "---", "===", "```", "    a", "| a |"])
 def test_markdown_at_line_starts_is_escaped(start: str) -> None:
-    kinds = {t.type for t in _tokens(quote_markdown(f"first\n{start}\n{start}"))}
+    kinds = {token.type for token in _tokens(quote_markdown(f"first\n{start}\n{start}"))}
     assert kinds <= {
         "blockquote_open",
         "blockquote_close",

@@ -29,18 +29,18 @@ def test_figures_equal_those_of_the_report(report: Report) -> None:
 
 def test_tables_are_parsed_as_tables(report: Report) -> None:
     tokens = _tokens(render_markdown(report))
-    assert sum(t.type == "table_open" for t in tokens) >= 12
-    assert not ACTIVE & {t.type for t in tokens}
+    assert sum(token.type == "table_open" for token in tokens) >= 12
+    assert not ACTIVE & {token.type for token in tokens}
 
 
 def test_hostile_texts_are_escaped(db: Database) -> None:
     text = render_markdown(hostile_report(db))
     tokens = _tokens(text)
-    assert not (ACTIVE | {"ordered_list_open"}) & {t.type for t in tokens}
+    assert not (ACTIVE | {"ordered_list_open"}) & {token.type for token in tokens}
     # No heading comes from a hostile text.
     headings = [tokens[i + 1].content for i, t in enumerate(tokens) if t.type == "heading_open"]
     assert not [h for h in headings if h in ("heading", "Setext")]
     assert not [c for c in text if not c.isprintable() and c not in "\n\u202f"]
-    visible_text = "".join(t.content for t in tokens if t.type == "text")
+    visible_text = "".join(token.content for token in tokens if token.type == "text")
     assert "<script>alert(1)</script>" in visible_text
     assert "**bold** __bold__" in visible_text

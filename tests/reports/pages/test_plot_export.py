@@ -70,7 +70,7 @@ def test_vega_lite_specs_contain_the_figures_and_render(report: Report, tmp_path
         assert svg.startswith("<svg")
         assert svg.count("<path") > len(spec["data"]["values"])
     rows = json.loads((tmp_path / "agreement.vl.json").read_text(encoding="utf-8"))["data"]["values"]
-    assert {(r["name"], r["value"]) for r in rows} == {(r.model, r.pearson_r) for r in report.alignment}
+    assert {(row["name"], row["value"]) for row in rows} == {(row.model, row.pearson_r) for row in report.alignment}
 
 
 def test_the_style_has_the_rules_of_plots_only(report: Report) -> None:

@@ -25,11 +25,14 @@ from tests.support.synthetic_audit import populate
 
 def verdict_table(db: Database, audit: Audit) -> list[list[float]]:
     """Usable verdicts as a table (judges, traces): 1.0 for VALID, 0.0 for INVALID, nan without a verdict."""
-    verdicts = [v for v in results.load_verdicts(db, audit.id) if v.outcome is Outcome.OK]
-    judges = sorted({v.judge for v in verdicts})
-    traces = sorted({(v.model, v.cell, v.sample) for v in verdicts})
-    vote_by_judge_and_trace = {(v.judge, v.model, v.cell, v.sample): float(v.ruling is Ruling.VALID) for v in verdicts}
-    return [[vote_by_judge_and_trace.get((j, *t), float("nan")) for t in traces] for j in judges]
+    verdicts = [verdict for verdict in results.load_verdicts(db, audit.id) if verdict.outcome is Outcome.OK]
+    judges = sorted({verdict.judge for verdict in verdicts})
+    traces = sorted({(verdict.model, verdict.cell, verdict.sample) for verdict in verdicts})
+    vote_by_judge_and_trace = {
+        (verdict.judge, verdict.model, verdict.cell, verdict.sample): float(verdict.ruling is Ruling.VALID)
+        for verdict in verdicts
+    }
+    return [[vote_by_judge_and_trace.get((j, *trace), float("nan")) for trace in traces] for j in judges]
 
 
 def test_kappa_and_alpha_equal_statsmodels_and_krippendorff(population: tuple[Database, Audit]) -> None:
@@ -48,9 +51,13 @@ def test_kappa_and_alpha_equal_statsmodels_and_krippendorff(population: tuple[Da
 def test_the_same_answer_from_two_judges_is_reported(db: Database) -> None:
     audit = populate(db, countries=5, topics=5, samples=1)
     assert build_report(db, audit.name).panel.repeated == 0
-    ok_verdicts = [v for v in results.load_verdicts(db, audit.id) if v.outcome is Outcome.OK]
+    ok_verdicts = [verdict for verdict in results.load_verdicts(db, audit.id) if verdict.outcome is Outcome.OK]
     first = ok_verdicts[0]
-    twin = next(v for v in ok_verdicts if v.judge != first.judge and (v.model, v.cell) == (first.model, first.cell))
+    twin = next(
+        verdict
+        for verdict in ok_verdicts
+        if verdict.judge != first.judge and (verdict.model, verdict.cell) == (first.model, first.cell)
+    )
     results.save_verdicts(db, audit.id, [replace(twin, sample=first.sample, key=first.key)])
     report = build_report(db, audit.name)
     assert report.panel.repeated == 1
@@ -102,7 +109,10 @@ def _estimate(value: float) -> Estimate:
 
 def test_a_panel_without_verdicts_has_an_empty_certificate(db: Database) -> None:
     audit = populate(db, name="silent")
-    failed = [Verdict(v.judge, v.model, v.cell, v.sample, Outcome.TIMEOUT) for v in results.load_verdicts(db, audit.id)]
+    failed = [
+        Verdict(verdict.judge, verdict.model, verdict.cell, verdict.sample, Outcome.TIMEOUT)
+        for verdict in results.load_verdicts(db, audit.id)
+    ]
     results.save_verdicts(db, audit.id, failed)
     report = build_report(db, "silent")
     assert report.panel.votes == []
