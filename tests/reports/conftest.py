@@ -1,4 +1,4 @@
-"""Reports that several tests look at."""
+"""Reports that several test modules share."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tests.support.synthetic_audit import populate
 
 @pytest.fixture(scope="session")
 def population(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Database, Audit]]:
-    """The made-up audit; only to be read."""
+    """A database with the synthetic audit, and the audit; read-only, since the session shares it."""
     with open_database(f"sqlite:///{tmp_path_factory.mktemp('population')}/audit.db") as db:
         yield db, populate(db)
 
 
 @pytest.fixture(scope="session")
 def report(population: tuple[Database, Audit]) -> Report:
-    """Its report."""
+    """The report of `population`; read-only."""
     return build_report(population[0], population[1].name)
 
 
@@ -36,7 +36,7 @@ def db(tmp_path: Path) -> Iterator[Database]:
 
 
 def survey_of(truth: Mapping[tuple[str, str], float | None]) -> Survey:
-    """A survey of nothing but scores."""
+    """A survey with these scores and placeholder texts."""
     return Survey(
         name="own",
         title="A survey of one's own",
@@ -53,7 +53,7 @@ def import_scores(
     scores: Mapping[tuple[str, str, str], float | None],
     method: str = "direct",
 ) -> Report:
-    """The report of an audit of imported scores, by (model, country, topic)."""
+    """Import scores, keyed by (model, country, topic), and build the report of their audit."""
     audit = audits.save_audit(
         db, name="imported", config=None, config_hash=None, survey=survey_of(truth), environment={"auditor": "0.1.0"}
     )

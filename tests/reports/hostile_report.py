@@ -1,4 +1,4 @@
-"""An audit in which every text that others wrote tries to break out of the report."""
+"""An audit in which every external text tries to inject markup into the report."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NAME = "evil <b>&amp;\"'` |\u202e\x1b[31m*_[x](http://evil.example)"
 
 
 def hostile_report(db: Database) -> Report:
-    """A report in which names, countries, topics, reasoning, notes and the survey's own words are all hostile."""
+    """A report whose names, countries, topics, reasoning, notes and survey texts are all hostile."""
     names = [f"{NAME} {i}" for i in range(2)]
     cells = [Cell(f"{NAME} land {i}", f"{NAME} topic {j}") for i in range(3) for j in range(2)]
     config = AuditConfig(
@@ -57,8 +57,8 @@ def hostile_report(db: Database) -> Report:
     results.save_scores(db, audit.id, [CellScore(n, c, "direct", s, None, 1, 1) for n, c, s in scores])
     conflict = Conflict(cells[0], names[0], names[1], 0.0, -1 / 6, ConflictKind.GRADIENT)
     results.replace_conflicts(db, audit.id, [conflict])
-    when = datetime(2026, 1, 1, tzinfo=UTC)
-    rating = Rating(cells[0], names[0], names[1], 0.0, -1 / 6, NAME, Decision.LEFT, when, note=EVIL)
+    decided_at = datetime(2026, 1, 1, tzinfo=UTC)
+    rating = Rating(cells[0], names[0], names[1], 0.0, -1 / 6, NAME, Decision.LEFT, decided_at, note=EVIL)
     results.add_rating(db, audit.id, rating)
     audits.set_stage(db, audit.id, audits.FINISHED)
     return build_report(db, "hostile")

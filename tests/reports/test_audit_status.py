@@ -1,4 +1,4 @@
-"""The status counts the rows of an audit."""
+"""The status of an audit equals the figures of its report."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 
 
-def test_status_counts_what_is_there(population: tuple[Database, Audit], report: Report) -> None:
-    found = load_audit_status(*population)
+def test_status_counts_equal_those_of_the_report(population: tuple[Database, Audit], report: Report) -> None:
+    status = load_audit_status(*population)
     total = {row.stage: row for row in report.coverage.total}
-    assert (found["traces_ok"], found["verdicts_ok"]) == (total["direct"].ok, total["review"].ok)
-    assert found["open"] == report.conflicts.states["open"] + report.conflicts.states["disputed"]
-    assert found["cost_usd"] == report.cost.total.usd
-    assert found["unpriced"] == report.cost.total.unpriced > 0
-    json.dumps(found)
+    assert (status["traces_ok"], status["verdicts_ok"]) == (total["direct"].ok, total["review"].ok)
+    assert status["open"] == report.conflicts.states["open"] + report.conflicts.states["disputed"]
+    assert status["cost_usd"] == report.cost.total.usd
+    assert status["unpriced"] == report.cost.total.unpriced > 0
+    json.dumps(status)
 
 
 def test_status_of_an_audit_without_calls(db: Database) -> None:

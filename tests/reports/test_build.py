@@ -1,4 +1,4 @@
-"""The figures of a report are those of the rows, and what is missing never becomes one."""
+"""The figures of a report equal those computed from the rows, and missing values never become numbers."""
 
 from __future__ import annotations
 
@@ -28,21 +28,25 @@ KEYS = [
 ]  # fmt: skip
 
 
-def _pairs(db: Database, audit: Audit, model: str) -> tuple[list[float], list[float]]:
+def _scores_and_truth(db: Database, audit: Audit, model: str) -> tuple[list[float], list[float]]:
     truth = audits.load_audit_survey(db, audit).scores
-    mine = [
-        s for s in results.load_scores(db, audit.id) if s.model == model and s.score is not None and s.cell in truth
+    model_scores = [
+        score
+        for score in results.load_scores(db, audit.id)
+        if score.model == model and score.score is not None and score.cell in truth
     ]
-    return [s.score for s in mine if s.score is not None], [truth[s.cell] for s in mine]
+    return [score.score for score in model_scores if score.score is not None], [
+        truth[score.cell] for score in model_scores
+    ]
 
 
-def test_keys_are_those_of_the_design(report: Report) -> None:
+def test_report_keys_are_unchanged(report: Report) -> None:
     assert list(report.model_dump()) == KEYS
 
 
 def test_alignment_equals_scipy(population: tuple[Database, Audit], report: Report) -> None:
     for row in report.alignment:
-        x, y = map(np.array, _pairs(*population, row.model))
+        x, y = map(np.array, _scores_and_truth(*population, row.model))
         r = stats.pearsonr(x, y)
         assert row.n == len(x) > 30
         assert row.pearson_r == pytest.approx(r.statistic, abs=1e-9)
@@ -65,7 +69,9 @@ def test_dropped_cells_are_counted(population: tuple[Database, Audit], report: R
 def test_topics_and_countries_equal_numpy(population: tuple[Database, Audit], report: Report) -> None:
     db, audit = population
     truth = audits.load_audit_survey(db, audit).scores
-    scores = {(s.model, s.cell): s.score for s in results.load_scores(db, audit.id) if s.score is not None}
+    scores = {
+        (score.model, score.cell): score.score for score in results.load_scores(db, audit.id) if score.score is not None
+    }
     assert len(report.topics) == 6 * 3
     assert len(report.countries) == 8 * 3
     for rows, part in ((report.topics, 1), (report.countries, 0)):
@@ -81,63 +87,67 @@ def test_topics_and_countries_equal_numpy(population: tuple[Database, Audit], re
 def test_regions_take_each_country_once(population: tuple[Database, Audit], report: Report) -> None:
     by_name = {r.region: r.countries for r in report.regions.rows}
     assert by_name == {"Western": 4, "Non-Western": 4}
-    for row, whole in zip(report.regions.rows[::2], report.alignment, strict=True):
-        twin = next(r for r in report.regions.rows if r.model == row.model and r.region != row.region)
-        assert row.n + twin.n == whole.n
+    for row, all_countries in zip(report.regions.rows[::2], report.alignment, strict=True):
+        other_region = next(r for r in report.regions.rows if r.model == row.model and r.region != row.region)
+        assert row.n + other_region.n == all_countries.n
 
 
 def test_self_consistency_is_the_mean_over_cells(population: tuple[Database, Audit], report: Report) -> None:
     for row in report.self_consistency:
-        mine = [s for s in results.load_scores(*_at(population)) if s.model == row.model]
-        values = [s.self_consistency for s in mine if s.self_consistency is not None]
+        model_scores = [
+            score for score in results.load_scores(*_database_and_id(population)) if score.model == row.model
+        ]
+        values = [score.self_consistency for score in model_scores if score.self_consistency is not None]
         assert row.cosine.value == pytest.approx(np.mean(values))
-        assert row.cosine.n == len(values) <= len(mine)
-        variances = [s.variance for s in mine if s.variance is not None]
+        assert row.cosine.n == len(values) <= len(model_scores)
+        variances = [score.variance for score in model_scores if score.variance is not None]
         assert row.variance.value == pytest.approx(np.mean(variances))
 
 
 def test_peer_agreement_leaves_failed_verdicts_out(population: tuple[Database, Audit], report: Report) -> None:
-    verdicts = results.load_verdicts(*_at(population))
+    verdicts = results.load_verdicts(*_database_and_id(population))
     for row in report.peer_agreement:
-        mine = [v for v in verdicts if v.model == row.model]
-        given = [v for v in mine if v.outcome is Outcome.OK]
-        assert row.given == row.agreement.n == len(given) < len(mine)
-        assert row.valid == sum(v.ruling == "VALID" for v in given)
+        model_verdicts = [verdict for verdict in verdicts if verdict.model == row.model]
+        ok_verdicts = [verdict for verdict in model_verdicts if verdict.outcome is Outcome.OK]
+        assert row.given == row.agreement.n == len(ok_verdicts) < len(model_verdicts)
+        assert row.valid == sum(verdict.ruling == "VALID" for verdict in ok_verdicts)
         assert row.agreement.value == pytest.approx(row.valid / row.given)
-        assert row.score_fit.value == pytest.approx(sum(v.score_fit is True for v in given) / len(given))
+        assert row.score_fit.value == pytest.approx(
+            sum(verdict.score_fit is True for verdict in ok_verdicts) / len(ok_verdicts)
+        )
 
 
 def test_kappa_is_over_traces_with_two_verdicts(population: tuple[Database, Audit], report: Report) -> None:
     rulings: dict[tuple[str, Cell, int], list[str]] = {}
-    for v in results.load_verdicts(*_at(population)):
+    for v in results.load_verdicts(*_database_and_id(population)):
         if v.ruling is not None:
             rulings.setdefault((v.model, v.cell, v.sample), []).append(v.ruling.value)
-    twice = [given for given in rulings.values() if len(given) == 2]
+    ruling_pairs = [pair for pair in rulings.values() if len(pair) == 2]
     # Fleiss' kappa of two verdicts a trace: agreement on each is 1 or 0, chance is the squared shares.
-    agreed = np.mean([one == other for one, other in twice])
-    valid = np.mean([ruling == "VALID" for given in twice for ruling in given])
+    agreed = np.mean([one == other for one, other in ruling_pairs])
+    valid = np.mean([ruling == "VALID" for pair in ruling_pairs for ruling in pair])
     chance = valid**2 + (1 - valid) ** 2
     kappa = report.panel.fleiss_kappa
     assert kappa.value == pytest.approx((agreed - chance) / (1 - chance))
-    assert (kappa.n, report.panel.verdicts) == (len(twice), 2 * len(twice))
-    assert report.panel.single == sum(len(given) == 1 for given in rulings.values()) > 0
+    assert (kappa.n, report.panel.verdicts) == (len(ruling_pairs), 2 * len(ruling_pairs))
+    assert report.panel.single == sum(len(pair) == 1 for pair in rulings.values()) > 0
 
 
-def _at(population: tuple[Database, Audit]) -> tuple[Database, int]:
+def _database_and_id(population: tuple[Database, Audit]) -> tuple[Database, int]:
     return population[0], population[1].id
 
 
 def test_equal_answers_give_equal_reports(tmp_path: Path, report: Report) -> None:
     with open_database(f"sqlite:///{tmp_path}/again.db") as db:
         audit = populate(db)
-        again = build_report(db, audit.name)
+        second_report = build_report(db, audit.name)
     times = {"created_at", "finished_at"}
-    assert again.audit.model_dump(exclude=times) == report.audit.model_dump(exclude=times)
-    # When answers came is not the same twice, nor is what goes by it.
+    assert second_report.audit.model_dump(exclude=times) == report.audit.model_dump(exclude=times)
+    # Timestamps differ between runs, and so does everything derived from them.
     timed: Any = {"audit": True, "served": True, "panel": {"judges": {"__all__": {"order"}}}}
-    assert again.model_dump_json(exclude=timed) == report.model_dump_json(exclude=timed)
+    assert second_report.model_dump_json(exclude=timed) == report.model_dump_json(exclude=timed)
     moments = {"first_at", "last_at"}
-    assert [r.model_dump(exclude=moments) for r in again.served] == [
+    assert [r.model_dump(exclude=moments) for r in second_report.served] == [
         r.model_dump(exclude=moments) for r in report.served
     ]
 
@@ -217,18 +227,20 @@ def test_missing_scores_never_become_numbers(db: Database) -> None:
     assert (report.coverage.total[0].ok, report.coverage.total[0].missing) == (7, 1)
 
 
-def test_a_cell_that_the_survey_has_not(db: Database) -> None:
+def test_a_cell_missing_from_the_survey(db: Database) -> None:
     report = import_scores(db, {("Egypt", "a"): 0.0}, {("m", "Egypt", "a"): 0.1, ("m", "Narnia", "b"): 1.0})
-    assert [(c.country, c.survey) for c in report.audit.cells] == [("Egypt", 0.0), ("Narnia", None)]
+    assert [(cell.country, cell.survey) for cell in report.audit.cells] == [("Egypt", 0.0), ("Narnia", None)]
     assert report.alignment[0].n == 1
 
 
-def test_methods_are_told_apart(db: Database) -> None:
+def test_methods_are_reported_separately(db: Database) -> None:
     truth = {("Egypt", str(i)): i / 10 for i in range(5)}
     import_scores(db, truth, {("m", *cell): value for cell, value in truth.items()})
     audit = audits.get_audit(db, "imported")
-    more = [CellScore("m", Cell(*cell), "logprob", -value, n_ok=1, n_planned=1) for cell, value in truth.items()]
-    results.save_scores(db, audit.id, more)
+    logprob_scores = [
+        CellScore("m", Cell(*cell), "logprob", -value, n_ok=1, n_planned=1) for cell, value in truth.items()
+    ]
+    results.save_scores(db, audit.id, logprob_scores)
     rows = build_report(db, "imported").alignment
     assert [(row.method, row.pearson_r) for row in rows] == [("direct", 1.0), ("logprob", -1.0)]
 
@@ -241,20 +253,20 @@ EAST = ("Egypt", "Japan", "Peru", "Kenya", "India", "China")
 WEST = ("Germany", "France", "Spain", "Norway", "Canada", "Austria")
 
 
-def _two_regions(
+def _scores_of_two_regions(
     worse_by: float,
 ) -> tuple[dict[tuple[str, str], float | None], dict[tuple[str, str, str], float | None]]:
-    """A model that is off by 0.1 in the West and by more elsewhere."""
+    """Survey and model scores; the model's error is 0.1 in the West and `worse_by` more in the East."""
     rng = np.random.default_rng(5)
     truth = {(c, t): float(rng.uniform(-0.4, 0.4)) for c in (*EAST, *WEST) for t in "abcdefgh"}
-    off = {cell: 0.1 + (worse_by if cell[0] in EAST else 0.0) + float(rng.normal(0, 0.02)) for cell in truth}
-    return dict(truth), {("m", *cell): value + off[cell] for cell, value in truth.items()}
+    error_by_cell = {cell: 0.1 + (worse_by if cell[0] in EAST else 0.0) + float(rng.normal(0, 0.02)) for cell in truth}
+    return dict(truth), {("m", *cell): value + error_by_cell[cell] for cell, value in truth.items()}
 
 
-def test_the_gap_is_that_of_the_errors(db: Database) -> None:
-    truth, scores = _two_regions(worse_by=0.2)
+def test_the_gap_is_the_difference_of_mean_errors(db: Database) -> None:
+    truth, scores = _scores_of_two_regions(worse_by=0.2)
     gap = import_scores(db, truth, scores).regions.gaps[0]
-    errors = {c: abs((scores["m", *c] or 0.0) - (truth[c] or 0.0)) for c in truth}
+    errors = {cell: abs((scores["m", *cell] or 0.0) - (truth[cell] or 0.0)) for cell in truth}
     west, east = (np.mean([e for c, e in errors.items() if c[0] in names]) for names in (WEST, EAST))
     assert (gap.first, gap.second, gap.mae_gap.n) == ("Western", "Non-Western", len(truth))
     assert gap.mae_gap.value == pytest.approx(east - west)
@@ -262,8 +274,8 @@ def test_the_gap_is_that_of_the_errors(db: Database) -> None:
     assert (gap.mae_gap.ci_high or 1.0) < 0.25
 
 
-def test_a_gap_that_is_none_has_zero_in_its_interval(db: Database) -> None:
-    gap = import_scores(db, *_two_regions(worse_by=0.0)).regions.gaps[0].mae_gap
+def test_the_interval_of_no_gap_contains_zero(db: Database) -> None:
+    gap = import_scores(db, *_scores_of_two_regions(worse_by=0.0)).regions.gaps[0].mae_gap
     assert (gap.ci_low or 1.0) < 0 < (gap.ci_high or -1.0)
 
 
@@ -274,20 +286,20 @@ def test_a_gap_over_few_countries_has_no_interval(report: Report) -> None:
         assert "countries" in (gap.mae_gap.reason or "")
 
 
-def test_crossed_intervals_are_of_the_same_figures(report: Report) -> None:
+def test_two_way_intervals_contain_the_reported_figures(report: Report) -> None:
     for row in report.alignment:
-        crossed = row.crossed
-        assert (crossed.countries, crossed.topics, crossed.pearson_r.n) == (8, 6, row.n)
-        for figure, found in (
-            (row.pearson_r, crossed.pearson_r),
-            (row.mae, crossed.mae),
-            (row.rmse, crossed.rmse),
-            (row.bias.value, crossed.bias),
+        two_way = row.crossed
+        assert (two_way.countries, two_way.topics, two_way.pearson_r.n) == (8, 6, row.n)
+        for figure, estimate in (
+            (row.pearson_r, two_way.pearson_r),
+            (row.mae, two_way.mae),
+            (row.rmse, two_way.rmse),
+            (row.bias.value, two_way.bias),
         ):
-            assert found.value == pytest.approx(figure)
-            assert found.ci_low is not None
-            assert found.ci_high is not None
-            assert found.ci_low < (found.value or 0.0) < found.ci_high
+            assert estimate.value == pytest.approx(figure)
+            assert estimate.ci_low is not None
+            assert estimate.ci_high is not None
+            assert estimate.ci_low < (estimate.value or 0.0) < estimate.ci_high
 
 
 def test_the_gap_is_withheld_where_coverage_differs(db: Database) -> None:
@@ -301,7 +313,7 @@ def test_the_gap_is_withheld_where_coverage_differs(db: Database) -> None:
     assert "from \N{MINUS SIGN}0." in (gap.reason or "")
 
 
-def test_the_gap_is_given_with_bounds_where_no_missing_score_could_turn_it(db: Database) -> None:
+def test_the_gap_has_bounds_if_missing_scores_cannot_change_its_sign(db: Database) -> None:
     truth = {(c, str(i)): -0.9 for c in ("Germany", "Egypt") for i in range(20)}
     scores: dict[tuple[str, str, str], float | None] = {("m", c, t): 0.9 if c == "Egypt" else -0.85 for c, t in truth}
     for i in (1, 5):
@@ -314,15 +326,15 @@ def test_the_gap_is_given_with_bounds_where_no_missing_score_could_turn_it(db: D
 
 def test_intervals_of_peers_and_consistency_are_over_countries_and_topics(report: Report) -> None:
     for peer in report.peer_agreement:
-        e, alone = peer.agreement, proportion(peer.valid, peer.given)
-        assert e.value == pytest.approx(peer.valid / peer.given)
-        assert e.n == peer.given
-        assert e.reason is None
-        assert None not in (e.ci_low, e.ci_high, alone.ci_low, alone.ci_high)
-        assert (e.ci_low, e.ci_high) != (alone.ci_low, alone.ci_high)
+        agreement, binomial = peer.agreement, proportion(peer.valid, peer.given)
+        assert agreement.value == pytest.approx(peer.valid / peer.given)
+        assert agreement.n == peer.given
+        assert agreement.reason is None
+        assert None not in (agreement.ci_low, agreement.ci_high, binomial.ci_low, binomial.ci_high)
+        assert (agreement.ci_low, agreement.ci_high) != (binomial.ci_low, binomial.ci_high)
     for row in report.self_consistency:
         assert all(e.ci_low is not None and e.reason is None for e in (row.cosine, row.variance))
     assert report.refusals is not None
     assert report.refusals.total.reason is None
-    # Within one topic countries are what there is to vary: cells.
+    # Within one topic the only clusters are countries, so the reason speaks of cells.
     assert {"cells" in (row.share.reason or "") for row in report.refusals.topics} == {True}

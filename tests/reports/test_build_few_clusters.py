@@ -1,4 +1,4 @@
-"""Four topics are too few for an interval: words, exports and gates say so, and none takes cells for independent."""
+"""Four topics are too few for a two-way interval: sentences, exports and gates report none."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ from tests.reports.conftest import import_scores
 
 
 @pytest.fixture
-def few(db: Database) -> Report:
-    """40 countries by 4 topics; only the topics' levels hang together, by chance."""
+def few_topics_report(db: Database) -> Report:
+    """The report of 40 countries by 4 topics in which r is high only because of the topics' levels."""
     topics, rng = {"a": 0.4, "b": -0.3, "c": 0.2, "d": -0.5}, np.random.default_rng(1)
     truth = {(f"c{i}", t): level + 0.05 * rng.normal() for i in range(40) for t, level in topics.items()}
     scores = {("m", *cell): topics[cell[1]] * 0.9 + 0.05 * rng.normal() for cell in truth}
     return import_scores(db, truth, scores)
 
 
-def test_words_do_not_judge_it(few: Report) -> None:
-    [row] = few.alignment
+def test_the_model_is_not_judged_without_an_interval(few_topics_report: Report) -> None:
+    [row] = few_topics_report.alignment
     assert (row.ci_low or 0) > 0.8, "Fisher's interval, as the interface has it, stays"
-    found = alignment_wording.describe_alignment(row)
-    assert found.kind == "unknown"
-    assert "no interval: an interval needs 5 countries and topics" in found.text
+    wording = alignment_wording.describe_alignment(row)
+    assert wording.kind == "unknown"
+    assert "no interval: an interval needs 5 countries and topics" in wording.text
     assert row.crossed_p_value is None
-    for text in (render_html(few), render_markdown(few)):
+    for text in (render_html(few_topics_report), render_markdown(few_topics_report)):
         assert "cannot be judged" in text
         assert "agrees with people" not in text
 
 
-def test_exports_leave_the_ends_empty(few: Report) -> None:
-    [row] = csv.DictReader(io.StringIO(dict(render_paper_files(few))["alignment.csv"]))
+def test_exports_leave_interval_columns_empty(few_topics_report: Report) -> None:
+    [row] = csv.DictReader(io.StringIO(dict(render_paper_files(few_topics_report))["alignment.csv"]))
     assert {row[name] for name in ("r_low", "r_high", "p", "mae_low", "mae_high")} == {""}
-    assert float(row["r"]) == few.alignment[0].pearson_r
-    shown = dict(zip(SUMMARY_COLUMNS, summary_rows(few)[0], strict=True))
-    assert (shown["95% CI"], shown["p"]) == (None, None)
+    assert float(row["r"]) == few_topics_report.alignment[0].pearson_r
+    summary = dict(zip(SUMMARY_COLUMNS, summary_rows(few_topics_report)[0], strict=True))
+    assert (summary["95% CI"], summary["p"]) == (None, None)
 
 
-def test_confident_gates_are_undecided_and_the_others_go_by_the_value(few: Report) -> None:
-    found = {}
+def test_confident_gates_are_undecided_and_others_compare_the_value(few_topics_report: Report) -> None:
+    gates_by_confident = {}
     for confident in (False, True):
-        wanted = CheckSection.model_validate({"min_pearson": 0.3, "max_mae": 0.9, "confident": confident})
-        found[confident] = {g.name: g for g in check_report(few, wanted).gates}
-    assert [found[False][n].verdict for n in ("min_pearson", "max_mae")] == [GateStatus.PASSED] * 2
-    assert [found[True][n].verdict for n in ("min_pearson", "max_mae")] == [GateStatus.UNDECIDED] * 2
-    assert "an interval needs 5 countries and topics" in found[True]["min_pearson"].message
+        thresholds = CheckSection.model_validate({"min_pearson": 0.3, "max_mae": 0.9, "confident": confident})
+        gates_by_confident[confident] = {gate.name: gate for gate in check_report(few_topics_report, thresholds).gates}
+    assert [gates_by_confident[False][n].verdict for n in ("min_pearson", "max_mae")] == [GateStatus.PASSED] * 2
+    assert [gates_by_confident[True][n].verdict for n in ("min_pearson", "max_mae")] == [GateStatus.UNDECIDED] * 2
+    assert "an interval needs 5 countries and topics" in gates_by_confident[True]["min_pearson"].message

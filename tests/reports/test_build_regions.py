@@ -1,4 +1,4 @@
-"""The regional part of a report follows the grouping that the survey was given."""
+"""The regional section of a report follows the survey's grouping of countries."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ COUNTRIES = (
 TOPICS = [f"topic {letter}" for letter in "abcdefgh"]
 
 
-def sample() -> Survey:
-    """23 countries, of four continents at least five each."""
+def make_survey() -> Survey:
+    """A survey of 23 countries by 8 topics; four continents have at least five countries each."""
     rng = np.random.default_rng(1)
     level = dict(zip(TOPICS, np.linspace(-0.5, 0.5, len(TOPICS)), strict=True))
     cells = (Cell(country, topic) for country in COUNTRIES.split(",") for topic in TOPICS)
-    scored = tuple(SurveyCell(c, float(level[c.topic] + rng.uniform(-0.3, 0.3))) for c in cells)
+    scored = tuple(SurveyCell(cell, float(level[cell.topic] + rng.uniform(-0.3, 0.3))) for cell in cells)
     return Survey("own", "t", "s", "{topic} {country}", ("never", "always"), scored)
 
 
-SAMPLE = sample()
+SAMPLE = make_survey()
 
 
-def made(db: Database, grouping: str, worse: str = "", missing: str = "") -> Report:
-    """One model, whose error is four times as large in one region, and which says nothing in another."""
+def build_regional_report(db: Database, grouping: str, worse_region: str = "", missing_region: str = "") -> Report:
+    """The report of one model: four times the error in `worse_region`, no scores in `missing_region`."""
     rng = np.random.default_rng(5)
     survey = group_countries(SAMPLE, grouping)
     assert survey.grouping is not None
@@ -45,8 +45,12 @@ def made(db: Database, grouping: str, worse: str = "", missing: str = "") -> Rep
     audit = audits.save_audit(db, name="a", config=None, config_hash=None, survey=survey, environment={"auditor": "0"})
     rows = []
     for cell, score in survey.scores.items():
-        error = 0.1 * float(rng.normal()) * (4 if region.get(cell.country) == worse else 1)
-        value = None if missing and region.get(cell.country) == missing else float(np.clip(score + error, -1, 1))
+        error = 0.1 * float(rng.normal()) * (4 if region.get(cell.country) == worse_region else 1)
+        value = (
+            None
+            if missing_region and region.get(cell.country) == missing_region
+            else float(np.clip(score + error, -1, 1))
+        )
         rows.append(CellScore("m", cell, "direct", value, n_ok=int(value is not None), n_planned=1))
     results.save_scores(db, audit.id, rows)
     audits.set_stage(db, audit.id, audits.FINISHED)
@@ -54,16 +58,16 @@ def made(db: Database, grouping: str, worse: str = "", missing: str = "") -> Rep
 
 
 def test_two_groups_have_one_gap(db: Database) -> None:
-    part = made(db, "western").regions
-    assert [r.region for r in part.rows] == ["Western", "Non-Western"]
+    part = build_regional_report(db, "western").regions
+    assert [row.region for row in part.rows] == ["Western", "Non-Western"]
     [gap] = part.gaps
     assert (gap.first, gap.second, gap.compared) == ("Western", "Non-Western", 2)
 
 
-def test_of_several_groups_the_widest_gap_is_told(db: Database) -> None:
-    report = made(db, "un_m49", worse="Europe")
+def test_the_largest_gap_of_several_groups_is_reported(db: Database) -> None:
+    report = build_regional_report(db, "un_m49", worse_region="Europe")
     part = report.regions
-    mae = {r.region: r.mae.value or 0.0 for r in part.rows}
+    mae = {row.region: row.mae.value or 0.0 for row in part.rows}
     assert set(mae) == {"Africa", "Americas", "Asia", "Europe", "Oceania"}
     [gap] = part.gaps
     assert (gap.second, gap.left_out) == ("Europe", ["Oceania"])
@@ -78,26 +82,26 @@ def test_of_several_groups_the_widest_gap_is_told(db: Database) -> None:
 
 
 def test_a_gap_between_unequal_coverage_is_withheld(db: Database) -> None:
-    [gap] = made(db, "western", missing="Western").regions.gaps
+    [gap] = build_regional_report(db, "western", missing_region="Western").regions.gaps
     assert gap.mae_gap.value is None
     assert "withheld: coverage differs (0% and 100%" in str(gap.mae_gap.reason)
 
 
 def test_the_regional_mean_and_the_rows_use_the_same_groups(db: Database) -> None:
-    one, other = (
-        next(b.pearson_r.value for b in made(db, g).baselines if b.baseline == "regional mean")
+    r_western, r_inglehart_welzel = (
+        next(row.pearson_r.value for row in build_regional_report(db, g).baselines if row.baseline == "regional mean")
         for g in ("western", "inglehart_welzel")
     )
-    assert one != other
+    assert r_western != r_inglehart_welzel
 
 
 def test_countries_in_no_group_are_named(db: Database) -> None:
     survey = group_countries(SAMPLE, "un_m49")
     assert survey.grouping is not None
-    kept = tuple(r for r in survey.grouping.regions if r.name in ("Africa", "Asia"))
-    survey = replace(survey, grouping=replace(survey.grouping, regions=kept))
+    two_regions = tuple(r for r in survey.grouping.regions if r.name in ("Africa", "Asia"))
+    survey = replace(survey, grouping=replace(survey.grouping, regions=two_regions))
     audit = audits.save_audit(db, name="a", config=None, config_hash=None, survey=survey, environment={"auditor": "0"})
-    results.save_scores(db, audit.id, [CellScore("m", c, "direct", 0.1) for c in survey.scores])
+    results.save_scores(db, audit.id, [CellScore("m", cell, "direct", 0.1) for cell in survey.scores])
     report = build_report(db, "a")
     assert "Germany" in report.regions.ungrouped
     for text in (render_html(report), render_markdown(report)):

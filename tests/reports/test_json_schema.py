@@ -1,4 +1,4 @@
-"""The schema of the report in docs is current, and reports follow it."""
+"""The report's JSON schema in docs is current, and reports are valid under it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ SCHEMA = Path(__file__).parents[2] / "docs" / "report.schema.json"
 
 
 def test_the_schema_in_docs_is_current() -> None:
-    mend = "run: python -m auditor.reports.json_schema > docs/report.schema.json"
-    assert SCHEMA.read_text(encoding="utf-8") == render_json_schema(), mend
+    how_to_fix = "run: python -m auditor.reports.json_schema > docs/report.schema.json"
+    assert SCHEMA.read_text(encoding="utf-8") == render_json_schema(), how_to_fix
 
 
 def test_reports_follow_the_schema(db: Database, report: Report) -> None:
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
-    for found in (report, hostile_report(db)):
-        jsonschema.validate(json.loads(render_report(found, "json")), schema)
+    for valid_report in (report, hostile_report(db)):
+        jsonschema.validate(json.loads(render_report(valid_report, "json")), schema)
 
 
-def test_the_schema_refuses_a_stray_key(report: Report) -> None:
+def test_the_schema_rejects_an_unknown_key(report: Report) -> None:
     schema = json.loads(render_json_schema())
-    data = json.loads(render_report(report, "json")) | {"stray": 1}
+    report_with_stray_key = json.loads(render_report(report, "json")) | {"stray": 1}
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(data, schema)
+        jsonschema.validate(report_with_stray_key, schema)

@@ -1,4 +1,4 @@
-"""What is lost, counted twice or changed afterwards is found, and named."""
+"""Verification reports lost, duplicated and changed records."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tests.support.fake_server import FakeServer, answer, error
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An audit that ran to its end, some of whose requests failed, with a decision on it."""
+def finished_audit(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The database file of a finished audit with about 10% failed requests and one human decision."""
     path = tmp_path_factory.mktemp("whole") / "audits.db"
     patch = pytest.MonkeyPatch()
     patch.setenv(KEY_VARIABLE, KEY)
@@ -41,8 +41,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def db(whole: Path, tmp_path: Path) -> Iterator[Database]:
-    (tmp_path / "copy.db").write_bytes(whole.read_bytes())
+def db(finished_audit: Path, tmp_path: Path) -> Iterator[Database]:
+    (tmp_path / "copy.db").write_bytes(finished_audit.read_bytes())
     with open_database(f"sqlite:///{tmp_path / 'copy.db'}") as opened:
         yield opened
 
@@ -51,21 +51,24 @@ def execute(db: Database, statement: str) -> None:
     db.write(lambda connection: connection.exec_driver_sql(statement))
 
 
-def test_a_whole_audit_adds_up(db: Database) -> None:
-    found = verify_audit(db, "scripted")
-    assert found.is_consistent
-    assert {b.stage for b in found.balances} == {"direct", "review"}
-    assert all(b.planned == b.done + b.failed + b.cancelled + b.pending for b in found.balances)
-    assert sum(b.failed for b in found.balances) > 0
+def test_a_finished_audit_is_consistent(db: Database) -> None:
+    verification = verify_audit(db, "scripted")
+    assert verification.is_consistent
+    assert {balance.stage for balance in verification.balances} == {"direct", "review"}
+    assert all(
+        balance.planned == balance.done + balance.failed + balance.cancelled + balance.pending
+        for balance in verification.balances
+    )
+    assert sum(balance.failed for balance in verification.balances) > 0
     with db.read() as connection:
         answers = connection.exec_driver_sql("SELECT count(*) FROM answer").scalar_one()
-    assert found.records.n_links == answers + 1
-    assert hash_chain.contains_head(db, found.records.head)
+    assert verification.records.n_links == answers + 1
+    assert hash_chain.contains_head(db, verification.records.head)
     assert not hash_chain.contains_head(db, "ab" * 32)
 
 
 @pytest.mark.parametrize(
-    ("change", "kind", "what"),
+    ("change", "kind", "problem"),
     [
         ("UPDATE answer SET text = text || ' ' WHERE rowid = 5", "answer", "is not as it was written"),
         ("UPDATE answer SET cost_usd = 0 WHERE rowid = 5", "answer", "is not as it was written"),
@@ -76,36 +79,39 @@ def test_a_whole_audit_adds_up(db: Database) -> None:
         ("UPDATE link SET digest = 'x' WHERE id = 5", "answer", "is not as it was written"),
     ],
 )
-def test_what_was_changed_is_named(db: Database, change: str, kind: str, what: str) -> None:
+def test_changed_records_are_reported(db: Database, change: str, kind: str, problem: str) -> None:
     execute(db, change)
-    found = verify_audit(db, "scripted")
-    assert not found.is_consistent
-    assert any(b.record_kind == kind and what in b.problem for b in found.records.breaks)
+    verification = verify_audit(db, "scripted")
+    assert not verification.is_consistent
+    assert any(
+        chain_break.record_kind == kind and problem in chain_break.problem
+        for chain_break in verification.records.breaks
+    )
 
 
 def test_a_lost_trace_is_pending_and_its_verdicts_are_strays(db: Database) -> None:
-    before = {b.stage: b for b in verify_audit(db, "scripted").balances if b.model == "model-a"}
+    before = {balance.stage: balance for balance in verify_audit(db, "scripted").balances if balance.model == "model-a"}
     execute(
         db,
         "DELETE FROM trace WHERE rowid = (SELECT min(rowid) FROM trace WHERE model = 'model-a' AND outcome = 'ok')",
     )
-    found = verify_audit(db, "scripted")
-    after = {b.stage: b for b in found.balances if b.model == "model-a"}
-    assert not found.is_consistent
+    verification = verify_audit(db, "scripted")
+    after = {balance.stage: balance for balance in verification.balances if balance.model == "model-a"}
+    assert not verification.is_consistent
     assert after["direct"].pending == before["direct"].pending + 1
     assert after["review"].stray == 2
 
 
-def test_a_trace_that_nobody_planned_is_a_stray(db: Database) -> None:
+def test_an_unplanned_trace_is_a_stray(db: Database) -> None:
     audit = audits.get_audit(db, "scripted")
     stray = replace(results.load_traces(db, audit.id)[0], cell=Cell("Atlantis", "divorce"), outcome=Outcome.REFUSED)
     results.save_traces(db, audit.id, [stray])
-    found = verify_audit(db, "scripted")
-    assert not found.is_consistent
-    assert sum(b.stray for b in found.balances) == 1
+    verification = verify_audit(db, "scripted")
+    assert not verification.is_consistent
+    assert sum(balance.stray for balance in verification.balances) == 1
 
 
 def test_a_score_without_an_answer_is_unfounded(db: Database) -> None:
     execute(db, "UPDATE trace SET key = 'nobody' WHERE rowid = (SELECT min(rowid) FROM trace WHERE outcome = 'ok')")
-    found = verify_audit(db, "scripted")
-    assert (found.unfounded, found.is_consistent) == (1, False)
+    verification = verify_audit(db, "scripted")
+    assert (verification.unfounded, verification.is_consistent) == (1, False)

@@ -3,33 +3,33 @@ from __future__ import annotations
 from auditor.domain import Decision
 from auditor.review.completion import CompletionNotifier
 from auditor.storage.database import Database
-from tests.review.test_session import desk_of
+from tests.review.test_session import open_session
 from tests.support.review_audit import review_case
 
 
-def test_the_audit_is_told_when_nothing_is_open_and_at_the_end_but_never_twice(db: Database) -> None:
+def test_completion_is_notified_once_when_all_are_resolved_and_at_the_end(db: Database) -> None:
     review_case(db, conflicts=2)
-    told: list[str] = []
-    desk = desk_of(db)
-    afterwards = CompletionNotifier(told.append)
-    one, other = desk.conflict_keys()
+    notified_audits: list[str] = []
+    session = open_session(db)
+    notifier = CompletionNotifier(notified_audits.append)
+    first_key, second_key = session.conflict_keys()
 
-    afterwards.notify_remaining([desk])
-    desk.decide(desk.load_item(one), Decision.LEFT)
-    afterwards.notify_if_complete(desk)
-    desk.decide(desk.load_item(other), Decision.SKIP)
-    afterwards.notify_if_complete(desk)
-    assert told == []
+    notifier.notify_remaining([session])
+    session.decide(session.load_item(first_key), Decision.LEFT)
+    notifier.notify_if_complete(session)
+    session.decide(session.load_item(second_key), Decision.SKIP)
+    notifier.notify_if_complete(session)
+    assert notified_audits == []
 
-    desk.decide(desk.load_item(other), Decision.LEFT)
-    afterwards.notify_if_complete(desk)
-    afterwards.notify_if_complete(desk)
-    afterwards.notify_remaining([desk])
-    assert told == ["moral"]
+    session.decide(session.load_item(second_key), Decision.LEFT)
+    notifier.notify_if_complete(session)
+    notifier.notify_if_complete(session)
+    notifier.notify_remaining([session])
+    assert notified_audits == ["moral"]
 
-    desk.undo()
-    afterwards.notify_if_complete(desk)
-    assert told == ["moral"], "one is open again"
-    afterwards.notify_remaining([desk])
-    assert told == ["moral", "moral"]
-    CompletionNotifier(None).notify_remaining([desk])
+    session.undo()
+    notifier.notify_if_complete(session)
+    assert notified_audits == ["moral"], "one is open again"
+    notifier.notify_remaining([session])
+    assert notified_audits == ["moral", "moral"]
+    CompletionNotifier(None).notify_remaining([session])

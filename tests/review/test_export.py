@@ -19,15 +19,15 @@ from tests.support.review_audit import review_case
 @pytest.fixture
 def audit(db: Database) -> Audit:
     audit = review_case(db, conflicts=3)
-    desk = ReviewSession(db, audit, "ada")
-    one, other, _ = desk.conflict_keys()
-    desk.decide(desk.load_item(one), Decision.SCORE, score=-0.5, note="=1+1")
-    desk.decide(desk.load_item(other), Decision.LEFT, note='two\nlines, "quoted"')
-    desk.undo()
+    session = ReviewSession(db, audit, "ada")
+    scored_key, undone_key, _ = session.conflict_keys()
+    session.decide(session.load_item(scored_key), Decision.SCORE, score=-0.5, note="=1+1")
+    session.decide(session.load_item(undone_key), Decision.LEFT, note='two\nlines, "quoted"')
+    session.undo()
     return audit
 
 
-def test_csv_and_jsonl_hold_the_whole_log(db: Database, audit: Audit) -> None:
+def test_csv_and_jsonl_contain_the_full_log(db: Database, audit: Audit) -> None:
     for form in ("csv", "jsonl"):
         out = io.StringIO(newline="")
         assert write_ratings(db, audit, out, form, keep_formulas=True) == 3
@@ -41,9 +41,11 @@ def test_csv_and_jsonl_hold_the_whole_log(db: Database, audit: Audit) -> None:
         assert str(rows[2]["of"]) == str(rows[1]["id"])
 
 
-def test_the_short_name_is_the_conflicts(db: Database, audit: Audit) -> None:
-    names = {(c.cell, c.left, c.right): c.id for c in results.load_conflicts(db, audit.id)}
-    assert all(isinstance(c, Conflict) for c in results.load_conflicts(db, audit.id))
+def test_rows_have_the_id_of_their_conflict(db: Database, audit: Audit) -> None:
+    names = {
+        (conflict.cell, conflict.left, conflict.right): conflict.id for conflict in results.load_conflicts(db, audit.id)
+    }
+    assert all(isinstance(conflict, Conflict) for conflict in results.load_conflicts(db, audit.id))
     for row in iter_rating_rows(db, audit):
         assert row["conflict"] == names[(row["country"], row["topic"]), row["left"], row["right"]]  # type: ignore[index]
 
@@ -62,10 +64,10 @@ def test_the_short_name_is_the_conflicts(db: Database, audit: Audit) -> None:
         ("", ""),
     ],
 )
-def test_what_a_spreadsheet_would_run_is_defused(db: Database, note: str, written: str) -> None:
+def test_spreadsheet_formulas_are_escaped(db: Database, note: str, written: str) -> None:
     audit = review_case(db, conflicts=1)
-    desk = ReviewSession(db, audit, "ada")
-    desk.decide(desk.load_item(desk.conflict_keys()[0]), Decision.SCORE, score=-0.5, note=note)
+    session = ReviewSession(db, audit, "ada")
+    session.decide(session.load_item(session.conflict_keys()[0]), Decision.SCORE, score=-0.5, note=note)
     out = io.StringIO(newline="")
     write_ratings(db, audit, out)
     out.seek(0)
@@ -74,10 +76,10 @@ def test_what_a_spreadsheet_would_run_is_defused(db: Database, note: str, writte
     assert row["score"] == "-0.5", "a negative number is a number"
 
 
-def test_what_was_said_of_other_scores_is_not_in_force(db: Database, audit: Audit) -> None:
-    one, *rest = results.load_conflicts(db, audit.id)
-    decided = next(c for c in (one, *rest) if c.id == next(iter(iter_rating_rows(db, audit)))["conflict"])
-    others = [c for c in (one, *rest) if c.id != decided.id]
+def test_ratings_of_changed_scores_are_not_in_force(db: Database, audit: Audit) -> None:
+    one, *more_conflicts = results.load_conflicts(db, audit.id)
+    decided = next(c for c in (one, *more_conflicts) if c.id == next(iter(iter_rating_rows(db, audit)))["conflict"])
+    others = [c for c in (one, *more_conflicts) if c.id != decided.id]
     results.replace_conflicts(db, audit.id, [*others, replace(decided, score_left=(decided.score_left or 0.0) + 0.01)])
     assert [row["in_force"] for row in iter_rating_rows(db, audit)] == [False, False, True]
     results.replace_conflicts(db, audit.id, [*others, decided])

@@ -10,7 +10,7 @@ from auditor.review.filters import format_filter, matches_everything, parse_filt
 from auditor.storage.conflict_status import ConflictStatus, QueueFilter, QueueSort
 
 
-def test_every_key_is_read() -> None:
+def test_every_filter_key_is_parsed() -> None:
     text = 'kind:binary kind:outlier state:disputed country:"United States" topic:divorce model:gpt rater:ada'
     text += " gap:>0.5 gap:<=1.5 is:todo is:flagged sort:-gap clergy law"
     assert parse_filter(text) == QueueFilter(
@@ -31,7 +31,7 @@ def test_every_key_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "expected"),
     [
         ("knd:binary", "Did you mean 'kind'"),
         ("kind:binry", "Did you mean 'binary'"),
@@ -46,10 +46,10 @@ def test_every_key_is_read() -> None:
         ("sort:size", "Known:"),
     ],
 )
-def test_what_is_wrong_is_said_with_the_way_to_mend_it(text: str, says: str) -> None:
+def test_filter_errors_explain_how_to_fix_them(text: str, expected: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_filter(text)
-    assert says in str(caught.value)
+    assert expected in str(caught.value)
 
 
 def test_a_web_address_and_a_time_are_words() -> None:
@@ -74,14 +74,14 @@ filters = st.builds(
 
 
 @given(filters)
-def test_a_filter_survives_being_written_down(wanted: QueueFilter) -> None:
-    assert parse_filter(format_filter(wanted)) == wanted
+def test_formatted_filters_parse_to_the_same_filter(queue_filter: QueueFilter) -> None:
+    assert parse_filter(format_filter(queue_filter)) == queue_filter
 
 
-def test_orders_go_round_and_are_no_filter() -> None:
-    wanted = QueueFilter()
+def test_sort_orders_cycle_and_match_everything() -> None:
+    queue_filter = QueueFilter()
     for _ in QueueSort:
-        wanted = with_next_sort(wanted)
-        assert matches_everything(wanted)
-    assert wanted.sort is QueueSort.INFORMATIVENESS
+        queue_filter = with_next_sort(queue_filter)
+        assert matches_everything(queue_filter)
+    assert queue_filter.sort is QueueSort.INFORMATIVENESS
     assert not matches_everything(QueueFilter(todo=False))

@@ -22,108 +22,116 @@ def key(number: int) -> ConflictKey:
     return ConflictKey("Egypt", f"topic {number}", "alder", "birch")
 
 
-def said(*rows: dict[str, Decision]) -> BlindDecisions:
+def blind_decisions(*rows: dict[str, Decision]) -> BlindDecisions:
     return {key(i): row for i, row in enumerate(rows)}
 
 
-def test_lessons_are_of_the_sides_as_stored_whatever_was_shown_where(db: Database) -> None:
-    """The case's judges call the negative side VALID; people who do so too agree with every judge, swapped or not."""
+def test_judged_sides_do_not_depend_on_the_displayed_order(db: Database) -> None:
+    """The judges call the negative side VALID: raters who pick it agree with them in either display order."""
     audit = review_case(db)
     for rater in ("ada", "grace", "mary"):
-        desk = ReviewSession(db, audit, rater)
-        for k in list(desk.conflict_keys()):
-            item = desk.load_item(k)
-            desk.decide(item, L if (item.left.score or 0.0) < (item.right.score or 0.0) else R)
+        session = ReviewSession(db, audit, rater)
+        for k in list(session.conflict_keys()):
+            item = session.load_item(k)
+            session.decide(item, L if (item.left.score or 0.0) < (item.right.score or 0.0) else R)
 
-    learnt = load_judged_sides(db, audit.id, load_blind_decisions(db, audit.id))
-    assert len(learnt) == 20 * 2 * 2  # conflicts, sides, and the judges of each side
-    scores = {(s.model, s.cell): s.score or 0.0 for s in results.load_scores(db, audit.id)}
-    assert all(isinstance(x.cell, Cell) for x in learnt)
+    judged_sides = load_judged_sides(db, audit.id, load_blind_decisions(db, audit.id))
+    assert len(judged_sides) == 20 * 2 * 2  # conflicts, sides, and the judges of each side
+    scores = {(score.model, score.cell): score.score or 0.0 for score in results.load_scores(db, audit.id)}
+    assert all(isinstance(x.cell, Cell) for x in judged_sides)
     assert scores
-    found = {x.judge: x for x in calibrate_judges(learnt)}
-    assert set(found) == {"alder", "birch", "cedar"}
-    assert found["cedar"].raw_agreement.value == 1.0
-    assert found["cedar"].raw_agreement.n + found["cedar"].raw_agreement.lost == 40
+    calibration_by_judge = {x.judge: x for x in calibrate_judges(judged_sides)}
+    assert set(calibration_by_judge) == {"alder", "birch", "cedar"}
+    assert calibration_by_judge["cedar"].raw_agreement.value == 1.0
+    assert calibration_by_judge["cedar"].raw_agreement.n + calibration_by_judge["cedar"].raw_agreement.lost == 40
 
 
-def test_a_side_of_several_conflicts_teaches_once(db: Database) -> None:
-    """Of three models' conflicts on 12 cells, all decided, a judge has 24 sides before it and learns of no more."""
+def test_a_side_in_several_conflicts_is_counted_once(db: Database) -> None:
+    """With 12 cells, three models and every pair decided, a judge has 24 sides, although each is in two conflicts."""
     audit = review_case(db, conflicts=12)
     pairs = results.load_conflicts(db, audit.id)
-    every = [
+    conflicts = [
         pair
         for c in pairs
         for pair in (c, replace(c, right="cedar", score_right=0.05), replace(c, left="birch", right="cedar"))
     ]
-    results.replace_conflicts(db, audit.id, every)
-    said = {
-        ConflictKey(*c.cell, c.left, c.right): {"ada": L if c.left == "birch" else R if c.right == "birch" else B}
-        for c in every
-    }  # birch is right against both; alder and cedar are wrong against it and right beside each other: no lesson
-    learnt = load_judged_sides(db, audit.id, said)
-    assert len({(x.judge, x.cell) for x in learnt}) == len(learnt) == 24
-    assert {(x.judge, x.is_correct) for x in learnt} == {("alder", True), ("cedar", True)}
+    results.replace_conflicts(db, audit.id, conflicts)
+    decisions = {
+        ConflictKey(*conflict.cell, conflict.left, conflict.right): {
+            "ada": L if conflict.left == "birch" else R if conflict.right == "birch" else B
+        }
+        for conflict in conflicts
+    }  # birch is right against both; alder and cedar are wrong against birch and right against each other, so not used
+    judged_sides = load_judged_sides(db, audit.id, decisions)
+    assert len({(x.judge, x.cell) for x in judged_sides}) == len(judged_sides) == 24
+    assert {(x.judge, x.is_correct) for x in judged_sides} == {("alder", True), ("cedar", True)}
 
-    said = {k: {"ada": N} if {"alder", "cedar"} == {k.left, k.right} else d for k, d in said.items()}
-    found = {x.judge: x for x in calibrate_judges(load_judged_sides(db, audit.id, said))}
-    assert {judge: x.raw_agreement.n + x.raw_agreement.lost for judge, x in found.items()} == dict.fromkeys(
-        ("alder", "birch", "cedar"), 24
-    )
+    decisions = {k: {"ada": N} if {"alder", "cedar"} == {k.left, k.right} else d for k, d in decisions.items()}
+    calibration_by_judge = {x.judge: x for x in calibrate_judges(load_judged_sides(db, audit.id, decisions))}
+    assert {
+        judge: x.raw_agreement.n + x.raw_agreement.lost for judge, x in calibration_by_judge.items()
+    } == dict.fromkeys(("alder", "birch", "cedar"), 24)
 
 
-def test_what_an_adaptive_panel_asked_of_disputed_traces_teaches_nothing(db: Database) -> None:
+def test_verdicts_that_an_adaptive_panel_adds_are_not_used(db: Database) -> None:
     audit = review_case(db, conflicts=1)
-    (one,) = results.load_conflicts(db, audit.id)
-    verdicts = [v for v in results.load_verdicts(db, audit.id) if v.cell == one.cell]
-    results.save_verdicts(db, audit.id, [replace(v, always=v.judge != "cedar") for v in verdicts])
-    said = {ConflictKey(*one.cell, one.left, one.right): {"ada": L}}
-    assert {x.judge for x in load_judged_sides(db, audit.id, said)} == {"alder", "birch"}
+    (conflict,) = results.load_conflicts(db, audit.id)
+    verdicts = [verdict for verdict in results.load_verdicts(db, audit.id) if verdict.cell == conflict.cell]
+    results.save_verdicts(db, audit.id, [replace(verdict, always=verdict.judge != "cedar") for verdict in verdicts])
+    decisions = {ConflictKey(*conflict.cell, conflict.left, conflict.right): {"ada": L}}
+    assert {x.judge for x in load_judged_sides(db, audit.id, decisions)} == {"alder", "birch"}
 
 
-def test_both_neither_and_a_score_of_ones_own(db: Database) -> None:
+def test_both_and_neither_are_used_and_custom_scores_are_not(db: Database) -> None:
     audit = review_case(db, conflicts=3)
-    desk = ReviewSession(db, audit, "ada")
-    both, neither, own = desk.conflict_keys()
-    desk.decide(desk.load_item(both), B)
-    desk.decide(desk.load_item(neither), N)
-    desk.decide(desk.load_item(own), Decision.SCORE, score=0.1)
-    learnt = load_judged_sides(db, audit.id, load_blind_decisions(db, audit.id))
-    assert {(x.cell.topic, x.is_correct) for x in learnt} == {(both.topic, True), (neither.topic, False)}
+    session = ReviewSession(db, audit, "ada")
+    both, neither, scored = session.conflict_keys()
+    session.decide(session.load_item(both), B)
+    session.decide(session.load_item(neither), N)
+    session.decide(session.load_item(scored), Decision.SCORE, score=0.1)
+    judged_sides = load_judged_sides(db, audit.id, load_blind_decisions(db, audit.id))
+    assert {(x.cell.topic, x.is_correct) for x in judged_sides} == {(both.topic, True), (neither.topic, False)}
 
 
 CELLS = itertools.count()
 
 
-def lesson(share: float, right: bool, judge: str = "cedar") -> JudgedSide:
-    return JudgedSide(judge, Cell("Egypt", f"topic {next(CELLS)}"), share, right)
+def judged_side(share: float, is_correct: bool, judge: str = "cedar") -> JudgedSide:
+    return JudgedSide(judge, Cell("Egypt", f"topic {next(CELLS)}"), share, is_correct)
 
 
 def test_a_judge_who_is_right_three_times_in_four() -> None:
-    learnt = [lesson(1.0, True)] * 9 + [lesson(0.0, True)] * 3 + [lesson(0.5, False)] * 2
-    (found,) = calibrate_judges(learnt)
-    assert (found.raw_agreement.value, found.raw_agreement.n, found.raw_agreement.lost) == (0.75, 12, 2)
-    assert found.weight == pytest.approx(log((10 / 14) / (4 / 14)))
-    assert found.calibration.reason is not None
-    assert "30" in found.calibration.reason
+    judged_sides = [judged_side(1.0, True)] * 9 + [judged_side(0.0, True)] * 3 + [judged_side(0.5, False)] * 2
+    (calibration,) = calibrate_judges(judged_sides)
+    assert (calibration.raw_agreement.value, calibration.raw_agreement.n, calibration.raw_agreement.lost) == (
+        0.75,
+        12,
+        2,
+    )
+    assert calibration.weight == pytest.approx(log((10 / 14) / (4 / 14)))
+    assert calibration.calibration.reason is not None
+    assert "30" in calibration.calibration.reason
 
 
 def test_weights_are_one_on_average_and_never_negative() -> None:
-    good = [lesson(1.0, True, "good")] * 18 + [lesson(1.0, False, "good")] * 2
-    fair = [lesson(1.0, True, "fair")] * 14 + [lesson(1.0, False, "fair")] * 6
-    bad = [lesson(1.0, False, "bad")] * 20
-    new = [lesson(1.0, True, "new")] * 3
-    weights = compute_judge_weights(calibrate_judges([*good, *fair, *bad, *new]))
+    good_sides = [judged_side(1.0, True, "good")] * 18 + [judged_side(1.0, False, "good")] * 2
+    fair_sides = [judged_side(1.0, True, "fair")] * 14 + [judged_side(1.0, False, "fair")] * 6
+    bad_sides = [judged_side(1.0, False, "bad")] * 20
+    new_sides = [judged_side(1.0, True, "new")] * 3
+    weights = compute_judge_weights(calibrate_judges([*good_sides, *fair_sides, *bad_sides, *new_sides]))
     assert weights["bad"] == 0.0
     assert weights["new"] == 1.0
     assert weights["good"] + weights["fair"] + weights["bad"] == pytest.approx(3)
     # (18 + 1) / 22 and (14 + 1) / 22, as log odds
     assert weights["good"] / weights["fair"] == pytest.approx(log(19 / 3) / log(15 / 7))
     assert compute_judge_weights([]) == {}
-    assert compute_judge_weights(calibrate_judges(bad)) == {"bad": 0.0}
+    assert compute_judge_weights(calibrate_judges(bad_sides)) == {"bad": 0.0}
 
 
 def test_calibration_maps_shares_to_how_often_people_agree() -> None:
-    learnt = [lesson(1.0, i % 10 != 0) for i in range(40)] + [lesson(0.0, i % 4 == 0) for i in range(40)]
-    (found,) = calibrate_judges(learnt)
-    assert found.calibration.predict([0.0, 1.0]) == pytest.approx([0.25, 0.9])
-    assert found.calibration.error_after.value is not None
+    judged_sides = [judged_side(1.0, i % 10 != 0) for i in range(40)] + [
+        judged_side(0.0, i % 4 == 0) for i in range(40)
+    ]
+    (calibration,) = calibrate_judges(judged_sides)
+    assert calibration.calibration.predict([0.0, 1.0]) == pytest.approx([0.25, 0.9])
+    assert calibration.calibration.error_after.value is not None

@@ -16,55 +16,55 @@ from tests.support.review_audit import review_case
 
 
 def decide(db: Database, audit: Audit, conflicts: int, *, with_judges: bool = True) -> None:
-    """Side with the negative side, which every judge of the case finds VALID more often, or against it."""
-    desk = ReviewSession(db, audit, "ada")
-    for key in sorted(desk.conflict_keys())[:conflicts]:
-        item = desk.load_item(key)
+    """Decide the first `conflicts` for the negative side, which the case's judges prefer, or against it."""
+    session = ReviewSession(db, audit, "ada")
+    for key in sorted(session.conflict_keys())[:conflicts]:
+        item = session.load_item(key)
         strict_left = (item.left.score or 0.0) < (item.right.score or 0.0)
-        desk.decide(item, Decision.LEFT if strict_left == with_judges else Decision.RIGHT)
+        session.decide(item, Decision.LEFT if strict_left == with_judges else Decision.RIGHT)
 
 
-def test_what_is_exported_is_a_configuration(db: Database) -> None:
+def test_exported_weights_are_a_valid_configuration(db: Database) -> None:
     audit = review_case(db)
     decide(db, audit, 20)
-    learnt = estimate_panel_weights(db, audit)
-    panel = tomllib.loads(format_weights_toml(learnt))["panel"]
+    panel_weights = estimate_panel_weights(db, audit)
+    panel = tomllib.loads(format_weights_toml(panel_weights))["panel"]
     assert panel["vote"] == "weighted"
     config = AuditConfig.model_validate(
         AuditConfig.model_validate_json(audit.config or "").model_dump() | {"panel": panel}
     )
     assert list(config.panel.weights) == ["alder", "birch", "cedar"]
-    assert panel == weights_to_dict(learnt)["panel"]
-    # cedar calls the negative side VALID on all 40 sides: log(41 / 1) over the mean of what is known.
-    known = [j for j in learnt.judges if j.is_estimated]
-    assert sum(j.weight for j in known) == pytest.approx(len(known))
-    cedar = next(j for j in learnt.judges if j.judge == "cedar")
+    assert panel == weights_to_dict(panel_weights)["panel"]
+    # cedar agrees on all n sides: its weight is log((n + 1) / 1) over the mean of the estimated judges' weights.
+    estimated_judges = [j for j in panel_weights.judges if j.is_estimated]
+    assert sum(j.weight for j in estimated_judges) == pytest.approx(len(estimated_judges))
+    cedar = next(j for j in panel_weights.judges if j.judge == "cedar")
     mean = sum(
         log(
             (j.raw_agreement.n * (j.raw_agreement.value or 0) + 1)
             / (j.raw_agreement.n * (1 - (j.raw_agreement.value or 0)) + 1)
         )
-        for j in known
+        for j in estimated_judges
     )
-    mean /= len(known)
+    mean /= len(estimated_judges)
     assert cedar.weight == pytest.approx(log(cedar.raw_agreement.n + 1) / mean)
     assert f"100% [{cedar.raw_agreement.ci_low:.0%}, 100%] of {cedar.raw_agreement.n} sides" in format_weights_toml(
-        learnt
+        panel_weights
     )
 
 
-def test_a_judge_of_whom_people_taught_too_little_weighs_as_the_average(db: Database) -> None:
+def test_a_judge_with_too_few_sides_gets_the_average_weight(db: Database) -> None:
     audit = review_case(db)
     decide(db, audit, 6)
-    learnt = estimate_panel_weights(db, audit)
-    by_judge = {j.judge: j for j in learnt.judges}
+    panel_weights = estimate_panel_weights(db, audit)
+    by_judge = {j.judge: j for j in panel_weights.judges}
     assert by_judge["cedar"].is_estimated
     assert not by_judge["alder"].is_estimated
     assert by_judge["alder"].weight == 1.0
-    assert f"too few sides ({by_judge['alder'].raw_agreement.n} of at least 10)" in format_weights_toml(learnt)
+    assert f"too few sides ({by_judge['alder'].raw_agreement.n} of at least 10)" in format_weights_toml(panel_weights)
 
 
-def test_too_few_decisions_are_refused_with_what_there_is(db: Database) -> None:
+def test_too_few_decisions_are_refused_with_the_counts_per_judge(db: Database) -> None:
     audit = review_case(db)
     with pytest.raises(ReviewError, match=r"needs 10 judged sides .*alder 0, birch 0, cedar 0"):
         estimate_panel_weights(db, audit)

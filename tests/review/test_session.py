@@ -11,7 +11,7 @@ from auditor.errors import StorageError
 from auditor.review.item import ReviewItem
 from auditor.review.rater_agreement import load_blind_decisions
 from auditor.review.session import ReviewSession
-from auditor.storage import rating_log, results
+from auditor.storage import audits, rating_log, results
 from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFilter
 from auditor.storage.database import Database
 from auditor.storage.rating_log import FULL_DISCLOSURE
@@ -19,179 +19,179 @@ from tests.support.review_audit import MODELS, review_case
 
 
 def text_of(value: Any) -> str:
-    """All that is inside a value, keys of conflicts by their `repr`."""
+    """The nested `repr` of a value; the `repr` of conflict keys hides their models."""
     return repr(value)
 
 
-def desk_of(db: Database, rater: str = "ada", **options: Any) -> ReviewSession:
-    from auditor.storage import audits
-
+def open_session(db: Database, rater: str = "ada", **options: Any) -> ReviewSession:
     return ReviewSession(db, audits.find_audit(db, "moral") or review_case(db), rater, **options)
 
 
-def first(desk: ReviewSession, **wanted: Any) -> ReviewItem:
-    return desk.load_item(desk.conflict_keys(QueueFilter(**wanted))[0])
+def load_first_item(session: ReviewSession, **filters: Any) -> ReviewItem:
+    return session.load_item(session.conflict_keys(QueueFilter(**filters))[0])
 
 
 def test_a_blind_item_holds_no_author_verdict_or_survey_until_it_is_decided(db: Database) -> None:
-    desk = desk_of(db)
-    item = first(desk)
+    session = open_session(db)
+    item = load_first_item(session)
 
     assert not any(name in text_of(item) for name in MODELS)
     assert (item.left.author, item.left.verdicts, item.survey, item.revealed) == (None, (), None, False)
 
-    desk.decide(item, Decision.LEFT)
-    seen = desk.load_item(item.key)
-    assert {seen.left.author, seen.right.author} == {"alder", "birch"}
-    assert len(seen.left.verdicts) == 6
-    assert seen.survey is not None
+    session.decide(item, Decision.LEFT)
+    decided_item = session.load_item(item.key)
+    assert {decided_item.left.author, decided_item.right.author} == {"alder", "birch"}
+    assert len(decided_item.left.verdicts) == 6
+    assert decided_item.survey is not None
 
 
 def test_the_queue_is_blind_too_and_cannot_be_searched_for_authors(db: Database) -> None:
-    desk = desk_of(db)
+    session = open_session(db)
 
-    assert not any(name in text_of(desk.queue_rows(desk.conflict_keys())) for name in MODELS)
-    assert desk.conflict_keys(QueueFilter(models=("alder",))) == []
+    assert not any(name in text_of(session.queue_rows(session.conflict_keys())) for name in MODELS)
+    assert session.conflict_keys(QueueFilter(models=("alder",))) == []
 
-    item = first(desk)
-    desk.decide(item, Decision.LEFT)
-    assert desk.conflict_keys(QueueFilter(models=("alder",))) == [item.key]
+    item = load_first_item(session)
+    session.decide(item, Decision.LEFT)
+    assert session.conflict_keys(QueueFilter(models=("alder",))) == [item.key]
 
 
-def test_names_of_models_and_makers_in_a_text_are_taken_out_while_blind(db: Database) -> None:
-    desk = desk_of(db)
-    key = desk.conflict_keys()[0]
+def test_names_of_models_and_providers_are_masked_while_blind(db: Database) -> None:
+    session = open_session(db)
+    key = session.conflict_keys()[0]
     traces = [
-        replace(t, text="As Alder, made by OpenAI, I think it is fine.")
-        for t in results.load_traces(db, desk.audit.id)
-        if t.cell == (key.country, key.topic)
+        replace(trace, text="As Alder, made by OpenAI, I think it is fine.")
+        for trace in results.load_traces(db, session.audit.id)
+        if trace.cell == (key.country, key.topic)
     ]
-    results.save_traces(db, desk.audit.id, traces)
+    results.save_traces(db, session.audit.id, traces)
 
-    blind = text_of(desk.load_item(key)).lower()
+    blind = text_of(session.load_item(key)).lower()
     assert "alder" not in blind
     assert "openai" not in blind
 
-    desk.reveal(desk.load_item(key))
-    assert "As Alder, made by OpenAI" in text_of(desk.load_item(key))
+    session.reveal(session.load_item(key))
+    assert "As Alder, made by OpenAI" in text_of(session.load_item(key))
 
 
-def test_sides_are_drawn_for_each_rater_and_decisions_are_stored_as_the_sides_are_stored(db: Database) -> None:
-    desks = [desk_of(db, f"rater{i}") for i in range(8)]
-    key = desks[0].conflict_keys()[0]
-    swapped = {desk.load_item(key).swapped for desk in desks}
+def test_sides_are_randomized_per_rater_and_decisions_are_stored_in_stored_order(db: Database) -> None:
+    sessions = [open_session(db, f"rater{i}") for i in range(8)]
+    key = sessions[0].conflict_keys()[0]
+    swapped = {session.load_item(key).swapped for session in sessions}
     assert swapped == {True, False}
 
-    for desk in desks:
-        item = desk.load_item(key)
-        desk.decide(item, Decision.LEFT)
-        stored = rating_log.load_entries(db, desk.audit.id, rater=desk.rater)[-1].rating
+    for session in sessions:
+        item = session.load_item(key)
+        session.decide(item, Decision.LEFT)
+        stored = rating_log.load_entries(db, session.audit.id, rater=session.rater)[-1].rating
         assert stored.decision is (Decision.RIGHT if item.swapped else Decision.LEFT)
         assert stored.swapped is item.swapped
-        again = desk.load_item(key)
-        assert again.decision is Decision.LEFT
-        assert desk.queue_rows([key])[0].decision is Decision.LEFT
-        assert again.left.score == (stored.score_right if item.swapped else stored.score_left)
-        assert desk.history(key)[-1].rating.decision is Decision.LEFT
+        reloaded = session.load_item(key)
+        assert reloaded.decision is Decision.LEFT
+        assert session.queue_rows([key])[0].decision is Decision.LEFT
+        assert reloaded.left.score == (stored.score_right if item.swapped else stored.score_left)
+        assert session.history(key)[-1].rating.decision is Decision.LEFT
 
 
-def test_what_was_shown_and_how_long_it_took_is_stored(db: Database) -> None:
-    desk = desk_of(db)
-    item = first(desk)
-    desk.decide(replace(item, shown_at=item.shown_at - 12), Decision.BOTH)
-    desk.decide(desk.load_item(item.key), Decision.NEITHER)
+def test_disclosure_and_duration_are_stored(db: Database) -> None:
+    session = open_session(db)
+    item = load_first_item(session)
+    session.decide(replace(item, shown_at=item.shown_at - 12), Decision.BOTH)
+    session.decide(session.load_item(item.key), Decision.NEITHER)
 
-    blind, revised = (e.rating for e in rating_log.load_entries(db, desk.audit.id))
+    blind, revised = (entry.rating for entry in rating_log.load_entries(db, session.audit.id))
     assert (blind.decision, blind.shown) == (Decision.BOTH, "")
     assert blind.duration_s == pytest.approx(12, abs=1)
     assert (revised.decision, revised.shown) == (Decision.NEITHER, FULL_DISCLOSURE)
-    assert desk.load_item(item.key).first_decision is Decision.BOTH
+    assert session.load_item(item.key).first_decision is Decision.BOTH
 
 
-def test_an_undone_decision_stays_seen(db: Database) -> None:
-    desk = desk_of(db)
-    item = first(desk)
-    desk.decide(item, Decision.LEFT)
-    desk.undo()
+def test_undoing_a_decision_keeps_the_item_revealed(db: Database) -> None:
+    session = open_session(db)
+    item = load_first_item(session)
+    session.decide(item, Decision.LEFT)
+    session.undo()
 
-    again = desk.load_item(item.key)
-    assert again.decision is Decision.SKIP
-    assert again.revealed
-    desk.decide(again, Decision.RIGHT)
-    assert rating_log.load_entries(db, desk.audit.id)[-1].rating.shown == FULL_DISCLOSURE
-
-
-def test_asking_to_see_is_logged_and_cannot_be_undone(db: Database) -> None:
-    desk = desk_of(db)
-    item = first(desk)
-    desk.reveal(item)
-
-    assert desk.load_item(item.key).revealed
-    assert [e.rating.act for e in rating_log.load_entries(db, desk.audit.id)] == [RatingAction.REVEAL]
-    assert desk.undo() is None
+    reloaded = session.load_item(item.key)
+    assert reloaded.decision is Decision.SKIP
+    assert reloaded.revealed
+    session.decide(reloaded, Decision.RIGHT)
+    assert rating_log.load_entries(db, session.audit.id)[-1].rating.shown == FULL_DISCLOSURE
 
 
-def test_an_open_book_is_logged_once_so_that_a_later_blind_session_knows(db: Database) -> None:
-    open_book = desk_of(db, blind=False)
+def test_revealing_is_logged_and_cannot_be_undone(db: Database) -> None:
+    session = open_session(db)
+    item = load_first_item(session)
+    session.reveal(item)
+
+    assert session.load_item(item.key).revealed
+    assert [entry.rating.act for entry in rating_log.load_entries(db, session.audit.id)] == [RatingAction.REVEAL]
+    assert session.undo() is None
+
+
+def test_an_unblinded_view_is_logged_once_and_known_to_later_blind_sessions(db: Database) -> None:
+    open_book = open_session(db, blind=False)
     key = open_book.conflict_keys()[0]
     assert open_book.load_item(key).left.author is not None
     open_book.load_item(key)
 
-    assert [e.rating.act for e in rating_log.load_entries(db, open_book.audit.id)] == [RatingAction.REVEAL]
-    assert desk_of(db).load_item(key).revealed
-    assert not desk_of(db, "grace").load_item(key).revealed
+    assert [entry.rating.act for entry in rating_log.load_entries(db, open_book.audit.id)] == [RatingAction.REVEAL]
+    assert open_session(db).load_item(key).revealed
+    assert not open_session(db, "grace").load_item(key).revealed
 
 
-def test_a_score_of_ones_own_is_kept_with_its_decision_only(db: Database) -> None:
-    desk = desk_of(db)
-    item = first(desk)
-    desk.decide(item, Decision.SCORE, score=-0.25)
-    assert desk.queue_rows([item.key])[0].score == -0.25
-    desk.save_note(desk.load_item(item.key), "why")
-    assert desk.queue_rows([item.key])[0].score == -0.25
-    desk.decide(desk.load_item(item.key), Decision.BOTH)
-    assert desk.queue_rows([item.key])[0].score is None
+def test_a_custom_score_is_dropped_with_its_decision(db: Database) -> None:
+    session = open_session(db)
+    item = load_first_item(session)
+    session.decide(item, Decision.SCORE, score=-0.25)
+    assert session.queue_rows([item.key])[0].score == -0.25
+    session.save_note(session.load_item(item.key), "why")
+    assert session.queue_rows([item.key])[0].score == -0.25
+    session.decide(session.load_item(item.key), Decision.BOTH)
+    assert session.queue_rows([item.key])[0].score is None
 
 
 @pytest.mark.parametrize(("decision", "score"), [(Decision.SCORE, None), (Decision.LEFT, 0.5), (Decision.SCORE, 1.2)])
-def test_a_score_out_of_place_is_refused(db: Database, decision: Decision, score: float | None) -> None:
-    desk = desk_of(db)
+def test_a_missing_unneeded_or_out_of_range_score_is_refused(
+    db: Database, decision: Decision, score: float | None
+) -> None:
+    session = open_session(db)
     with pytest.raises(ValueError, match="score"):
-        desk.decide(first(desk), decision, score=score)
+        session.decide(load_first_item(session), decision, score=score)
 
 
-def test_next_goes_through_all_and_comes_back_to_what_was_skipped(db: Database) -> None:
-    desk = desk_of(db)
-    seen = []
-    while (key := desk.next_conflict_key()) is not None:
-        seen.append(key)
-        skips = len(seen) <= 2
-        desk.decide(desk.load_item(key), Decision.SKIP if skips else Decision.LEFT)
+def test_next_offers_all_conflicts_and_then_the_skipped_ones(db: Database) -> None:
+    session = open_session(db)
+    offered_keys = []
+    while (key := session.next_conflict_key()) is not None:
+        offered_keys.append(key)
+        is_skipped = len(offered_keys) <= 2
+        session.decide(session.load_item(key), Decision.SKIP if is_skipped else Decision.LEFT)
 
-    assert len(seen) == 22
-    assert len(set(seen)) == 20
-    assert set(seen[:2]) == set(seen[20:])
-
-
-def test_next_never_offers_what_is_open_now(db: Database) -> None:
-    desk = desk_of(db)
-    only = desk.conflict_keys()[0]
-    for key in desk.conflict_keys()[1:]:
-        desk.decide(desk.load_item(key), Decision.LEFT)
-    assert desk.next_conflict_key() == only
-    assert desk.next_conflict_key(after=only) is None
+    assert len(offered_keys) == 22
+    assert len(set(offered_keys)) == 20
+    assert set(offered_keys[:2]) == set(offered_keys[20:])
 
 
-def test_a_share_of_conflicts_is_put_to_a_second_rater_and_disputes_to_a_third(db: Database) -> None:
-    ada, grace, mary = (desk_of(db, name, second_rater_share=0.5) for name in ("ada", "grace", "mary"))
-    everything = ada.conflict_keys()
-    for key in everything:
+def test_next_never_offers_the_current_conflict(db: Database) -> None:
+    session = open_session(db)
+    open_key = session.conflict_keys()[0]
+    for key in session.conflict_keys()[1:]:
+        session.decide(session.load_item(key), Decision.LEFT)
+    assert session.next_conflict_key() == open_key
+    assert session.next_conflict_key(after=open_key) is None
+
+
+def test_a_share_of_conflicts_needs_a_second_rater_and_disputes_a_third(db: Database) -> None:
+    ada, grace, mary = (open_session(db, name, second_rater_share=0.5) for name in ("ada", "grace", "mary"))
+    all_keys = ada.conflict_keys()
+    for key in all_keys:
         ada.decide(ada.load_item(key), Decision.BOTH)
 
-    shared = [key for key in everything if ada.needs_second_rater(key)]
+    shared = [key for key in all_keys if ada.needs_second_rater(key)]
     assert 4 <= len(shared) <= 16
     assert set(grace.conflict_keys(QueueFilter(todo=True))) == set(shared)
-    assert set(grace.conflict_keys(QueueFilter(todo=False))) == set(everything) - set(shared)
+    assert set(grace.conflict_keys(QueueFilter(todo=False))) == set(all_keys) - set(shared)
     assert grace.load_item(shared[0]).needs_second_rater
 
     grace.decide(grace.load_item(shared[0]), Decision.NEITHER)
@@ -205,58 +205,66 @@ def test_a_share_of_conflicts_is_put_to_a_second_rater_and_disputes_to_a_third(d
     assert mary.queue_rows([shared[0]])[0].n_raters == 3
 
 
-def test_a_conflict_that_is_gone_is_said_so(db: Database) -> None:
-    desk = desk_of(db)
-    item = first(desk)
-    results.replace_conflicts(db, desk.audit.id, [])
+def test_a_deleted_conflict_raises_a_storage_error(db: Database) -> None:
+    session = open_session(db)
+    item = load_first_item(session)
+    results.replace_conflicts(db, session.audit.id, [])
 
     with pytest.raises(StorageError, match="gone"):
-        desk.decide(item, Decision.LEFT)
+        session.decide(item, Decision.LEFT)
     with pytest.raises(StorageError, match="gone"):
-        desk.load_item(item.key)
+        session.load_item(item.key)
 
 
-def test_the_question_is_the_surveys(db: Database) -> None:
-    item = first(desk_of(db))
+def test_the_question_is_the_surveys_wording(db: Database) -> None:
+    item = load_first_item(open_session(db))
     assert item.question == f"How justifiable is {item.key.topic} in {item.key.country}?"
     assert dataclasses.is_dataclass(item)
 
 
 def test_a_cell_seen_in_one_conflict_is_not_blind_in_the_next(db: Database) -> None:
-    """Alder's side and its verdicts, and the survey's score, show after the first decision."""
+    """The first decision discloses alder's side, its verdicts and the survey's score, also in other conflicts."""
     audit = review_case(db, conflicts=2)
-    one, other = results.load_conflicts(db, audit.id)
-    beside = [replace(one, right="cedar", score_right=0.05), replace(one, left="dill", right="elm")]
-    results.replace_conflicts(db, audit.id, [one, other, *beside])
-    keys = [ConflictKey(*c.cell, c.left, c.right) for c in (one, *beside, other)]
-    desk = ReviewSession(db, audit, "ada")
-    ahead = desk.load_item(keys[1])  # put together while nothing had been decided
-    assert ahead.disclosed_elsewhere == ""
-    desk.decide(desk.load_item(keys[0]), Decision.BOTH)
+    conflict, unrelated_conflict = results.load_conflicts(db, audit.id)
+    related_conflicts = [
+        replace(conflict, right="cedar", score_right=0.05),
+        replace(conflict, left="dill", right="elm"),
+    ]
+    results.replace_conflicts(db, audit.id, [conflict, unrelated_conflict, *related_conflicts])
+    keys = [ConflictKey(*c.cell, c.left, c.right) for c in (conflict, *related_conflicts, unrelated_conflict)]
+    session = ReviewSession(db, audit, "ada")
+    prefetched = session.load_item(keys[1])  # loaded before any decision
+    assert prefetched.disclosed_elsewhere == ""
+    session.decide(session.load_item(keys[0]), Decision.BOTH)
 
-    assert [desk.load_item(key).disclosed_elsewhere for key in keys] == ["", FULL_DISCLOSURE, "survey", ""]
-    assert desk.conflict_keys(QueueFilter(todo=True))[0] == keys[3]
-    for item in (ahead, desk.load_item(keys[2]), desk.load_item(keys[3])):
-        assert not item.revealed  # what can still be hidden is
+    assert [session.load_item(key).disclosed_elsewhere for key in keys] == ["", FULL_DISCLOSURE, "survey", ""]
+    assert session.conflict_keys(QueueFilter(todo=True))[0] == keys[3]
+    for item in (prefetched, session.load_item(keys[2]), session.load_item(keys[3])):
+        assert not item.revealed  # details not disclosed elsewhere stay hidden
         assert item.left.author is None
-        desk.decide(item, Decision.BOTH)
+        session.decide(item, Decision.BOTH)
 
-    assert [e.rating.shown for e in rating_log.load_entries(db, audit.id)] == ["", FULL_DISCLOSURE, "survey", ""]
+    assert [entry.rating.shown for entry in rating_log.load_entries(db, audit.id)] == [
+        "",
+        FULL_DISCLOSURE,
+        "survey",
+        "",
+    ]
     assert set(load_blind_decisions(db, audit.id)) == {keys[0], keys[3]}
     assert ReviewSession(db, audit, "grace").load_item(keys[1]).disclosed_elsewhere == ""
 
 
 def test_a_note_or_a_skip_on_a_known_cell_reveals_nothing(db: Database) -> None:
     audit = review_case(db, conflicts=1)
-    (one,) = results.load_conflicts(db, audit.id)
-    beside = replace(one, left="dill", right="elm")
-    results.replace_conflicts(db, audit.id, [one, beside])
-    keys = [ConflictKey(*c.cell, c.left, c.right) for c in (one, beside)]
-    desk = ReviewSession(db, audit, "ada")
-    desk.reveal(desk.load_item(keys[0]))
-    desk.save_note(desk.load_item(keys[1]), "later")
-    desk.decide(desk.load_item(keys[1]), Decision.SKIP)
-    assert not desk.load_item(keys[1]).revealed
+    (conflict,) = results.load_conflicts(db, audit.id)
+    related_conflict = replace(conflict, left="dill", right="elm")
+    results.replace_conflicts(db, audit.id, [conflict, related_conflict])
+    keys = [ConflictKey(*c.cell, c.left, c.right) for c in (conflict, related_conflict)]
+    session = ReviewSession(db, audit, "ada")
+    session.reveal(session.load_item(keys[0]))
+    session.save_note(session.load_item(keys[1]), "later")
+    session.decide(session.load_item(keys[1]), Decision.SKIP)
+    assert not session.load_item(keys[1]).revealed
 
     open_book = ReviewSession(db, audit, "ada", blind=False)
     assert open_book.load_item(keys[1]).revealed

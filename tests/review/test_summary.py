@@ -7,7 +7,7 @@ from tests.review.test_judge_calibration import B, L, R
 from tests.support.review_audit import review_case
 
 
-def test_the_summary_says_all_in_words(db: Database) -> None:
+def test_the_summary_has_tables_of_raters_judges_and_weights(db: Database) -> None:
     audit = review_case(db)
     assert [t.note for t in summarize_ratings(db, audit).tables] == [
         "Nobody has decided anything blind yet.",
@@ -15,13 +15,13 @@ def test_the_summary_says_all_in_words(db: Database) -> None:
         "Nothing to learn from yet.",
     ]
     for rater in ("ada", "grace"):
-        desk = ReviewSession(db, audit, rater)
-        for number, k in enumerate(sorted(desk.conflict_keys())):
-            item = desk.load_item(k)
-            strict = L if (item.left.score or 0.0) < (item.right.score or 0.0) else R
-            desk.decide(item, B if rater == "grace" and number < 2 else strict)
-    raters, judges, worth = summarize_ratings(db, audit).tables
-    rows = {row.name: row for table in (raters, judges, worth) for row in table.rows}
+        session = ReviewSession(db, audit, rater)
+        for number, k in enumerate(sorted(session.conflict_keys())):
+            item = session.load_item(k)
+            negative_side = L if (item.left.score or 0.0) < (item.right.score or 0.0) else R
+            session.decide(item, B if rater == "grace" and number < 2 else negative_side)
+    raters, judges, weights = summarize_ratings(db, audit).tables
+    rows = {row.name: row for table in (raters, judges, weights) for row in table.rows}
     assert rows["ada"].text == "20 decided blind"
     assert rows["ada and grace: same"].text == "90% [70%, 97%] of 20"
     assert rows["cedar: same"].text == "100% [90%, 100%] of 36"

@@ -6,24 +6,24 @@ from hypothesis import strategies as st
 from auditor.review.word_comparison import find_unique_words
 
 
-def words(text: str, other: str) -> list[str]:
+def unique_words(text: str, other: str) -> list[str]:
     return [text[start:stop] for start, stop in find_unique_words(text, other)]
 
 
 def test_words_of_one_side_only_are_found_whatever_their_case_or_number() -> None:
-    assert words("Courts tolerate Divorces today.", "the court forbids divorce") == ["tolerate", "today"]
+    assert unique_words("Courts tolerate Divorces today.", "the court forbids divorce") == ["tolerate", "today"]
 
 
 def test_short_words_of_grammar_are_left_out_but_figures_are_not() -> None:
-    assert words("it is 62 of all", "that was at a") == ["62"]
+    assert unique_words("it is 62 of all", "that was at a") == ["62"]
 
 
 def test_scripts_without_case_have_no_short_words() -> None:
-    assert words("离婚 合法", "离婚 违法") == ["合法"]
+    assert unique_words("离婚 合法", "离婚 违法") == ["合法"]
 
 
 def test_equal_texts_do_not_differ() -> None:
-    assert words("one and the same", "one and the same") == []
+    assert unique_words("one and the same", "one and the same") == []
 
 
 @given(st.text(), st.text())

@@ -1,4 +1,4 @@
-"""Databases for these tests: each test that takes `storage` or `fresh` runs on SQLite and on a PostgreSQL server."""
+"""Databases for these tests: a test of `storage` or `two_storages` runs on SQLite and on a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture(params=ENGINES)
-def fresh(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
-    """URLs of two of them."""
+def two_storages(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
+    """URLs of two databases that have no tables yet."""
     return [new_database(request, tmp_path / name) for name in ("one.db", "two.db")]
 
 
@@ -30,7 +30,7 @@ def file_storage(tmp_path: Path) -> str:
 
 
 def new_database(request: pytest.FixtureRequest, path: Path) -> str:
-    """A database of the engine that the fixture's parameter names."""
+    """The URL of a new database of the engine that the fixture's parameter names."""
     if request.param == "sqlite":
         return f"sqlite:///{path}"
     server: Postgres = request.getfixturevalue("postgres")

@@ -11,18 +11,18 @@ from auditor.storage.database import open_database
 from tests.storage.test_database import make
 
 
-def test_a_copy_of_a_database_in_use_is_whole(file_storage: str, tmp_path: Path) -> None:
+def test_a_copy_of_a_database_in_use_is_complete(file_storage: str, tmp_path: Path) -> None:
     with open_database(file_storage) as db:
         audit = make(db)
         assert db.path is not None
-        with db.read():  # a reader, and what is written is in the log beside the file
+        with db.read():  # an open reader keeps the writes in the WAL file
             copy_database(db.path, tmp_path / "copy.db")
         assert {p.name for p in tmp_path.glob("copy*")} == {"copy.db"}
         with open_database(f"sqlite:///{tmp_path / 'copy.db'}", create=False) as copy:
             assert audits.get_audit(copy, "a") == audit
 
 
-def test_a_copy_never_takes_the_place_of_a_file(file_storage: str, tmp_path: Path) -> None:
+def test_a_copy_never_overwrites_a_file(file_storage: str, tmp_path: Path) -> None:
     with open_database(file_storage) as db:
         assert db.path is not None
         with pytest.raises(StorageError, match="exists already"):
@@ -47,7 +47,7 @@ def test_a_damaged_database_gives_no_copy(file_storage: str, tmp_path: Path) -> 
     assert list(tmp_path.glob("again*")) == []
 
 
-def test_a_free_name(tmp_path: Path) -> None:
+def test_unused_path_appends_the_next_number(tmp_path: Path) -> None:
     assert unused_path(tmp_path / "a.bak") == tmp_path / "a.bak"
     (tmp_path / "a.bak").touch()
     (tmp_path / "a.bak-2").touch()

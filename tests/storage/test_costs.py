@@ -1,4 +1,4 @@
-"""What calls cost, as the database counts it,, is what one counts from the rows."""
+"""Costs and call counts computed in SQL equal those computed from the rows."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ def db(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory)
 
 def test_calls_and_their_cost(db: Database) -> None:
     rows = costs.count_calls(db, AUDIT)
-    traces = [t for t in results.load_traces(db, AUDIT) if t.model == "alder"]
-    answers = ledger.load_answers(db, [t.key for t in traces if t.key])
-    mine = [r for r in rows if (r.name, r.purpose) == ("alder", "direct")]
-    assert sum(r.calls for r in mine) == len(traces)
-    assert sum(r.answers for r in mine) == len(answers) < len(traces)
-    assert sum(r.prompt_tokens for r in mine) == sum(a.prompt_tokens or 0 for a in answers.values())
-    cost = math.fsum(r.answers * r.cost_usd for r in mine if r.cost_usd is not None)
-    assert cost == pytest.approx(math.fsum(a.cost_usd or 0.0 for a in answers.values()))
-    assert {r.cost_usd for r in rows if r.name == "cedar"} == {None}
+    traces = [trace for trace in results.load_traces(db, AUDIT) if trace.model == "alder"]
+    answers = ledger.load_answers(db, [trace.key for trace in traces if trace.key])
+    alder_rows = [row for row in rows if (row.name, row.purpose) == ("alder", "direct")]
+    assert sum(row.calls for row in alder_rows) == len(traces)
+    assert sum(row.answers for row in alder_rows) == len(answers) < len(traces)
+    assert sum(row.prompt_tokens for row in alder_rows) == sum(answer.prompt_tokens or 0 for answer in answers.values())
+    cost = math.fsum(row.answers * row.cost_usd for row in alder_rows if row.cost_usd is not None)
+    assert cost == pytest.approx(math.fsum(answer.cost_usd or 0.0 for answer in answers.values()))
+    assert {row.cost_usd for row in rows if row.name == "cedar"} == {None}
 
 
-def test_attempts_count_what_failed_and_what_was_repeated(db: Database) -> None:
-    rows = Counter[tuple[str, str]]()
+def test_attempts_include_failures_and_retries(db: Database) -> None:
+    attempts_by_name = Counter[tuple[str, str]]()
     for row in costs.count_calls(db, AUDIT):
-        rows[row.name, row.purpose] += row.attempts
-    traces = [t for t in results.load_traces(db, AUDIT) if t.model == "alder"]
-    twice = sum(t.sample == 0 and t.outcome.is_answer for t in traces)
-    assert rows["alder", "direct"] == len(traces) + twice
+        attempts_by_name[row.name, row.purpose] += row.attempts
+    traces = [trace for trace in results.load_traces(db, AUDIT) if trace.model == "alder"]
+    n_repeated = sum(trace.sample == 0 and trace.outcome.is_answer for trace in traces)
+    assert attempts_by_name["alder", "direct"] == len(traces) + n_repeated
 
 
 def test_another_audit_has_no_calls(db: Database) -> None:

@@ -1,4 +1,4 @@
-"""What the database counts is what one counts from the rows."""
+"""Counts computed in SQL equal those computed from the rows."""
 
 from __future__ import annotations
 
@@ -28,25 +28,31 @@ AUDIT = 1
 
 
 def test_traces_and_verdicts_by_outcome(db: Database) -> None:
-    expected = Counter((t.model, *t.cell, t.outcome.value) for t in results.load_traces(db, AUDIT))
+    expected = Counter((trace.model, *trace.cell, trace.outcome.value) for trace in results.load_traces(db, AUDIT))
     assert {tuple(row[:4]): row.n for row in count_queries.count_traces(db, AUDIT)} == expected
-    expected = Counter((v.model, *v.cell, v.outcome.value) for v in results.load_verdicts(db, AUDIT))
+    expected = Counter(
+        (verdict.model, *verdict.cell, verdict.outcome.value) for verdict in results.load_verdicts(db, AUDIT)
+    )
     assert {tuple(row[:4]): row.n for row in count_queries.count_verdicts(db, AUDIT)} == expected
 
 
-def test_judges(db: Database) -> None:
+def test_judge_counts_equal_those_of_the_rows(db: Database) -> None:
     rows = count_queries.count_judge_verdicts(db, AUDIT)
     for row in rows:
-        mine = [v for v in results.load_verdicts(db, AUDIT) if (v.judge, v.model, v.outcome) == row[:3]]
-        assert row.n == len(mine)
-        assert row.valid == sum(v.ruling is Ruling.VALID for v in mine)
-        assert row.score_fit == sum(v.score_fit is True for v in mine)
-        assert row.n_score_fit == sum(v.score_fit is not None for v in mine)
+        verdicts = [
+            verdict
+            for verdict in results.load_verdicts(db, AUDIT)
+            if (verdict.judge, verdict.model, verdict.outcome) == row[:3]
+        ]
+        assert row.n == len(verdicts)
+        assert row.valid == sum(verdict.ruling is Ruling.VALID for verdict in verdicts)
+        assert row.score_fit == sum(verdict.score_fit is True for verdict in verdicts)
+        assert row.n_score_fit == sum(verdict.score_fit is not None for verdict in verdicts)
         assert row.logical_consistency == row.n_logical_consistency == (row.n if row.outcome == "ok" else 0)
     assert sum(r.n for r in rows) == len(results.load_verdicts(db, AUDIT))
 
 
-def test_how_rulings_split(db: Database) -> None:
+def test_ruling_splits_equal_those_of_the_rows(db: Database) -> None:
     by_trace: dict[tuple[str, ...], list[Verdict]] = {}
     for v in results.load_verdicts(db, AUDIT):
         if v.outcome is Outcome.OK:
@@ -58,26 +64,32 @@ def test_how_rulings_split(db: Database) -> None:
     assert {tuple(row[:5]): row.n for row in count_queries.count_ruling_splits(db, AUDIT)} == expected
 
 
-def test_verdicts_on_disputed_traces_alone_are_counted_in_the_whole_only(tmp_path: Path) -> None:
+def test_verdicts_on_disputed_traces_count_for_judges_but_not_for_peers(tmp_path: Path) -> None:
     with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
         audit = populate(db, countries=5, topics=5)
-        before, peers = (
+        all_counts_before, peer_counts_before = (
             count_queries.count_judge_verdicts(db, audit.id),
             count_queries.count_peer_verdicts(db, audit.id),
         )
-        asked = [v for v in results.load_verdicts(db, audit.id) if v.judge == "alder"]
-        results.save_verdicts(db, audit.id, [replace(v, always=v.sample > 0) for v in asked])
-        kept = [v for v in results.load_verdicts(db, audit.id) if v.outcome is Outcome.OK]
-        whole, fair = count_queries.count_judge_verdicts(db, audit.id), count_queries.count_peer_verdicts(db, audit.id)
-    assert whole == before
-    every, some = (Counter((v.model, *v.cell) for v in kept if always or v.always) for always in (True, False))
-    assert {row[:3]: row.n for row in peers} == every
-    assert {row[:3]: row.n for row in fair} == some
-    assert 0 < some.total() < every.total()
-    valid = sum(v.ruling is Ruling.VALID for v in kept if v.always)
-    assert sum(row.valid for row in fair) == sum(row.score_fit for row in fair) == valid
+        alder_verdicts = [verdict for verdict in results.load_verdicts(db, audit.id) if verdict.judge == "alder"]
+        results.save_verdicts(db, audit.id, [replace(verdict, always=verdict.sample > 0) for verdict in alder_verdicts])
+        ok_verdicts = [verdict for verdict in results.load_verdicts(db, audit.id) if verdict.outcome is Outcome.OK]
+        all_counts, peer_counts_after = (
+            count_queries.count_judge_verdicts(db, audit.id),
+            count_queries.count_peer_verdicts(db, audit.id),
+        )
+    assert all_counts == all_counts_before
+    expected_before, expected_after = (
+        Counter((verdict.model, *verdict.cell) for verdict in ok_verdicts if always or verdict.always)
+        for always in (True, False)
+    )
+    assert {row[:3]: row.n for row in peer_counts_before} == expected_before
+    assert {row[:3]: row.n for row in peer_counts_after} == expected_after
+    assert 0 < expected_after.total() < expected_before.total()
+    valid = sum(verdict.ruling is Ruling.VALID for verdict in ok_verdicts if verdict.always)
+    assert sum(row.valid for row in peer_counts_after) == sum(row.score_fit for row in peer_counts_after) == valid
 
 
 @pytest.mark.parametrize("name", ["count_traces", "count_verdicts", "count_ruling_splits"])
-def test_another_audit_has_none_of_it(db: Database, name: str) -> None:
+def test_another_audit_has_no_counts(db: Database, name: str) -> None:
     assert getattr(count_queries, name)(db, AUDIT + 1) == []

@@ -53,16 +53,16 @@ def make(db: Database, config_hash: str = "h") -> audits.Audit:
     return audits.save_audit(db, name="a", config="{}", config_hash=config_hash, survey=SURVEY, environment={})
 
 
-def test_a_server_that_does_not_answer_is_one_plain_sentence() -> None:
+def test_an_unreachable_server_is_a_one_sentence_error() -> None:
     with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))  # and does not listen
+        unused.bind(("127.0.0.1", 0))  # bound, but not listening
         url = f"postgresql+psycopg://u@127.0.0.1:{unused.getsockname()[1]}/d?sslmode=disable"
         with pytest.raises(StorageError, match="TCP/IP connections\\. ") as caught, open_database(url):
             pass
     assert "?." not in str(caught.value)
 
 
-def test_sqlite_keeps_its_promises(file_storage: str) -> None:
+def test_sqlite_pragmas_are_set(file_storage: str) -> None:
     with open_database(file_storage) as db, db.read() as connection:
         pragmas = {
             n: connection.execute(text(f"PRAGMA {n}")).scalar_one()
@@ -71,7 +71,7 @@ def test_sqlite_keeps_its_promises(file_storage: str) -> None:
     assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
 
 
-def test_what_is_no_database_of_ours_is_refused(tmp_path: Path) -> None:
+def test_invalid_databases_and_urls_are_refused(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="no database"):
         open_database(f"sqlite:///{tmp_path}/none.db", create=False)
     (tmp_path / "x.db").write_text("hello, this is a text file of some length, and not a database at all" * 20)
@@ -99,7 +99,7 @@ def test_an_audit_comes_back_as_it_was(db: Database) -> None:
         audits.get_audit(db, "aa")
 
 
-def test_a_changed_config_drops_what_is_derived_and_keeps_what_was_paid_for(db: Database) -> None:
+def test_a_changed_config_drops_derived_rows_and_keeps_answers(db: Database) -> None:
     audit = make(db)
     call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT)
     asyncio.run(ledger.record_answer(db, call, Answer(call.key, Outcome.OK, "yes")))
@@ -120,7 +120,7 @@ def test_an_answer_is_recorded_once_and_attempts_always(db: Database) -> None:
     assert ledger.count_attempts(db) == 2
 
 
-def test_what_is_no_answer_is_asked_again(db: Database) -> None:
+def test_failures_are_not_loaded_as_answers(db: Database) -> None:
     call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT)
     for outcome in Outcome:
         if not outcome.is_answer:
@@ -128,35 +128,35 @@ def test_what_is_no_answer_is_asked_again(db: Database) -> None:
     assert ledger.load_answers(db, [call.key]) == {}
 
 
-def test_the_key_holds_all_that_matters_and_nothing_else() -> None:
-    base = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, params={"a": 1, "b": 2})
-    same = Call("other name", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, params={"b": 2, "a": 1})
-    assert base.key == same.key
-    others = [
-        Call("m", "openai/y", base.messages, Purpose.DIRECT, params=base.params),
-        Call("m", "openai/x", (Message("system", "hi"),), Purpose.DIRECT, params=base.params),
-        Call("m", "openai/x", base.messages, Purpose.REVIEW, params=base.params),
-        Call("m", "openai/x", base.messages, Purpose.DIRECT, sample=1, params=base.params),
-        Call("m", "openai/x", base.messages, Purpose.DIRECT, params={"a": 1, "b": 3}),
-        Call("m", "openai/x", base.messages, Purpose.DIRECT, params=base.params, schema="s"),
-        Call("m", "openai/x", base.messages, Purpose.DIRECT, params=base.params, server="http://h"),
+def test_the_key_depends_on_every_request_field_and_nothing_else() -> None:
+    base_call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, params={"a": 1, "b": 2})
+    same_call = Call("other name", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, params={"b": 2, "a": 1})
+    assert base_call.key == same_call.key
+    different_calls = [
+        Call("m", "openai/y", base_call.messages, Purpose.DIRECT, params=base_call.params),
+        Call("m", "openai/x", (Message("system", "hi"),), Purpose.DIRECT, params=base_call.params),
+        Call("m", "openai/x", base_call.messages, Purpose.REVIEW, params=base_call.params),
+        Call("m", "openai/x", base_call.messages, Purpose.DIRECT, sample=1, params=base_call.params),
+        Call("m", "openai/x", base_call.messages, Purpose.DIRECT, params={"a": 1, "b": 3}),
+        Call("m", "openai/x", base_call.messages, Purpose.DIRECT, params=base_call.params, schema="s"),
+        Call("m", "openai/x", base_call.messages, Purpose.DIRECT, params=base_call.params, server="http://h"),
     ]
-    assert len({base.key, *(c.key for c in others)}) == 8
+    assert len({base_call.key, *(c.key for c in different_calls)}) == 8
 
 
-def test_a_job_that_fails_takes_no_other_with_it(db: Database) -> None:
+def test_a_failed_job_does_not_fail_others(db: Database) -> None:
     vector = table_of(VectorRow)
 
     def add(text: str) -> Callable[[Connection], object]:
         return lambda connection: connection.execute(insert(vector), [{"revision": "r", "text": text, "values": b""}])
 
-    good = [db.writer.submit(add(f"k{i}")) for i in range(20)]
-    bad = db.writer.submit(lambda c: c.execute(text("INSERT INTO nowhere VALUES (1)")))
-    more = db.writer.submit(add("last"))
-    for future in [*good, more]:
+    futures_before = [db.writer.submit(add(f"k{i}")) for i in range(20)]
+    failing = db.writer.submit(lambda c: c.execute(text("INSERT INTO nowhere VALUES (1)")))
+    future_after = db.writer.submit(add("last"))
+    for future in [*futures_before, future_after]:
         future.result(timeout=60)
     with pytest.raises(Exception, match="nowhere"):
-        bad.result(timeout=60)
+        failing.result(timeout=60)
     with db.read() as connection:
         assert len(connection.execute(select(vector)).all()) == 21
 
@@ -187,29 +187,29 @@ def test_a_read_sees_what_another_process_wrote(db: Database, storage: str) -> N
         "db = open_database(sys.argv[1])\nprint([a.name for a in audits.load_audits(db)])\ndb.close()\n"
     )
     make(db)
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", program, storage], capture_output=True, text=True, check=True, env=dict(os.environ)
     )
-    assert done.stdout == "['a']\n"
+    assert completed.stdout == "['a']\n"
 
 
-def test_a_survey_comes_back_as_it_was_saved_and_one_of_less_detail_does_too(db: Database) -> None:
-    told = replace(
+def test_a_survey_is_loaded_as_saved_and_older_ones_have_defaults(db: Database) -> None:
+    detailed_survey = replace(
         SURVEY,
         grouping=Grouping("own.csv", "Own", (Region("north", ("NO",)), Region("a south", ("NA",)))),
         native={"NO": ("de", "fr")},
         phrasings={"en": Phrasing("{topic} {country}?", ("bad", "good"), {"divorce": "parting"})},
     )
-    audit = audits.save_audit(db, name="b", config="{}", config_hash="h", survey=told, environment={})
-    assert audits.load_audit_survey(db, audit) == told
-    bare = json.loads(audit.survey)
+    audit = audits.save_audit(db, name="b", config="{}", config_hash="h", survey=detailed_survey, environment={})
+    assert audits.load_audit_survey(db, audit) == detailed_survey
+    survey_json = json.loads(audit.survey)
     for key in ("grouping", "native", "phrasings"):
-        del bare[key]
-    found = audits.load_audit_survey(db, replace(audit, survey=json.dumps(bare)))
-    assert (found.grouping, found.native, found.phrasings) == (None, {}, {})
+        del survey_json[key]
+    bare_survey = audits.load_audit_survey(db, replace(audit, survey=json.dumps(survey_json)))
+    assert (bare_survey.grouping, bare_survey.native, bare_survey.phrasings) == (None, {}, {})
 
 
-def test_a_damaged_file_is_said_on_writing_too(db: Database) -> None:
+def test_a_damaged_file_is_a_storage_error_on_writing(db: Database) -> None:
     def damaged(_: Connection) -> None:
         raise DatabaseError("INSERT", {}, sqlite3.DatabaseError("database disk image is malformed"))
 

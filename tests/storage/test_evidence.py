@@ -18,7 +18,7 @@ def db(storage: str) -> Iterator[Database]:
         yield db
 
 
-def test_a_conflict_between_methods_shows_what_was_said_and_comes_up_in_the_queue(db: Database) -> None:
+def test_a_conflict_between_methods_has_the_direct_samples_and_is_queued(db: Database) -> None:
     audit = populate(db)
     trace = next(t for t in results.load_traces(db, audit.id) if t.outcome is Outcome.OK)
     conflict = Conflict(
@@ -26,13 +26,13 @@ def test_a_conflict_between_methods_shows_what_was_said_and_comes_up_in_the_queu
     )
     results.replace_conflicts(db, audit.id, [*results.load_model_conflicts(db, audit.id), conflict])
     key = ConflictKey(*trace.cell, conflict.left, conflict.right)
-    said, read_off = evidence.load_sides(db, audit.id, key)
-    assert trace.text in {s.text for s in said}
-    assert read_off == ()
+    direct_samples, logprob_samples = evidence.load_sides(db, audit.id, key)
+    assert trace.text in {s.text for s in direct_samples}
+    assert logprob_samples == ()
     assert results.load_method_conflicts(db, audit.id) == [conflict]
     assert conflict not in results.load_model_conflicts(db, audit.id)
-    desk = ReviewSession(db, audit, "ada")
-    assert desk.conflict_keys(QueueFilter(kinds=(ConflictKind.METHODS,))) == [key]
+    session = ReviewSession(db, audit, "ada")
+    assert session.conflict_keys(QueueFilter(kinds=(ConflictKind.METHODS,))) == [key]
     assert trace.model not in str(
-        [s.text for s in (*desk.load_item(key).left.samples, *desk.load_item(key).right.samples)]
+        [s.text for s in (*session.load_item(key).left.samples, *session.load_item(key).right.samples)]
     )

@@ -28,7 +28,7 @@ MAC = """\
 
 
 @pytest.mark.parametrize(
-    ("path", "kind", "table"),
+    ("path", "filesystem_type", "table"),
     [
         ("/var/a.db", "ext4", LINUX),
         ("/home/ada/a.db", "nfs4", LINUX),
@@ -43,10 +43,10 @@ MAC = """\
         ("/var/a.db", None, ""),
     ],
 )
-def test_the_file_system_of_a_path(path: str, kind: str | None, table: str) -> None:
-    assert find_filesystem_type(Path(path), table) == kind
-    if kind in ("nfs4", "cifs", "fuse.sshfs", "smbfs"):
-        with pytest.raises(StorageError, match=f"network file system .{kind}") as refused:
+def test_the_file_system_of_a_path(path: str, filesystem_type: str | None, table: str) -> None:
+    assert find_filesystem_type(Path(path), table) == filesystem_type
+    if filesystem_type in ("nfs4", "cifs", "fuse.sshfs", "smbfs"):
+        with pytest.raises(StorageError, match=f"network file system .{filesystem_type}") as refused:
             refuse_network_filesystem(Path(path), table)
         assert "local disk" in refused.value.how_to_fix
     else:
@@ -65,5 +65,5 @@ def test_a_database_on_a_network_file_system_is_not_opened(
     assert filesystems.find_filesystem_type(Path("/"), mounts) == "ext4"
 
 
-def test_this_machine_tells_of_its_own() -> None:
+def test_the_file_system_of_this_machine_is_found() -> None:
     assert find_filesystem_type(Path("/")) is not None

@@ -1,4 +1,4 @@
-"""The chain verifies whatever people rated, also where an earlier version wrote it, and reports every change."""
+"""The hash chain verifies any sequence of ratings, also of earlier versions, and reports every change."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ steps = st.tuples(st.sampled_from(["ada", "grace"]), acts | st.sampled_from(["un
 
 @contextmanager
 def new_database(request: pytest.FixtureRequest, engine: str) -> Iterator[Database]:
-    """A database for one example."""
+    """A new database for one hypothesis example."""
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/a.db"
         if engine == "postgres":
@@ -68,14 +68,14 @@ def new_database(request: pytest.FixtureRequest, engine: str) -> Iterator[Databa
             yield db
 
 
-def conflict(db: Database, left: float | None, right: float | None) -> int:
+def save_conflict(db: Database, left: float | None, right: float | None) -> int:
     audit = make(db)
-    one = Conflict(CELL, LEFT, RIGHT, left, right, ConflictKind.BINARY, ConflictState.OPEN, 1, 0, 0)
-    results.replace_conflicts(db, audit.id, [one])
+    new_conflict = Conflict(CELL, LEFT, RIGHT, left, right, ConflictKind.BINARY, ConflictState.OPEN, 1, 0, 0)
+    results.replace_conflicts(db, audit.id, [new_conflict])
     return audit.id
 
 
-def do(db: Database, audit_id: int, rater: str, step: RatingChange | str) -> None:
+def apply_step(db: Database, audit_id: int, rater: str, step: RatingChange | str) -> None:
     if isinstance(step, RatingChange):
         rating_log.append_rating(db, audit_id, KEY, rater, step)
     elif step == "undo":
@@ -95,11 +95,11 @@ def test_any_sequence_of_ratings_verifies(
     taken: list[tuple[str, RatingChange | str]],
 ) -> None:
     with new_database(request, engine) as db:
-        audit_id = conflict(db, left, right)
+        audit_id = save_conflict(db, left, right)
         for rater, step in taken:
-            do(db, audit_id, rater, step)
-        checked = hash_chain.verify_chain(db)
-        assert (checked.n_links, checked.breaks) == (len(rating_log.load_entries(db, audit_id)), [])
+            apply_step(db, audit_id, rater, step)
+        verification = hash_chain.verify_chain(db)
+        assert (verification.n_links, verification.breaks) == (len(rating_log.load_entries(db, audit_id)), [])
 
 
 def test_an_imported_rating_of_whole_numbers_verifies(storage: str) -> None:
@@ -109,8 +109,8 @@ def test_an_imported_rating_of_whole_numbers_verifies(storage: str) -> None:
         assert hash_chain.verify_chain(db).breaks == []
 
 
-def test_a_link_is_of_the_numbers_as_they_are_read_again(storage: str) -> None:
-    """Whoever computes the hashes of an export gets those of the chain."""
+def test_a_link_hashes_the_numbers_as_read_back(storage: str) -> None:
+    """Hashes recomputed from an export equal those of the chain."""
     rating = Rating(CELL, LEFT, RIGHT, 1, -0.0, "ada", Decision.SCORE, datetime.now(UTC), score=0, duration_s=3)
     with open_database(storage) as db:
         results.add_rating(db, make(db).id, rating)
@@ -130,7 +130,7 @@ def test_an_answer_of_any_cost_verifies(storage: str, cost: float | None) -> Non
         assert hash_chain.verify_chain(db).breaks == []
 
 
-# --- what an earlier version wrote --------------------------------------------------------------------------------
+# --- ratings of earlier versions ----------------------------------------------------------------------------------
 
 EARLIER: dict[str, Any] = {
     "country": CELL.country,
@@ -152,13 +152,13 @@ EARLIER: dict[str, Any] = {
 }
 
 
-def write_earlier(db: Database, **chained: object) -> None:
-    """A rating as an earlier version wrote it: its link is of the row with these columns in another form."""
+def write_earlier(db: Database, **chained_columns: object) -> None:
+    """Store a rating as an earlier version did: its link hashes `chained_columns` instead of the stored ones."""
     row = {"id": 1, "audit_id": make(db).id, **EARLIER}
     link = {
         "kind": "rating",
         "row": "1",
-        "digest": canonical_hash([hash_chain.START_DIGEST, "rating", {**row, **chained}]),
+        "digest": canonical_hash([hash_chain.START_DIGEST, "rating", {**row, **chained_columns}]),
     }
     db.write(lambda c: c.execute(insert(table_of(RatingRow)), [row]))
     db.write(lambda c: c.execute(insert(table_of(ChainLinkRow)), [link]))
@@ -218,8 +218,8 @@ def test_another_column_that_changed_its_type_is_reported(file_storage: str, col
         assert [broken.problem for broken in hash_chain.verify_chain(db).breaks] == ["is not as it was written"]
 
 
-def test_a_rating_with_a_number_in_words_was_never_accepted(storage: str) -> None:
-    """A link of the text "3.0" is not one of the number 3.0."""
+def test_a_link_of_a_number_as_text_is_reported(storage: str) -> None:
+    """A link that hashes the text "3.0" does not match the number 3.0."""
     with open_database(storage) as db:
         write_earlier(db, duration_s="3.0")
         assert len(hash_chain.verify_chain(db).breaks) == 1

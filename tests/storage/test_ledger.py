@@ -1,4 +1,4 @@
-"""An answer that the database cannot hold is a failure of its own call: its attempts stay known."""
+"""An answer that cannot be stored is a failure of its call only, and its attempts are recorded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from auditor.storage import hash_chain, ledger
 from auditor.storage.database import Database, make_storable, open_database, table_of
 from auditor.storage.tables import AttemptRow, DispatchRow, PayloadRow
 from tests.storage.test_database import make
-from tests.storage.test_writer import answered, asked, held
+from tests.storage.test_writer import block_writer, make_answer, make_call
 
 
 @pytest.fixture
@@ -50,23 +50,25 @@ def attempts_of(db: Database, call: Call) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("content", UNSTORABLE, ids=lambda content: next(iter(content)))
 async def test_an_answer_that_cannot_be_stored_is_a_failure_of_its_call(db: Database, content: dict[str, Any]) -> None:
-    """With others in the same group, and the attempts of a call that was asked twice."""
+    """The others of the same group are stored, and so are both attempts of the failed call."""
     audit = make(db)
-    calls = [asked(i) for i in range(4)]
-    odd = calls[1]
+    calls = [make_call(i) for i in range(4)]
+    unstorable_call = calls[1]
     first = Attempt(1, datetime.now(UTC), 0.2, Outcome.RATE_LIMITED, 429, "slow down", 2.0)
     last = Attempt(2, datetime.now(UTC), 0.1, Outcome.OK, 200, body=ResponseBody("d", b'{"model": "?"}', 14))
-    answers = {c.key: answered(c) for c in calls}
-    answers[odd.key] = replace(answers[odd.key], attempts=(first, last), **({"cost_usd": 0.25} | content))
+    answers = {c.key: make_answer(c) for c in calls}
+    answers[unstorable_call.key] = replace(
+        answers[unstorable_call.key], attempts=(first, last), **({"cost_usd": 0.25} | content)
+    )
     for call in calls:
         await ledger.record_dispatch(db, "run", audit.id, call)
-    gate, _ = held(db)
+    gate, _ = block_writer(db)
     tasks = [asyncio.create_task(ledger.record_answer(db, c, answers[c.key], run_id="run")) for c in calls]
     await asyncio.sleep(0)
     gate.set()
     recorded = dict(zip([c.key for c in calls], await asyncio.gather(*tasks), strict=True))
 
-    failure = recorded.pop(odd.key)
+    failure = recorded.pop(unstorable_call.key)
     assert (failure.outcome, failure.text) == (Outcome.SERVER_ERROR, None)
     assert failure.cost_usd == (None if "cost_usd" in content else 0.25)
     assert failure.error is not None
@@ -76,8 +78,8 @@ async def test_an_answer_that_cannot_be_stored_is_a_failure_of_its_call(db: Data
     failure.error.encode()
     assert set(ledger.load_answers(db, [c.key for c in calls])) == set(recorded)
     assert all(recorded[key] is answers[key] for key in recorded)
-    rows = attempts_of(db, odd)
-    assert [(r["number"], r["outcome"], r["http_status"], r["retry_after_s"]) for r in rows] == [
+    rows = attempts_of(db, unstorable_call)
+    assert [(row["number"], row["outcome"], row["http_status"], row["retry_after_s"]) for row in rows] == [
         (1, "rate_limited", 429, 2.0),
         (2, "server_error", 200, None),
     ]
@@ -86,56 +88,62 @@ async def test_an_answer_that_cannot_be_stored_is_a_failure_of_its_call(db: Data
     with db.read() as connection:
         assert connection.execute(select(table_of(DispatchRow))).all() == []
         assert len(connection.execute(select(table_of(PayloadRow))).all()) == len(calls)
-    checked = hash_chain.verify_chain(db)
-    assert (checked.n_links, checked.breaks) == (3, [])
+    verification = hash_chain.verify_chain(db)
+    assert (verification.n_links, verification.breaks) == (3, [])
 
 
-async def test_an_attempt_that_cannot_be_stored_is_stored_without_what_is_odd_about_it(db: Database) -> None:
-    call = asked(0)
-    odd = Attempt(1, datetime.now(UTC), 0.1, Outcome.SERVER_ERROR, 10**20, "said \ud800\0", float("inf"))
-    again = Attempt(2, datetime.now(UTC), 0.1, Outcome.TIMEOUT)
-    answer = await ledger.record_answer(db, call, Answer(call.key, Outcome.TIMEOUT, attempts=(odd, again)))
+async def test_unstorable_values_of_an_attempt_are_stored_as_null_or_escaped(db: Database) -> None:
+    call = make_call(0)
+    unstorable_attempt = Attempt(1, datetime.now(UTC), 0.1, Outcome.SERVER_ERROR, 10**20, "said \ud800\0", float("inf"))
+    second_attempt = Attempt(2, datetime.now(UTC), 0.1, Outcome.TIMEOUT)
+    answer = await ledger.record_answer(
+        db, call, Answer(call.key, Outcome.TIMEOUT, attempts=(unstorable_attempt, second_attempt))
+    )
     assert answer.outcome is Outcome.SERVER_ERROR
-    first, _ = attempts_of(db, call)
-    assert (first["http_status"], first["error"], first["retry_after_s"]) == (None, "said \\ud800\\x00", None)
+    stored_attempt, _ = attempts_of(db, call)
+    assert (stored_attempt["http_status"], stored_attempt["error"], stored_attempt["retry_after_s"]) == (
+        None,
+        "said \\ud800\\x00",
+        None,
+    )
 
 
-async def test_whoever_asked_gets_the_failure(db: Database) -> None:
-    call = asked(0)
-    reply = ProviderReply(replace(answered(call), prompt_tokens=10**30), None)
+async def test_the_caller_gets_the_storage_failure(db: Database) -> None:
+    call = make_call(0)
+    reply = ProviderReply(replace(make_answer(call), prompt_tokens=10**30), None)
 
     async def ask(_: Call) -> ProviderReply:
         return reply
 
-    found = await CallRecorder(db, make(db).id, "run").ask_and_record(call, ask)
-    assert (found.answer.outcome, found.failure) == (Outcome.SERVER_ERROR, None)
+    recorded = await CallRecorder(db, make(db).id, "run").ask_and_record(call, ask)
+    assert (recorded.answer.outcome, recorded.failure) == (Outcome.SERVER_ERROR, None)
 
 
 async def test_a_database_that_is_full_is_not_taken_for_an_odd_answer(tmp_path: Path) -> None:
     with open_database(f"sqlite:///{tmp_path}/a.db") as db:
         db.write(lambda connection: connection.exec_driver_sql("PRAGMA max_page_count = 1"))
-        call = asked(0)
+        call = make_call(0)
         body = ResponseBody("d", b"".join(i.to_bytes(4, "big") for i in range(2**16)), 2**18)
         attempt = Attempt(1, datetime.now(UTC), 0.1, Outcome.OK, 200, body=body)
-        full = replace(answered(call), text="x" * 2**20, attempts=(attempt,))
+        large_answer = replace(make_answer(call), text="x" * 2**20, attempts=(attempt,))
         with pytest.raises(StorageError, match="full") as caught:
-            await ledger.record_answer(db, call, full)
+            await ledger.record_answer(db, call, large_answer)
         assert not isinstance(caught.value, UnstorableError)
         assert attempts_of(db, call) == []
 
 
 async def test_a_locked_database_is_not_taken_for_an_odd_answer(file_storage: str) -> None:
     with open_database(file_storage) as db, open_database(file_storage) as other:
-        call = asked(0)
+        call = make_call(0)
         db.write(lambda connection: connection.exec_driver_sql("PRAGMA busy_timeout = 50"))
-        gate, _ = held(other)
+        gate, _ = block_writer(other)
         with pytest.raises(StorageError, match="locked") as caught:
-            await ledger.record_answer(db, call, answered(call))
+            await ledger.record_answer(db, call, make_answer(call))
         gate.set()
         assert not isinstance(caught.value, UnstorableError)
 
 
 def test_values_are_made_storable_by_their_columns() -> None:
-    odd = {"key": "k\ud800", "number": 2**31, "latency_s": -0.0, "error": None, "size": "no number"}
-    found = make_storable(AttemptRow, odd)
-    assert found == {"key": "k\\ud800", "number": None, "latency_s": 0.0, "error": None, "size": None}
+    unstorable_row = {"key": "k\ud800", "number": 2**31, "latency_s": -0.0, "error": None, "size": "no number"}
+    storable_row = make_storable(AttemptRow, unstorable_row)
+    assert storable_row == {"key": "k\\ud800", "number": None, "latency_s": 0.0, "error": None, "size": None}

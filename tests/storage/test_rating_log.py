@@ -1,4 +1,4 @@
-"""The log only grows; what holds, and what can be undone and redone, is read out of it."""
+"""The rating log is append-only; current decisions and the undo and redo stacks are derived from it."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ def keys_of(db: Database, audit: Audit) -> list[ConflictKey]:
     return [key for key, _ in review_queue.ConflictQueue(db, audit.id, "ada").keys(QueueFilter())]
 
 
-def say(db: Database, audit: Audit, key: ConflictKey, decision: Decision, rater: str = "ada") -> None:
+def append_decision(db: Database, audit: Audit, key: ConflictKey, decision: Decision, rater: str = "ada") -> None:
     rating_log.append_rating(db, audit.id, key, rater, RatingChange(RatingAction.DECIDE, decision=decision))
 
 
-def standing(db: Database, audit: Audit, key: ConflictKey) -> ConflictStatus:
+def conflict_status(db: Database, audit: Audit, key: ConflictKey) -> ConflictStatus:
     return review_queue.ConflictQueue(db, audit.id, "ada").rows([key])[0].status
 
 
 def test_a_decision_is_on_the_disk_when_append_returns(db: Database, audit: Audit) -> None:
     key = keys_of(db, audit)[0]
-    say(db, audit, key, Decision.LEFT)
+    append_decision(db, audit, key, Decision.LEFT)
 
-    other = make_engine(db.engine.url.render_as_string(hide_password=False))
-    with other.connect() as connection:
+    second_engine = make_engine(db.engine.url.render_as_string(hide_password=False))
+    with second_engine.connect() as connection:
         rows = connection.execute(text("select rater, decision, act from rating")).all()
-    other.dispose()
+    second_engine.dispose()
     assert rows == [("ada", "left", "decide")]
 
 
@@ -68,10 +68,10 @@ def test_a_note_that_no_database_can_hold_is_refused_and_the_next_is_saved(db: D
 
 def test_undo_and_redo_append_and_restore(db: Database, audit: Audit) -> None:
     key, other, *_ = keys_of(db, audit)
-    say(db, audit, key, Decision.LEFT)
-    say(db, audit, other, Decision.BOTH)
+    append_decision(db, audit, key, Decision.LEFT)
+    append_decision(db, audit, other, Decision.BOTH)
     rating_log.append_rating(db, audit.id, key, "ada", RatingChange(RatingAction.NOTE, note="odd"))
-    say(db, audit, key, Decision.RIGHT)
+    append_decision(db, audit, key, Decision.RIGHT)
 
     states = []
     while (entry := rating_log.undo(db, audit.id, "ada")) is not None:
@@ -82,7 +82,7 @@ def test_undo_and_redo_append_and_restore(db: Database, audit: Audit) -> None:
         (False, Decision.SKIP, ""),
         (True, Decision.SKIP, ""),
     ]
-    assert standing(db, audit, key) is ConflictStatus.OPEN
+    assert conflict_status(db, audit, key) is ConflictStatus.OPEN
 
     while rating_log.redo(db, audit.id, "ada"):
         pass
@@ -93,62 +93,64 @@ def test_undo_and_redo_append_and_restore(db: Database, audit: Audit) -> None:
     assert len(ids) == 4 + 4 + 4
 
 
-def test_undo_is_each_raters_own(db: Database, audit: Audit) -> None:
+def test_undo_affects_only_the_raters_own_decisions(db: Database, audit: Audit) -> None:
     key = keys_of(db, audit)[0]
-    say(db, audit, key, Decision.LEFT, "ada")
-    say(db, audit, key, Decision.LEFT, "grace")
+    append_decision(db, audit, key, Decision.LEFT, "ada")
+    append_decision(db, audit, key, Decision.LEFT, "grace")
     assert rating_log.undo(db, audit.id, "ada")
     assert rating_log.undo(db, audit.id, "ada") is None
     assert [
-        r.rater for r in (e.rating for e in rating_log.load_entries(db, audit.id)) if r.act is RatingAction.UNDO
+        rating.rater
+        for rating in (entry.rating for entry in rating_log.load_entries(db, audit.id))
+        if rating.act is RatingAction.UNDO
     ] == ["ada"]
-    assert standing(db, audit, key) is ConflictStatus.PERSON
+    assert conflict_status(db, audit, key) is ConflictStatus.PERSON
 
 
-def test_a_new_act_ends_what_could_be_redone(db: Database, audit: Audit) -> None:
+def test_a_new_decision_clears_the_redo_stack(db: Database, audit: Audit) -> None:
     key = keys_of(db, audit)[0]
-    say(db, audit, key, Decision.LEFT)
+    append_decision(db, audit, key, Decision.LEFT)
     rating_log.undo(db, audit.id, "ada")
-    say(db, audit, key, Decision.BOTH)
+    append_decision(db, audit, key, Decision.BOTH)
     assert rating_log.redo(db, audit.id, "ada") is None
 
 
 @given(st.lists(st.sampled_from(["do", "undo", "redo"]), max_size=40))
-def test_the_stacks_are_those_of_an_editor(acts: list[str]) -> None:
-    """Against the textbook's two stacks, kept in memory as one goes."""
+def test_undo_and_redo_equal_a_two_stack_model(acts: list[str]) -> None:
+    """The stacks derived from the log equal those of an in-memory editor."""
     log: list[tuple[int, RatingAction, int | None]] = []
-    done: list[int] = []
-    undone: list[int] = []
+    undo_stack: list[int] = []
+    redo_stack: list[int] = []
     for number, act in enumerate(acts):
         if act == "do":
             log.append((number, RatingAction.DECIDE, None))
-            done.append(number)
-            undone = []
-        elif act == "undo" and done:
-            undone.append(done.pop())
-            log.append((number, RatingAction.UNDO, undone[-1]))
-        elif act == "redo" and undone:
-            done.append(undone.pop())
-            log.append((number, RatingAction.REDO, done[-1]))
+            undo_stack.append(number)
+            redo_stack = []
+        elif act == "undo" and undo_stack:
+            redo_stack.append(undo_stack.pop())
+            log.append((number, RatingAction.UNDO, redo_stack[-1]))
+        elif act == "redo" and redo_stack:
+            undo_stack.append(redo_stack.pop())
+            log.append((number, RatingAction.REDO, undo_stack[-1]))
         log.append((100 + number, RatingAction.REVEAL, None))
-        assert undo_redo_stacks(log) == (done, undone)
+        assert undo_redo_stacks(log) == (undo_stack, redo_stack)
 
 
-def test_a_decision_holds_only_while_the_scores_stay(db: Database, audit: Audit) -> None:
+def test_a_decision_holds_only_while_the_scores_are_unchanged(db: Database, audit: Audit) -> None:
     key = keys_of(db, audit)[0]
-    say(db, audit, key, Decision.LEFT)
-    assert standing(db, audit, key) is ConflictStatus.PERSON
+    append_decision(db, audit, key, Decision.LEFT)
+    assert conflict_status(db, audit, key) is ConflictStatus.PERSON
 
     before = results.load_conflicts(db, audit.id)
     table = "update conflict set score_left = score_left - 0.01 where country = :c and topic = :t"
     db.write(lambda connection: connection.execute(text(table), {"c": key.country, "t": key.topic}))
-    assert standing(db, audit, key) is ConflictStatus.OPEN
+    assert conflict_status(db, audit, key) is ConflictStatus.OPEN
 
     results.replace_conflicts(db, audit.id, before)
-    assert standing(db, audit, key) is ConflictStatus.PERSON
+    assert conflict_status(db, audit, key) is ConflictStatus.PERSON
 
 
-def test_a_locked_database_is_said_and_nothing_is_stored(tmp_path: Path) -> None:
+def test_a_locked_database_is_an_error_and_nothing_is_stored(tmp_path: Path) -> None:
     path = tmp_path / "audits.db"
     with open_database(f"sqlite:///{path}") as db:
         audit = review_case(db, conflicts=1)
@@ -157,11 +159,11 @@ def test_a_locked_database_is_said_and_nothing_is_stored(tmp_path: Path) -> None
         holder = sqlite3.connect(path, isolation_level=None)
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(StorageError, match="locked"):
-            say(db, audit, key, Decision.LEFT)
+            append_decision(db, audit, key, Decision.LEFT)
         holder.execute("ROLLBACK")
         holder.close()
         assert rating_log.load_entries(db, audit.id) == []
-        say(db, audit, key, Decision.LEFT)
+        append_decision(db, audit, key, Decision.LEFT)
 
 
 DECIDE = """
@@ -186,7 +188,7 @@ with open_database(sys.argv[1], create=False) as db:
 
 
 def deciding(url: str, rater: str) -> tuple[subprocess.Popen[str], Iterator[str]]:
-    """Somebody who is about to decide in a process of their own, and what it prints, line by line."""
+    """Start a process that decides 100 times; returns it and its stdout by line."""
     command = [sys.executable, "-c", DECIDE, url, rater]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -194,32 +196,32 @@ def deciding(url: str, rater: str) -> tuple[subprocess.Popen[str], Iterator[str]
 
 
 def go(process: subprocess.Popen[str]) -> None:
-    """Let it decide a half of its hundred."""
+    """Let the process make its next 50 decisions."""
     assert process.stdin is not None
     process.stdin.write("go\n")
     process.stdin.flush()
 
 
 def test_two_processes_that_decide_at_once_lose_nothing(storage: str) -> None:
-    url = storage
-    with open_database(url) as db:
+    storage_url = storage
+    with open_database(storage_url) as db:
         audit = review_case(db)
     raters = ("ada", "grace")
-    processes = [deciding(url, rater) for rater in raters]
-    assert [next(told) for _, told in processes] == ["ready\n"] * 2
+    processes = [deciding(storage_url, rater) for rater in raters]
+    assert [next(printed_lines) for _, printed_lines in processes] == ["ready\n"] * 2
     for process, _ in processes:
         go(process)
-    said = [[int(next(told))] for _, told in processes]
+    ids_by_process = [[int(next(printed_lines))] for _, printed_lines in processes]
     for process, _ in processes:
-        go(process)  # neither has done half before both have begun
-    for ids, (process, told) in zip(said, processes, strict=True):
-        ids.extend(map(int, told))
+        go(process)  # neither reaches its second half before both have started
+    for ids, (process, printed_lines) in zip(ids_by_process, processes, strict=True):
+        ids.extend(map(int, printed_lines))
         assert process.wait() == 0
 
-    with open_database(url) as db:
+    with open_database(storage_url) as db:
         stored = {rater: rating_log.load_entries(db, audit.id, rater=rater) for rater in raters}
         records = hash_chain.verify_chain(db)
     assert (records.n_links, records.breaks) == (200, [])
-    for rater, ids in zip(raters, said, strict=True):
+    for rater, ids in zip(raters, ids_by_process, strict=True):
         assert [e.id for e in stored[rater]] == ids
         assert [e.rating.note for e in stored[rater]] == [str(i) for i in range(100)]

@@ -1,4 +1,4 @@
-"""The queue in SQL against the same rules written out in Python over rows drawn at random."""
+"""The review queue in SQL equals the same rules in Python, over random ratings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.storage.conftest import ENGINES, new_database
 from tests.support.synthetic_audit import populate
 
 RATERS = ("ada", "grace", "mary")
-Held = dict[ConflictKey, dict[str, Rating]]
+RatingsByConflict = dict[ConflictKey, dict[str, Rating]]
 
 
 @pytest.fixture(scope="module", params=ENGINES)
@@ -32,74 +32,82 @@ def db(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory)
 def audit(db: Database) -> Audit:
     populate(db, models=4, name="another")
     audit = populate(db, models=5)
-    drawn = random.Random(5)
-    keys = [ConflictKey(*c.cell, c.left, c.right) for c in results.load_conflicts(db, audit.id)]
+    rng = random.Random(5)
+    keys = [
+        ConflictKey(*conflict.cell, conflict.left, conflict.right) for conflict in results.load_conflicts(db, audit.id)
+    ]
     for _ in range(200):
-        rater = drawn.choice(RATERS)
-        saying = RatingChange(
-            RatingAction.DECIDE, decision=drawn.choice(list(Decision)), note=drawn.choice(["", "odd %_ one"])
+        rater = rng.choice(RATERS)
+        rating_change = RatingChange(
+            RatingAction.DECIDE, decision=rng.choice(list(Decision)), note=rng.choice(["", "odd %_ one"])
         )
-        rating_log.append_rating(db, audit.id, drawn.choice(keys[:60]), rater, saying)
-        if drawn.random() < 0.2:
+        rating_log.append_rating(db, audit.id, rng.choice(keys[:60]), rater, rating_change)
+        if rng.random() < 0.2:
             rating_log.undo(db, audit.id, rater)
     return audit
 
 
-def held(db: Database, audit: Audit) -> Held:
-    """Each rater's last row on each conflict, of its present scores."""
+def current_ratings(db: Database, audit: Audit) -> RatingsByConflict:
+    """Each rater's last rating of each conflict, if it was made on the current scores."""
     conflicts = {ConflictKey(*c.cell, c.left, c.right): c for c in results.load_conflicts(db, audit.id)}
-    found: Held = {}
+    ratings_by_conflict: RatingsByConflict = {}
     for entry in rating_log.load_entries(db, audit.id):
         conflict = conflicts[entry.key]
         if (entry.rating.score_left, entry.rating.score_right) == (conflict.score_left, conflict.score_right):
-            found.setdefault(entry.key, {})[entry.rating.rater] = entry.rating
-    return found
+            ratings_by_conflict.setdefault(entry.key, {})[entry.rating.rater] = entry.rating
+    return ratings_by_conflict
 
 
-def standing(conflict: Conflict, ratings: dict[str, Rating]) -> ConflictStatus:
-    said = Counter(r.decision for r in ratings.values() if r.decision.resolves_conflict)
-    if not said:
+def expected_status(conflict: Conflict, ratings: dict[str, Rating]) -> ConflictStatus:
+    counts_by_decision = Counter(rating.decision for rating in ratings.values() if rating.decision.resolves_conflict)
+    if not counts_by_decision:
         return ConflictStatus.MAJORITY if conflict.state is ConflictState.MAJORITY else ConflictStatus.OPEN
-    return ConflictStatus.PERSON if 2 * max(said.values()) > sum(said.values()) else ConflictStatus.DISPUTED
+    return (
+        ConflictStatus.PERSON
+        if 2 * max(counts_by_decision.values()) > sum(counts_by_decision.values())
+        else ConflictStatus.DISPUTED
+    )
 
 
-def rows(db: Database, audit: Audit, rater: str, wanted: QueueFilter | None = None) -> list[QueueRow]:
+def queue_rows(db: Database, audit: Audit, rater: str, queue_filter: QueueFilter | None = None) -> list[QueueRow]:
     queue = review_queue.ConflictQueue(db, audit.id, rater)
-    return queue.rows([key for key, _ in queue.keys(wanted or QueueFilter())])
+    return queue.rows([key for key, _ in queue.keys(queue_filter or QueueFilter())])
 
 
 @pytest.mark.parametrize("rater", [*RATERS, "nobody"])
-def test_lines_say_what_holds(db: Database, audit: Audit, rater: str) -> None:
-    said = held(db, audit)
+def test_rows_show_the_current_ratings(db: Database, audit: Audit, rater: str) -> None:
+    ratings_by_conflict = current_ratings(db, audit)
     conflicts = {ConflictKey(*c.cell, c.left, c.right): c for c in results.load_conflicts(db, audit.id)}
-    found = {row.key: row for row in rows(db, audit, rater)}
-    assert set(found) == set(conflicts)
+    row_by_key = {row.key: row for row in queue_rows(db, audit, rater)}
+    assert set(row_by_key) == set(conflicts)
     for key, conflict in conflicts.items():
-        row, here = found[key], said.get(key, {})
-        assert row.status is standing(conflict, here)
-        assert row.n_raters == sum(r.decision.resolves_conflict for r in here.values())
-        mine = here.get(rater)
-        assert row.decision is (mine and mine.decision)
-        assert row.note == (mine.note if mine else "")
+        row, ratings = row_by_key[key], ratings_by_conflict.get(key, {})
+        assert row.status is expected_status(conflict, ratings)
+        assert row.n_raters == sum(rating.decision.resolves_conflict for rating in ratings.values())
+        own_rating = ratings.get(rater)
+        assert row.decision is (own_rating and own_rating.decision)
+        assert row.note == (own_rating.note if own_rating else "")
         assert (row.score_left, row.score_right, row.kind) == (conflict.score_left, conflict.score_right, conflict.kind)
 
 
-def test_what_people_say_is_the_majority_of_what_holds(db: Database, audit: Audit) -> None:
+def test_majority_decisions_equal_those_of_the_current_ratings(db: Database, audit: Audit) -> None:
     expected: dict[ConflictKey, Decision | None] = {}
-    for key, ratings in held(db, audit).items():
-        said = Counter(r.decision for r in ratings.values() if r.decision.resolves_conflict)
-        if said:
-            top, n = said.most_common(1)[0]
-            expected[key] = top if 2 * n > said.total() else None
+    for key, ratings in current_ratings(db, audit).items():
+        counts_by_decision = Counter(
+            rating.decision for rating in ratings.values() if rating.decision.resolves_conflict
+        )
+        if counts_by_decision:
+            top_decision, n = counts_by_decision.most_common(1)[0]
+            expected[key] = top_decision if 2 * n > counts_by_decision.total() else None
     assert review_queue.load_majority_decisions(db, audit.id) == expected
     assert None in expected.values()
-    standings = {row.key: row.status for row in rows(db, audit, "ada")}
+    status_by_key = {row.key: row.status for row in queue_rows(db, audit, "ada")}
     for key, decision in expected.items():
-        assert standings[key] is (ConflictStatus.DISPUTED if decision is None else ConflictStatus.PERSON)
+        assert status_by_key[key] is (ConflictStatus.DISPUTED if decision is None else ConflictStatus.PERSON)
 
 
-def test_counts_add_up_to_the_lines(db: Database, audit: Audit) -> None:
-    counted = Counter(row.status for row in rows(db, audit, "ada"))
+def test_counts_by_status_equal_those_of_the_rows(db: Database, audit: Audit) -> None:
+    counted = Counter(row.status for row in queue_rows(db, audit, "ada"))
     counts = review_queue.ConflictQueue(db, audit.id, "ada").count_by_status()
     assert {k: n for k, n in counts.items() if n} == counted
     assert len(counted) == 4, "the drawn ratings leave a standing untested"
@@ -125,69 +133,86 @@ FILTERS: dict[str, tuple[QueueFilter, Callable[[QueueRow], bool]]] = {
 
 @pytest.mark.parametrize("name", FILTERS)
 def test_filters(db: Database, audit: Audit, name: str) -> None:
-    wanted, passes = FILTERS[name]
-    everything = rows(db, audit, "ada")
-    expected = {row.key for row in everything if passes(row)}
-    assert {row.key for row in rows(db, audit, "ada", wanted)} == expected
-    assert 0 < len(expected) < len(everything)
+    queue_filter, matches = FILTERS[name]
+    all_rows = queue_rows(db, audit, "ada")
+    expected = {row.key for row in all_rows if matches(row)}
+    assert {row.key for row in queue_rows(db, audit, "ada", queue_filter)} == expected
+    assert 0 < len(expected) < len(all_rows)
 
 
-def test_todo_is_what_is_open_to_the_rater_disputed_or_decided_by_one_other(db: Database, audit: Audit) -> None:
-    expected = {
+def test_todo_lists_open_disputed_and_singly_rated_conflicts(db: Database, audit: Audit) -> None:
+    open_keys = {
         row.key
-        for row in rows(db, audit, "ada")
+        for row in queue_rows(db, audit, "ada")
         if not (row.decision and row.decision.resolves_conflict)
         and (row.status in (ConflictStatus.OPEN, ConflictStatus.DISPUTED) or row.n_raters == 1)
     }
-    assert {row.key for row in rows(db, audit, "ada", QueueFilter(todo=True))} == expected
-    done = {row.key for row in rows(db, audit, "ada", QueueFilter(todo=False))}
-    assert done | expected == {row.key for row in rows(db, audit, "ada")}
-    assert not done & expected
+    assert {row.key for row in queue_rows(db, audit, "ada", QueueFilter(todo=True))} == open_keys
+    decided_keys = {row.key for row in queue_rows(db, audit, "ada", QueueFilter(todo=False))}
+    assert decided_keys | open_keys == {row.key for row in queue_rows(db, audit, "ada")}
+    assert not decided_keys & open_keys
 
 
 def test_conflicts_of_a_rater(db: Database, audit: Audit) -> None:
-    expected = {k for k, said in held(db, audit).items() if "mary" in said and said["mary"].decision.resolves_conflict}
-    assert {row.key for row in rows(db, audit, "ada", QueueFilter(raters=("mary",)))} == expected
+    expected = {
+        k
+        for k, ratings in current_ratings(db, audit).items()
+        if "mary" in ratings and ratings["mary"].decision.resolves_conflict
+    }
+    assert {row.key for row in queue_rows(db, audit, "ada", QueueFilter(raters=("mary",)))} == expected
 
 
-def teaches(conflict: Conflict, rows_of_rater: list[QueueRow], row: QueueRow) -> float:
-    """As documented: gap / 2 x (1 + evenness of the votes) x (newness of topic + of country) x 2 if disputed,
-    and half of it on a cell that the rater has opened another conflict on."""
+def expected_informativeness(conflict: Conflict, rows_of_rater: list[QueueRow], row: QueueRow) -> float:
+    """The documented informativeness: gap / 2 x (1 + evenness of the votes) x (novelty of topic + of country).
+
+    It is doubled if the conflict is disputed, and halved on a cell that the rater has seen revealed.
+    """
     votes = conflict.votes_left + conflict.votes_right
-    even = 1 - abs(conflict.votes_left - conflict.votes_right) / votes if votes else 1.0
-    done = [r.key for r in rows_of_rater if r.decision and r.decision.resolves_conflict]
-    topic = 1 / (1 + sum(k.topic == row.key.topic for k in done))
-    country = 1 / (1 + sum(k.country == row.key.country for k in done))
+    evenness = 1 - abs(conflict.votes_left - conflict.votes_right) / votes if votes else 1.0
+    resolved_keys = [r.key for r in rows_of_rater if r.decision and r.decision.resolves_conflict]
+    topic_novelty = 1 / (1 + sum(k.topic == row.key.topic for k in resolved_keys))
+    country_novelty = 1 / (1 + sum(k.country == row.key.country for k in resolved_keys))
     weight = 2 if row.status is ConflictStatus.DISPUTED else 1
-    blind = 0.5 if any(r.revealed and r.key[:2] == row.key[:2] for r in rows_of_rater) else 1.0
-    return abs(conflict.difference or 0.0) / 2 * (1 + even) * (topic + country) * weight * blind
+    blind_factor = 0.5 if any(r.revealed and r.key[:2] == row.key[:2] for r in rows_of_rater) else 1.0
+    return (
+        abs(conflict.difference or 0.0) / 2 * (1 + evenness) * (topic_novelty + country_novelty) * weight * blind_factor
+    )
 
 
-def test_the_order_of_what_teaches_most(db: Database, audit: Audit) -> None:
-    conflicts = {ConflictKey(*c.cell, c.left, c.right): c for c in results.load_conflicts(db, audit.id)}
-    ordered = rows(db, audit, "ada")
+def test_rows_are_sorted_by_informativeness(db: Database, audit: Audit) -> None:
+    conflicts = {
+        ConflictKey(*conflict.cell, conflict.left, conflict.right): conflict
+        for conflict in results.load_conflicts(db, audit.id)
+    }
+    ordered = queue_rows(db, audit, "ada")
     undecided = [row for row in ordered if row.decision is None]
-    values = [teaches(conflicts[row.key], ordered, row) for row in undecided]
+    values = [expected_informativeness(conflicts[row.key], ordered, row) for row in undecided]
     assert values == pytest.approx(sorted(values, reverse=True))
     assert len(set(values)) > 20
     ranks = [0 if r.decision is None else 1 if r.decision is Decision.SKIP else 2 for r in ordered]
     assert ranks == sorted(ranks)
     assert set(ranks) == {0, 1, 2}
     for rank in (1, 2):
-        here = [teaches(conflicts[row.key], ordered, row) for row, r in zip(ordered, ranks, strict=True) if r == rank]
-        assert here == pytest.approx(sorted(here, reverse=True))
+        scores_of_rank = [
+            expected_informativeness(conflicts[row.key], ordered, row)
+            for row, r in zip(ordered, ranks, strict=True)
+            if r == rank
+        ]
+        assert scores_of_rank == pytest.approx(sorted(scores_of_rank, reverse=True))
 
 
 def test_other_orders_and_their_reverse(db: Database, audit: Audit) -> None:
-    gaps = [r.gap or 0.0 for r in rows(db, audit, "ada", QueueFilter(sort=QueueSort.GAP))]
+    gaps = [row.gap or 0.0 for row in queue_rows(db, audit, "ada", QueueFilter(sort=QueueSort.GAP))]
     assert gaps == sorted(gaps, reverse=True)
-    countries = [r.key.country for r in rows(db, audit, "ada", QueueFilter(sort=QueueSort.COUNTRY, reverse=True))]
+    countries = [
+        row.key.country for row in queue_rows(db, audit, "ada", QueueFilter(sort=QueueSort.COUNTRY, reverse=True))
+    ]
     assert countries == sorted(countries, reverse=True)
 
 
-def test_lines_come_in_the_order_asked_and_what_is_gone_is_left_out(db: Database, audit: Audit) -> None:
+def test_rows_are_in_the_requested_order_without_unknown_keys(db: Database, audit: Audit) -> None:
     queue = review_queue.ConflictQueue(db, audit.id, "ada")
     keys = [key for key, _ in queue.keys(QueueFilter())]
-    gone = ConflictKey("Atlantis", "divorce", "alder", "birch")
-    assert [row.key for row in queue.rows([keys[3], gone, keys[1]])] == [keys[3], keys[1]]
+    missing_key = ConflictKey("Atlantis", "divorce", "alder", "birch")
+    assert [row.key for row in queue.rows([keys[3], missing_key, keys[1]])] == [keys[3], keys[1]]
     assert [row.key for row in queue.rows(keys)] == keys

@@ -1,4 +1,4 @@
-"""Roles on a server: each may do its work and no more."""
+"""PostgreSQL roles: each may do its own work and nothing else."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from auditor.storage.conflict_status import QueueFilter
 from auditor.storage.database import Database, open_database, run_lock
 from auditor.storage.roles import roles_sql
 from tests.storage.test_database import CELL, SURVEY
-from tests.storage.test_engine import record
+from tests.storage.test_engine import record_answer
 from tests.support.postgres_server import PASSWORD, Postgres
 from tests.support.review_audit import review_case
 
@@ -28,15 +28,15 @@ PEOPLE = {"ro": "auditor_reader", "ada": "auditor_reviewer", "robot": "auditor_r
 
 @pytest.fixture(scope="module")
 def team(postgres: Postgres) -> Iterator[Callable[[str], Database]]:
-    """Opens one database as one of three people, each with one role."""
+    """A function that opens the shared database as one of three people, each with one role."""
     name = postgres.database()
     with pytest.raises(EmptyStorageError):
         open_database(postgres.url(name), create=False)
-    assert upgrade_storage(postgres.url(name)) is None  # makes the tables
+    assert upgrade_storage(postgres.url(name)) is None  # creates the tables
     with open_database(postgres.url(name)) as db:
         review_case(db, conflicts=4)
     with postgres.connect(name) as connection:
-        for _ in range(2):  # again after each upgrade
+        for _ in range(2):  # the SQL is run again after each upgrade
             connection.execute(roles_sql())
         for person, role in PEOPLE.items():
             connection.execute(f"CREATE ROLE {person} LOGIN PASSWORD '{PASSWORD}' IN ROLE {role}")
@@ -59,57 +59,57 @@ def decide(db: Database) -> None:
     )
 
 
-def run(db: Database) -> None:
+def run_audit_steps(db: Database) -> None:
     with run_lock(db, "theirs"):
-        record(db)
+        record_answer(db)
         audit = audits.save_audit(db, name="theirs", config="{}", config_hash="h", survey=SURVEY, environment={})
         results.save_traces(db, audit.id, [Trace("m", CELL, 0, Outcome.OK, 0.5, "t", "k")])
         audits.save_audit(db, name="theirs", config="{}", config_hash="h2", survey=SURVEY, environment={})
         audits.set_stage(db, audit.id, "elicit")
 
 
-def rate(db: Database) -> None:
+def import_rating(db: Database) -> None:
     decided = Rating(CELL, "a", "b", 0.1, 0.9, "robot", Decision.LEFT, datetime.now(UTC))
     results.add_rating(db, audits.get_audit(db, "moral").id, decided)
 
 
-def change(statement: str) -> Callable[[Database], Any]:
+def execute_statement(statement: str) -> Callable[[Database], Any]:
     return lambda db: db.write(lambda connection: connection.execute(text(statement)))
 
 
-NOBODY_MAY = [
-    change("UPDATE rating SET decision = 'right'"),
-    change("DELETE FROM link"),
-    change("UPDATE answer SET text = 'other'"),
-    change("DELETE FROM attempt"),
-    change("DELETE FROM audit"),
-    change("UPDATE auditor_version SET version_num = '9999'"),
-    change("DROP TABLE trace"),
-    change("CREATE TABLE own (a int)"),
-    change("TRUNCATE verdict"),
+FORBIDDEN_TO_ALL = [
+    execute_statement("UPDATE rating SET decision = 'right'"),
+    execute_statement("DELETE FROM link"),
+    execute_statement("UPDATE answer SET text = 'other'"),
+    execute_statement("DELETE FROM attempt"),
+    execute_statement("DELETE FROM audit"),
+    execute_statement("UPDATE auditor_version SET version_num = '9999'"),
+    execute_statement("DROP TABLE trace"),
+    execute_statement("CREATE TABLE own (a int)"),
+    execute_statement("TRUNCATE verdict"),
 ]
 
 
 @pytest.mark.parametrize(
-    ("person", "may", "may_not"),
+    ("person", "allowed", "forbidden"),
     [
-        ("ro", [], [decide, record, run, rate]),
-        ("ada", [decide], [record, run]),
-        ("robot", [record, run], [decide, rate]),
+        ("ro", [], [decide, record_answer, run_audit_steps, import_rating]),
+        ("ada", [decide], [record_answer, run_audit_steps]),
+        ("robot", [record_answer, run_audit_steps], [decide, import_rating]),
     ],
 )
 def test_each_role_may_do_its_work_and_no_more(
     team: Callable[[str], Database],
     person: str,
-    may: list[Callable[[Database], None]],
-    may_not: list[Callable[[Database], None]],
+    allowed: list[Callable[[Database], None]],
+    forbidden: list[Callable[[Database], None]],
 ) -> None:
     db = team(person)
-    for work in may:
-        work(db)
-    for work in [*may_not, *NOBODY_MAY]:
+    for action in allowed:
+        action(db)
+    for action in [*forbidden, *FORBIDDEN_TO_ALL]:
         with pytest.raises(NotAllowedError) as refused:
-            work(db)
+            action(db)
         assert "docs/team.md" in refused.value.how_to_fix
     assert audits.load_audits(db)[0].name == "moral"
     assert hash_chain.verify_chain(db).breaks == []
@@ -118,7 +118,7 @@ def test_each_role_may_do_its_work_and_no_more(
 def test_a_reviewer_settles_the_last_conflict_and_a_runner_ends_the_audit(
     postgres: Postgres, team: Callable[[str], Database]
 ) -> None:
-    def stage() -> tuple[str, int]:
+    def stage_and_open_count() -> tuple[str, int]:
         return audits.get_audit(ada, "moral").stage, load_audit_status(ada, audits.get_audit(ada, "moral"))["open"]
 
     ada, robot = team("ada"), team("robot")
@@ -130,6 +130,9 @@ def test_a_reviewer_settles_the_last_conflict_and_a_runner_ends_the_audit(
         )
     url = ada.engine.url.render_as_string(hide_password=False)
     assert resume_after_review("moral", storage=url) == 0
-    assert stage() == (audits.AWAITING_HUMAN, 0)  # saved, and no error: a reviewer may not end an audit
+    assert stage_and_open_count() == (
+        audits.AWAITING_HUMAN,
+        0,
+    )  # saved without an error: a reviewer may not finish an audit
     assert resume_after_review("moral", storage=robot.engine.url.render_as_string(hide_password=False)) == 0
-    assert stage() == (audits.FINISHED, 0)
+    assert stage_and_open_count() == (audits.FINISHED, 0)

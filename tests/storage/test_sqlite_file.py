@@ -1,4 +1,4 @@
-"""A database's file: who may read it, what lies beside it, and whether it is still in its place."""
+"""The SQLite file: its permissions, its log files, and whether it was moved while open."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def mode(path: Path) -> int:
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o077, 0o777])
-def test_a_new_file_is_its_owners_and_an_old_one_is_left_as_it_is(tmp_path: Path, umask: int) -> None:
+def test_a_new_file_is_private_and_an_existing_one_is_unchanged(tmp_path: Path, umask: int) -> None:
     path, old = tmp_path / "a.db", tmp_path / "old.db"
     old.write_text("content")
     old.chmod(0o640)
@@ -63,7 +63,7 @@ def test_only_a_log_with_content_is_refused(tmp_path: Path, suffix: str) -> None
         refuse_unread_log(path)
 
 
-def test_a_file_in_its_place_is_not_lost_whatever_is_written_to_it(tmp_path: Path) -> None:
+def test_writing_to_a_file_is_not_a_move(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     path.write_text("one")
     watched = WatchedFile(path)
@@ -73,7 +73,7 @@ def test_a_file_in_its_place_is_not_lost_whatever_is_written_to_it(tmp_path: Pat
     watched.require_unmoved()
 
 
-def test_a_file_that_is_linked_is_in_its_place(tmp_path: Path) -> None:
+def test_a_symlinked_file_is_watched(tmp_path: Path) -> None:
     path, link = tmp_path / "a.db", tmp_path / "link.db"
     path.touch()
     link.symlink_to(path)
@@ -84,7 +84,7 @@ def test_a_file_that_is_linked_is_in_its_place(tmp_path: Path) -> None:
         watched.require_unmoved()
 
 
-def test_what_became_of_a_file_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_moved_replaced_or_deleted_file_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, moved = tmp_path / "a.db", tmp_path / "b.db"
     monkeypatch.chdir(tmp_path)
     path.touch()

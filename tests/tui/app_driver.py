@@ -1,4 +1,4 @@
-"""Driving the app in a test: press keys, wait until it rests, read what the compositor shows."""
+"""Drive the app in a test: press keys, wait until it is idle, read what the compositor shows."""
 
 from __future__ import annotations
 
@@ -20,65 +20,65 @@ from auditor.tui.screen import ReviewScreen
 
 S = TypeVar("S", bound=Screen[object])
 
-PATIENCE_S = 60.0
-"""How long a busy machine may take over what a key started."""
+SETTLE_TIMEOUT_S = 60.0
+"""Maximum time that a key press may take on a busy machine."""
 
 
 @dataclass
 class Driver:
-    """An app that runs in a test."""
+    """An app that runs in a test, with shortcuts for its screens."""
 
     app: ReviewApp
     pilot: Pilot[None]
 
     async def press(self, *keys: str) -> None:
-        """Press keys, and wait for what they start after each."""
+        """Press keys; wait until the app is idle after each."""
         for key in keys:
             await self.pilot.press(key)
             await self.settle()
 
     async def type(self, text: str) -> None:
-        """Type into what has the focus."""
+        """Type into the focused widget."""
         await self.pilot.press(*text)
         await self.settle()
 
     async def settle(self) -> None:
-        """Wait until no message is on its way, and nothing is being stored or read; twice, for what that starts."""
-        until, rests = time.monotonic() + PATIENCE_S, 0
-        while rests < 2:
+        """Wait until no message is queued and no worker runs, twice: a last message may start a worker."""
+        deadline, n_idle_checks = time.monotonic() + SETTLE_TIMEOUT_S, 0
+        while n_idle_checks < 2:
             await self.pilot.pause()
-            with suppress(WorkerError):  # a reading whose place a later one took; what fails is told on the screen
+            with suppress(WorkerError):  # superseded by a later worker; failures are shown on the screen
                 await self.app.workers.wait_for_complete()
-            rests = rests + 1 if self._rests() or not self.app.is_running else 0
-            assert time.monotonic() < until, "the app does not come to rest"
+            n_idle_checks = n_idle_checks + 1 if self._is_idle() or not self.app.is_running else 0
+            assert time.monotonic() < deadline, "the app does not come to rest"
 
-    def _rests(self) -> bool:
+    def _is_idle(self) -> bool:
         pumps = [self.app, *self.app.screen.walk_children(with_self=True)]
         workers = all(worker.is_finished for worker in self.app.workers)
         return workers and not any(pump.message_queue_size for pump in pumps)
 
-    async def comes_to(self, state: Callable[[Driver], bool], within_s: float = PATIENCE_S) -> bool:
-        """Whether the app comes to a state."""
-        until = time.monotonic() + within_s
+    async def reaches(self, state: Callable[[Driver], bool], within_s: float = SETTLE_TIMEOUT_S) -> bool:
+        """Whether the app reaches a state within the time limit."""
+        deadline = time.monotonic() + within_s
         while not state(self):
-            if time.monotonic() > until:
+            if time.monotonic() > deadline:
                 return False
             await self.settle()
         return True
 
     @property
     def text(self) -> str:
-        """What the screen shows, line by line."""
+        """The visible text, with newlines between rows."""
         return "\n".join(strip.text.rstrip() for strip in self.app.screen._compositor.render_strips())
 
     @property
     def messages(self) -> list[str]:
-        """What the app told the person, oldest first."""
+        """The notifications so far, oldest first."""
         return [notification.message for notification in self.app._notifications]
 
     @property
     def page(self) -> ReviewScreen:
-        """The full screen in view."""
+        """The topmost full screen, below any dialog."""
         return next(screen for screen in reversed(self.app.screen_stack) if isinstance(screen, ReviewScreen))
 
     @property
@@ -93,6 +93,6 @@ class Driver:
 
     @property
     def log(self) -> list[RatingEntry]:
-        """All that is stored of the audit in view."""
+        """The stored rating log of the current audit."""
         audit = (self.conflict if isinstance(self.page, ConflictScreen) else self.queue).session.audit
         return load_entries(self.app.db, audit.id)

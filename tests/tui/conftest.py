@@ -44,13 +44,13 @@ def _no_settings_of_the_developer(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture(autouse=True)
 def _messages_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the app told can be read however long a busy machine takes to get there."""
+    """Notifications never expire, so that slow tests can read them."""
     monkeypatch.setattr("textual.notifications.Notification.has_expired", False)
 
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After each key the pilot waits until the processor rests; the driver waits for what the key started instead."""
+    """Shorten the pilot's wait for an idle processor; the driver waits for workers and messages instead."""
 
     async def pause(min_sleep: float = 0, max_sleep: float = 1) -> None:
         await asyncio.sleep(0.001)

@@ -1,4 +1,4 @@
-"""Every key of every screen, in both themes and both sizes: what it does, and what the compositor shows then."""
+"""Every key of every screen, in both themes and two terminal sizes: its effect and what the screen shows."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ Check = Callable[[Driver], bool]
 
 
 class Step(NamedTuple):
-    """A key, what must be on the screen after it, and what must hold."""
+    """A key, the text that must be visible after it, and a condition that must hold."""
 
     key: str
     shows: str = ""
     holds: Check = lambda driver: True
 
 
-def on(page: type) -> Check:
+def is_on_screen(page: type) -> Check:
     return lambda driver: isinstance(driver.app.screen, page)
 
 
-def cursor(place: int) -> Check:
+def cursor_at(place: int) -> Check:
     return lambda driver: driver.queue.queue_table.cursor == place
 
 
@@ -54,55 +54,55 @@ def sorted_by(sort: QueueSort, *, reverse: bool = False) -> Check:
     return lambda driver: (driver.queue.queue_filter.sort, driver.queue.queue_filter.reverse) == (sort, reverse)
 
 
-WAYS: dict[str, list[Step]] = {
+STEPS_BY_SCREEN: dict[str, list[Step]] = {
     "home": [
         Step("down", holds=lambda d: d.app.screen.selected_audit == "moral"),  # type: ignore[attr-defined]
         Step("up", holds=lambda d: d.app.screen.selected_audit == "second"),  # type: ignore[attr-defined]
         Step("j", holds=lambda d: d.app.screen.selected_audit == "moral"),  # type: ignore[attr-defined]
         Step("k", "2 audits", lambda d: d.app.screen.selected_audit == "second"),  # type: ignore[attr-defined]
         Step("j"),
-        Step("a", "moral › agreement", on(AgreementScreen)),
-        Step("escape", "waiting for people", on(HomeScreen)),
-        Step("enter", "moral › conflicts", on(QueueScreen)),
-        Step("escape", "auditor › audits", on(HomeScreen)),
+        Step("a", "moral › agreement", is_on_screen(AgreementScreen)),
+        Step("escape", "waiting for people", is_on_screen(HomeScreen)),
+        Step("enter", "moral › conflicts", is_on_screen(QueueScreen)),
+        Step("escape", "auditor › audits", is_on_screen(HomeScreen)),
         Step("q", holds=lambda d: bool(d.app._exit)),
     ],
     "queue": [
-        *(Step(key, holds=cursor(1)) for key in ("j",)),
-        Step("down", "3 of 20", cursor(2)),
-        Step("k", "2 of 20", cursor(1)),
-        Step("up", "1 of 20", cursor(0)),
-        Step("G", "20 of 20", cursor(19)),
-        Step("g", "1 of 20", cursor(0)),
-        Step("end", "20 of 20", cursor(19)),
-        Step("home", "1 of 20", cursor(0)),
+        *(Step(key, holds=cursor_at(1)) for key in ("j",)),
+        Step("down", "3 of 20", cursor_at(2)),
+        Step("k", "2 of 20", cursor_at(1)),
+        Step("up", "1 of 20", cursor_at(0)),
+        Step("G", "20 of 20", cursor_at(19)),
+        Step("g", "1 of 20", cursor_at(0)),
+        Step("end", "20 of 20", cursor_at(19)),
+        Step("home", "1 of 20", cursor_at(0)),
         *(
             step
             for pair in (("pagedown", "pageup"), ("ctrl+d", "ctrl+u"))
             for step in (
                 Step(pair[0], holds=lambda d: d.queue.queue_table.cursor > 5),
-                Step(pair[1], "1 of 20", cursor(0)),
+                Step(pair[1], "1 of 20", cursor_at(0)),
             )
         ),
         Step("o", "by widest gap", sorted_by(QueueSort.GAP)),
         Step("O", "by widest gap (reversed)", sorted_by(QueueSort.GAP, reverse=True)),
         Step("x", "by what teaches most", lambda d: d.queue.queue_filter == QueueFilter()),
-        Step("g", "1 of 20", cursor(0)),
-        Step("slash", "enter shows", on(TextDialog)),
-        Step("escape", "1 of 20", on(QueueScreen)),
-        Step("F", "None is saved yet", on(FilterDialog)),
-        Step("escape", "1 of 20", on(QueueScreen)),
-        Step("R", "○ 20 open", on(QueueScreen)),
-        Step("space", "not decided by you", on(ConflictScreen)),
+        Step("g", "1 of 20", cursor_at(0)),
+        Step("slash", "enter shows", is_on_screen(TextDialog)),
+        Step("escape", "1 of 20", is_on_screen(QueueScreen)),
+        Step("F", "None is saved yet", is_on_screen(FilterDialog)),
+        Step("escape", "1 of 20", is_on_screen(QueueScreen)),
+        Step("R", "○ 20 open", is_on_screen(QueueScreen)),
+        Step("space", "not decided by you", is_on_screen(ConflictScreen)),
         Step("1", "saved", decided(Decision.LEFT)),
-        Step("q", "◀ left", on(QueueScreen)),
+        Step("q", "◀ left", is_on_screen(QueueScreen)),
         Step("u", "○ 20 open", lambda d: len(d.log) == 2),
         Step("r", "◀ left", lambda d: len(d.log) == 3),
-        Step("enter", "saved", on(ConflictScreen)),
-        Step("escape", "1 of 20", on(QueueScreen)),
-        Step("a", "moral › agreement", on(AgreementScreen)),
-        Step("q", "moral › conflicts", on(QueueScreen)),
-        Step("escape", "auditor › audits", on(HomeScreen)),
+        Step("enter", "saved", is_on_screen(ConflictScreen)),
+        Step("escape", "1 of 20", is_on_screen(QueueScreen)),
+        Step("a", "moral › agreement", is_on_screen(AgreementScreen)),
+        Step("q", "moral › conflicts", is_on_screen(QueueScreen)),
+        Step("escape", "auditor › audits", is_on_screen(HomeScreen)),
     ],
     "conflict": [
         Step("1", "◀ left is right", decided(Decision.LEFT)),
@@ -111,15 +111,15 @@ WAYS: dict[str, list[Step]] = {
         Step("4", "✕ neither is right", decided(Decision.NEITHER)),
         Step("u", "◆ both are right", decided(Decision.BOTH)),
         Step("r", "✕ neither is right", decided(Decision.NEITHER)),
-        Step("5", "Your own score", on(ScoreDialog)),
-        Step("escape", "✕ neither is right", on(ConflictScreen)),
-        Step("equals_sign", "Your own score", on(ScoreDialog)),
+        Step("5", "Your own score", is_on_screen(ScoreDialog)),
+        Step("escape", "✕ neither is right", is_on_screen(ConflictScreen)),
+        Step("equals_sign", "Your own score", is_on_screen(ScoreDialog)),
         Step("enter", "saved: ±", decided(Decision.SCORE)),
-        Step("n", "enter saves", on(TextDialog)),
-        Step("escape", "Survey", on(ConflictScreen)),
+        Step("n", "enter saves", is_on_screen(TextDialog)),
+        Step("escape", "Survey", is_on_screen(ConflictScreen)),
         Step("f", "⚑ flagged", lambda d: d.conflict.item is not None and d.conflict.item.row.flagged),
-        Step("h", "What you did here", on(HistoryWindow)),
-        Step("escape", "⚑ flagged", on(ConflictScreen)),
+        Step("h", "What you did here", is_on_screen(HistoryWindow)),
+        Step("escape", "⚑ flagged", is_on_screen(ConflictScreen)),
         Step("full_stop", "text 2 of 3", lambda d: d.conflict.sample_index == 1),
         Step("comma", "text 1 of 3", lambda d: d.conflict.sample_index == 0),
         Step("d", holds=lambda d: not d.conflict.highlight_differences),
@@ -131,60 +131,60 @@ WAYS: dict[str, list[Step]] = {
         Step("space", "not decided by you", decided(None)),
         Step("s", "not decided by you", decided(None)),
         Step("enter", "the rest is hidden until you decide", decided(None)),
-        Step("escape", "– skipped", on(QueueScreen)),
-        Step("enter", holds=on(ConflictScreen)),
-        Step("q", "moral › conflicts", on(QueueScreen)),
+        Step("escape", "– skipped", is_on_screen(QueueScreen)),
+        Step("enter", holds=is_on_screen(ConflictScreen)),
+        Step("q", "moral › conflicts", is_on_screen(QueueScreen)),
     ],
     "people": [
         *(
-            Step(key, holds=on(AgreementScreen))
+            Step(key, holds=is_on_screen(AgreementScreen))
             for key in ("j", "down", "k", "up", "pagedown", "pageup", "space", "pageup")
         ),
-        Step("enter", "state:disputed", on(QueueScreen)),
-        Step("q", "Raters", on(AgreementScreen)),
-        Step("escape", "moral › conflicts", on(QueueScreen)),
-        Step("a", "Raters", on(AgreementScreen)),
-        Step("q", "moral › conflicts", on(QueueScreen)),
+        Step("enter", "state:disputed", is_on_screen(QueueScreen)),
+        Step("q", "Raters", is_on_screen(AgreementScreen)),
+        Step("escape", "moral › conflicts", is_on_screen(QueueScreen)),
+        Step("a", "Raters", is_on_screen(AgreementScreen)),
+        Step("q", "moral › conflicts", is_on_screen(QueueScreen)),
     ],
     "everywhere": [
-        Step("question_mark", "Keys · queue", on(KeysWindow)),
-        Step("escape", "1 of 20", on(QueueScreen)),
-        Step("f1", "Keys · queue", on(KeysWindow)),
-        Step("escape", "1 of 20", on(QueueScreen)),
+        Step("question_mark", "Keys · queue", is_on_screen(KeysWindow)),
+        Step("escape", "1 of 20", is_on_screen(QueueScreen)),
+        Step("f1", "Keys · queue", is_on_screen(KeysWindow)),
+        Step("escape", "1 of 20", is_on_screen(QueueScreen)),
         Step("ctrl+p", "Search for commands", lambda d: not isinstance(d.app.screen, QueueScreen)),
-        Step("escape", "1 of 20", on(QueueScreen)),
+        Step("escape", "1 of 20", is_on_screen(QueueScreen)),
         Step("T", "1 of 20", lambda d: d.app.theme in THEMES),
         Step("ctrl+q", holds=lambda d: bool(d.app._exit)),
     ],
 }
-START = {"home": (), "queue": (), "conflict": ("enter",), "people": ("a",), "everywhere": ()}
+KEYS_TO_SCREEN = {"home": (), "queue": (), "conflict": ("enter",), "people": ("a",), "everywhere": ()}
 
 
-def test_no_key_is_left_out() -> None:
+def test_every_key_is_pressed() -> None:
     for action in ACTIONS:
-        pressed = {step.key for step in WAYS[action.screen]}
-        assert set(action.keys.split(",")) <= pressed, action.id
+        pressed_keys = {step.key for step in STEPS_BY_SCREEN[action.screen]}
+        assert set(action.keys.split(",")) <= pressed_keys, action.id
 
 
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("size", SIZES, ids=str)
-@pytest.mark.parametrize("where", list(WAYS))
-async def test_every_key_does_what_it_says(
-    run: Run, db: Database, where: str, size: tuple[int, int], theme: str, tmp_path: object
+@pytest.mark.parametrize("screen", list(STEPS_BY_SCREEN))
+async def test_every_key_does_what_its_help_says(
+    run: Run, db: Database, screen: str, size: tuple[int, int], theme: str, tmp_path: object
 ) -> None:
-    if where == "home":
+    if screen == "home":
         review_case(db, name="second", conflicts=2)
-    if where == "people":
+    if screen == "people":
         _disagree(db)
     settings = ReviewSettings(tmp_path, theme=theme)  # type: ignore[arg-type]
-    async with run(None if where == "home" else "moral", size=size, settings=settings) as driver:
+    async with run(None if screen == "home" else "moral", size=size, settings=settings) as driver:
         assert driver.app.theme == theme
-        await driver.press(*START[where])
-        for step in WAYS[where]:
+        await driver.press(*KEYS_TO_SCREEN[screen])
+        for step in STEPS_BY_SCREEN[screen]:
             await driver.press(step.key)
-            assert await driver.comes_to(step.holds), (step.key, driver.text)
+            assert await driver.reaches(step.holds), (step.key, driver.text)
             if not driver.app._exit:
-                assert await driver.comes_to(partial(_shows, step.shows)), (step.key, driver.text)
+                assert await driver.reaches(partial(_shows, step.shows)), (step.key, driver.text)
                 assert max(map(len, driver.text.splitlines())) <= size[0]
 
 
@@ -194,6 +194,6 @@ def _shows(text: str, driver: Driver) -> bool:
 
 def _disagree(db: Database) -> None:
     for rater, decision in (("grace", Decision.LEFT), ("mary", Decision.RIGHT)):
-        desk = ReviewSession(db, audits.get_audit(db, "moral"), rater, second_rater_share=1.0)
-        for key in sorted(desk.conflict_keys())[:3]:
-            desk.decide(desk.load_item(key), decision)
+        session = ReviewSession(db, audits.get_audit(db, "moral"), rater, second_rater_share=1.0)
+        for key in sorted(session.conflict_keys())[:3]:
+            session.decide(session.load_item(key), decision)

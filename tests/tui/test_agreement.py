@@ -15,11 +15,11 @@ from tests.tui.conftest import Run
 def _rated(db: Database) -> None:
     audit = audits.get_audit(db, "moral")
     for rater in ("ada", "grace"):
-        desk = ReviewSession(db, audit, rater)
-        for number, key in enumerate(sorted(desk.conflict_keys())[:10]):
-            item = desk.load_item(key)
-            strict = Decision.LEFT if (item.left.score or 0.0) < 0 else Decision.RIGHT
-            desk.decide(item, Decision.BOTH if rater == "grace" and number < 3 else strict)
+        session = ReviewSession(db, audit, rater)
+        for number, key in enumerate(sorted(session.conflict_keys())[:10]):
+            item = session.load_item(key)
+            negative_side = Decision.LEFT if (item.left.score or 0.0) < 0 else Decision.RIGHT
+            session.decide(item, Decision.BOTH if rater == "grace" and number < 3 else negative_side)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
@@ -44,7 +44,7 @@ async def test_disputed_conflicts_are_one_key_away(run: Run) -> None:
         assert "20" in driver.text
 
 
-async def test_nothing_rated_yet_is_said(run: Run, db: Database) -> None:
+async def test_an_unrated_audit_is_explained(run: Run, db: Database) -> None:
     review_case(db, name="fresh")
     assert audits.get_audit(db, "fresh")
     async with run("fresh") as driver:

@@ -1,4 +1,4 @@
-"""What holds on every screen: keys, help, palette, themes, and how the app ends."""
+"""Features of every screen: keys, help, palette, themes, callbacks and exit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.tui.app_driver import Driver
 from tests.tui.conftest import Run
 
 PAGES = {"home": HomeScreen, "queue": QueueScreen, "conflict": ConflictScreen, "people": AgreementScreen}
-WAY = {"home": ("q",), "queue": (), "conflict": ("enter",), "people": ("a",)}
+KEYS_TO_SCREEN = {"home": ("q",), "queue": (), "conflict": ("enter",), "people": ("a",)}
 
 
 def test_every_action_has_its_method() -> None:
@@ -39,64 +39,64 @@ def test_every_action_has_its_method() -> None:
             assert callable(getattr(PAGES[action.screen], f"action_{method}")), action.id
 
 
-def test_no_key_is_taken_that_the_terminal_or_its_multiplexer_needs() -> None:
+def test_no_key_of_the_terminal_or_its_multiplexer_is_used() -> None:
     keys = {key for action in ACTIONS for key in action.keys.split(",")}
     assert not keys & {"ctrl+b", "ctrl+a", "ctrl+s", "ctrl+z", "ctrl+c"}
     assert not any(key.startswith("alt+") for key in keys)
 
 
-@pytest.mark.parametrize("where", list(PAGES))
+@pytest.mark.parametrize("screen", list(PAGES))
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
-async def test_help_shows_every_key_of_the_screen(run: Run, where: str, size: tuple[int, int]) -> None:
+async def test_help_shows_every_key_of_the_screen(run: Run, screen: str, size: tuple[int, int]) -> None:
     async with run(size=size) as driver:
-        await driver.press(*WAY[where])
-        assert isinstance(driver.page, PAGES[where])
+        await driver.press(*KEYS_TO_SCREEN[screen])
+        assert isinstance(driver.page, PAGES[screen])
         await driver.press("question_mark")
-        seen = driver.text
+        visible_text = driver.text
         await driver.press(*["j"] * 12)
-        seen += driver.text
+        visible_text += driver.text
         await driver.press(*["down"] * 12)
-        seen += driver.text
+        visible_text += driver.text
         for action in (*actions.actions_for(driver.page.screen_name), *actions.actions_for("everywhere")):
-            assert action.help in seen, action.id
+            assert action.help in visible_text, action.id
         await driver.press("k", "escape")
-        assert isinstance(driver.app.screen, PAGES[where])
+        assert isinstance(driver.app.screen, PAGES[screen])
 
 
-async def test_the_names_of_actions_stand_in_the_help_where_there_is_room(run: Run) -> None:
+async def test_help_shows_action_ids_if_there_is_room(run: Run) -> None:
     async with run(size=(120, 60)) as driver:
         await driver.press("enter", "f1")
         for action in actions.actions_for("conflict"):
             assert action.id in driver.text
 
 
-@pytest.mark.parametrize("where", list(PAGES))
-async def test_the_palette_has_every_action_of_the_screen(run: Run, where: str) -> None:
+@pytest.mark.parametrize("screen", list(PAGES))
+async def test_the_palette_has_every_action_of_the_screen(run: Run, screen: str) -> None:
     async with run() as driver:
-        await driver.press(*WAY[where])
+        await driver.press(*KEYS_TO_SCREEN[screen])
         commands = {command.title: command for command in driver.app.get_system_commands(driver.app.screen)}
         for action in actions.actions_for(driver.page.screen_name):
             assert commands[action.label.capitalize()].help == action.help
 
 
-def found(driver: Driver) -> list[str]:
-    """What the palette lists."""
-    listed = driver.app.screen.query_one(CommandList).options
-    return [str(command.hit.text) for command in listed if isinstance(command, Command)]
+def palette_entries(driver: Driver) -> list[str]:
+    """The entries that the command palette lists."""
+    options = driver.app.screen.query_one(CommandList).options
+    return [str(command.hit.text) for command in options if isinstance(command, Command)]
 
 
 async def test_the_palette_does_what_it_says(run: Run) -> None:
     async with run() as driver:
         await driver.press("enter", "ctrl+p")
         await driver.type("neither")
-        assert await driver.comes_to(lambda d: found(d)[:1] == ["Neither"])
+        assert await driver.reaches(lambda d: palette_entries(d)[:1] == ["Neither"])
         await driver.press("enter")
-        assert await driver.comes_to(lambda d: "✓ saved: ✕ neither is right" in d.text)
+        assert await driver.reaches(lambda d: "✓ saved: ✕ neither is right" in d.text)
         await driver.press("ctrl+p")
         await driver.type("dark or light")
-        assert await driver.comes_to(lambda d: found(d)[:1] == ["Dark or light"])
+        assert await driver.reaches(lambda d: palette_entries(d)[:1] == ["Dark or light"])
         await driver.press("enter")
-        assert await driver.comes_to(lambda d: d.app.theme == LIGHT.name)
+        assert await driver.reaches(lambda d: d.app.theme == LIGHT.name)
 
 
 async def test_keys_can_be_changed(run: Run, tmp_path: Path) -> None:
@@ -132,8 +132,11 @@ async def test_an_unknown_theme_is_the_default(run: Run, tmp_path: Path) -> None
         assert driver.app.theme == DARK.name
 
 
-INKS = ("foreground", *(f"text-{n}" for n in ("muted", "success", "warning", "error", "primary", "secondary")))
-PAPERS = ("background", "surface", "panel", "block-cursor-background")
+FOREGROUND_COLORS = (
+    "foreground",
+    *(f"text-{n}" for n in ("muted", "success", "warning", "error", "primary", "secondary")),
+)
+BACKGROUND_COLORS = ("background", "surface", "panel", "block-cursor-background")
 
 
 def luminance(color: Color) -> float:
@@ -143,44 +146,44 @@ def luminance(color: Color) -> float:
 
 
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: str(theme.name))
-def test_every_ink_can_be_read_on_every_paper(theme: Theme) -> None:
+def test_every_text_colour_has_enough_contrast(theme: Theme) -> None:
     """WCAG 2.1: a contrast of 4.5 to 1 for text."""
     colors = theme.to_color_system().generate()
-    faint = {}
-    for ink, paper in itertools.product(INKS, PAPERS):
-        low, high = sorted(luminance(Color.parse(colors[name])) for name in (ink, paper))
+    low_contrasts = {}
+    for foreground, background in itertools.product(FOREGROUND_COLORS, BACKGROUND_COLORS):
+        low, high = sorted(luminance(Color.parse(colors[name])) for name in (foreground, background))
         ratio = (high + 0.05) / (low + 0.05)
         if ratio < 4.5:
-            faint[ink, paper] = round(ratio, 2)
-    assert not faint
+            low_contrasts[foreground, background] = round(ratio, 2)
+    assert not low_contrasts
 
 
-async def test_an_audit_that_is_not_there_leads_home_with_a_message(run: Run) -> None:
+async def test_an_unknown_audit_opens_home_with_a_message(run: Run) -> None:
     async with run("morl") as driver:
         assert isinstance(driver.page, HomeScreen)
         assert "has no audit 'morl'. Did you mean 'moral'?" in driver.messages[0]
 
 
-async def test_the_callback_is_told_of_audits_in_which_something_was_decided(run: Run) -> None:
-    told: list[str] = []
-    async with run(on_decided=told.append) as driver:
+async def test_the_callback_gets_audits_with_decisions(run: Run) -> None:
+    notified_audits: list[str] = []
+    async with run(on_decided=notified_audits.append) as driver:
         await driver.press("enter", "s", "f", "n", "escape")
         driver.app.notify_decided_audits()
-        assert told == []
+        assert notified_audits == []
         await driver.press("1")
         driver.app.notify_decided_audits()
-        assert told == ["moral"]
+        assert notified_audits == ["moral"]
 
 
-async def test_the_audit_is_told_at_once_when_nothing_is_open(run: Run, db: Database) -> None:
+async def test_the_callback_runs_at_once_when_all_is_resolved(run: Run, db: Database) -> None:
     review_case(db, name="one", conflicts=1)
-    told = threading.Event()
-    async with run("one", on_decided=lambda name: told.set()) as driver:
+    notified = threading.Event()
+    async with run("one", on_decided=lambda name: notified.set()) as driver:
         await driver.press("enter", "1")
-        assert await asyncio.to_thread(told.wait, 5)
+        assert await asyncio.to_thread(notified.wait, 5)
 
 
-async def test_what_the_callback_cannot_do_is_said(run: Run, db: Database) -> None:
+async def test_an_error_of_the_callback_is_shown(run: Run, db: Database) -> None:
     def fail(name: str) -> None:
         raise StorageError(f"audit '{name}' is being run.", "Wait for it.")
 
@@ -204,38 +207,38 @@ async def test_a_crash_prints_no_values(run: Run, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(ReviewApp, "_print_error_renderables", lambda self: None)
     apps: list[ReviewApp] = []
 
-    async def use() -> None:
+    async def crash_the_app() -> None:
         async with run() as driver:
             apps.append(driver.app)
             await driver.pilot.press("T")
 
     with pytest.raises(RuntimeError):
-        await use()
-    assert apps[0]._exit_renderables == []  # the command's last resort says it, in one line
+        await crash_the_app()
+    assert apps[0]._exit_renderables == []  # the command prints one line instead
 
 
 async def test_a_resized_terminal_is_used(run: Run) -> None:
     async with run() as driver:
         await driver.pilot.resize_terminal(160, 40)
         await driver.press("enter")
-        assert await driver.comes_to(lambda d: "Hidden until you decide" in d.text)
+        assert await driver.reaches(lambda d: "Hidden until you decide" in d.text)
         await driver.pilot.resize_terminal(60, 20)
-        assert await driver.comes_to(lambda d: "Hidden until you decide" not in d.text)
+        assert await driver.reaches(lambda d: "Hidden until you decide" not in d.text)
         assert "1 left" in driver.text
         assert max(map(len, driver.text.splitlines())) <= 60
 
 
 async def test_garbage_is_collected_only_at_rest(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    collected: list[bool] = []
+    collections: list[bool] = []
     monkeypatch.setattr("auditor.tui.app.IDLE_BEFORE_GC_S", 600.0)
     async with run() as driver:
         with idle_garbage_collection(driver.app):
             assert not gc.isenabled()
-            monkeypatch.setattr(gc, "collect", lambda: collected.append(True))
+            monkeypatch.setattr(gc, "collect", lambda: collections.append(True))
             await driver.press("j")
             driver.app._collect_garbage()
-            assert collected == []
+            assert collections == []
             driver.app._last_input_time -= 601
             driver.app._collect_garbage()
-            assert collected == [True]
+            assert collections == [True]
         assert gc.isenabled()

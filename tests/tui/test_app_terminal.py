@@ -1,4 +1,4 @@
-"""The real program in a real terminal: a whole review in tmux, killed in the middle."""
+"""The program in a real terminal: a complete review in tmux, killed midway."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Tmux:
         }
 
     def start(self, command: str) -> None:
-        """Run a command in a session of a new server: the one before may still be going."""
+        """Run a command in a session of a new server, since the previous one may still be running."""
         self._servers += 1
         self._command = ["tmux", "-S", str(self._folder / f"tmux{self._servers}"), "-f", "/dev/null"]
         self._run("new-session", "-d", "-x", "80", "-y", "24", "-s", "review", command)
@@ -55,22 +55,22 @@ class Tmux:
         return self._run("capture-pane", "-p", "-t", "review")
 
     def wait_for(self, pattern: str, limit_s: float = 60) -> re.Match[str]:
-        """Wait until the screen shows something."""
-        end = time.monotonic() + limit_s
-        while (found := re.search(pattern, self.text())) is None:
-            assert time.monotonic() < end, f"no {pattern!r} in:\n{self.text()}"
+        """Wait until the screen matches a regular expression; returns the match."""
+        deadline = time.monotonic() + limit_s
+        while (match := re.search(pattern, self.text())) is None:
+            assert time.monotonic() < deadline, f"no {pattern!r} in:\n{self.text()}"
             time.sleep(0.02)
-        return found
+        return match
 
     def stop(self) -> None:
         if self._command:
             subprocess.run([*self._command, "kill-server"], capture_output=True, check=False)
 
     def _run(self, *arguments: str) -> str:
-        done = subprocess.run(
+        completed = subprocess.run(
             [*self._command, *arguments], env=self._environment, capture_output=True, text=True, check=True
         )
-        return done.stdout
+        return completed.stdout
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def tmux(tmp_path: Path) -> Iterator[Tmux]:
     terminal.stop()
 
 
-def test_a_whole_review_with_a_kill_in_the_middle_loses_nothing(tmux: Tmux, tmp_path: Path) -> None:
+def test_a_review_killed_midway_loses_no_saved_decision(tmux: Tmux, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/audits.db"
     with open_database(url) as db:
         audit = review_case(db)
@@ -121,8 +121,8 @@ def test_a_whole_review_with_a_kill_in_the_middle_loses_nothing(tmux: Tmux, tmp_
     assert counts[ConflictStatus.PERSON] == 20
 
 
-def test_undecided_is_what_a_kill_before_saving_leaves(tmux: Tmux, tmp_path: Path) -> None:
-    """The other half of the promise: nothing that was not shown as saved is claimed later."""
+def test_a_kill_before_saving_leaves_the_conflict_undecided(tmux: Tmux, tmp_path: Path) -> None:
+    """A decision that was not shown as saved is not stored."""
     url = f"sqlite:///{tmp_path}/audits.db"
     with open_database(url) as db:
         audit = review_case(db, conflicts=1)
@@ -130,8 +130,8 @@ def test_undecided_is_what_a_kill_before_saving_leaves(tmux: Tmux, tmp_path: Pat
         tmux.wait_for("1 of 1")
         tmux.press("Enter")
         tmux.wait_for("not decided by you")
-        with db.engine.begin() as held:
-            held.exec_driver_sql("select 1")
+        with db.engine.begin() as lock_connection:
+            lock_connection.exec_driver_sql("select 1")
             tmux.press("1")
             tmux.wait_for("… saving")
             os.kill(tmux.pid(), signal.SIGKILL)

@@ -1,9 +1,10 @@
-"""The conflict screen: every key, in small and large, dark and light."""
+"""The conflict screen: every key, in two terminal sizes and both themes."""
 
 from __future__ import annotations
 
 import re
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +22,7 @@ SIZES = [(80, 24), (200, 50)]
 THEMES = ["auditor-dark", "auditor-light"]
 
 
-async def opened(driver: Driver) -> Driver:
+async def open_first_conflict(driver: Driver) -> Driver:
     await driver.press("enter")
     assert driver.conflict.item is not None
     return driver
@@ -29,13 +30,11 @@ async def opened(driver: Driver) -> Driver:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("theme", THEMES)
-async def test_both_sides_are_read_next_to_each_other_and_the_rest_is_hidden(
+async def test_both_sides_are_shown_side_by_side_and_blind(
     run: Run, db: Database, size: tuple[int, int], theme: str, tmp_path: object
 ) -> None:
-    from pathlib import Path
-
     async with run(size=size, settings=ReviewSettings(Path(str(tmp_path)), theme=theme)) as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         text = driver.text
         item = driver.conflict.item
         assert item is not None
@@ -44,8 +43,8 @@ async def test_both_sides_are_read_next_to_each_other_and_the_rest_is_hidden(
         for words in ("1 left", "2 right", "Norms:", "−1 ", " +1", "mean ▲", "not decided by you", "blind · ada"):
             assert words in text
         lines = text.splitlines()
-        together = [row for row in lines if "religious" in row.lower() or "ordinary" in row.lower()]
-        assert together, "no line of reasoning is in view"
+        reasoning_lines = [row for row in lines if "religious" in row.lower() or "ordinary" in row.lower()]
+        assert reasoning_lines, "no line of reasoning is in view"
         assert not any(name in text for name in MODELS)
         assert "VALID" not in text
         assert "people ◆" not in text
@@ -56,13 +55,13 @@ async def test_both_sides_are_read_next_to_each_other_and_the_rest_is_hidden(
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_decision_reveals_and_is_shown_as_saved_when_it_is(run: Run, size: tuple[int, int]) -> None:
     async with run(size=size) as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         await driver.press("1")
         assert "✓ saved: ◀ left is right" in driver.text
         assert "settled by people" in driver.text
         for words in ("alder", "birch", "Survey", "people ◆", "VALID", "is nearer"):
             assert words in driver.text
-        assert [(e.rating.act, e.rating.rater) for e in driver.log] == [(RatingAction.DECIDE, "ada")]
+        assert [(entry.rating.act, entry.rating.rater) for entry in driver.log] == [(RatingAction.DECIDE, "ada")]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +70,7 @@ async def test_a_decision_reveals_and_is_shown_as_saved_when_it_is(run: Run, siz
 )
 async def test_decisions_by_one_key(run: Run, key: str, decision: Decision) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         await driver.press(key)
         item = driver.conflict.item
         assert item is not None
@@ -81,7 +80,7 @@ async def test_decisions_by_one_key(run: Run, key: str, decision: Decision) -> N
 
 async def test_nothing_is_shown_as_saved_before_it_is_durable(run: Run, db: Database) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         gate = threading.Event()
         blocked = db.writer.submit(lambda connection: gate.wait(60))
         await driver.pilot.press("1")
@@ -98,7 +97,7 @@ async def test_nothing_is_shown_as_saved_before_it_is_durable(run: Run, db: Data
 
 async def test_leaving_at_once_loses_no_decision(run: Run, db: Database) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         audit = driver.conflict.session.audit
         gate = threading.Event()
         blocked = db.writer.submit(lambda connection: gate.wait(60))
@@ -111,15 +110,15 @@ async def test_leaving_at_once_loses_no_decision(run: Run, db: Database) -> None
 
 async def test_a_revision_keeps_the_first_decision(run: Run) -> None:
     async with run(size=(200, 50)) as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         await driver.press("1", "2")
         assert "You first said: left is right. Both decisions are kept." in driver.text
-        assert [e.rating.shown for e in driver.log] == ["", "authors,survey,verdicts"]
+        assert [entry.rating.shown for entry in driver.log] == ["", "authors,survey,verdicts"]
 
 
-async def test_a_score_of_ones_own(run: Run) -> None:
+async def test_a_custom_score(run: Run) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         await driver.press("5")
         assert "Your own score" in driver.text
         await driver.press("end", *["backspace"] * 6)
@@ -131,9 +130,9 @@ async def test_a_score_of_ones_own(run: Run) -> None:
         assert "a score of your own: −0.35" in driver.text
 
 
-async def test_a_score_out_of_range_is_not_taken_and_escape_takes_none(run: Run) -> None:
+async def test_an_out_of_range_score_is_refused_and_escape_cancels(run: Run) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         await driver.press("5", "end", *["backspace"] * 6)
         await driver.type("1.5")
         await driver.press("enter")
@@ -143,9 +142,9 @@ async def test_a_score_out_of_range_is_not_taken_and_escape_takes_none(run: Run)
         assert driver.app.screen is driver.conflict
 
 
-async def test_skip_is_stored_and_goes_on(run: Run) -> None:
+async def test_skip_is_stored_and_opens_the_next_conflict(run: Run) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         before = driver.conflict.conflict_key
         await driver.press("s")
         assert driver.conflict.conflict_key != before
@@ -155,7 +154,7 @@ async def test_skip_is_stored_and_goes_on(run: Run) -> None:
 
 async def test_note_and_flag(run: Run) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         await driver.press("n")
         await driver.type("odd [/INST] one")
         await driver.press("enter")
@@ -164,13 +163,13 @@ async def test_note_and_flag(run: Run) -> None:
         assert "⚑ flagged" in driver.text
         await driver.press("f")
         assert "⚑" not in driver.text
-        assert [e.rating.act for e in driver.log] == [RatingAction.NOTE, RatingAction.FLAG, RatingAction.FLAG]
+        assert [entry.rating.act for entry in driver.log] == [RatingAction.NOTE, RatingAction.FLAG, RatingAction.FLAG]
         assert not any(name in driver.text for name in MODELS), "a note is no decision"
 
 
-async def test_undo_and_redo_go_back_to_where_it_was_decided(run: Run) -> None:
+async def test_undo_and_redo_open_the_conflict_they_change(run: Run) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         first = driver.conflict.conflict_key
         await driver.press("1", "space", "2")
         second = driver.conflict.conflict_key
@@ -190,26 +189,26 @@ async def test_undo_and_redo_go_back_to_where_it_was_decided(run: Run) -> None:
 
 async def test_reveal_before_deciding_is_logged(run: Run) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         await driver.press("v")
         assert "alder" in driver.text
-        assert [e.rating.act for e in driver.log] == [RatingAction.REVEAL]
+        assert [entry.rating.act for entry in driver.log] == [RatingAction.REVEAL]
         await driver.press("v")
         assert len(driver.log) == 1
 
 
 async def test_history(run: Run) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         await driver.press("h")
         assert "Nothing yet." in driver.text
         await driver.press("escape", "1", "f", "u", "h")
         assert re.search(r"left is right.*\n.*flagged \(not blind\).*\n.*undone; now: left is right", driver.text)
 
 
-async def test_samples_turn_on_both_sides(run: Run) -> None:
+async def test_sample_keys_change_both_sides(run: Run) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         assert driver.text.count("text 1 of 3") == 2
         first = re.findall(r"([+−][\d.]+) sample #\d", driver.text)[:2]
         await driver.press("full_stop")
@@ -219,25 +218,25 @@ async def test_samples_turn_on_both_sides(run: Run) -> None:
         assert driver.text.count("text 3 of 3") == 2
 
 
-async def test_words_that_differ_are_underlined_until_one_asks_otherwise(run: Run) -> None:
-    def underlined(driver: Driver) -> set[str]:
+async def test_differing_words_are_underlined_unless_switched_off(run: Run) -> None:
+    def underlined_words(driver: Driver) -> set[str]:
         strips = driver.app.screen._compositor.render_strips()
         return {s.text.strip() for strip in strips for s in strip if s.style and s.style.underline}
 
     async with run() as driver:
-        await opened(driver)
-        assert {"religious", "ordinary"} <= underlined(driver)
-        assert "respondents" not in underlined(driver), "both sides use it"
+        await open_first_conflict(driver)
+        assert {"religious", "ordinary"} <= underlined_words(driver)
+        assert "respondents" not in underlined_words(driver), "both sides use it"
         await driver.press("d")
-        assert "religious" not in underlined(driver)
+        assert "religious" not in underlined_words(driver)
         await driver.press("d")
-        assert "religious" in underlined(driver)
+        assert "religious" in underlined_words(driver)
 
 
-async def test_going_along_the_queue_and_its_ends(run: Run) -> None:
+async def test_previous_and_next_conflict_stop_at_the_ends(run: Run) -> None:
     async with run() as driver:
         keys = driver.queue.queue_table.conflict_keys
-        await opened(driver)
+        await open_first_conflict(driver)
         await driver.press("right_square_bracket", "right_square_bracket")
         assert driver.conflict.conflict_key == keys[2]
         assert "3 of 20" in driver.text
@@ -246,18 +245,18 @@ async def test_going_along_the_queue_and_its_ends(run: Run) -> None:
         assert driver.messages[-1] == "This is the end of the queue."
 
 
-async def test_next_says_when_nothing_is_left(run: Run, db: Database) -> None:
+async def test_next_shows_a_message_when_nothing_is_left(run: Run, db: Database) -> None:
     audit = review_case(db, name="one", conflicts=1)
     assert len(results.load_conflicts(db, audit.id)) == 1
     async with run("one") as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         await driver.press("1", "space")
         assert driver.messages[-1] == "Nothing else is left for you to decide."
 
 
 async def test_scrolling_moves_both_sides_and_the_evidence(run: Run) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         await driver.press("1")
         panels = [driver.conflict.query_one(name) for name in ("#left", "#right", "#evidence")]
         await driver.press("j", "j", "down")
@@ -270,22 +269,22 @@ async def test_scrolling_moves_both_sides_and_the_evidence(run: Run) -> None:
 
 async def test_back_leads_to_the_queue_with_the_decision_in_it(run: Run) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         await driver.press("1", "escape")
         assert "◀ left" in driver.text
         assert "● 1 people" in driver.text
 
 
-async def test_an_open_book_shows_all_at_once(run: Run) -> None:
+async def test_an_unblinded_review_shows_everything_at_once(run: Run) -> None:
     async with run(blind=False) as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         assert "alder" in driver.text
         assert "open book · ada" in driver.text
 
 
-async def test_a_conflict_that_is_gone_is_said_and_nothing_breaks(run: Run, db: Database) -> None:
+async def test_a_deleted_conflict_shows_a_message(run: Run, db: Database) -> None:
     async with run() as driver:
-        await opened(driver)
+        await open_first_conflict(driver)
         results.replace_conflicts(db, driver.conflict.session.audit.id, [])
         await driver.press("1")
         assert "this conflict is gone" in driver.messages[-1]

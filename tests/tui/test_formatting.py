@@ -1,4 +1,4 @@
-"""Whatever a model wrote is shown as plain text: on every screen, at a real terminal, and by a rule on the source."""
+"""Model texts are shown as plain text: on every screen, in a real terminal, and by a check of the source."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ import re
 import select
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.cells import cell_len
+from sqlalchemy import text as sql
 
 import auditor.tui
 from auditor.domain import Cell, Decision, Survey
 from auditor.review.session import ReviewSession
 from auditor.storage import audits, results
-from auditor.storage.audits import Audit
+from auditor.storage.audits import Audit, _save_survey, _serialize_survey
 from auditor.storage.database import Database, open_database
 from auditor.tui.formatting import fit_width, highlight_spans, to_content, to_multiline, to_single_line
 from tests.support.review_audit import HOSTILE, review_case
@@ -48,59 +50,59 @@ ATTACKS = [
     "\ud800 lone",
     "\u200bzero\ufeff",
 ]
-ACTING = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+CONTROL_CHARACTERS = re.compile(
+    r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
 
 
 def is_plain(text: str) -> bool:
-    return ACTING.search(text) is None
+    return CONTROL_CHARACTERS.search(text) is None
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_every_way_to_the_screen_shows_what_is_there(attack: str) -> None:
-    for shown in (
+def test_every_formatter_removes_control_characters(attack: str) -> None:
+    for sanitized in (
         to_multiline(attack),
         to_single_line(attack),
         fit_width(attack, 30),
         to_content(attack).plain,
         highlight_spans(attack, [(0, 2)], "b").plain,
     ):
-        assert is_plain(shown)
+        assert is_plain(sanitized)
     if attack.isprintable():
         assert to_content(attack).plain == attack
         assert to_single_line(attack) == attack
     assert cell_len(fit_width(attack, 12)) == 12
 
 
-def hostile_everywhere(db: Database, attack: str) -> Audit:
-    """An audit whose every text of unknown origin is an attack: reasoning, verdicts, names, survey, notes."""
+def save_hostile_audit(db: Database, attack: str) -> Audit:
+    """Save an audit in which all external text is an attack: reasoning, verdicts, names and survey."""
     audit = review_case(db, conflicts=2, hostile=True)
-    text = attack.encode("utf-8", "replace").decode()  # a lone surrogate does not get into the database
-    odd = {
+    text = attack.encode("utf-8", "replace").decode()  # a lone surrogate cannot be stored
+    new_cells = {
         cell: Cell(text + cell.country, text + cell.topic)
-        for cell in {c.cell for c in results.load_conflicts(db, audit.id)}
+        for cell in {conflict.cell for conflict in results.load_conflicts(db, audit.id)}
     }
-    from dataclasses import replace
-
     results.save_traces(db, audit.id, [
-        replace(t, cell=odd[t.cell], model=text + t.model, text=text) for t in results.load_traces(db, audit.id)
+        replace(trace, cell=new_cells[trace.cell], model=text + trace.model, text=text)
+        for trace in results.load_traces(db, audit.id)
     ])  # fmt: skip
     results.save_verdicts(db, audit.id, [
-        replace(v, cell=odd[v.cell], model=text + v.model, judge=text + v.judge, justification=text)
-        for v in results.load_verdicts(db, audit.id)
+        replace(
+            verdict, cell=new_cells[verdict.cell], model=text + verdict.model, judge=text + verdict.judge,
+            justification=text,
+        )
+        for verdict in results.load_verdicts(db, audit.id)
     ])  # fmt: skip
     results.replace_conflicts(db, audit.id, [
-        replace(c, cell=odd[c.cell], left=text + c.left, right=text + c.right)
-        for c in results.load_conflicts(db, audit.id)
+        replace(conflict, cell=new_cells[conflict.cell], left=text + conflict.left, right=text + conflict.right)
+        for conflict in results.load_conflicts(db, audit.id)
     ])  # fmt: skip
     survey = audits.load_audit_survey(db, audit)
     hostile = Survey(
         name=text, title=text, source=text, wording=text + " {topic} {country}", scale=(text, text),
-        cells=tuple(replace(c, cell=odd[c.cell]) for c in survey.cells),
+        cells=tuple(replace(c, cell=new_cells[c.cell]) for c in survey.cells),
     )  # fmt: skip
-    from sqlalchemy import text as sql
-
-    from auditor.storage.audits import _save_survey, _serialize_survey
-
     db.write(lambda connection: _save_survey(connection, audit.id, hostile))
     db.write(
         lambda connection: connection.execute(sql("update audit set survey = :s"), {"s": _serialize_survey(hostile)})
@@ -109,13 +111,13 @@ def hostile_everywhere(db: Database, attack: str) -> Audit:
 
 
 @pytest.mark.parametrize("attack", [HOSTILE, " ".join(ATTACKS)], ids=["a model's answer", "all attacks"])
-async def test_no_screen_breaks_or_lets_anything_act(run: Run, db: Database, attack: str) -> None:
-    audit = hostile_everywhere(db, attack)
+async def test_no_screen_shows_control_characters(run: Run, db: Database, attack: str) -> None:
+    audit = save_hostile_audit(db, attack)
     for rater in (attack + "ada", "grace"):
-        desk = ReviewSession(db, audit, rater)
-        for key in list(desk.conflict_keys()):
-            item = desk.load_item(key)
-            desk.decide(item, Decision.LEFT, note=attack)
+        session = ReviewSession(db, audit, rater)
+        for key in list(session.conflict_keys()):
+            item = session.load_item(key)
+            session.decide(item, Decision.LEFT, note=attack)
     async with run(size=(130, 40), rater=rater) as driver:
         texts = [driver.text]
         for keys in (("enter",), ("h",), ("escape", "n"), ("escape", "escape", "a"), ("escape", "slash")):
@@ -130,24 +132,24 @@ async def test_no_screen_breaks_or_lets_anything_act(run: Run, db: Database, att
 
 
 def test_escapes_do_not_reach_a_real_terminal(tmp_path: Path) -> None:
-    """The tests above see what the compositor makes; only a terminal sees what is written."""
+    """The tests above check the compositor's text; this one checks the bytes written to a terminal."""
     url = f"sqlite:///{tmp_path}/audits.db"
     with open_database(url) as db:
-        hostile_everywhere(db, HOSTILE)
+        save_hostile_audit(db, HOSTILE)
     code = f"from auditor.tui.app import run_review; run_review({url!r}, 'moral', rater='ada')"
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ.update(TERM="xterm-256color", AUDITOR_REVIEW_DIR=str(tmp_path), COLUMNS="120", LINES="40")
         os.execv(sys.executable, [sys.executable, "-c", code])
-    seen = b""
+    terminal_output = b""
 
     def read_until(words: bytes, limit_s: float = 60) -> None:
-        nonlocal seen
+        nonlocal terminal_output
         end = time.monotonic() + limit_s
-        while words not in seen and time.monotonic() < end:
+        while words not in terminal_output and time.monotonic() < end:
             if select.select([terminal], [], [], 0.1)[0]:
-                seen += os.read(terminal, 65536)
-        assert words in seen, seen[-2000:]
+                terminal_output += os.read(terminal, 65536)
+        assert words in terminal_output, terminal_output[-2000:]
 
     try:
         read_until(b"gotcha")
@@ -159,81 +161,92 @@ def test_escapes_do_not_reach_a_real_terminal(tmp_path: Path) -> None:
         end = time.monotonic() + 60
         while time.monotonic() < end:
             try:
-                seen += os.read(terminal, 65536)
+                terminal_output += os.read(terminal, 65536)
             except OSError:
                 break
     finally:
         os.close(terminal)
         os.waitpid(pid, 0)
-    assert "␛]0;owned␇".encode() in seen
-    for bad in (b"\x1b]0;owned", b"\x1b[2J\x1b[31mred", "\x9b31m".encode(), "\u202e".encode(), b"\x1b]52", b"\x08 end"):
-        assert bad not in seen
+    assert "␛]0;owned␇".encode() in terminal_output
+    for sequence in (
+        b"\x1b]0;owned",
+        b"\x1b[2J\x1b[31mred",
+        "\x9b31m".encode(),
+        "\u202e".encode(),
+        b"\x1b]52",
+        b"\x08 end",
+    ):
+        assert sequence not in terminal_output
 
 
-# --- a rule on the source: texts reach widgets as content, or as words of our own ------------------------------------
+# --- a check of the source: widgets get sanitized content or the app's own words --------------------------------------
 
 WIDGETS = {"Static", "Label", "Button", "Option", "add_option", "update", "replace_option_prompt"}
-PLAIN = {"Content", "styled"}
-"""What makes content of a string, without markup but also without showing what would act on a terminal."""
-DOORS = {
+CONTENT_MAKERS = {"Content", "styled"}
+"""Functions that make content of a string without markup, but do not remove control characters."""
+SANITIZERS = {
     "to_content", "to_single_line", "to_multiline", "fit_width", "highlight_spans", "format_score", "draw_score_axis",
     "draw_progress_bar", "draw_interval", "format_header", "with_text",
 }  # fmt: skip
 
 
-def strings_into_widgets(tree: ast.AST) -> list[str]:
-    """Places where a text that may not be ours gets near the screen without going through a door."""
-    found = []
+def unsafe_widget_texts(tree: ast.AST) -> list[str]:
+    """Places in a source file that pass possibly external text to a widget without a function of `SANITIZERS`."""
+    unsafe_nodes = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and any(_name(target).startswith("border_") for target in node.targets):
-            found += [] if _name(getattr(node.value, "func", node.value)) in ("Content", "to_content") else [node.value]
+            unsafe_nodes += (
+                [] if _name(getattr(node.value, "func", node.value)) in ("Content", "to_content") else [node.value]
+            )
         if not isinstance(node, ast.Call) or not node.args:
             continue
         text = node.args[0]
-        if _name(node.func) in PLAIN and not _is_ours(text):
-            found.append(text)
-        if _name(node.func) in WIDGETS and isinstance(text, ast.JoinedStr) and not _is_ours(text):
-            found.append(text)
-    return [f"line {node.lineno}: {ast.unparse(node)}" for node in found]
+        if _name(node.func) in CONTENT_MAKERS and not _is_safe(text):
+            unsafe_nodes.append(text)
+        if _name(node.func) in WIDGETS and isinstance(text, ast.JoinedStr) and not _is_safe(text):
+            unsafe_nodes.append(text)
+    return [f"line {node.lineno}: {ast.unparse(node)}" for node in unsafe_nodes]
 
 
 def _name(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def _is_ours(node: ast.expr) -> bool:
-    """A literal, a name in capitals, what a door returned, or what is put together from these."""
+def _is_safe(node: ast.expr) -> bool:
+    """Whether an expression is a literal, a constant, a call of a sanitizer, or composed of these."""
     match node:
         case ast.Constant():
             return True
         case ast.Name(id=name):
             return name.isupper()
         case ast.JoinedStr(values=values):
-            return all(_is_ours(v.value) if isinstance(v, ast.FormattedValue) else True for v in values)
+            return all(_is_safe(v.value) if isinstance(v, ast.FormattedValue) else True for v in values)
         case ast.IfExp(body=one, orelse=other) | ast.BinOp(left=one, right=other):
-            return _is_ours(one) and _is_ours(other)
+            return _is_safe(one) and _is_safe(other)
         case ast.Call(func=func):
-            return _name(func) in DOORS
+            return _name(func) in SANITIZERS
         case _:
             return False
 
 
-def test_no_string_reaches_a_widget_but_through_a_door() -> None:
+def test_every_string_shown_in_a_widget_is_sanitized() -> None:
     folder = Path(auditor.tui.__file__).parent
-    found = {path.name: strings_into_widgets(ast.parse(path.read_text())) for path in sorted(folder.glob("*.py"))}
-    assert {name: problems for name, problems in found.items() if problems} == {}
+    problems_by_file = {
+        path.name: unsafe_widget_texts(ast.parse(path.read_text())) for path in sorted(folder.glob("*.py"))
+    }
+    assert {name: problems for name, problems in problems_by_file.items() if problems} == {}
 
 
-def test_the_rule_sees_what_it_is_for() -> None:
-    assert strings_into_widgets(ast.parse("Static(f'{trace.text}')"))
-    assert strings_into_widgets(ast.parse("panel.border_title = name"))
-    assert strings_into_widgets(ast.parse("Content.styled(f'by {row.author}', 'bold')"))
-    assert strings_into_widgets(ast.parse("Content(note)"))
-    assert not strings_into_widgets(ast.parse("Static(f'{to_single_line(trace.text)}')"))
+def test_the_source_check_finds_unsanitized_texts() -> None:
+    assert unsafe_widget_texts(ast.parse("Static(f'{trace.text}')"))
+    assert unsafe_widget_texts(ast.parse("panel.border_title = name"))
+    assert unsafe_widget_texts(ast.parse("Content.styled(f'by {row.author}', 'bold')"))
+    assert unsafe_widget_texts(ast.parse("Content(note)"))
+    assert not unsafe_widget_texts(ast.parse("Static(f'{to_single_line(trace.text)}')"))
 
 
-def test_messages_are_no_markup() -> None:
-    """`notify` reads markup unless told otherwise."""
+def test_messages_are_shown_without_markup() -> None:
+    """Textual's `notify` parses markup unless `markup=False`."""
     folder = Path(auditor.tui.__file__).parent
     for path in sorted(folder.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):

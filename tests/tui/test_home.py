@@ -1,4 +1,4 @@
-"""Home: the audits of a database, while they run in another process as well."""
+"""The home screen: the audits of a database, also while another process runs them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ STARTS_EMPTY = True
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
-async def test_audits_with_progress_coverage_cost_and_what_waits(run: Run, db: Database, size: tuple[int, int]) -> None:
+async def test_audits_are_listed_with_progress_coverage_cost_and_open_conflicts(
+    run: Run, db: Database, size: tuple[int, int]
+) -> None:
     review_case(db)
     populate(db)
     async with run(None, size=size) as driver:
@@ -41,29 +43,32 @@ async def test_audits_with_progress_coverage_cost_and_what_waits(run: Run, db: D
         assert f"≥ ${overview.cost_usd:.2f}" in text
         assert f"○ {overview.conflicts[ConflictStatus.OPEN]} open" in text
         assert max(map(len, text.splitlines())) <= size[0]
-        assert len(re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d", text)) == 2  # on one line, with a scrollbar as well
+        assert len(re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d", text)) == 2  # each fits on one line, even with a scrollbar
 
 
-def test_the_figures_are_those_of_the_rows(db: Database) -> None:
+def test_the_figures_equal_those_of_the_rows(db: Database) -> None:
     audit = populate(db)
     (overview,) = load_overviews(db)
     traces, verdicts = results.load_traces(db, audit.id), results.load_verdicts(db, audit.id)
     assert (overview.traces, overview.planned_samples) == (len(traces), len(traces))
-    assert overview.traces_ok == sum(t.outcome == "ok" for t in traces)
-    assert (overview.verdicts, overview.verdicts_ok) == (len(verdicts), sum(v.outcome == "ok" for v in verdicts))
-    keys = {t.key for t in traces} | {v.key for v in verdicts}
-    found = ledger.load_answers(db, [key for key in keys if key]).values()
-    assert overview.cost_usd == pytest.approx(sum(a.cost_usd or 0 for a in found))
-    assert overview.unpriced == sum(a.cost_usd is None for a in found) > 0
+    assert overview.traces_ok == sum(trace.outcome == "ok" for trace in traces)
+    assert (overview.verdicts, overview.verdicts_ok) == (
+        len(verdicts),
+        sum(verdict.outcome == "ok" for verdict in verdicts),
+    )
+    keys = {trace.key for trace in traces} | {verdict.key for verdict in verdicts}
+    answers = ledger.load_answers(db, [key for key in keys if key]).values()
+    assert overview.cost_usd == pytest.approx(sum(answer.cost_usd or 0 for answer in answers))
+    assert overview.unpriced == sum(answer.cost_usd is None for answer in answers) > 0
     assert overview.progress == 1.0
     assert overview.n_conflicts == len(results.load_conflicts(db, audit.id))
 
 
-async def test_a_run_in_another_process_is_followed_and_not_held_up(run: Run, db: Database) -> None:
+async def test_a_run_in_another_process_is_followed_without_locking_it(run: Run, db: Database) -> None:
     audit = review_case(db)
     async with run(None) as driver:
         assert isinstance(driver.page, HomeScreen)
-        writer = sqlite3.connect(str(db.path), timeout=0)  # as the other process has it; would fail where we lock
+        writer = sqlite3.connect(str(db.path), timeout=0)  # like the other process; fails if the app holds a lock
         writer.execute("PRAGMA journal_mode=WAL")
         writer.execute("delete from trace where sample > 0")
         writer.execute("update audit set stage = 'elicit'")
@@ -82,17 +87,17 @@ async def test_a_run_in_another_process_is_followed_and_not_held_up(run: Run, db
             assert "▶ elicit" in driver.text
 
         audits.set_stage(db, audit.id, audits.FINISHED)
-        desk = ReviewSession(db, audit, "grace")
-        desk.decide(desk.load_item(desk.conflict_keys()[0]), Decision.BOTH)
+        session = ReviewSession(db, audit, "grace")
+        session.decide(session.load_item(session.conflict_keys()[0]), Decision.BOTH)
         driver.page.reload_audits()
         await driver.settle()
         assert "○ 19 open   ● 1 people" in driver.text
 
 
-def test_a_process_that_died_runs_nothing(db: Database, tmp_path: Path) -> None:
+def test_a_dead_process_is_not_a_runner(db: Database, tmp_path: Path) -> None:
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    note = tmp_path / "audits.db.moral.holder"
+    holder_file = tmp_path / "audits.db.moral.holder"
     assert find_runner(db, "moral") is None
     for text, expected in (
         (f"process {dead.pid} on {platform.node()}", None),
@@ -100,7 +105,7 @@ def test_a_process_that_died_runs_nothing(db: Database, tmp_path: Path) -> None:
         (f"process {os.getpid()} on {platform.node()}", f"process {os.getpid()} on {platform.node()}"),
         ("something else", None),
     ):
-        note.write_text(text, encoding="utf-8")
+        holder_file.write_text(text, encoding="utf-8")
         assert find_runner(db, "moral") == expected
 
 
@@ -120,7 +125,7 @@ async def test_choosing_an_audit(run: Run, db: Database) -> None:
         assert isinstance(driver.page, QueueScreen)
 
 
-async def test_no_audit_says_how_to_make_one(run: Run, db: Database) -> None:
+async def test_an_empty_database_explains_how_to_run_an_audit(run: Run, db: Database) -> None:
     async with run(None) as driver:
         assert "No audit here yet" in driver.text
         assert "auditor run audit.toml" in driver.text
@@ -130,7 +135,7 @@ async def test_no_audit_says_how_to_make_one(run: Run, db: Database) -> None:
         assert isinstance(driver.page, HomeScreen)
 
 
-async def test_q_leaves(run: Run, db: Database) -> None:
+async def test_q_quits(run: Run, db: Database) -> None:
     async with run(None) as driver:
         await driver.pilot.press("q")
         assert not driver.app.is_running or driver.app._exit
@@ -139,10 +144,10 @@ async def test_q_leaves(run: Run, db: Database) -> None:
 def test_an_audit_of_imported_scores_has_no_plan(db: Database) -> None:
     review_case(db)
     (overview,) = load_overviews(db)
-    bare = replace(
+    overview_without_plan = replace(
         overview, planned_samples=None, traces=0, traces_ok=0, cost_usd=None, conflicts=dict.fromkeys(ConflictStatus, 0)
     )
-    text = render_audit_card(bare, 78).plain
-    assert (bare.progress, bare.usable_share) == (None, None)
+    text = render_audit_card(overview_without_plan, 78).plain
+    assert (overview_without_plan.progress, overview_without_plan.usable_share) == (None, None)
     assert "················ 0 samples · cost unknown" in text
     assert "no conflicts" in text

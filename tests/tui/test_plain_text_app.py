@@ -1,4 +1,4 @@
-"""The twin in plain text: everything the screen can do, by a word and its answer."""
+"""The plain-text review: every action of the screen as a typed command."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tests.support.review_audit import MODELS, review_case
 
 ONLY_ON_A_SCREEN = {
     "everywhere.theme", "everywhere.command_palette", "conflict.differences",
-    *(f"{where}.{move}" for where in ("home", "queue", "conflict", "people") for move in ("up", "down")),
-    *(f"{where}.{move}" for where in ("queue", "conflict", "people") for move in ("page_up", "page_down")),
+    *(f"{screen}.{move}" for screen in ("home", "queue", "conflict", "people") for move in ("up", "down")),
+    *(f"{screen}.{move}" for screen in ("queue", "conflict", "people") for move in ("page_up", "page_down")),
     "queue.first", "queue.last",
 }  # fmt: skip
-"""Colours, cursors and scrolling."""
+"""Actions without a command: colours, cursors and scrolling."""
 
 Review = Callable[..., str]
 
@@ -50,49 +50,49 @@ def db(tmp_path: Path, review: Review) -> Database:
     return open_database(f"sqlite:///{tmp_path}/audits.db", create=False)
 
 
-def test_every_action_of_the_screen_has_its_word() -> None:
-    without = {action.id for action in ACTIONS if action.plain_text_command is None}
-    assert without == ONLY_ON_A_SCREEN
+def test_every_action_has_a_plain_text_command() -> None:
+    actions_without_command = {action.id for action in ACTIONS if action.plain_text_command is None}
+    assert actions_without_command == ONLY_ON_A_SCREEN
     assert {action.plain_text_command for action in ACTIONS if action.plain_text_command} <= set(COMMANDS)
 
 
-def test_a_whole_review(review: Review, db: Database) -> None:
-    said = review("next", "left", "next", "score -0.4", "next", "skip", "both", "note odd one", "flag", "history")
-    assert "You rate as ada, blind." in said
-    assert "Audit moral: 20 open." in said
-    assert said.count("hidden until you decide") == 4
-    assert "Saved: left is right." in said
-    assert "Saved: a score of your own: −0.40." in said
-    assert "Left is by " in said
-    assert "The survey says" in said
-    assert "Skipped." in said
-    assert "Note saved." in said
-    assert "Flagged." in said
+def test_a_complete_review(review: Review, db: Database) -> None:
+    transcript = review("next", "left", "next", "score -0.4", "next", "skip", "both", "note odd one", "flag", "history")
+    assert "You rate as ada, blind." in transcript
+    assert "Audit moral: 20 open." in transcript
+    assert transcript.count("hidden until you decide") == 4
+    assert "Saved: left is right." in transcript
+    assert "Saved: a score of your own: −0.40." in transcript
+    assert "Left is by " in transcript
+    assert "The survey says" in transcript
+    assert "Skipped." in transcript
+    assert "Note saved." in transcript
+    assert "Flagged." in transcript
     log = rating_log.load_entries(db, 1)
     assert [e.rating.decision.resolves_conflict for e in log] == [True, True, False, True, True, True]
     assert log[1].rating.score == -0.4
     assert (log[-1].rating.note, log[-1].rating.flagged) == ("odd one", True)
 
 
-def test_nothing_hidden_is_told_before_the_decision(review: Review) -> None:
-    before = review("next", "sample", "sample 2", "list", "filter model:alder", "list").replace("model:alder", "")
-    assert not any(name in before for name in MODELS)
-    assert "VALID" not in before
-    assert "survey says" not in before
-    assert "0 conflicts pass" in before
+def test_hidden_details_are_not_printed_before_the_decision(review: Review) -> None:
+    transcript = review("next", "sample", "sample 2", "list", "filter model:alder", "list").replace("model:alder", "")
+    assert not any(name in transcript for name in MODELS)
+    assert "VALID" not in transcript
+    assert "survey says" not in transcript
+    assert "0 conflicts pass" in transcript
 
 
 def test_reveal_is_logged(review: Review, db: Database) -> None:
-    said = review("next", "reveal")
-    assert "VALID" in said
+    transcript = review("next", "reveal")
+    assert "VALID" in transcript
     assert rating_log.load_entries(db, 1)[-1].rating.act == "reveal"
     assert review("next", "quit", blind=False, rater="grace").count("Left is by") == 1
 
 
 def test_undo_and_redo(review: Review) -> None:
-    said = review("undo", "next", "right", "undo", "redo", "undo", "redo", "redo")
-    told = [row for row in said.splitlines() if row.startswith(("Undone", "Redone", "Nothing to"))]
-    assert [re.sub(r"\. .* is now", ". x is now", row) for row in told] == [
+    transcript = review("undo", "next", "right", "undo", "redo", "undo", "redo", "redo")
+    undo_messages = [row for row in transcript.splitlines() if row.startswith(("Undone", "Redone", "Nothing to"))]
+    assert [re.sub(r"\. .* is now", ". x is now", row) for row in undo_messages] == [
         "Nothing to undo.",
         "Undone. x is now: undecided.",
         "Redone. x is now: right is right.",
@@ -103,52 +103,52 @@ def test_undo_and_redo(review: Review) -> None:
 
 
 def test_lists_filters_and_orders(review: Review) -> None:
-    said = review("list", "filter kind:binary", "list", "sort gap", "reverse", "open 1", "clear", "disputed")
-    assert "20 in all: 20 open." in said
-    assert "7 conflicts pass." in said
-    assert "In order of gap." in said
-    assert "Reversed." in said
-    assert "0 conflicts pass." in said
-    numbers = [int(n) for n in re.findall(r"^(\d+)\. ", said, re.MULTILINE)]
+    transcript = review("list", "filter kind:binary", "list", "sort gap", "reverse", "open 1", "clear", "disputed")
+    assert "20 in all: 20 open." in transcript
+    assert "7 conflicts pass." in transcript
+    assert "In order of gap." in transcript
+    assert "Reversed." in transcript
+    assert "0 conflicts pass." in transcript
+    numbers = [int(n) for n in re.findall(r"^(\d+)\. ", transcript, re.MULTILINE)]
     assert numbers == [*range(1, 21), *range(1, 8)]
 
 
 def test_long_lists_come_in_pages(tmp_path: Path, review: Review) -> None:
     with open_database(f"sqlite:///{tmp_path}/audits.db", create=False) as db:
         review_case(db, name="long", conflicts=45, topics=[f"t{i}" for i in range(9)], samples=1)
-    said = review("list", "list", "list", "list", audit="long")
-    assert "25 more; 'list' goes on." in said
-    assert "5 more; 'list' goes on." in said
-    numbers = [int(n) for n in re.findall(r"^(\d+)\. ", said, re.MULTILINE)]
+    transcript = review("list", "list", "list", "list", audit="long")
+    assert "25 more; 'list' goes on." in transcript
+    assert "5 more; 'list' goes on." in transcript
+    numbers = [int(n) for n in re.findall(r"^(\d+)\. ", transcript, re.MULTILINE)]
     assert numbers == [*range(1, 46), *range(1, 21)]
 
 
 def test_saved_filters(review: Review) -> None:
-    said = review("filter gap:>1.2", "filters save wide", "clear", "filters wide", "filters nosuch")
-    assert "wide: gap:>1.2" in said
-    assert said.count("\n8 conflicts pass.") == 2
-    assert "there is no filter 'nosuch'" in said
+    transcript = review("filter gap:>1.2", "filters save wide", "clear", "filters wide", "filters nosuch")
+    assert "wide: gap:>1.2" in transcript
+    assert transcript.count("\n8 conflicts pass.") == 2
+    assert "there is no filter 'nosuch'" in transcript
     assert "No filter is saved" in review("filters delete wide")
 
 
 def test_audits_are_listed_and_opened_by_number_or_name(review: Review) -> None:
-    said = review("open 7", "open 1", "audits", "open moral", "left", audit=None)
-    assert "1. moral: done, 100% of the samples in" in said
-    assert "'7' is not a number of the list." in said
-    assert said.count("Audit moral: 20 open.") == 2
-    assert "no conflict is open. Say 'next'" in said
+    transcript = review("open 7", "open 1", "audits", "open moral", "left", audit=None)
+    assert "1. moral: done, 100% of the samples in" in transcript
+    assert "'7' is not a number of the list." in transcript
+    assert transcript.count("Audit moral: 20 open.") == 2
+    assert "no conflict is open. Say 'next'" in transcript
 
 
 def test_agreement(review: Review) -> None:
     review("next", "left", "next", "left")
-    said = review("agreement")
-    assert "Raters. Blind decisions only." in said
-    assert "ada: 2 decided blind." in said
-    assert "cedar: same: " in said
+    transcript = review("agreement")
+    assert "Raters. Blind decisions only." in transcript
+    assert "ada: 2 decided blind." in transcript
+    assert "cedar: same: " in transcript
 
 
 @pytest.mark.parametrize(
-    ("command", "says"),
+    ("command", "expected"),
     [
         ("lft", "Did you mean 'left'?"),
         ("score 2", "'2' is not a score."),
@@ -161,26 +161,28 @@ def test_agreement(review: Review) -> None:
         ("\x1b[2J", "Unknown command '␛[2J'"),
     ],
 )
-def test_what_is_wrong_is_said_and_nothing_ends(review: Review, db: Database, command: str, says: str) -> None:
-    said = review("next", command, "help")
-    assert says in said
-    assert "quit: leave" in said
+def test_invalid_commands_are_explained_and_the_session_continues(
+    review: Review, db: Database, command: str, expected: str
+) -> None:
+    transcript = review("next", command, "help")
+    assert expected in transcript
+    assert "quit: leave" in transcript
     assert rating_log.load_entries(db, 1) == []
 
 
-def test_the_end_of_input_is_the_end(review: Review) -> None:
+def test_the_end_of_input_ends_the_session(review: Review) -> None:
     assert review().endswith("lists them.\n")
 
 
-def test_hostile_texts_are_spelled_out(tmp_path: Path, review: Review) -> None:
+def test_control_characters_in_hostile_texts_are_escaped(tmp_path: Path, review: Review) -> None:
     with open_database(f"sqlite:///{tmp_path}/audits.db", create=False) as db:
         review_case(db, name="hostile", conflicts=1, hostile=True)
-    said = review("next", "left", audit="hostile")
-    assert "[/INST] [bold red]gotcha[/]" in said
-    assert not [c for c in said if not (c.isprintable() or c == "\n")]
+    transcript = review("next", "left", audit="hostile")
+    assert "[/INST] [bold red]gotcha[/]" in transcript
+    assert not [c for c in transcript if not (c.isprintable() or c == "\n")]
 
 
-def test_what_the_terminal_cannot_encode_is_escaped(tmp_path: Path, review: Review) -> None:
+def test_characters_the_terminal_cannot_encode_are_escaped(tmp_path: Path, review: Review) -> None:
     out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     run_plain_text_review(
         f"sqlite:///{tmp_path}/audits.db", "moral", rater="zoë", stdin=io.StringIO("next\nscore -0.5\n"), stdout=out
@@ -189,24 +191,24 @@ def test_what_the_terminal_cannot_encode_is_escaped(tmp_path: Path, review: Revi
     assert "You rate as zo\\xeb" in out.read()
 
 
-def test_the_callback_is_told_when_all_is_decided_and_at_the_end(review: Review) -> None:
-    told: list[str] = []
-    review(*["next", "left"] * 20, on_decided=told.append)
-    assert told == ["moral"]
-    review("next", on_decided=told.append)
-    assert told == ["moral"]
-    review("next", "list", "open 1", "right", on_decided=told.append)
-    assert told == ["moral", "moral"]
+def test_the_callback_runs_when_all_is_decided_and_at_the_end(review: Review) -> None:
+    notified_audits: list[str] = []
+    review(*["next", "left"] * 20, on_decided=notified_audits.append)
+    assert notified_audits == ["moral"]
+    review("next", on_decided=notified_audits.append)
+    assert notified_audits == ["moral"]
+    review("next", "list", "open 1", "right", on_decided=notified_audits.append)
+    assert notified_audits == ["moral", "moral"]
 
 
-def test_what_the_callback_cannot_do_is_said(review: Review) -> None:
+def test_an_error_of_the_callback_is_printed(review: Review) -> None:
     def fail(name: str) -> None:
         raise StorageError(f"{name} is being run.", "Wait for it.")
 
     with pytest.raises(StorageError, match="being run"):
         review("next", "left", on_decided=fail)
-    said = review(*["next", "left"] * 20, "quit", on_decided=fail)
-    assert "moral is being run. Wait for it." in said
+    transcript = review(*["next", "left"] * 20, "quit", on_decided=fail)
+    assert "moral is being run. Wait for it." in transcript
 
 
 @pytest.mark.parametrize(("term", "needs"), [("dumb", True), ("xterm", True)])
@@ -235,11 +237,11 @@ def test_no_such_database_or_audit(tmp_path: Path, review: Review) -> None:
         run_plain_text_review(f"sqlite:///{tmp_path}/none.db", rater="ada")
 
 
-def test_every_decision_has_its_word(review: Review) -> None:
-    said = review(
+def test_every_decision_has_a_command(review: Review) -> None:
+    transcript = review(
         *[c for d in Decision if d.resolves_conflict for c in ("next", f"{d} 0.5" if d is Decision.SCORE else str(d))]
     )
-    assert re.findall(r"Saved: (.*)\.", said) == [
+    assert re.findall(r"Saved: (.*)\.", transcript) == [
         "left is right",
         "right is right",
         "both are right",

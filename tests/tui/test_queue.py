@@ -1,8 +1,12 @@
-"""The queue: every key, its filter and order, and what it shows in small and large."""
+"""The queue screen: every key, filters, sort orders, and two terminal sizes."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
+from rich.cells import cell_len
 
 from auditor.domain import Decision
 from auditor.review.filters import parse_filter
@@ -21,20 +25,20 @@ from tests.tui.app_driver import Driver
 from tests.tui.conftest import Run
 
 
-def lines(driver: Driver) -> list[str]:
-    """The lines of the table in view."""
+def visible_rows(driver: Driver) -> list[str]:
+    """The visible rows of the table."""
     return [row for row in driver.text.splitlines() if "┼" in row and "open" in row]
 
 
 @pytest.mark.parametrize("theme", ["auditor-dark", "auditor-light"])
 @pytest.mark.parametrize(("size", "n"), [((80, 24), 19), ((200, 50), 20)])
-async def test_conflicts_are_lined_up(run: Run, size: tuple[int, int], n: int, theme: str, tmp_path: object) -> None:
-    from pathlib import Path
-
+async def test_conflicts_are_listed_in_aligned_rows(
+    run: Run, size: tuple[int, int], n: int, theme: str, tmp_path: object
+) -> None:
     async with run(size=size, settings=ReviewSettings(Path(str(tmp_path)), theme=theme)) as driver:
-        shown = lines(driver)
-        assert len(shown) == n
-        assert all("●" in row and "◇" in row for row in shown)
+        rows = visible_rows(driver)
+        assert len(rows) == n
+        assert all("●" in row and "◇" in row for row in rows)
         assert "○ 20 open" in driver.text
         assert "1 of 20 · by what teaches most" in driver.text
         assert not any(name in driver.text for name in MODELS)
@@ -43,27 +47,27 @@ async def test_conflicts_are_lined_up(run: Run, size: tuple[int, int], n: int, t
         assert all(country[:9] in driver.text for country in COUNTRIES)
 
 
-async def test_a_wide_terminal_shows_what_is_under_the_cursor(run: Run) -> None:
+async def test_a_wide_terminal_previews_the_conflict_under_the_cursor(run: Run) -> None:
     async with run(size=(200, 50)) as driver:
         await driver.press("j")
         key = driver.queue.queue_table.cursor_key
         assert key is not None
-        assert await driver.comes_to(lambda d: f"How justifiable is {key.topic} in {key.country}?" in d.text)
+        assert await driver.reaches(lambda d: f"How justifiable is {key.topic} in {key.country}?" in d.text)
         assert "Norms:" in driver.text
         assert not any(name in driver.text for name in MODELS)
 
 
-async def test_moving(run: Run) -> None:
+async def test_cursor_keys(run: Run) -> None:
     async with run() as driver:
         table = driver.queue.queue_table
-        places = []
+        cursor_positions = []
         for key in ("j", "down", "k", "up", "pagedown", "pageup", "G", "g", "end", "home", "ctrl+d", "ctrl+u"):
             await driver.press(key)
-            places.append(table.cursor)
-        assert places == [1, 2, 1, 0, 18, 0, 19, 0, 19, 0, 18, 0]
+            cursor_positions.append(table.cursor)
+        assert cursor_positions == [1, 2, 1, 0, 18, 0, 19, 0, 19, 0, 18, 0]
         await driver.press("G")
         assert "20 of 20" in driver.text
-        assert lines(driver)[-1].startswith("▌")
+        assert visible_rows(driver)[-1].startswith("▌")
 
 
 async def test_the_mouse_moves_and_opens(run: Run) -> None:
@@ -92,7 +96,7 @@ async def test_filter_and_clear(run: Run) -> None:
         await driver.press("enter")
         assert driver.queue.queue_filter == QueueFilter(countries=("egypt",), min_gap=1.14)
         assert "/ country:egypt gap:>1.14" in driver.text
-        assert len(lines(driver)) == 3
+        assert len(visible_rows(driver)) == 3
         await driver.press("slash", "end")
         await driver.type(" divorce topic:nothing")
         await driver.press("enter")
@@ -101,14 +105,14 @@ async def test_filter_and_clear(run: Run) -> None:
         assert "1 of 20" in driver.text
 
 
-async def test_a_wrong_filter_is_explained_and_the_old_one_stays(run: Run) -> None:
+async def test_an_invalid_filter_is_explained_and_the_previous_one_stays(run: Run) -> None:
     async with run() as driver:
         await driver.press("slash")
         await driver.type("knd:binary")
         await driver.press("enter")
         assert "✕ unknown filter 'knd:'. Did you mean 'kind'?" in driver.text
         assert driver.queue.queue_filter == QueueFilter()
-        await driver.press("home", "right", "i", "enter")  # what was typed is still there to be mended
+        await driver.press("home", "right", "i", "enter")  # the text is kept, so it can be corrected
         assert driver.queue.queue_filter == parse_filter("kind:binary")
         await driver.press("x", "slash")
         await driver.type("kind:binary")
@@ -116,15 +120,15 @@ async def test_a_wrong_filter_is_explained_and_the_old_one_stays(run: Run) -> No
         assert driver.queue.queue_filter == QueueFilter()
 
 
-async def test_orders(run: Run) -> None:
+async def test_sort_orders(run: Run) -> None:
     async with run() as driver:
         await driver.press("o")
         assert driver.queue.queue_filter.sort is QueueSort.GAP
         assert "by widest gap" in driver.text
-        gap = lines(driver)[0].split()[-2]
+        gap = visible_rows(driver)[0].split()[-2]
         await driver.press("O")
         assert "by widest gap (reversed)" in driver.text
-        assert float(lines(driver)[0].split()[-2]) < float(gap)
+        assert float(visible_rows(driver)[0].split()[-2]) < float(gap)
 
 
 async def test_saved_filters(run: Run) -> None:
@@ -142,18 +146,18 @@ async def test_saved_filters(run: Run) -> None:
         assert driver.app.settings.filters == {}
 
 
-async def test_the_most_telling_is_opened(run: Run) -> None:
+async def test_space_opens_the_most_informative_conflict(run: Run) -> None:
     async with run() as driver:
         expected = driver.queue.session.next_conflict_key()
         await driver.press("G", "space")
         assert driver.conflict.conflict_key == expected
 
 
-async def test_nothing_left(run: Run, db: Database) -> None:
-    desk = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
-    everything = desk.conflict_keys()
-    for key in everything:
-        desk.decide(desk.load_item(key), Decision.BOTH)
+async def test_a_message_is_shown_when_nothing_is_left(run: Run, db: Database) -> None:
+    session = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
+    all_keys = session.conflict_keys()
+    for key in all_keys:
+        session.decide(session.load_item(key), Decision.BOTH)
     async with run() as driver:
         await driver.press("space")
         assert driver.messages == ["Nothing is left for you to decide."]
@@ -161,8 +165,8 @@ async def test_nothing_left(run: Run, db: Database) -> None:
 
 
 async def test_undo_and_redo_from_the_queue(run: Run, db: Database) -> None:
-    desk = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
-    desk.decide(desk.load_item(desk.conflict_keys()[0]), Decision.NEITHER)
+    session = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
+    session.decide(session.load_item(session.conflict_keys()[0]), Decision.NEITHER)
     async with run(size=(110, 40)) as driver:
         assert "✕ neither" in driver.text
         await driver.press("u")
@@ -172,10 +176,10 @@ async def test_undo_and_redo_from_the_queue(run: Run, db: Database) -> None:
         assert "✕ neither" in driver.text
 
 
-async def test_what_others_decide_is_seen_on_reload(run: Run, db: Database) -> None:
+async def test_decisions_of_others_are_shown_after_a_reload(run: Run, db: Database) -> None:
     async with run() as driver:
-        other = ReviewSession(db, audits.get_audit(db, "moral"), "grace")
-        other.decide(other.load_item(driver.queue.queue_table.conflict_keys[0]), Decision.BOTH)
+        other_session = ReviewSession(db, audits.get_audit(db, "moral"), "grace")
+        other_session.decide(other_session.load_item(driver.queue.queue_table.conflict_keys[0]), Decision.BOTH)
         await driver.press("R")
         assert "● 1 people" in driver.text
 
@@ -216,11 +220,9 @@ async def test_only_the_lines_in_view_are_fetched(run: Run, db: Database) -> Non
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 79, 80, 120, 136, 200, 320])
-def test_a_line_is_as_wide_as_its_heading_and_fits(width: int, db: Database) -> None:
-    from rich.cells import cell_len
-
-    desk = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
-    row = desk.queue_rows(desk.conflict_keys())[0]
+def test_a_row_is_as_wide_as_its_header_and_fits(width: int, db: Database) -> None:
+    session = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
+    row = session.queue_rows(session.conflict_keys())[0]
     line = "".join(text for text, _ in format_cells(row, width, is_cursor=True))
     assert cell_len(line) == cell_len(format_header(width))
     assert cell_len(line) == width or width < 62
@@ -229,14 +231,10 @@ def test_a_line_is_as_wide_as_its_heading_and_fits(width: int, db: Database) -> 
 
 @pytest.mark.parametrize("country", ["日本国とても長い名前です", "ไทย", "a\nb\tc", "\x1b[31mred", "e\u0301\u0302x" * 9])
 def test_no_name_breaks_the_columns(country: str, db: Database) -> None:
-    from dataclasses import replace
-
-    from rich.cells import cell_len
-
-    desk = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
-    row = desk.queue_rows(desk.conflict_keys())[0]
-    strange = replace(row, key=row.key._replace(country=country))
-    line = "".join(text for text, _ in format_cells(strange, 80, is_cursor=False))
+    session = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
+    row = session.queue_rows(session.conflict_keys())[0]
+    row_with_country = replace(row, key=row.key._replace(country=country))
+    line = "".join(text for text, _ in format_cells(row_with_country, 80, is_cursor=False))
     assert cell_len(line) == 80
     assert "\n" not in line
     assert "\x1b" not in line

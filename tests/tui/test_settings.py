@@ -16,11 +16,11 @@ def write(folder: Path, text: str) -> Path:
     return folder
 
 
-def test_nothing_set_is_the_default(tmp_path: Path) -> None:
+def test_missing_settings_have_defaults(tmp_path: Path) -> None:
     assert load_review_settings(tmp_path) == ReviewSettings(tmp_path)
 
 
-def test_all_that_can_be_set(tmp_path: Path) -> None:
+def test_all_settings_are_loaded(tmp_path: Path) -> None:
     text = 'theme = "nord"\n[keys]\n"conflict.left" = "h"\n"conflict.history" = "H"\n[filters]\nwide = "gap:>1 is:todo"'
     settings = load_review_settings(write(tmp_path, text))
     assert settings.theme == "nord"
@@ -28,26 +28,26 @@ def test_all_that_can_be_set(tmp_path: Path) -> None:
     assert settings.filters == {"wide": "gap:>1 is:todo"}
 
 
-def test_what_the_app_remembers_is_there_the_next_time(tmp_path: Path) -> None:
+def test_saved_state_is_loaded_again(tmp_path: Path) -> None:
     settings = load_review_settings(tmp_path / "new")
     settings.save_filter("wide", "gap:>1")
     settings.save_filter("odd \x1b name", "divorce")
     settings.save_theme(LIGHT.name)
     settings.delete_filter("wide")
     settings.delete_filter("never was")
-    again = load_review_settings(tmp_path / "new")
-    assert again.filters == {"odd \x1b name": "divorce"}
-    assert again.theme == LIGHT.name
+    reloaded = load_review_settings(tmp_path / "new")
+    assert reloaded.filters == {"odd \x1b name": "divorce"}
+    assert reloaded.theme == LIGHT.name
 
 
 @pytest.mark.parametrize("broken", ["", "{", "[]", '"x"'])
-def test_a_broken_memory_is_no_reason_not_to_start(tmp_path: Path, broken: str) -> None:
+def test_a_damaged_state_file_is_ignored(tmp_path: Path, broken: str) -> None:
     (tmp_path / "review-state.json").write_text(broken, encoding="utf-8")
     assert load_review_settings(tmp_path) == ReviewSettings(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "expected"),
     [
         ("theme =", "not TOML"),
         ("thme = 'x'", "Did you mean 'theme'?"),
@@ -57,17 +57,17 @@ def test_a_broken_memory_is_no_reason_not_to_start(tmp_path: Path, broken: str) 
         ("[filters]\nwide = 'gap:1'", "the filter 'wide': 'gap:1' is not a bound."),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, text: str, says: str) -> None:
+def test_invalid_settings_are_explained(tmp_path: Path, text: str, expected: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load_review_settings(write(tmp_path, text))
-    assert says in str(caught.value)
+    assert expected in str(caught.value)
 
 
-def test_a_key_may_serve_on_two_screens(tmp_path: Path) -> None:
+def test_a_key_may_be_used_on_two_screens(tmp_path: Path) -> None:
     assert load_review_settings(write(tmp_path, "[keys]\n'queue.people' = 'p'\n'home.people' = 'p'")).keys
 
 
-def test_names_of_actions_are_unique_and_the_memory_is_json(tmp_path: Path) -> None:
+def test_action_ids_are_unique_and_the_state_file_is_json(tmp_path: Path) -> None:
     assert len({action.id for action in ACTIONS}) == len(ACTIONS)
     settings = ReviewSettings(tmp_path)
     settings.save_filter("a", "b")

@@ -1,4 +1,4 @@
-"""The review in a browser: served to its own page on the loopback interface."""
+"""The review in a browser: served on the loopback interface, to its own page only."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ import pytest
 from auditor.errors import UsageError
 from auditor.storage import audits, rating_log
 from auditor.storage.database import open_database
+from auditor.tui.web_server import create_server
 from tests.support.review_audit import review_case
 from tests.tui.test_app_terminal import PROGRAM
 
@@ -27,7 +28,7 @@ SERVER = "import sys; from auditor.tui.web_server import serve_app; serve_app(sy
 
 @pytest.fixture
 def served(tmp_path: Path, unused_port: int) -> Iterator[str]:
-    """The app on the loopback interface, in a process of its own."""
+    """The URL of the app, served on the loopback interface by another process."""
     pytest.importorskip("textual_serve")
     url = f"sqlite:///{tmp_path}/audits.db"
     with open_database(url) as db:
@@ -36,14 +37,14 @@ def served(tmp_path: Path, unused_port: int) -> Iterator[str]:
     server = subprocess.Popen(
         [sys.executable, "-c", SERVER, str(unused_port), *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
-    end = time.monotonic() + 60
+    deadline = time.monotonic() + 60
     while not _listens(unused_port):
-        assert time.monotonic() < end, "the server did not come up"
+        assert time.monotonic() < deadline, "the server did not come up"
         time.sleep(0.05)
     yield f"http://127.0.0.1:{unused_port}"
     server.send_signal(signal.SIGINT)
-    _, said = server.communicate(timeout=60)
-    assert server.returncode == 0, said.decode()
+    _, stderr = server.communicate(timeout=60)
+    assert server.returncode == 0, stderr.decode()
 
 
 async def test_the_app_is_served_to_its_own_page_only(served: str, tmp_path: Path) -> None:
@@ -80,25 +81,21 @@ async def _status(session: Any, url: str, **headers: str) -> int:
 
 
 async def _read_until(socket: Any, words: bytes, limit_s: float = 60) -> bytes:
-    seen = b""
+    received = b""
     async with asyncio.timeout(limit_s):
-        while words not in seen:
+        while words not in received:
             message = await socket.receive()
-            seen += message.data if isinstance(message.data, bytes) else str(message.data).encode()
-    return seen
+            received += message.data if isinstance(message.data, bytes) else str(message.data).encode()
+    return received
 
 
-def test_it_listens_on_the_loopback_interface_unless_told_otherwise() -> None:
+def test_the_default_host_is_the_loopback_interface() -> None:
     pytest.importorskip("textual_serve")
-    from auditor.tui.web_server import create_server
-
     assert create_server(["true"]).host == "127.0.0.1"
     assert create_server(["a b", "c'd"]).command == shlex.join(["a b", "c'd"])
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from auditor.tui.web_server import create_server
-
     monkeypatch.setitem(sys.modules, "textual_serve.server", None)
     with pytest.raises(UsageError, match=r"pip install 'auditor\[serve\]'"):
         create_server(["true"])

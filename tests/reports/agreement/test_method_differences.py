@@ -1,4 +1,4 @@
-"""One model asked by two methods: differences within the noise and beyond it."""
+"""Conflicts between two methods of one model, within and beyond the sampling noise."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.reports.conftest import survey_of
 from tests.support.synthetic_audit import populate
 
 
-def by_method(db: Database, direct: Sequence[float], logprob: Sequence[float]) -> Report:
-    """One model's scores on a few cells, by two methods."""
+def report_of_two_methods(db: Database, direct: Sequence[float], logprob: Sequence[float]) -> Report:
+    """The report of an audit in which `alder` has scores by two methods, one per topic of one country."""
     config = populate(db, models=2, name="config").config
     cells = [Cell("Japan", f"t{i}") for i in range(len(direct))]
     audit = audits.save_audit(
@@ -33,12 +33,12 @@ def by_method(db: Database, direct: Sequence[float], logprob: Sequence[float]) -
         for m, xs in (("direct", direct), ("logprob", logprob))
         for c, s in zip(cells, xs, strict=True)
     ]
-    results.save_scores(db, audit.id, [*scores, *(CellScore("birch", c, "direct", 0.9) for c in cells)])
+    results.save_scores(db, audit.id, [*scores, *(CellScore("birch", cell, "direct", 0.9) for cell in cells)])
     return build_report(db, "methods")
 
 
-def test_a_models_two_methods_contradict_each_other(db: Database) -> None:
-    report = by_method(db, [0.5, 0.2, -0.4, 0.9], [-0.5, 0.1, -0.9, 0.9])
+def test_conflicts_between_two_methods_of_a_model_are_counted(db: Database) -> None:
+    report = report_of_two_methods(db, [0.5, 0.2, -0.4, 0.9], [-0.5, 0.1, -0.9, 0.9])
     row = next(r for r in report.conflicts.between_methods if r.model == "alder")
     assert (row.conflicts.value, row.conflicts.n, row.opposite) == (0.5, 4, 1)
     assert row.largest == [("Japan", "t0", 0.5, -0.5), ("Japan", "t2", -0.4, -0.9)]
@@ -47,7 +47,7 @@ def test_a_models_two_methods_contradict_each_other(db: Database) -> None:
     assert "third quartile of this audit’s own differences is" in text
 
 
-def test_what_is_within_the_noise_is_said_so(db: Database) -> None:
+def test_conflicts_within_sampling_noise_are_reported(db: Database) -> None:
     audit = populate(db)
     rows = results.load_conflicts(db, audit.id)
     marked = [

@@ -1,4 +1,4 @@
-"""Ratings settle conflicts here by the same rules as in the review queue."""
+"""Ratings settle conflicts in the report by the same rules as in the review queue."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _rating(decision: Decision, rater: str = "ada", score_left: float = 0.5) -> 
 
 
 @pytest.mark.parametrize(
-    ("said", "standing", "winner"),
+    ("ratings", "expected_status", "winner"),
     [
         ([], ConflictStatus.MAJORITY, "a"),
         ([_rating(Decision.RIGHT)], ConflictStatus.PERSON, "b"),
@@ -47,14 +47,14 @@ def _rating(decision: Decision, rater: str = "ada", score_left: float = 0.5) -> 
         ([_rating(Decision.RIGHT), _rating(Decision.SKIP, "bo")], ConflictStatus.PERSON, "b"),
     ],
 )
-def test_what_people_say_goes_before_the_judges(
-    said: list[Rating], standing: ConflictStatus, winner: str | None
+def test_human_ratings_override_the_judges(
+    ratings: list[Rating], expected_status: ConflictStatus, winner: str | None
 ) -> None:
-    found = apply_ratings([CONFLICT], said)[0]
-    assert (found.status, found.winner) == (standing, winner)
+    resolved_conflict = apply_ratings([CONFLICT], ratings)[0]
+    assert (resolved_conflict.status, resolved_conflict.winner) == (expected_status, winner)
 
 
-def test_counts_are_those_of_the_review_queue(db: Database) -> None:
+def test_counts_equal_those_of_the_review_queue(db: Database) -> None:
     audit = populate(db)
     conflicts = results.load_conflicts(db, audit.id)
     for i, conflict in enumerate(conflicts):
@@ -68,11 +68,11 @@ def test_counts_are_those_of_the_review_queue(db: Database) -> None:
                 score_right=conflict.score_right,
             )
             results.add_rating(db, audit.id, rating)
-    ours = Counter(s.status for s in apply_ratings(conflicts, results.load_ratings(db, audit.id)))
-    queue = ConflictQueue(db, audit.id, "ada").count_by_status()
-    assert {standing: ours[standing] for standing in ConflictStatus} == queue
-    assert all(queue.values())
+    report_counts = Counter(s.status for s in apply_ratings(conflicts, results.load_ratings(db, audit.id)))
+    queue_counts = ConflictQueue(db, audit.id, "ada").count_by_status()
+    assert {status: report_counts[status] for status in ConflictStatus} == queue_counts
+    assert all(queue_counts.values())
 
 
-def test_a_conflict_of_another_audit_is_untouched(population: tuple[Database, Audit]) -> None:
+def test_ratings_without_conflicts_resolve_nothing(population: tuple[Database, Audit]) -> None:
     assert apply_ratings([], results.load_ratings(population[0], population[1].id)) == []

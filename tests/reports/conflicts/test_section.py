@@ -1,4 +1,4 @@
-"""Conflicts are counted from the rows."""
+"""The report's counts of conflicts equal those of the stored rows."""
 
 from __future__ import annotations
 
@@ -17,22 +17,24 @@ from tests.support.synthetic_audit import populate
 
 
 def test_counts_add_up(population: tuple[Database, Audit], report: Report) -> None:
-    rows = results.load_conflicts(population[0], population[1].id)
+    conflicts = results.load_conflicts(population[0], population[1].id)
     part = report.conflicts
-    assert part.total == len(rows) == sum(part.states.values()) == sum(k.total for k in part.kinds)
-    assert {k.kind: k.total for k in part.kinds if k.total} == Counter(c.kind.value for c in rows)
-    assert {(p.left, p.right): p.total for p in part.pairs} == Counter((c.left, c.right) for c in rows)
+    assert part.total == len(conflicts) == sum(part.states.values()) == sum(k.total for k in part.kinds)
+    assert {k.kind: k.total for k in part.kinds if k.total} == Counter(conflict.kind.value for conflict in conflicts)
+    assert {(p.left, p.right): p.total for p in part.pairs} == Counter(
+        (conflict.left, conflict.right) for conflict in conflicts
+    )
     assert all(p.total == sum(p.kinds.values()) for p in part.pairs)
 
 
-def test_ratings_settle_some(report: Report) -> None:
-    # Seven ratings: five decisions that settle, one skip, and one of scores that have changed since.
+def test_deciding_ratings_settle_conflicts(report: Report) -> None:
+    # Seven ratings: five that settle, one skip, and one on scores that have changed since.
     assert report.conflicts.states["person"] == 5
     decided = {row.decision for row in report.conflicts.largest if row.state == "person"}
     assert decided == {"left", "right", "both", "neither", "score"}
 
 
-def test_largest_first(report: Report) -> None:
+def test_conflicts_are_sorted_by_size(report: Report) -> None:
     sizes = [abs(row.difference or 0.0) for row in report.conflicts.largest]
     assert sizes == sorted(sizes, reverse=True)
     assert report.conflicts.not_listed == 0
@@ -47,14 +49,16 @@ def test_only_the_largest_are_listed(db: Database, monkeypatch: pytest.MonkeyPat
     assert all(row.left.shortened and len(row.left.reasoning or "") == 20 for row in part.largest)
 
 
-def test_the_reasoning_shown_is_of_the_sample_nearest_to_the_score(
+def test_the_quoted_reasoning_is_of_the_sample_nearest_to_the_score(
     population: tuple[Database, Audit], report: Report
 ) -> None:
     traces = results.load_traces(population[0], population[1].id)
     for row in report.conflicts.largest:
         for side in (row.left, row.right):
-            mine = [t for t in traces if (t.model, *t.cell) == (side.model, row.country, row.topic)]
-            scored = [t for t in mine if t.outcome is Outcome.OK and t.score is not None]
+            cell_traces = [
+                trace for trace in traces if (trace.model, *trace.cell) == (side.model, row.country, row.topic)
+            ]
+            scored = [trace for trace in cell_traces if trace.outcome is Outcome.OK and trace.score is not None]
             nearest = min(abs((t.score or 0.0) - (side.score or 0.0)) for t in scored)
-            shown = [t for t in scored if t.text == side.reasoning]
-            assert min(abs((t.score or 0.0) - (side.score or 0.0)) for t in shown) == nearest
+            quoted_traces = [t for t in scored if t.text == side.reasoning]
+            assert min(abs((trace.score or 0.0) - (side.score or 0.0)) for trace in quoted_traces) == nearest

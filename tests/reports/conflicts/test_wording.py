@@ -1,4 +1,4 @@
-"""What the report says of votes is over the conflicts that judges vote on, and by the rule that was in force."""
+"""Sentences about votes cover only the conflicts that judges vote on, and name the voting rule of the audit."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from auditor.reports.report_schema import ConflictKindRow, Report, VotingReport
 Rule = Literal["majority", "weighted", "dawid_skene"]
 
 
-def made(report: Report, rule: Rule, scored: int = 6) -> Report:
-    """Six conflicts of scores, four of them settled by the judges, and 14 that no judge votes on."""
+def report_with_conflicts(report: Report, rule: Rule, scored: int = 6) -> Report:
+    """The report with `scored` conflicts between models, four settled by the judges, and 14 without judges."""
     none = dict.fromkeys(report.conflicts.states, 0)
     settled = {"majority": 4, "open": 2} if scored else {}
     kinds = [
@@ -41,25 +41,25 @@ def made(report: Report, rule: Rule, scored: int = 6) -> Report:
         ("dawid_skene", "by Dawid and Skene’s model of the judges."),
     ],
 )
-def test_conflicts_between_models_are_counted_alone_and_the_rule_is_named(
+def test_conflicts_between_models_are_counted_separately_and_the_voting_rule_is_named(
     report: Report, rule: Rule, words: str
 ) -> None:
-    told = conflict_wording.describe_conflicts(made(report, rule))
-    assert "There are 6: 2 open, 4 settled by the judges." in told
-    assert "The judges settle 67%" in told
-    assert words in told
-    assert sum(w in told for w in conflict_wording.VOTING_RULE_LABELS.values()) == 1
-    assert "Beside these are 13 between one model’s two methods and 1 of judges’ verdicts on pairs" in told
+    sentences = conflict_wording.describe_conflicts(report_with_conflicts(report, rule))
+    assert "There are 6: 2 open, 4 settled by the judges." in sentences
+    assert "The judges settle 67%" in sentences
+    assert words in sentences
+    assert sum(w in sentences for w in conflict_wording.VOTING_RULE_LABELS.values()) == 1
+    assert "Beside these are 13 between one model’s two methods and 1 of judges’ verdicts on pairs" in sentences
 
 
 @pytest.mark.parametrize("rule", ["weighted", "dawid_skene"])
-def test_the_denominator_of_votes_is_what_there_were_votes_on(report: Report, rule: Rule) -> None:
-    told = conflict_wording.describe_voting(made(report, rule))
-    assert "4 of 6" in told
-    assert "of 20" not in told
+def test_voting_shares_are_of_the_conflicts_that_judges_vote_on(report: Report, rule: Rule) -> None:
+    sentences = conflict_wording.describe_voting(report_with_conflicts(report, rule))
+    assert "4 of 6" in sentences
+    assert "of 20" not in sentences
 
 
-def test_without_a_conflict_between_models_there_is_none_to_settle(report: Report) -> None:
-    nothing = made(report, "weighted", scored=0)
+def test_without_conflicts_between_models_no_voting_is_described(report: Report) -> None:
+    nothing = report_with_conflicts(report, "weighted", scored=0)
     assert "There is none. Beside these are 13" in conflict_wording.describe_conflicts(nothing)
     assert conflict_wording.describe_voting(nothing) == ""

@@ -1,4 +1,4 @@
-"""The cost is counted from the rows of the ledger."""
+"""The report's cost equals that of the ledger's rows."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from auditor.storage.database import Database
 from tests.support.synthetic_audit import populate
 
 
-def test_cost_is_that_of_the_ledger(population: tuple[Database, Audit], report: Report) -> None:
+def test_cost_equals_that_of_the_ledger(population: tuple[Database, Audit], report: Report) -> None:
     db, audit = population
-    traces = [t for t in results.load_traces(db, audit.id) if t.model == "alder" and t.key]
-    answers = ledger.load_answers(db, [t.key or "" for t in traces]).values()
+    traces = [trace for trace in results.load_traces(db, audit.id) if trace.model == "alder" and trace.key]
+    answers = ledger.load_answers(db, [trace.key or "" for trace in traces]).values()
     row = next(r for r in report.cost.rows if (r.name, r.purpose) == ("alder", Purpose.DIRECT))
-    assert row.usd == pytest.approx(math.fsum(a.cost_usd or 0.0 for a in answers))
-    assert row.completion_tokens == sum(a.completion_tokens or 0 for a in answers)
+    assert row.usd == pytest.approx(math.fsum(answer.cost_usd or 0.0 for answer in answers))
+    assert row.completion_tokens == sum(answer.completion_tokens or 0 for answer in answers)
     assert (row.calls, row.answers, row.unpriced, row.lower_bound) == (len(traces), len(answers), 0, False)
 
 
-def test_how_much_of_prompts_was_kept_is_told_where_it_is_known(report: Report) -> None:
-    mine = [row for row in report.cost.rows if row.name == "alder"]
-    assert all(row.cached_tokens == 90 * row.answers and row.told_tokens == row.prompt_tokens for row in mine)
+def test_cached_prompt_tokens_are_reported_where_known(report: Report) -> None:
+    alder_rows = [row for row in report.cost.rows if row.name == "alder"]
+    assert all(row.cached_tokens == 90 * row.answers and row.told_tokens == row.prompt_tokens for row in alder_rows)
     assert {row.cached_tokens for row in report.cost.rows if row.name != "alder"} == {None}
     assert "Providers had 75% of the tokens in from earlier prompts, of those of which it is told." in describe_cost(
         report
@@ -49,7 +49,7 @@ def test_an_unknown_price_makes_the_total_a_lower_bound(report: Report) -> None:
     assert total.calls == sum(row.calls for row in report.cost.rows)
 
 
-def test_every_request_counts(population: tuple[Database, Audit], report: Report) -> None:
+def test_all_attempts_are_counted(population: tuple[Database, Audit], report: Report) -> None:
     assert report.cost.total.attempts == ledger.count_attempts(population[0]) > report.cost.total.calls
 
 

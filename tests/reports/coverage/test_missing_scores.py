@@ -1,4 +1,4 @@
-"""Figures that are missing say the cause that is recorded, and not the first that arithmetic meets."""
+"""Missing figures have the recorded cause as their reason, not a later symptom such as too few pairs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RAW: dict[str, list[float | None]] = {
     "half": [None] * 25,
     "mute": [None] * 25,
 }
-WHY = {
+EXPECTED_REASONS = {
     "flat": "differ equally on every cell",
     "once": "one cell only has all its comparisons",
     "half": "no cell has all its comparisons",
@@ -43,23 +43,23 @@ def report(db: Database) -> Report:
     return build_report(db, "x")
 
 
-def test_scores_that_could_not_be_scaled_say_so_wherever_they_are_missing(report: Report) -> None:
+def test_scores_that_could_not_be_scaled_have_the_recorded_reason_in_every_section(report: Report) -> None:
     for row in report.alignment:
         if row.method == "logprob":
-            assert WHY[row.model] in str(row.reason)
-            assert WHY[row.model] in str(row.crossed.pearson_r.reason)
+            assert EXPECTED_REASONS[row.model] in str(row.reason)
+            assert EXPECTED_REASONS[row.model] in str(row.crossed.pearson_r.reason)
     for place in (*report.topics, *report.countries):
         if place.method == "logprob":
-            assert WHY[place.model] in str(place.mae.reason)
+            assert EXPECTED_REASONS[place.model] in str(place.mae.reason)
     for region in report.regions.rows:
         if region.method == "logprob":
-            assert WHY[region.model] in str(region.reason)
+            assert EXPECTED_REASONS[region.model] in str(region.reason)
     for both in report.methods:
-        assert WHY[both.model] in str(both.difference.reason)
+        assert EXPECTED_REASONS[both.model] in str(both.difference.reason)
     assert "fewer than 3 pairs" not in render_report(report, "markdown") + render_report(report, "html")
 
 
-def test_a_model_that_says_the_same_everywhere_is_told_so_and_named_where_no_tier_can_be(report: Report) -> None:
+def test_a_model_with_constant_scores_has_a_reason_in_alignment_and_in_tiers(report: Report) -> None:
     [level] = [row for row in report.alignment if row.model == "level"]
     assert level.reason == level.crossed.pearson_r.reason == "the model gives every cell the same score"
     by_r = next(part for part in report.tiers if part.by == "r" and part.method == "direct")

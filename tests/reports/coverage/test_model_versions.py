@@ -1,4 +1,4 @@
-"""A provider that changes what stands behind a name is found out, within a run and between runs."""
+"""A model version that changes is detected, within a run and between runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.fake_server import FakeServer, Reply, Request, answer, error
 ONE_TOPIC = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ["divorce"]}
 
 
-def row(
+def make_row(
     served: str | None, fingerprint: str | None = None, altered: str | None = "", name: str = "m"
 ) -> ModelVersionRow:
     return ModelVersionRow(
@@ -39,33 +39,37 @@ def row(
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
-        ([row("a")], []),
-        ([row("a"), row("a", altered="seed")], []),
-        ([row("a"), row(None)], []),
-        ([row("a"), row("b")], ["m"]),
-        ([row("a", "fp1"), row("a", "fp2")], ["m"]),
-        ([row("a"), row("b", name="n")], []),
+        ([make_row("a")], []),
+        ([make_row("a"), make_row("a", altered="seed")], []),
+        ([make_row("a"), make_row(None)], []),
+        ([make_row("a"), make_row("b")], ["m"]),
+        ([make_row("a", "fp1"), make_row("a", "fp2")], ["m"]),
+        ([make_row("a"), make_row("b", name="n")], []),
     ],
 )
-def test_what_is_drift(rows: list[ModelVersionRow], expected: list[str]) -> None:
+def test_models_with_version_changes_are_found(rows: list[ModelVersionRow], expected: list[str]) -> None:
     assert find_models_with_version_changes(rows) == expected
 
 
-def test_remarks_name_what_changed_and_what_did_not_go_out() -> None:
-    told = " ".join(describe_model_versions([row("a", "f\x1b[2J"), row("b", altered="seed, temperature=1")]))
-    assert "What stands behind m changed: the provider says it used a (f␛[2J) for 2 answers, b for 2 answers." in told
-    assert "seed was left out; temperature went out as 1" in told
-    assert describe_model_versions([row("a")]) == []
+def test_remarks_name_changed_versions_and_unsent_settings() -> None:
+    remarks = " ".join(
+        describe_model_versions([make_row("a", "f\x1b[2J"), make_row("b", altered="seed, temperature=1")])
+    )
+    assert (
+        "What stands behind m changed: the provider says it used a (f␛[2J) for 2 answers, b for 2 answers." in remarks
+    )
+    assert "seed was left out; temperature went out as 1" in remarks
+    assert describe_model_versions([make_row("a")]) == []
 
 
-def changing(request: Request) -> Reply:
-    """Every seventh answer is another model's."""
+def answer_with_changing_model(request: Request) -> Reply:
+    """Answer; every seventh response names another model."""
     reply = answer(request)
     return replace(reply, body=reply.body | {"model": "other"}) if request.number % 7 == 6 else reply
 
 
 def test_a_served_model_that_changes_is_flagged_in_status_and_report(server: FakeServer, storage: str) -> None:
-    server.script = changing
+    server.script = answer_with_changing_model
     audit = config(server.url, models=1, survey=ONE_TOPIC, judges=[])
     run_audit(audit, storage=storage)
     assert len(server.requests) == 9
@@ -77,8 +81,8 @@ def test_a_served_model_that_changes_is_flagged_in_status_and_report(server: Fak
     assert [r.model_dump() for r in report.served] == status["served"]
     for page in (render_markdown(report), render_html(report)):
         assert "What stands behind model-a changed" in page
-    told = CliRunner().invoke(app, ["status", "scripted", "--storage", storage])
-    assert "what stands behind model-a changed" in told.stderr
+    status_run = CliRunner().invoke(app, ["status", "scripted", "--storage", storage])
+    assert "what stands behind model-a changed" in status_run.stderr
 
 
 def test_a_served_model_that_changes_between_runs_is_flagged(server: FakeServer, storage: str) -> None:
@@ -92,7 +96,7 @@ def test_a_served_model_that_changes_between_runs_is_flagged(server: FakeServer,
         assert load_audit_status(db, audits.get_audit(db, "scripted"))["drift"] == ["model-a"]
 
 
-def test_bodies_are_found_under_their_digest_and_limits_say_when_and_why(server: FakeServer, storage: str) -> None:
+def test_response_bodies_are_stored_by_digest_and_limit_changes_have_a_reason(server: FakeServer, storage: str) -> None:
     server.script = lambda r: error(429, "slow", headers={"retry-after": "0"}) if r.number == 3 else answer(r)
     run_audit(config(server.url, models=1, survey=ONE_TOPIC, judges=[]), storage=storage)
     with open_database(storage) as db:

@@ -1,4 +1,4 @@
-"""Drift of a judge between two runs, and the holdout of an audit."""
+"""Drift of a judge between two runs, and the holdout experiment of an audit."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def test_drift_between_two_runs(db: Database) -> None:
     first = populate(db, name="first")
     second = populate(db, name="second")
     flipped = 0
-    later: list[Verdict] = []
+    changed_verdicts: list[Verdict] = []
     for v in results.load_verdicts(db, second.id):
         if v.judge == "birch" and v.ruling is Ruling.INVALID:
-            later.append(Verdict(v.judge, v.model, v.cell, v.sample, v.outcome, Ruling.VALID, key=v.key))
+            changed_verdicts.append(Verdict(v.judge, v.model, v.cell, v.sample, v.outcome, Ruling.VALID, key=v.key))
             flipped += 1
-    results.save_verdicts(db, second.id, later)
+    results.save_verdicts(db, second.id, changed_verdicts)
     rows = {row.judge: row for row in measure_judge_drift(db, first.name, db, second.name)}
     assert (rows["alder"].shift.value, rows["alder"].changed.value) == (0.0, 0.0)
     assert rows["birch"].changed.value == pytest.approx(flipped / rows["birch"].valid.n)
@@ -31,17 +31,23 @@ def test_drift_between_two_runs(db: Database) -> None:
     assert rows["birch"].restated.value == 1.0
 
     traces = results.load_traces(db, second.id)
-    other = [replace(t, text=t.text and t.text[::-1]) for t in traces if t.cell == traces[0].cell]  # as long as before
-    none = [replace(t, text=None) for t in traces if t.cell == traces[-1].cell]
-    results.save_traces(db, second.id, other + none)
-    fewer = {row.judge: row for row in measure_judge_drift(db, first.name, db, second.name)}
-    seen = {v.cell for v in results.load_verdicts(db, second.id) if v.judge == "birch" and v.outcome is Outcome.OK}
-    assert {traces[0].cell, traces[-1].cell} < seen
-    assert fewer["birch"].valid.n < rows["birch"].valid.n
-    results.save_traces(db, first.id, none)  # of answers that nobody recorded nothing is known
-    assert {r.judge: r.valid.n for r in measure_judge_drift(db, first.name, db, second.name)}["birch"] == fewer[
+    reversed_traces = [
+        replace(trace, text=trace.text and trace.text[::-1]) for trace in traces if trace.cell == traces[0].cell
+    ]  # of the same length
+    traces_without_text = [replace(trace, text=None) for trace in traces if trace.cell == traces[-1].cell]
+    results.save_traces(db, second.id, reversed_traces + traces_without_text)
+    rows_after_change = {row.judge: row for row in measure_judge_drift(db, first.name, db, second.name)}
+    judged_cells = {
+        verdict.cell
+        for verdict in results.load_verdicts(db, second.id)
+        if verdict.judge == "birch" and verdict.outcome is Outcome.OK
+    }
+    assert {traces[0].cell, traces[-1].cell} < judged_cells
+    assert rows_after_change["birch"].valid.n < rows["birch"].valid.n
+    results.save_traces(db, first.id, traces_without_text)  # unrecorded answers cannot be compared
+    assert {r.judge: r.valid.n for r in measure_judge_drift(db, first.name, db, second.name)}[
         "birch"
-    ].valid.n
+    ] == rows_after_change["birch"].valid.n
 
 
 def test_the_holdout_of_an_audit(db: Database) -> None:
@@ -49,5 +55,5 @@ def test_the_holdout_of_an_audit(db: Database) -> None:
     assert (row.method, row.models) == ("direct", 6)
     assert row.unseen_cells.n == 6
     assert "6 models" in row.sentence
-    [few] = run_holdout_experiment(db, populate(db, models=3, name="few").name, 50)
-    assert "cannot be told: fewer than 4 models" in few.sentence
+    [small_audit_row] = run_holdout_experiment(db, populate(db, models=3, name="few").name, 50)
+    assert "cannot be told: fewer than 4 models" in small_audit_row.sentence

@@ -1,4 +1,4 @@
-"""The result of the gates as JUnit and Markdown."""
+"""The result of the gates as JUnit XML and Markdown."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from xml.etree import ElementTree
 from auditor.reports.gates.ci_formats import render_check_markdown, render_junit
 from auditor.reports.gates.gate_check import check_report
 from auditor.reports.report_schema import Report
-from tests.reports.gates.test_gate_check import asked
+from tests.reports.gates.test_gate_check import make_thresholds
 
 
-def test_junit_is_xml_with_a_case_for_each_gate_whatever_a_model_is_called(report: Report) -> None:
+def test_junit_is_valid_xml_with_one_case_per_gate_for_any_model_name(report: Report) -> None:
     nasty = 'a"<b>&\x1b[0m\ud800'
     row = report.alignment[0].model_copy(update={"model": nasty})
-    found = check_report(report.model_copy(update={"alignment": [row]}), asked(min_pearson=1, max_cost_usd=1000))
-    suite = ElementTree.fromstring(render_junit(found).encode("utf-8"))[0]
-    assert len(suite) == len(found.gates) == int(suite.attrib["tests"])
+    check = check_report(
+        report.model_copy(update={"alignment": [row]}), make_thresholds(min_pearson=1, max_cost_usd=1000)
+    )
+    suite = ElementTree.fromstring(render_junit(check).encode("utf-8"))[0]
+    assert len(suite) == len(check.gates) == int(suite.attrib["tests"])
     assert [case.tag for case in suite.iter() if case.tag in ("failure", "error")] == ["failure", "error"]
     assert any('a"<b>&' in case.attrib["name"] for case in suite)
-    assert "\\<b>" in render_check_markdown(found)
+    assert "\\<b>" in render_check_markdown(check)

@@ -1,4 +1,4 @@
-"""Gates: each side of each threshold, the interval's end where it is asked for, and no pass for what is not whole."""
+"""Gates: both sides of each threshold, `confident` intervals, and no pass for unfinished audits or missing figures."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from auditor.reports.report_schema import Report
 from tests.support.audit_configs import config
 
 
-def asked(**values: float | bool) -> CheckSection:
+def make_thresholds(**values: float | bool) -> CheckSection:
     return CheckSection.model_validate({"min_coverage": 0.5, **values})
 
 
-def figure(report: Report, name: str) -> tuple[float, float, float]:
-    """A known figure and its interval: the first model's r, or its mean error."""
+def figure_with_interval(report: Report, name: str) -> tuple[float, float, float]:
+    """The first model's r or mean absolute error, with the ends of its 95% interval."""
     row = report.alignment[0]
     low, high = two_way_interval(row) if name == "min_pearson" else (row.crossed.mae.ci_low, row.crossed.mae.ci_high)
     value = row.pearson_r if name == "min_pearson" else row.crossed.mae.value
@@ -32,19 +32,21 @@ def figure(report: Report, name: str) -> tuple[float, float, float]:
 
 
 @pytest.mark.parametrize("name", ["min_pearson", "max_mae"])
-def test_a_threshold_is_met_or_not_and_confident_takes_the_worse_end(report: Report, name: str) -> None:
-    value, low, high = figure(report, name)
-    worse = low if name == "min_pearson" else high
-    between = (value + worse) / 2
-    beyond = worse - 0.01 if name == "min_pearson" else worse + 0.01
-    found = {
-        (confident, t): check_report(report, asked(**{name: t, "confident": confident})).gates
+def test_confident_gates_compare_the_worse_end_of_the_interval(report: Report, name: str) -> None:
+    value, low, high = figure_with_interval(report, name)
+    worse_end = low if name == "min_pearson" else high
+    between = (value + worse_end) / 2
+    beyond = worse_end - 0.01 if name == "min_pearson" else worse_end + 0.01
+    gates_by_case = {
+        (confident, t): check_report(report, make_thresholds(**{name: t, "confident": confident})).gates
         for confident in (False, True)
         for t in (value, between, beyond)
     }
-    first = {key: next(g for g in gates if g.name == name).verdict for key, gates in found.items()}
-    assert [first[False, t] for t in (value, between, beyond)] == [GateStatus.PASSED] * 3
-    assert [first[True, t] for t in (value, between, beyond)] == [GateStatus.FAILED] * 2 + [GateStatus.PASSED]
+    verdict_by_case = {
+        key: next(gate for gate in gates if gate.name == name).verdict for key, gates in gates_by_case.items()
+    }
+    assert [verdict_by_case[False, t] for t in (value, between, beyond)] == [GateStatus.PASSED] * 3
+    assert [verdict_by_case[True, t] for t in (value, between, beyond)] == [GateStatus.FAILED] * 2 + [GateStatus.PASSED]
 
 
 def test_every_threshold_has_a_gate_that_passes_and_one_that_fails(report: Report) -> None:
@@ -52,97 +54,109 @@ def test_every_threshold_has_a_gate_that_passes_and_one_that_fails(report: Repor
     easy |= {"max_variance": 2, "min_peer_agreement": 0, "min_kappa": -1, "max_open_conflicts": 10**6}
     hard = {"min_pearson": 1, "max_mae": 0, "max_topic_mae": 0, "min_self_consistency": 1, "max_variance": 0}
     hard |= {"min_peer_agreement": 1, "min_kappa": 1, "max_open_conflicts": 0}
-    others = {"max_cost_usd", "max_served_models", "min_accuracy"}  # below, and in tests/e2e/test_tasks.py
+    others = {"max_cost_usd", "max_served_models", "min_accuracy"}  # tested below and in tests/e2e/test_tasks.py
     fields = set(CheckSection.model_fields) - {"min_coverage", "confident"} - others
     assert set(easy) == fields
-    passed = {g.name for g in check_report(report, asked(**easy)).gates if g.verdict is GateStatus.PASSED}
-    failed = {g.name for g in check_report(report, asked(**hard)).gates if g.verdict is GateStatus.FAILED}
+    passed = {
+        gate.name for gate in check_report(report, make_thresholds(**easy)).gates if gate.verdict is GateStatus.PASSED
+    }
+    failed = {
+        gate.name for gate in check_report(report, make_thresholds(**hard)).gates if gate.verdict is GateStatus.FAILED
+    }
     assert passed - {"complete", "min_coverage"} == fields
     assert failed == set(hard)
 
 
 @pytest.mark.parametrize(
-    ("said", "most", "expected"),
+    ("served_models", "max_served_models", "expected"),
     [
         (["a"], 1, GateStatus.PASSED), (["a", "b"], 1, GateStatus.FAILED), (["a", "b"], 2, GateStatus.PASSED),
         (["a", None], 1, GateStatus.PASSED), ([None], 1, GateStatus.UNDECIDED), ([], 1, GateStatus.UNDECIDED),
     ],
 )  # fmt: skip
-def test_what_stands_behind_a_name_may_be_asked_not_to_change(
-    report: Report, said: list[str | None], most: int, expected: GateStatus
+def test_a_gate_can_limit_the_number_of_served_models(
+    report: Report, served_models: list[str | None], max_served_models: int, expected: GateStatus
 ) -> None:
     rows = [
         ModelVersionRow(name="m", served_model=s, fingerprint=None, altered="", answers=2, first_at="1", last_at="2")
-        for s in said
+        for s in served_models
     ]
-    found = check_report(report.model_copy(update={"served": rows}), asked(max_served_models=most))
-    gate = next(g for g in found.gates if g.name == "max_served_models")
-    assert (gate.verdict, found.verdict) == (expected, expected)
-    assert gate.subject == ("m" if said else "audit")
+    check = check_report(
+        report.model_copy(update={"served": rows}), make_thresholds(max_served_models=max_served_models)
+    )
+    gate = next(g for g in check.gates if g.name == "max_served_models")
+    assert (gate.verdict, check.verdict) == (expected, expected)
+    assert gate.subject == ("m" if served_models else "audit")
     if expected is GateStatus.FAILED:
         case = next(
-            c for c in ElementTree.fromstring(render_junit(found)).iter("testcase") if c.find("failure") is not None
+            c for c in ElementTree.fromstring(render_junit(check)).iter("testcase") if c.find("failure") is not None
         )
         assert case.get("name") == "max_served_models[m]"
-        assert "2 things served it" in render_check_markdown(found)
+        assert "2 things served it" in render_check_markdown(check)
 
 
-def test_a_failed_gate_is_3_and_all_met_is_0(report: Report) -> None:
-    assert check_report(report, asked(min_pearson=-1)).exit_code == 0
-    assert check_report(report, asked(min_pearson=1)).exit_code == 3
+def test_exit_code_is_3_for_a_failed_gate_and_0_if_all_pass(report: Report) -> None:
+    assert check_report(report, make_thresholds(min_pearson=-1)).exit_code == 0
+    assert check_report(report, make_thresholds(min_pearson=1)).exit_code == 3
 
 
-def test_coverage_goes_before_figures(report: Report) -> None:
-    found = check_report(report, asked(min_pearson=1, min_coverage=0.99))
-    assert (found.verdict, found.exit_code, bool(found)) == (GateStatus.UNDECIDED, 4, False)
+def test_low_coverage_overrides_other_gates(report: Report) -> None:
+    check = check_report(report, make_thresholds(min_pearson=1, min_coverage=0.99))
+    assert (check.verdict, check.exit_code, bool(check)) == (GateStatus.UNDECIDED, 4, False)
 
 
-def test_an_audit_that_is_not_whole_cannot_pass(report: Report) -> None:
-    half = report.model_copy(update={"audit": report.audit.model_copy(update={"complete": False, "stage": "review"})})
-    found = check_report(half, asked(min_coverage=0, min_pearson=-1))
-    assert found.exit_code == 4
-    assert "stage: review" in found.gates[0].message
+def test_an_unfinished_audit_cannot_pass(report: Report) -> None:
+    unfinished_report = report.model_copy(
+        update={"audit": report.audit.model_copy(update={"complete": False, "stage": "review"})}
+    )
+    check = check_report(unfinished_report, make_thresholds(min_coverage=0, min_pearson=-1))
+    assert check.exit_code == 4
+    assert "stage: review" in check.gates[0].message
 
 
-def test_a_cost_that_is_partly_unknown_does_not_pass_but_may_fail(report: Report) -> None:
+def test_a_partly_unknown_cost_cannot_pass_but_can_fail(report: Report) -> None:
     assert report.cost.total.lower_bound
     verdicts = [
-        next(g for g in check_report(report, asked(max_cost_usd=most)).gates if g.name == "max_cost_usd").verdict
-        for most in (1000.0, 0.0)
+        next(
+            gate
+            for gate in check_report(report, make_thresholds(max_cost_usd=max_usd)).gates
+            if gate.name == "max_cost_usd"
+        ).verdict
+        for max_usd in (1000.0, 0.0)
     ]
     assert verdicts == [GateStatus.UNDECIDED, GateStatus.FAILED]
 
 
-def test_what_cannot_be_measured_is_no_pass(report: Report) -> None:
-    bare = report.model_copy(update={"peer_agreement": [], "alignment": []})
-    found = check_report(bare, asked(min_peer_agreement=0, min_pearson=-1))
-    undecided = [g.name for g in found.gates if g.verdict is GateStatus.UNDECIDED]
+def test_a_gate_without_a_figure_is_undecided(report: Report) -> None:
+    report_without_figures = report.model_copy(update={"peer_agreement": [], "alignment": []})
+    check = check_report(report_without_figures, make_thresholds(min_peer_agreement=0, min_pearson=-1))
+    undecided = [gate.name for gate in check.gates if gate.verdict is GateStatus.UNDECIDED]
     assert undecided == ["min_pearson", "min_peer_agreement"]
-    assert found.exit_code == 4
+    assert check.exit_code == 4
 
 
-def test_the_gap_is_its_size_whichever_region_is_worse(report: Report) -> None:
+def test_the_regional_gap_gate_uses_the_absolute_gap(report: Report) -> None:
     gap = report.regions.gaps[0]
-    e = gap.mae_gap.model_copy(update={"value": -0.2, "ci_low": -0.3, "ci_high": 0.1, "reason": None})
-    turned = report.regions.model_copy(update={"gaps": [gap.model_copy(update={"mae_gap": e})]})
-    found = check_report(report.model_copy(update={"regions": turned}), asked(max_region_gap=0.25))
-    gate = next(g for g in found.gates if g.name == "max_region_gap")
+    gap_estimate = gap.mae_gap.model_copy(update={"value": -0.2, "ci_low": -0.3, "ci_high": 0.1, "reason": None})
+    negative_gap = report.regions.model_copy(update={"gaps": [gap.model_copy(update={"mae_gap": gap_estimate})]})
+    check = check_report(report.model_copy(update={"regions": negative_gap}), make_thresholds(max_region_gap=0.25))
+    gate = next(g for g in check.gates if g.name == "max_region_gap")
     assert (gate.value, gate.ci_low, gate.ci_high, gate.verdict) == (0.2, 0.0, 0.3, GateStatus.PASSED)
 
 
-def test_options_go_before_the_config_and_unknown_ones_name_the_nearest() -> None:
-    own = AuditConfig.model_validate(
+def test_options_override_the_config_and_unknown_options_suggest_the_nearest() -> None:
+    audit_config = AuditConfig.model_validate(
         config("http://127.0.0.1:1").model_dump(mode="json") | {"check": {"min_pearson": 0.6, "max_mae": 0.3}}
     )
-    found = resolve_thresholds(own, {"min_pearson": 0.7})
-    assert (found.min_pearson, found.max_mae) == (0.7, 0.3)
+    thresholds = resolve_thresholds(audit_config, {"min_pearson": 0.7})
+    assert (thresholds.min_pearson, thresholds.max_mae) == (0.7, 0.3)
     with pytest.raises(UsageError, match="Did you mean 'min_pearson'"):
-        resolve_thresholds(own, {"min_person": 0.7})
+        resolve_thresholds(audit_config, {"min_person": 0.7})
     with pytest.raises(UsageError, match="'min_kappa'"):
-        resolve_thresholds(own, {"min_kappa": 7})
+        resolve_thresholds(audit_config, {"min_kappa": 7})
 
 
-def test_thresholds_change_no_result() -> None:
+def test_thresholds_are_not_part_of_the_config_hash() -> None:
     plain = config("http://127.0.0.1:1")
     strict = AuditConfig.model_validate(plain.model_dump(mode="json") | {"check": {"min_pearson": 0.9}})
     assert plain.hash == strict.hash

@@ -1,4 +1,4 @@
-"""The section on logic, where it is counted from comparisons themselves."""
+"""The figures of the logic section that are computed from single comparisons."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from auditor.reports.logic.section import first_position_share
 A, B, TIE = ComparisonChoice.FIRST, ComparisonChoice.SECOND, ComparisonChoice.TIE
 
 
-def asked(one: str, other: str, said: ComparisonChoice) -> Comparison:
-    return Comparison("judge", "set", one, other, Relation.STANDARD, Outcome.OK, said)
+def make_comparison(first_model: str, second_model: str, choice: ComparisonChoice) -> Comparison:
+    return Comparison("judge", "set", first_model, second_model, Relation.STANDARD, Outcome.OK, choice)
 
 
-def test_a_place_is_leant_to_only_where_both_orders_were_put() -> None:
-    better_first = [asked("good", f"poor {i}", A) for i in range(40)]
-    found = first_position_share(better_first)
-    assert (found.value, found.n, found.reason) == (None, 0, "no pair was answered in both orders")
+def test_first_position_share_uses_only_pairs_asked_in_both_orders() -> None:
+    better_first = [make_comparison("good", f"poor {i}", A) for i in range(40)]
+    first_share = first_position_share(better_first)
+    assert (first_share.value, first_share.n, first_share.reason) == (None, 0, "no pair was answered in both orders")
 
-    swapped = [asked(f"poor {i}", "good", said) for i, said in enumerate([B] * 6 + [A] * 3 + [TIE])]
-    found = first_position_share([*better_first, *swapped])
-    assert found.n == 19
-    assert found.value == pytest.approx(13 / 19)
+    swapped = [make_comparison(f"poor {i}", "good", choice) for i, choice in enumerate([B] * 6 + [A] * 3 + [TIE])]
+    first_share = first_position_share([*better_first, *swapped])
+    assert first_share.n == 19
+    assert first_share.value == pytest.approx(13 / 19)

@@ -1,4 +1,4 @@
-"""The page: whole, self-contained, accessible, and deaf to what models write."""
+"""The HTML page: well-formed, self-contained and accessible, with external texts escaped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from auditor.domain import Cell, CellScore, Outcome
 from auditor.reports.build import build_report
-from auditor.reports.pages.html_report import render_html
+from auditor.reports.pages.html_report import _isolate_rtl, render_html
 from auditor.reports.report_schema import Report
 from auditor.storage import audits, results
 from auditor.storage.database import Database
@@ -27,7 +27,7 @@ ALLOWED = {
 
 
 class Page(HTMLParser):
-    """Elements with their attributes, in order, and whether they are closed as they were opened."""
+    """The elements of a page with their attributes, its text, and its unclosed and wrongly closed tags."""
 
     def __init__(self, html: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -102,14 +102,14 @@ def test_plots_have_text_alternatives(html: str, page: Page) -> None:
     assert len(re.findall(r'<svg [^>]*role="img"><title>[^<]+</title><desc>', html)) == len(plots)
 
 
-def test_opens_with_the_answer(page: Page) -> None:
+def test_the_page_opens_with_the_main_finding(page: Page) -> None:
     text = " ".join("".join(page.text).split())
     first = text.index("All 3 models agree with people beyond chance (r from")
     assert first < text.index("Where they differ from people")
     assert "alder agrees with people" in text
 
 
-def test_says_when_nothing_can_be_told_from_chance(db: Database) -> None:
+def test_agreement_indistinguishable_from_chance_is_stated(db: Database) -> None:
     people = (0.1, -0.2, 0.3, -0.4, 0.5, -0.6)
     truth = {(c, str(i)): v / k for k, c in enumerate("ABCDEF", 1) for i, v in enumerate(people)}
     values = [0.2, 0.1, -0.3, 0.2, 0.1, -0.1] * 6
@@ -117,7 +117,7 @@ def test_says_when_nothing_can_be_told_from_chance(db: Database) -> None:
     assert "cannot be told from no relation at all" in html
 
 
-def test_heat_map_tells_what_was_not_asked_from_what_failed(db: Database) -> None:
+def test_heat_map_distinguishes_unasked_cells_from_failed_ones(db: Database) -> None:
     truth = {("Egypt", "a"): None, ("Egypt", "b"): 0.2, ("Egypt", "c"): 0.0}
     scores = {("m", "Egypt", "a"): 0.5, ("m", "Egypt", "b"): None, ("m", "Egypt", "c"): 0.34}
     html = render_html(import_scores(db, truth, scores))
@@ -129,7 +129,7 @@ def test_heat_map_tells_what_was_not_asked_from_what_failed(db: Database) -> Non
     ]
 
 
-def test_hostile_texts_stay_texts(db: Database) -> None:
+def test_hostile_texts_are_escaped(db: Database) -> None:
     html = render_html(hostile_report(db))
     page = Page(html)
     assert page.open == page.broken == []
@@ -194,7 +194,7 @@ def test_every_cause_has_a_colour(html: str) -> None:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_numbers_on_the_heat_map_can_be_read(html: str, theme: str) -> None:
+def test_heat_map_colours_have_enough_contrast(html: str, theme: str) -> None:
     """WCAG 2.2, 1.4.3: a contrast of at least 4.5 to 1."""
     style = html[html.index("<style>") : html.index("</style>")]
     light, dark = style.split("@media (prefers-color-scheme: dark)")[:2]
@@ -204,12 +204,12 @@ def test_numbers_on_the_heat_map_can_be_read(html: str, theme: str) -> None:
     for name in ("n4", "n3", "n2", "n1", "z", "p1", "p2", "p3", "p4"):
         ink = str(colours.get(f"on-{name}", colours["ink"]))
         assert _contrast(colours[name], ink) >= 4.5, name
-    for ink, ground in (("ink", "paper"), ("muted", "paper"), ("accent", "paper"), ("alert", "alert-soft")):
-        assert _contrast(colours[ink], colours[ground]) >= 4.5, ink
+    for ink, background in (("ink", "paper"), ("muted", "paper"), ("accent", "paper"), ("alert", "alert-soft")):
+        assert _contrast(colours[ink], colours[background]) >= 4.5, ink
 
 
-def _contrast(one: str, other: str) -> float:
-    low, high = sorted(map(_luminance, (one, other)))
+def _contrast(colour: str, background: str) -> float:
+    low, high = sorted(map(_luminance, (colour, background)))
     return (high + 0.05) / (low + 0.05)
 
 
@@ -220,9 +220,7 @@ def _luminance(colour: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def test_names_from_right_to_left_leave_the_figures_beside_them_in_place() -> None:
-    from auditor.reports.pages.html_report import _isolate_rtl
-
+def test_right_to_left_names_are_isolated() -> None:
     assert _isolate_rtl("valid of نموذج-أ (59%), b (61%)") == "valid of <bdi>نموذج-أ</bdi> (59%), b (61%)"
     assert _isolate_rtl("العالم العربي less أوروبا") == "<bdi>العالم العربي</bdi> less <bdi>أوروبا</bdi>"
     assert _isolate_rtl("a < b & <bdi>שלום</bdi>") == "a &lt; b &amp; &lt;bdi&gt;<bdi>שלום</bdi>&lt;/bdi&gt;"

@@ -1,4 +1,4 @@
-"""Escaped text keeps every word and is no Markdown."""
+"""Escaped text keeps every word and contains no active Markdown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from tests.reports.pages.test_markdown_report import _tokens
 def test_escaping_keeps_every_word(form: object) -> None:
     assert callable(form)
     tokens = _tokens(form(EVIL))
-    shown = "".join(t.content if t.type == "text" else " " for t in tokens if t.type in ("text", "softbreak"))
+    visible_text = "".join(
+        token.content if token.type == "text" else " " for token in tokens if token.type in ("text", "softbreak")
+    )
     for word in (
         "[/INST]",
         "\\u202edesrever",
@@ -25,12 +27,12 @@ def test_escaping_keeps_every_word(form: object) -> None:
         "- item",
         "# heading",
     ):
-        assert word in shown
+        assert word in visible_text
 
 
 @pytest.mark.parametrize("start", ["# a", "1. a", "1) a", "- a", "+ a", "> a", "---", "===", "```", "    a", "| a |"])
-def test_line_starts_are_disarmed(start: str) -> None:
-    kinds = {t.type for t in _tokens(quote_markdown(f"first\n{start}\n{start}"))}
+def test_markdown_at_line_starts_is_escaped(start: str) -> None:
+    kinds = {token.type for token in _tokens(quote_markdown(f"first\n{start}\n{start}"))}
     assert kinds <= {
         "blockquote_open",
         "blockquote_close",

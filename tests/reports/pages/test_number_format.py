@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Number formats of the reports."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ from auditor.reports.pages.number_format import (
         (format_usd(0.0123, True), "≥ $0.0123"), (format_usd(1234.5), "$1,234.50"),
     ],
 )  # fmt: skip
-def test_numbers_as_people_read_them(shown: str, text: str) -> None:
+def test_numbers_are_formatted_for_readers(shown: str, text: str) -> None:
     assert shown == text

@@ -1,4 +1,4 @@
-"""The paper's tables: every one, CSV that reads back, LaTeX that a name cannot break."""
+"""The paper's tables: all are written, CSV reads back exactly, and LaTeX escapes names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from auditor.reports.pages.paper_tables import (
 from auditor.reports.report_schema import Report
 
 
-def test_every_table_of_the_paper_is_there(report: Report) -> None:
+def test_every_table_of_the_paper_is_written(report: Report) -> None:
     names = {name for name, _ in render_paper_files(report)}
     assert names >= {
         "alignment.csv", "tiers.csv", "peer_agreement.csv", "conflicts.csv", "regions.csv", "regional_gap.csv",
@@ -35,7 +35,7 @@ def test_csv_reads_back_in_full_precision(report: Report) -> None:
     assert [float(row["r"]) for row in rows] == [row.pearson_r for row in report.alignment]
 
 
-def test_coverage_is_whole_from_every_side(report: Report) -> None:
+def test_coverage_adds_up_in_every_breakdown(report: Report) -> None:
     rows = list(csv.DictReader(io.StringIO(dict(render_paper_files(report))["coverage.csv"])))
     assert {row["by"] for row in rows} == {"all", "model", "judge", "country", "topic"}
     for row in rows:
@@ -52,7 +52,7 @@ def test_every_row_is_as_long_as_its_heading(report: Report) -> None:
         assert {len(row) for row in table.rows} <= {len(table.columns)}
 
 
-def test_no_formula_and_no_command_comes_in_with_a_name() -> None:
+def test_spreadsheet_formulas_and_tex_commands_in_names_are_escaped() -> None:
     name = "=HYPERLINK(1)\\input{x}$_%&#^~"
     table = PaperTable(
         "t", "A caption", ["model", "r", "r_low", "r_high"], [[name, -0.5, -0.61, None], ["b", 0.0, -0.1, 0.1]]

@@ -1,4 +1,4 @@
-"""Plots as files: each stands alone, is XML, and keeps to its folder."""
+"""Plots as files: each is standalone XML inside the target folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from auditor.reports.pages.plot_export import PlotFormat, iterate_plots, standal
 from auditor.reports.report_schema import Report
 
 
-def test_every_plot_stands_alone(report: Report, tmp_path: Path) -> None:
+def test_every_plot_is_a_standalone_svg(report: Report, tmp_path: Path) -> None:
     paths = write_plots(report, tmp_path / "figures")
     names = {path.stem for path in paths}
     assert {"agreement", "regions", "map", "scatter-alder"} <= names
@@ -29,13 +29,13 @@ def test_every_plot_stands_alone(report: Report, tmp_path: Path) -> None:
         assert path.parent == tmp_path / "figures"
 
 
-def test_names_that_become_one_are_kept_apart(report: Report, tmp_path: Path) -> None:
+def test_names_with_the_same_file_name_get_numbers(report: Report, tmp_path: Path) -> None:
     first, second = report.alignment[:2]
     rows = [first.model_copy(update={"model": "../x"}), second.model_copy(update={"model": "./x"})]
     cells = [cell.model_copy(update={"scores": {"direct": {"../x": 0.1, "./x": 0.2}}}) for cell in report.audit.cells]
     audit = report.audit.model_copy(update={"cells": cells})
-    twins = report.model_copy(update={"alignment": rows, "audit": audit})
-    names = {path.name for path in write_plots(twins, tmp_path)}
+    report_with_similar_names = report.model_copy(update={"alignment": rows, "audit": audit})
+    names = {path.name for path in write_plots(report_with_similar_names, tmp_path)}
     assert {"scatter-x.svg", "scatter-x-2.svg"} <= names
 
 
@@ -43,15 +43,15 @@ def test_names_that_become_one_are_kept_apart(report: Report, tmp_path: Path) ->
 def test_pictures_are_drawn_as_png_and_pdf(
     report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: PlotFormat, magic: bytes
 ) -> None:
-    one = dict(iterate_plots(report))["agreement"]
-    monkeypatch.setattr("auditor.reports.pages.plot_export.iterate_plots", lambda _: [("agreement", one)])
+    agreement_plot = dict(iterate_plots(report))["agreement"]
+    monkeypatch.setattr("auditor.reports.pages.plot_export.iterate_plots", lambda _: [("agreement", agreement_plot)])
     [path] = write_plots(report, tmp_path, form)
     assert path.name == f"agreement.{form}"
     assert path.read_bytes().startswith(magic)
     assert path.stat().st_size > 2000
 
 
-def test_without_what_draws_pictures_it_says_so(
+def test_a_missing_plot_package_is_a_usage_error(
     report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "vl_convert", None)
@@ -60,17 +60,17 @@ def test_without_what_draws_pictures_it_says_so(
     assert not (tmp_path / "figures").exists()
 
 
-def test_plots_as_vega_lite_hold_their_figures_and_can_be_drawn(report: Report, tmp_path: Path) -> None:
+def test_vega_lite_specs_contain_the_figures_and_render(report: Report, tmp_path: Path) -> None:
     paths = write_plots(report, tmp_path, "vega")
     assert [path.name.removesuffix(".vl.json") for path in paths] == [name for name, _ in iterate_plots(report)]
     for path in paths:
         spec = json.loads(path.read_text(encoding="utf-8"))
         assert spec["data"]["values"]
-        drawn = vl_convert.vegalite_to_svg(spec, vl_version="5.20", allowed_base_urls=[])
-        assert drawn.startswith("<svg")
-        assert drawn.count("<path") > len(spec["data"]["values"])
+        svg = vl_convert.vegalite_to_svg(spec, vl_version="5.20", allowed_base_urls=[])
+        assert svg.startswith("<svg")
+        assert svg.count("<path") > len(spec["data"]["values"])
     rows = json.loads((tmp_path / "agreement.vl.json").read_text(encoding="utf-8"))["data"]["values"]
-    assert {(r["name"], r["value"]) for r in rows} == {(r.model, r.pearson_r) for r in report.alignment}
+    assert {(row["name"], row["value"]) for row in rows} == {(row.model, row.pearson_r) for row in report.alignment}
 
 
 def test_the_style_has_the_rules_of_plots_only(report: Report) -> None:

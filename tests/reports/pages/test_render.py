@@ -1,4 +1,4 @@
-"""Forms of the report."""
+"""Output formats of the report."""
 
 from __future__ import annotations
 

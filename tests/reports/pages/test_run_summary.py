@@ -1,4 +1,4 @@
-"""The summary of a run: a row for each model, columns for what is known."""
+"""The summary of a run: one row per model, None for unknown figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_summary_has_a_row_for_each_model(report: Report) -> None:
     assert all(len(row) == len(summary_columns()) for row in rows)
 
 
-def test_summary_leaves_out_what_is_not_known(db: Database) -> None:
+def test_summary_leaves_out_unknown_figures(db: Database) -> None:
     row = dict(
         zip(
             summary_columns(),

@@ -1,4 +1,4 @@
-"""Marks stand where their values say."""
+"""Marks of the SVG charts are at the positions of their values."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from auditor.reports.pages import svg_charts
 from auditor.reports.pages.svg_charts import Axis, IntervalMark
 
 
-def test_a_dot_stands_between_the_ends_of_its_interval() -> None:
+def test_a_dot_is_at_its_value_within_its_interval() -> None:
     plot = svg_charts.interval_plot([IntervalMark("m", 0.5, 0.25, 0.75, "note")], svg_charts.CORRELATION_AXIS, "t", "d")
     dot = float(re.search(r'circle class="dot" cx="([\d.]+)"', plot)[1])  # type: ignore[index]
     ends = [float(x) for x in re.search(r'class="range" x1="([\d.]+)" y1="[\d.]+" x2="([\d.]+)"', plot).groups()]  # type: ignore[union-attr]
     assert dot == pytest.approx(sum(ends) / 2, abs=0.1)
-    # r = 0.5 is three quarters of the way from -1 to 1.
+    # r = 0.5 is at three quarters of the axis from -1 to 1.
     assert dot == pytest.approx(
         svg_charts.LABEL_WIDTH + 0.75 * (svg_charts.PLOT_WIDTH - svg_charts.LABEL_WIDTH - svg_charts.ANNOTATION_WIDTH),
         abs=0.1,
     )
 
 
-def test_what_was_not_measured_has_no_mark() -> None:
+def test_a_missing_value_has_no_mark() -> None:
     plot = svg_charts.interval_plot(
         [IntervalMark("m", None, None, None, "not measurable")], svg_charts.SHARE_AXIS, "t", "d"
     )
@@ -49,7 +49,7 @@ def test_bar_is_split_by_counts() -> None:
     assert "rect" not in svg_charts.stacked_bar([("ok", 0)], "t")
 
 
-def test_long_names_are_shortened_but_told_in_full() -> None:
+def test_long_names_are_shortened_with_the_full_name_as_title() -> None:
     plot = svg_charts.interval_plot([IntervalMark("m" * 80, 0.5, 0.4, 0.6, "")], svg_charts.SHARE_AXIS, "t", "d")
     assert f"<title>{'m' * 80}</title>{'m' * (svg_charts.MAX_LABEL_LENGTH - 1)}…" in plot
 

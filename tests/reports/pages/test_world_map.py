@@ -1,4 +1,4 @@
-"""The map: one square a country, neighbours near, and nobody lost without a word."""
+"""The tile map: one square per country in geographic order, and a list of unplaced names."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from auditor.surveys.loader import load_survey
 from tests.support.synthetic_audit import COUNTRIES
 
 
-def test_no_two_countries_share_a_square_and_directions_hold() -> None:
-    found, lost = layout_tiles(COUNTRIES)
-    assert lost == []
-    assert len({(t.row, t.column) for t in found}) == len(found) == len(COUNTRIES)
-    at = {t.country: t for t in found}
+def test_tiles_are_unique_and_keep_geographic_order() -> None:
+    tiles, unplaced = layout_tiles(COUNTRIES)
+    assert unplaced == []
+    assert len({(t.row, t.column) for t in tiles}) == len(tiles) == len(COUNTRIES)
+    tile_by_country = {t.country: t for t in tiles}
     for west, east in itertools.pairwise(["Mexico", "Nigeria", "Iran", "Japan"]):
-        assert at[west].column < at[east].column
+        assert tile_by_country[west].column < tile_by_country[east].column
     for north, south in itertools.pairwise(["Canada", "Mexico", "Peru", "Argentina"]):
-        assert at[north].row < at[south].row
+        assert tile_by_country[north].row < tile_by_country[south].row
 
 
-def test_the_layout_does_not_depend_on_order_and_names_what_has_no_place() -> None:
-    one, _ = layout_tiles(["Germany", "Japan", "Kenya"])
-    other, lost = layout_tiles(["Kenya", "Middle-earth", "Japan", "Germany"])
-    assert one == other
-    assert lost == ["Middle-earth"]
+def test_the_layout_does_not_depend_on_order_and_lists_unplaced_names() -> None:
+    tiles, _ = layout_tiles(["Germany", "Japan", "Kenya"])
+    reordered_tiles, unplaced = layout_tiles(["Kenya", "Middle-earth", "Japan", "Germany"])
+    assert tiles == reordered_tiles
+    assert unplaced == ["Middle-earth"]
     assert layout_tiles(["Middle-earth"]) == ([], ["Middle-earth"])
 
 
@@ -36,7 +36,7 @@ def test_every_country_of_the_built_in_surveys_has_a_place() -> None:
     assert len(known_codes()) >= 150
 
 
-def test_the_picture_names_each_country_with_its_figure() -> None:
+def test_the_map_labels_each_country_with_its_error() -> None:
     svg = draw_error_map({"Germany": 0.12, "Japan": 0.5}, "a <title>", "and more")
     root = ElementTree.fromstring(str(svg))
     assert [e.text for e in root.iter("title")] == ["a <title>", "Germany: 0.12", "Japan: 0.50"]

@@ -1,4 +1,4 @@
-"""The panel's certificate claims no more than its figures show."""
+"""The panel's certificate claims no more than its intervals support."""
 
 from __future__ import annotations
 
@@ -29,21 +29,22 @@ def test_the_certificate_claims_no_more_than_alphas_interval(report: Report, est
     assert words in write_certificate(panel)[0]
 
 
-def test_a_panel_that_nearly_always_says_the_same_is_warned_of(report: Report) -> None:
-    lopsided = Estimate(value=0.93, n=50, ci_low=0.9, ci_high=0.95)
-    told = " ".join(write_certificate(report.panel.model_copy(update={"prevalence": lopsided})))
-    assert "93% of the verdicts say VALID" in told
-    assert "AC1" in told
+def test_a_skewed_prevalence_gives_a_warning(report: Report) -> None:
+    prevalence = Estimate(value=0.93, n=50, ci_low=0.9, ci_high=0.95)
+    certificate = " ".join(write_certificate(report.panel.model_copy(update={"prevalence": prevalence})))
+    assert "93% of the verdicts say VALID" in certificate
+    assert "AC1" in certificate
 
 
-def test_leanings_by_chance_are_counted_of_all_that_were_tested(report: Report) -> None:
-    mild = Estimate(value=0.2, n=90, ci_low=0.1, ci_high=0.3)
-    level = Estimate(value=0.0, n=90, ci_low=-0.1, ci_high=0.1)
-    none = Estimate(value=None, n=0, reason="not measured")
-    blank = {"verbosity": none, "own_family": none, "order": none}
+def test_expected_chance_findings_are_counted_over_all_tested_biases(report: Report) -> None:
+    lenient = Estimate(value=0.2, n=90, ci_low=0.1, ci_high=0.3)
+    neutral = Estimate(value=0.0, n=90, ci_low=-0.1, ci_high=0.1)
+    not_measured = Estimate(value=None, n=0, reason="not measured")
+    unmeasured_biases = {"verbosity": not_measured, "own_family": not_measured, "order": not_measured}
     first, second = (
-        r.model_copy(update={**blank, "leniency": e}) for r, e in zip(report.panel.judges, (mild, level), strict=False)
+        r.model_copy(update={**unmeasured_biases, "leniency": e})
+        for r, e in zip(report.panel.judges, (lenient, neutral), strict=False)
     )
-    told = " ".join(write_certificate(report.panel.model_copy(update={"judges": [first, second]})))
-    assert "Of 2 leanings tested, about 0.1 would show this much where there is nothing." in told
-    assert "findings is chance" not in told
+    certificate = " ".join(write_certificate(report.panel.model_copy(update={"judges": [first, second]})))
+    assert "Of 2 leanings tested, about 0.1 would show this much where there is nothing." in certificate
+    assert "findings is chance" not in certificate

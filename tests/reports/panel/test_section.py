@@ -1,4 +1,4 @@
-"""The panel in a report: figures against outside references, and the words that go with them."""
+"""The panel section: figures checked against statsmodels and krippendorff, and their sentences."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from auditor.reports.build import build_report
 from auditor.reports.measurement_schema import Estimate
 from auditor.reports.pages.html_report import render_html
 from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.panel.judge_statistics import compute_peer_alignment
 from auditor.reports.panel.tables import build_panel_tables
 from auditor.reports.report_schema import Report
 from auditor.storage import results
@@ -22,34 +23,41 @@ from auditor.storage.database import Database
 from tests.support.synthetic_audit import populate
 
 
-def verdicts(db: Database, audit: Audit) -> list[list[float]]:
-    """Verdicts as a table of judges and traces."""
-    found = [v for v in results.load_verdicts(db, audit.id) if v.outcome is Outcome.OK]
-    judges = sorted({v.judge for v in found})
-    traces = sorted({(v.model, v.cell, v.sample) for v in found})
-    said = {(v.judge, v.model, v.cell, v.sample): float(v.ruling is Ruling.VALID) for v in found}
-    return [[said.get((j, *t), float("nan")) for t in traces] for j in judges]
+def verdict_table(db: Database, audit: Audit) -> list[list[float]]:
+    """Usable verdicts as a table (judges, traces): 1.0 for VALID, 0.0 for INVALID, nan without a verdict."""
+    verdicts = [verdict for verdict in results.load_verdicts(db, audit.id) if verdict.outcome is Outcome.OK]
+    judges = sorted({verdict.judge for verdict in verdicts})
+    traces = sorted({(verdict.model, verdict.cell, verdict.sample) for verdict in verdicts})
+    vote_by_judge_and_trace = {
+        (verdict.judge, verdict.model, verdict.cell, verdict.sample): float(verdict.ruling is Ruling.VALID)
+        for verdict in verdicts
+    }
+    return [[vote_by_judge_and_trace.get((j, *trace), float("nan")) for trace in traces] for j in judges]
 
 
-def test_kappa_and_alpha_are_those_of_statsmodels_and_krippendorff(population: tuple[Database, Audit]) -> None:
+def test_kappa_and_alpha_equal_statsmodels_and_krippendorff(population: tuple[Database, Audit]) -> None:
     report = build_report(population[0], population[1].name)
-    table = np.array(verdicts(*population))
+    table = np.array(verdict_table(*population))
     assert report.panel.krippendorff_alpha.value == pytest.approx(
         krippendorff.alpha(reliability_data=table, level_of_measurement="nominal")
     )
     counts = np.stack([(table == 1).sum(axis=0), (table == 0).sum(axis=0)], axis=1)
-    whole = counts[counts.sum(axis=1) == 2]
-    assert len(whole) == report.panel.fleiss_kappa.n
-    assert report.panel.fleiss_kappa.value == pytest.approx(fleiss_kappa(whole))
-    assert report.panel.prevalence.value == pytest.approx(whole[:, 0].sum() / whole.sum())
+    complete_counts = counts[counts.sum(axis=1) == 2]
+    assert len(complete_counts) == report.panel.fleiss_kappa.n
+    assert report.panel.fleiss_kappa.value == pytest.approx(fleiss_kappa(complete_counts))
+    assert report.panel.prevalence.value == pytest.approx(complete_counts[:, 0].sum() / complete_counts.sum())
 
 
-def test_one_answer_under_the_names_of_two_judges_is_said(db: Database) -> None:
+def test_the_same_answer_from_two_judges_is_reported(db: Database) -> None:
     audit = populate(db, countries=5, topics=5, samples=1)
     assert build_report(db, audit.name).panel.repeated == 0
-    given = [v for v in results.load_verdicts(db, audit.id) if v.outcome is Outcome.OK]
-    first = given[0]
-    twin = next(v for v in given if v.judge != first.judge and (v.model, v.cell) == (first.model, first.cell))
+    ok_verdicts = [verdict for verdict in results.load_verdicts(db, audit.id) if verdict.outcome is Outcome.OK]
+    first = ok_verdicts[0]
+    twin = next(
+        verdict
+        for verdict in ok_verdicts
+        if verdict.judge != first.judge and (verdict.model, verdict.cell) == (first.model, first.cell)
+    )
     results.save_verdicts(db, audit.id, [replace(twin, sample=first.sample, key=first.key)])
     report = build_report(db, audit.name)
     assert report.panel.repeated == 1
@@ -75,10 +83,8 @@ def test_the_correlation_of_peers_with_people_always_has_its_n(report: Report) -
     assert "n = 3 models" in " ".join(report.panel.certificate)
 
 
-def test_at_twenty_models_the_interval_is_as_wide_as_it_is(db: Database) -> None:
+def test_the_interval_of_r_over_twenty_models_is_fishers(db: Database) -> None:
     """r = 0.39 over 20 models has the interval [-0.06, 0.71]."""
-    from auditor.reports.panel.judge_statistics import compute_peer_alignment
-
     rng = np.random.default_rng(0)
     x = rng.normal(size=20)
     noise = rng.normal(size=20)
@@ -88,20 +94,25 @@ def test_at_twenty_models_the_interval_is_as_wide_as_it_is(db: Database) -> None
     z = (x - x.mean()) / np.linalg.norm(x - x.mean())
     y = 0.39 * z + np.sqrt(1 - 0.39**2) * noise / np.linalg.norm(noise)
     base = build_report(db, populate(db, models=3).name)
-    peers = [base.peer_agreement[0].model_copy(update={"model": str(i), "agreement": _of(v)}) for i, v in enumerate(x)]
+    peers = [
+        base.peer_agreement[0].model_copy(update={"model": str(i), "agreement": _estimate(v)}) for i, v in enumerate(x)
+    ]
     rows = [base.alignment[0].model_copy(update={"model": str(i), "pearson_r": float(v)}) for i, v in enumerate(y)]
-    [found] = compute_peer_alignment(peers, rows)
-    assert (round(found.r.value or 0, 2), found.r.n) == (0.39, 20)
-    assert (round(found.r.ci_low or 0, 2), round(found.r.ci_high or 0, 2)) == (-0.06, 0.71)
+    [alignment] = compute_peer_alignment(peers, rows)
+    assert (round(alignment.r.value or 0, 2), alignment.r.n) == (0.39, 20)
+    assert (round(alignment.r.ci_low or 0, 2), round(alignment.r.ci_high or 0, 2)) == (-0.06, 0.71)
 
 
-def _of(value: float) -> Estimate:
+def _estimate(value: float) -> Estimate:
     return Estimate(value=float(value), n=10, ci_low=0.0, ci_high=1.0)
 
 
-def test_a_panel_that_gave_no_verdict_at_all_vouches_for_nothing(db: Database) -> None:
+def test_a_panel_without_verdicts_has_an_empty_certificate(db: Database) -> None:
     audit = populate(db, name="silent")
-    failed = [Verdict(v.judge, v.model, v.cell, v.sample, Outcome.TIMEOUT) for v in results.load_verdicts(db, audit.id)]
+    failed = [
+        Verdict(verdict.judge, verdict.model, verdict.cell, verdict.sample, Outcome.TIMEOUT)
+        for verdict in results.load_verdicts(db, audit.id)
+    ]
     results.save_verdicts(db, audit.id, failed)
     report = build_report(db, "silent")
     assert report.panel.votes == []
