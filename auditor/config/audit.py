@@ -1,4 +1,4 @@
-"""One audit: all tables of the file together."""
+"""The whole configuration of an audit: all tables of the file, and the rules that hold between them."""
 
 from __future__ import annotations
 
@@ -99,65 +99,65 @@ class AuditConfig(ConfigSection):
     @field_validator("language")
     @classmethod
     def _check_languages(cls, value: str | list[str]) -> str | list[str]:
-        chosen = [value] if isinstance(value, str) else value
-        if not chosen:
+        languages = [value] if isinstance(value, str) else value
+        if not languages:
             raise ValueError("the list is empty. How to fix: Name at least one language.")
-        if len(set(chosen)) < len(chosen):
+        if len(set(languages)) < len(languages):
             raise ValueError("a language is there twice. How to fix: Name each once.")
-        for name in chosen:
+        for name in languages:
             check_language(name, (*LANGUAGES, NATIVE))
         return value
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """Languages in order; `native` differs by country."""
+        """Languages as configured, in order; `native` stands for a country's main languages."""
         return (self.language,) if isinstance(self.language, str) else tuple(self.language)
 
     def languages_in(self, native_languages: Sequence[str]) -> tuple[str, ...]:
-        """The languages that a country is asked in, each once.
+        """The languages of the prompts for a country, in order, without duplicates.
 
         Args:
-            native: its main languages, of those there are prompts in; English stands in where there is none.
+            native_languages: the country's main languages that there are prompts in; if empty, English replaces them.
         """
-        asked = (
+        codes = (
             code
             for name in self.languages
             for code in (tuple(native_languages) or (ENGLISH,) if name == NATIVE else (name,))
         )
-        return tuple(dict.fromkeys(asked))
+        return tuple(dict.fromkeys(codes))
 
     def samples_per_cell(self, native_languages: Sequence[str]) -> int:
-        """Samples of one cell by one model, over all languages of the country; 0 without the direct probe."""
+        """Largest number of samples of one cell by one model, over all languages; 0 without the direct probe."""
         return self.direct.samples * len(self.languages_in(native_languages)) if self.probes.direct else 0
 
     def guaranteed_samples_per_cell(self, native_languages: Sequence[str]) -> int:
-        """As `samples_in`, but only those that are taken whatever the samples say."""
+        """As `samples_per_cell`, but only the samples that are taken even if sampling stops early."""
         return self.samples_per_cell(native_languages) // self.direct.samples * self.direct.guaranteed_samples
 
     @property
     def review_varies_by_trace(self) -> bool:
-        """Whether it depends on a trace's number which judges it goes to, if any."""
+        """Whether the judges of a trace, or whether it has any, depend on its number within the cell."""
         return self.panel.judges_per_trace is not None or self.direct.tolerance is not None
 
     def samples_by_cell(self, survey: Survey, *, guaranteed_only: bool = False) -> dict[Cell, int]:
-        """Samples of each cell that models are asked about, by one model: at most, or `least` at least."""
-        count = self.guaranteed_samples_per_cell if guaranteed_only else self.samples_per_cell
-        return {cell: count(survey.native.get(cell.country, ())) for cell in survey.asked_cells}
+        """Number of samples by one model for each cell that is asked: the most, or with `guaranteed_only` the least."""
+        count_samples = self.guaranteed_samples_per_cell if guaranteed_only else self.samples_per_cell
+        return {cell: count_samples(survey.native.get(cell.country, ())) for cell in survey.asked_cells}
 
     @property
     def direct(self) -> DirectProbe:
-        """How direct scores are asked for; the defaults where they are not."""
+        """Settings of the direct probe; its defaults if the audit does not use it."""
         return self.probes.direct or DirectProbe()
 
     @model_validator(mode="after")
     def _require_survey_or_task(self) -> AuditConfig:
-        asking = [name for name in ("direct", "logprob") if getattr(self.probes, name)]
+        survey_probes = [name for name in ("direct", "logprob") if getattr(self.probes, name)]
         if self.task is not None:
             require_standalone_task(self.probes, self.languages, has_survey=self.survey is not None)
-        elif self.survey is None and asking:
+        elif self.survey is None and survey_probes:
             raise ValueError(
-                f"the key 'survey' is missing. How to fix: Add it; the probe '{asking[0]}' asks about its countries "
-                "and topics. Or add 'task', to ask questions of your own."
+                f"the key 'survey' is missing. How to fix: Add it; the probe '{survey_probes[0]}' asks about its "
+                "countries and topics. Or add 'task', to ask questions of your own."
             )
         return self
 
@@ -209,10 +209,10 @@ class AuditConfig(ConfigSection):
 
     @model_validator(mode="after")
     def _check_names_and_judges(self) -> AuditConfig:
-        require_unique_names([m.name for m in self.models], "models")
+        require_unique_names([model.name for model in self.models], "models")
         require_distinct_models(self.models)
         if isinstance(self.judges, list):
-            require_unique_names([j.name for j in self.judges], "judges")
+            require_unique_names([judge.name for judge in self.judges], "judges")
             require_same_model_for_shared_names(self.models, self.judges)
             require_no_renamed_models(self.models, self.judges)
         for model in self.models if self.probes.direct else ():
@@ -223,11 +223,11 @@ class AuditConfig(ConfigSection):
                     "judges = [] for no review."
                 )
         if self.probes.direct and self.judges != []:
-            require_enough_judges(self.panel, {m.name: len(self.judges_of(m.name)) for m in self.models})
+            require_enough_judges(self.panel, {model.name: len(self.judges_of(model.name)) for model in self.models})
         require_weights_source(self.panel, self.probes)
         if self.panel.weights_from is None:
-            require_usable_weights(self.panel, [j.name for j in self.judge_models])
-        require_known_rewriter(self.probes.review, [m.name for m in [*self.models, *self.judge_models]])
+            require_usable_weights(self.panel, [judge.name for judge in self.judge_models])
+        require_known_rewriter(self.probes.review, [model.name for model in [*self.models, *self.judge_models]])
         return self
 
     @model_validator(mode="after")
@@ -237,66 +237,73 @@ class AuditConfig(ConfigSection):
             return self
         if (probe.encoder or self.embedding.model) == "none":
             raise ValueError("the probe 'semantic' needs a sentence encoder. How to fix: Name one under embedding.")
-        known = list(dict.fromkeys(m.name for m in [*self.models, *self.judge_models]))
+        model_names = list(dict.fromkeys(model.name for model in [*self.models, *self.judge_models]))
         for key, name in probe.helper_models.items():
-            if name not in known:
-                hint = did_you_mean(name, known, f"Known: {', '.join(known)}.")
+            if name not in model_names:
+                hint = did_you_mean(name, model_names, f"Known: {', '.join(model_names)}.")
                 raise ValueError(f"probes.semantic.{key}: there is no model or judge '{name}'. How to fix: {hint}")
         return self
 
     @property
     def judge_models(self) -> list[ModelSection]:
-        """All judges, whoever they may judge."""
-        peers = [
-            m for m in self.models if not m.model.startswith(REPLAY_PREFIX)
-        ]  # a record can be judged, but not judge
-        return peers if self.judges == "peers" else list(self.judges)
+        """All judges of the audit. Models that replay recorded answers are judged, but cannot judge."""
+        asked_models = [model for model in self.models if not model.model.startswith(REPLAY_PREFIX)]
+        return asked_models if self.judges == "peers" else list(self.judges)
 
     def judges_of(self, name: str) -> list[ModelSection]:
-        """The judges of a model's traces: all but the model itself, by name and by what it runs on, or its family."""
-        author = next(m for m in self.models if m.name == name)
-        others = [j for j in self.judge_models if j.name != name and not is_same_model(j, author)]
-        return [j for j in others if not self.panel.exclude_family or j.resolved_family != author.resolved_family]
+        """The judges that may judge a model: all but the same model and, with `exclude_family`, models of its family.
+
+        A judge is the same model if it has the same name, or if `is_same_model` holds.
+        """
+        author = next(model for model in self.models if model.name == name)
+        other_judges = [judge for judge in self.judge_models if judge.name != name and not is_same_model(judge, author)]
+        return [
+            judge
+            for judge in other_judges
+            if not self.panel.exclude_family or judge.resolved_family != author.resolved_family
+        ]
 
     def panel_size(self, name: str) -> int:
-        """Judges of each of a model's traces."""
+        """Number of judges of each of a model's traces."""
         return min(len(self.judges_of(name)), self.panel.judges_per_trace or len(self.judge_models))
 
     def shared_judges(self, *names: str) -> list[ModelSection]:
-        """The judges that may judge each of some models, in order: the seats of a conflict between them."""
-        seats = [{j.name for j in self.judges_of(name)} for name in names]
-        return [j for j in self.judge_models if all(j.name in known for known in seats)]
+        """The judges that may judge every one of the models, in order; they vote on a conflict between the models."""
+        judge_name_sets = [{judge.name for judge in self.judges_of(name)} for name in names]
+        return [
+            judge for judge in self.judge_models if all(judge.name in judge_names for judge_names in judge_name_sets)
+        ]
 
     def _family_exclusion_phrase(self, model: ModelSection) -> str:
         return f", nor one of its family ({model.resolved_family})" if self.panel.exclude_family else ""
 
     def with_run(self, **overrides: str | None) -> AuditConfig:
-        """The same audit with some keys of `run` as given; None leaves one as it is."""
-        chosen = {key: value for key, value in overrides.items() if value is not None}
-        return self.model_copy(update={"run": self.run.model_copy(update=chosen)})
+        """Return a copy with some keys of `run` replaced; a value of None leaves the key as it is."""
+        changes = {key: value for key, value in overrides.items() if value is not None}
+        return self.model_copy(update={"run": self.run.model_copy(update=changes)})
 
     def model(self, name: str) -> ModelSection:
-        """The audited model or judge of that name."""
-        return next(m for m in [*self.models, *self.judge_models] if m.name == name)
+        """Return the audited model or judge of that name; an audited model comes first."""
+        return next(model for model in [*self.models, *self.judge_models] if model.name == name)
 
     @property
     def hash(self) -> str:
-        """SHA-256 of what determines the results: everything but where they are stored, what is asked of them,
-        where requests go out from and whether in batches, how long one waits for a retry, and who is told of calls.
+        """SHA-256 of the settings that determine the results.
 
-        Of a file its name counts, not its folder, so that a project can be moved. A key that an earlier version did
-        not have counts only where it is not left at its default, so that audits of that version keep their hash.
+        Left out are `storage`, `check`, `run`, `telemetry`, `batch` and `limits.max_retry_wait_s`, which change no
+        result. Of a file only the name counts, not the folder, so that a project can be moved. A key that an earlier
+        version did not have counts only if it differs from its default, so that audits of that version keep their hash.
         """
-        sections: dict[str, Any] = dict.fromkeys(("storage", "check", "run", "telemetry", "batch"), True)
-        data = self.model_dump(mode="json", exclude=sections | {"limits": {"max_retry_wait_s"}})
+        excluded_keys: dict[str, Any] = dict.fromkeys(("storage", "check", "run", "telemetry", "batch"), True)
+        hashed_settings = self.model_dump(mode="json", exclude=excluded_keys | {"limits": {"max_retry_wait_s"}})
         if self.probes.review.max_trace_chars == DEFAULT_MAX_TRACE_CHARS:
-            del data["probes"]["review"]["max_trace_chars"]
-        return canonical_hash(_strip_folders(data))
+            del hashed_settings["probes"]["review"]["max_trace_chars"]
+        return canonical_hash(_strip_folders(hashed_settings))
 
 
 def _strip_folders(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _strip_folders(v) for key, v in value.items()}
+        return {key: _strip_folders(child) for key, child in value.items()}
     if isinstance(value, list):
-        return [_strip_folders(v) for v in value]
+        return [_strip_folders(child) for child in value]
     return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value

@@ -1,4 +1,4 @@
-"""What every table of a configuration file is."""
+"""Base class of all tables of a configuration file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A key and a host that it may be sent to, as a line of trust has it."""
+"""Bindings of a credential to a host that it may be sent to, as lines of the trust file hold them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from urllib.parse import urlsplit
 
 
 class CredentialBinding(NamedTuple):
-    """A key, by its variable's name, and a host that it may be sent to.
+    """A key and a host that it may be sent to.
 
     Attributes:
-        host: with its port; without one, it is any port there.
-        scheme: `http` or `https`; None is https, and http too where the host is this machine.
+        key: name of the environment variable that holds the key.
+        host: host and port; without a port, the binding allows any port.
+        scheme: `http` or `https`; None allows https, and also http if the host is this machine.
     """
 
     key: str
@@ -27,7 +28,7 @@ class CredentialBinding(NamedTuple):
         )
 
     def covers(self, other: CredentialBinding) -> bool:
-        """Whether a user who allows this also allows the other."""
+        """Whether this binding in the trust file allows the other one."""
         if not self.covers_host(other):
             return False
         if self.scheme is None:
@@ -35,38 +36,38 @@ class CredentialBinding(NamedTuple):
         return self.scheme == (other.scheme or "https")
 
     def covers_host(self, other: CredentialBinding) -> bool:
-        """As `covers`, whatever the scheme."""
+        """As `covers`, but ignoring the scheme."""
         return self.key == other.key and self.host in (other.host, _strip_port(other.host))
 
     def _is_default_scheme(self, scheme: str | None) -> bool:
-        """Whether a line without a scheme means this one too."""
+        """Whether a binding without a scheme allows this scheme."""
         return scheme in (None, "https") or (scheme == "http" and is_loopback(self.host))
 
 
 def binding_for_url(key: str, url: str) -> CredentialBinding:
-    """The binding of a key to the server of a URL."""
+    """Bind a key to the server and the scheme of a URL."""
     return CredentialBinding(key, host_of(url), urlsplit(url).scheme.lower())
 
 
 def parse_binding(line: str) -> CredentialBinding | None:
-    """The binding in a line of trust; None if it is not `KEY@HOST` or `KEY@SCHEME://HOST`."""
-    key, at, address = line.partition("@")
+    """Parse a line of the trust file; None if it is not `KEY@HOST` or `KEY@SCHEME://HOST`."""
+    key, separator, address = line.partition("@")
     scheme, _, host = address.lower().rpartition("://")
-    return CredentialBinding(key, host.rstrip("/"), scheme or None) if key and at and host else None
+    return CredentialBinding(key, host.rstrip("/"), scheme or None) if key and separator and host else None
 
 
 def host_of(url: str) -> str:
-    """The host of a URL, with its port, without a user."""
+    """Host of a URL in lower case, with its port, without user name and password."""
     return urlsplit(url).netloc.rsplit("@", 1)[-1].lower()
 
 
 def _strip_port(host: str) -> str:
-    name, colon, port = host.rpartition(":")
-    return name if colon and port.isdigit() else host
+    name, separator, port = host.rpartition(":")
+    return name if separator and port.isdigit() else host
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host, with or without a port, is this machine itself."""
+    """Whether a host, with or without a port, is this machine (`localhost` or a loopback address)."""
     name = (host if host.count(":") > 1 and not host.startswith("[") else _strip_port(host)).strip("[]")
     try:
         return name == "localhost" or ipaddress.ip_address(name).is_loopback

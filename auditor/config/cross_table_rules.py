@@ -1,4 +1,4 @@
-"""What must hold between the tables of one file; each raises ValueError in words for the person who wrote it."""
+"""Rules between the tables of one file; each raises a ValueError whose message goes to the user as it is."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ from auditor.errors import did_you_mean
 
 
 def is_same_model(judge: ModelSection, author: ModelSection) -> bool:
-    """A judge listed apart is the author under another name when it is the same model, asked the same way."""
+    """Whether two entries are one model asked the same way: same id, server, system prompt, temperature, parameters."""
     identity = ("model", "api_base", "system", "temperature", "params")
     return all(getattr(judge, key) == getattr(author, key) for key in identity)
 
 
 def require_enough_judges(panel: PanelSection, judge_counts: Mapping[str, int]) -> None:
+    """Require at least `panel.judges_per_trace` judges for every model; `judge_counts` is by model."""
     if panel.judges_per_trace is None:
         return
-    author, most = min(judge_counts.items(), key=lambda item: item[1])
-    if panel.judges_per_trace > most:
+    author, max_judges = min(judge_counts.items(), key=lambda item: item[1])
+    if panel.judges_per_trace > max_judges:
         raise ValueError(
-            f"panel.judges_per_trace: {panel.judges_per_trace} judges a trace, but '{author}' has only {most} that may "
-            f"judge it. How to fix: Ask for {most} at most, or add judges."
+            f"panel.judges_per_trace: {panel.judges_per_trace} judges a trace, but '{author}' has only {max_judges} "
+            f"that may judge it. How to fix: Ask for {max_judges} at most, or add judges."
         )
 
 
 def require_weights_source(panel: PanelSection, probes: Probes) -> None:
+    """Require what `panel.weights_from` needs: weighted votes, no other weights, and the probe `logic`."""
     if panel.weights_from is None:
         if panel.bench_below:
             raise ValueError(
@@ -45,6 +47,7 @@ def require_weights_source(panel: PanelSection, probes: Probes) -> None:
 
 
 def require_usable_weights(panel: PanelSection, judges: list[str]) -> None:
+    """Require a weight for each judge, not all 0, if votes are weighted; and no weight of an unknown judge."""
     for name in panel.weights:
         if name not in judges:
             hint = did_you_mean(name, judges, f"Judges: {', '.join(judges) or 'none'}.")
@@ -61,9 +64,9 @@ def require_usable_weights(panel: PanelSection, judges: list[str]) -> None:
             'panel: vote = "weighted" needs weights. '
             "How to fix: `auditor export weights AUDIT` makes them from what people decided."
         )
-    if missing := [name for name in judges if name not in panel.weights]:
+    if unweighted := [name for name in judges if name not in panel.weights]:
         raise ValueError(
-            f"panel.weights: the judge '{missing[0]}' has none. How to fix: Give it one: 1 is usual, 0 benches it."
+            f"panel.weights: the judge '{unweighted[0]}' has none. How to fix: Give it one: 1 is usual, 0 benches it."
         )
     if not any(panel.weights.values()):
         raise ValueError(
@@ -72,17 +75,19 @@ def require_usable_weights(panel: PanelSection, judges: list[str]) -> None:
 
 
 def require_known_rewriter(review: ReviewProbe, model_names: list[str]) -> None:
+    """Require that the rewriter is a model or judge of the audit, if traces are rewritten."""
     if review.rewrite == "none" or review.rewriter in model_names:
         return
-    told = f"there is no model '{review.rewriter}'" if review.rewriter else 'rewrite = "neutral" needs a rewriter'
+    problem = f"there is no model '{review.rewriter}'" if review.rewriter else 'rewrite = "neutral" needs a rewriter'
     raise ValueError(
-        f"probes.review.rewriter: {told}. How to fix: Name one of {', '.join(dict.fromkeys(model_names))}."
+        f"probes.review.rewriter: {problem}. How to fix: Name one of {', '.join(dict.fromkeys(model_names))}."
     )
 
 
 def require_distinct_models(models: list[ModelSection]) -> None:
+    """Reject two names for one model with the same parameters: they would share every answer."""
     for i, model in enumerate(models):
-        twin = next((m for m in models[:i] if is_same_model(m, model)), None)
+        twin = next((other for other in models[:i] if is_same_model(other, model)), None)
         if twin is not None:
             raise ValueError(
                 f"models: '{twin.name}' and '{model.name}' are one model, asked the same way: they would share every "
@@ -91,16 +96,19 @@ def require_distinct_models(models: list[ModelSection]) -> None:
 
 
 def require_unique_names(names: list[str], table_name: str) -> None:
-    twice = sorted({n for n in names if names.count(n) > 1})
-    if twice:
+    """Reject a name that is used twice within a table."""
+    duplicates = sorted({name for name in names if names.count(name) > 1})
+    if duplicates:
         raise ValueError(
-            f"{table_name}: the name {', '.join(map(repr, twice))} is used twice. How to fix: Give each its own name."
+            f"{table_name}: the name {', '.join(map(repr, duplicates))} is used twice. "
+            "How to fix: Give each its own name."
         )
 
 
 def require_no_renamed_models(models: list[ModelSection], judges: list[ModelSection]) -> None:
+    """Reject a judge that is an audited model under another name: it would judge itself."""
     for judge in judges:
-        author = next((m for m in models if m.name != judge.name and is_same_model(judge, m)), None)
+        author = next((model for model in models if model.name != judge.name and is_same_model(judge, model)), None)
         if author is not None:
             raise ValueError(
                 f"judges: '{judge.name}' is the audited model '{author.name}' under another name. How to fix: Call it "
@@ -109,9 +117,10 @@ def require_no_renamed_models(models: list[ModelSection], judges: list[ModelSect
 
 
 def require_same_model_for_shared_names(models: list[ModelSection], judges: list[ModelSection]) -> None:
-    audited = {m.name: m for m in models}
+    """Reject a judge with the name of an audited model but other settings."""
+    audited_models = {model.name: model for model in models}
     for judge in judges:
-        if judge.name in audited and judge != audited[judge.name]:
+        if judge.name in audited_models and judge != audited_models[judge.name]:
             raise ValueError(
                 f"judges: '{judge.name}' is also an audited model, but set up differently. "
                 "How to fix: Give the judge another name."
@@ -119,7 +128,7 @@ def require_same_model_for_shared_names(models: list[ModelSection], judges: list
 
 
 def require_standalone_task(probes: Probes, languages: Sequence[str], *, has_survey: bool) -> None:
-    """A task is asked by the direct probe, in the words of its file; what needs countries is not possible with it."""
+    """Reject settings that need countries and topics if the audit has a task, which only the direct probe asks."""
     if has_survey:
         raise ValueError(
             "there is both a 'survey' and a 'task'. How to fix: Keep one, and make the other an audit of its own."
@@ -151,6 +160,7 @@ def require_standalone_task(probes: Probes, languages: Sequence[str], *, has_sur
 
 
 def require_comparable_items(probes: Probes, *, has_survey: bool) -> None:
+    """Require what the probe `logic` needs: its source of items, and a relation and an answer that fit them."""
     logic = probes.logic
     if logic is None:
         return

@@ -1,4 +1,4 @@
-"""Reading a file of configuration, and the secrets that it names."""
+"""Load a configuration file, and resolve the secrets that it names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from auditor.redaction import register_secrets
 from auditor.text_safety import truncate_text
 
 MODEL_PATH_KEYS = ("review_prompt", "weights", "answers")
-"""Keys of a model that name files."""
+"""Keys of a model whose values are paths of files."""
 MAX_CONFIG_BYTES = MAX_SETTINGS_BYTES
 
 
@@ -50,7 +50,7 @@ def _read_config_file(path: Path) -> dict[str, Any]:
     require_file(path, ConfigError, "`auditor init` writes one to start from.")
     text = read_text(path, ConfigError, max_bytes=MAX_CONFIG_BYTES)
     if path.suffix in (".yaml", ".yml"):
-        from auditor.config.strict_yaml import parse_yaml
+        from auditor.config.strict_yaml import parse_yaml  # loads yaml, which a TOML file does not need
 
         return parse_yaml(text, str(path))
     if path.suffix != ".toml":
@@ -71,9 +71,14 @@ def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
     if config.task:
         update["task"] = config.task.model_copy(update={"source": resolved(config.task.source)})
     for key in ("models", "judges"):
-        if isinstance(found := getattr(config, key), list):
-            files = [{name: resolved(path) for name in MODEL_PATH_KEYS if (path := getattr(m, name))} for m in found]
-            update[key] = [m.model_copy(update=paths) for m, paths in zip(found, files, strict=True)]
+        if isinstance(sections := getattr(config, key), list):
+            paths_by_section = [
+                {name: resolved(path) for name in MODEL_PATH_KEYS if (path := getattr(section, name))}
+                for section in sections
+            ]
+            update[key] = [
+                section.model_copy(update=paths) for section, paths in zip(sections, paths_by_section, strict=True)
+            ]
     probes = _resolve_semantic_paths(config.probes, resolved)
     if logic := probes.logic:
         items = logic.model_copy(update={"items": resolved(logic.items)})
@@ -93,7 +98,7 @@ def _resolve_semantic_paths(probes: Probes, resolve: Callable[[str], str]) -> Pr
 
 
 def require_audit_name(name: str) -> None:
-    """Raise UsageError when a name is none that an audit may have."""
+    """Raise UsageError if an audit may not have this name."""
     if not re.fullmatch(
         AUDIT_NAME_PATTERN.rstrip("$"), name
     ):  # in Python, unlike in pydantic, `$` matches before a line feed too
@@ -104,7 +109,9 @@ def require_audit_name(name: str) -> None:
 
 
 def resolve_secret(reference: str) -> str:
-    """The secret behind `os.environ/NAME`; resolved at the call, never stored, and removed from texts from then on.
+    """Return the secret that `os.environ/NAME` refers to, and redact it from all texts from now on.
+
+    It is looked up at each call and never stored.
 
     Raises:
         ConfigError: the variable is not set or empty.

@@ -1,4 +1,4 @@
-"""What is measured, and how it is asked for."""
+"""The tables under `[probes]`: what is measured, and the settings of the requests."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class DirectProbe(ConfigSection):
 
     @property
     def guaranteed_samples(self) -> int:
-        """Samples that are taken of a cell in each language whatever they say."""
+        """Samples of a cell in each language that are taken even if sampling stops early."""
         return self.samples if self.tolerance is None else self.min_samples
 
     @property
     def is_open_ended(self) -> bool:
-        """Whether how much is asked depends on what is answered."""
+        """Whether the number of requests depends on the answers: sampling may stop early."""
         return self.tolerance is not None or self.target_width is not None
 
     @model_validator(mode="after")
@@ -144,7 +144,7 @@ class Probes(ConfigSection):
 
     @property
     def logic_items(self) -> str | None:
-        """What the probe `logic` compares; None where it is not asked for."""
+        """Source of the items that the probe `logic` compares; None without that probe."""
         return self.logic.items if self.logic else None
 
     @model_validator(mode="before")

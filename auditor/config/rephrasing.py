@@ -1,4 +1,4 @@
-"""Other words for a survey's question, scale and topics, as a configuration gives them."""
+"""The table `survey.rephrase`: other wordings of a survey's question, scale and topics."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ PLACEHOLDERS = ("topic", "country")
 
 
 def check_question_template(text: str) -> str:
-    """The text of a question, if it has the placeholders `{topic}` and `{country}` and no others.
+    """Return the text of a question if its placeholders are `{topic}` and `{country}`.
 
     Raises:
-        ValueError: it has not; the message names the one that is missing or unknown.
+        ValueError: a placeholder is missing or unknown; the message names it.
     """
-    named = _find_placeholders(text)
+    placeholders = _find_placeholders(text)
     for name in PLACEHOLDERS:
-        if name not in named:
+        if name not in placeholders:
             raise ValueError(
                 f"must hold {{topic}} and {{country}}, and no other braces, but lacks {{{name}}}. How to fix: Add it"
             )
-    other = next((name for name in named if name not in PLACEHOLDERS), None)
-    if other is not None:
+    unknown = next((name for name in placeholders if name not in PLACEHOLDERS), None)
+    if unknown is not None:
         raise ValueError(
-            f"must hold {{topic}} and {{country}}, and no other braces, but has {{{other}}}. How to fix: Remove it"
+            f"must hold {{topic}} and {{country}}, and no other braces, but has {{{unknown}}}. How to fix: Remove it"
         )
     return text
 
 
 def check_plain_text(text: str) -> str:
-    """The text of a scale's end or a topic, if it has no braces.
+    """Return the text of a scale's end or of a topic if it has no braces.
 
     Raises:
-        ValueError: it has.
+        ValueError: it has braces.
     """
     if "{" in text or "}" in text:
         raise ValueError("has braces; placeholders stand in the question alone. How to fix: Remove them")
@@ -46,10 +46,10 @@ def check_plain_text(text: str) -> str:
 
 
 def check_language(name: str, known: Sequence[str] = LANGUAGES) -> str:
-    """A language that there are prompts in, or what else is known.
+    """Return a language code if it is one of `known`, by default the languages that there are prompts in.
 
     Raises:
-        ValueError: there are none; the message names the nearest.
+        ValueError: it is not; the message names the nearest known code.
     """
     if name not in known:
         hint = did_you_mean(name, known, f"Known: {', '.join(known)}.")
@@ -72,7 +72,7 @@ LanguageCode = Annotated[str, AfterValidator(lambda name: check_language(name))]
 QuestionTemplate = Annotated[str, Field(min_length=1), AfterValidator(check_question_template)]
 PlainText = Annotated[str, Field(min_length=1), AfterValidator(check_plain_text)]
 EnglishByDefault = BeforeValidator(_default_to_english)
-"""A text by itself is English; a table says the language of each."""
+"""Converts a text without a language to a table that has it under English; a table stays as it is."""
 
 
 class Rephrasing(BaseModel):

@@ -1,4 +1,4 @@
-"""What the probe `semantic` takes: the table of that name under `[probes]`."""
+"""Settings of the probe `semantic`: the table of that name under `[probes]`."""
 
 from __future__ import annotations
 
@@ -77,18 +77,18 @@ class SemanticProbe(ConfigSection):
 
     @property
     def helper_models(self) -> dict[str, str]:
-        """Models that are named here, by the key that names them."""
-        named = {
+        """Names of the models that help with this probe, by the key that names them."""
+        name_by_key = {
             "paraphraser": self.paraphraser,
             "rot_model": self.rot_model,
             "contradiction": self.contradiction,
             "consistency.judge": self.consistency.judge if self.consistency else None,
         }
-        return {key: name for key, name in named.items() if name is not None}
+        return {key: name for key, name in name_by_key.items() if name is not None}
 
     @property
     def measured(self) -> Literal["rot", "answer", "mix"]:
-        """What the score is of: rules of thumb, answers, or a mix of both."""
+        """Texts that the score compares: rules of thumb (`rot`), answers, or a mix of both."""
         if not self.rot or self.rot_weight == 0:
             return "answer"
         return "rot" if self.rot_weight == 1 else "mix"

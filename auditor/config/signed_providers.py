@@ -1,6 +1,6 @@
-"""Providers whose requests carry this machine's own credentials instead of a key that a config names.
+"""Providers whose requests are signed with this machine's credentials instead of a key that the config names.
 
-A line of config is enough to use them, so that whoever runs somebody's config must have allowed it, as for a key.
+Naming such a model in a config is enough to use the credentials. So the user must have allowed it, as for a key.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 
 class SignedProvider(NamedTuple):
-    """What signs a provider's requests, and where they go unless a config says otherwise."""
+    """The credentials that sign a provider's requests, and the host that gets them unless a config names another."""
 
     credentials: str
-    """Its name in a line of trust."""
+    """Name of the credentials in the trust file."""
     description: str
     host: str
 
@@ -28,12 +28,12 @@ SIGNED_PROVIDERS = {
 
 
 def provider_of(model: str) -> str:
-    """The provider in a provider string."""
+    """The provider in a model's id: the part before the first slash."""
     return model.split("/", 1)[0]
 
 
 def find_signed_provider(model: str, api_key: str | None) -> SignedProvider | None:
-    """What signs a model's requests; None where nothing does but the key that the config names, or none."""
-    found = SIGNED_PROVIDERS.get(provider_of(model))
+    """Return the credentials of this machine that sign a model's requests; None if none do."""
+    signed_provider = SIGNED_PROVIDERS.get(provider_of(model))
     has_key = api_key is not None and provider_of(model) == "bedrock"  # Bedrock takes a key of its own instead
-    return None if has_key else found
+    return None if has_key else signed_provider

@@ -1,4 +1,4 @@
-"""YAML as configuration, read strictly: in plain YAML 1.1 the country code NO is false and 1.10 is 1.1."""
+"""Parse YAML configuration with a strict subset of YAML 1.2: in YAML 1.1 the country code NO is false."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from auditor.errors import ConfigError
 from auditor.input_files import raise_parse_error, require_storable
 
 ALLOWED_TAGS = (None, "tag:yaml.org,2002:str")
-"""Tags that a value may have: `!!str 1.10` is the text. The others change what a text means, or make objects."""
+"""Tags that a value may have, such as `!!str 1.10` for a text. Other tags change types or create objects."""
 
 
 def _yaml_error(problem: str, mark: Any) -> yaml.MarkedYAMLError:
@@ -19,48 +19,50 @@ def _yaml_error(problem: str, mark: Any) -> yaml.MarkedYAMLError:
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """YAML 1.2's core scalars only; no aliases, no duplicate keys, no tags but `!!str`."""
+    """Loader with the core scalars of YAML 1.2; it rejects aliases, duplicate keys and all tags but `!!str`."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.events.AliasEvent):
             raise _yaml_error("aliases are not allowed; write the value out", event.start_mark)
-        if getattr(event, "tag", None) not in ALLOWED_TAGS:  # `!!binary`, `!!timestamp` and the like make objects
+        if getattr(event, "tag", None) not in ALLOWED_TAGS:  # `!!binary` and `!!timestamp` create objects
             raise _yaml_error("tags are not allowed; write the value as plain text", event.start_mark)
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
+        seen_keys: set[str] = set()
         for key_node, _ in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
                 raise _yaml_error("a key must be plain text", key_node.start_mark)
-            if key_node.value in seen:
+            if key_node.value in seen_keys:
                 raise _yaml_error(f"the key '{key_node.value}' stands twice", key_node.start_mark)
-            seen.add(key_node.value)
+            seen_keys.add(key_node.value)
         return super().construct_mapping(node, deep=deep)
 
 
 def _build_resolvers() -> dict[str, list[tuple[str, Any]]]:
-    table: dict[str, list[tuple[str, Any]]] = {}
-    for tag, pattern, firsts in (
+    resolvers: dict[str, list[tuple[str, Any]]] = {}
+    for tag, pattern, first_characters in (
         ("tag:yaml.org,2002:bool", r"^(?:true|false)$", "tf"),
         ("tag:yaml.org,2002:int", r"^-?(?:0|[1-9][0-9]*)$", "-0123456789"),
         ("tag:yaml.org,2002:float", r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?$", "-0123456789"),
         ("tag:yaml.org,2002:null", r"^(?:null|~|)$", "n~\0"),
     ):
-        for first in firsts:
-            table.setdefault("" if first == "\0" else first, []).append((tag, re.compile(pattern)))
-    return table
+        for first_character in first_characters:
+            resolvers.setdefault("" if first_character == "\0" else first_character, []).append(
+                (tag, re.compile(pattern))
+            )
+    return resolvers
 
 
 _StrictLoader.yaml_implicit_resolvers = _build_resolvers()
 
 
 def parse_yaml(text: str, source_name: str) -> dict[str, Any]:
-    """Parse a mapping.
+    """Parse a YAML text whose top level is a mapping.
 
     Raises:
-        ConfigError: not YAML, not a mapping, or something ambiguous; the message names the line.
+        ConfigError: the text is not YAML, not a mapping or ambiguous; the message names `source_name` and the line.
     """
     try:
         data = yaml.load(text, Loader=_StrictLoader)
@@ -69,8 +71,8 @@ def parse_yaml(text: str, source_name: str) -> dict[str, Any]:
         raise ConfigError(f"{source_name}{line}: not YAML: {error.problem}.", "Correct that line.") from None
     except yaml.reader.ReaderError as error:
         line = f"line {text.count(chr(10), 0, error.position) + 1}"
-        what = f"the character U+{ord(text[error.position]):04X}"
-        raise ConfigError(f"{source_name} {line}: {what} is not allowed in YAML.", "Remove it.") from None
+        character = f"the character U+{ord(text[error.position]):04X}"
+        raise ConfigError(f"{source_name} {line}: {character} is not allowed in YAML.", "Remove it.") from None
     except (RecursionError, ValueError) as error:
         raise_parse_error(error, source_name, ConfigError)
     if not isinstance(data, dict):

@@ -1,7 +1,7 @@
-"""Providers of litellm that auditor can hold to its bounds: which servers get keys and prompts, and how much they send.
+"""Providers of litellm whose requests auditor can control: which servers get keys and prompts, and how much they send.
 
-A provider is allowed when a request to it was seen to go through the guarded transport and nowhere else, which
-`tests/config/test_supported_providers.py` shows for each. All others are refused, also those of later versions of
+A provider is allowed if all its requests go through the guarded transport, which
+`tests/config/test_supported_providers.py` checks for each. All others are refused, also new ones of later versions of
 litellm.
 """
 
@@ -30,19 +30,19 @@ SELF_AUTHENTICATING_PROVIDERS = frozenset(
         *("github_copilot", "chatgpt", "databricks", "oci", "sap", "watsonx", "watsonx_text", "gigachat"),
     )
 )
-"""Providers for which litellm looks for credentials by itself, past everything that is tested here."""
+"""Providers for which litellm looks up credentials itself, bypassing the checks of this package."""
 
 UNGUARDED_PROVIDERS = frozenset(
     ("aiohttp_openai", "amazon_nova", "custom", "huggingface", "maritalk", "nlp_cloud", "oobabooga", "petals")
 )
-"""Providers for which litellm opens connections past the guarded transport."""
+"""Providers for which litellm opens connections that bypass the guarded transport."""
 
 
 TRANSPORT_GUARD_PHRASE = "what keeps keys and answers within bounds here"
 
 
 def unsupported_reason(provider: str) -> str | None:
-    """Why models of a provider are refused; None if they are not.
+    """Reason why models of a provider are refused; None if the provider is supported.
 
     Args:
         provider: the part of a model's id before the first slash.

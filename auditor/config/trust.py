@@ -1,12 +1,13 @@
 """Which key may go to which host: a config can come from anybody, but a key goes only where its owner allows it.
 
-A key without `api_base` goes to its provider's own servers. With one, its owner must have bound the key to that host:
-`auditor trust CONFIG` writes a line such as `MY_KEY@10.0.0.5:8000` to a file of the user, or AUDITOR_TRUST holds it. A
-line without a scheme means https, and for this machine itself also http; `MY_KEY@http://10.0.0.5:8000` allows http.
+A key without `api_base` goes to its provider's own servers. With `api_base`, its owner must have allowed the key for
+that host, by a line such as `MY_KEY@10.0.0.5:8000` in the user's trust file (`auditor trust CONFIG` writes it) or in
+AUDITOR_TRUST. A line without a scheme allows https, and for this machine also http; `MY_KEY@http://10.0.0.5:8000`
+allows http.
 
-The same holds for what needs no key in the config: credentials of this machine that sign requests
+The same holds for secrets that a config can use without naming a key: credentials of this machine that sign requests
 (`AWS_CREDENTIALS@…`, `GOOGLE_CREDENTIALS@…`), the password of a PostgreSQL server that the config's `storage` names
-(`PGPASSWORD@…`), and a Ray cluster that its `run.ray_address` names (`RAY_ADDRESS@…`), to whose hosts the work goes.
+(`PGPASSWORD@…`), and the work sent to a Ray cluster that its `run.ray_address` names (`RAY_ADDRESS@…`).
 """
 
 from __future__ import annotations
@@ -25,47 +26,58 @@ from auditor.input_files import read_text
 
 TRUST_VARIABLE = "AUDITOR_TRUST"
 STORAGE_KEY, CLUSTER_KEY = "PGPASSWORD", "RAY_ADDRESS"
-"""Names in lines of trust for the password of a database server, and for what is sent to a Ray cluster."""
+"""Names in the trust file for the password of a database server, and for work that is sent to a Ray cluster."""
 COLLECTOR_VARIABLE = "OTEL_EXPORTER_OTLP_ENDPOINT"
-"""Where telemetry goes if a config asks for it and names no endpoint of its own."""
+"""Environment variable with the collector's URL, for a config with telemetry but without an endpoint."""
 
 
 def required_bindings(config: AuditConfig, storage_servers: Iterable[str] = ()) -> list[CredentialBinding]:
-    """All that the audit sends to servers which the config names: keys, credentials, passwords, work for a cluster.
+    """Bindings that the user must allow: keys, credentials, passwords and work that go to servers the config names.
 
     Args:
         storage_servers: database servers on other machines that the config names.
     """
-    found = [b for m in _all_models(config) if (b := _model_binding(m)) is not None]
-    storage = [CredentialBinding(STORAGE_KEY, server) for server in storage_servers]
-    return list(dict.fromkeys([*found, *_telemetry_bindings(config), *_cluster_bindings(config), *storage]))
+    model_bindings = [binding for model in _all_models(config) if (binding := _model_binding(model)) is not None]
+    storage_bindings = [CredentialBinding(STORAGE_KEY, server) for server in storage_servers]
+    return list(
+        dict.fromkeys([*model_bindings, *_telemetry_bindings(config), *_cluster_bindings(config), *storage_bindings])
+    )
 
 
 def describe_destinations(config: AuditConfig) -> str:
-    """Where an audit's requests go, in a sentence."""
-    asked = {m.name: host_of(m.api_base) if m.api_base else m.model.split("/", 1)[0] for m in _all_models(config)}
-    places = [
-        f"{place} ({', '.join(n for n, p in asked.items() if p == place)})" for place in dict.fromkeys(asked.values())
+    """Describe in a sentence where an audit's requests and telemetry go."""
+    host_by_model = {
+        model.name: host_of(model.api_base) if model.api_base else model.model.split("/", 1)[0]
+        for model in _all_models(config)
+    }
+    destination_phrases = [
+        f"{destination} ({', '.join(name for name, host in host_by_model.items() if host == destination)})"
+        for destination in dict.fromkeys(host_by_model.values())
     ]
-    told = (
-        f" Telemetry goes to: {host_of(to)}{_telemetry_texts_phrase(config)}." if (to := collector_url(config)) else ""
+    telemetry_phrase = (
+        f" Telemetry goes to: {host_of(url)}{_telemetry_texts_phrase(config)}."
+        if (url := collector_url(config))
+        else ""
     )
-    return f"Requests go to: {'; '.join(places)}.{told}"
+    return f"Requests go to: {'; '.join(destination_phrases)}.{telemetry_phrase}"
 
 
 def require_trust(config: AuditConfig) -> None:
-    """Make sure that nothing goes to a host that its owner did not allow; for `storage` see `require_trusted_storage`.
+    """Require that the user allows all hosts that get secrets; for `storage` see `require_trusted_storage`.
 
     Raises:
-        ConfigError: a key would; the message names both. Or a model's provider cannot be held to that.
+        ConfigError: a key would go to a host that is not allowed; the message names both. Or a model's provider is
+            not supported.
     """
     trusted = load_trusted_bindings()
     for model in _all_models(config):
         _require_supported_provider(model)
         if (binding := _model_binding(model)) is not None:
-            signed = find_signed_provider(model.model, model.api_key)
-            what = f"use {signed.description}, at" if signed else f"send the key {binding.key} to"
-            _require_binding(binding, trusted, f"model '{model.name}' would {what}")
+            signed_provider = find_signed_provider(model.model, model.api_key)
+            use_phrase = (
+                f"use {signed_provider.description}, at" if signed_provider else f"send the key {binding.key} to"
+            )
+            _require_binding(binding, trusted, f"model '{model.name}' would {use_phrase}")
     for binding in _telemetry_bindings(config):
         _require_binding(binding, trusted, f"telemetry would send the key {binding.key} to")
     for binding in _cluster_bindings(config):
@@ -73,13 +85,13 @@ def require_trust(config: AuditConfig) -> None:
 
 
 def require_trusted_storage(servers: Iterable[str]) -> None:
-    """Make sure that no password goes to a database server which a config names and its owner did not allow.
+    """Require that the user allows the database servers that a config names, which get the user's password.
 
     Args:
-        servers: those that the config's `storage` names, when it is the one to open.
+        servers: servers that the config's `storage` names, if that database is to be opened.
 
     Raises:
-        ConfigError: one would.
+        ConfigError: a server is not allowed.
     """
     trusted = load_trusted_bindings()
     for server in servers:
@@ -90,11 +102,13 @@ def require_trusted_storage(servers: Iterable[str]) -> None:
 
 
 def _require_binding(binding: CredentialBinding, trusted: list[CredentialBinding], action: str) -> None:
-    if any(known.covers(binding) for known in trusted):
+    if any(trusted_binding.covers(binding) for trusted_binding in trusted):
         return
-    place = binding.host if str(binding) == f"{binding.key}@{binding.host}" else f"{binding.scheme}://{binding.host}"
-    message = f"{action} {place}, which you have not allowed."
-    if any(known.scheme is None and known.covers_host(binding) for known in trusted):
+    destination = (
+        binding.host if str(binding) == f"{binding.key}@{binding.host}" else f"{binding.scheme}://{binding.host}"
+    )
+    message = f"{action} {destination}, which you have not allowed."
+    if any(trusted_binding.scheme is None and trusted_binding.covers_host(binding) for trusted_binding in trusted):
         message += f" The line you have for it allows https alone; {binding.scheme} is not encrypted."
     raise ConfigError(
         message, f"If that server may have it: auditor trust CONFIG, or add this line to {TRUST_VARIABLE}: {binding}"
@@ -102,41 +116,43 @@ def _require_binding(binding: CredentialBinding, trusted: list[CredentialBinding
 
 
 def load_trusted_bindings() -> list[CredentialBinding]:
-    """What the user's own file and AUDITOR_TRUST allow.
+    """Load the bindings that the user's trust file and AUDITOR_TRUST allow.
 
     Raises:
-        ConfigError: a line of them is no `KEY@HOST`.
+        ConfigError: a line is not of the form `KEY@HOST`.
     """
     path = trust_file_path()
     lines = read_text(path, ConfigError).splitlines() if path.is_file() else []
-    words = [*(line.split("#", 1)[0] for line in lines), *os.environ.get(TRUST_VARIABLE, "").split(",")]
-    return [_parse_trust_line(word.strip()) for word in words if word.strip()]
+    entries = [*(line.split("#", 1)[0] for line in lines), *os.environ.get(TRUST_VARIABLE, "").split(",")]
+    return [_parse_trust_line(entry.strip()) for entry in entries if entry.strip()]
 
 
 def add_trusted_bindings(bindings: Iterable[CredentialBinding]) -> list[CredentialBinding]:
-    """Write bindings to the user's own file; returns those that were not there."""
-    known = load_trusted_bindings()
-    fresh = [b for b in bindings if not any(k.covers(b) for k in known)]
-    if fresh:
+    """Append bindings to the user's trust file; return those that were not allowed before."""
+    trusted = load_trusted_bindings()
+    new_bindings = [
+        binding for binding in bindings if not any(trusted_binding.covers(binding) for trusted_binding in trusted)
+    ]
+    if new_bindings:
         path = trust_file_path()
         path.parent.mkdir(parents=True, exist_ok=True)
         text = read_text(path, ConfigError) if path.is_file() else ""
         with path.open("a", encoding="utf-8") as file:
-            file.write("\n" if text and not text.endswith("\n") else "")  # an editor may have left the last line open
-            file.writelines(f"{b}\n" for b in fresh)
+            file.write("\n" if text and not text.endswith("\n") else "")  # the last line may lack its line feed
+            file.writelines(f"{binding}\n" for binding in new_bindings)
         path.chmod(0o600)
-    return fresh
+    return new_bindings
 
 
 def trust_file_path() -> Path:
-    """The user's own file of bindings."""
+    """Path of the user's trust file."""
     import platformdirs
 
     return Path(platformdirs.user_config_dir("auditor", appauthor=False)) / "trust.txt"
 
 
 def _all_models(config: AuditConfig) -> list[ModelSection]:
-    return list({m.name: m for m in [*config.models, *config.judge_models]}.values())
+    return list({model.name: model for model in [*config.models, *config.judge_models]}.values())
 
 
 def _require_supported_provider(model: ModelSection) -> None:
@@ -151,12 +167,12 @@ def _require_supported_provider(model: ModelSection) -> None:
 
 
 def _model_binding(model: ModelSection) -> CredentialBinding | None:
-    signed = find_signed_provider(model.model, model.api_key)
-    if signed is not None:
+    signed_provider = find_signed_provider(model.model, model.api_key)
+    if signed_provider is not None:
         return (
-            binding_for_url(signed.credentials, model.api_base)
+            binding_for_url(signed_provider.credentials, model.api_base)
             if model.api_base
-            else CredentialBinding(signed.credentials, signed.host)
+            else CredentialBinding(signed_provider.credentials, signed_provider.host)
         )
     if model.api_key is None or model.api_base is None:
         return None
@@ -164,15 +180,15 @@ def _model_binding(model: ModelSection) -> CredentialBinding | None:
 
 
 def _telemetry_bindings(config: AuditConfig) -> list[CredentialBinding]:
-    """The keys that go to a collector."""
-    to, section = collector_url(config), config.telemetry
-    if to is None or section is None:
+    """Bindings of the keys in the headers that go to the telemetry collector."""
+    url, section = collector_url(config), config.telemetry
+    if url is None or section is None:
         return []
-    return [binding_for_url(value.removeprefix(ENV_PREFIX), to) for value in section.headers.values()]
+    return [binding_for_url(value.removeprefix(ENV_PREFIX), url) for value in section.headers.values()]
 
 
 def _cluster_bindings(config: AuditConfig) -> list[CredentialBinding]:
-    """The cluster that the config names; one that the user's own RAY_ADDRESS names too needs no line."""
+    """Binding of the Ray cluster that the config names; none if the user's own RAY_ADDRESS names the same one."""
     address = config.run.ray_address
     if config.run.engine != "ray" or not address or address == os.environ.get(CLUSTER_KEY):
         return []
@@ -185,20 +201,20 @@ def _telemetry_texts_phrase(config: AuditConfig) -> str:
 
 
 def collector_url(config: AuditConfig) -> str | None:
-    """Base URL of the collector that an audit tells of its calls; None where it tells none.
+    """Base URL of the collector that gets an audit's telemetry; None without telemetry.
 
     Raises:
-        ConfigError: neither the config nor the environment names one.
+        ConfigError: neither the config nor the environment names a collector, or the URL is not valid.
     """
     if config.telemetry is None:
         return None
-    found = config.telemetry.endpoint or os.environ.get(COLLECTOR_VARIABLE)
-    if not found:
+    url = config.telemetry.endpoint or os.environ.get(COLLECTOR_VARIABLE)
+    if not url:
         raise ConfigError(
             "telemetry: no collector is named.", f"Set endpoint there, or {COLLECTOR_VARIABLE} in the environment."
         )
     try:
-        return check_base_url(found).rstrip("/")
+        return check_base_url(url).rstrip("/")
     except ValueError as error:
         message, _, advice = str(error).partition(" How to fix: ")
         raise ConfigError(f"telemetry: {COLLECTOR_VARIABLE} in the environment: {message}", advice) from None

@@ -1,4 +1,4 @@
-"""What a key of validated settings may be, in words, said from its type: "a whole number from 1 to 100"."""
+"""Describe the type of a setting in words, for error messages: "a whole number from 1 to 100"."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCALAR_NAMES = {bool: "true or false", int: "a whole number", float: "a number",
 
 
 def describe_type(annotation: Any) -> str:
-    """What a value of a type is, with the bounds that pydantic checks."""
+    """Describe the values of a type in words, with the bounds that pydantic checks."""
     base, constraints = _unwrap_annotation(annotation)
     if _is_union(base):
         return " or ".join(dict.fromkeys(describe_type(member) for member in _union_members(base)))
@@ -31,22 +31,25 @@ def describe_type(annotation: Any) -> str:
     if origin is tuple and Ellipsis not in arguments:
         return f"a list of {len(arguments)} values, each {describe_type(arguments[0])}"
     if origin in (list, tuple, set, frozenset):
-        item = describe_type(arguments[0])
-        return f"a list of {PLURAL_NAMES.get(item, f'values, each {item}')}" + _format_bounds(constraints, " items")
+        item_description = describe_type(arguments[0])
+        return f"a list of {PLURAL_NAMES.get(item_description, f'values, each {item_description}')}" + _format_bounds(
+            constraints, " items"
+        )
     if field_types(base) or base is dict or (isinstance(origin, type) and issubclass(origin, Mapping)):
         return "a table"
     return "another value"
 
 
 def type_at_step(annotation: Any, loc_part: str | int, remaining_loc: tuple[str | int, ...]) -> tuple[Any, bool]:
-    """The type one step into a value.
+    """Follow one part of an error location of pydantic's into a type.
 
     Args:
-        part: a part of a location as pydantic has it: a key, a place in a list, or the name of a branch of a union.
-        rest: the parts after it.
+        annotation: the type to start from.
+        loc_part: a key, an index in a list, or the name of a branch of a union.
+        remaining_loc: the parts after it.
 
     Returns:
-        The type, None where it is not known, and whether the part was a key or a place.
+        The inner type (None if unknown), and whether the part was a key or an index rather than a branch.
     """
     base, _ = _unwrap_annotation(annotation)
     if _is_union(base):
@@ -60,12 +63,12 @@ def type_at_step(annotation: Any, loc_part: str | int, remaining_loc: tuple[str 
 
 
 def key_type(annotation: Any) -> Any:
-    """The type of a table's keys."""
+    """Type of the keys of a mapping type."""
     return typing.get_args(_unwrap_annotation(annotation)[0])[0]
 
 
 def field_types(annotation: Any) -> dict[str, Any]:
-    """Types of the keys that a table may have, by name; empty where any key will do, or it is no table."""
+    """Types of the fields of a model or a dataclass, by name; empty for all other types."""
     base, _ = _unwrap_annotation(annotation)
     if isinstance(base, type) and issubclass(base, BaseModel):
         return {name: _annotated_type(field) for name, field in base.model_fields.items()}
@@ -75,7 +78,7 @@ def field_types(annotation: Any) -> dict[str, Any]:
 
 
 def find_field(annotation: Any, key: str | int) -> FieldInfo | None:
-    """The field behind a key: its default and its description."""
+    """Pydantic's field of a key, which holds its default and description; None if there is none."""
     base, _ = _unwrap_annotation(annotation)
     is_model = isinstance(base, type) and issubclass(base, BaseModel)
     return base.model_fields.get(str(key)) if is_model else None
@@ -86,12 +89,16 @@ def _annotated_type(field: FieldInfo) -> Any:
 
 
 def _unwrap_annotation(annotation: Any) -> tuple[Any, list[Any]]:
-    """A type without `Annotated` and without None, and the constraints that it had."""
+    """Remove `Annotated` and `None` from a type; return it with the constraints that `Annotated` held."""
     constraints: list[Any] = []
     while True:
         if typing.get_origin(annotation) is Annotated:
-            annotation, *more = typing.get_args(annotation)
-            constraints += [c for m in more for c in (m.metadata if isinstance(m, FieldInfo) else [m])]
+            annotation, *metadata = typing.get_args(annotation)
+            constraints += [
+                constraint
+                for metadatum in metadata
+                for constraint in (metadatum.metadata if isinstance(metadatum, FieldInfo) else [metadatum])
+            ]
             continue
         members = _union_members(annotation)
         if len(members) != 1 or members[0] is annotation:
@@ -100,7 +107,7 @@ def _unwrap_annotation(annotation: Any) -> tuple[Any, list[Any]]:
 
 
 def _union_members(annotation: Any) -> list[Any]:
-    """The types that a value may be of, but for None; a type that is no union is its own only member."""
+    """Members of a union without None; a type that is no union is its only member."""
     if typing.get_origin(annotation) not in (Union, types.UnionType):
         return [annotation]
     return [member for member in typing.get_args(annotation) if member is not types.NoneType]
@@ -111,19 +118,22 @@ def _is_union(annotation: Any) -> bool:
 
 
 def _select_branch(union: Any, next_part: str | int) -> Any:
-    """The member that the part after a branch's name leads into: a list for a place, a table for a key."""
+    """Member of a union that the next part of a location can lead into: a list for an index, a table for a key."""
     for member in _union_members(union):
-        base, _ = _unwrap_annotation(member)
-        is_list = typing.get_origin(base) in (list, tuple)
-        if is_list if isinstance(next_part, int) else not is_list and describe_type(base) == "a table":
+        member_type, _ = _unwrap_annotation(member)
+        is_list = typing.get_origin(member_type) in (list, tuple)
+        if is_list if isinstance(next_part, int) else not is_list and describe_type(member_type) == "a table":
             return member
     return None
 
 
 def _format_bounds(constraints: list[Any], unit: str) -> str:
-    """` from 1 to 100`, of the constraints that have such a bound."""
+    """Bounds as a phrase such as ` from 1 to 100`; "" if the constraints have none."""
     bounds = {
-        name: value for c in constraints for name in _BOUND_NAMES if (value := getattr(c, name, None)) is not None
+        name: value
+        for constraint in constraints
+        for name in _BOUND_NAMES
+        if (value := getattr(constraint, name, None)) is not None
     }
     low, high = bounds.get("ge", bounds.get("min_length")), bounds.get("le", bounds.get("max_length"))
     above, below = bounds.get("gt"), bounds.get("lt")
@@ -131,10 +141,10 @@ def _format_bounds(constraints: list[Any], unit: str) -> str:
         return " that is not empty"
     if low is not None and high is not None:
         return f" from {low:,} to {high:,}{unit}"
-    parts = [(above, "greater than"), (low, "at least"), (below, "less than"), (high, "at most")]
-    text = " and ".join(f"{word} {value:,}" for value, word in parts if value is not None)
-    of = " of" if text.startswith("at ") else ""
-    return f"{of} {text}{unit}" if text else ""
+    bound_phrases = [(above, "greater than"), (low, "at least"), (below, "less than"), (high, "at most")]
+    text = " and ".join(f"{word} {value:,}" for value, word in bound_phrases if value is not None)
+    preposition = " of" if text.startswith("at ") else ""
+    return f"{preposition} {text}{unit}" if text else ""
 
 
 _BOUND_NAMES = ("ge", "gt", "le", "lt", "min_length", "max_length")

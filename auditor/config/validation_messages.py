@@ -1,7 +1,7 @@
-"""What is wrong with validated settings, in plain words: which key, what it must be, what it is, and how to fix it.
+"""Explain validation errors in plain words: which key, what it must be, what it is, and how to fix it.
 
-Of pydantic's errors only the place is used, and the words of our own validators. What a value must be is said from the
-key's type, so that no kind of error, old or new, can bring pydantic's words to the user.
+Of pydantic's errors only the location and the messages of our own validators are used. The expected value is described
+from the key's type, so that pydantic's wording never reaches the user, whatever the kind of error.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from auditor.errors import did_you_mean
 from auditor.text_safety import truncate_text
 
 MAX_PROBLEMS = 10
-"""Problems that a message lists; a wrong file may have one in every row."""
+"""Largest number of problems that a message lists; a wrong file may have one in every row."""
 KNOWN_KEYS_PREFIX = "Known here: "
 SECRET_KEYS = ("api_key", "api_base", "endpoint", "headers", "params", "storage")
-"""Keys whose value no message shows: somebody may have written a password or a key there."""
+"""Keys whose value no message shows, since it may be a password or a key."""
 
 
 @dataclass(frozen=True)
 class _ErrorLocation:
-    """Where an error is.
+    """Location of an error in the settings.
 
     Attributes:
-        path: the keys and the places in lists that lead there.
-        around: the type of the table or list that it is in.
-        type: its own type; None where the key is not known.
-        field: the field behind its key.
-        is_key: whether the key is wrong, and not its value.
+        path: keys and list indices that lead there.
+        parent_type: type of the table or list that holds the value.
+        expected_type: type that the value must have; None if the key is unknown.
+        field_info: pydantic's field of the key.
+        is_key: whether the key itself is wrong, not its value.
     """
 
     path: tuple[str | int, ...]
@@ -47,59 +47,66 @@ class _ErrorLocation:
 
 
 def explain_validation_error(error: pydantic.ValidationError, data: Any, root_model: type[BaseModel]) -> str:
-    """Everything that is wrong, a line each.
+    """Explain all errors of a validation, one line each, at most `MAX_PROBLEMS`.
 
     Args:
-        error: as raised by the validation of `root`.
-        data: what was validated, for the names of list items.
-        root: the model of the whole.
+        error: error raised by validating `root_model`.
+        data: the validated data, for the names of list items.
+        root_model: model of the whole file.
     """
-    places = [(dict(e), _locate_error(e["loc"], root_model)) for e in error.errors(include_url=False)]
-    # Where a word or a list is allowed, pydantic complains about both; what is wrong inside of the list says more.
-    outer = {place.path[:n] for _, place in places for n in range(len(place.path))}
-    telling = [(e, place) for e, place in places if place.path not in outer]
-    problems = _deduplicate_problems(_explain_problem(e, place, data) for e, place in telling)
-    more = len(problems) - MAX_PROBLEMS
-    return "\n  also: ".join([*problems[:MAX_PROBLEMS], *([f"{more} more problems."] if more > 0 else [])])
+    located_errors = [
+        (dict(error_details), _locate_error(error_details["loc"], root_model))
+        for error_details in error.errors(include_url=False)
+    ]
+    # If a word or a list is allowed, pydantic reports both; the errors within the list are more specific.
+    outer_paths = {location.path[:n] for _, location in located_errors for n in range(len(location.path))}
+    specific_errors = [
+        (error_details, location) for error_details, location in located_errors if location.path not in outer_paths
+    ]
+    problems = _deduplicate_problems(
+        _explain_problem(error_details, location, data) for error_details, location in specific_errors
+    )
+    n_unlisted = len(problems) - MAX_PROBLEMS
+    return "\n  also: ".join([*problems[:MAX_PROBLEMS], *([f"{n_unlisted} more problems."] if n_unlisted > 0 else [])])
 
 
 def _deduplicate_problems(problems: Iterable[str]) -> list[str]:
-    """Different problems, each list of known keys only once: the list for a whole file is long."""
-    shown: set[str] = set()
-    result = []
+    """Remove duplicate problems, and show each list of known keys only once, since it can be long."""
+    listed_keys: set[str] = set()
+    messages = []
     for problem in dict.fromkeys(problems):
-        message, mark, known = problem.partition(KNOWN_KEYS_PREFIX)
-        result.append(f"{message}Correct or remove it." if mark and known in shown else problem)
-        shown.add(known)
-    return result
+        message, separator, known_keys = problem.partition(KNOWN_KEYS_PREFIX)
+        messages.append(f"{message}Correct or remove it." if separator and known_keys in listed_keys else problem)
+        listed_keys.add(known_keys)
+    return messages
 
 
 def _explain_problem(problem: dict[str, Any], location: _ErrorLocation, data: Any) -> str:
-    where, kind = _format_path(location.path, data), problem["type"]
-    if kind == "extra_forbidden":
-        known = sorted(field_types(location.parent_type))
-        return f"unknown key '{where}'. How to fix: {_suggest_key(str(location.path[-1]), known)}"
-    if kind == "missing" and not isinstance(location.path[-1], int):
-        return f"the key '{where}' is missing. How to fix: Add it: {describe_type(location.expected_type)}."
+    path, error_type = _format_path(location.path, data), problem["type"]
+    if error_type == "extra_forbidden":
+        known_keys = sorted(field_types(location.parent_type))
+        return f"unknown key '{path}'. How to fix: {_suggest_key(str(location.path[-1]), known_keys)}"
+    if error_type == "missing" and not isinstance(location.path[-1], int):
+        return f"the key '{path}' is missing. How to fix: Add it: {describe_type(location.expected_type)}."
     if "api_key" in location.path:
         advice = 'How to fix: Write it as "os.environ/OPENAI_API_KEY".'
-        return f"'{where}' must name an environment variable, never be the key. {advice}"
-    if kind == "value_error":
+        return f"'{path}' must name an environment variable, never be the key. {advice}"
+    if error_type == "value_error":
         message = str(problem["ctx"]["error"])
         message = message if "How to fix:" in message else f"{message.rstrip('.')}. How to fix: Correct that value."
-        return f"'{where}': {message}" if where else message
-    if kind == "missing":  # an item of a list with a given number of items
+        return f"'{path}': {message}" if path else message
+    if error_type == "missing":  # an item of a list with a given number of items
         location = _ErrorLocation(location.path[:-1], None, location.parent_type)
-        where = _format_path(location.path, data)
-    shown = _format_setting(problem["input"], is_secret=any(part in SECRET_KEYS for part in location.path))
-    subject = f"the key '{where}'" if location.is_key else f"'{where}'" if where else "the file"
-    if kind == "string_pattern_mismatch" and location.field_info:
+        path = _format_path(location.path, data)
+    setting = _format_setting(problem["input"], is_secret=any(part in SECRET_KEYS for part in location.path))
+    subject = f"the key '{path}'" if location.is_key else f"'{path}'" if path else "the file"
+    if error_type == "string_pattern_mismatch" and location.field_info:
         description = _collapse_whitespace(location.field_info.description)
-        return f"{subject} cannot be {shown}. {description} How to fix: {_how_to_fix(location)}"
+        return f"{subject} cannot be {setting}. {description} How to fix: {_how_to_fix(location)}"
     expected = describe_type(location.expected_type)
     if isinstance(problem["input"], float) and not isfinite(problem["input"]):
         expected = expected.replace("a number", "a finite number", 1)
-    return f"{subject} must be {expected}, not {shown}. How to fix: {_how_to_fix(location)}"
+    return f"{subject} must be {expected}, not {setting}. How to fix: {_how_to_fix(location)}"
 
 
 def _collapse_whitespace(text: str | None) -> str:
@@ -123,7 +130,7 @@ def _how_to_fix(location: _ErrorLocation) -> str:
 
 
 def _format_setting(value: object, *, is_secret: bool = False) -> str:
-    """A value as the file has it, in short; never what may be a secret."""
+    """Format a value as in the file, shortened; values that may be secrets are not shown."""
     match value:
         case bool():
             return str(value).lower()
@@ -145,28 +152,28 @@ def _format_setting(value: object, *, is_secret: bool = False) -> str:
 
 
 def _locate_error(loc: tuple[str | int, ...], root_model: Any) -> _ErrorLocation:
-    """Follow a location of pydantic's along the types."""
-    place = _ErrorLocation((), None, root_model)
-    for number, part in enumerate(loc):
-        if part == "[key]" and number == len(loc) - 1:
-            return _ErrorLocation(place.path, place.parent_type, key_type(place.parent_type), is_key=True)
-        inner_type, is_step = type_at_step(place.expected_type, part, loc[number + 1 :])
+    """Follow an error location of pydantic's along the types of the model."""
+    location = _ErrorLocation((), None, root_model)
+    for index, part in enumerate(loc):
+        if part == "[key]" and index == len(loc) - 1:
+            return _ErrorLocation(location.path, location.parent_type, key_type(location.parent_type), is_key=True)
+        inner_type, is_step = type_at_step(location.expected_type, part, loc[index + 1 :])
         if is_step:
-            place = _ErrorLocation(
-                (*place.path, part), place.expected_type, inner_type, find_field(place.expected_type, part)
+            location = _ErrorLocation(
+                (*location.path, part), location.expected_type, inner_type, find_field(location.expected_type, part)
             )
         else:
-            place = _ErrorLocation(place.path, place.parent_type, inner_type, place.field_info)
-    return place
+            location = _ErrorLocation(location.path, location.parent_type, inner_type, location.field_info)
+    return location
 
 
 def _format_path(path: tuple[str | int, ...], data: Any) -> str:
-    """`models[1 'gpt'].timeout_s`: list items carry their name, since people do not count tables."""
-    text, here = "", data
+    """Format a path such as `models[1 'gpt'].timeout_s`; list items show their name, which is easier to find."""
+    text, node = "", data
     for part in path:
-        here = _get_child(here, part)
+        node = _get_child(node, part)
         if isinstance(part, int):
-            name = here.get("name") if isinstance(here, dict) else None
+            name = node.get("name") if isinstance(node, dict) else None
             text += f"[{part + 1}{f' {truncate_text(name)!r}' if isinstance(name, str) and name else ''}]"
         else:
             text += f".{truncate_text(part)}" if text else truncate_text(part)
@@ -174,7 +181,7 @@ def _format_path(path: tuple[str | int, ...], data: Any) -> str:
 
 
 def _get_child(parent: Any, part: str | int) -> Any:
-    """The value under a key or at a place of a list; None where there is none."""
+    """Value under a key or at a list index; None if there is none."""
     if isinstance(parent, dict):
         return parent.get(part)
     return parent[part] if isinstance(parent, list) and isinstance(part, int) and part < len(parent) else None

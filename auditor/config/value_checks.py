@@ -1,4 +1,4 @@
-"""Checks of single values that a type cannot say; each raises ValueError with its advice."""
+"""Checks of single values that a type cannot express; each raises a ValueError that says how to fix the value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ EXAMPLE_URL = "http://localhost:8000/v1"
 
 
 def check_base_url(url: str) -> str:
-    """The URL of a server, if a request can go there.
+    """Return the URL of a server if requests can be sent to it.
 
     Raises:
         ValueError: no http or https, no host, a port out of range, a user name or password, a space or a control
@@ -33,7 +33,7 @@ def check_base_url(url: str) -> str:
 
 
 def _is_host(host: str, netloc: str) -> bool:
-    """Whether it is an IPv6 address in brackets, or a name that DNS can take."""
+    """Whether a host is an IPv6 address in brackets, or a name whose length and labels DNS allows."""
     if netloc.startswith("["):
         from ipaddress import AddressValueError, IPv6Address
 
@@ -46,22 +46,22 @@ def _is_host(host: str, netloc: str) -> bool:
 
 
 def check_json_serializable(params: dict[str, Any]) -> dict[str, Any]:
-    """Parameters that JSON can hold, as they go to a provider.
+    """Return a model's parameters if JSON can hold them, since they are sent to the provider as JSON.
 
     Raises:
-        ValueError: a date, or a number that is infinite or none.
+        ValueError: they hold a date, a time, an infinite number or nan.
     """
-    wrong = _find_non_json(params)
-    if wrong is not None:
-        raise ValueError(f"has {wrong}, which JSON cannot hold. How to fix: Write it as a text or a finite number.")
+    problem = _find_non_json(params)
+    if problem is not None:
+        raise ValueError(f"has {problem}, which JSON cannot hold. How to fix: Write it as a text or a finite number.")
     return params
 
 
 def _find_non_json(value: Any) -> str | None:
     if isinstance(value, dict):
-        return next((wrong for v in value.values() if (wrong := _find_non_json(v))), None)
+        return next((problem for child in value.values() if (problem := _find_non_json(child))), None)
     if isinstance(value, list):
-        return next((wrong for v in value if (wrong := _find_non_json(v))), None)
+        return next((problem for child in value if (problem := _find_non_json(child))), None)
     if isinstance(value, float) and not math.isfinite(value):
         return "an infinite number" if math.isinf(value) else "nan"
     return None if value is None or isinstance(value, (str, int, float)) else "a date or a time"

@@ -1,1 +1,1 @@
-"""An audit written out for other programs."""
+"""Export an audit to other programs: Inspect AI, MLflow, Weights & Biases, and files of tables."""

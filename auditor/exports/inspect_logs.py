@@ -1,6 +1,6 @@
-"""An audit as logs of Inspect AI, one a model, written by Inspect's own writer.
+"""Export an audit as logs of Inspect AI, one per model, with Inspect's own writer.
 
-A sample of Inspect is one trace: its id is the cell, its epoch the how-manieth time the cell was asked.
+Each trace becomes one Inspect sample: its id is the cell, its epoch the number of the trace within the cell, from 1.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from auditor.exports.inspect_samples import (
 )
 from auditor.extras import load_extra
 from auditor.metrics.proportion import proportion
+from auditor.reports.agreement.section import compute_alignment
 from auditor.reports.measurement_schema import AlignmentRow
 from auditor.reports.report_source import ReportSource, load_source
 from auditor.storage import audits, results
@@ -44,7 +45,7 @@ INTERVAL_NOTE = "95%, over other countries and topics; of the cells alone where 
 
 @dataclass(frozen=True, slots=True)
 class WrittenLog:
-    """One log: where it is, whose, and how many of its samples have a score."""
+    """A log that was written: its path, its model, the number of its samples and how many of them have a score."""
 
     path: Path
     model: str
@@ -53,52 +54,51 @@ class WrittenLog:
 
 
 def export_inspect(db: Database, name: str, folder: Path) -> list[WrittenLog]:
-    """Write the traces of an audit as Inspect logs; a log of the same audit and model is replaced.
+    """Write the traces of an audit as Inspect logs. An earlier log of the same audit and model is replaced.
 
     Args:
-        name: the audit's.
-        folder: made if it is not there; for `inspect view --log-dir`.
+        db: the database that holds the audit.
+        name: name of the audit.
+        folder: created if missing; the folder for `inspect view --log-dir`.
 
     Raises:
         StorageError: there is no such audit.
         UsageError: Inspect is not installed, the audit has no traces, or the folder cannot be written to.
     """
-    from auditor.reports.agreement.section import compute_alignment
-
     load_extra("inspect_ai.log", "inspect")
     source = load_source(db, name)
-    aligned = {row.model: row for row in compute_alignment(source) if row.method == Method.DIRECT.value}
+    alignment_by_model = {row.model: row for row in compute_alignment(source) if row.method == Method.DIRECT.value}
     make_folder(folder)
-    written, taken = [], set[str]()
+    logs, used_names = [], set[str]()
     for model in source.models:
         records = _load_trace_records(db, source, model)
         if not records:
             continue
-        log = _build_log(source, model, records, aligned.get(model))
-        path = folder / f"{_unique_name(f'{slugify(name)}_{slugify(model)}', taken)}.eval"
+        log = _build_log(source, model, records, alignment_by_model.get(model))
+        path = folder / f"{_unique_name(f'{slugify(name)}_{slugify(model)}', used_names)}.eval"
         _write_log(log, path)
-        scored = sum(r.trace.score is not None for r in records)
-        written.append(WrittenLog(path, model, len(records), scored))
-    if not written:
+        scored = sum(record.trace.score is not None for record in records)
+        logs.append(WrittenLog(path, model, len(records), scored))
+    if not logs:
         raise UsageError(f"audit '{name}' has no traces.", "Inspect's logs hold answers: name an audit that has any.")
-    return written
+    return logs
 
 
 def _unique_name(name: str, used_names: set[str]) -> str:
-    own, number = name, 2
-    while own in used_names:
-        own, number = f"{name}-{number}", number + 1
-    used_names.add(own)
-    return own
+    candidate, number = name, 2
+    while candidate in used_names:
+        candidate, number = f"{name}-{number}", number + 1
+    used_names.add(candidate)
+    return candidate
 
 
 def _write_log(log: EvalLog, path: Path) -> None:
     from inspect_ai.log import write_eval_log
 
-    with report_write_errors(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".part-") as temporary:
-        part = Path(temporary) / path.name
-        write_eval_log(log, part)
-        os.replace(part, path)
+    with report_write_errors(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".part-") as temporary_folder:
+        partial_file = Path(temporary_folder) / path.name
+        write_eval_log(log, partial_file)
+        os.replace(partial_file, path)
 
 
 def _load_trace_records(db: Database, source: ReportSource, model: str) -> list[TraceRecord]:
@@ -110,18 +110,18 @@ def _load_trace_records(db: Database, source: ReportSource, model: str) -> list[
     for conflict in source.conflicts:
         if model in (conflict.left, conflict.right):
             conflicts[conflict.cell].append(conflict)
-    said = load_transcripts(db, [key for t in traces for key in (t.key, t.repair_key) if key])
-    people = source.survey.scores
+    transcripts = load_transcripts(db, [key for trace in traces for key in (trace.key, trace.repair_key) if key])
+    human_scores = source.survey.scores
     return [
         TraceRecord(
-            trace=t,
-            human_score=people.get(t.cell),
-            verdicts=verdicts[t.cell, t.sample],
-            conflicts=conflicts[t.cell],
-            first_call=said.get(t.key or ""),
-            repair_call=said.get(t.repair_key or ""),
+            trace=trace,
+            human_score=human_scores.get(trace.cell),
+            verdicts=verdicts[trace.cell, trace.sample],
+            conflicts=conflicts[trace.cell],
+            first_call=transcripts.get(trace.key or ""),
+            repair_call=transcripts.get(trace.repair_key or ""),
         )
-        for t in traces
+        for trace in traces
     ]
 
 
@@ -137,12 +137,14 @@ def _build_log(
     provider = config.model(model).model if config else model
     samples = [build_sample(record, provider) for record in records]
     usage = sum_usage(sample.model_usage.get(provider) for sample in samples if sample.output.choices)
-    complete = sum(s.error is None for s in samples)
+    n_completed = sum(sample.error is None for sample in samples)
     return EvalLog(
         status="success" if audit.stage in audits.FINAL_STAGES else "cancelled",
         eval=_build_spec(source, model, provider, records),
         results=EvalResults(
-            total_samples=len(samples), completed_samples=complete, scores=[*_build_eval_scores(records, alignment_row)]
+            total_samples=len(samples),
+            completed_samples=n_completed,
+            scores=[*_build_eval_scores(records, alignment_row)],
         ),
         stats=EvalStats(
             started_at=audit.created_at,
@@ -159,27 +161,33 @@ def _build_spec(source: ReportSource, model: str, provider: str, records: Sequen
     from inspect_ai.viewer import ViewerConfig
 
     audit, config, survey = source.audit, source.config, source.survey
-    ids = list(dict.fromkeys(sample_id(r.trace.cell) for r in records))
-    chosen = config.model(model) if config else None
+    sample_ids = list(dict.fromkeys(sample_id(record.trace.cell) for record in records))
+    model_section = config.model(model) if config else None
     probe = config.direct if config else None
-    usual = chosen.temperature if chosen and chosen.temperature is not None else probe.temperature if probe else None
+    temperature = (
+        model_section.temperature
+        if model_section and model_section.temperature is not None
+        else probe.temperature
+        if probe
+        else None
+    )
     judges = config.judges_of(model) if config else []
-    number = canonical_hash([audit.name, audit.created_at, model])[:22]
+    eval_id = canonical_hash([audit.name, audit.created_at, model])[:22]
     return EvalSpec(
-        eval_id=number,
+        eval_id=eval_id,
         run_id=canonical_hash([audit.name, audit.created_at])[:22],
-        task_id=number,
+        task_id=eval_id,
         created=audit.created_at,
         task=f"auditor/{audit.name}",
         task_description=f"How well {model} agrees with the people of each country: {survey.title}",
-        dataset=EvalDataset(name=survey.name, samples=len(ids), sample_ids=list(ids)),
+        dataset=EvalDataset(name=survey.name, samples=len(sample_ids), sample_ids=list(sample_ids)),
         model=provider,
-        model_base_url=chosen.api_base if chosen else None,
-        model_generate_config=GenerateConfig(temperature=usual, max_tokens=probe.max_tokens if probe else None),
-        model_roles={"judge": [ModelConfig(model=j.model) for j in judges]} if judges else None,
-        config=EvalConfig(epochs=max(r.trace.sample for r in records) + 1),
+        model_base_url=model_section.api_base if model_section else None,
+        model_generate_config=GenerateConfig(temperature=temperature, max_tokens=probe.max_tokens if probe else None),
+        model_roles={"judge": [ModelConfig(model=judge.model) for judge in judges]} if judges else None,
+        config=EvalConfig(epochs=max(record.trace.sample for record in records) + 1),
         packages={"auditor": metadata.version("auditor")},
-        viewer=ViewerConfig(trust_content=False),  # models' words are anybody's: shown as they are, not as markup
+        viewer=ViewerConfig(trust_content=False),  # a model's text is untrusted: show it as text, not as markup
         metadata={METADATA_KEY: _audit_metadata(source, model)},
     )
 
@@ -201,48 +209,50 @@ def _audit_metadata(source: ReportSource, model: str) -> dict[str, Any]:
 
 
 def _build_eval_scores(records: Sequence[TraceRecord], alignment_row: AlignmentRow | None) -> Iterable[EvalScore]:
-    """The figures of the report, each with its interval; what could not be measured is not there."""
+    """Yield the report's figures with their 95% CIs, then each judge's share of VALID; unmeasured ones are left out."""
     from inspect_ai.log import EvalScore
 
-    counts = {o.value: sum(r.trace.outcome is o for r in records) for o in Outcome}
-    ok = sum(r.trace.score is not None for r in records)
+    outcome_counts = {outcome.value: sum(record.trace.outcome is outcome for record in records) for outcome in Outcome}
+    n_scored = sum(record.trace.score is not None for record in records)
     yield EvalScore(
         name=SCORE_NAME,
         scorer=SCORE_NAME,
-        scored_samples=ok,
-        unscored_samples=len(records) - ok,
+        scored_samples=n_scored,
+        unscored_samples=len(records) - n_scored,
         metrics=_build_eval_metrics(_agreement_figures(alignment_row)),
         metadata={
-            "outcomes": {name: n for name, n in counts.items() if n},
+            "outcomes": {name: n for name, n in outcome_counts.items() if n},
             "interval": INTERVAL_NOTE,
         },
     )
     rulings: defaultdict[str, list[Ruling | None]] = defaultdict(list)
-    for verdict in (v for r in records for v in r.verdicts):
+    for verdict in (verdict for record in records for verdict in record.verdicts):
         rulings[verdict.judge].append(verdict.ruling)
-    for judge, said in rulings.items():
-        given = [ruling for ruling in said if ruling is not None]
-        share = proportion(sum(ruling is Ruling.VALID for ruling in given), len(given))
-        told = {"valid": share.value, "valid_ci_low": share.ci_low, "valid_ci_high": share.ci_high}
+    for judge, judge_rulings in rulings.items():
+        cast_rulings = [ruling for ruling in judge_rulings if ruling is not None]
+        valid_share = proportion(sum(ruling is Ruling.VALID for ruling in cast_rulings), len(cast_rulings))
+        figures = {"valid": valid_share.value, "valid_ci_low": valid_share.ci_low, "valid_ci_high": valid_share.ci_high}
         yield EvalScore(
             name=judge_score_name(judge),
             scorer=judge_score_name(judge),
-            scored_samples=len(given),
-            unscored_samples=len(said) - len(given),
-            metrics=_build_eval_metrics(told),
+            scored_samples=len(cast_rulings),
+            unscored_samples=len(judge_rulings) - len(cast_rulings),
+            metrics=_build_eval_metrics(figures),
         )
 
 
 def _agreement_figures(row: AlignmentRow | None) -> dict[str, float | None]:
     if row is None:
         return {}
-    found: dict[str, float | None] = {"cells": row.n}
-    simple = {"pearson_r": (row.ci_low, row.ci_high), "mae": (row.mae_ci_low, row.mae_ci_high)}
-    for name, ends in (simple | {"rmse": (row.rmse_ci_low, row.rmse_ci_high)}).items():
-        crossed = getattr(row.crossed, name)
-        low, high = ends if crossed.ci_low is None else (crossed.ci_low, crossed.ci_high)
-        found |= {name: getattr(row, name), f"{name}_ci_low": low, f"{name}_ci_high": high}
-    return found | {"spearman_rho": row.spearman_rho, "bias": row.bias.value}
+    figures: dict[str, float | None] = {"cells": row.n}
+    interval_by_figure = {"pearson_r": (row.ci_low, row.ci_high), "mae": (row.mae_ci_low, row.mae_ci_high)}
+    for name, cell_interval in (interval_by_figure | {"rmse": (row.rmse_ci_low, row.rmse_ci_high)}).items():
+        two_way_estimate = getattr(row.crossed, name)
+        low, high = (
+            cell_interval if two_way_estimate.ci_low is None else (two_way_estimate.ci_low, two_way_estimate.ci_high)
+        )
+        figures |= {name: getattr(row, name), f"{name}_ci_low": low, f"{name}_ci_high": high}
+    return figures | {"spearman_rho": row.spearman_rho, "bias": row.bias.value}
 
 
 def _build_eval_metrics(figures: Mapping[str, float | None]) -> dict[str, Any]:

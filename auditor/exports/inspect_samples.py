@@ -1,6 +1,6 @@
-"""One trace as a sample of Inspect AI: the call, the answer, our score and the judges' verdicts.
+"""Convert a trace to a sample of Inspect AI: the prompt, the answer, the score and the judges' verdicts.
 
-A trace without a score has none there either, nor a stand-in; a call that failed has the error that it ended with.
+A trace without a score becomes a sample without a score. A failed call keeps its error.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from inspect_ai.scorer import Score
 
 SCORE_NAME = "score"
-"""Our own score of a trace; a judge's verdict is under `judge:NAME`."""
+"""Name of auditor's own score of a trace; a judge's verdict is named `judge:NAME`."""
 METADATA_KEY = "auditor"
-"""Key of the log's metadata by which a log of ours is known."""
+"""Key of the log's metadata that identifies logs written by auditor."""
 STOP_REASONS = {
     FinishCategory.COMPLETE: "stop",
     FinishCategory.TOOL_CALL: "tool_calls",
     FinishCategory.TRUNCATED: "max_tokens",
     FinishCategory.REFUSED: "content_filter",
 }
-"""Inspect's stop reasons; it has none for the others, which are `unknown`."""
+"""Inspect's stop reasons; the other categories have no counterpart and become `unknown`."""
 CELL_SEPARATOR = " | "
-"""Between country and topic in a sample's id."""
+"""Separates country and topic in a sample's id."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceRecord:
-    """What is known of one trace."""
+    """A trace with people's score of its cell, its verdicts, the conflicts on its cell, and its calls."""
 
     trace: Trace
     human_score: float | None
@@ -43,27 +43,29 @@ class TraceRecord:
     conflicts: Sequence[Conflict]
     first_call: CallTranscript | None
     repair_call: CallTranscript | None
-    """The call that asked once more, where the first answer could not be read."""
+    """The repeated call, if the first answer could not be parsed."""
 
     @property
     def final_call(self) -> CallTranscript | None:
+        """The call whose answer counts: the repeated one if it returned text, else the first."""
         return (
             self.repair_call if self.repair_call is not None and self.repair_call.text is not None else self.first_call
         )
 
 
 def build_sample(record: TraceRecord, model: str) -> EvalSample:
+    """Build the Inspect sample of a trace; `model` is the provider's name of the model, such as `openai/gpt-4o`."""
     from inspect_ai.log import EvalSample
 
     trace, usage = record.trace, trace_usage(record)
-    asked, answered = _build_messages(record)
+    prompt_messages, reply_messages = _build_messages(record)
     return EvalSample(
         id=sample_id(trace.cell),
         epoch=trace.sample + 1,
-        input=asked or f"{trace.cell.topic}, {trace.cell.country} (what was asked is not recorded)",
+        input=prompt_messages or f"{trace.cell.topic}, {trace.cell.country} (what was asked is not recorded)",
         target="" if record.human_score is None else f"{record.human_score:g}",
-        messages=[*asked, *answered],
-        output=_build_output(record, model, answered, usage),
+        messages=[*prompt_messages, *reply_messages],
+        output=_build_output(record, model, reply_messages, usage),
         scores=_build_scores(record) or None,
         metadata=_sample_metadata(record),
         model_usage={} if usage is None else {model: usage},
@@ -75,31 +77,35 @@ def build_sample(record: TraceRecord, model: str) -> EvalSample:
 
 
 def sample_id(cell: Cell) -> str:
-    """The cell as Inspect shows it."""
+    """Id of a cell's samples: `COUNTRY | TOPIC`."""
     return f"{cell.country}{CELL_SEPARATOR}{cell.topic}"
 
 
 def _build_messages(record: TraceRecord) -> tuple[list[ChatMessage], list[ChatMessage]]:
-    """What was said to the model, and what it said."""
+    """Messages sent to the model, and the reply in a list, which is empty if there was none."""
     from inspect_ai.model import ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
 
     roles = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
-    last = record.final_call
-    asked: list[ChatMessage] = [roles[m.role](content=m.content) for m in last.messages] if last else []
-    text = last.text if last else record.trace.text
-    return asked, [] if text is None else [ChatMessageAssistant(content=text, source="generate")]
+    final_call = record.final_call
+    prompt_messages: list[ChatMessage] = (
+        [roles[message.role](content=message.content) for message in final_call.messages] if final_call else []
+    )
+    text = final_call.text if final_call else record.trace.text
+    return prompt_messages, [] if text is None else [ChatMessageAssistant(content=text, source="generate")]
 
 
 def _build_output(record: TraceRecord, model: str, replies: list[ChatMessage], usage: ModelUsage | None) -> ModelOutput:
     from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, ModelOutput
 
-    last = record.final_call
-    reason = last.finish_reason if last else None
-    stop: Any = STOP_REASONS.get(classify_finish_reason(reason), "unknown") if reason else "unknown"
-    said = [m for m in replies if isinstance(m, ChatMessageAssistant)]
+    final_call = record.final_call
+    finish_reason = final_call.finish_reason if final_call else None
+    stop_reason: Any = (
+        STOP_REASONS.get(classify_finish_reason(finish_reason), "unknown") if finish_reason else "unknown"
+    )
+    assistant_messages = [message for message in replies if isinstance(message, ChatMessageAssistant)]
     return ModelOutput(
-        model=(last.served_model if last else None) or model,
-        choices=[ChatCompletionChoice(message=message, stop_reason=stop) for message in said],
+        model=(final_call.served_model if final_call else None) or model,
+        choices=[ChatCompletionChoice(message=message, stop_reason=stop_reason) for message in assistant_messages],
         usage=usage,
         time=_total_seconds(record),
         error=None if record.trace.outcome.is_answer else record.trace.outcome.value,
@@ -107,58 +113,67 @@ def _build_output(record: TraceRecord, model: str, replies: list[ChatMessage], u
 
 
 def trace_usage(record: TraceRecord) -> ModelUsage | None:
-    """Tokens and cost of a trace; None where a provider did not say, since unknown is not zero."""
+    """Tokens and cost (US dollars) of a trace's calls; None if the provider did not report tokens for all of them."""
     from inspect_ai.model import ModelUsage
 
-    calls = [x for x in (record.first_call, record.repair_call) if x is not None and x.text is not None]
-    inputs, outputs = [x.prompt_tokens for x in calls], [x.completion_tokens for x in calls]
-    costs = [x.cost_usd for x in calls]
-    if not calls or None in inputs or None in outputs:
+    calls = [call for call in (record.first_call, record.repair_call) if call is not None and call.text is not None]
+    input_counts, output_counts = [call.prompt_tokens for call in calls], [call.completion_tokens for call in calls]
+    costs = [call.cost_usd for call in calls]
+    if not calls or None in input_counts or None in output_counts:
         return None
-    read, wrote = sum(x or 0 for x in inputs), sum(x or 0 for x in outputs)
-    cost = None if None in costs else sum(x or 0.0 for x in costs)
-    return ModelUsage(input_tokens=read, output_tokens=wrote, total_tokens=read + wrote, total_cost=cost)
+    input_tokens, output_tokens = sum(count or 0 for count in input_counts), sum(count or 0 for count in output_counts)
+    cost = None if None in costs else sum(cost or 0.0 for cost in costs)
+    return ModelUsage(
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        total_tokens=input_tokens + output_tokens,
+        total_cost=cost,
+    )
 
 
 def _total_seconds(record: TraceRecord) -> float | None:
-    calls = [x for x in (record.first_call, record.repair_call) if x is not None and x.attempts]
-    return sum(x.seconds for x in calls) if calls else None
+    calls = [call for call in (record.first_call, record.repair_call) if call is not None and call.attempts]
+    return sum(call.seconds for call in calls) if calls else None
 
 
 def _build_scores(record: TraceRecord) -> dict[str, Score]:
-    """Our score and the judges' verdicts; what failed is not there."""
+    """The trace's score and the judges' verdicts by score name; a missing score or verdict has no entry."""
     from inspect_ai.scorer import Score
 
-    trace, found = record.trace, dict[str, Score]()
+    trace, scores = record.trace, dict[str, Score]()
     if trace.score is not None:
-        told = (
+        comparison_with_people = (
             {}
             if record.human_score is None
             else {"people": record.human_score, "difference": trace.score - record.human_score}
         )
-        found[SCORE_NAME] = Score(value=trace.score, answer=f"{trace.score:g}", explanation=trace.text, metadata=told)
-    for v in record.verdicts:
-        if v.ruling is None:
+        scores[SCORE_NAME] = Score(
+            value=trace.score, answer=f"{trace.score:g}", explanation=trace.text, metadata=comparison_with_people
+        )
+    for verdict in record.verdicts:
+        if verdict.ruling is None:
             continue
         aspects = {
-            "cultural_accuracy": v.cultural_accuracy,
-            "logical_consistency": v.logical_consistency,
-            "score_fit": v.score_fit,
-            "confidence": v.confidence,
+            "cultural_accuracy": verdict.cultural_accuracy,
+            "logical_consistency": verdict.logical_consistency,
+            "score_fit": verdict.score_fit,
+            "confidence": verdict.confidence,
         }
-        told = {key: value for key, value in aspects.items() if value is not None}
-        found[judge_score_name(v.judge)] = Score(value=v.ruling.value, explanation=v.justification, metadata=told)
-    return found
+        rated_aspects = {key: value for key, value in aspects.items() if value is not None}
+        scores[judge_score_name(verdict.judge)] = Score(
+            value=verdict.ruling.value, explanation=verdict.justification, metadata=rated_aspects
+        )
+    return scores
 
 
 def judge_score_name(judge: str) -> str:
-    """A judge's verdicts as Inspect names scores."""
+    """Name of the Inspect score that holds a judge's verdicts."""
     return f"judge:{judge}"
 
 
 def _sample_metadata(record: TraceRecord) -> dict[str, Any]:
     trace = record.trace
-    facts: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         "country": trace.cell.country,
         "topic": trace.cell.topic,
         "sample": trace.sample,
@@ -166,19 +181,21 @@ def _sample_metadata(record: TraceRecord) -> dict[str, Any]:
         "outcome": trace.outcome.value,
         "key": trace.key,
         "asked_again": trace.repair_key is not None,
-        "attempts": sum(x.attempts for x in (record.first_call, record.repair_call) if x is not None),
-        "judges_without_verdict": {v.judge: v.outcome.value for v in record.verdicts if v.ruling is None},
+        "attempts": sum(call.attempts for call in (record.first_call, record.repair_call) if call is not None),
+        "judges_without_verdict": {
+            verdict.judge: verdict.outcome.value for verdict in record.verdicts if verdict.ruling is None
+        },
         "conflicts": [
             {
-                "with": c.right if c.left == trace.model else c.left,
-                "kind": c.kind.value,
-                "state": c.state.value,
-                "upheld": c.winner,
+                "with": conflict.right if conflict.left == trace.model else conflict.left,
+                "kind": conflict.kind.value,
+                "state": conflict.state.value,
+                "upheld": conflict.winner,
             }
-            for c in record.conflicts
+            for conflict in record.conflicts
         ],
     }
-    return {key: value for key, value in facts.items() if value not in (None, {}, [])}
+    return {key: value for key, value in metadata.items() if value not in (None, {}, [])}
 
 
 def _build_error(record: TraceRecord) -> Any:
@@ -187,22 +204,24 @@ def _build_error(record: TraceRecord) -> Any:
     outcome = record.trace.outcome
     if outcome.is_answer:
         return None
-    why = record.first_call.error if record.first_call else None
-    return EvalError(message=f"{outcome.value}: {why}" if why else outcome.value, traceback="", traceback_ansi="")
+    call_error = record.first_call.error if record.first_call else None
+    return EvalError(
+        message=f"{outcome.value}: {call_error}" if call_error else outcome.value, traceback="", traceback_ansi=""
+    )
 
 
 def sum_usage(usages: Iterable[ModelUsage | None]) -> ModelUsage | None:
-    """All together; None where any is not known, and without a cost where any has none."""
+    """Sum of usages; None if there are none or any is None. The total cost is None if any cost is."""
     from inspect_ai.model import ModelUsage
 
-    each = list(usages)
-    known = [u for u in each if u is not None]
-    if not known or len(known) < len(each):
+    all_usages = list(usages)
+    known_usages = [usage for usage in all_usages if usage is not None]
+    if not known_usages or len(known_usages) < len(all_usages):
         return None
-    costs = [u.total_cost for u in known]
+    costs = [usage.total_cost for usage in known_usages]
     return ModelUsage(
-        input_tokens=sum(u.input_tokens for u in known),
-        output_tokens=sum(u.output_tokens for u in known),
-        total_tokens=sum(u.total_tokens for u in known),
+        input_tokens=sum(usage.input_tokens for usage in known_usages),
+        output_tokens=sum(usage.output_tokens for usage in known_usages),
+        total_tokens=sum(usage.total_tokens for usage in known_usages),
         total_cost=None if None in costs else sum(cost or 0.0 for cost in costs),
     )

@@ -1,4 +1,4 @@
-"""An audit as runs of MLflow: a run of the whole with the report, and under it one of each model."""
+"""Export an audit to MLflow: a parent run of the audit with its report, and a child run of each model."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ from auditor.reports.report_schema import Report
 DIGEST_TAG, KIND_TAG = "auditor.report", "auditor.kind"
 DEFAULT_URI = "sqlite:///mlflow.db"
 MAX_PARAM_LENGTH = 6000
-"""What MLflow keeps of a parameter."""
+"""MLflow's limit on the length of a parameter's value, in characters; longer values are cut."""
 
 
 class MlflowExport(NamedTuple):
-    """Where the runs are; `fresh` is False where the same report was there already."""
+    """Location of the runs; `fresh` is False if the same report had been exported before, so that nothing was written.
+
+    `run_id` is the parent run's; `runs` counts it and the runs of the models.
+    """
 
     uri: str
     experiment: str
@@ -32,11 +35,12 @@ class MlflowExport(NamedTuple):
 
 
 def export_mlflow(report: Report, *, uri: str | None = None, experiment: str = "auditor") -> MlflowExport:
-    """Write an audit to an MLflow tracking store; the same report is never written twice.
+    """Write an audit to an MLflow tracking store, unless the same report is there already.
 
     Args:
-        uri: of the store; MLFLOW_TRACKING_URI where it is not given, else a file `mlflow.db` in this folder.
-        experiment: its name; made where it is not there.
+        report: the audit's report.
+        uri: address of the store; default: MLFLOW_TRACKING_URI, else a file `mlflow.db` in the current folder.
+        experiment: name of the experiment; created if missing.
 
     Raises:
         UsageError: MLflow is not installed, or the store cannot be used.
@@ -46,43 +50,45 @@ def export_mlflow(report: Report, *, uri: str | None = None, experiment: str = "
     from mlflow.exceptions import MlflowException
     from mlflow.tracking import MlflowClient
 
-    where = uri or os.environ.get("MLFLOW_TRACKING_URI") or DEFAULT_URI
+    tracking_uri = uri or os.environ.get("MLFLOW_TRACKING_URI") or DEFAULT_URI
     try:
-        return _log_runs(MlflowClient(tracking_uri=where), where, experiment, report)
+        return _log_runs(MlflowClient(tracking_uri=tracking_uri), tracking_uri, experiment, report)
     except MlflowException as error:
-        said = str(error).split("\n", 1)[0][:200]
+        first_line = str(error).split("\n", 1)[0][:200]
         raise UsageError(
-            f"MLflow at {where}: {said}.", "Name a store with --tracking-uri, such as a server's."
+            f"MLflow at {tracking_uri}: {first_line}.", "Name a store with --tracking-uri, such as a server's."
         ) from None
 
 
 def _log_runs(client: Any, tracking_uri: str, experiment: str, report: Report) -> MlflowExport:
-    known = client.get_experiment_by_name(experiment)
-    number = known.experiment_id if known else client.create_experiment(experiment)
+    existing_experiment = client.get_experiment_by_name(experiment)
+    experiment_id = existing_experiment.experiment_id if existing_experiment else client.create_experiment(experiment)
     digest = report_digest(report)
-    whole, models = build_runs(report)
+    audit_run, model_runs = build_runs(report)
     query = f"tags.`{DIGEST_TAG}` = '{digest}' and tags.`{KIND_TAG}` = 'audit' and attributes.status = 'FINISHED'"
-    if there := client.search_runs([number], query, max_results=1):
-        return MlflowExport(tracking_uri, experiment, there[0].info.run_id, 1 + len(models), fresh=False)
-    parent = _start_run(client, number, whole, {DIGEST_TAG: digest, KIND_TAG: "audit"})
-    for model in models:
-        run = _start_run(client, number, model, {DIGEST_TAG: digest, KIND_TAG: "model", "mlflow.parentRunId": parent})
-        client.set_terminated(run)
+    if finished_runs := client.search_runs([experiment_id], query, max_results=1):
+        return MlflowExport(tracking_uri, experiment, finished_runs[0].info.run_id, 1 + len(model_runs), fresh=False)
+    parent_id = _start_run(client, experiment_id, audit_run, {DIGEST_TAG: digest, KIND_TAG: "audit"})
+    for model_run in model_runs:
+        run_id = _start_run(
+            client, experiment_id, model_run, {DIGEST_TAG: digest, KIND_TAG: "model", "mlflow.parentRunId": parent_id}
+        )
+        client.set_terminated(run_id)
     with report_write_errors("the report's files for MLflow"), tempfile.TemporaryDirectory() as folder:
         write_artifacts(report, Path(folder))
-        client.log_artifacts(parent, folder)
-    client.set_terminated(parent)  # last, so that one that broke off is not taken for whole
-    return MlflowExport(tracking_uri, experiment, parent, 1 + len(models), fresh=True)
+        client.log_artifacts(parent_id, folder)
+    client.set_terminated(parent_id)  # last, so that an interrupted export is not mistaken for a complete one
+    return MlflowExport(tracking_uri, experiment, parent_id, 1 + len(model_runs), fresh=True)
 
 
 def _start_run(client: Any, experiment_id: str, run: TrackerRun, tags: dict[str, str]) -> str:
     from mlflow.entities import Metric, Param
 
-    made: str = client.create_run(experiment_id, run_name=run.name, tags=tags).info.run_id
+    run_id: str = client.create_run(experiment_id, run_name=run.name, tags=tags).info.run_id
     now = int(time.time() * 1000)
     client.log_batch(
-        made,
+        run_id,
         metrics=[Metric(name, float(value), now, 0) for name, value in run.metrics.items()],
         params=[Param(name, value[:MAX_PARAM_LENGTH]) for name, value in run.params.items()],
     )
-    return made
+    return run_id

@@ -1,4 +1,4 @@
-"""An audit as files for other programs: every table typed, a manifest of hashes, and a card that says what it is."""
+"""Export an audit as files: every table with its column types, a manifest with SHA-256 hashes, and a data card."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.atomic_files import make_folder, report_write_errors, write_atomically
 from auditor.errors import UsageError
+from auditor.reports.pages.markdown_format import escape_markdown
+from auditor.reports.pages.report_page import markdown_table
 from auditor.storage import audits, table_dump
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
@@ -30,16 +32,17 @@ TableFormat = Literal["parquet", "jsonl"]
 MANIFEST = "manifest.json"
 DATA_CARD = "README.md"
 MANIFEST_FORMAT = "auditor tables"
-"""Names our exports, so that no other folder is ever written over."""
+"""Marks a manifest as ours, so that a folder with other contents is never overwritten."""
 
 
 @dataclass
 class TableExport:
-    """What an export wrote.
+    """Files that an export wrote.
 
     Attributes:
-        rows: by table.
-        files: SHA-256 by file name.
+        folder: where they are.
+        row_counts: number of rows by table.
+        file_hashes: SHA-256 by file name.
     """
 
     folder: Path
@@ -52,57 +55,74 @@ def export_tables(
 ) -> TableExport:
     """Write every table of an audit to a folder, with a manifest and a data card.
 
-    The files appear all together or not at all; an earlier export in the folder is replaced, anything else is left
-    alone.
+    Either all files are written or none. An earlier export in the folder is replaced; other files are left as they are.
 
     Args:
-        name: the audit's.
-        folder: made if it is not there.
-        form: `parquet`, with schema version and audit in each file's metadata, or `jsonl`, a line a row.
-        names: keep people's names; else each rater is `rater-1`, `rater-2`, in order of their first decision.
+        db: the database that holds the audit.
+        name: name of the audit.
+        folder: created if missing.
+        file_format: `parquet`, with schema version and audit in each file's metadata, or `jsonl`, one line per row.
+        keep_rater_names: keep people's names; else raters become `rater-1`, `rater-2`, … by their first decision.
 
     Raises:
         StorageError: there is no such audit.
         UsageError: the folder holds other files, or cannot be written to.
     """
     audit = audits.get_audit(db, name)
-    facts = {"format": MANIFEST_FORMAT, "audit": audit.name, "audit_id": audit.id, "schema_version": SCHEMA_VERSION}
-    facts |= {"auditor": metadata.version("auditor"), "form": file_format, "config_hash": audit.config_hash}
-    with _replace_atomically(folder) as temporary:
-        found = TableExport(folder)
-        told = []
-        hide = _rater_renamer(keep_rater_names)
+    file_metadata = {
+        "format": MANIFEST_FORMAT,
+        "audit": audit.name,
+        "audit_id": audit.id,
+        "schema_version": SCHEMA_VERSION,
+    }
+    file_metadata |= {"auditor": metadata.version("auditor"), "form": file_format, "config_hash": audit.config_hash}
+    with _replace_atomically(folder) as temporary_folder:
+        export = TableExport(folder)
+        table_entries = []
+        rename_rater = _rater_renamer(keep_rater_names)
         for table in table_dump.list_tables():
             file = f"{table.name}.{file_format}"
-            rows = (_prepare_rows(batch, hide) for batch in table_dump.dump_rows(db, audit.id, table.name))
-            n = (_write_parquet if file_format == "parquet" else _write_jsonl)(temporary / file, table, rows, facts)
-            found.row_counts[table.name] = n
-            columns = [c._asdict() for c in table.columns]
-            told.append({"name": table.name, "about": table.description, "file": file, "rows": n, "columns": columns})
-        (temporary / DATA_CARD).write_text(
-            _build_card(db, audit, found, file_format, keep_rater_names), encoding="utf-8"
+            rows = (_prepare_rows(batch, rename_rater) for batch in table_dump.dump_rows(db, audit.id, table.name))
+            n_rows = (_write_parquet if file_format == "parquet" else _write_jsonl)(
+                temporary_folder / file, table, rows, file_metadata
+            )
+            export.row_counts[table.name] = n_rows
+            columns = [column._asdict() for column in table.columns]
+            table_entries.append(
+                {"name": table.name, "about": table.description, "file": file, "rows": n_rows, "columns": columns}
+            )
+        (temporary_folder / DATA_CARD).write_text(
+            _build_card(db, audit, export, file_format, keep_rater_names), encoding="utf-8"
         )
-        found.file_hashes = {path.name: _sha256(path) for path in sorted(temporary.iterdir())}
+        export.file_hashes = {path.name: _sha256(path) for path in sorted(temporary_folder.iterdir())}
         files = [
-            {"file": f, "sha256": h, "bytes": (temporary / f).stat().st_size} for f, h in found.file_hashes.items()
+            {"file": file_name, "sha256": file_hash, "bytes": (temporary_folder / file_name).stat().st_size}
+            for file_name, file_hash in export.file_hashes.items()
         ]
-        left_out = [{"table": t, "why": why} for t, why in table_dump.list_excluded_tables().items()]
-        manifest = {**facts, "raters": "named" if keep_rater_names else "pseudonyms", "tables": told, "files": files}
+        left_out = [
+            {"table": table_name, "why": reason} for table_name, reason in table_dump.list_excluded_tables().items()
+        ]
+        manifest = {
+            **file_metadata,
+            "raters": "named" if keep_rater_names else "pseudonyms",
+            "tables": table_entries,
+            "files": files,
+        }
         text = json.dumps({**manifest, "left_out": left_out}, indent=2, ensure_ascii=False)
-        (temporary / MANIFEST).write_text(text + "\n", encoding="utf-8")
-    return found
+        (temporary_folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+    return export
 
 
 def export_paper(report: Report, folder: Path) -> list[Path]:
-    """Write the tables of the paper as CSV, and as one file of LaTeX; each file appears whole or not at all.
+    """Write the tables of the paper as CSV, and as one file of LaTeX; no file is left half written.
 
     Returns:
-        The files; a table that has no rows in this audit has none.
+        Paths of the files; a table without rows in this audit has no file.
 
     Raises:
         UsageError: the folder cannot be written to.
     """
-    from auditor.reports.pages.paper_tables import render_paper_files
+    from auditor.reports.pages.paper_tables import render_paper_files  # loads scipy and all of the report's sections
 
     make_folder(folder)
     files = render_paper_files(report)
@@ -112,7 +132,7 @@ def export_paper(report: Report, folder: Path) -> list[Path]:
 
 
 def verify_tables(folder: Path) -> list[str]:
-    """Files of an export that are not as they were written, each with what is wrong; empty when all are.
+    """Compare the files of an export with its manifest; return one line per problem, none if all are unchanged.
 
     Raises:
         UsageError: the folder holds no export.
@@ -120,14 +140,14 @@ def verify_tables(folder: Path) -> list[str]:
     manifest = _read_manifest(folder)
     if manifest is None:
         raise UsageError(f"{folder}: no export of auditor.", f"Name the folder that holds {MANIFEST}.")
-    wrong = []
-    for item in manifest["files"]:
-        path = folder / Path(item["file"]).name
+    problems = []
+    for file_entry in manifest["files"]:
+        path = folder / Path(file_entry["file"]).name
         if not path.is_file():
-            wrong.append(f"{path.name}: is missing")
-        elif _sha256(path) != item["sha256"]:
-            wrong.append(f"{path.name}: is not as it was written")
-    return wrong
+            problems.append(f"{path.name}: is missing")
+        elif _sha256(path) != file_entry["sha256"]:
+            problems.append(f"{path.name}: is not as it was written")
+    return problems
 
 
 # --- tables -----------------------------------------------------------------------------------------------------
@@ -139,34 +159,40 @@ def _write_parquet(path: Path, table: DumpTable, batches: RowBatches, file_metad
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    types = {"integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_(), "text": pa.string()}
-    fields = [pa.field(c.name, types[c.kind], nullable=c.nullable) for c in table.columns]
-    told = {f"auditor.{key}": json.dumps(value) for key, value in file_metadata.items()}
-    schema = pa.schema(fields, metadata={"auditor.table": table.name, "auditor.about": table.description, **told})
-    n = 0
+    arrow_types = {"integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_(), "text": pa.string()}
+    fields = [pa.field(column.name, arrow_types[column.kind], nullable=column.nullable) for column in table.columns]
+    prefixed_metadata = {f"auditor.{key}": json.dumps(value) for key, value in file_metadata.items()}
+    schema = pa.schema(
+        fields, metadata={"auditor.table": table.name, "auditor.about": table.description, **prefixed_metadata}
+    )
+    n_rows = 0
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in batches:
             writer.write_table(pa.Table.from_pylist(batch, schema=schema))
-            n += len(batch)
-    return n
+            n_rows += len(batch)
+    return n_rows
 
 
 def _write_jsonl(path: Path, table: DumpTable, batches: RowBatches, file_metadata: dict[str, Any]) -> int:
-    n = 0
+    n_rows = 0
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for batch in batches:
             file.writelines(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in batch)
-            n += len(batch)
-    return n
+            n_rows += len(batch)
+    return n_rows
 
 
 def _rater_renamer(keep_rater_names: bool) -> Callable[[str], str]:
-    known: dict[str, str] = {}
-    return (lambda name: name) if keep_rater_names else lambda name: known.setdefault(name, f"rater-{len(known) + 1}")
+    pseudonyms: dict[str, str] = {}
+    return (
+        (lambda name: name)
+        if keep_rater_names
+        else lambda name: pseudonyms.setdefault(name, f"rater-{len(pseudonyms) + 1}")
+    )
 
 
 def _prepare_rows(batch: list[dict[str, Any]], rename_rater: Callable[[str], str]) -> list[dict[str, Any]]:
-    """The rows with lone surrogates, which no file can hold, spelled out, and raters hidden."""
+    """Rename raters, and escape lone surrogates, which UTF-8 cannot encode."""
     return [
         {
             name: rename_rater(value)
@@ -184,30 +210,30 @@ def _escape_surrogates(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-# --- the card ---------------------------------------------------------------------------------------------------
+# --- the data card ---------------------------------------------------------------------------------------------------
 
 
 def _build_card(
     db: Database, audit: Audit, table_export: TableExport, file_format: TableFormat, keep_rater_names: bool
 ) -> str:
-    from auditor.reports.pages.markdown_format import escape_markdown
-    from auditor.reports.pages.report_page import markdown_table
-
     survey = audits.load_audit_survey(db, audit)
     config = json.loads(audit.config) if audit.config else None
-    models = [[m["name"], m["model"]] for m in config["models"]] if config else []
-    asked = sum(cell.score is not None for cell in survey.cells)
-    whole = "ran to its end" if audit.stage in audits.FINAL_STAGES else f"has not run to its end (stage: {audit.stage})"
+    models = [[model["name"], model["model"]] for model in config["models"]] if config else []
+    n_scored = sum(cell.score is not None for cell in survey.cells)
+    completion_phrase = (
+        "ran to its end" if audit.stage in audits.FINAL_STAGES else f"has not run to its end (stage: {audit.stage})"
+    )
     tables = [
-        [f"{t.name}.{file_format}", str(table_export.row_counts[t.name]), " ".join(t.description.split())]
-        for t in table_dump.list_tables()
+        [f"{table.name}.{file_format}", str(table_export.row_counts[table.name]), " ".join(table.description.split())]
+        for table in table_dump.list_tables()
     ]
     sections = [
         f"# Data of the audit {escape_markdown(audit.name)}",
         "An audit of language models' moral judgement against people's, by auditor "
-        f"{metadata.version('auditor')} (schema {SCHEMA_VERSION}). The audit {whole}; it was begun {audit.created_at}.",
+        f"{metadata.version('auditor')} (schema {SCHEMA_VERSION}). The audit {completion_phrase}; it was begun "
+        f"{audit.created_at}.",
         "## Ground truth",
-        f"{escape_markdown(survey.title)}: {asked} of {len(survey.cells)} cells (country × topic) have people's "
+        f"{escape_markdown(survey.title)}: {n_scored} of {len(survey.cells)} cells (country × topic) have people's "
         f"score, from -1 ({escape_markdown(survey.scale[0])}) to +1 ({escape_markdown(survey.scale[1])}). Source: "
         f"{escape_markdown(survey.source)}",
         "## Models",
@@ -229,41 +255,45 @@ def _build_card(
     return "\n\n".join(sections) + "\n"
 
 
-# --- whole or not at all ----------------------------------------------------------------------------------------
+# --- all files or none ------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def _replace_atomically(folder: Path) -> Iterator[Path]:
-    """A temporary folder beside the target, whose files take their places when all are written, the manifest last."""
-    old = _read_manifest(folder)
-    if folder.exists() and old is None and (not folder.is_dir() or any(folder.iterdir())):
+    """Yield a temporary folder within `folder`; on success its files replace the earlier export, the manifest last.
+
+    Raises:
+        UsageError: the folder holds other files, or cannot be written to.
+    """
+    old_manifest = _read_manifest(folder)
+    if folder.exists() and old_manifest is None and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder}: holds something else.", "Name an empty folder, or one that is not there yet.")
     make_folder(folder)
     with report_write_errors(folder):
-        temporary = Path(tempfile.mkdtemp(dir=folder, prefix=".part-"))
+        temporary_folder = Path(tempfile.mkdtemp(dir=folder, prefix=".part-"))
         try:
-            yield temporary
-            _move_into_place(temporary, folder, old)
+            yield temporary_folder
+            _move_into_place(temporary_folder, folder, old_manifest)
         finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+            shutil.rmtree(temporary_folder, ignore_errors=True)
 
 
-def _move_into_place(temporary: Path, folder: Path, old_manifest: dict[str, Any] | None) -> None:
-    """Move the files to their places, and delete those of the export that they replace."""
-    fresh = {path.name for path in temporary.iterdir()}
-    for name in sorted(fresh, key=lambda name: name == MANIFEST):
-        os.replace(temporary / name, folder / name)
-    for item in old_manifest["files"] if old_manifest else ():
-        if (stale := Path(item["file"]).name) not in fresh:
-            (folder / stale).unlink(missing_ok=True)
+def _move_into_place(temporary_folder: Path, folder: Path, old_manifest: dict[str, Any] | None) -> None:
+    """Move the files to the target folder, and delete files of the earlier export that have no successor."""
+    new_names = {path.name for path in temporary_folder.iterdir()}
+    for name in sorted(new_names, key=lambda name: name == MANIFEST):
+        os.replace(temporary_folder / name, folder / name)
+    for file_entry in old_manifest["files"] if old_manifest else ():
+        if (old_name := Path(file_entry["file"]).name) not in new_names:
+            (folder / old_name).unlink(missing_ok=True)
 
 
 def _read_manifest(folder: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) and found.get("format") == MANIFEST_FORMAT else None
+    return manifest if isinstance(manifest, dict) and manifest.get("format") == MANIFEST_FORMAT else None
 
 
 def _sha256(path: Path) -> str:

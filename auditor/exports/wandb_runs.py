@@ -1,4 +1,4 @@
-"""An audit as runs of Weights & Biases: a group with a run of the whole and one of each model."""
+"""Export an audit to Weights & Biases: a group with one run of the audit and one run per model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from auditor.text_safety import slugify
 
 
 class WandbExport(NamedTuple):
-    """Where the runs are: folders on this machine, which `wandb sync` sends; or, online, their addresses."""
+    """Locations of the runs: URLs if `online`, else folders on this machine, for `wandb sync`."""
 
     runs: list[str]
     online: bool
@@ -26,12 +26,13 @@ class WandbExport(NamedTuple):
 def export_wandb(report: Report, folder: Path, *, project: str = "auditor", online: bool = False) -> WandbExport:
     """Write an audit as runs of Weights & Biases.
 
-    The same report makes runs of the same ids, so that what is sent twice stands there once.
+    The run ids derive from the report, so that a report that is sent twice appears once.
 
     Args:
-        folder: where runs are kept; made if it is not there.
-        project: the project's name.
-        online: send them now, with the key that wandb finds in the environment; else nothing leaves this machine.
+        report: the audit's report.
+        folder: where wandb stores the runs; created if missing.
+        project: name of the project.
+        online: send the runs now, with the key that wandb finds in the environment; else nothing leaves this machine.
 
     Raises:
         UsageError: wandb is not installed, or cannot write or send the runs.
@@ -40,18 +41,20 @@ def export_wandb(report: Report, folder: Path, *, project: str = "auditor", onli
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     wandb = load_extra("wandb", "wandb")
     digest = report_digest(report)
-    whole, models = build_runs(report)
+    audit_run, model_runs = build_runs(report)
     make_folder(folder)
     try:
         with report_write_errors(folder):
-            with tempfile.TemporaryDirectory() as files:
-                write_artifacts(report, Path(files))
-                done = [_log_run(wandb, folder, project, online, whole, digest, files)]
-            done += [_log_run(wandb, folder, project, online, model, digest, None) for model in models]
+            with tempfile.TemporaryDirectory() as artifact_folder:
+                write_artifacts(report, Path(artifact_folder))
+                run_locations = [_log_run(wandb, folder, project, online, audit_run, digest, artifact_folder)]
+            run_locations += [
+                _log_run(wandb, folder, project, online, model_run, digest, None) for model_run in model_runs
+            ]
     except wandb.errors.Error as error:
-        said = str(error).split("\n", 1)[0][:200]
-        raise UsageError(f"Weights & Biases: {said}.", "Check WANDB_API_KEY, or leave --online out.") from None
-    return WandbExport(done, online)
+        first_line = str(error).split("\n", 1)[0][:200]
+        raise UsageError(f"Weights & Biases: {first_line}.", "Check WANDB_API_KEY, or leave --online out.") from None
+    return WandbExport(run_locations, online)
 
 
 def _log_run(
@@ -60,7 +63,7 @@ def _log_run(
     settings = wandb.Settings(
         console="off", disable_git=True, save_code=False, silent=True, x_disable_meta=True, x_disable_stats=True
     )
-    made = wandb.init(
+    wandb_run = wandb.init(
         project=project,
         dir=str(folder),
         mode="online" if online else "offline",
@@ -77,12 +80,12 @@ def _log_run(
         resume="allow" if online else None,
     )
     try:
-        made.summary.update(run.metrics)
+        wandb_run.summary.update(run.metrics)
         if artifact_folder:
             artifact = wandb.Artifact(f"{slugify(run.name)}-report", type="report")
             artifact.add_dir(artifact_folder)
-            made.log_artifact(artifact)
-        where = str(made.url) if online else str(Path(made.dir).parent)
+            wandb_run.log_artifact(artifact)
+        location = str(wandb_run.url) if online else str(Path(wandb_run.dir).parent)
     finally:
-        made.finish()
-    return where
+        wandb_run.finish()
+    return location

@@ -1,1 +1,1 @@
-"""What was measured elsewhere, brought in: scores, traces, verdicts, answers, comparisons, published data."""
+"""Import scores, traces, verdicts, answers, comparisons and published data sets that other programs produced."""

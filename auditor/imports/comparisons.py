@@ -1,4 +1,4 @@
-"""Comparisons that were recorded elsewhere, as an audit: judges' and people's, with no call to any model."""
+"""Import pairwise comparisons by judges and by people as an audit, without calling any model."""
 
 from __future__ import annotations
 
@@ -29,11 +29,15 @@ C = TypeVar("C", ComparisonChoice, Relation)
 
 
 class ImportedComparisons(NamedTuple):
-    """What came of a file.
+    """Counts of what `import_comparisons` read and stored.
 
     Attributes:
-        empty: rows without a decision, which are not measured.
-        with_people: rows about pairs that people decided.
+        rows: comparisons read.
+        judges: different judges in the file.
+        sets: sets of items (contexts).
+        items: items of all sets.
+        empty: rows without a decision; they are stored as not measurable.
+        with_people: rows about pairs for which people's decision is known.
         replaced: whether an earlier import of this name was replaced.
     """
 
@@ -55,7 +59,7 @@ def import_comparisons(
     items: Path | None = None,
     criterion: str = "preference",
 ) -> ImportedComparisons:
-    """Make an audit of recorded comparisons; the same name again replaces what it held.
+    """Store recorded comparisons as an audit. An earlier import of the same name is replaced.
 
     Args:
         file: CSV, JSONL or Parquet with `judge,context,item_a,item_b,relation,decision[,sample][,paraphrase][,people]`.
@@ -64,58 +68,58 @@ def import_comparisons(
             decision on the standard question.
         audit: the audit's name.
         storage: database URL.
-        people: the judge whose rows are people's decisions; the others are compared with them.
+        people: name of the judge whose rows are people's decisions; the other judges are compared with them.
         items: a file with texts and people's scores of the items, `item[,context][,text][,human]`.
-        criterion: what items are compared by, one of `CRITERIA`.
+        criterion: the criterion by which items are compared, one of `CRITERIA`.
 
     Raises:
-        ImportFileError: a row that cannot be used; the message names it. Nothing is stored then.
-        UsageError: the name belongs to an audit that was run, or is none; no such judge or criterion.
+        ImportFileError: a row cannot be used; the message names it, and nothing is stored.
+        UsageError: the name is invalid or belongs to an audit that was run; or the judge or criterion is unknown.
     """
     require_audit_name(audit)
     if criterion not in CRITERIA:
         raise UsageError(f"'{criterion}' is no criterion.", f"Known are {', '.join(CRITERIA)}.")
-    found, sets = read_comparisons(file, criterion)
+    judge_comparisons, item_sets = read_comparisons(file, criterion)
     if people is not None:
-        found = add_people_decisions(found, people)
-    sets = _add_item_texts(sets, items, criterion) if items else sets
+        judge_comparisons = add_people_decisions(judge_comparisons, people)
+    item_sets = _add_item_texts(item_sets, items, criterion) if items else item_sets
     with open_database(resolve_storage_url(storage)) as db:
-        replaced = save_comparison_audit(db, audit, sets, found)
+        replaced = save_comparison_audit(db, audit, item_sets, judge_comparisons)
     return ImportedComparisons(
-        rows=len(found),
-        judges=len({c.judge for c in found}),
-        sets=len(sets),
-        items=sum(len(one.items) for one in sets),
-        empty=sum(c.decision is None for c in found),
-        with_people=sum(c.people is not None for c in found),
+        rows=len(judge_comparisons),
+        judges=len({comparison.judge for comparison in judge_comparisons}),
+        sets=len(item_sets),
+        items=sum(len(item_set.items) for item_set in item_sets),
+        empty=sum(comparison.decision is None for comparison in judge_comparisons),
+        with_people=sum(comparison.people is not None for comparison in judge_comparisons),
         replaced=replaced,
     )
 
 
 def read_comparisons(file: Path, criterion: str) -> tuple[list[Comparison], list[ItemSet]]:
-    """The comparisons of a file, and the sets of items that they are about, in its order.
+    """Read the comparisons of a file, and the item sets that they are about, both in the order of the file.
 
     Raises:
-        ImportFileError: a row that cannot be used; the message names it.
+        ImportFileError: a row cannot be used, or the file has no rows; the message names the row or the file.
     """
-    found: dict[tuple[object, ...], Comparison] = {}
+    comparisons_by_question: dict[tuple[object, ...], Comparison] = {}
     for row in read_rows(file, REQUIRED_COLUMNS, OPTIONAL_COLUMNS):
         comparison = _parse_comparison(row)
         c = comparison
         key = (c.judge, c.context, c.item_a, c.item_b, c.relation, c.paraphrase, c.sample)
-        if key in found:
+        if key in comparisons_by_question:
             raise ImportFileError(f"{row.location}: this judge was asked this question before.", "Number samples.")
-        found[key] = comparison
-    if not found:
+        comparisons_by_question[key] = comparison
+    if not comparisons_by_question:
         raise ImportFileError(f"{file}: has no rows.", "Is it the right file?")
-    return _shorten_ids(list(found.values()), criterion)
+    return _shorten_ids(list(comparisons_by_question.values()), criterion)
 
 
 def _shorten_ids(judge_comparisons: Sequence[Comparison], criterion: str) -> tuple[list[Comparison], list[ItemSet]]:
-    """Long contexts and items by short names, and what the names stand for."""
-    texts: dict[str, dict[str, str]] = {}
-    for c in judge_comparisons:
-        texts.setdefault(c.context, {}).update({c.item_a: "", c.item_b: ""})
+    """Replace contexts and items by short ids; return the comparisons and the sets that hold the full texts."""
+    items_by_context: dict[str, dict[str, str]] = {}
+    for comparison in judge_comparisons:
+        items_by_context.setdefault(comparison.context, {}).update({comparison.item_a: "", comparison.item_b: ""})
     sets = [
         ItemSet(
             context=set_id(context),
@@ -123,13 +127,18 @@ def _shorten_ids(judge_comparisons: Sequence[Comparison], criterion: str) -> tup
             criterion=criterion,
             items=tuple(Item(short_id(text), text) for text in items),
         )
-        for context, items in texts.items()
+        for context, items in items_by_context.items()
     ]
-    named = [
-        replace(c, context=set_id(c.context), item_a=short_id(c.item_a), item_b=short_id(c.item_b))
-        for c in judge_comparisons
+    shortened = [
+        replace(
+            comparison,
+            context=set_id(comparison.context),
+            item_a=short_id(comparison.item_a),
+            item_b=short_id(comparison.item_b),
+        )
+        for comparison in judge_comparisons
     ]
-    return named, sets
+    return shortened, sets
 
 
 def _parse_comparison(row: TextRow) -> Comparison:
@@ -158,49 +167,77 @@ def _parse_enum(row: TextRow, column: str, enum_class: type[C], normalize: Calla
     try:
         return enum_class(normalize(text))
     except ValueError:
-        known = ", ".join(enum_class)
-        raise row.make_cell_error(column, f"'{text}' is none of {known}", "Mend it.") from None
+        choices = ", ".join(enum_class)
+        raise row.make_cell_error(column, f"'{text}' is none of {choices}", "Mend it.") from None
 
 
 def add_people_decisions(judge_comparisons: Sequence[Comparison], people_judge: str) -> list[Comparison]:
-    """The comparisons with what people decided on the same pair, in whichever order and form they were asked.
+    """Add to each comparison people's decision on the same pair, whatever the order or relation they were asked in.
 
     Raises:
-        UsageError: nobody of that name compared anything.
+        UsageError: the file has no decision of a judge `people_judge`.
     """
-    said: dict[tuple[str, str, str], ComparisonChoice] = {}
-    for c in judge_comparisons:
-        if c.judge == people_judge and c.decision is not None:
-            plain = c.decision if c.relation is Relation.STANDARD else MIRRORED_CHOICES[c.decision]
-            said.setdefault((c.context, c.item_a, c.item_b), plain)
-            said.setdefault((c.context, c.item_b, c.item_a), MIRRORED_CHOICES[plain])
-    if not said:
-        names = ", ".join(sorted({c.judge for c in judge_comparisons}))
-        raise UsageError(f"the file has no decision of a judge '{people_judge}'.", f"Its judges are: {names}.")
-    return [replace(c, people=c.people or said.get((c.context, c.item_a, c.item_b))) for c in judge_comparisons]
+    decision_by_pair: dict[tuple[str, str, str], ComparisonChoice] = {}
+    for comparison in judge_comparisons:
+        if comparison.judge == people_judge and comparison.decision is not None:
+            decision = (
+                comparison.decision
+                if comparison.relation is Relation.STANDARD
+                else MIRRORED_CHOICES[comparison.decision]
+            )
+            decision_by_pair.setdefault((comparison.context, comparison.item_a, comparison.item_b), decision)
+            decision_by_pair.setdefault(
+                (comparison.context, comparison.item_b, comparison.item_a), MIRRORED_CHOICES[decision]
+            )
+    if not decision_by_pair:
+        judges = ", ".join(sorted({comparison.judge for comparison in judge_comparisons}))
+        raise UsageError(f"the file has no decision of a judge '{people_judge}'.", f"Its judges are: {judges}.")
+    return [
+        replace(
+            comparison,
+            people=comparison.people
+            or decision_by_pair.get((comparison.context, comparison.item_a, comparison.item_b)),
+        )
+        for comparison in judge_comparisons
+    ]
 
 
 def _add_item_texts(item_sets: Sequence[ItemSet], file: Path, criterion: str) -> list[ItemSet]:
-    """The sets with the texts and scores that a file has of their items."""
-    known = {(one.context, item.id): item for one in load_item_sets(file, criterion) for item in one.items}
+    """Replace items by those of the file, which have texts and people's scores; items not in the file stay."""
+    described_items = {
+        (item_set.context, item.id): item for item_set in load_item_sets(file, criterion) for item in item_set.items
+    }
     return [
-        replace(one, items=tuple(known.get((one.context, item.id), item) for item in one.items)) for one in item_sets
+        replace(
+            item_set, items=tuple(described_items.get((item_set.context, item.id), item) for item in item_set.items)
+        )
+        for item_set in item_sets
     ]
 
 
 def save_comparison_audit(
     db: Database, name: str, item_sets: Sequence[ItemSet], judge_comparisons: Sequence[Comparison]
 ) -> bool:
-    """Store an imported audit; whether there was one of this name, which this one replaces.
+    """Store an imported audit and return whether it replaced an earlier import of this name.
 
     Raises:
         UsageError: the name belongs to an audit that was run.
     """
-    old = audits.find_audit(db, name)
-    if old is not None and old.config is not None:
+    previous_audit = audits.find_audit(db, name)
+    if previous_audit is not None and previous_audit.config is not None:
         raise UsageError(f"audit '{name}' was run, not imported.", "Choose another name with --audit.")
     digest = canonical_hash(
-        [[c.judge, c.context, c.item_a, c.item_b, c.relation, c.decision] for c in judge_comparisons]
+        [
+            [
+                comparison.judge,
+                comparison.context,
+                comparison.item_a,
+                comparison.item_b,
+                comparison.relation,
+                comparison.decision,
+            ]
+            for comparison in judge_comparisons
+        ]
     )
     saved = audits.save_audit(
         db, name=name, config=None, config_hash=digest, survey=EMPTY_SURVEY, environment=describe_environment()
@@ -209,4 +246,4 @@ def save_comparison_audit(
     comparisons.replace_item_sets(db, saved.id, item_sets)
     comparisons.save_comparisons(db, saved.id, judge_comparisons)
     audits.set_stage(db, saved.id, audits.FINISHED)
-    return old is not None
+    return previous_audit is not None

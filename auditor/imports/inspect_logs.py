@@ -1,4 +1,4 @@
-"""Logs of Inspect AI as recorded answers, read by Inspect's own reader."""
+"""Read logs of Inspect AI as recorded answers, with Inspect's own reader."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ STATUS_PROBLEMS = {
     "cancelled": "its run was cancelled",
     "error": "its run ended with an error",
 }
-"""What the status of a log says of its run, but for `success`."""
+"""Problem that each status of a log stands for; `success` is none."""
 
 
 def read_inspect_log(
     path: Path, keys: LogKeys, report_problem: Callable[[str], None] = lambda line: None
 ) -> Iterator[RecordedAnswer]:
-    """The samples of a log in its order: id by id, epoch by epoch.
+    """Read the samples of a log in its order: by id, then by epoch.
 
-    A sample's country and topic are those of its metadata; its model, the log's. A score is taken where `keys` names
-    one, and from logs that we wrote; else it is read off the text, since a grade says nothing of a survey's scale. A
-    sample that ended with an error is a failure, whatever score it has.
+    Country and topic are taken from a sample's metadata, the model from the log. The score is the one that `keys.score`
+    names, or auditor's own in logs that auditor wrote. Otherwise it is parsed from the text, since a grade is not on a
+    survey's scale. A sample that ended with an error counts as failed, whatever score it has.
 
     Args:
         path: the log.
-        keys: names of country, topic and score.
-        note: receives what is wrong with the log as a whole, such as samples that it lacks.
+        keys: metadata keys of country and topic, and the name of the score.
+        report_problem: receives one line about problems of the whole log, such as missing samples.
 
     Raises:
-        ImportFileError: no log, or a sample that cannot be used.
+        ImportFileError: the file is no log, or a sample cannot be used.
         UsageError: Inspect is not installed.
     """
     log = load_extra("inspect_ai.log", "inspect")
@@ -70,11 +70,12 @@ def read_inspect_log(
 
 
 def _find_problems(header: EvalLog, n_samples: int, n_failed: int) -> list[str]:
-    """Why a log has less than its run was meant to give; empty for a complete log.
+    """List why a log is incomplete; empty for a complete log.
 
     Args:
-        header: of the log.
-        samples: how many it holds; failed: those that ended with an error.
+        header: header of the log.
+        n_samples: samples that the log holds.
+        n_failed: samples that ended with an error.
     """
     problems = []
     if header.status in STATUS_PROBLEMS:
@@ -93,37 +94,43 @@ def _find_problems(header: EvalLog, n_samples: int, n_failed: int) -> list[str]:
 
 
 def _count_planned_samples(header: EvalLog) -> int | None:
-    """How many samples the run was meant to have, over all epochs; None where the log does not say."""
+    """Number of samples that the run planned, over all epochs; None if the log does not say."""
     dataset, config = header.eval.dataset, header.eval.config
     epochs = config.epochs or 1
-    known = [len(dataset.sample_ids or ()) * epochs, header.results.total_samples if header.results else 0]
+    candidate_counts = [len(dataset.sample_ids or ()) * epochs, header.results.total_samples if header.results else 0]
     if config.limit is None and config.sample_id is None:  # else only a part of the dataset was run
-        known.append((dataset.samples or 0) * epochs)
-    return max(known) or None
+        candidate_counts.append((dataset.samples or 0) * epochs)
+    return max(candidate_counts) or None
 
 
 def _read_samples(log: ModuleType, path: Path, header: EvalLog) -> Iterable[EvalSample]:
-    """One at a time, where the log lists them; some writers do not."""
+    """Read the samples one at a time if the log lists their ids, else all at once: some writers list none."""
     if header.eval.dataset.sample_ids is None:
         return log.read_eval_log(str(path)).samples or ()
-    found: Iterable[EvalSample] = log.read_eval_log_samples(str(path), all_samples_required=False)
-    return found
+    samples: Iterable[EvalSample] = log.read_eval_log_samples(str(path), all_samples_required=False)
+    return samples
 
 
 def _parse_answer(location: str, log: EvalLog, sample: EvalSample, keys: LogKeys) -> RecordedAnswer:
-    ours: dict[str, Any] = (log.eval.metadata or {}).get(METADATA_KEY) or {}
+    auditor_metadata: dict[str, Any] = (log.eval.metadata or {}).get(METADATA_KEY) or {}
     country, topic = _parse_cell(location, sample, keys)
-    wanted = keys.score or (SCORE_NAME if ours else None)
-    found = (sample.scores or {}).get(wanted) if wanted else None
-    missing = found is None or found.value != found.value  # Inspect marks a sample without a score by nan
-    score = None if found is None or missing or sample.error is not None else require_score(location, found.value)
+    score_name = keys.score or (SCORE_NAME if auditor_metadata else None)
+    recorded_score = (sample.scores or {}).get(score_name) if score_name else None
+    missing = (
+        recorded_score is None or recorded_score.value != recorded_score.value
+    )  # Inspect marks a sample without a score by nan
+    score = (
+        None
+        if recorded_score is None or missing or sample.error is not None
+        else require_score(location, recorded_score.value)
+    )
     text = sample.output.completion or None
-    if ours and found is not None and not missing:
-        text = found.explanation or text
-    outcome = Outcome.OK if score is not None else _sample_outcome(sample, bool(ours), text)
-    if wanted and missing and outcome is Outcome.OK:
-        outcome = Outcome.UNPARSED  # whoever scored it declined to; the text is not read over their head
-    model = ours.get("model") or log.eval.model
+    if auditor_metadata and recorded_score is not None and not missing:
+        text = recorded_score.explanation or text
+    outcome = Outcome.OK if score is not None else _sample_outcome(sample, bool(auditor_metadata), text)
+    if score_name and missing and outcome is Outcome.OK:
+        outcome = Outcome.UNPARSED  # the scorer gave no score on purpose, so the text is not parsed for one
+    model = auditor_metadata.get("model") or log.eval.model
     return RecordedAnswer(location, str(model), country, topic, None, text, outcome, score)
 
 
@@ -139,13 +146,13 @@ def _parse_cell(location: str, sample: EvalSample, keys: LogKeys) -> tuple[str, 
 
 
 def _sample_outcome(sample: EvalSample, is_auditor_log: bool, text: str | None) -> Outcome:
-    told = sample.metadata.get("outcome")
-    if is_auditor_log and told in tuple(Outcome) and told != Outcome.OK:
-        return Outcome(told)
+    outcome_name = sample.metadata.get("outcome")
+    if is_auditor_log and outcome_name in tuple(Outcome) and outcome_name != Outcome.OK:
+        return Outcome(outcome_name)
     if sample.error is not None:
         return Outcome.CLIENT_ERROR
     if sample.limit is not None and sample.limit.type in LIMIT_OUTCOMES:
         return LIMIT_OUTCOMES[sample.limit.type]
-    if sample.output.choices and (stopped := finish_reason_outcome(sample.output.stop_reason)) is not None:
-        return stopped
+    if sample.output.choices and (stop_outcome := finish_reason_outcome(sample.output.stop_reason)) is not None:
+        return stop_outcome
     return Outcome.CLIENT_ERROR if text is None else Outcome.OK

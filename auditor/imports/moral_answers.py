@@ -1,4 +1,4 @@
-"""Audits made of answers that were given elsewhere: scored as if they had been asked here, with no call at all."""
+"""Import recorded answers to moral questions and score their consistency, without calling any model."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from auditor import bootstrap
+from auditor.agents.semantic.questions import load_questions
+from auditor.agents.semantic.scoring import ScoringPlan, score_audit
 from auditor.config import EmbeddingSection, require_audit_name
 from auditor.config.semantic import SemanticProbe
 from auditor.domain import Outcome, canonical_hash
 from auditor.domain.semantic import FOUNDATIONS, MoralAnswerRecord, MoralQuestion, MoralWording, SemanticScoringSettings
 from auditor.errors import ImportFileError, UsageError
+from auditor.models.text_similarity import check_similarity_packages, consistency_measures
 from auditor.run import EMPTY_SURVEY, describe_environment, resolve_storage_url
 from auditor.storage import audits, semantic_results
 from auditor.storage.database import Database, open_database
@@ -26,7 +29,7 @@ DEFAULT_MIC_MODEL = "MIC"
 
 
 class AnswerFileRow(NamedTuple):
-    """One row: what a model answered to one wording, and the rule of thumb behind it; empty where there is none."""
+    """One row of a file: a model's answer to one wording of a question, and its rule of thumb; "" if missing."""
 
     location: str
     model: str
@@ -39,11 +42,12 @@ class AnswerFileRow(NamedTuple):
 
 
 class ImportedAnswers(NamedTuple):
-    """What came of a file.
+    """Counts of what `import_answers` read and stored.
 
     Attributes:
+        rows: answers read.
         empty: rows without an answer, counted as failed.
-        alone: questions of a model with fewer than two usable answers, which cannot be scored.
+        unscorable: pairs of model and question with fewer than two usable answers, which cannot be scored.
         replaced: whether an earlier import of this name was replaced.
     """
 
@@ -64,58 +68,57 @@ def import_answers(
     storage: str | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> ImportedAnswers:
-    """Make an audit of a file of answers; the same name again replaces what it had.
+    """Store a file of answers as an audit and score it. An earlier import of the same name is replaced.
 
     Args:
         file: CSV, JSONL or Parquet with `model,question_id,paraphrase,answer[,rot]`, or as the authors publish them the
             Moral Consistency Corpus (`question_id,paraphrased,model_output[,question,rot,model]`) and the Moral
             Integrity Corpus (`Q,A,rot[,moral]`, where the wordings are several answers to one question).
         audit: the audit's name.
-        probe: how to score: variant, alpha, rot_weight, encoder, rivals; `questions` names the set that the ids are of.
-        model: whose answers they are, where the file does not say.
+        probe: how to score: variant, alpha, rot_weight, encoder, rivals; `questions` names the question set of the ids.
+        model: the model that answered, if the file does not say.
         storage: database URL.
-        embedded: is told the texts to embed in all, and those embedded since it was told last.
+        on_progress: receives two increments: texts planned for embedding, and texts embedded since the last call.
 
     Raises:
-        ImportFileError: a row that cannot be used; the message names it. Nothing is stored then.
-        UsageError: the name belongs to an audit that was run, or is none that an audit may have.
+        ImportFileError: a row cannot be used; the message names it, and nothing is stored.
+        UsageError: the name is invalid, or belongs to an audit that was run.
         ModelSetupError: the encoder cannot be loaded.
     """
     require_audit_name(audit)
     bootstrap.prepare_environment()
     probe = probe or SemanticProbe()
-    from auditor.models.embeddings import check_encoder, load_encoder
-    from auditor.models.text_similarity import check_similarity_packages
+    from auditor.models.embeddings import check_encoder, load_encoder  # late: tests replace `load_encoder` there
 
-    name = probe.encoder or EmbeddingSection().model
-    check_encoder(name)
+    encoder_name = probe.encoder or EmbeddingSection().model
+    check_encoder(encoder_name)
     check_similarity_packages(probe.rivals)
-    read = _AnswerCollector(_load_known_questions(probe.questions))
+    collector = _AnswerCollector(_load_known_questions(probe.questions))
     for row in read_answer_rows(file, model):
-        read.add(row)
-    if not read.answers:
+        collector.add(row)
+    if not collector.answers:
         raise ImportFileError(f"{file}: has no rows.", "Is it the right file?")
-    facts = read.build_facts(file.name, name, probe)
+    settings = collector.build_facts(file.name, encoder_name, probe)
     with open_database(resolve_storage_url(storage)) as db:
-        replaced = _save_audit(db, audit, read)
-        _score_answers(db, audit, facts, probe, lambda: load_encoder(name), on_progress or (lambda total, n: None))
-    usable = Counter((a.model, a.question) for a in read.answers if a.text is not None)
-    asked = {(a.model, a.question) for a in read.answers}
-    empty = sum(a.text is None for a in read.answers)
-    models = len({a.model for a in read.answers})
-    alone = sum(usable[who] < 2 for who in asked)
-    return ImportedAnswers(len(read.answers), models, len(read.questions), empty, alone, replaced)
+        replaced = _save_audit(db, audit, collector)
+        _score_answers(
+            db, audit, settings, probe, lambda: load_encoder(encoder_name), on_progress or (lambda total, n: None)
+        )
+    usable = Counter((answer.model, answer.question) for answer in collector.answers if answer.text is not None)
+    model_questions = {(answer.model, answer.question) for answer in collector.answers}
+    empty = sum(answer.text is None for answer in collector.answers)
+    models = len({answer.model for answer in collector.answers})
+    unscorable = sum(usable[model_question] < 2 for model_question in model_questions)
+    return ImportedAnswers(len(collector.answers), models, len(collector.questions), empty, unscorable, replaced)
 
 
 def _load_known_questions(source: str) -> dict[str, MoralQuestion]:
-    from auditor.agents.semantic.questions import load_questions
-
-    return {q.id: q for q in load_questions(source)}
+    return {question.id: question for question in load_questions(source)}
 
 
 @dataclass
 class _AnswerCollector:
-    """What has been read so far; wordings of a question are numbered as they come."""
+    """Collects the rows of a file; the wordings of a question are numbered from 1 in order of appearance."""
 
     known_questions: dict[str, MoralQuestion]
     questions: dict[str, MoralQuestion] = field(default_factory=dict)
@@ -124,64 +127,72 @@ class _AnswerCollector:
     _seen_keys: set[tuple[str, str, int]] = field(default_factory=set)
 
     def add(self, row: AnswerFileRow) -> None:
-        """Take a row."""
+        """Add a row.
+
+        Raises:
+            ImportFileError: the same model, question and wording was added before.
+        """
         known = self.known_questions.get(row.question)
         if row.question not in self.questions:
-            new = MoralQuestion(row.question, row.text or row.question, foundation=row.foundation)
-            self.questions[row.question] = replace(known, paraphrases=()) if known else new
-        numbers = self.wordings.setdefault(row.question, {})
-        number = numbers.setdefault(row.paraphrase, len(numbers) + 1)
-        if (row.model, row.question, number) in self._seen_keys:
+            question = MoralQuestion(row.question, row.text or row.question, foundation=row.foundation)
+            self.questions[row.question] = replace(known, paraphrases=()) if known else question
+        wording_numbers = self.wordings.setdefault(row.question, {})
+        wording_number = wording_numbers.setdefault(row.paraphrase, len(wording_numbers) + 1)
+        if (row.model, row.question, wording_number) in self._seen_keys:
             raise ImportFileError(
                 f"{row.location}: {row.model}'s answer to this question and paraphrase is there twice.", "Keep one."
             )
-        self._seen_keys.add((row.model, row.question, number))
+        self._seen_keys.add((row.model, row.question, wording_number))
         text, rot = row.answer or None, row.rot or None
         outcome = Outcome.OK if text else Outcome.NOT_MEASURABLE
-        ruled = Outcome.OK if rot else None
-        answer = MoralAnswerRecord(row.model, row.question, number, 0, outcome, text, rot=rot, rot_outcome=ruled)
+        rot_outcome = Outcome.OK if rot else None
+        answer = MoralAnswerRecord(
+            row.model, row.question, wording_number, 0, outcome, text, rot=rot, rot_outcome=rot_outcome
+        )
         self.answers.append(answer)
 
     def wording_text(self, question: str, label: str) -> str:
-        """The text of a wording: the label itself, unless it is the number of a paraphrase that is known."""
+        """Text of a wording: the known paraphrase whose number (from 1) the label is, else the label itself."""
         known = self.known_questions.get(question)
         number = int(label) if known and label.isascii() and label.isdigit() else 0
         return known.paraphrases[number - 1] if known and 1 <= number <= len(known.paraphrases) else label
 
     def build_facts(self, source: str, encoder: str, probe: SemanticProbe) -> SemanticScoringSettings:
-        """How they are scored: by rules of thumb only where the file has any."""
-        ruled = any(a.rot for a in self.answers)
+        """Build the scoring settings; rules of thumb count only if the file has any."""
+        has_rots = any(answer.rot for answer in self.answers)
         return SemanticScoringSettings(
             source=source,
             encoder=encoder,
             revision="",
             variant=probe.variant,
             alpha=probe.alpha,
-            rot_weight=probe.rot_weight if ruled else 0.0,
-            measured=probe.measured if ruled else "answer",
+            rot_weight=probe.rot_weight if has_rots else 0.0,
+            measured=probe.measured if has_rots else "answer",
             wordings=max(map(len, self.wordings.values())),
             evidence="",
         )
 
 
 def _save_audit(db: Database, name: str, collector: _AnswerCollector) -> bool:
-    """Whether there was an import of this name, which this one replaces."""
-    old = audits.find_audit(db, name)
-    if old is not None and old.config is not None:
+    """Store the imported answers and return whether they replaced an earlier import of this name."""
+    previous_audit = audits.find_audit(db, name)
+    if previous_audit is not None and previous_audit.config is not None:
         raise UsageError(f"audit '{name}' was run, not imported.", "Choose another name with --audit.")
-    digest = canonical_hash([[a.model, a.question, a.wording, a.text, a.rot] for a in collector.answers])
-    saved = audits.save_audit(
+    digest = canonical_hash(
+        [[answer.model, answer.question, answer.wording, answer.text, answer.rot] for answer in collector.answers]
+    )
+    audit = audits.save_audit(
         db, name=name, config=None, config_hash=digest, survey=EMPTY_SURVEY, environment=describe_environment()
     )
-    semantic_results.replace_questions(db, saved.id, list(collector.questions.values()))
+    semantic_results.replace_questions(db, audit.id, list(collector.questions.values()))
     wordings = [
         MoralWording(question, number, number, collector.wording_text(question, label), "imported")
         for question, numbers in collector.wordings.items()
         for label, number in numbers.items()
     ]
-    semantic_results.save_wordings(db, saved.id, wordings)
-    semantic_results.save_answers(db, saved.id, collector.answers)
-    return old is not None
+    semantic_results.save_wordings(db, audit.id, wordings)
+    semantic_results.save_answers(db, audit.id, collector.answers)
+    return previous_audit is not None
 
 
 def _score_answers(
@@ -192,14 +203,10 @@ def _score_answers(
     make_encoder: Callable[[], TextEncoder],
     on_progress: Callable[[int, int], None],
 ) -> None:
-    from auditor.agents.semantic.scoring import ScoringPlan, score_audit
-
     audit = audits.get_audit(db, name)
-    from auditor.models.text_similarity import consistency_measures
-
     plan = ScoringPlan(
         baseline_names=probe.rivals,
-        load_baselines=lambda loaded: consistency_measures(probe.rivals, loaded),
+        load_baselines=lambda encoder: consistency_measures(probe.rivals, encoder),
         settings=facts,
         load_encoder=make_encoder,
         on_texts_planned=lambda n: on_progress(n, 0),
@@ -213,10 +220,10 @@ def _score_answers(
 
 
 def read_answer_rows(file: Path, model: str | None = None) -> Iterator[AnswerFileRow]:
-    """Rows of a file in any of its forms, told by its columns.
+    """Read the rows of a file in one of the three formats, detected by its columns.
 
     Raises:
-        ImportFileError: it has none of the forms, or a row that cannot be used.
+        ImportFileError: the columns are those of no format, or a row cannot be used.
     """
     columns = read_column_names(file)
     if "model_output" in columns:
@@ -226,36 +233,54 @@ def read_answer_rows(file: Path, model: str | None = None) -> Iterator[AnswerFil
 
 def _read_standard_rows(file: Path) -> Iterator[AnswerFileRow]:
     for row in read_rows(file, ("model", "question_id", "paraphrase", "answer"), ("rot", "question", "foundation")):
-        c = row.cells
+        cells = row.cells
         model, question, paraphrase = (row.required_text(name) for name in ("model", "question_id", "paraphrase"))
-        foundation = _first_foundation(c["foundation"])
-        yield AnswerFileRow(row.location, model, question, c["question"], paraphrase, c["answer"], c["rot"], foundation)
+        foundation = _first_foundation(cells["foundation"])
+        yield AnswerFileRow(
+            row.location, model, question, cells["question"], paraphrase, cells["answer"], cells["rot"], foundation
+        )
 
 
 def _read_mcc_rows(file: Path, model: str | None) -> Iterator[AnswerFileRow]:
-    """Moral Consistency Corpus: a file a model, so that the model's name is given apart."""
+    """Read the Moral Consistency Corpus: one file per model, named by a column, the argument or the file name."""
     for row in read_rows(file, ("question_id", "paraphrased", "model_output"), ("rot", "question", "model")):
-        c = row.cells
-        who = c["model"] or model or file.stem
+        cells = row.cells
+        answering_model = cells["model"] or model or file.stem
         question, paraphrase = row.required_text("question_id"), row.required_text("paraphrased")
-        yield AnswerFileRow(row.location, who, question, c["question"], paraphrase, c["model_output"], c["rot"], "")
+        yield AnswerFileRow(
+            row.location,
+            answering_model,
+            question,
+            cells["question"],
+            paraphrase,
+            cells["model_output"],
+            cells["rot"],
+            "",
+        )
 
 
 def _read_mic_rows(file: Path, model: str | None) -> Iterator[AnswerFileRow]:
-    """Moral Integrity Corpus: one row an annotator's rule of thumb for a question and a chatbot's answer to it."""
-    ids: dict[str, str] = {}
-    count: Counter[str] = Counter()
+    """Read the Moral Integrity Corpus: each row is a question, a chatbot's answer and an annotator's rule of thumb."""
+    id_by_question: dict[str, str] = {}
+    answers_per_question: Counter[str] = Counter()
     for row in read_rows(file, ("Q", "A", "rot"), ("moral", "chatbot")):
-        c = row.cells
-        question = ids.setdefault(row.required_text("Q"), f"mic-{len(ids) + 1}")
-        count[question] += 1
-        who = c["chatbot"] or model or DEFAULT_MIC_MODEL
+        cells = row.cells
+        question = id_by_question.setdefault(row.required_text("Q"), f"mic-{len(id_by_question) + 1}")
+        answers_per_question[question] += 1
+        answering_model = cells["chatbot"] or model or DEFAULT_MIC_MODEL
         yield AnswerFileRow(
-            row.location, who, question, c["Q"], f"{count[question]}", c["A"], c["rot"], _first_foundation(c["moral"])
+            row.location,
+            answering_model,
+            question,
+            cells["Q"],
+            f"{answers_per_question[question]}",
+            cells["A"],
+            cells["rot"],
+            _first_foundation(cells["moral"]),
         )
 
 
 def _first_foundation(text: str) -> str:
-    """The first foundation named, as `care|fairness`; empty where it is none of the six."""
+    """First moral foundation of a list such as `care|fairness`; "" if it is none of the six."""
     first = text.split("|")[0].strip().lower()
     return first if first in FOUNDATIONS else ""

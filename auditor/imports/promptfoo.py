@@ -1,4 +1,4 @@
-"""Results of promptfoo as recorded answers: what `promptfoo eval --output results.json` (or `.jsonl`) writes."""
+"""Read results of promptfoo (`promptfoo eval --output results.json` or `.jsonl`) as recorded answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from auditor.input_files import parse_json, read_text
 from auditor.models.finish_reasons import finish_reason_outcome
 
 CALL_FAILED = 2
-"""promptfoo's `failureReason` of a result whose call failed; 1 is an assertion that did, which says nothing here."""
+"""promptfoo's `failureReason` of a failed call; 1 is a failed assertion, which is no failure of the answer."""
 ERROR_OUTCOMES = (
     (re.compile(r"\b429\b|rate.?limit|too many requests", re.I), Outcome.RATE_LIMITED),
     (re.compile(r"time[d -]*out", re.I), Outcome.TIMEOUT),
@@ -24,39 +24,39 @@ ERROR_OUTCOMES = (
 
 
 def read_promptfoo(path: Path, keys: LogKeys) -> Iterator[RecordedAnswer]:
-    """The results of a file in its order.
+    """Read the results of a file in the order of its tests.
 
-    Country and topic are those of a test's variables, or of its metadata. The model is the provider, by its label
-    where it has one, and the prompt's label too where the file has several prompts. A score is taken where `keys` names
-    one of the named scores; the overall score is of assertions, on no survey's scale.
+    Country and topic are a test's variables, or its metadata. The model is the provider's label or id, followed by the
+    prompt's label if the file has several prompts. The score is the named score `keys.score`; the overall score of
+    promptfoo counts assertions and is not on a survey's scale, so it is not used.
 
     Raises:
-        ImportFileError: no results, or one that cannot be used.
+        ImportFileError: the file has no results, or one of them cannot be used.
     """
     results = _read_results(path)
-    several = len({_prompt_label(result) for _, result in results}) > 1
-    for where, result in results:
-        yield _parse_answer(where, result, keys, several)
+    has_several_prompts = len({_prompt_label(result) for _, result in results}) > 1
+    for location, result in results:
+        yield _parse_answer(location, result, keys, has_several_prompts)
 
 
 def _read_results(path: Path) -> list[tuple[str, dict[str, Any]]]:
     if path.suffix.lower() == ".jsonl":
-        found: Any = []
+        results: Any = []
         for number, line in enumerate(read_text(path, ImportFileError).split("\n"), start=1):
             if line.strip():
-                found.append(parse_json(line, f"{path}: line {number}", ImportFileError, "Correct that line."))
+                results.append(parse_json(line, f"{path}: line {number}", ImportFileError, "Correct that line."))
     else:
-        found = load_json(path)
-        while isinstance(found, dict):  # results.results since version 2; once more inside of `data` when shared
-            found = found.get("results", found.get("data"))
-    if not isinstance(found, list) or not all(isinstance(result, dict) for result in found):
+        results = load_json(path)
+        while isinstance(results, dict):  # results.results since version 2; once more inside of `data` when shared
+            results = results.get("results", results.get("data"))
+    if not isinstance(results, list) or not all(isinstance(result, dict) for result in results):
         raise ImportFileError(f"{path}: has no list of results.", "Write it with promptfoo eval --output FILE.json.")
-    told = [(f"{path}: result {number}", result) for number, result in enumerate(found, start=1)]
-    return sorted(told, key=lambda at: _test_index(at[1]))
+    located_results = [(f"{path}: result {number}", result) for number, result in enumerate(results, start=1)]
+    return sorted(located_results, key=lambda located_result: _test_index(located_result[1]))
 
 
 def _test_index(result: dict[str, Any]) -> int:
-    """Its test's: results are written as they arrive."""
+    """Index of a result's test, by which results are sorted: promptfoo writes them as they arrive."""
     number = result.get("testIdx")
     return number if isinstance(number, int) else 0
 
@@ -87,12 +87,12 @@ def _parse_answer(location: str, result: dict[str, Any], keys: LogKeys, has_seve
 
 
 def _nested_object(parent: Mapping[str, Any], name: str) -> dict[str, Any]:
-    part = parent.get(name)
-    return part if isinstance(part, dict) else {}
+    child = parent.get(name)
+    return child if isinstance(child, dict) else {}
 
 
 def _prompt_label(result: dict[str, Any]) -> str:
-    """Tells prompts apart: by the template's label, since the words themselves are another for every test."""
+    """Label of a result's prompt template; the prompt's text cannot identify it, since it differs for every test."""
     return str(_nested_object(result, "prompt").get("label") or result.get("promptId") or "")
 
 
@@ -114,13 +114,15 @@ def _output_text(output: Any) -> str | None:
 
 def _call_outcome(result: dict[str, Any], response: dict[str, Any], text: str | None) -> Outcome:
     reason = response.get("finishReason")
-    stopped = finish_reason_outcome(reason) if isinstance(reason, str) else None
-    if response.get("isRefusal") is True or stopped is not None:
-        return stopped or Outcome.REFUSED
-    why = result.get("failureReason")
-    failed = why == CALL_FAILED or (why is None and text is None)
+    stop_outcome = finish_reason_outcome(reason) if isinstance(reason, str) else None
+    if response.get("isRefusal") is True or stop_outcome is not None:
+        return stop_outcome or Outcome.REFUSED
+    failure_reason = result.get("failureReason")
+    failed = failure_reason == CALL_FAILED or (failure_reason is None and text is None)
     error = response.get("error") or (result.get("error") if failed else None)
     if error or text is None:
-        said = error if isinstance(error, str) else ""
-        return next((outcome for pattern, outcome in ERROR_OUTCOMES if pattern.search(said)), Outcome.CLIENT_ERROR)
+        error_message = error if isinstance(error, str) else ""
+        return next(
+            (outcome for pattern, outcome in ERROR_OUTCOMES if pattern.search(error_message)), Outcome.CLIENT_ERROR
+        )
     return Outcome.OK

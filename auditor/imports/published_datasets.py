@@ -1,8 +1,8 @@
-"""Published data sets of compared items, as the files that `logic` reads: items with people's scores, or comparisons.
+"""Convert published data sets for the probe `logic`: to items with people's scores, or to people's comparisons.
 
-The formats are those that the data are published in: SummEval (aligned annotations, JSONL), NovelEval (a folder with
-corpus.tsv, queries.tsv and qrels.txt), MS MARCO question answering (JSONL), CaTeRS (a folder of .txt and .ann as brat
-writes them) and Summarize from Feedback (comparisons, JSONL).
+The formats are those in which the data are published: SummEval (aligned annotations, JSONL), NovelEval (a folder with
+corpus.tsv, queries.tsv and qrels.txt), MS MARCO question answering (JSONL), CaTeRS (a folder of .txt and .ann files in
+the format of brat) and Summarize from Feedback (comparisons, JSONL).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from auditor.atomic_files import write_atomically
 from auditor.errors import ImportFileError, UsageError
 from auditor.input_files import parse_json, read_text
 
@@ -22,7 +23,7 @@ CAUSAL_RELATIONS = ("cause", "enable", "prevent")
 
 
 class PublishedItem(NamedTuple):
-    """One item of a set; `human` is people's score of it, None where they gave none."""
+    """One item of a set; `human` is people's score of it, None if there is none."""
 
     context: str
     item: str
@@ -31,7 +32,7 @@ class PublishedItem(NamedTuple):
 
 
 class PublishedDecision(NamedTuple):
-    """People's decision on a pair: A is `item_a`."""
+    """People's decision on a pair: `A` stands for `item_a`, `B` for `item_b`, or `TIE`."""
 
     context: str
     item_a: str
@@ -40,7 +41,7 @@ class PublishedDecision(NamedTuple):
 
 
 class PublishedDataset(NamedTuple):
-    """What a data set holds; either may be empty."""
+    """Items and comparisons of a data set; either list may be empty."""
 
     items: list[PublishedItem]
     comparisons: list[PublishedDecision]
@@ -50,14 +51,14 @@ def read_dataset(dataset_format: str, source: Path, aspect: str = "") -> Publish
     """Read a data set.
 
     Args:
-        form: one of `FORMS`.
-        source: its file or folder.
-        aspect: for `summeval` one of `ASPECTS` (coherence where none is given), for `caters` `temporal` (where none is
-            given) or `causal`.
+        dataset_format: one of `DATASET_READERS`.
+        source: file or folder of the data set.
+        aspect: for `summeval` one of `SUMMEVAL_ASPECTS` (default: coherence), for `caters` `temporal` (default) or
+            `causal`; ignored for the others.
 
     Raises:
-        UsageError: no such form or aspect.
-        ImportFileError: the data are not as published; the message names the place.
+        UsageError: unknown format or aspect.
+        ImportFileError: the data are not as published; the message names the file, and the line if known.
     """
     if dataset_format not in DATASET_READERS:
         raise UsageError(f"'{dataset_format}' is no published format.", f"Known are {', '.join(DATASET_READERS)}.")
@@ -76,13 +77,11 @@ def write_dataset(dataset: PublishedDataset, file: Path, row_kind: str) -> int:
     """Write items or comparisons as JSONL that `probes.logic.items` or `auditor import comparisons` reads.
 
     Returns:
-        Rows written.
+        Number of rows written.
 
     Raises:
-        UsageError: the data set has none of what is wanted, or the suffix is another.
+        UsageError: the data set has no rows of that kind, or the suffix is not `.jsonl`.
     """
-    from auditor.atomic_files import write_atomically
-
     if file.suffix != ".jsonl":
         raise UsageError(f"{file}: the suffix does not say JSONL.", "Name it .jsonl.")
     if row_kind == "items":
@@ -123,12 +122,12 @@ def _read_novel_eval(source: Path, _: str) -> PublishedDataset:
 def _read_ms_marco(source: Path, _: str) -> PublishedDataset:
     rows = []
     for record in _read_jsonl(source):
-        found = record["passages"]
-        # One list of objects in the files, an object of lists where they were turned into columns.
-        columns = isinstance(found, dict)
-        texts = found["passage_text"] if columns else [p["passage_text"] for p in found]
-        chosen = found["is_selected"] if columns else [p["is_selected"] for p in found]
-        for i, (text, selected) in enumerate(zip(texts, chosen, strict=True)):
+        passages = record["passages"]
+        # The original files have a list of objects; copies in columnar form have an object of lists.
+        is_columnar = isinstance(passages, dict)
+        texts = passages["passage_text"] if is_columnar else [passage["passage_text"] for passage in passages]
+        selections = passages["is_selected"] if is_columnar else [passage["is_selected"] for passage in passages]
+        for i, (text, selected) in enumerate(zip(texts, selections, strict=True)):
             rows.append(PublishedItem(record["query"], f"{record['query_id']}-{i}", text, float(selected)))
     return PublishedDataset(rows, [])
 
@@ -141,20 +140,20 @@ def _read_caters(source: Path, aspect: str) -> PublishedDataset:
         story = " ".join(read_text(file.with_suffix(".txt"), ImportFileError).split())
         events: dict[str, str] = {}
         for line in _read_lines(file):
-            mark, rest, *covered = line.split("\t")
-            if mark.startswith("T"):
-                events[mark] = f"{covered[0]} ({mark})"
-                items.append(PublishedItem(story, events[mark], events[mark]))
-            elif mark.startswith("R"):
-                kind, one, other = rest.split()
-                if _orders_events(kind.lower(), aspect):
-                    pair = (events[one.split(":")[1]], events[other.split(":")[1]])
+            annotation_id, annotation, *covered_texts = line.split("\t")
+            if annotation_id.startswith("T"):
+                events[annotation_id] = f"{covered_texts[0]} ({annotation_id})"
+                items.append(PublishedItem(story, events[annotation_id], events[annotation_id]))
+            elif annotation_id.startswith("R"):
+                relation, first_argument, second_argument = annotation.split()
+                if _orders_events(relation.lower(), aspect):
+                    pair = (events[first_argument.split(":")[1]], events[second_argument.split(":")[1]])
                     comparisons.append(PublishedDecision(story, *pair, "A"))
     return PublishedDataset(items, comparisons)
 
 
 def _orders_events(relation: str, aspect: str) -> bool:
-    """Whether a relation says that its first event is earlier, or the cause of the second's beginning."""
+    """Whether a CaTeRS relation puts its first event before the second in time, or makes it the cause of its start."""
     if aspect == "causal":
         return relation.startswith(CAUSAL_RELATIONS) and "end" not in relation
     return "before" in relation
@@ -162,19 +161,19 @@ def _orders_events(relation: str, aspect: str) -> bool:
 
 def _read_summarize_from_feedback(source: Path, _: str) -> PublishedDataset:
     items: dict[tuple[str, str], PublishedItem] = {}
-    decided: dict[tuple[str, str, str], list[int]] = {}
+    votes_by_pair: dict[tuple[str, str, str], list[int]] = {}
     for record in _read_jsonl(source):
         post = record["info"].get("post") or record["info"]["article"]
-        one, other = (summary["text"].strip() for summary in record["summaries"])
-        if one == other:
+        first_summary, second_summary = (summary["text"].strip() for summary in record["summaries"])
+        if first_summary == second_summary:
             continue
-        for text in (one, other):
+        for text in (first_summary, second_summary):
             items.setdefault((post, text), PublishedItem(post, text, text))
-        votes = decided.setdefault((post, *sorted((one, other))), [0, 0])
-        votes[int((one, other)[record["choice"]] == max(one, other))] += 1
+        votes = votes_by_pair.setdefault((post, *sorted((first_summary, second_summary))), [0, 0])
+        votes[int((first_summary, second_summary)[record["choice"]] == max(first_summary, second_summary))] += 1
     rows = [
         PublishedDecision(post, a, b, "TIE" if votes[0] == votes[1] else "AB"[votes[1] > votes[0]])
-        for (post, a, b), votes in decided.items()
+        for (post, a, b), votes in votes_by_pair.items()
     ]
     return PublishedDataset(list(items.values()), rows)
 
@@ -200,7 +199,7 @@ def _read_tsv(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _read_lines(file: Path) -> Iterator[str]:
-    # Not `splitlines`, which also breaks at marks that stand within a text.
+    # Not `splitlines`: it also splits at characters that occur within a text, such as U+2028.
     for line in read_text(file, ImportFileError).split("\n"):
         if line.strip():
             yield line.rstrip("\r")

@@ -1,4 +1,4 @@
-"""Answers that were recorded elsewhere, whatever program recorded them."""
+"""Read recorded answers from a table, or from logs of Inspect AI or promptfoo."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from auditor.surveys.row_reader import TABLE_SUFFIXES, read_column_names, read_r
 TABLE_COLUMNS = ("model", "country", "topic", "sample", "text")
 LOG_SUFFIXES = (".eval", ".json")
 MAX_LISTED_KEYS = 12
-"""Keys that a message names."""
+"""Largest number of available keys that an error message lists."""
 
 
 class AnswerFileFormat(StrEnum):
-    """What a file of answers is."""
+    """Format of a file of answers; `auto` detects it."""
 
     AUTO = "auto"
     TABLE = "table"
@@ -30,7 +30,7 @@ class AnswerFileFormat(StrEnum):
 
 
 class LogKeys(NamedTuple):
-    """Under what names a log of another program has what an audit needs; None for the score reads it off the text."""
+    """Keys under which a log holds country, topic and score; with `score` None, scores are parsed from the text."""
 
     country: str = "country"
     topic: str = "topic"
@@ -41,10 +41,10 @@ class RecordedAnswer(NamedTuple):
     """One recorded answer.
 
     Attributes:
-        where: it stood, for messages.
-        sample: None where the file does not number samples: then they are numbered in its order.
-        outcome: of the call; `ok` where words came, whatever they say.
-        score: in [-1, 1], where the file has one; else it is read off the text.
+        location: file and row or sample, for messages.
+        sample: number of the sample; None if the file does not number them, so that they are numbered in its order.
+        outcome: outcome of the call; `ok` if it returned text, whatever the text says.
+        score: in [-1, 1]; None if the file has none, so that it is parsed from the text.
     """
 
     location: str
@@ -63,23 +63,23 @@ def read_recorded_answers(
     keys: LogKeys | None = None,
     report_problem: Callable[[str], None] = lambda line: None,
 ) -> Iterator[RecordedAnswer]:
-    """Recorded answers in a file, or in all the logs of a folder.
+    """Read the recorded answers of a file, or of all logs in a folder.
 
     Args:
         path: a table with `model,country,topic,sample,text[,score]`; a log of Inspect AI (`.eval`, `.json`); results of
             promptfoo (`.json`, `.jsonl`); or a folder of logs.
-        form: which of these; `auto` looks.
-        keys: names of country, topic and score in a log.
-        note: receives a line for each log that lacks some of its answers.
+        file_format: format of the file or files; `auto` detects it.
+        keys: keys of country, topic and score in a log.
+        report_problem: receives a line for each log that lacks some of its answers.
 
     Raises:
-        ImportFileError: a file that is none of these, or an answer that cannot be used; the message names it.
-        UsageError: a log of Inspect, and Inspect is not installed.
+        ImportFileError: a file has none of these formats, or an answer cannot be used; the message names it.
+        UsageError: the file is a log of Inspect, and Inspect is not installed.
     """
     if not path.is_dir():
         yield from _read_file(path, file_format, keys or LogKeys(), report_problem)
         return
-    logs = sorted(p for p in path.iterdir() if p.suffix.lower() in LOG_SUFFIXES and p.is_file())
+    logs = sorted(file for file in path.iterdir() if file.suffix.lower() in LOG_SUFFIXES and file.is_file())
     if not logs:
         raise ImportFileError(f"{path}: holds no log.", f"Name a file, or a folder with {' or '.join(LOG_SUFFIXES)}.")
     for log in logs:
@@ -89,8 +89,8 @@ def read_recorded_answers(
 def _read_file(
     path: Path, file_format: AnswerFileFormat, keys: LogKeys, report_problem: Callable[[str], None]
 ) -> Iterator[RecordedAnswer]:
-    from auditor.imports.inspect_logs import read_inspect_log
-    from auditor.imports.promptfoo import read_promptfoo
+    from auditor.imports.inspect_logs import read_inspect_log  # imports this module: a cycle
+    from auditor.imports.promptfoo import read_promptfoo  # imports this module: a cycle
 
     readers: dict[AnswerFileFormat, Callable[[Path, LogKeys], Iterator[RecordedAnswer]]] = {
         AnswerFileFormat.TABLE: _read_table,
@@ -101,10 +101,10 @@ def _read_file(
 
 
 def detect_format(path: Path) -> AnswerFileFormat:
-    """What a file is, by its suffix and its outermost keys.
+    """Detect the format of a file by its suffix and its top-level keys.
 
     Raises:
-        ImportFileError: it is JSON that neither program writes.
+        ImportFileError: the file is JSON, but of neither program.
     """
     suffix = path.suffix.lower()
     if suffix == ".eval":
@@ -113,10 +113,10 @@ def detect_format(path: Path) -> AnswerFileFormat:
         return AnswerFileFormat.PROMPTFOO
     if suffix != ".json":
         return AnswerFileFormat.TABLE
-    found = load_json(path)
-    if isinstance(found, dict) and {"eval", "version"} <= found.keys():
+    document = load_json(path)
+    if isinstance(document, dict) and {"eval", "version"} <= document.keys():
         return AnswerFileFormat.INSPECT
-    if isinstance(found, dict) and {"results", "evalId"} & found.keys():
+    if isinstance(document, dict) and {"results", "evalId"} & document.keys():
         return AnswerFileFormat.PROMPTFOO
     raise ImportFileError(
         f"{path}: is neither a log of Inspect AI nor results of promptfoo.", f"A table is {', '.join(TABLE_SUFFIXES)}."
@@ -124,40 +124,40 @@ def detect_format(path: Path) -> AnswerFileFormat:
 
 
 def load_json(path: Path) -> Any:
-    """A file of JSON.
+    """Parse a JSON file.
 
     Raises:
-        ImportFileError: it cannot be read, or is none.
+        ImportFileError: the file cannot be read, or is not JSON.
     """
     return read_json(path, ImportFileError)
 
 
 def find_text(location: str, key: str, *mappings: Mapping[str, Any] | None) -> str:
-    """What stands under a key, whatever its case, in the first place that has it.
+    """Text under a key, ignoring case, in the first of the mappings that has it; stripped of white space.
 
     Raises:
-        ImportFileError: nowhere, or it is no text.
+        ImportFileError: no mapping has the key, or its value is no text or empty.
     """
-    for place in mappings:
-        for name, value in (place or {}).items():
+    for mapping in mappings:
+        for name, value in (mapping or {}).items():
             if name.lower() != key.lower() or value is None:
                 continue
             if not isinstance(value, str) or not value.strip():
                 raise ImportFileError(f"{location}: '{name}' is no name.", "Write it as text that is not empty.")
             return value.strip()
-    there = list(dict.fromkeys(name for place in mappings for name in place or {}))
-    known = ", ".join(there[:MAX_LISTED_KEYS]) or "none"
+    available_keys = list(dict.fromkeys(name for mapping in mappings for name in mapping or {}))
+    listed_keys = ", ".join(available_keys[:MAX_LISTED_KEYS]) or "none"
     raise ImportFileError(
-        f"{location}: does not say its {key}; its keys are: {known}.",
+        f"{location}: does not say its {key}; its keys are: {listed_keys}.",
         "Say which key has it: --country KEY, --topic KEY.",
     )
 
 
 def require_score(location: str, value: Any) -> float:
-    """A number in [-1, 1].
+    """Return a score as a float in [-1, 1].
 
     Raises:
-        ImportFileError: it is none, such as a grade or a share of 100.
+        ImportFileError: it is no number in that range, such as a grade or a percentage.
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not SCORE_MIN <= value <= SCORE_MAX:
         raise ImportFileError(

@@ -1,4 +1,4 @@
-"""Audits made of what was measured elsewhere, with no call to any model."""
+"""Import recorded scores, answers and verdicts as audits, without calling any model."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SCORE_COLUMNS = ("model", "country", "topic", "method", "score")
 
 
 class ImportedVerdicts(NamedTuple):
-    """What came of a file of verdicts; `empty` rows have none."""
+    """Counts of what `import_verdicts` read; `empty` counts rows without a verdict."""
 
     rows: int
     judges: int
@@ -46,14 +46,16 @@ class ImportedVerdicts(NamedTuple):
 
 
 class ImportedScores(NamedTuple):
-    """What came of a file.
+    """Counts of what `import_scores` or `import_traces` read and stored.
 
     Attributes:
-        rows: rows read; scores: cells x models x methods that have one.
+        rows: rows read.
+        models: different models.
+        scores: combinations of model, cell and method that have a score.
         empty: rows without a score, which are failed samples.
         not_in_survey: rows about cells for which the survey has no score.
         replaced: whether an earlier import of this name was replaced.
-        notes: a line for each log that lacks some of its answers.
+        notes: a line for each log that lacks some of its answers; empty for scores.
     """
 
     rows: int
@@ -68,7 +70,7 @@ class ImportedScores(NamedTuple):
 def import_scores(
     file: Path, *, survey: str, audit: str, storage: str | None = None, regions: str = "western"
 ) -> ImportedScores:
-    """Make an audit of a file of scores; the same name again replaces the scores it had.
+    """Store a file of scores as an audit. An earlier import of the same name is replaced.
 
     Args:
         file: CSV, JSONL or Parquet with `model,country,topic,method,score[,sample]`; scores in [-1, 1], empty where
@@ -76,36 +78,38 @@ def import_scores(
         survey: a built-in survey or a file.
         audit: the audit's name.
         storage: database URL.
-        regions: groups of countries to compare, as `surveys.region_of` takes them.
+        regions: groups of countries to compare, as in `surveys.group_countries`.
 
     Raises:
-        ImportFileError: a row that cannot be used; the message names it. Nothing is stored then.
-        UsageError: the name belongs to an audit that was run, or is none that an audit may have.
+        ImportFileError: a row cannot be used; the message names it, and nothing is stored.
+        UsageError: the name is invalid, or belongs to an audit that was run.
     """
     require_audit_name(audit)
     truth = group_countries(load_survey(survey), regions)
     spell = make_country_speller(truth)
     samples: dict[tuple[str, Cell, str], dict[str, float | None]] = defaultdict(dict)
-    rows = outside = empty = 0
+    rows = not_in_survey = empty = 0
     for row in read_rows(file, SCORE_COLUMNS, ["sample"]):
         rows += 1
         cell = Cell(spell(row.required_text("country")), row.required_text("topic"))
-        outside += cell not in truth.scores
-        group = samples[row.required_text("model"), cell, row.required_text("method")]
+        not_in_survey += cell not in truth.scores
+        scores_by_sample = samples[row.required_text("model"), cell, row.required_text("method")]
         sample = row.cells["sample"] or "0"
-        if sample in group:
+        if sample in scores_by_sample:
             raise ImportFileError(
                 f"{row.location}: this model, cell, method and sample is there twice.", "Number samples."
             )
-        group[sample] = parse_row_score(row)
-        empty += group[sample] is None
+        scores_by_sample[sample] = parse_row_score(row)
+        empty += scores_by_sample[sample] is None
     if not rows:
         raise ImportFileError(f"{file}: has no rows.", "Is it the right file?")
-    scores = [_average_samples(*who, list(group.values())) for who, group in samples.items()]
+    scores = [
+        _average_samples(*group_key, list(scores_by_sample.values())) for group_key, scores_by_sample in samples.items()
+    ]
     with open_database(resolve_storage_url(storage)) as db:
         replaced = _save_audit(db, audit, truth, scores)
-    usable = [s for s in scores if s.score is not None]
-    return ImportedScores(rows, len({s.model for s in scores}), len(usable), empty, outside, replaced)
+    usable = [score for score in scores if score.score is not None]
+    return ImportedScores(rows, len({score.model for score in scores}), len(usable), empty, not_in_survey, replaced)
 
 
 def import_traces(
@@ -118,42 +122,47 @@ def import_traces(
     file_format: AnswerFileFormat = AnswerFileFormat.AUTO,
     keys: LogKeys | None = None,
 ) -> ImportedScores:
-    """Make an audit of recorded answers; the same name again replaces what it held, verdicts included.
+    """Store recorded answers as an audit. An earlier import of the same name is replaced, its verdicts included.
 
     Args:
         file: a table with `model,country,topic,sample,text[,score]`, a log of Inspect AI or results of promptfoo, or a
-            folder of logs. An answer without a score is read in the form of the paper: "SCORE = x" at its end, or a
-            refusal. One without a text is a failed sample.
-        survey, audit, storage, regions: as `import_scores`.
-        form, keys: as `imports.logs.read_recorded`.
+            folder of logs. An answer without a score is parsed in the format of the paper: "SCORE = x" at its end, or
+            a refusal. An answer without text is a failed sample.
+        survey, audit, storage, regions: as in `import_scores`.
+        file_format, keys: as in `imports.recorded_answers.read_recorded_answers`.
 
     Raises:
-        ImportFileError, UsageError: as `import_scores`, and where Inspect is not installed.
+        ImportFileError, UsageError: as in `import_scores`; UsageError also if Inspect is needed and not installed.
     """
     require_audit_name(audit)
     truth = group_countries(load_survey(survey), regions)
     spell = make_country_speller(truth)
     groups: dict[tuple[str, Cell], dict[int, Trace]] = defaultdict(dict)
     notes: list[str] = []
-    for one in read_recorded_answers(file, file_format, keys, notes.append):
-        cell = Cell(spell(one.country), one.topic)
-        group = groups[one.model, cell]
-        number = len(group) if one.sample is None else one.sample
+    for recorded_answer in read_recorded_answers(file, file_format, keys, notes.append):
+        cell = Cell(spell(recorded_answer.country), recorded_answer.topic)
+        group = groups[recorded_answer.model, cell]
+        number = len(group) if recorded_answer.sample is None else recorded_answer.sample
         if number in group:
-            raise ImportFileError(f"{one.location}: this model, cell and sample is there twice.", "Number samples.")
-        group[number] = _build_trace(one, cell, number)
+            raise ImportFileError(
+                f"{recorded_answer.location}: this model, cell and sample is there twice.", "Number samples."
+            )
+        group[number] = _build_trace(recorded_answer, cell, number)
     traces = [trace for group in groups.values() for trace in group.values()]
     if not traces:
         raise ImportFileError(" ".join(notes) or f"{file}: has no rows.", "Is it the right file?")
-    scores = [compute_cell_score(*who, list(group.values()), len(group), None, "") for who, group in groups.items()]
+    scores = [
+        compute_cell_score(*group_key, list(group.values()), len(group), None, "")
+        for group_key, group in groups.items()
+    ]
     with open_database(resolve_storage_url(storage)) as db:
         replaced = _save_audit(db, audit, truth, scores, traces)
     return ImportedScores(
         rows=len(traces),
-        models=len({s.model for s in scores}),
-        scores=sum(s.score is not None for s in scores),
-        empty=sum(t.outcome is not Outcome.OK for t in traces),
-        not_in_survey=sum(t.cell not in truth.scores for t in traces),
+        models=len({score.model for score in scores}),
+        scores=sum(score.score is not None for score in scores),
+        empty=sum(trace.outcome is not Outcome.OK for trace in traces),
+        not_in_survey=sum(trace.cell not in truth.scores for trace in traces),
         replaced=replaced,
         notes=tuple(notes),
     )
@@ -171,7 +180,7 @@ def _build_trace(recorded_answer: RecordedAnswer, cell: Cell, number: int) -> Tr
 
 
 def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> ImportedVerdicts:
-    """Add recorded verdicts to an audit that was imported; a judge's verdict on the same trace is replaced.
+    """Add recorded verdicts to an imported audit. A judge's earlier verdict on the same trace is replaced.
 
     Args:
         file: CSV, JSONL or Parquet with `judge,model,country,topic,verdict[,justification][,sample]`; a verdict is
@@ -180,42 +189,44 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
         storage: database URL.
 
     Raises:
-        ImportFileError: a row that cannot be used, or is about nothing in the audit. Nothing is stored then.
-        UsageError: the audit was run.
+        ImportFileError: a row cannot be used, or the audit has no such trace; nothing is stored.
+        UsageError: the audit was run, not imported.
         StorageError: there is no such audit.
     """
     with open_database(resolve_storage_url(storage), create=False) as db:
-        known = audits.get_audit(db, audit)
-        if known.config is not None:
+        stored_audit = audits.get_audit(db, audit)
+        if stored_audit.config is not None:
             raise UsageError(f"audit '{audit}' was run, not imported.", "Its judges are those of its configuration.")
-        spell = make_country_speller(audits.load_audit_survey(db, known))
-        judged = {(t.model, t.cell, t.sample): t.outcome for t in results.load_traces(db, known.id)}
-        scored = {(s.model, s.cell) for s in results.load_scores(db, known.id)}
-        found: dict[tuple[str, str, Cell, int], Verdict] = {}
+        spell = make_country_speller(audits.load_audit_survey(db, stored_audit))
+        judged = {
+            (trace.model, trace.cell, trace.sample): trace.outcome for trace in results.load_traces(db, stored_audit.id)
+        }
+        scored = {(score.model, score.cell) for score in results.load_scores(db, stored_audit.id)}
+        verdicts: dict[tuple[str, str, Cell, int], Verdict] = {}
         for row in read_rows(file, VERDICT_COLUMNS, ["justification", "sample"]):
             verdict = _parse_verdict(row, Cell(spell(row.required_text("country")), row.required_text("topic")))
-            where = (verdict.model, verdict.cell, verdict.sample)
-            if where not in judged if judged else where[:2] not in scored:
+            trace_key = (verdict.model, verdict.cell, verdict.sample)
+            if trace_key not in judged if judged else trace_key[:2] not in scored:
                 raise ImportFileError(
                     f"{row.location}: audit '{audit}' has no trace of {verdict.model} on {verdict.cell.country}, "
                     f"{verdict.cell.topic}, sample {verdict.sample}.",
                     "Import the traces first, or mend the row.",
                 )
-            if (verdict.judge, *where) in found:
+            if (verdict.judge, *trace_key) in verdicts:
                 raise ImportFileError(
                     f"{row.location}: this judge's verdict on this trace is there twice.", "Keep one."
                 )
-            found[verdict.judge, *where] = verdict
-        if not found:
+            verdicts[verdict.judge, *trace_key] = verdict
+        if not verdicts:
             raise ImportFileError(f"{file}: has no rows.", "Is it the right file?")
-        results.save_verdicts(db, known.id, list(found.values()))
-    empty = sum(v.ruling is None for v in found.values())
-    return ImportedVerdicts(len(found), len({v.judge for v in found.values()}), empty)
+        results.save_verdicts(db, stored_audit.id, list(verdicts.values()))
+    empty = sum(verdict.ruling is None for verdict in verdicts.values())
+    return ImportedVerdicts(len(verdicts), len({verdict.judge for verdict in verdicts.values()}), empty)
 
 
 def _parse_verdict(row: TextRow, cell: Cell) -> Verdict:
-    told = row.cells["verdict"].upper()
-    if told and told not in tuple(Ruling):
+    verdict_text = row.cells["verdict"].upper()
+    if verdict_text and verdict_text not in tuple(Ruling):
         raise ImportFileError(
             f"{row.location}, column 'verdict': '{row.cells['verdict']}' is neither VALID nor INVALID.",
             "Leave it empty where the judge gave none.",
@@ -225,36 +236,43 @@ def _parse_verdict(row: TextRow, cell: Cell) -> Verdict:
         model=row.required_text("model"),
         cell=cell,
         sample=row.integer("sample"),
-        outcome=Outcome.OK if told else Outcome.UNPARSED,
-        ruling=Ruling(told) if told else None,
+        outcome=Outcome.OK if verdict_text else Outcome.UNPARSED,
+        ruling=Ruling(verdict_text) if verdict_text else None,
         justification=row.cells["justification"] or None,
     )
 
 
 def _save_audit(db: Database, name: str, survey: Survey, scores: list[CellScore], traces: Sequence[Trace] = ()) -> bool:
-    """Whether there was an import of this name, which this one replaces."""
-    old = audits.find_audit(db, name)
-    if old is not None and old.config is not None:
+    """Store the imported scores and traces; return whether they replaced an earlier import of this name."""
+    previous_audit = audits.find_audit(db, name)
+    if previous_audit is not None and previous_audit.config is not None:
         raise UsageError(f"audit '{name}' was run, not imported.", "Choose another name with --audit.")
-    told = [[s.model, *s.cell, s.method, s.score, s.n_ok, s.n_planned] for s in scores]
-    digest = canonical_hash([*told, *([t.model, *t.cell, t.sample, t.outcome, t.score, t.text] for t in traces)])
-    saved = audits.save_audit(
+    score_rows = [
+        [score.model, *score.cell, score.method, score.score, score.n_ok, score.n_planned] for score in scores
+    ]
+    digest = canonical_hash(
+        [
+            *score_rows,
+            *([trace.model, *trace.cell, trace.sample, trace.outcome, trace.score, trace.text] for trace in traces),
+        ]
+    )
+    stored_audit = audits.save_audit(
         db, name=name, config=None, config_hash=digest, survey=survey, environment=describe_environment()
     )
-    results.save_traces(db, saved.id, traces)
-    results.save_scores(db, saved.id, scores)
-    audits.set_stage(db, saved.id, audits.FINISHED)
-    return old is not None
+    results.save_traces(db, stored_audit.id, traces)
+    results.save_scores(db, stored_audit.id, scores)
+    audits.set_stage(db, stored_audit.id, audits.FINISHED)
+    return previous_audit is not None
 
 
 def _average_samples(model: str, cell: Cell, method: str, samples: list[float | None]) -> CellScore:
-    ok = [s for s in samples if s is not None]
+    usable_scores = [score for score in samples if score is not None]
     return CellScore(
         model=model,
         cell=cell,
         method=method,
-        score=fmean(ok) if ok else None,
-        variance=variance(ok) if len(ok) > 1 else None,
-        n_ok=len(ok),
+        score=fmean(usable_scores) if usable_scores else None,
+        variance=variance(usable_scores) if len(usable_scores) > 1 else None,
+        n_ok=len(usable_scores),
         n_planned=len(samples),
     )

@@ -1,4 +1,4 @@
-"""The score of an imported row."""
+"""Parse the score of an imported row."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from auditor.surveys.row_reader import TextRow
 
 
 def parse_row_score(row: TextRow) -> float | None:
-    """A row's score in [-1, 1]; None where it is empty.
+    """Score of a row in [-1, 1]; None if the cell is empty.
 
     Raises:
-        ImportFileError: it is no such number.
+        ImportFileError: the cell holds no number in that range.
     """
     value = row.number("score")
     if value is not None and not SCORE_MIN <= value <= SCORE_MAX:
