@@ -34,26 +34,26 @@ def test_keys_are_resolved_when_needed_and_never_before(monkeypatch: pytest.Monk
 def test_a_grouping_beside_the_config_is_found(tmp_path: Path) -> None:
     (tmp_path / "groups.csv").write_text("country,region\nJapan,A\n")
 
-    def chosen(regions: str) -> str:
+    def loaded_regions(regions: str) -> str:
         text = GOOD.replace('source = "wvs7-sample"', f'source = "wvs7-sample", regions = "{regions}"')
         survey = load_config(write(tmp_path, text)).survey
         assert survey is not None
         return survey.regions
 
-    assert chosen("groups.csv") == str(tmp_path / "groups.csv")
-    assert chosen("un_m49") == "un_m49"
-    assert chosen("western") == "western"
+    assert loaded_regions("groups.csv") == str(tmp_path / "groups.csv")
+    assert loaded_regions("un_m49") == "un_m49"
+    assert loaded_regions("western") == "western"
 
 
 def test_an_audit_is_the_same_wherever_its_command_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own.csv").write_text("country,topic,score\nJapan,divorce,0.5\n")
     path = write(tmp_path, GOOD.replace('"wvs7-sample"', '"own.csv"'))
-    found = [load_config(path)]
+    loaded_configs = [load_config(path)]
     monkeypatch.chdir(tmp_path)
-    found.append(load_config(path.name))
-    assert found[0].hash == found[1].hash
-    assert found[1].survey is not None
-    assert found[1].survey.source == str(tmp_path / "own.csv")
+    loaded_configs.append(load_config(path.name))
+    assert loaded_configs[0].hash == loaded_configs[1].hash
+    assert loaded_configs[1].survey is not None
+    assert loaded_configs[1].survey.source == str(tmp_path / "own.csv")
 
     moved = tmp_path.rename(tmp_path.with_name("moved"))
-    assert load_config(moved / path.name).hash == found[0].hash
+    assert load_config(moved / path.name).hash == loaded_configs[0].hash

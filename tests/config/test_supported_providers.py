@@ -37,29 +37,29 @@ ELSEWHERE = {"vertex_ai"}
 @pytest.fixture
 def connections(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """What somebody tried to look up or to connect to; nothing can be reached."""
-    tried: list[object] = []
+    attempted_addresses: list[object] = []
 
-    def refuse(*where: object, **_: object) -> NoReturn:
-        tried.append(where[-1] if len(where) < 3 else where[0])
+    def refuse(*addresses: object, **_: object) -> NoReturn:
+        attempted_addresses.append(addresses[-1] if len(addresses) < 3 else addresses[0])
         raise socket.gaierror("no network here")
 
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     for name in ("connect", "connect_ex"):
         monkeypatch.setattr(socket.socket, name, refuse)
-    return tried
+    return attempted_addresses
 
 
 @pytest.fixture
 def sent() -> Iterator[list[httpx.Request]]:
     """The requests that came to the guarded transport, which a stand-in answers."""
-    seen: list[httpx.Request] = []
+    received_requests: list[httpx.Request] = []
 
-    def answer(asked: httpx.Request, body: bytes) -> httpx.Response:
-        seen.append(asked)
+    def answer(request: httpx.Request, body: bytes) -> httpx.Response:
+        received_requests.append(request)
         return httpx.Response(200, json=completion("hi").body)
 
     token = SERVER_STUB.set(answer)
-    yield seen
+    yield received_requests
     SERVER_STUB.reset(token)
 
 
@@ -81,28 +81,28 @@ async def ask(model: str, base: str | None) -> None:
 async def test_each_provider_speaks_through_the_guard_or_is_refused(
     connections: list[object], sent: list[httpx.Request]
 ) -> None:
-    token, faults = SERVER_STUB.get(), dict[str, Any]()
+    stub, faults = SERVER_STUB.get(), dict[str, Any]()
     litellm_client.open_http_clients()
     try:
         for name in sorted(providers() - ELSEWHERE):
             if unsupported_reason(name) is not None:
                 continue
-            SERVER_STUB.set(token)
+            SERVER_STUB.set(stub)
             sent.clear()
             connections.clear()
             await ask(MODELS.get(name, f"{name}/x"), "https://stand-in.example.org/v1")
-            seen = len(sent)
+            guarded_count = len(sent)
             await ask(MODELS.get(name, f"{name}/x"), None)
-            if not seen or connections:
-                faults[name] = (seen, list(connections))
+            if not guarded_count or connections:
+                faults[name] = (guarded_count, list(connections))
     finally:
         await litellm_client.close_http_clients()
     assert faults == {}
 
 
 def test_every_provider_that_is_allowed_is_one_of_litellms() -> None:
-    known = providers()
-    assert known >= GUARDED_PROVIDERS
+    litellm_providers = providers()
+    assert litellm_providers >= GUARDED_PROVIDERS
     assert not GUARDED_PROVIDERS & (SELF_AUTHENTICATING_PROVIDERS | UNGUARDED_PROVIDERS)
     assert set(SIGNED_PROVIDERS) <= {provider_of(model) for model in FAMILIES}
 
@@ -130,13 +130,13 @@ async def test_a_provider_past_the_guard_is_refused_with_an_alternative(
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    ("model", "message"),
     [
         ("petals-team/StableBeluga2", "does not support the provider 'petals-team'"),
         ("opnai/gpt-4o", r"does not support the provider 'opnai'\. Did you mean 'openai'"),
         ("elevenlabs/x", "does not support the provider 'elevenlabs'"),
     ],
 )
-def test_a_provider_that_is_not_known_to_be_guarded_is_refused(model: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_a_provider_that_is_not_known_to_be_guarded_is_refused(model: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         require_trust(audit_of(model))

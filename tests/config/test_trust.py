@@ -65,10 +65,10 @@ def test_nothing_else_that_asks_models_sends_it_either(
     with monkeypatch.context() as patch:
         patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
         run_audit(config(server.url, models=3, probes={"direct": {"samples": 1}}), storage=storage)
-    asked = len(server.requests)
+    request_count = len(server.requests)
     with pytest.raises(ConfigError, match="which you have not allowed"):
         run_judge_experiment("scripted", "planted", 1, storage=storage)
-    assert len(server.requests) == asked
+    assert len(server.requests) == request_count
 
 
 def test_what_is_trusted_once_stays_so(server: FakeServer) -> None:
@@ -118,8 +118,8 @@ ELSEWHERE = "postgresql+psycopg://ada@db.example.org:5433/audits"
     ],
 )  # fmt: skip
 def test_a_database_server_elsewhere_that_a_config_names_needs_a_line(url: str, lines: list[str]) -> None:
-    found = required_bindings(config("http://h:1", storage=url), remote_servers(url))
-    assert [str(binding) for binding in found if binding.key == "PGPASSWORD"] == lines
+    bindings = required_bindings(config("http://h:1", storage=url), remote_servers(url))
+    assert [str(binding) for binding in bindings if binding.key == "PGPASSWORD"] == lines
 
 
 @pytest.mark.parametrize("more", ["conninfo=host%3Devil.org", "dsn=x", "service=x", "passfile=x", "sslmode=disable"])
@@ -128,10 +128,10 @@ def test_a_config_cannot_set_what_leads_to_another_server_or_to_plain_text(more:
         remote_servers(f"{ELSEWHERE}?{more}")
 
 
-class Listening:
+class CountingServer:
     """A server of a stranger's, which counts who comes."""
 
-    def __enter__(self) -> Listening:
+    def __enter__(self) -> CountingServer:
         self._socket = socket.create_server(("127.0.0.1", 0))
         self._socket.settimeout(0.2)
         self.port = self._socket.getsockname()[1]
@@ -149,14 +149,14 @@ class Listening:
 
 
 @pytest.fixture
-def stranger(monkeypatch: pytest.MonkeyPatch) -> Iterator[Listening]:
+def stranger(monkeypatch: pytest.MonkeyPatch) -> Iterator[CountingServer]:
     """A database server on the loopback interface, which counts as another machine here."""
     pytest.importorskip("psycopg", reason="needs psycopg: pip install 'auditor[postgres]'")
     monkeypatch.setattr("auditor.storage.engine.is_loopback", lambda host: False)
     monkeypatch.setenv("PGPASSWORD", "password-of-the-owner")
     monkeypatch.setenv("PGSSLMODE", "disable")
     monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@http://127.0.0.1")
-    with Listening() as listening:
+    with CountingServer() as listening:
         yield listening
 
 
@@ -169,18 +169,18 @@ def _rank(file: Path, audit: AuditConfig) -> object:
 
 
 def _estimate(file: Path, audit: AuditConfig) -> object:
-    done = auditor("estimate", file)
-    raise ConfigError(done.stderr) if done.returncode == 2 else AssertionError(done)
+    estimate_command = auditor("estimate", file)
+    raise ConfigError(estimate_command.stderr) if estimate_command.returncode == 2 else AssertionError(estimate_command)
 
 
 def _doctor(file: Path, audit: AuditConfig) -> object:
-    [failed] = [check for check in run_doctor_checks(file, None) if check.name == "storage"]
-    raise ConfigError(failed.found, failed.mend)
+    [storage_check] = [check for check in run_doctor_checks(file, None) if check.name == "storage"]
+    raise ConfigError(storage_check.found, storage_check.mend)
 
 
 @pytest.mark.parametrize("open_storage", [_run, _rank, _estimate, _doctor])
 def test_no_command_opens_a_database_server_that_only_a_config_names(
-    server: FakeServer, stranger: Listening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    server: FakeServer, stranger: CountingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     open_storage: Callable[[Path, AuditConfig], object],
 ) -> None:  # fmt: skip
     url = f"postgresql+psycopg://ada@127.0.0.1:{stranger.port}/audits?connect_timeout=2"
@@ -193,13 +193,15 @@ def test_no_command_opens_a_database_server_that_only_a_config_names(
     assert server.requests == []
 
 
-def test_a_database_that_the_user_names_needs_no_line(stranger: Listening, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_the_user_names_needs_no_line(
+    stranger: CountingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     audit = config("http://h:1", storage=ELSEWHERE)
-    own = f"postgresql+psycopg://ada@127.0.0.1:{stranger.port}/a"
-    assert resolve_storage_url(own, audit) == own
+    user_url = f"postgresql+psycopg://ada@127.0.0.1:{stranger.port}/a"
+    assert resolve_storage_url(user_url, audit) == user_url
     with monkeypatch.context() as patch:
-        patch.setenv("AUDITOR_STORAGE", own)
-        assert resolve_storage_url(None, audit) == own
+        patch.setenv("AUDITOR_STORAGE", user_url)
+        assert resolve_storage_url(None, audit) == user_url
     with pytest.raises(ConfigError, match=r"to db\.example\.org:5433"):
         resolve_storage_url(None, audit)
     add_trusted_bindings(required_bindings(audit, remote_servers(ELSEWHERE)))
@@ -224,7 +226,7 @@ def test_doctor_does_not_knock_at_a_cluster_that_is_not_allowed(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
-    with Listening() as stranger:
+    with CountingServer() as stranger:
         audit = config(server.url).with_run(engine="ray", ray_address=f"127.0.0.1:{stranger.port}")
         file = tmp_path / "audit.yaml"
         file.write_text(json.dumps(audit.model_dump(mode="json", exclude_none=True)))
@@ -242,8 +244,8 @@ def test_the_command_writes_every_line_that_a_config_needs(tmp_path: Path) -> No
         "RAY_ADDRESS@head.example.org:6379",
         "PGPASSWORD@db.example.org:5433",
     ]
-    done = auditor("trust", tmp_path / "audit.yaml")
-    assert [f"Allowed: {line}" for line in lines] == done.stderr.splitlines()[:3]
+    trust_command = auditor("trust", tmp_path / "audit.yaml")
+    assert [f"Allowed: {line}" for line in lines] == trust_command.stderr.splitlines()[:3]
     assert (tmp_path / "home" / "trust.txt").read_text().splitlines() == lines
     assert "No new line is needed." in auditor("trust", tmp_path / "audit.yaml").stderr
     require_trust(audit)
@@ -311,17 +313,17 @@ def signing(model: str, **more: Any) -> AuditConfig:
 
 
 @pytest.mark.parametrize(
-    ("model", "said", "line"),
+    ("model", "message", "line"),
     [
         ("bedrock/anthropic.claude-3-haiku", "this machine's AWS credentials", "AWS_CREDENTIALS@amazonaws.com"),
         ("vertex_ai/gemini-2.5-flash", "this machine's Google credentials", "GOOGLE_CREDENTIALS@googleapis.com"),
     ],
 )
 def test_credentials_of_the_machine_are_not_used_before_they_are_trusted(
-    model: str, said: str, line: str, monkeypatch: pytest.MonkeyPatch
+    model: str, message: str, line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audit = signing(model)
-    with pytest.raises(ConfigError, match=said) as refused:
+    with pytest.raises(ConfigError, match=message) as refused:
         require_trust(audit)
     assert refused.value.how_to_fix is not None
     assert line in refused.value.how_to_fix
@@ -345,17 +347,17 @@ def test_a_provider_that_finds_credentials_past_all_bounds_is_refused() -> None:
      "azure_ad_token", "use_litellm_proxy", "fallbacks", "num_retries", "custom_llm_provider"],
 )  # fmt: skip
 async def test_a_parameter_cannot_say_who_is_asked_or_as_whom(server: FakeServer, name: str) -> None:
-    with FakeServer() as evil:
+    with FakeServer() as foreign_server:
         section = ModelSection(
             name="m",
             model="openai/x",
             api_base=server.url,
             api_key=f"os.environ/{KEY_VARIABLE}",
-            params={name: evil.url},
+            params={name: foreign_server.url},
         )
         with pytest.raises(ConfigError, match=f"the parameter '{name}' is no matter of the model's"):
             Gateway([section], Limits(max_attempts=1))
-        assert evil.requests == []
+        assert foreign_server.requests == []
 
 
 NO_NETWORK = """
@@ -390,13 +392,17 @@ print("ASKED", asked)
 
 def test_no_address_that_hands_out_credentials_is_asked_for_them(tmp_path: Path) -> None:
     """A machine without a file or variable of credentials, in a cloud that would hand some out."""
-    clouds = {
+    cloud_settings = {
         "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://169.254.170.2/c", "AWS_EC2_METADATA_DISABLED": "false",
         "NO_GCE_CHECK": "false", "HOME": str(tmp_path), "AWS_REGION_NAME": "eu-central-1", "VERTEXAI_LOCATION": "eu",
     }  # fmt: skip
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "GOOGLE_", "VERTEX"))}
-    done = subprocess.run(
-        [sys.executable, "-c", NO_NETWORK], env=kept | clouds, capture_output=True, text=True, check=False
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "GOOGLE_", "VERTEX"))}
+    process = subprocess.run(
+        [sys.executable, "-c", NO_NETWORK],
+        env=environment | cloud_settings,
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    assert done.returncode == 0, done.stderr
-    assert "ASKED []" in done.stdout, done.stdout
+    assert process.returncode == 0, process.stderr
+    assert "ASKED []" in process.stdout, process.stdout

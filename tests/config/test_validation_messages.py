@@ -45,27 +45,27 @@ FULL: dict[str, Any] = {
 def every_key(annotation: Any = AuditConfig, value: Any = FULL, path: Path = ()) -> Iterator[Path]:
     """Every key of the schema, and every place in the lists and free tables of a full configuration."""
     if fields := field_types(annotation):
-        for name, kind in fields.items():
+        for name, field_type in fields.items():
             yield (*path, name)
             if isinstance(value, dict) and isinstance(value.get(name), (dict, list)):
-                yield from every_key(kind, value[name], (*path, name))
+                yield from every_key(field_type, value[name], (*path, name))
     elif isinstance(value, (dict, list)):
         for part in value if isinstance(value, dict) else range(len(value)):
             yield (*path, part)
-            found, is_step = type_at_step(annotation, part, ())
-            found = found if is_step else type_at_step(annotation, "a branch", (part,))[0]
-            found = found if is_step else type_at_step(found, part, ())[0]
+            part_type, is_step = type_at_step(annotation, part, ())
+            part_type = part_type if is_step else type_at_step(annotation, "a branch", (part,))[0]
+            part_type = part_type if is_step else type_at_step(part_type, part, ())[0]
             if isinstance(value[part], (dict, list)):
-                yield from every_key(found, value[part], (*path, part))
+                yield from every_key(part_type, value[part], (*path, part))
 
 
 def with_value(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
-    data = copy.deepcopy(FULL)
-    table: Any = data
+    config_data = copy.deepcopy(FULL)
+    table: Any = config_data
     for part in path[:-1]:
         table = table[part]
     table[path[-1]] = value
-    return data
+    return config_data
 
 
 KEYS = list(every_key())
@@ -148,7 +148,7 @@ def test_ten_problems_are_listed_and_the_rest_are_counted() -> None:
     assert explain_validation_error(caught.value, data, AuditConfig).endswith("also: 9990 more problems.")
 
 
-def told(**changes: Any) -> str:
+def explain_changes(**changes: Any) -> str:
     data = copy.deepcopy(FULL) | changes
     with pytest.raises(pydantic.ValidationError) as caught:
         AuditConfig.model_validate(data)
@@ -156,15 +156,15 @@ def told(**changes: Any) -> str:
 
 
 def test_the_known_keys_are_listed_once() -> None:
-    message = told(xx=1, yy=2, zz=3)
+    message = explain_changes(xx=1, yy=2, zz=3)
     assert message.count("Known here: ") == 1
     assert "unknown key 'zz'. How to fix: Correct or remove it." in message
 
 
 def test_lists_are_counted_in_words() -> None:
-    assert "not an empty list." in told(models=[])
-    assert "not a list of 1 item." in told(seed=[1])
-    assert "not a list of 2 items." in told(seed=[1, 2])
+    assert "not an empty list." in explain_changes(models=[])
+    assert "not a list of 1 item." in explain_changes(seed=[1])
+    assert "not a list of 2 items." in explain_changes(seed=[1, 2])
 
 
 def test_a_description_of_several_lines_is_shown_on_one() -> None:

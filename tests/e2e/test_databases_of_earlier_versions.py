@@ -43,8 +43,8 @@ def restore(state: str, folder: Path) -> str:
 
 
 def run(storage: str) -> None:
-    done = auditor("run", CONFIG, "--storage", storage)
-    assert done.returncode == 0, done.stderr
+    run_command = auditor("run", CONFIG, "--storage", storage)
+    assert run_command.returncode == 0, run_command.stderr
 
 
 def stage(storage: str) -> str:

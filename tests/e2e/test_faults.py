@@ -37,7 +37,7 @@ def test_power_that_fails_in_the_middle_of_a_write(server: FakeServer, tmp_path:
     """The write-ahead log is cut at any byte, as when the last pages never reached the disk."""
     audit = config(server.url)
     run_audit(audit, storage=url(tmp_path / "whole.db"))
-    whole = stored(url(tmp_path / "whole.db"))
+    unbroken_results = stored(url(tmp_path / "whole.db"))
     assert run_until(audit, url(tmp_path / "cut.db"), "*:400")[0] == -9
     log = tmp_path / "cut.db-wal"
     assert log.stat().st_size > 10_000
@@ -50,24 +50,24 @@ def test_power_that_fails_in_the_middle_of_a_write(server: FakeServer, tmp_path:
         assert connection.execute("PRAGMA quick_check").fetchall() == [("ok",)]
         connection.close()
         run_audit(audit, storage=url(copy))
-        assert stored(url(copy)) == whole
+        assert stored(url(copy)) == unbroken_results
         with open_database(url(copy)) as db:
             assert verify_audit(db, "scripted").is_consistent
 
 
 def test_a_full_disk_stops_the_run_and_loses_nothing(server: FakeServer, tmp_path: Path) -> None:
     file = config_file(tmp_path, config(server.url))
-    words = ("run", file, "--storage", url(tmp_path / "audits.db"))
-    limited = start(*words, largest_file=800 * 1024)
-    _, talk = limited.communicate(timeout=300)
-    assert limited.returncode == 1, talk
-    assert "cannot be" in talk
-    assert "give the same command again: nothing recorded is lost" in talk
-    assert "Traceback" not in talk
-    before = len(server.requests)
-    assert 0 < before < CALLS
-    done = auditor(*words)
-    assert done.returncode == 0, done.stderr
+    arguments = ("run", file, "--storage", url(tmp_path / "audits.db"))
+    limited_run = start(*arguments, largest_file=800 * 1024)
+    _, stderr = limited_run.communicate(timeout=300)
+    assert limited_run.returncode == 1, stderr
+    assert "cannot be" in stderr
+    assert "give the same command again: nothing recorded is lost" in stderr
+    assert "Traceback" not in stderr
+    request_count = len(server.requests)
+    assert 0 < request_count < CALLS
+    resumed_run = auditor(*arguments)
+    assert resumed_run.returncode == 0, resumed_run.stderr
     run_audit(config(server.url), storage=url(tmp_path / "whole.db"))
     assert stored(url(tmp_path / "audits.db")) == stored(url(tmp_path / "whole.db"))
     assert len(server.requests) - 2 * CALLS <= 3 * 8  # only what was in flight when the disk was full
@@ -80,10 +80,10 @@ def test_a_damaged_database_is_said_in_one_line(server: FakeServer, tmp_path: Pa
     for page in range(8192, len(content), 4096):
         content[page : page + 2000] = b"\xff" * 2000
     path.write_bytes(content)
-    done = auditor("report", "scripted", "--format", "json", "--storage", url(path))
-    assert done.returncode == 1
-    assert "malformed" in done.stderr
-    assert "Traceback" not in done.stderr
+    report_command = auditor("report", "scripted", "--format", "json", "--storage", url(path))
+    assert report_command.returncode == 1
+    assert "malformed" in report_command.stderr
+    assert "Traceback" not in report_command.stderr
 
 
 def test_who_interrupts_twice_does_not_wait_and_loses_only_what_was_in_flight(
@@ -92,16 +92,16 @@ def test_who_interrupts_twice_does_not_wait_and_loses_only_what_was_in_flight(
     server.script = holding(20, NEVER)
     running = start("run", config_file(tmp_path, patient(config(server.url))), "--storage", storage)
     wait_for(server, 21)
-    talk = interrupted(running)
-    assert running.returncode == 130, talk
-    assert "Traceback" not in talk
+    stderr = interrupt_repeatedly(running)
+    assert running.returncode == 130, stderr
+    assert "Traceback" not in stderr
     server.script = answer
     run_audit(config(server.url), storage=storage)
     with open_database(storage) as db:
         assert verify_audit(db, "scripted").is_consistent
 
 
-def interrupted(running: Running) -> str:
+def interrupt_repeatedly(running: Running) -> str:
     """What a process says that is interrupted twice; once more where a busy machine has made one signal of two."""
     for patience in (1, 60, 60, 120):
         running.send_signal(signal.SIGINT)
@@ -123,7 +123,7 @@ async def test_a_clock_that_jumps_changes_no_deadline(server: FakeServer, monkey
     assert all(0 <= attempt.latency_s < 100 for a in answers for attempt in a.attempts)
 
 
-class Raising:
+class BrokenProgress:
     """A watcher with a fault of its own."""
 
     def on_calls_planned(self, stage: str, calls: int, recorded: int) -> None:
@@ -145,13 +145,13 @@ class Raising:
 
 def test_a_watcher_that_raises_loses_no_answer(server: FakeServer, storage: str) -> None:
     with pytest.raises(RuntimeError, match="the watcher is broken"):
-        run_audit(config(server.url), storage=storage, progress=Raising())
-    asked = len(server.requests)
+        run_audit(config(server.url), storage=storage, progress=BrokenProgress())
+    request_count = len(server.requests)
     with open_database(storage) as db, db.read() as connection:
         recorded = connection.exec_driver_sql("SELECT count(*) FROM answer").scalar_one()
     assert recorded > 0
     run_audit(config(server.url), storage=storage)
-    assert len(server.requests) == CALLS + asked - recorded
+    assert len(server.requests) == CALLS + request_count - recorded
 
 
 def test_texts_of_every_kind_come_back_as_they_were(server: FakeServer, storage: str, tmp_path: Path) -> None:
@@ -169,9 +169,9 @@ def test_texts_of_every_kind_come_back_as_they_were(server: FakeServer, storage:
     texts = [t.text or "" for t in stored(storage)["traces"]]
     assert all("\U0001f600" in t and "<script>" in t and "{{7*7}}" in t for t in texts)
     for format_ in ("html", "markdown", "json"):
-        done = auditor("report", "scripted", "-f", format_, "--storage", storage, "-o", tmp_path / "out")
-        assert done.returncode == 0, done.stderr
-        made = (tmp_path / "out").read_text(encoding="utf-8")
-        assert "\x1b" not in made
-        assert format_ == "json" or not re.search(r"(?<!\\)<script>alert", made)
-        assert "49" not in made.split("People there", 1)[-1][:40]
+        report_command = auditor("report", "scripted", "-f", format_, "--storage", storage, "-o", tmp_path / "out")
+        assert report_command.returncode == 0, report_command.stderr
+        page = (tmp_path / "out").read_text(encoding="utf-8")
+        assert "\x1b" not in page
+        assert format_ == "json" or not re.search(r"(?<!\\)<script>alert", page)
+        assert "49" not in page.split("People there", 1)[-1][:40]

@@ -130,11 +130,11 @@ def fault(report: Report, name: str, kind: str) -> FaultDetectionRow:
 def test_planted_faults(ten: Report, name: str, kind: str) -> None:
     """Half of the unaltered traces are faulty already, and an honest judge objects to these."""
     row = fault(ten, name, kind)
-    caught = {"coin": 0.5, "always": 0.0}.get(name, HONEST)
-    alarms = {"coin": 0.5, "always": 0.0}.get(name, SOUND * (1 - HONEST) + (1 - SOUND) * HONEST)
-    assert holds(row.detected, caught)
-    assert holds(row.false_alarms, alarms)
-    assert holds(row.difference, caught - alarms)
+    detection_rate = {"coin": 0.5, "always": 0.0}.get(name, HONEST)
+    false_alarm_rate = {"coin": 0.5, "always": 0.0}.get(name, SOUND * (1 - HONEST) + (1 - SOUND) * HONEST)
+    assert holds(row.detected, detection_rate)
+    assert holds(row.false_alarms, false_alarm_rate)
+    assert holds(row.difference, detection_rate - false_alarm_rate)
 
 
 def test_votes_are_of_all_assigned_seats_and_dawid_skene_finds_the_honest(ten: Report) -> None:
@@ -148,14 +148,14 @@ def test_votes_are_of_all_assigned_seats_and_dawid_skene_finds_the_honest(ten: R
 
 
 def test_the_certificate_says_it_in_words(ten: Report) -> None:
-    told = " ".join(ten.panel.certificate)
-    assert "Krippendorff’s alpha" in told
-    assert "always is milder than the others" in told
-    assert "long says VALID more often of longer traces" in told
-    assert "kin is milder with its own family" in told
-    assert "tired is milder in the later half" in told
-    assert "n = 5 models" in told
-    assert "Not shown to be noticed" in told
+    certificate = " ".join(ten.panel.certificate)
+    assert "Krippendorff’s alpha" in certificate
+    assert "always is milder than the others" in certificate
+    assert "long says VALID more often of longer traces" in certificate
+    assert "kin is milder with its own family" in certificate
+    assert "tired is milder in the later half" in certificate
+    assert "n = 5 models" in certificate
+    assert "Not shown to be noticed" in certificate
 
 
 # --- what is asked on request ------------------------------------------------------------------------------------
@@ -179,11 +179,11 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 @pytest.mark.parametrize("name", ["long", "coin", "honest1", "honest2"])
-@pytest.mark.parametrize(("what", "options"), [("country", 4), ("topic", 5), ("author", 5)])
-def test_guesses_against_chance(probed: Report, name: str, what: str, options: int) -> None:
-    row: BlindingCheckRow = next(r for r in probed.panel.guesses if (r.judge, r.what) == (name, what))
-    assert row.chance == pytest.approx(1 / options)
-    assert holds(row.hits, 1.0 if (name, what) == ("honest1", "country") else 1 / options)
+@pytest.mark.parametrize(("attribute", "n_options"), [("country", 4), ("topic", 5), ("author", 5)])
+def test_guesses_against_chance(probed: Report, name: str, attribute: str, n_options: int) -> None:
+    row: BlindingCheckRow = next(r for r in probed.panel.guesses if (r.judge, r.what) == (name, attribute))
+    assert row.chance == pytest.approx(1 / n_options)
+    assert holds(row.hits, 1.0 if (name, attribute) == ("honest1", "country") else 1 / n_options)
     assert "Blinding leaks: beyond chance guess honest1 the country" in " ".join(probed.panel.certificate)
 
 
@@ -207,13 +207,13 @@ def test_two_judges_that_only_fail_are_in_no_rate_and_in_coverage(
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     judges = ("honest1", "honest2", "honest3", "broken1", "broken2")
     script = Script(100)
-    seen: set[str] = set()
+    started_judges: set[str] = set()
 
     def failing(request: Request) -> Reply:
         name = str(request.body["model"])
-        if name.startswith("broken") and name in seen:
+        if name.startswith("broken") and name in started_judges:
             return error(400, "no")
-        seen.add(name)  # a model whose first request fails stops the run
+        started_judges.add(name)  # a model whose first request fails stops the run
         return script(request)
 
     server.script = failing
@@ -221,13 +221,13 @@ def test_two_judges_that_only_fail_are_in_no_rate_and_in_coverage(
     data = audit(server.url, judges, probes={"direct": {"samples": 1}})
     run_audit(AuditConfig.model_validate(data), storage=url)
     report = open_audit("scripted", storage=url).report()
-    traces, sound = 100, {"honest1", "honest2", "honest3"}
+    traces, working_judges = 100, {"honest1", "honest2", "honest3"}
     for row in report.panel.judges:
         assert row.assigned == traces
-        assert row.given == (traces if row.judge in sound else 1)
+        assert row.given == (traces if row.judge in working_judges else 1)
     for peer in report.peer_agreement:
-        given = sum(row.given for row in report.panel.judges) / 5
-        assert peer.given == pytest.approx(given, abs=2)
+        mean_verdicts = sum(row.given for row in report.panel.judges) / 5
+        assert peer.given == pytest.approx(mean_verdicts, abs=2)
         assert peer.agreement.n == peer.given
     rows = {r.name: r for r in report.coverage.judges}
     assert all(rows[name].losses == {"client_error": traces - 1} for name in ("broken1", "broken2"))

@@ -30,7 +30,7 @@ BOTH: dict[str, Any] = {
 }
 
 
-def contrasts(storage: str) -> list[Any]:
+def stored_pairs(storage: str) -> list[Any]:
     with open_database(storage, create=False) as db:
         return results.load_sentence_pairs(db, audits.get_audit(db, "scripted").id)
 
@@ -61,9 +61,10 @@ def run(server: FakeServer, storage: str, **changes: Any) -> Report:
 def test_both_columns_their_difference_and_their_coverage(server: FakeServer, storage: str) -> None:
     server.script = with_echo
     report = run(server, storage)
-    assert [(r.method, r.model, r.n) for r in report.alignment] == [
-        (method, model, 25) for method in ("direct", "logprob") for model in ("model-a", "model-b")
-    ]
+    assert [
+        (pearson_by_method.method, pearson_by_method.model, pearson_by_method.n)
+        for pearson_by_method in report.alignment
+    ] == [(method, model, 25) for method in ("direct", "logprob") for model in ("model-a", "model-b")]
     r = {(a.method, a.model): a.pearson_r for a in report.alignment}
     for row in report.methods:
         assert row.measures == ["echo"]
@@ -77,9 +78,9 @@ def test_both_columns_their_difference_and_their_coverage(server: FakeServer, st
         assert low < direct - logprob < high
     coverage = report.coverage
     for rows, planned in ((coverage.models, 250), (coverage.countries, 100), (coverage.topics, 100)):
-        mine = [row for row in rows if row.method == "logprob"]
-        assert {(row.planned, row.ok, row.missing) for row in mine} == {(planned, planned, 0)}
-        assert len(mine) == 500 / planned
+        logprob_rows = [row for row in rows if row.method == "logprob"]
+        assert {(row.planned, row.ok, row.missing) for row in logprob_rows} == {(planned, planned, 0)}
+        assert len(logprob_rows) == 500 / planned
     assert {(row.purpose, row.calls) for row in report.cost.rows} == {("direct", 25), ("logprob", 50)}
     scores = [s for s in _scores(storage) if s.method == "logprob"]
     assert {s.measure for s in scores} == {LogprobMeasure.ECHO}
@@ -133,16 +134,16 @@ def test_without_echo_the_field_of_vllm_is_read_and_said_so(server: FakeServer, 
 def test_where_nothing_measures_there_is_no_number(server: FakeServer, storage: str) -> None:
     server.script = with_neither
     report = run(server, storage)
-    found = contrasts(storage)
-    assert {(c.outcome, c.difference, c.measure) for c in found} == {(Outcome.NOT_MEASURABLE, None, None)}
-    assert len(found) == MODELS * 25 * EACH
+    pairs = stored_pairs(storage)
+    assert {(c.outcome, c.difference, c.measure) for c in pairs} == {(Outcome.NOT_MEASURABLE, None, None)}
+    assert len(pairs) == MODELS * 25 * EACH
     assert {(s.score, s.raw) for s in _scores(storage) if s.method == "logprob"} == {(None, None)}
     [total] = [row for row in report.coverage.total if row.method == "logprob"]
     assert (total.ok, total.losses, total.missing) == (0, {"not_measurable": 500}, 0)
     assert all(row.difference.value is None and row.difference.reason for row in report.methods)
     assert {a.pearson_r for a in report.alignment if a.method == "logprob"} == {None}
-    asked = [r for r in server.requests if r.path.endswith("/v1/completions") or r.body.get("logprobs")]
-    assert len(asked) == 3 * MODELS
+    measuring_requests = [r for r in server.requests if r.path.endswith("/v1/completions") or r.body.get("logprobs")]
+    assert len(measuring_requests) == 3 * MODELS
     for form in ("markdown", "html"):
         assert "cannot be compared: the model’s log-probabilities cannot be measured" in re.sub(
             "&#39;|'", "’", render_report(report, form)
@@ -156,13 +157,13 @@ def test_a_failure_of_one_comparison_costs_its_cell_its_score_and_no_more(server
 
     server.script = script
     report = run(server, storage, limits={"max_attempts": 1})
-    lost = [c for c in contrasts(storage) if c.outcome is not Outcome.OK]
-    assert {(c.cell.country, c.cell.topic, c.outcome, c.difference) for c in lost} == {
+    failed_pairs = [c for c in stored_pairs(storage) if c.outcome is not Outcome.OK]
+    assert {(c.cell.country, c.cell.topic, c.outcome, c.difference) for c in failed_pairs} == {
         ("Japan", "divorce", Outcome.SERVER_ERROR, None)
     }
-    assert len(lost) == MODELS * EACH / 2  # of the two sentences, one
-    without = [s for s in _scores(storage) if s.score is None]
-    assert [(s.cell.country, s.cell.topic, s.n_ok) for s in without] == [("Japan", "divorce", 5)] * MODELS
+    assert len(failed_pairs) == MODELS * EACH / 2  # of the two sentences, one
+    unscored_cells = [s for s in _scores(storage) if s.score is None]
+    assert [(s.cell.country, s.cell.topic, s.n_ok) for s in unscored_cells] == [("Japan", "divorce", 5)] * MODELS
     assert [a.n for a in report.alignment if a.method == "logprob"] == [24, 24]
 
 
@@ -182,6 +183,6 @@ def test_a_refused_letter_is_a_refusal(server: FakeServer, storage: str) -> None
 
     server.script = script
     run(server, storage)
-    outcomes = {(c.cell.country, c.outcome) for c in contrasts(storage)}
+    outcomes = {(c.cell.country, c.outcome) for c in stored_pairs(storage)}
     assert {country for country, outcome in outcomes if outcome is Outcome.REFUSED} == {"Nigeria"}
     assert len(outcomes) == COUNTRIES

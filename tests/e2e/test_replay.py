@@ -38,11 +38,13 @@ def log(folder: Path, shift: float = 0.0) -> Path:
 
 
 def replayed(server: FakeServer, file: Path, others: int = 0, **changes: Any) -> AuditConfig:
-    base = config(server.url, max(2, others)).model_dump(mode="json")
+    base_config = config(server.url, max(2, others)).model_dump(mode="json")
     models = [{"name": n, "model": f"replay/{n}", "answers": str(file)} for n in ("old", "older")]
     probes = {"direct": {"samples": SAMPLES, "mode": "text"}}
-    kept = base["models"][:others]
-    return AuditConfig.model_validate(base | {"models": [*models, *kept], "probes": probes, "judges": []} | changes)
+    live_models = base_config["models"][:others]
+    return AuditConfig.model_validate(
+        base_config | {"models": [*models, *live_models], "probes": probes, "judges": []} | changes
+    )
 
 
 def test_an_old_log_runs_with_no_calls(server: FakeServer, storage: str, tmp_path: Path) -> None:
@@ -74,8 +76,11 @@ def test_another_log_gives_other_answers(server: FakeServer, storage: str, tmp_p
     (tmp_path / "new").mkdir()
     run_audit(replayed(server, log(tmp_path / "new", shift=0.1)), storage=storage)
     after = open_audit("scripted", storage=storage).scores()
-    changed = after["old", "Germany", "divorce", "direct"], before["old", "Germany", "divorce", "direct"]
-    assert changed[0] == pytest.approx((changed[1] or 0.0) + 0.1)
+    scores_after_and_before = (
+        after["old", "Germany", "divorce", "direct"],
+        before["old", "Germany", "divorce", "direct"],
+    )
+    assert scores_after_and_before[0] == pytest.approx((scores_after_and_before[1] or 0.0) + 0.1)
 
 
 def test_log_probabilities_of_a_record_are_not_measurable(server: FakeServer, storage: str, tmp_path: Path) -> None:

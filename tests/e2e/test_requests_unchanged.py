@@ -75,24 +75,32 @@ def calls_of(storage: str, bodies: dict[str, tuple[str, Any]]) -> list[Recorded]
 
 def compare(name: str, calls: list[Recorded]) -> None:
     """Compare an audit's calls with its record, or write the record where AUDITOR_GOLDEN asks for that."""
-    first: dict[str, Recorded] = {}
+    first_call_by_kind: dict[str, Recorded] = {}
     for call in calls:
         messages = (call["body"] or {}).get("messages", ())
         chat = [len(messages), *(str(m["content"])[:BEGINNING] for m in messages[:1])]
-        first.setdefault(json.dumps([call["purpose"], call["measure"], call["path"], call["schema"], *chat]), call)
+        first_call_by_kind.setdefault(
+            json.dumps([call["purpose"], call["measure"], call["path"], call["schema"], *chat]), call
+        )
     digest = hashlib.sha256(json.dumps(calls).encode()).hexdigest()
-    now: Recorded = {"calls": len(calls), "digest": digest, "first": [first[kind] for kind in sorted(first)]}
+    current_record: Recorded = {
+        "calls": len(calls),
+        "digest": digest,
+        "first": [first_call_by_kind[kind] for kind in sorted(first_call_by_kind)],
+    }
     file = FOLDER / f"{name}.json"
     if os.environ.get("AUDITOR_GOLDEN") == "write":
-        file.write_text(json.dumps(now, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        file.write_text(json.dumps(current_record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     recorded = json.loads(file.read_text(encoding="utf-8"))
-    for old, new in zip(recorded["first"], now["first"], strict=False):
+    for old, new in zip(recorded["first"], current_record["first"], strict=False):
         assert json.dumps(new, indent=1) == json.dumps(old, indent=1), (
             f"Audit '{name}': the request or the key of a call for '{old['purpose']}' changed. See this module's "
             "docstring before you record it."
         )
-    assert (now["calls"], len(now["first"])) == (recorded["calls"], len(recorded["first"])), "other calls are made"
-    assert now["digest"] == recorded["digest"], (
+    assert (current_record["calls"], len(current_record["first"])) == (recorded["calls"], len(recorded["first"])), (
+        "other calls are made"
+    )
+    assert current_record["digest"] == recorded["digest"], (
         f"Audit '{name}': the first call of each kind is as recorded, but another call's key or body changed."
     )
 

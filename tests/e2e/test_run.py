@@ -63,19 +63,19 @@ def question(request: Request) -> str:
 
 def test_an_audit_goes_all_the_way(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url), storage=storage)
-    got = stored(storage)
-    assert got["stage"] == "person"
+    saved = stored(storage)
+    assert saved["stage"] == "person"
     assert len(server.requests) == CALLS
-    assert len(got["traces"]) == CELLS * MODELS * SAMPLES
-    assert {t.outcome for t in got["traces"]} == {Outcome.OK}
-    assert len(got["verdicts"]) == CELLS * MODELS * SAMPLES * (MODELS - 1)
-    assert all(v.judge != v.model for v in got["verdicts"])
-    for score in got["scores"]:
-        samples = [t.score for t in got["traces"] if (t.model, t.cell) == (score.model, score.cell)]
+    assert len(saved["traces"]) == CELLS * MODELS * SAMPLES
+    assert {t.outcome for t in saved["traces"]} == {Outcome.OK}
+    assert len(saved["verdicts"]) == CELLS * MODELS * SAMPLES * (MODELS - 1)
+    assert all(v.judge != v.model for v in saved["verdicts"])
+    for score in saved["scores"]:
+        samples = [t.score for t in saved["traces"] if (t.model, t.cell) == (score.model, score.cell)]
         assert score.score == pytest.approx(sum(samples) / SAMPLES)
         assert (score.n_ok, score.n_planned) == (SAMPLES, SAMPLES)
-    assert got["conflicts"]
-    for conflict in got["conflicts"]:
+    assert saved["conflicts"]
+    for conflict in saved["conflicts"]:
         assert abs(conflict.difference) >= 0.38
         assert (conflict.seats, conflict.state is ConflictState.OPEN) == (1, conflict.winner is None)
 
@@ -97,7 +97,7 @@ def test_a_changed_config_asks_only_what_changed(server: FakeServer, storage: st
 
 
 def test_no_judge_is_told_whose_or_what_it_judges(server: FakeServer, storage: str) -> None:
-    server.script = lambda r: _tell_all(r) if r.schema == "MoralJudgement" else answer(r)
+    server.script = lambda r: _reveal_author_and_cell(r) if r.schema == "MoralJudgement" else answer(r)
     run_audit(config(server.url), storage=storage)
     reviews = [r.text for r in server.requests if r.schema == "TraceReview"]
     assert reviews
@@ -116,7 +116,7 @@ def test_no_judge_is_told_whose_or_what_it_judges(server: FakeServer, storage: s
         assert not [r for r in reviews if word.lower() in r.lower()], word
 
 
-def _tell_all(request: Request) -> Reply:
+def _reveal_author_and_cell(request: Request) -> Reply:
     country = next(c for c in ("Germany", "Japan", "Nigeria") if f"Country: {c}" in request.text)
     topic = next(t for t in ("homosexuality", "divorce", "abortion") if t in request.text)
     norms = f"In {country} the Germans, Japanese and Nigerians speak of {topic}. I am model-a, a scripted-a GPT."
@@ -134,11 +134,11 @@ def test_renaming_models_changes_no_question(server: FakeServer, storage: str) -
 
 
 def test_every_failure_is_counted_and_none_has_a_number(server: FakeServer, storage: str) -> None:
-    server.script = _moody
-    once: dict[str, Any] = {"limits": {"max_attempts": 2}, "probes": {"direct": {"samples": 3, "repair": False}}}
-    run_audit(config(server.url, **once), storage=storage)
-    got = stored(storage)
-    outcomes = Counter(t.outcome for t in got["traces"])
+    server.script = _reply_by_mood
+    changes: dict[str, Any] = {"limits": {"max_attempts": 2}, "probes": {"direct": {"samples": 3, "repair": False}}}
+    run_audit(config(server.url, **changes), storage=storage)
+    saved = stored(storage)
+    outcomes = Counter(t.outcome for t in saved["traces"])
     for outcome in (
         Outcome.OK,
         Outcome.REFUSED,
@@ -148,21 +148,21 @@ def test_every_failure_is_counted_and_none_has_a_number(server: FakeServer, stor
         Outcome.CLIENT_ERROR,
     ):
         assert outcomes[outcome], outcome
-    assert all((t.score is None) == (t.outcome is not Outcome.OK) for t in got["traces"])
-    assert all((v.ruling is None) == (v.outcome is not Outcome.OK) for v in got["verdicts"])
+    assert all((t.score is None) == (t.outcome is not Outcome.OK) for t in saved["traces"])
+    assert all((v.ruling is None) == (v.outcome is not Outcome.OK) for v in saved["verdicts"])
     assert sum(outcomes.values()) == CELLS * MODELS * SAMPLES
     assert all(
-        s.n_ok == sum(t.outcome is Outcome.OK for t in got["traces"] if (t.model, t.cell) == (s.model, s.cell))
-        for s in got["scores"]
+        s.n_ok == sum(t.outcome is Outcome.OK for t in saved["traces"] if (t.model, t.cell) == (s.model, s.cell))
+        for s in saved["scores"]
     )
     # What broke is asked again by the next run; what was answered, however badly, is not.
     server.script, before = answer, len(server.requests)
-    run_audit(config(server.url, **once), storage=storage)
-    again = [r for r in server.requests[before:] if r.schema == "MoralJudgement"]
-    assert len(again) == outcomes[Outcome.SERVER_ERROR] + outcomes[Outcome.CLIENT_ERROR]
+    run_audit(config(server.url, **changes), storage=storage)
+    repeated_requests = [r for r in server.requests[before:] if r.schema == "MoralJudgement"]
+    assert len(repeated_requests) == outcomes[Outcome.SERVER_ERROR] + outcomes[Outcome.CLIENT_ERROR]
 
 
-def _moody(request: Request) -> Reply:
+def _reply_by_mood(request: Request) -> Reply:
     if request.number < MODELS or request.schema == "TraceReview":
         return answer(request) if request.draw("mood") < 0.8 else completion("garbage")
     moods = (
@@ -184,17 +184,17 @@ def test_a_judge_that_only_fails_settles_nothing_and_lowers_nobody(server: FakeS
         for i in (1, 2)
     ]
     run_audit(config(server.url, judges=judges, limits={"max_attempts": 1}), storage=storage)
-    got = stored(storage)
-    failed = [v for v in got["verdicts"] if v.judge == "j2"]
+    saved = stored(storage)
+    failed = [v for v in saved["verdicts"] if v.judge == "j2"]
     assert {v.outcome for v in failed} == {Outcome.SERVER_ERROR}
-    assert all(c.seats == 2 and c.winner is None for c in got["conflicts"])  # one vote of two is no majority
+    assert all(c.seats == 2 and c.winner is None for c in saved["conflicts"])  # one vote of two is no majority
 
 
 def test_without_judges_nothing_is_reviewed(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url, judges=[]), storage=storage)
-    got = stored(storage)
-    assert (got["verdicts"], got["stage"]) == ([], "person")
-    assert all(c.seats == 0 and c.state is ConflictState.OPEN for c in got["conflicts"])
+    saved = stored(storage)
+    assert (saved["verdicts"], saved["stage"]) == ([], "person")
+    assert all(c.seats == 0 and c.state is ConflictState.OPEN for c in saved["conflicts"])
 
 
 def test_the_papers_text_form(server: FakeServer, storage: str) -> None:
@@ -207,13 +207,13 @@ def test_one_unusable_model_stops_the_run_and_what_the_others_said_is_kept(serve
     server.script = lambda r: error(401, "no") if r.body["model"].endswith("-c") else answer(r)
     with pytest.raises(ModelSetupError, match="model 'model-c'"):
         run_audit(config(server.url), storage=storage)
-    asked = Counter(question(r) for r in server.requests)
+    questions_before = Counter(question(r) for r in server.requests)
     server.script = answer
     run_audit(config(server.url), storage=storage)
-    asked_after = Counter(question(r) for r in server.requests)
-    twice = [q for q, n in asked_after.items() if n > 1]
-    assert all("scripted-c" in q for q in twice)
-    assert sum(asked.values()) < CALLS / 2
+    questions_after = Counter(question(r) for r in server.requests)
+    repeated_questions = [q for q, n in questions_after.items() if n > 1]
+    assert all("scripted-c" in q for q in repeated_questions)
+    assert sum(questions_before.values()) < CALLS / 2
     assert stored(storage)["stage"] == "person"
 
 
@@ -227,18 +227,20 @@ def attempts(storage: str) -> list[tuple[int, int | None, str]]:
 
 def test_what_went_out_is_recorded_though_the_run_stops(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = lambda r: error(503, "busy") if r.number == 0 else error(401, "no")
-    file = config_file(tmp_path, config(server.url, 1, judges=[]))
-    done = auditor("run", file, "--storage", storage)
-    assert done.returncode == 1, done.stderr
-    assert "cannot be used" in done.stderr
+    config_path = config_file(tmp_path, config(server.url, 1, judges=[]))
+    failed_run = auditor("run", config_path, "--storage", storage)
+    assert failed_run.returncode == 1, failed_run.stderr
+    assert "cannot be used" in failed_run.stderr
     assert attempts(storage) == [(1, 503, "server_error"), (2, 401, "client_error")]
     assert len(server.requests) == 2
     assert open_audit("scripted", storage=storage).report().cost.lost == 0
 
 
 def test_a_server_that_is_not_there_is_recorded_without_a_status(storage: str, tmp_path: Path) -> None:
-    done = auditor("run", config_file(tmp_path, config("http://127.0.0.1:9/v1", 1, judges=[])), "--storage", storage)
-    assert done.returncode == 1, done.stderr
+    failed_run = auditor(
+        "run", config_file(tmp_path, config("http://127.0.0.1:9/v1", 1, judges=[])), "--storage", storage
+    )
+    assert failed_run.returncode == 1, failed_run.stderr
     assert attempts(storage) == [(1, None, "server_error"), (2, None, "server_error")]
 
 
@@ -253,9 +255,9 @@ def config_file(folder: Path, audit: AuditConfig) -> Path:
 
 
 def wait_for(server: FakeServer, requests: int) -> None:
-    until = time.monotonic() + 120
+    deadline = time.monotonic() + 120
     while len(server.requests) < requests:
-        assert time.monotonic() < until, "the run asks nothing"
+        assert time.monotonic() < deadline, "the run asks nothing"
         time.sleep(0.01)
 
 
@@ -272,65 +274,67 @@ def holding(first: int, until: threading.Event) -> Script:
 
     def script(request: Request) -> Reply:
         model = request.body["model"]
-        held = request.number >= first and model in reached
+        is_held = request.number >= first and model in reached
         reached.add(model)
-        return replace(answer(request), after=until if held else None)
+        return replace(answer(request), after=until if is_held else None)
 
     return script
 
 
-@pytest.mark.parametrize("after", [10, 60, 130] if EVERY else [60])
+@pytest.mark.parametrize("requests_before_kill", [10, 60, 130] if EVERY else [60])
 def test_killed_and_run_again_is_as_if_never_killed(
-    server: FakeServer, storage: str, tmp_path: Path, after: int
+    server: FakeServer, storage: str, tmp_path: Path, requests_before_kill: int
 ) -> None:
     audit = config(server.url)
     run_audit(audit, storage=f"sqlite:///{tmp_path / 'whole.db'}")
-    whole = stored(f"sqlite:///{tmp_path / 'whole.db'}")
+    unbroken_results = stored(f"sqlite:///{tmp_path / 'whole.db'}")
     server.requests.clear()
     server.script = lambda r: replace(answer(r), delay_s=0.02)
     running = start("run", config_file(tmp_path, audit), "--storage", storage)
-    wait_for(server, after)
+    wait_for(server, requests_before_kill)
     running.kill()
     running.communicate()
     with open_database(storage) as db, db.read() as connection:
         recorded = connection.exec_driver_sql("SELECT count(*) FROM answer").scalar_one()
     in_flight = len(server.requests) - recorded
     assert 0 <= in_flight <= 3 * 8 + 24  # three models, eight requests each, and a batch not yet committed
-    again = start("run", config_file(tmp_path, audit), "--storage", storage)
-    _, talk = again.communicate(timeout=300)
-    assert again.returncode == 0, talk
+    second_run = start("run", config_file(tmp_path, audit), "--storage", storage)
+    _, stderr = second_run.communicate(timeout=300)
+    assert second_run.returncode == 0, stderr
     assert len(server.requests) == CALLS + in_flight
-    assert stored(storage) == whole
+    assert stored(storage) == unbroken_results
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_one_signal_drains_and_says_how_to_go_on(server: FakeServer, storage: str, tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_one_signal_drains_and_says_how_to_go_on(
+    server: FakeServer, storage: str, tmp_path: Path, signal_number: int
+) -> None:
     stopped = threading.Event()
     server.script = holding(10, stopped)
-    file = config_file(tmp_path, patient(config(server.url)))
-    running = start("run", file, "--storage", storage)
+    config_path = config_file(tmp_path, patient(config(server.url)))
+    running = start("run", config_path, "--storage", storage)
     wait_for(server, 11)
-    running.send_signal(number)
+    running.send_signal(signal_number)
     stopped.set()
-    _, talk = running.communicate(timeout=300)
-    assert running.returncode == 130, talk
-    assert f"Go on with: auditor run {file}" in talk
-    assert "Traceback" not in talk
+    _, stderr = running.communicate(timeout=300)
+    assert running.returncode == 130, stderr
+    assert f"Go on with: auditor run {config_path}" in stderr
+    assert "Traceback" not in stderr
     with open_database(storage) as db, db.read() as connection:
         recorded = connection.exec_driver_sql("SELECT count(*) FROM answer").scalar_one()
     assert recorded == len(server.requests) < CALLS
-    again = start("run", file, "--storage", storage)
-    _, talk = again.communicate(timeout=300)
-    assert again.returncode == 0, talk
+    second_run = start("run", config_path, "--storage", storage)
+    _, stderr = second_run.communicate(timeout=300)
+    assert second_run.returncode == 0, stderr
     assert len(server.requests) == CALLS
 
 
 def test_the_key_is_nowhere_but_on_the_wire(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = lambda r: error(500, f"you sent {KEY}") if r.draw("mood") < 0.1 else answer(r)
-    file = config_file(tmp_path, config(server.url, limits={"max_attempts": 1}))
-    running = start("run", file, "--storage", storage)
-    out, talk = running.communicate(timeout=300)
-    assert KEY not in out + talk
+    config_path = config_file(tmp_path, config(server.url, limits={"max_attempts": 1}))
+    running = start("run", config_path, "--storage", storage)
+    stdout, stderr = running.communicate(timeout=300)
+    assert KEY not in stdout + stderr
     written = [p for p in tmp_path.rglob("*") if p.is_file()]
     assert len(written) >= 2
     for path in written:
@@ -361,20 +365,20 @@ def test_the_audit_waits_for_a_person_and_ends_when_nothing_is_open(
 ) -> None:
     run_audit(config(server.url), storage=storage)
     before = len(server.requests)
-    waiting = [c for c in stored(storage)["conflicts"] if c.state is ConflictState.OPEN]
-    assert waiting
+    open_conflicts = [c for c in stored(storage)["conflicts"] if c.state is ConflictState.OPEN]
+    assert open_conflicts
     if memory_is_lost:
         (tmp_path / "audits.graph.db").unlink()
-    for i, conflict in enumerate(waiting):
+    for i, conflict in enumerate(open_conflicts):
         assert stored(storage)["stage"] == "person"
         rate(storage, conflict, Decision.SKIP)
         rate(storage, conflict, Decision.LEFT if i % 2 else Decision.NEITHER)
-        if i in (0, len(waiting) - 1):
-            assert resume_after_review("scripted", storage=storage) == len(waiting) - 1 - i
+        if i in (0, len(open_conflicts) - 1):
+            assert resume_after_review("scripted", storage=storage) == len(open_conflicts) - 1 - i
     assert stored(storage)["stage"] == "done"
     assert len(server.requests) == before
     states = open_audit("scripted", storage=storage).report().conflicts.states
-    assert states["person"] == len(waiting)
+    assert states["person"] == len(open_conflicts)
     assert states.get("open", 0) == 0
     assert resume_after_review("scripted", storage=storage) == 0
 

@@ -25,9 +25,9 @@ def encoder() -> Path:
     return weights.pull_weights("all-MiniLM-L6-v2")
 
 
-def value(e: Estimate) -> float:
-    assert e.value is not None
-    return e.value
+def value(estimate: Estimate) -> float:
+    assert estimate.value is not None
+    return estimate.value
 
 
 def script(request: Request) -> Reply:
@@ -53,10 +53,10 @@ def test_other_words_are_compared_with_the_same_words(server: FakeServer, storag
     # At the audit's own temperature the wordings are those of the audit, and asked of nobody again.
     assert value(cold.other_words) == pytest.approx(value(part.models[0].consistency))
     assert value(cold.difference) == pytest.approx(value(cold.other_words) - value(cold.same_words))
-    asked = len(server.requests) - before
-    assert asked <= 6 * 5 * 3 * 2
+    new_requests = len(server.requests) - before
+    assert new_requests <= 6 * 5 * 3 * 2
     run_temperature_experiment("moral", [0.0, 1.0], storage=storage)
-    assert len(server.requests) - before == asked
+    assert len(server.requests) - before == new_requests
 
 
 def test_a_rule_that_is_followed_makes_answers_alike(server: FakeServer, storage: str) -> None:
@@ -71,14 +71,14 @@ def test_a_rule_that_is_followed_makes_answers_alike(server: FakeServer, storage
 
 
 def test_accuracy_stands_beside_consistency(server: FakeServer, storage: str, tmp_path: Path) -> None:
-    def knows(request: Request) -> Reply:
+    def answer_easy_questions(request: Request) -> Reply:
         if request.schema == "Choice":
             sure = "easy" in request.text
             choice = 2 if sure or request.draw() < 0.5 else 1
             return completion(json.dumps({"reason": STANDS[choice - 1], "choice": choice}))
         return script(request)
 
-    server.script = knows
+    server.script = answer_easy_questions
     run_audit(config(server.url, models=1, limit=1), storage=storage)
     columns = ["question_id", "question", "choices", "correct", "paraphrase"]
     rows: list[list[object]] = [
@@ -91,12 +91,12 @@ def test_accuracy_stands_beside_consistency(server: FakeServer, storage: str, tm
     assert 0.5 < value(row.accuracy) < 1
     assert row.r is not None
     assert row.r > 0.5
-    broken = write(tmp_path / "b.csv", columns, [[1, "Q?", "no|yes", "maybe", "P?"]])
+    unknown_choice = write(tmp_path / "b.csv", columns, [[1, "Q?", "no|yes", "maybe", "P?"]])
     with pytest.raises(ImportFileError, match="'maybe' is none of the choices"):
-        run_accuracy_experiment("moral", broken, storage=storage)
-    alone = write(tmp_path / "c.csv", columns, [[1, "Q?", "no|yes", "yes", ""]])
+        run_accuracy_experiment("moral", unknown_choice, storage=storage)
+    without_paraphrase = write(tmp_path / "c.csv", columns, [[1, "Q?", "no|yes", "yes", ""]])
     with pytest.raises(ImportFileError, match="has no paraphrase"):
-        run_accuracy_experiment("moral", alone, storage=storage)
+        run_accuracy_experiment("moral", without_paraphrase, storage=storage)
 
 
 def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp_path: Path) -> None:
@@ -104,11 +104,18 @@ def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp
     run_audit(config(server.url, models=2, limit=12, rivals=["rouge_l"]), storage=storage)
     with open_database(storage, create=False) as db:
         answers = semantic_results.load_answers(db, audits.get_audit(db, "moral").id)
-    said = {(a.model, a.question, a.wording): a.text for a in answers}
+    text_by_wording = {(a.model, a.question, a.wording): a.text for a in answers}
     rows: list[list[object]] = [
-        [rater, model, question, i, i + 1, "Y" if said[model, question, i] == said[model, question, i + 1] else "N"]
+        [
+            rater,
+            model,
+            question,
+            i,
+            i + 1,
+            "Y" if text_by_wording[model, question, i] == text_by_wording[model, question, i + 1] else "N",
+        ]
         for rater in ("ann", "bob")
-        for (model, question, i) in said
+        for (model, question, i) in text_by_wording
         if i < 5
     ]
     rows[0][-1] = "NA"
@@ -116,16 +123,18 @@ def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp
     part = compare_with_human_judgements("moral", file, storage=storage)
     assert (part.questions, part.judgements) == (24, len(rows))
     assert part.alpha.value == pytest.approx(1.0)
-    found = {(c.text, c.metric): c for c in part.correlations}
-    sage = found["rot", "sage"]
+    correlation_by_metric = {(c.text, c.metric): c for c in part.correlations}
+    sage = correlation_by_metric["rot", "sage"]
     assert sage.n == 24
     assert sage.r is not None
     assert sage.r > 0.5
-    assert {(d.text, d.metric) for d in part.differences} == set(found) - {("rot", "sage")}
-    rival = next(d for d in part.differences if (d.text, d.metric) == ("answer", "rouge_l"))
-    other = found["answer", "rouge_l"].r
-    assert other is not None
-    assert rival.difference is None or rival.difference == pytest.approx(sage.r - other)
+    assert {(d.text, d.metric) for d in part.differences} == set(correlation_by_metric) - {("rot", "sage")}
+    metric_difference = next(d for d in part.differences if (d.text, d.metric) == ("answer", "rouge_l"))
+    rouge_correlation = correlation_by_metric["answer", "rouge_l"].r
+    assert rouge_correlation is not None
+    assert metric_difference.difference is None or metric_difference.difference == pytest.approx(
+        sage.r - rouge_correlation
+    )
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from auditor.storage import audits, hash_chain, rating_log, review_queue
 from auditor.storage.conflict_status import QueueFilter
 from auditor.storage.database import Database, open_database, run_lock
 from auditor.storage.roles import GRAPH_SCHEMA, roles_sql
-from tests.e2e.test_killed import small, timeless
+from tests.e2e.test_killed import small, without_times
 from tests.e2e.test_run import stored
 from tests.storage.test_rating_log import deciding, go
 from tests.support.audit_configs import KEY, KEY_VARIABLE
@@ -38,9 +38,9 @@ DECISIONS = 100
 
 def report(storage: str) -> str:
     """The audit's report, without times and what restarts cost."""
-    made = json.loads(timeless(open_audit("scripted", storage=storage).report()))
-    del made["cost"]
-    return canonical_json(made)
+    timeless_report = json.loads(without_times(open_audit("scripted", storage=storage).report()))
+    del timeless_report["cost"]
+    return canonical_json(timeless_report)
 
 
 @pytest.fixture
@@ -76,20 +76,20 @@ def test_a_run_dies_and_goes_on_while_others_review(
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     url, _ = team
-    file = f"sqlite:///{tmp_path / 'audits.db'}"
-    run_audit(small(server), storage=file)
-    for process, told in reviewers:
-        assert next(told) == "ready\n"
+    local_storage = f"sqlite:///{tmp_path / 'audits.db'}"
+    run_audit(small(server), storage=local_storage)
+    for process, output_lines in reviewers:
+        assert next(output_lines) == "ready\n"
         go(process)
     assert run_until(small(server), url, "after_response:20")[0] == -9
     for process, _ in reviewers:
         go(process)
     run_audit(small(server), storage=url)
 
-    for _, told in reviewers:
-        assert len(list(told)) == DECISIONS
-    assert stored(url) == stored(file)
-    assert report(url) == report(file)
+    for _, output_lines in reviewers:
+        assert len(list(output_lines)) == DECISIONS
+    assert stored(url) == stored(local_storage)
+    assert report(url) == report(local_storage)
     with open_database(url) as db:
         assert verify_audit(db, "scripted").is_consistent
         decided = {
@@ -107,7 +107,7 @@ def test_a_run_dies_and_goes_on_while_others_review(
                 assert PASSWORD not in str(connection.execute(select(table)).all()), table.name
 
 
-def copied(old: Database, new: Database) -> None:
+def copy_rows(old: Database, new: Database) -> None:
     """All rows of one database, into another's empty tables."""
     for table in SQLModel.metadata.sorted_tables:
         with old.read() as connection:
@@ -118,7 +118,7 @@ def copied(old: Database, new: Database) -> None:
 
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
 def test_the_same_rows_are_exported_alike_byte_for_byte(form: Any, postgres: Postgres, tmp_path: Path) -> None:
-    hashes, heads = [], []
+    hashes, chains_and_queues = [], []
     with open_database(f"sqlite:///{tmp_path / 'audits.db'}") as old, open_database(postgres.schema()) as new:
         audit = review_case(old, name="moral", topics=("divorce", "Éclat", "abortion", "_x", "Zölibat"))
         keys = [key for key, _ in review_queue.ConflictQueue(old, audit.id, "ada").keys(QueueFilter())]
@@ -126,18 +126,18 @@ def test_the_same_rows_are_exported_alike_byte_for_byte(form: Any, postgres: Pos
             rating_log.append_rating(
                 old, audit.id, key, "ada", rating_log.RatingChange(RatingAction.DECIDE, note="ß 😀")
             )
-        copied(old, new)
+        copy_rows(old, new)
         for number, db in enumerate((old, new)):
-            found = export_tables(db, audit.name, tmp_path / str(number), form)
-            assert found.row_counts["rating"] == 5
+            export = export_tables(db, audit.name, tmp_path / str(number), form)
+            assert export.row_counts["rating"] == 5
             files = sorted((tmp_path / str(number)).iterdir())
             hashes.append({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files})
-            heads.append(
+            chains_and_queues.append(
                 (
                     hash_chain.verify_chain(db),
                     [k for k, _ in review_queue.ConflictQueue(db, audit.id, "ada").keys(QueueFilter())],
                 )
             )
     assert hashes[0] == hashes[1]
-    assert heads[0] == heads[1]
-    assert heads[0][0].n_links == 5
+    assert chains_and_queues[0] == chains_and_queues[1]
+    assert chains_and_queues[0][0].n_links == 5

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tests.hostile import wires
 from tests.hostile.axes import ECHO, KEYS
 from tests.hostile.keys import echoed
-from tests.hostile.wires import ABSENT, Said
+from tests.hostile.wires import ABSENT, AnswerContent
 
 SCORE = 0.25
 JUDGEMENT = {"norms": "Viele sagen: Ja, für alle.", "reasoning": "So the view follows.", "score": SCORE}
@@ -41,35 +41,37 @@ def body_of(case: Mapping[str, str], request: Mapping[str, Any], pem_chars: int 
     kind = case["body"]
     if kind == "error" or (kind.startswith("error-") and case["status"] != "200"):
         return _error(case, kind.removeprefix("error").removeprefix("-"), pem_chars)
-    if (odd := _unreadable(case["protocol"], kind)) is not None:
-        return odd
+    if (unreadable_body := _unreadable(case["protocol"], kind)) is not None:
+        return unreadable_body
     usage = ABSENT if case["usage"] == "-" else wires.usage_of(case["protocol"], case["usage"])
     if kind in ("no-choices", "null-choice"):
-        value = wires.without_choices(case["protocol"], usage, null_choice=kind == "null-choice")
+        answer_body = wires.without_choices(case["protocol"], usage, null_choice=kind == "null-choice")
     elif case["protocol"] == ECHO:
-        value = _echo(kind, request, wires.usage_of(ECHO, "right") if case["usage"] == "-" else usage)
+        answer_body = _echo(kind, request, wires.usage_of(ECHO, "right") if case["usage"] == "-" else usage)
     else:
-        value = _answer(case, pem_chars)
-    return encoded(value, case["encoding"])
+        answer_body = _answer(case, pem_chars)
+    return encoded(answer_body, case["encoding"])
 
 
 def _answer(case: Mapping[str, str], pem_chars: int) -> dict[str, Any]:
     protocol, kind = case["protocol"], case["body"]
-    said = _said(protocol, kind, pem_chars)
-    finish = wires.finish_of(protocol, _or(case["finish"], "complete"), calls_function=said.function is not None)
-    value = wires.answer(protocol, said, finish, wires.usage_of(protocol, _or(case["usage"], "right")))
-    if kind in KEYS and "system_fingerprint" not in value:
-        value["system_fingerprint"] = f"fp {echoed(kind)}"
-    if kind == "null-message" and "choices" in value:
-        value["choices"][0]["message"] = None
-    return value
+    answer_content = _content_of_kind(protocol, kind, pem_chars)
+    finish = wires.finish_of(
+        protocol, _or(case["finish"], "complete"), calls_function=answer_content.function is not None
+    )
+    answer_body = wires.answer(protocol, answer_content, finish, wires.usage_of(protocol, _or(case["usage"], "right")))
+    if kind in KEYS and "system_fingerprint" not in answer_body:
+        answer_body["system_fingerprint"] = f"fp {echoed(kind)}"
+    if kind == "null-message" and "choices" in answer_body:
+        answer_body["choices"][0]["message"] = None
+    return answer_body
 
 
 def _or(choice: str, default: str) -> str:
     return default if choice == "-" else choice
 
 
-def _said(protocol: str, kind: str, pem_chars: int) -> Said:
+def _content_of_kind(protocol: str, kind: str, pem_chars: int) -> AnswerContent:
     """What the model says in an answer of this kind."""
     text = json.dumps(JUDGEMENT, ensure_ascii=False)
     if kind == "tool":
@@ -77,21 +79,21 @@ def _said(protocol: str, kind: str, pem_chars: int) -> Said:
         arguments = (
             {"arguments": text} if wires.family_of(protocol) not in wires.FUNCTION_CALLED else {"input": JUDGEMENT}
         )
-        return Said(function={"name": name, **arguments})
+        return AnswerContent(function={"name": name, **arguments})
     if kind in KEYS:
         words = json.dumps({**JUDGEMENT, "reasoning": f"Told: {echoed(kind)}"}, ensure_ascii=False)
-        return Said((words,), model=f"{wires.MODEL} {echoed(kind)}")
+        return AnswerContent((words,), model=f"{wires.MODEL} {echoed(kind)}")
     return {
-        "normal": Said((text,)),
-        "prose": Said((PROSE,)),
-        "parts": Said((text[:20], text[20:])),
-        "refusal": Said(refusal="I cannot do that."),
-        "blank": Said(("",)),
-        "null-message": Said(),
-        "surrogate": Said((text + " " * OVER_64_KIB,), model=f"{wires.MODEL}-\ud800"),
-        "nul": Said((f"\0{text}",)),
-        "escapes": Said((ESCAPES + text,)),
-        "pem": Said((PEM * (pem_chars // len(PEM)) + text,)),
+        "normal": AnswerContent((text,)),
+        "prose": AnswerContent((PROSE,)),
+        "parts": AnswerContent((text[:20], text[20:])),
+        "refusal": AnswerContent(refusal="I cannot do that."),
+        "blank": AnswerContent(("",)),
+        "null-message": AnswerContent(),
+        "surrogate": AnswerContent((text + " " * OVER_64_KIB,), model=f"{wires.MODEL}-\ud800"),
+        "nul": AnswerContent((f"\0{text}",)),
+        "escapes": AnswerContent((ESCAPES + text,)),
+        "pem": AnswerContent((PEM * (pem_chars // len(PEM)) + text,)),
     }[kind]
 
 
@@ -102,8 +104,8 @@ def _echo(kind: str, request: Mapping[str, Any], usage: Any) -> dict[str, Any]:
 
 
 def _error(case: Mapping[str, str], kind: str, pem_chars: int) -> Body:
-    if (odd := _unreadable(case["protocol"], kind)) is not None:
-        return odd
+    if (unreadable_body := _unreadable(case["protocol"], kind)) is not None:
+        return unreadable_body
     if kind == "prose":
         return Body(f"The server says {MARKER}.".encode(), "text/plain")
     words = {"nul": "\0", "escapes": ESCAPES, "pem": PEM * (pem_chars // len(PEM))}
@@ -118,7 +120,9 @@ def _unreadable(protocol: str, kind: str) -> Body | None:
     if kind == "error-in-200":
         return encoded(wires.error(protocol, "503", MARKER), "utf-8")
     if kind == "cut-json":
-        return Body(encoded(wires.answer("openai", Said((PROSE,)), {"finish": "stop"}, ABSENT), "utf-8").content[:60])
+        return Body(
+            encoded(wires.answer("openai", AnswerContent((PROSE,)), {"finish": "stop"}, ABSENT), "utf-8").content[:60]
+        )
     chunk = '{"id":"1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"a"}}]}'
     bodies = {
         "html": Body(HTML.encode(), "text/html"),
@@ -137,7 +141,7 @@ def _unreadable(protocol: str, kind: str) -> Body | None:
 def _foreign(protocol: str) -> dict[str, Any]:
     """A good answer of another provider's protocol, without usage."""
     other = "anthropic" if wires.family_of(protocol) != "anthropic" else "gemini"
-    return wires.answer(other, Said((json.dumps(JUDGEMENT),)), wires.finish_of(other, "complete"), ABSENT)
+    return wires.answer(other, AnswerContent((json.dumps(JUDGEMENT),)), wires.finish_of(other, "complete"), ABSENT)
 
 
 def encoded(value: Any, encoding: str) -> Body:

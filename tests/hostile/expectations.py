@@ -36,11 +36,13 @@ def complaints(case: Case, result: Result) -> list[str]:
         "exit code": (case.exit, result.exit),
         "attempts charged by estimate": (case.charge.estimates, result.estimated),
     }
-    found = [f"{what}: expected {expected}, was {was}" for what, (expected, was) in pairs.items() if expected != was]
+    faults = [
+        f"{figure}: expected {expected}, was {was}" for figure, (expected, was) in pairs.items() if expected != was
+    ]
     if not math.isclose(expected_usd, result.usd, rel_tol=1e-9, abs_tol=1e-12):
-        found.append(f"dollars: expected {expected_usd:.9g} ({case.charge}), was {result.usd:.9g}")
+        faults.append(f"dollars: expected {expected_usd:.9g} ({case.charge}), was {result.usd:.9g}")
     return [
-        *found,
+        *faults,
         *(f"'{word}' is nowhere" for word in case.words if word not in result.text),
         *violations(case, result),
     ]
@@ -48,13 +50,13 @@ def complaints(case: Case, result: Result) -> list[str]:
 
 def violations(case: Case, result: Result) -> list[str]:
     """What must never happen, whatever the server does."""
-    found = [f"the key is in {leak}" for leak in result.leaks] + [f"the chain is broken: {b}" for b in result.broken]
+    faults = [f"the key is in {leak}" for leak in result.leaks] + [f"the chain is broken: {b}" for b in result.broken]
     if match := INTERNAL.search(result.text):
-        found.append(f"a program's own words: {result.text[max(0, match.start() - 80) : match.end() + 80]!r}")
+        faults.append(f"a program's own words: {result.text[max(0, match.start() - 80) : match.end() + 80]!r}")
     if any(0xD800 <= ord(char) < 0xE000 for char in result.text):
-        found.append("half of a surrogate pair, which nothing can store or show")
+        faults.append("half of a surrogate pair, which nothing can store or show")
     if result.requests > ATTEMPTS + (case.contact == "later"):
-        found.append(f"{result.requests} requests for one call")
+        faults.append(f"{result.requests} requests for one call")
     if result.outcome == "ok" and case.protocol != ECHO and result.score != SCORE:
-        found.append(f"a score of {result.score} that nobody gave")
-    return found
+        faults.append(f"a score of {result.score} that nobody gave")
+    return faults

@@ -45,20 +45,20 @@ def _forms() -> frozenset[bytes]:
 FORMS = _forms()
 
 
-def leaks_in(data: bytes) -> list[bytes]:
+def leaks_in(content: bytes) -> list[bytes]:
     """The forms of the key that the data hold."""
-    return [form for form in FORMS if form in data]
+    return [form for form in FORMS if form in content]
 
 
 def leaks_in_folder(folder: Path) -> list[str]:
     """Files, and compressed values of databases, that hold the key in any form."""
-    found = []
+    leaks = []
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-        data = path.read_bytes()
-        found += [f"{path.name}: {form!r}" for form in leaks_in(data)]
-        if data.startswith(b"SQLite format 3\0"):
-            found += [f"{path.name} (unpacked): {form!r}" for blob in _unpacked(path) for form in leaks_in(blob)]
-    return found
+        content = path.read_bytes()
+        leaks += [f"{path.name}: {form!r}" for form in leaks_in(content)]
+        if content.startswith(b"SQLite format 3\0"):
+            leaks += [f"{path.name} (unpacked): {form!r}" for blob in _unpacked(path) for form in leaks_in(blob)]
+    return leaks
 
 
 def _unpacked(path: Path) -> Iterator[bytes]:

@@ -55,7 +55,7 @@ SHORT_S, LONG_S = 0.8, 60.0
 """Time limits of a request: where nothing will come, and where all will."""
 MAX_WAIT_S = 5.0
 """For a provider that asks to wait; less than the time that a call has."""
-AT_ONCE = 12
+DEFAULT_CONCURRENCY = 12
 CELL = Cell("Germany", "divorce")
 HEARTBEAT_S = 0.01
 CRASHES = "crashes"
@@ -141,7 +141,12 @@ class Ran:
 
 
 def run_cases(
-    cases: Iterable[Case], folder: Path, *, large: bool = False, at_once: int = AT_ONCE, budget_usd: float | None = None
+    cases: Iterable[Case],
+    folder: Path,
+    *,
+    large: bool = False,
+    concurrency: int = DEFAULT_CONCURRENCY,
+    budget_usd: float | None = None,
 ) -> Ran:
     """Run cases, several at a time.
 
@@ -154,22 +159,22 @@ def run_cases(
     by_id = {case.id: case for case in cases}
     limits = Limits(max_attempts=ATTEMPTS, deadline_s=LONG_S, budget_usd=budget_usd, max_retry_wait_s=MAX_WAIT_S)
     with HostileServer(by_id, large=large) as server:
-        return asyncio.run(_run_all(list(by_id.values()), server, folder, limits, at_once))
+        return asyncio.run(_run_all(list(by_id.values()), server, folder, limits, concurrency))
 
 
-async def _run_all(cases: list[Case], server: HostileServer, folder: Path, limits: Limits, at_once: int) -> Ran:
+async def _run_all(cases: list[Case], server: HostileServer, folder: Path, limits: Limits, concurrency: int) -> Ran:
     sections = {case.id: section_of(case, server) for case in cases}
     template = _template(folder / "template.db", list(sections.values()))
     gateway = Gateway(sections.values(), limits)
-    turns = asyncio.Semaphore(at_once)
+    semaphore = asyncio.Semaphore(concurrency)
 
-    async def one(case: Case) -> Result:
-        async with turns:
+    async def run_in_turn(case: Case) -> Result:
+        async with semaphore:
             return await _run(case, sections[case.id], gateway, server, template)
 
     try:
-        async with _watched() as stalls:
-            results = await asyncio.gather(*map(one, cases))
+        async with _measure_stalls() as stalls:
+            results = await asyncio.gather(*map(run_in_turn, cases))
     finally:
         await gateway.close()
     by_id = dict(zip([case.id for case in cases], results, strict=True))
@@ -177,7 +182,7 @@ async def _run_all(cases: list[Case], server: HostileServer, folder: Path, limit
 
 
 @asynccontextmanager
-async def _watched() -> AsyncIterator[list[float]]:
+async def _measure_stalls() -> AsyncIterator[list[float]]:
     """For how long the event loop's thread worked between two beats, in seconds of processor time."""
     stalls: list[float] = []
 
@@ -220,21 +225,21 @@ async def _run(
     error: Exception | None = None
     db = await asyncio.to_thread(open_database, f"sqlite:///{path}", create=False)
     try:
-        async with _asker(case, gateway, template[1], db) as asker:
+        async with _recording_client(case, gateway, template[1], db) as client:
             try:
                 for sample in range(2 if case.contact == "later" else 1):
-                    answer = await asker.complete(call_of(case, section, sample))
+                    answer = await client.complete(call_of(case, section, sample))
             except Exception as raised:  # noqa: BLE001 - what no case expects is told as that case's own fault
                 answer, error = None, raised
-        result = await asyncio.to_thread(_result, case, answer, error, db)
+        result = await asyncio.to_thread(_collect_result, case, answer, error, db)
     finally:
         await asyncio.to_thread(db.close)
     result.requests = server.requests_of(case)
-    await asyncio.to_thread(_look_for_the_key, result, folder)
+    await asyncio.to_thread(_record_leaks, result, folder)
     return result
 
 
-def _look_for_the_key(result: Result, folder: Path) -> None:
+def _record_leaks(result: Result, folder: Path) -> None:
     """Note where the key is, and delete the folder."""
     shown = leaks_in(result.text.encode(errors="backslashreplace"))
     result.leaks = leaks_in_folder(folder) + [f"a text: {form!r}" for form in shown]
@@ -242,21 +247,23 @@ def _look_for_the_key(result: Result, folder: Path) -> None:
 
 
 @asynccontextmanager
-async def _asker(case: Case, gateway: Gateway, settings: AuditConfig, db: Database) -> AsyncIterator[RecordingClient]:
+async def _recording_client(
+    case: Case, gateway: Gateway, settings: AuditConfig, db: Database
+) -> AsyncIterator[RecordingClient]:
     """Who asks a case's question, and records it."""
-    book = CallRecorder(db, audits.get_audit(db, settings.name).id, "run")
+    recorder = CallRecorder(db, audits.get_audit(db, settings.name).id, "run")
     if case.protocol not in BATCHES:
-        yield RecordingClient(gateway, book)
+        yield RecordingClient(gateway, recorder)
         return
-    batches = create_batching_client(gateway, settings, book, threading.Event(), lambda _: None)
+    batches = create_batching_client(gateway, settings, recorder, threading.Event(), lambda _: None)
     assert batches is not None
     try:
-        yield RecordingClient(batches, book)
+        yield RecordingClient(batches, recorder)
     finally:
         await batches.close()
 
 
-def _result(case: Case, answer: Answer | None, error: Exception | None, db: Database) -> Result:
+def _collect_result(case: Case, answer: Answer | None, error: Exception | None, db: Database) -> Result:
     table = table_of(AttemptRow)
     with db.read() as connection:
         rows = [dict(row) for row in connection.execute(select(table)).mappings()]
@@ -267,7 +274,9 @@ def _result(case: Case, answer: Answer | None, error: Exception | None, db: Data
             trace = parse_trace(answer, case.id, CELL, 0, "structured")
             outcome, score = trace.outcome.value, trace.score
     shown = (
-        [answer.text, answer.error, answer.served_model, answer.finish_reason] if answer else ["".join(_told(error))]
+        [answer.text, answer.error, answer.served_model, answer.finish_reason]
+        if answer
+        else ["".join(_describe_error(error))]
     )
     return Result(
         outcome=outcome,
@@ -283,6 +292,6 @@ def _result(case: Case, answer: Answer | None, error: Exception | None, db: Data
     )
 
 
-def _told(error: Exception | None) -> list[str]:
+def _describe_error(error: Exception | None) -> list[str]:
     """What a person would be shown: one line, or a traceback."""
     return [str(error)] if isinstance(error, AuditorError) else traceback.format_exception(error)

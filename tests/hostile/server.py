@@ -65,10 +65,10 @@ class HostileServer:
         if case.protocol not in BATCHES:
             return self.counts[case.id]
         lines = [json.dumps(body) for batch in self._batches.batches for body in batch.bodies.values()]
-        return sum(_id_in(line) == case.id for line in lines)
+        return sum(_case_id_in(line) == case.id for line in lines)
 
     def _reply(self, request: Request) -> Reply:
-        case = self.cases[_id_of(request)]
+        case = self.cases[_case_id_of(request)]
         with self._lock:
             self.counts[case.id] += 1
             first = self.counts[case.id] == 1
@@ -83,21 +83,21 @@ class HostileServer:
 
     def _deliver(self, batch: Submitted, data: bytes) -> Reply:
         """A batch's results, in the encoding and at the speed of its case."""
-        choice = self.cases[_id_in(json.dumps(batch.bodies))].choice
+        choice = self.cases[_case_id_in(json.dumps(batch.bodies))].choice
         lines = [json.loads(line) for line in data.splitlines() if line]
         if choice["encoding"] != "escaped":
             data = b"".join(encoded(line, "utf-8").content + b"\n" for line in lines)
         return _timed(choice["timing"], 200, Body(data, "application/jsonl"), {})
 
 
-def _id_of(request: Request) -> str:
-    return _id_in(json.dumps(request.body))
+def _case_id_of(request: Request) -> str:
+    return _case_id_in(json.dumps(request.body))
 
 
-def _id_in(text: str) -> str:
-    found = CASE.search(text)
-    assert found, f"a request that names no case: {text[:300]}"
-    return found[1]
+def _case_id_in(text: str) -> str:
+    match = CASE.search(text)
+    assert match, f"a request that names no case: {text[:300]}"
+    return match[1]
 
 
 def reply_of(choice: Mapping[str, str], request: Request, *, large: bool = False) -> Reply:
@@ -134,8 +134,8 @@ def _timed(timing: str, status: int, body: Body, headers: Mapping[str, str]) -> 
         parts = [body.content[i : i + size] for i in range(0, len(body.content), size)]
         pieces = [piece for part in parts for piece in (part, DRIP_S)]
         return Reply(wire=(_head(status, body, len(body.content), headers), *pieces))
-    more = {"content-type": body.content_type, **headers}
-    return Reply(status, raw=body.content, headers=more, delay_s=SLOW_S if timing == "slow" else 0.0)
+    all_headers = {"content-type": body.content_type, **headers}
+    return Reply(status, raw=body.content, headers=all_headers, delay_s=SLOW_S if timing == "slow" else 0.0)
 
 
 def _head(status: int, body: Body, length: int, headers: Mapping[str, str]) -> bytes:

@@ -81,7 +81,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
         yield running
 
 
-def settings(audit: Audit, server: FakeServer) -> AuditConfig:
+def config_of(audit: Audit, server: FakeServer) -> AuditConfig:
     """The config: three cells, a good model, an odd one, and a judge of both."""
 
     def model(name: str, model: str, base: str) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def settings(audit: Audit, server: FakeServer) -> AuditConfig:
     if audit.choice["timing"] == "hang":
         odd["timeout_s"] = HANG_S
     models = [odd] if audit.budget else [model("good", "openai/good", server.url), odd]
-    made = config(
+    base_config = config(
         server.url,
         judges=[] if audit.budget else [model("judge", "openai/judge", server.url)],
         survey={"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ["divorce"]},
@@ -103,7 +103,7 @@ def settings(audit: Audit, server: FakeServer) -> AuditConfig:
             **({"budget_usd": float(audit.budget)} if audit.budget else {}),
         },
     )
-    return AuditConfig.model_validate(made.model_dump(mode="json", exclude_none=True) | {"models": models})
+    return AuditConfig.model_validate(base_config.model_dump(mode="json", exclude_none=True) | {"models": models})
 
 
 @pytest.mark.parametrize("audit", CHOSEN, ids=lambda audit: audit.id)
@@ -112,22 +112,22 @@ def test_each_audit_is_as_expected(audit: Audit, server: FakeServer, tmp_path: P
         return reply_of(audit.choice, request) if ODD in request.path else answer(request)
 
     server.script = script
-    file = config_file(tmp_path, settings(audit, server))
+    config_path = config_file(tmp_path, config_of(audit, server))
     storage = f"sqlite:///{tmp_path / 'audits.db'}"
-    ran = auditor("run", file, "--storage", storage, "--report", tmp_path / "report.html")
-    assert ran.returncode == audit.exit, ran.stderr
-    told = [ran, auditor("verify", "scripted", "--storage", storage)]
-    assert told[-1].returncode == 0, told[-1].stdout + told[-1].stderr
-    told.append(auditor("report", "scripted", "--storage", storage, "--format", "markdown"))
-    told.append(auditor("export", "tables", "scripted", "--storage", storage, "-o", tmp_path / "tables"))
-    check(audit, server, told, tmp_path)
-    assert usable(storage) == audit.ok
+    run_command = auditor("run", config_path, "--storage", storage, "--report", tmp_path / "report.html")
+    assert run_command.returncode == audit.exit, run_command.stderr
+    commands = [run_command, auditor("verify", "scripted", "--storage", storage)]
+    assert commands[-1].returncode == 0, commands[-1].stdout + commands[-1].stderr
+    commands.append(auditor("report", "scripted", "--storage", storage, "--format", "markdown"))
+    commands.append(auditor("export", "tables", "scripted", "--storage", storage, "-o", tmp_path / "tables"))
+    check_outputs(audit, server, commands, tmp_path)
+    assert count_usable(storage) == audit.ok
 
 
-def check(audit: Audit, server: FakeServer, told: list[Done], folder: Path) -> None:
+def check_outputs(audit: Audit, server: FakeServer, commands: list[Done], folder: Path) -> None:
     """What was asked, what was said, and that the key is nowhere but in headers."""
     assert sum(ODD in request.path for request in server.requests) == audit.requests
-    text = "\n".join(done.stdout + done.stderr for done in told)
+    text = "\n".join(command.stdout + command.stderr for command in commands)
     assert not [word for word in audit.words if word not in text], text
     assert not INTERNAL.search(text), text
     assert not leaks_in(text.encode(errors="backslashreplace"))
@@ -135,7 +135,7 @@ def check(audit: Audit, server: FakeServer, told: list[Done], folder: Path) -> N
     assert not [r.path for r in server.requests if leaks_in(json.dumps(r.body).encode())]
 
 
-def usable(storage: str) -> int:
+def count_usable(storage: str) -> int:
     """How many of the odd model's answers have a score."""
     with open_database(storage, create=False) as db:
         traces = results.load_traces(db, audits.get_audit(db, "scripted").id)

@@ -31,8 +31,8 @@ def ran(memory: Path) -> Ran:
 
 @pytest.mark.parametrize("case", CHOSEN, ids=lambda case: case.id)
 def test_each_case_is_as_expected(ran: Ran, case: Case) -> None:
-    found = complaints(case, ran.results[case.id])
-    assert not found, "\n".join([str(case), *found, ran.results[case.id].text[:2000]])
+    faults = complaints(case, ran.results[case.id])
+    assert not faults, "\n".join([str(case), *faults, ran.results[case.id].text[:2000]])
 
 
 def test_the_event_loop_never_stands_still(ran: Ran) -> None:

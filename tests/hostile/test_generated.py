@@ -68,7 +68,7 @@ NEVER_OK: dict[str, tuple[str, ...]] = {
 """What no answer with a score can have."""
 
 
-def generated(seed: int, count: int) -> list[Case]:
+def generate_cases(seed: int, count: int) -> list[Case]:
     """Cases that nobody chose, the same for the same seed."""
     rng = random.Random(seed)
     others = [block for block in BLOCKS if set(block["protocol"]) <= {ECHO, *BATCHES}]
@@ -80,7 +80,7 @@ def generated(seed: int, count: int) -> list[Case]:
     return cases
 
 
-CASES = generated(SEED, COUNT)
+CASES = generate_cases(SEED, COUNT)
 
 
 @pytest.fixture(scope="module")
@@ -96,19 +96,21 @@ def groups(memory: Path) -> list[Ran]:
 
 def test_no_case_breaks_a_promise(groups: list[Ran]) -> None:
     results = {id_: result for ran in groups for id_, result in ran.results.items()}
-    found = {}
+    faults_by_case = {}
     for case in CASES:
         result = results[case.id]
-        broken = violations(case, result)
+        case_faults = violations(case, result)
         if result.outcome == CRASHES:
-            broken.append("a crash")
+            case_faults.append("a crash")
         if result.outcome == "ok":
-            broken += [f"{value} and yet ok" for axis, bad in NEVER_OK.items() if (value := case.choice[axis]) in bad]
+            case_faults += [
+                f"{value} and yet ok" for axis, bad in NEVER_OK.items() if (value := case.choice[axis]) in bad
+            ]
             if case.protocol != ECHO and result.answer and not WRITTEN & set((result.answer.text or "").split('"')):
-                broken.append("a text that is not what the model wrote")
-        if broken:
-            found[case.id] = (" ".join(case.choice.values()), broken, result.text[:300])
-    assert not found, "\n".join(map(str, found.items()))
+                case_faults.append("a text that is not what the model wrote")
+        if case_faults:
+            faults_by_case[case.id] = (" ".join(case.choice.values()), case_faults, result.text[:300])
+    assert not faults_by_case, "\n".join(map(str, faults_by_case.items()))
 
 
 def test_some_are_answered_and_some_are_not(groups: list[Ran]) -> None:

@@ -34,7 +34,7 @@ FUNCTION_CALLED = {"anthropic": "tool_use", "gemini": "STOP", "bedrock": "tool_u
 UNKNOWN = "zorgle"
 
 
-class Said(NamedTuple):
+class AnswerContent(NamedTuple):
     """What a model's answer says.
 
     Attributes:
@@ -142,71 +142,98 @@ def _usage_bedrock(prompt: Any, completion: Any, choice: str) -> dict[str, Any]:
 _USAGE = {"anthropic": _usage_anthropic, "gemini": _usage_gemini, "bedrock": _usage_bedrock}
 
 
-def answer(protocol: str, said: Said, finish: dict[str, Any], usage: Any) -> dict[str, Any]:
+def answer(protocol: str, answer_content: AnswerContent, finish: dict[str, Any], usage: Any) -> dict[str, Any]:
     """A whole answer of a chat.
 
     Args:
         finish: from `finish_of`.
         usage: from `usage_of`.
     """
-    return _ANSWERS.get(family_of(protocol), _answer_openai)(protocol, said, finish, usage)
+    return _ANSWERS.get(family_of(protocol), _answer_openai)(protocol, answer_content, finish, usage)
 
 
-def _answer_openai(protocol: str, said: Said, finish: dict[str, Any], usage: Any) -> dict[str, Any]:
-    content: Any = None if said.parts is None else "".join(said.parts)
-    if said.parts is not None and len(said.parts) > 1:
-        content = [{"type": "text", "text": part} for part in said.parts]
+def _answer_openai(protocol: str, answer_content: AnswerContent, finish: dict[str, Any], usage: Any) -> dict[str, Any]:
+    content: Any = None if answer_content.parts is None else "".join(answer_content.parts)
+    if answer_content.parts is not None and len(answer_content.parts) > 1:
+        content = [{"type": "text", "text": part} for part in answer_content.parts]
     message: dict[str, Any] = {"role": "assistant", "content": content}
-    if said.refusal is not None:
-        message["refusal"] = said.refusal
-    if said.function is not None:
-        message["tool_calls"] = [{"id": "call_1", "type": "function", "function": said.function}]
+    if answer_content.refusal is not None:
+        message["refusal"] = answer_content.refusal
+    if answer_content.function is not None:
+        message["tool_calls"] = [{"id": "call_1", "type": "function", "function": answer_content.function}]
     choice: dict[str, Any] = {"index": 0, "message": message}
     if "finish" in finish:
         choice["finish_reason"] = finish["finish"]
     if family_of(protocol) == "openrouter" and "native" in finish:
         choice["native_finish_reason"] = finish["native"]
-    body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": said.model, "choices": [choice]}
+    body = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": answer_content.model,
+        "choices": [choice],
+    }
     return _with_usage(body, "usage", usage)
 
 
-def _answer_anthropic(protocol: str, said: Said, finish: dict[str, Any], usage: Any) -> dict[str, Any]:
-    blocks: list[dict[str, Any]] = [{"type": "text", "text": part} for part in said.parts or ()]
-    if said.function is not None:
+def _answer_anthropic(
+    protocol: str, answer_content: AnswerContent, finish: dict[str, Any], usage: Any
+) -> dict[str, Any]:
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": part} for part in answer_content.parts or ()]
+    if answer_content.function is not None:
         blocks.append(
-            {"type": "tool_use", "id": "toolu_1", "name": said.function["name"], "input": said.function["input"]}
+            {
+                "type": "tool_use",
+                "id": "toolu_1",
+                "name": answer_content.function["name"],
+                "input": answer_content.function["input"],
+            }
         )
     body: dict[str, Any] = {
         "id": "msg_1",
         "type": "message",
         "role": "assistant",
-        "model": said.model,
+        "model": answer_content.model,
         "content": blocks,
     }
-    if said.parts is None and said.function is None:
+    if answer_content.parts is None and answer_content.function is None:
         body["content"] = None
     if "finish" in finish:
         body |= {"stop_reason": finish["finish"], "stop_sequence": None}
     return _with_usage(body, "usage", usage)
 
 
-def _answer_gemini(protocol: str, said: Said, finish: dict[str, Any], usage: Any) -> dict[str, Any]:
-    parts: list[dict[str, Any]] = [{"text": part} for part in said.parts or ()]
-    if said.function is not None:
-        parts.append({"functionCall": {"name": said.function["name"], "args": said.function["input"]}})
-    content = {"role": "model", "parts": parts} if said.parts is not None or said.function is not None else None
+def _answer_gemini(protocol: str, answer_content: AnswerContent, finish: dict[str, Any], usage: Any) -> dict[str, Any]:
+    parts: list[dict[str, Any]] = [{"text": part} for part in answer_content.parts or ()]
+    if answer_content.function is not None:
+        parts.append(
+            {"functionCall": {"name": answer_content.function["name"], "args": answer_content.function["input"]}}
+        )
+    content = (
+        {"role": "model", "parts": parts}
+        if answer_content.parts is not None or answer_content.function is not None
+        else None
+    )
     candidate: dict[str, Any] = {"content": content, "index": 0}
     if "finish" in finish:
         candidate["finishReason"] = finish["finish"]
-    return _with_usage({"candidates": [candidate], "modelVersion": said.model}, "usageMetadata", usage)
+    return _with_usage({"candidates": [candidate], "modelVersion": answer_content.model}, "usageMetadata", usage)
 
 
-def _answer_bedrock(protocol: str, said: Said, finish: dict[str, Any], usage: Any) -> dict[str, Any]:
-    content: list[dict[str, Any]] = [{"text": part} for part in said.parts or ()]
-    if said.function is not None:
-        call = {"toolUseId": "tooluse_1", "name": said.function["name"], "input": said.function["input"]}
+def _answer_bedrock(protocol: str, answer_content: AnswerContent, finish: dict[str, Any], usage: Any) -> dict[str, Any]:
+    content: list[dict[str, Any]] = [{"text": part} for part in answer_content.parts or ()]
+    if answer_content.function is not None:
+        call = {
+            "toolUseId": "tooluse_1",
+            "name": answer_content.function["name"],
+            "input": answer_content.function["input"],
+        }
         content.append({"toolUse": call})
-    message = {"role": "assistant", "content": content} if said.parts is not None or said.function is not None else None
+    message = (
+        {"role": "assistant", "content": content}
+        if answer_content.parts is not None or answer_content.function is not None
+        else None
+    )
     body: dict[str, Any] = {"output": {"message": message}, "metrics": {"latencyMs": 1}}
     if "finish" in finish:
         body["stopReason"] = finish["finish"]

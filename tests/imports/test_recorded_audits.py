@@ -40,9 +40,11 @@ def imported(tmp_path: Path, storage: str) -> str:
 def test_answers_are_read_as_they_would_be_in_a_run(imported: str) -> None:
     with open_database(imported, create=False) as db:
         audit = audits.get_audit(db, "old")
-        found = {(t.model, *t.cell, t.sample): (t.outcome, t.score) for t in results.load_traces(db, audit.id)}
+        outcome_by_sample = {
+            (t.model, *t.cell, t.sample): (t.outcome, t.score) for t in results.load_traces(db, audit.id)
+        }
         scores = {(s.model, *s.cell): (s.score, s.n_ok, s.n_planned) for s in results.load_scores(db, audit.id)}
-    assert found == {
+    assert outcome_by_sample == {
         ("a", "Germany", "divorce", 0): (Outcome.OK, 0.5),
         ("a", "Germany", "divorce", 1): (Outcome.OK, 0.7),
         ("a", "Germany", "abortion", 0): (Outcome.REFUSED, None),
@@ -66,11 +68,11 @@ def test_verdicts_join_the_traces(imported: str, tmp_path: Path) -> None:
     counts = import_verdicts(tmp_path / "v.csv", audit="old", storage=imported)
     assert (counts.rows, counts.judges, counts.empty) == (3, 2, 1)
     with open_database(imported, create=False) as db:
-        found = {
+        ruling_by_judge = {
             (v.judge, v.sample): (v.outcome, v.ruling)
             for v in results.load_verdicts(db, audits.get_audit(db, "old").id)
         }
-    assert found == {
+    assert ruling_by_judge == {
         ("j", 0): (Outcome.OK, Ruling.VALID),
         ("j", 1): (Outcome.OK, Ruling.INVALID),
         ("k", 0): (Outcome.UNPARSED, None),

@@ -26,25 +26,27 @@ def test_the_graph_in_the_readme_is_the_graph() -> None:
     bootstrap.prepare_environment()
     from auditor.agents.graph import draw_mermaid
 
-    [shown] = blocks("mermaid")
-    assert shown.strip() == draw_mermaid().strip(), "run `auditor graph` and paste it into README.md"
+    [diagram] = blocks("mermaid")
+    assert diagram.strip() == draw_mermaid().strip(), "run `auditor graph` and paste it into README.md"
 
 
 def test_the_config_in_the_readme_loads() -> None:
-    whole, *parts = blocks("toml")
-    AuditConfig.model_validate(tomllib.loads(whole))
-    for part in parts:  # each goes at the end of a config
-        AuditConfig.model_validate(tomllib.loads(f"{whole}\n{part}"))
+    main_config, *sections = blocks("toml")
+    AuditConfig.model_validate(tomllib.loads(main_config))
+    for section in sections:  # each goes at the end of a config
+        AuditConfig.model_validate(tomllib.loads(f"{main_config}\n{section}"))
 
 
 def test_the_commands_in_the_readme_exist() -> None:
     from typer.main import get_command
 
     commands = get_command(app).commands  # type: ignore[attr-defined]
-    shown = re.findall(r"^\$ (?:\.venv/bin/)?(auditor|make) (\S+)", "\n".join(blocks("console")), flags=re.MULTILINE)
-    assert len(shown) >= 7
+    shown_commands = re.findall(
+        r"^\$ (?:\.venv/bin/)?(auditor|make) (\S+)", "\n".join(blocks("console")), flags=re.MULTILINE
+    )
+    assert len(shown_commands) >= 7
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    for program, word in shown:
+    for program, word in shown_commands:
         assert word in (commands if program == "auditor" else targets), (program, word)
 
 
@@ -74,9 +76,9 @@ def test_the_page_on_moral_questions_is_true() -> None:
     for text in re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL):
         assert AuditConfig.model_validate(tomllib.loads(text)).probes.semantic
     commands = get_command(app).commands  # type: ignore[attr-defined]
-    shown = re.findall(r"^\$ auditor (\w+) (\w+)", page, flags=re.MULTILINE)
-    assert len(shown) >= 5
-    for group, word in shown:
+    shown_commands = re.findall(r"^\$ auditor (\w+) (\w+)", page, flags=re.MULTILINE)
+    assert len(shown_commands) >= 5
+    for group, word in shown_commands:
         assert word in commands[group].commands, (group, word)
 
 
@@ -97,8 +99,8 @@ def test_the_settings_on_the_review_page_load(tmp_path: Path) -> None:
     from auditor.tui.settings import load_review_settings
 
     page = (ROOT / "docs" / "review.md").read_text(encoding="utf-8")
-    [shown] = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
-    (tmp_path / "review.toml").write_text(shown, encoding="utf-8")
+    [settings_text] = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
+    (tmp_path / "review.toml").write_text(settings_text, encoding="utf-8")
     settings = load_review_settings(tmp_path)
     assert settings.keys == {"conflict.left": "h", "conflict.history": "H"}
     assert settings.filters == {"wide": "gap:>1 is:todo"}
@@ -106,13 +108,13 @@ def test_the_settings_on_the_review_page_load(tmp_path: Path) -> None:
 
 def test_every_promise_has_its_test() -> None:
     page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
-    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
-    assert len(named) > 40
+    cited_tests = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
+    assert len(cited_tests) > 40
     faults = page.split("## Faults", 1)[1].split("\n## ", 1)[0]
     rows = [line for line in faults.splitlines() if line.startswith("| ")][1:]
     assert len(rows) >= 25
     assert all("`tests/" in row for row in rows)
-    for path, test in named:
+    for path, test in cited_tests:
         assert re.search(rf"^(?:async )?def {test}\(", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE), (
             path,
             test,
@@ -125,15 +127,15 @@ def test_the_commands_on_a_page_parse(name: str) -> None:
     from typer.main import get_command
 
     page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
-    shown = re.findall(r"^\$ auditor (.+)$", page, flags=re.MULTILINE)
-    assert len(shown) >= 2
-    for line in shown:
+    command_lines = re.findall(r"^\$ auditor (.+)$", page, flags=re.MULTILINE)
+    assert len(command_lines) >= 2
+    for line in command_lines:
         words = line.split()
         command = get_command(app).commands[words[0]]  # type: ignore[attr-defined]
         if hasattr(command, "commands"):
             command = command.commands[words[1]]
-        known = {option for parameter in command.params for option in parameter.opts}
-        assert {word for word in words if word.startswith("-")} <= known, line
-    for part in re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL):
-        whole = tomllib.loads(blocks("toml")[0])
-        AuditConfig.model_validate(whole | tomllib.loads(part))
+        options = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("-")} <= options, line
+    for section in re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL):
+        main_config = tomllib.loads(blocks("toml")[0])
+        AuditConfig.model_validate(main_config | tomllib.loads(section))

@@ -21,10 +21,10 @@ def blocks(kind: str) -> list[str]:
 
 
 def test_every_piece_of_config_loads() -> None:
-    pieces = blocks("toml audit")
-    assert len(pieces) >= 4
-    for piece in pieces:
-        AuditConfig.model_validate(BASE | tomllib.loads(piece))
+    sections = blocks("toml audit")
+    assert len(sections) >= 4
+    for section in sections:
+        AuditConfig.model_validate(BASE | tomllib.loads(section))
 
 
 def test_the_mapping_loads(tmp_path: Path) -> None:
@@ -35,9 +35,9 @@ def test_the_mapping_loads(tmp_path: Path) -> None:
 
 
 def test_commands_mappings_and_groupings_are_there() -> None:
-    known = get_command(app).commands  # type: ignore[attr-defined]
-    shown = re.findall(r"auditor surveys (\w+)", TEXT)
-    assert set(shown) <= set(known)
-    assert len(shown) >= 5
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    shown_commands = re.findall(r"auditor surveys (\w+)", TEXT)
+    assert set(shown_commands) <= set(commands)
+    assert len(shown_commands) >= 5
     for name in (*builtin_mappings(), *builtin_groupings()):
         assert f"`{name}`" in TEXT, name

@@ -24,8 +24,8 @@ HEAVY = (
 
 def loaded_by(program: str) -> set[str]:
     code = f"import sys\n{program}\nprint(*[m for m in sys.modules if '.' not in m])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return set(done.stdout.split("\n")[-2].split())
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(process.stdout.split("\n")[-2].split())
 
 
 @pytest.mark.parametrize(
@@ -49,9 +49,9 @@ def test_importing_the_core_touches_no_environment() -> None:
 @pytest.mark.parametrize("name", ["agents", "prompts", "storage", "tui"])
 def test_the_root_folders_have_one_name_each(name: str) -> None:
     code = f"import importlib\nimportlib.import_module('auditor.{name}')\nimportlib.import_module('{name}')"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode != 0
-    assert f"import auditor.{name}, not {name}" in done.stderr or "No module named" in done.stderr
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert process.returncode != 0
+    assert f"import auditor.{name}, not {name}" in process.stderr or "No module named" in process.stderr
 
 
 def test_public_names_are_there() -> None:

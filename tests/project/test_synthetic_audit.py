@@ -11,7 +11,7 @@ from tests.support.synthetic_audit import populate
 
 
 def test_equal_arguments_give_equal_rows(tmp_path: Path) -> None:
-    found = []
+    rows_by_database = []
     for name in ("one", "two"):
         with open_database(f"sqlite:///{tmp_path}/{name}.db") as db:
             audit = populate(db)
@@ -22,8 +22,8 @@ def test_equal_arguments_give_equal_rows(tmp_path: Path) -> None:
                 results.load_conflicts,
                 results.load_ratings,
             )
-            found.append([load(db, audit.id) for load in loads])
-    assert found[0] == found[1]
+            rows_by_database.append([load(db, audit.id) for load in loads])
+    assert rows_by_database[0] == rows_by_database[1]
 
 
 def test_every_outcome_and_decision_is_there(tmp_path: Path) -> None:
