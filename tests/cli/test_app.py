@@ -61,7 +61,7 @@ def test_the_help_names_every_command() -> None:
         (["models", "pull", "nothing"], 1, "no weights called 'nothing'"),
     ],
 )
-def test_each_mistake_is_one_line(tmp_path: Path, arguments: list[str], exit_code: int, message: str) -> None:
+def test_each_user_error_is_one_line(tmp_path: Path, arguments: list[str], exit_code: int, message: str) -> None:
     failed_command = auditor(*arguments, cwd=tmp_path)
     assert failed_command.returncode == exit_code
     assert message in failed_command.stderr
@@ -88,7 +88,7 @@ def test_a_wrong_survey_names_the_nearest(
     assert not server.requests
 
 
-def test_a_missing_key_is_said_before_the_first_call(
+def test_a_missing_key_is_reported_before_the_first_call(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(KEY_VARIABLE)
@@ -99,7 +99,7 @@ def test_a_missing_key_is_said_before_the_first_call(
     assert not server.requests
 
 
-def test_it_is_a_program_of_its_own(tmp_path: Path) -> None:
+def test_the_module_runs_as_a_separate_process(tmp_path: Path) -> None:
     """What the other tests run in this process, as a process: its streams, its exit code, its last words."""
     for arguments, exit_code in ((["--version"], 0), (["report", "x"], 1), (["--debug", "report", "x"], 1)):
         command = [sys.executable, "-m", "auditor", *arguments]
@@ -168,7 +168,7 @@ def test_doctor_fails_when_something_is_missing(
     assert auditor("doctor", config_path, cwd=tmp_path).returncode == 0
 
 
-def test_doctor_looks_at_what_the_run_would(server: FakeServer, tmp_path: Path) -> None:
+def test_doctor_checks_the_storage_and_encoder_of_the_run(server: FakeServer, tmp_path: Path) -> None:
     probes = {"direct": {"samples": 1}, "semantic": {"encoder": "/nowhere/encoder"}}
     config_path = write_config(server, tmp_path, storage="sqlite:///missing/auditor.db", probes=probes)
     doctor_command = auditor("doctor", config_path, "--json", cwd=tmp_path)
@@ -247,7 +247,7 @@ def test_a_bad_file_of_scores_is_named_and_nothing_is_stored(tmp_path: Path, row
     assert not (tmp_path / "auditor.db").exists()
 
 
-def test_other_spellings_of_a_country_meet_the_survey(tmp_path: Path) -> None:
+def test_country_codes_are_matched_to_the_survey(tmp_path: Path) -> None:
     (tmp_path / "scores.jsonl").write_text(
         '{"model": "a", "country": "DE", "topic": "divorce", "method": "direct", "score": 0.4}\n'
         '{"model": "a", "country": "USA", "topic": "divorce", "method": "direct", "score": null}\n'
@@ -264,7 +264,7 @@ def test_other_spellings_of_a_country_meet_the_survey(tmp_path: Path) -> None:
     assert row["reason"]
 
 
-def test_an_import_says_what_it_replaces_and_what_failed(tmp_path: Path) -> None:
+def test_an_import_reports_replaced_audits_and_failed_rows(tmp_path: Path) -> None:
     header = "model,country,topic,method,score\n"
     (tmp_path / "a.csv").write_text(header + "m,Germany,divorce,direct,0.5\nm,Japan,divorce,direct,\n")
     arguments = ["import", "scores", "a.csv", "--survey", "wvs7-sample", "--audit"]
@@ -279,14 +279,14 @@ def test_an_import_says_what_it_replaces_and_what_failed(tmp_path: Path) -> None
     assert (refused.returncode, "'no/name' cannot name an audit" in refused.stderr) == (2, True)
 
 
-def test_what_would_fail_at_the_end_is_said_at_the_start(server: FakeServer, tmp_path: Path) -> None:
+def test_a_report_path_that_cannot_be_written_is_reported_before_the_run(server: FakeServer, tmp_path: Path) -> None:
     path = write_config(server, tmp_path)
     failed_run = auditor("run", path, "--report", "none/report.html", cwd=tmp_path)
     assert (failed_run.returncode, server.requests) == (2, [])
     assert "none/report.html lies in a folder that does not exist" in failed_run.stderr
 
 
-def test_a_budget_that_cannot_hold_is_refused(server: FakeServer, tmp_path: Path) -> None:
+def test_a_budget_without_known_prices_is_refused(server: FakeServer, tmp_path: Path) -> None:
     path = write_config(server, tmp_path, limits={"budget_usd": 1.0})
     failed_run = auditor("run", path, cwd=tmp_path)
     assert (failed_run.returncode, server.requests) == (2, [])
@@ -298,7 +298,7 @@ def test_a_budget_that_cannot_hold_is_refused(server: FakeServer, tmp_path: Path
     assert "budget_usd cannot hold" in " ".join(doctor_command.stdout.split())
 
 
-def test_a_changed_config_says_what_becomes_of_the_records(server: FakeServer, tmp_path: Path) -> None:
+def test_a_run_reports_how_a_changed_config_affects_stored_results(server: FakeServer, tmp_path: Path) -> None:
     auditor("run", write_config(server, tmp_path), cwd=tmp_path)
     request_count = len(server.requests)
     second_run = auditor("run", write_config(server, tmp_path), cwd=tmp_path)

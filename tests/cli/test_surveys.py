@@ -30,7 +30,7 @@ def test_import_writes_figures_description_and_facts(folder: Path) -> None:
     assert written_names == {"my_wvs.csv", "my_wvs.survey.toml", "my_wvs.facts.json"}
 
 
-def test_import_replaces_nothing_unless_told(folder: Path) -> None:
+def test_import_overwrites_a_survey_only_with_force(folder: Path) -> None:
     refused_import = auditor("surveys", "import", "wvs.csv", "-o", "my_wvs.csv", cwd=folder)
     assert (refused_import.returncode, refused_import.stderr.count("\n")) == (1, 1)
     assert "my_wvs.csv: is there already." in refused_import.stderr
@@ -39,7 +39,7 @@ def test_import_replaces_nothing_unless_told(folder: Path) -> None:
     assert (self_overwrite.returncode, "is the official file itself" in self_overwrite.stderr) == (2, True)
 
 
-def test_import_by_another_mapping_says_what_is_missing(folder: Path) -> None:
+def test_import_with_another_surveys_mapping_fails(folder: Path) -> None:
     failed_import = auditor("surveys", "import", "wvs.csv", "--mapping", "pew2013", "-o", "x.csv", cwd=folder)
     assert (failed_import.returncode, failed_import.stderr.count("\n")) == (1, 1)
     assert "wvs.csv" in failed_import.stderr
@@ -79,7 +79,7 @@ def test_the_plot_is_to_scale() -> None:
     assert draw_score_plot(0.0, -1.0, 1.0) == "─" * 20 + "●" + "─" * 20
 
 
-def test_check_tells_by_its_exit_code(folder: Path) -> None:
+def test_check_exits_with_1_if_there_are_findings(folder: Path) -> None:
     check_command = auditor("surveys", "check", "my_wvs.csv", "--json", cwd=folder)
     findings = json.loads(check_command.stdout)["odd"]
     assert check_command.returncode == 1
@@ -105,7 +105,7 @@ def test_an_unknown_survey_or_country_is_one_line(folder: Path) -> None:
         assert (failed_command.returncode, failed_command.stderr.count("\n")) == (1, 1)
 
 
-def test_regions_shows_groups_and_who_is_in_none(folder: Path) -> None:
+def test_regions_shows_groups_and_ungrouped_countries(folder: Path) -> None:
     regions_command = auditor("surveys", "regions", "wvs7-sample", "--regions", "un_m49", "--json", cwd=folder)
     grouping = json.loads(regions_command.stdout)
     assert (regions_command.returncode, grouping["none"]) == (0, [])
@@ -120,7 +120,7 @@ def test_regions_shows_groups_and_who_is_in_none(folder: Path) -> None:
     assert "Did you mean 'un_m49'" in unknown_grouping.stderr
 
 
-def test_check_shows_some_findings_of_a_kind_and_counts_the_rest(folder: Path) -> None:
+def test_check_shows_20_findings_of_a_kind_and_counts_the_others(folder: Path) -> None:
     topics = [f"a question about the topic number {i:03}" for i in range(40)]
     rows = [f"{country},{topic},0.1" for topic in topics for country in ("Peru", "Chile")]
     (folder / "alike.csv").write_text("country,topic,score\n" + "\n".join(rows) + "\n")

@@ -30,7 +30,7 @@ def audit(**changes: Any) -> AuditConfig:
         ({"task": None}, "Or add 'task'"),
     ],
 )
-def test_what_does_not_go_with_a_task_is_refused(changes: dict[str, Any], message: str) -> None:
+def test_keys_that_conflict_with_a_task_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(pydantic.ValidationError, match=message):
         audit(**changes)
 

@@ -17,21 +17,21 @@ def test_a_missing_file_and_a_strange_suffix(tmp_path: Path) -> None:
         load_config(write(tmp_path, GOOD, "a.ini"))
 
 
-def test_an_own_survey_is_found_beside_the_config(tmp_path: Path) -> None:
+def test_a_survey_path_is_relative_to_the_config(tmp_path: Path) -> None:
     write(tmp_path, "country,topic,score\n", "mine.csv")
     config = load_config(write(tmp_path, GOOD.replace("wvs7-sample", "mine.csv")))
     assert config.survey is not None
     assert Path(config.survey.source) == tmp_path / "mine.csv"
 
 
-def test_keys_are_resolved_when_needed_and_never_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_are_resolved_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=re.escape("export SOME_KEY=")):
         resolve_secret("os.environ/SOME_KEY")
     monkeypatch.setenv("SOME_KEY", "s3cret")
     assert resolve_secret("os.environ/SOME_KEY") == "s3cret"
 
 
-def test_a_grouping_beside_the_config_is_found(tmp_path: Path) -> None:
+def test_a_grouping_path_is_relative_to_the_config(tmp_path: Path) -> None:
     (tmp_path / "groups.csv").write_text("country,region\nJapan,A\n")
 
     def loaded_regions(regions: str) -> str:
@@ -45,7 +45,7 @@ def test_a_grouping_beside_the_config_is_found(tmp_path: Path) -> None:
     assert loaded_regions("western") == "western"
 
 
-def test_an_audit_is_the_same_wherever_its_command_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hash_does_not_depend_on_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own.csv").write_text("country,topic,score\nJapan,divorce,0.5\n")
     path = write(tmp_path, GOOD.replace('"wvs7-sample"', '"own.csv"'))
     loaded_configs = [load_config(path)]

@@ -35,7 +35,7 @@ models:
         ("a: [1\n", "line"),
     ],
 )
-def test_yaml_traps(tmp_path: Path, text: str, message: str) -> None:
+def test_ambiguous_or_unsafe_yaml_is_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load_config(write(tmp_path, text, "a.yml"))
 

@@ -78,7 +78,7 @@ async def ask(model: str, base: str | None) -> None:
     )
 
 
-async def test_each_provider_speaks_through_the_guard_or_is_refused(
+async def test_each_provider_uses_the_guarded_transport_or_is_refused(
     connections: list[object], sent: list[httpx.Request]
 ) -> None:
     stub, faults = SERVER_STUB.get(), dict[str, Any]()
@@ -100,7 +100,7 @@ async def test_each_provider_speaks_through_the_guard_or_is_refused(
     assert faults == {}
 
 
-def test_every_provider_that_is_allowed_is_one_of_litellms() -> None:
+def test_every_allowed_provider_is_known_to_litellm() -> None:
     litellm_providers = providers()
     assert litellm_providers >= GUARDED_PROVIDERS
     assert not GUARDED_PROVIDERS & (SELF_AUTHENTICATING_PROVIDERS | UNGUARDED_PROVIDERS)
@@ -115,7 +115,7 @@ def audit_of(model: str) -> AuditConfig:
 @pytest.mark.parametrize(
     "provider", ["aiohttp_openai", "amazon_nova", "custom", "maritalk", "nlp_cloud", "oobabooga", "petals"]
 )
-async def test_a_provider_past_the_guard_is_refused_with_an_alternative(
+async def test_a_provider_that_bypasses_the_guard_is_refused_with_an_alternative(
     connections: list[object], sent: list[httpx.Request], provider: str
 ) -> None:
     with pytest.raises(ConfigError, match=f"'{provider}' opens connections past") as refused:

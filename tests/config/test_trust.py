@@ -45,7 +45,7 @@ def user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
 
 
-def test_a_config_of_somebodys_cannot_send_a_key_to_a_server_of_theirs(server: FakeServer, storage: str) -> None:
+def test_a_config_cannot_send_a_key_to_an_untrusted_server(server: FakeServer, storage: str) -> None:
     with pytest.raises(
         ConfigError, match=rf"would send the key {KEY_VARIABLE} to 127\.0\.0\.1:\d+, which you have not"
     ):
@@ -54,7 +54,7 @@ def test_a_config_of_somebodys_cannot_send_a_key_to_a_server_of_theirs(server: F
     assert not Path(storage.removeprefix("sqlite:///")).exists()
 
 
-def test_nothing_else_that_asks_models_sends_it_either(
+def test_ranking_and_experiments_send_no_key_to_an_untrusted_server(
     server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     probes = {"direct": {"samples": 1}, "logic": {}}
@@ -71,7 +71,7 @@ def test_nothing_else_that_asks_models_sends_it_either(
     assert len(server.requests) == request_count
 
 
-def test_what_is_trusted_once_stays_so(server: FakeServer) -> None:
+def test_a_trusted_binding_stays_trusted(server: FakeServer) -> None:
     audit = config(server.url)
     [binding] = required_bindings(audit)
     assert add_trusted_bindings([binding]) == [binding]
@@ -222,7 +222,7 @@ def test_a_cluster_that_only_a_config_names_needs_a_line(monkeypatch: pytest.Mon
     require_trust(audit)
 
 
-def test_doctor_does_not_knock_at_a_cluster_that_is_not_allowed(
+def test_doctor_does_not_connect_to_an_untrusted_cluster(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
@@ -251,12 +251,12 @@ def test_the_command_writes_every_line_that_a_config_needs(tmp_path: Path) -> No
     require_trust(audit)
 
 
-def test_a_name_before_the_host_fools_nobody() -> None:
+def test_a_user_name_in_a_base_url_is_refused() -> None:
     with pytest.raises(ValueError, match="has a user name or a password"):
         config("http://api.openai.com@evil.org:80/v1")
 
 
-def test_the_environment_can_say_it_and_nonsense_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bindings_are_read_from_the_environment_and_invalid_ones_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AUDITOR_TRUST", "A@x.org, B@y.org:1")
     assert load_trusted_bindings() == [CredentialBinding("A", "x.org"), CredentialBinding("B", "y.org:1")]
     monkeypatch.setenv("AUDITOR_TRUST", "everybody")
@@ -264,14 +264,14 @@ def test_the_environment_can_say_it_and_nonsense_is_named(monkeypatch: pytest.Mo
         load_trusted_bindings()
 
 
-def test_a_base_url_of_the_environment_is_not_heeded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_base_urls_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://evil.org")
     monkeypatch.setenv("ANTHROPIC_API_BASE", "http://evil.org")
     bootstrap.prepare_environment()
     assert not [name for name in os.environ if name.endswith(("_BASE_URL", "_API_BASE"))]
 
 
-def test_where_requests_go_is_said() -> None:
+def test_destinations_are_described_by_host_and_model() -> None:
     assert describe_destinations(config("http://h:1/v1", models=2)) == "Requests go to: h:1 (model-a, model-b)."
 
 
@@ -286,13 +286,13 @@ def test_a_last_line_without_its_end_is_not_joined_to_the_new_one(tmp_path: Path
     ]
 
 
-def test_the_file_is_the_users_alone(tmp_path: Path) -> None:
+def test_the_trust_file_is_private_to_its_user(tmp_path: Path) -> None:
     add_trusted_bindings([CredentialBinding("K", "h")])
     assert (tmp_path / "home" / "trust.txt").stat().st_mode & 0o077 == 0
     assert trust_file_path().name == "trust.txt"
 
 
-async def test_a_server_of_ones_own_without_a_key_is_not_sent_the_providers(
+async def test_a_custom_server_without_a_key_is_not_sent_the_providers_key(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -335,7 +335,7 @@ def test_credentials_of_the_machine_are_not_used_before_they_are_trusted(
         require_trust(signing(model, api_base="https://evil.org/v1"))
 
 
-def test_a_provider_that_finds_credentials_past_all_bounds_is_refused() -> None:
+def test_a_provider_that_finds_credentials_by_itself_is_refused() -> None:
     for provider in ("sagemaker", "sagemaker_chat", "github_copilot", "databricks"):
         with pytest.raises(ConfigError, match=f"'{provider}' finds credentials and servers by itself"):
             require_trust(signing(f"{provider}/x"))
@@ -346,7 +346,7 @@ def test_a_provider_that_finds_credentials_past_all_bounds_is_refused() -> None:
     ["api_base", "base_url", "api_key", "aws_bedrock_runtime_endpoint", "aws_role_name", "vertex_credentials", "client",
      "azure_ad_token", "use_litellm_proxy", "fallbacks", "num_retries", "custom_llm_provider"],
 )  # fmt: skip
-async def test_a_parameter_cannot_say_who_is_asked_or_as_whom(server: FakeServer, name: str) -> None:
+async def test_a_parameter_cannot_change_the_server_or_the_credentials(server: FakeServer, name: str) -> None:
     with FakeServer() as foreign_server:
         section = ModelSection(
             name="m",
@@ -390,7 +390,7 @@ print("ASKED", asked)
 """
 
 
-def test_no_address_that_hands_out_credentials_is_asked_for_them(tmp_path: Path) -> None:
+def test_no_metadata_service_is_asked_for_credentials(tmp_path: Path) -> None:
     """A machine without a file or variable of credentials, in a cloud that would hand some out."""
     cloud_settings = {
         "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://169.254.170.2/c", "AWS_EC2_METADATA_DISABLED": "false",

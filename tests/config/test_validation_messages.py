@@ -71,7 +71,7 @@ def with_value(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
 KEYS = list(every_key())
 
 
-def test_the_walk_sees_the_whole_schema() -> None:
+def test_every_key_covers_the_complete_schema() -> None:
     named = {name for path in KEYS for name in path if isinstance(name, str)}
     models: list[type[pydantic.BaseModel]] = [AuditConfig, *_models()]
     for model in models:
@@ -89,7 +89,7 @@ def _models() -> Iterator[type[pydantic.BaseModel]]:
 
 
 @pytest.mark.parametrize("path", KEYS, ids=lambda path: ".".join(map(str, path)))
-def test_no_wrong_value_is_explained_in_foreign_words(path: tuple[Any, ...]) -> None:
+def test_no_wrong_value_is_explained_in_pydantics_words(path: tuple[Any, ...]) -> None:
     for value in WRONG:
         data = with_value(path, value)
         try:
@@ -102,7 +102,7 @@ def test_no_wrong_value_is_explained_in_foreign_words(path: tuple[Any, ...]) -> 
 
 
 @pytest.mark.parametrize("name", [n for n in AuditConfig.model_fields if n != "models"])
-def test_no_unknown_key_is_explained_in_foreign_words(name: str) -> None:
+def test_no_unknown_key_is_explained_in_pydantics_words(name: str) -> None:
     for data in (FULL | {name + "x": 1}, {k: v for k, v in FULL.items() if k != name}, FULL | {name: {"x\x1b": 1}}):
         try:
             AuditConfig.model_validate(data)
@@ -132,7 +132,7 @@ def test_no_unknown_key_is_explained_in_foreign_words(name: str) -> None:
         ({"storage": 5}, "'storage' must be a text, not this number. "),
     ],
 )
-def test_the_key_what_it_must_be_and_what_it_is(change: dict[str, Any], message: str) -> None:
+def test_a_message_names_the_key_its_type_and_the_value(change: dict[str, Any], message: str) -> None:
     data = {"name": "a", "survey": {"source": "wvs7-sample"}, "models": FULL["models"]} | change
     with pytest.raises(pydantic.ValidationError) as caught:
         AuditConfig.model_validate(data)

@@ -55,7 +55,7 @@ def small(server: FakeServer, provider: str = "openai", **changes: Any) -> Audit
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
-def test_batches_come_to_the_same_as_single_calls(server: FakeServer, tmp_path: Path, provider: str) -> None:
+def test_batches_give_the_same_results_as_single_calls(server: FakeServer, tmp_path: Path, provider: str) -> None:
     assert server.batches
     usual_storage, batch_storage = (f"sqlite:///{tmp_path / name}.db" for name in ("usual", "batched"))
     run_audit(small(server, provider), storage=usual_storage)
@@ -118,7 +118,9 @@ def test_a_run_that_is_interrupted_leaves_its_batches_and_the_next_one_collects_
     assert status(storage)["batches"] == []
 
 
-def test_of_a_batch_that_expires_the_answers_are_kept_and_the_rest_goes_again(server: FakeServer, storage: str) -> None:
+def test_answers_of_an_expired_batch_are_kept_and_its_other_calls_are_resubmitted(
+    server: FakeServer, storage: str
+) -> None:
     assert server.batches
     server.batches.fate = lambda batch, line: [DONE, EXPIRED, CANCELLED][line % 3] if batch < 3 else DONE
     run_audit(small(server, batch=BATCH), storage=storage)
@@ -129,7 +131,7 @@ def test_of_a_batch_that_expires_the_answers_are_kept_and_the_rest_goes_again(se
     assert (cost.total.answers, cost.total.attempts, cost.lost) == (CALLS, CALLS + 12, 0)
 
 
-def test_lines_with_errors_are_failures_and_those_that_may_help_go_again(server: FakeServer, storage: str) -> None:
+def test_failed_lines_are_failures_and_retryable_ones_are_resubmitted(server: FakeServer, storage: str) -> None:
     assert server.batches
     rate_limited_texts: set[str] = set()
 
@@ -152,7 +154,7 @@ def test_lines_with_errors_are_failures_and_those_that_may_help_go_again(server:
     assert KEY.encode() not in Path(storage.removeprefix("sqlite:///")).read_bytes()
 
 
-def test_a_line_that_is_no_answer_goes_again_and_what_went_out_is_recorded_though_the_run_stops(
+def test_an_unreadable_line_is_resubmitted_and_attempts_are_recorded_if_the_run_stops(
     server: FakeServer, storage: str
 ) -> None:
     """The second batch is refused as a whole, which ends the run."""
@@ -170,9 +172,7 @@ def test_a_line_that_is_no_answer_goes_again_and_what_went_out_is_recorded_thoug
 
 
 @pytest.mark.parametrize("page", [b"<html>maintenance</html>", b"", b"null"])
-def test_a_page_in_place_of_news_about_a_batch_is_asked_for_again(
-    server: FakeServer, storage: str, page: bytes
-) -> None:
+def test_a_batch_status_that_is_an_html_page_is_requested_again(server: FakeServer, storage: str, page: bytes) -> None:
     assert server.batches
     pages_sent = 0
 
@@ -189,9 +189,7 @@ def test_a_page_in_place_of_news_about_a_batch_is_asked_for_again(
     assert status(storage)["batches"] == []
 
 
-def test_a_provider_of_batches_that_asks_for_too_long_a_wait_is_not_waited_for(
-    server: FakeServer, storage: str
-) -> None:
+def test_a_retry_after_beyond_the_limit_stops_the_run(server: FakeServer, storage: str) -> None:
     assert server.batches
     error_body, headers = {"error": {"message": "later"}}, {"retry-after": "86400"}
     server.batches.instead = lambda method, path: (
@@ -221,7 +219,7 @@ def test_the_budget_holds_before_submission_and_calls_cost_the_price_of_a_batch(
     assert report.cost.total.usd == pytest.approx(traces.ok * 0.0015)
 
 
-def test_what_was_not_asked_is_not_taken(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_result_lines_of_no_call_in_the_batch_are_ignored(server: FakeServer, storage: str, tmp_path: Path) -> None:
     assert server.batches
     foreign_line = {
         "custom_id": "f" * 64,
@@ -243,9 +241,7 @@ def test_what_was_not_asked_is_not_taken(server: FakeServer, storage: str, tmp_p
         assert len(ledger.find_answered_keys(db, server.batches.keys)) == 18
 
 
-def test_a_model_without_batches_is_asked_as_usual_beside_one_that_has_them(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_a_model_without_batches_is_asked_by_single_calls(server: FakeServer, storage: str, tmp_path: Path) -> None:
     assert server.batches
     with FakeServer(batches=FakeBatches(there=False)) as unbatched_server:
         audit = small(server, batch=BATCH)
@@ -271,16 +267,14 @@ def test_calls_are_split_into_batches_that_are_not_too_large(server: FakeServer,
     assert len(set(server.batches.keys)) == len(server.batches.keys) == 18
 
 
-def test_few_calls_go_out_as_usual(server: FakeServer, storage: str) -> None:
+def test_few_calls_are_sent_singly(server: FakeServer, storage: str) -> None:
     assert server.batches
     run_audit(small(server, judges=[], batch=BATCH | {"least": 7}), storage=storage)
     assert not server.batches.batches
     assert len(server.requests) == 18
 
 
-def test_a_batch_that_arrived_though_the_provider_said_otherwise_is_not_sent_again(
-    server: FakeServer, storage: str
-) -> None:
+def test_a_batch_that_arrived_despite_an_error_reply_is_not_sent_again(server: FakeServer, storage: str) -> None:
     assert server.batches
     server.batches.deaf = 2
     run_audit(small(server, judges=[], batch=BATCH), storage=storage)
@@ -299,7 +293,7 @@ def test_a_batch_for_which_there_is_no_room_waits_for_the_others(server: FakeSer
     assert len(server.batches.keys) == 15
 
 
-def test_a_batch_that_is_refused_says_why_and_the_next_run_submits_it_again(server: FakeServer, storage: str) -> None:
+def test_a_refused_batch_is_reported_and_resubmitted_by_the_next_run(server: FakeServer, storage: str) -> None:
     assert server.batches
     server.batches.refuse = lambda number: {"code": "invalid_model", "message": "There is no such model."}
     audit = small(server, judges=[], batch=BATCH)
@@ -310,7 +304,7 @@ def test_a_batch_that_is_refused_says_why_and_the_next_run_submits_it_again(serv
     assert open_audit("scripted", storage=storage).report().coverage.total[0].ok == 18
 
 
-def test_a_server_that_sends_batches_elsewhere_is_not_followed(storage: str) -> None:
+def test_redirects_of_a_batch_server_are_not_followed(storage: str) -> None:
     with (
         FakeServer(batches=RedirectingBatches()) as redirecting,
         pytest.raises(ModelSetupError, match="redirects, which is not followed"),
@@ -318,7 +312,9 @@ def test_a_server_that_sends_batches_elsewhere_is_not_followed(storage: str) -> 
         run_audit(small(redirecting, judges=[], batch=BATCH), storage=storage)
 
 
-def test_without_batch_in_the_config_what_waits_is_told_and_asked_anew(server: FakeServer, storage: str) -> None:
+def test_without_batch_in_the_config_waiting_calls_are_reported_and_asked_again(
+    server: FakeServer, storage: str
+) -> None:
     assert server.batches
     audit = small(server, judges=[], batch=BATCH)
     assert run_until(audit, storage, "batch_submitted:3")[0] == -9
@@ -330,7 +326,7 @@ def test_without_batch_in_the_config_what_waits_is_told_and_asked_anew(server: F
     assert status(storage)["batches"] == []
 
 
-def test_batches_are_no_part_of_what_makes_an_audit_another_one(server: FakeServer) -> None:
+def test_batch_settings_do_not_change_the_config_hash(server: FakeServer) -> None:
     usual_config, batch_config = small(server), small(server, batch=BATCH)
     assert usual_config.hash == batch_config.hash
 

@@ -88,7 +88,7 @@ def commands(folder: Path, environment: dict[str, str]) -> Iterator[Done]:
 
 
 @pytest.mark.parametrize("batch", [False, True], ids=["calls", "batches"])
-def test_a_key_that_is_echoed_is_kept_shown_and_sent_on_nowhere(
+def test_an_echoed_key_is_not_stored_shown_or_sent_on(
     server: FakeServer, judge: FakeServer, tmp_path: Path, batch: bool
 ) -> None:
     with FakeServer(echoing, FakeBatches() if batch else None) as echoing_server:

@@ -155,9 +155,7 @@ def test_refusals_by_country_and_topic(server: FakeServer, storage: str) -> None
     assert report.repairs == []  # a refusal is an answer, and is not asked for again
 
 
-def test_what_failed_has_no_number_in_database_report_or_export(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_failures_have_no_number_in_database_report_or_export(server: FakeServer, storage: str, tmp_path: Path) -> None:
     failure_makers = list(FAILING.values())[:-1]
 
     def script(request: Request) -> Reply:

@@ -33,7 +33,7 @@ def url(path: Path) -> str:
     return f"sqlite:///{path}"
 
 
-def test_power_that_fails_in_the_middle_of_a_write(server: FakeServer, tmp_path: Path) -> None:
+def test_a_run_recovers_from_a_truncated_write_ahead_log(server: FakeServer, tmp_path: Path) -> None:
     """The write-ahead log is cut at any byte, as when the last pages never reached the disk."""
     audit = config(server.url)
     run_audit(audit, storage=url(tmp_path / "whole.db"))
@@ -73,7 +73,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(server: FakeServer, tmp_pat
     assert len(server.requests) - 2 * CALLS <= 3 * 8  # only what was in flight when the disk was full
 
 
-def test_a_damaged_database_is_said_in_one_line(server: FakeServer, tmp_path: Path) -> None:
+def test_a_damaged_database_is_reported_in_one_line(server: FakeServer, tmp_path: Path) -> None:
     path = tmp_path / "audits.db"
     run_audit(config(server.url), storage=url(path))
     content = bytearray(path.read_bytes())
@@ -86,7 +86,7 @@ def test_a_damaged_database_is_said_in_one_line(server: FakeServer, tmp_path: Pa
     assert "Traceback" not in report_command.stderr
 
 
-def test_who_interrupts_twice_does_not_wait_and_loses_only_what_was_in_flight(
+def test_a_second_interrupt_ends_the_run_at_once_and_loses_only_calls_in_flight(
     server: FakeServer, storage: str, tmp_path: Path
 ) -> None:
     server.script = holding(20, NEVER)
@@ -154,7 +154,9 @@ def test_a_watcher_that_raises_loses_no_answer(server: FakeServer, storage: str)
     assert len(server.requests) == CALLS + request_count - recorded
 
 
-def test_texts_of_every_kind_come_back_as_they_were(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_unusual_characters_are_stored_unchanged_and_escaped_in_reports(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
     nasty = (
         "a\0b \ud800 \U0001f600 \u202egnp.exe \x1b]0;title\x07 \x1b[2J [/INST] <script>alert(1)</script> =1+1 {{7*7}}"
     )

@@ -83,7 +83,7 @@ def test_rates_of_valid_and_leniency(ten: Report, name: str) -> None:
     assert row.confidence.value == pytest.approx(0.7)
 
 
-def test_what_fails_is_in_coverage_and_in_no_rate(ten: Report) -> None:
+def test_failed_reviews_are_in_coverage_and_in_no_rate(ten: Report) -> None:
     row = judge(ten, "fails")
     assert row.assigned == TRACES
     assert row.given + sum(row.losses.values()) == TRACES
@@ -98,7 +98,7 @@ def test_verbosity(ten: Report, name: str) -> None:
     assert holds(judge(ten, name).verbosity, planted)
 
 
-def test_preference_for_the_own_family(ten: Report) -> None:
+def test_preference_for_the_judges_own_family(ten: Report) -> None:
     assert holds(judge(ten, "kin").own_family, 1 - 0.5)
     assert judge(ten, "coin").own_family.value is None  # nobody of its family is judged
 
@@ -137,7 +137,7 @@ def test_planted_faults(ten: Report, name: str, kind: str) -> None:
     assert holds(row.difference, detection_rate - false_alarm_rate)
 
 
-def test_votes_are_of_all_assigned_seats_and_dawid_skene_finds_the_honest(ten: Report) -> None:
+def test_votes_count_all_assignments_and_dawid_skene_finds_the_honest_judges(ten: Report) -> None:
     plain, *others = ten.panel.votes
     assert plain.rule == "majority"
     assert plain.valid + plain.invalid + plain.open == TRACES
@@ -147,7 +147,7 @@ def test_votes_are_of_all_assigned_seats_and_dawid_skene_finds_the_honest(ten: R
     assert ten.panel.asked == ten.panel.seats == TRACES * len(JUDGES)
 
 
-def test_the_certificate_says_it_in_words(ten: Report) -> None:
+def test_the_certificate_describes_each_bias(ten: Report) -> None:
     certificate = " ".join(ten.panel.certificate)
     assert "Krippendorff’s alpha" in certificate
     assert "always is milder than the others" in certificate

@@ -55,7 +55,7 @@ def kill_points(places: int) -> list[int]:
     return list(range(1, places + 1)) if EVERY else [1 + round(i * (places - 1) / (POINTS - 1)) for i in range(POINTS)]
 
 
-def test_killed_anywhere_and_run_again_is_as_if_never_killed(
+def test_a_run_killed_anywhere_resumes_with_the_same_results(
     server: FakeServer, unbroken_run: tuple[dict[str, Any], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)

@@ -33,7 +33,7 @@ def config_in_language(url: str, language: object, **survey: object) -> AuditCon
     return AuditConfig.model_validate(data)
 
 
-def test_native_and_english_are_both_asked_and_where_they_are_one_once(server: FakeServer, storage: str) -> None:
+def test_native_and_english_are_both_asked_and_identical_languages_once(server: FakeServer, storage: str) -> None:
     audit_config = config_in_language(server.url, ["en", "native"], countries=["Japan", "Nigeria"])
     run_audit(audit_config, storage=storage)
     with open_database(storage, create=False) as db:
@@ -59,7 +59,7 @@ def test_native_and_english_are_both_asked_and_where_they_are_one_once(server: F
         assert score.score == pytest.approx(sum(cell_scores) / len(cell_scores))
 
 
-def test_the_report_says_what_the_language_changes(server: FakeServer, storage: str) -> None:
+def test_the_report_has_the_differences_between_languages(server: FakeServer, storage: str) -> None:
     places = ["Japan", "Nigeria", "Pakistan"]
     audit_config = config_in_language(server.url, ["en", "native"], countries=places, topics=["divorce", "suicide"])
     run_audit(audit_config, storage=storage)
@@ -124,7 +124,7 @@ def write_canadian_survey(storage: Path) -> Path:
     return path
 
 
-def test_in_english_alone_the_report_has_no_word_on_languages(server: FakeServer, storage: str) -> None:
+def test_the_report_of_an_english_audit_has_no_section_on_languages(server: FakeServer, storage: str) -> None:
     audit_config = config_in_language(server.url, "en")
     run_audit(audit_config, storage=storage)
     with open_database(storage, create=False) as db:
@@ -143,12 +143,12 @@ def test_in_english_alone_the_report_has_no_word_on_languages(server: FakeServer
         ([], "empty"),
     ],
 )
-def test_what_is_no_language_is_refused(language: object, message: str) -> None:
+def test_unknown_repeated_or_missing_languages_are_refused(language: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         config_in_language("http://x", language)
 
 
-def test_what_a_language_lacks_is_refused_before_the_first_call() -> None:
+def test_missing_translations_are_refused_before_the_first_call() -> None:
     audit_config = config_in_language("http://x", "ja", countries="all", topics="all")
     survey = load_planned_survey(audit_config)
     check_languages(audit_config, survey)

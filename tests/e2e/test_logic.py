@@ -180,7 +180,7 @@ def test_items_of_a_file(server: FakeServer, storage: str, tmp_path: Path) -> No
         run_audit(AuditConfig.model_validate(data.model_dump() | {"survey": None}), storage=storage)
 
 
-def test_what_cannot_be_compared_is_refused_before_the_first_call(server: FakeServer, storage: str) -> None:
+def test_comparisons_that_cannot_be_made_are_refused_before_the_first_call(server: FakeServer, storage: str) -> None:
     with pytest.raises(ConfigError, match="no country 'France'"):
         run_audit(comparing(server.url, countries=["France"]), storage=storage)
     with pytest.raises(ValueError, match="no traces without the probe 'direct'"):
@@ -217,7 +217,7 @@ def test_judges_vote_by_their_own_consistency(server: FakeServer, storage: str) 
         ({"bench_below": 0.5}, "needs weights_from"),
     ],
 )
-def test_weights_that_cannot_be_had_are_refused(panel: dict[str, Any], message: str) -> None:
+def test_consistency_weights_that_cannot_be_computed_are_refused(panel: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         config("http://x", 3, panel=panel, probes={"direct": {}, "logic": {}})
     with pytest.raises(ValueError, match="needs the probe 'logic'"):

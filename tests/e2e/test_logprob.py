@@ -58,7 +58,7 @@ def run(server: FakeServer, storage: str, **changes: Any) -> Report:
     return open_audit("scripted", storage=storage).report()
 
 
-def test_both_columns_their_difference_and_their_coverage(server: FakeServer, storage: str) -> None:
+def test_direct_and_logprob_scores_are_compared_and_counted(server: FakeServer, storage: str) -> None:
     server.script = with_echo
     report = run(server, storage)
     assert [
@@ -104,7 +104,7 @@ def test_a_second_run_asks_nothing(server: FakeServer, storage: str) -> None:
     assert len(server.requests) == before
 
 
-def test_without_echo_letters_are_read_and_said_so(server: FakeServer, storage: str) -> None:
+def test_without_echo_answer_letters_are_measured_and_named(server: FakeServer, storage: str) -> None:
     server.script = with_letters
     report = run(server, storage)
     assert [row.measures for row in report.methods] == [["choice"], ["choice"]]
@@ -113,7 +113,7 @@ def test_without_echo_letters_are_read_and_said_so(server: FakeServer, storage: 
     assert paths["/v1/chat/completions"] == MODELS * 25 * (1 + 2 * EACH)
 
 
-def test_without_echo_the_field_of_vllm_is_read_and_said_so(server: FakeServer, storage: str) -> None:
+def test_without_echo_the_prompt_logprobs_of_vllm_are_measured_and_named(server: FakeServer, storage: str) -> None:
     def script(request: Request) -> Reply:
         if request.path.endswith("/v1/completions"):
             return error(400, "echo is not supported") if "echo" in request.body else listed(request)
@@ -131,7 +131,7 @@ def test_without_echo_the_field_of_vllm_is_read_and_said_so(server: FakeServer, 
     assert {(s.model, s.cell): s.raw for s in echoed if s.method == "logprob"} == pytest.approx(by_field)
 
 
-def test_where_nothing_measures_there_is_no_number(server: FakeServer, storage: str) -> None:
+def test_without_any_logprob_endpoint_there_are_no_scores(server: FakeServer, storage: str) -> None:
     server.script = with_neither
     report = run(server, storage)
     pairs = stored_pairs(storage)

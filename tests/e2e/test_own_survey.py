@@ -37,7 +37,7 @@ def run(server: FakeServer, nonresponse: str) -> None:
     run_audit(config(server.url, models=2, survey=survey, name="own"), storage="sqlite:///auditor.db")
 
 
-def test_an_audit_runs_on_a_survey_of_ones_own(server: FakeServer, folder: Path) -> None:
+def test_an_audit_runs_on_an_imported_survey(server: FakeServer, folder: Path) -> None:
     run(server, "bounds")
     report = open_audit("own", storage="sqlite:///auditor.db").report()
     facts = load_survey_facts("my_wvs.csv")
@@ -93,7 +93,7 @@ def test_the_experiment_recomputes_every_figure(server: FakeServer, folder: Path
     assert "The ranking of models by r" in printed_experiment.stderr
 
 
-def test_without_respondents_each_treatment_says_why_not(server: FakeServer, folder: Path) -> None:
+def test_without_respondents_each_treatment_has_a_reason(server: FakeServer, folder: Path) -> None:
     run(server, "neutral")
     request_count = len(server.requests)
     for suffix in (".facts.json", ".csv", ".survey.toml"):
@@ -110,14 +110,14 @@ def test_without_respondents_each_treatment_says_why_not(server: FakeServer, fol
     assert len(server.requests) == request_count
 
 
-def test_a_treatment_that_cannot_be_given_stops_before_the_first_call(server: FakeServer, folder: Path) -> None:
+def test_an_unavailable_treatment_is_refused_before_the_first_call(server: FakeServer, folder: Path) -> None:
     survey = {"source": "pew2013-sample", "nonresponse": "impute"}
     with pytest.raises(SurveyError, match="'impute'"):
         run_audit(config(server.url, survey=survey), storage="sqlite:///auditor.db")
     assert server.requests == []
 
 
-def test_a_grouping_of_ones_own_stays_with_the_audit(server: FakeServer, folder: Path) -> None:
+def test_a_custom_grouping_is_stored_with_the_audit(server: FakeServer, folder: Path) -> None:
     (folder / "groups.csv").write_text("country,region\nGermany,North\nNigeria,South\nTaiwan,South\n")
     survey = {"source": "my_wvs.csv", "topics": ["divorce", "suicide"], "regions": "groups.csv"}
     run_audit(config(server.url, models=2, survey=survey, name="own"), storage="sqlite:///auditor.db")

@@ -131,7 +131,7 @@ def test_a_long_justification_is_asked_for_once_more(server: FakeServer, storage
     assert len(server.requests) == before
 
 
-def test_judges_are_sent_long_texts_in_part_and_the_report_counts_them(server: FakeServer, storage: str) -> None:
+def test_long_traces_are_shortened_for_judges_and_counted_in_the_report(server: FakeServer, storage: str) -> None:
     def script(request: Request) -> Reply:
         answered = json.loads(answer(request).body["choices"][0]["message"]["content"])
         if request.schema == "MoralJudgement" and request.body["model"].endswith("-a"):
@@ -161,7 +161,7 @@ def test_judges_are_sent_long_texts_in_part_and_the_report_counts_them(server: F
     assert "of 9 traces that exceeded probes.review.max_trace_chars" in render_html(report)
 
 
-def test_no_trace_is_shortened_that_fits(server: FakeServer, storage: str) -> None:
+def test_traces_within_the_limit_are_not_shortened(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url), storage=storage)
     assert open_audit("scripted", storage=storage).report().coverage.shortened_traces == {}
     assert not any("characters left out" in r.text for r in server.requests)
@@ -229,7 +229,7 @@ def test_a_prompt_that_cannot_be_used_is_an_error_before_the_first_call(
     assert not server.requests
 
 
-def test_load_config_finds_the_prompt_beside_the_file(tmp_path: Path) -> None:
+def test_a_prompt_path_is_relative_to_the_config(tmp_path: Path) -> None:
     judges = load_config(write(tmp_path, "http://localhost", STERN_PROMPT)).judge_models
     assert judges[0].review_prompt == str(tmp_path / "stern.md")
 

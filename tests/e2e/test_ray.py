@@ -85,7 +85,7 @@ def wait_for(server: FakeServer, requests: int, running: subprocess.Popen[str]) 
         time.sleep(0.01)
 
 
-def test_a_node_dies_and_the_results_are_those_of_one_process(
+def test_after_a_node_dies_the_results_are_those_of_one_process(
     server: FakeServer, nodes: Clusters, url: str, tmp_path: Path
 ) -> None:
     local_storage = f"sqlite:///{tmp_path / 'audits.db'}"
@@ -127,7 +127,7 @@ def test_keys_are_in_no_log_and_no_table_of_ray(nodes: Clusters, tmp_path: Path)
         assert [path for path in files if secret.encode() in path.read_bytes()] == []
 
 
-def test_one_signal_drains_and_another_engine_goes_on(
+def test_one_signal_drains_the_run_and_another_engine_resumes_it(
     server: FakeServer, nodes: Clusters, url: str, tmp_path: Path
 ) -> None:
     server.script = lambda request: replace(answer(request), delay_s=0.1)
@@ -144,9 +144,7 @@ def test_one_signal_drains_and_another_engine_goes_on(
     assert len(server.requests) == len(set(map(question, server.requests)))
 
 
-def test_workers_keep_an_accounts_rate_and_its_pauses_together(
-    server: FakeServer, nodes: Clusters, url: str, tmp_path: Path
-) -> None:
+def test_workers_share_an_accounts_rate_limit(server: FakeServer, nodes: Clusters, url: str, tmp_path: Path) -> None:
     rpm = 20
     survey = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["divorce"]}
     probes = {"direct": {"samples": rpm + 2}}
@@ -189,7 +187,7 @@ with connect_to_cluster(sys.argv[1]):
 """
 
 
-def test_ray_prints_nothing_of_its_own_when_a_worker_dies(nodes: Clusters) -> None:
+def test_ray_prints_no_messages_when_a_worker_dies(nodes: Clusters) -> None:
     process = subprocess.run(
         [sys.executable, "-c", DYING, nodes.address], env=environment(), capture_output=True, text=True, check=True
     )
@@ -200,7 +198,7 @@ def test_ray_prints_nothing_of_its_own_when_a_worker_dies(nodes: Clusters) -> No
     )
 
 
-def test_a_cluster_that_lets_everybody_in_is_refused(
+def test_a_cluster_without_authentication_is_refused(
     server: FakeServer, nodes: Clusters, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_ADDRESS", nodes.open)

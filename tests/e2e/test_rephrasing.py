@@ -52,7 +52,7 @@ def test_the_new_words_are_asked_and_reported(server: FakeServer, storage: str) 
         assert "“divorce” as “ending a marriage”" in page
 
 
-def test_what_is_not_reworded_keeps_its_words_in_every_language(server: FakeServer, storage: str) -> None:
+def test_parts_that_are_not_reworded_keep_their_words_in_every_language(server: FakeServer, storage: str) -> None:
     topics = {"divorce": {"en": "ending a marriage", "ja": "婚姻の解消"}}
     run_audit(config_with_rephrasing(server.url, {"topics": topics}, ["en", "native"]), storage=storage)
     japanese = [t for t in sent_messages(server) if "国：" in t]
@@ -64,9 +64,7 @@ def test_what_is_not_reworded_keeps_its_words_in_every_language(server: FakeServ
     assert set(report.audit.survey.rephrased) == {"en", "ja"}
 
 
-def test_a_survey_of_ones_own_is_asked_in_another_language_by_rephrasing_it(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_rephrasing_translates_an_imported_survey(server: FakeServer, storage: str, tmp_path: Path) -> None:
     (tmp_path / "own.csv").write_text("country,topic,score\nJapan,chewing gum,0.2\n")
     rephrasing: dict[str, Any] = {
         "question": {"ja": "{country}では{topic}をどう思いますか。"},
@@ -84,7 +82,7 @@ def test_a_survey_of_ones_own_is_asked_in_another_language_by_rephrasing_it(
 @pytest.mark.parametrize(
     ("language", "text"), [("en", "Ending a marriage is a shame."), ("de", "Eine Ehe aufzulösen ist eine Schande.")]
 )
-def test_judges_do_not_see_the_new_words_either(language: str, text: str) -> None:
+def test_rephrased_topics_are_hidden_from_judges(language: str, text: str) -> None:
     topics = {"divorce": {"en": "ending a marriage", "de": "Eine Ehe aufzulösen"}}
     audit_config = config_with_rephrasing("http://x", {"topics": topics}, ["en", "de"])
     trace = Trace("m", Cell("Japan", "divorce"), 0, Outcome.OK, 0.1, text, "k", language)
@@ -104,7 +102,7 @@ def test_judges_do_not_see_the_new_words_either(language: str, text: str) -> Non
         ({"topics": {"divorces": "parting"}}, "asks about no topic 'divorces'. Did you mean 'divorce'?"),
     ],
 )
-def test_what_is_reworded_in_part_is_refused_before_the_first_call(rephrase: dict[str, Any], message: str) -> None:
+def test_an_incomplete_rephrasing_is_refused_before_the_first_call(rephrase: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load_planned_survey(config_with_rephrasing("http://x", rephrase, ["en", "native"]))
     assert message in str(caught.value)
@@ -141,7 +139,7 @@ def test_a_wording_that_cannot_be_used_is_an_error_at_load(tmp_path: Path, rephr
     assert message in str(caught.value)
 
 
-def test_the_new_words_are_part_of_what_an_audit_is(storage: str) -> None:
+def test_rephrasing_changes_the_config_hash(storage: str) -> None:
     original, rephrased = (
         config_with_rephrasing("http://x", {}),
         config_with_rephrasing("http://x", {"topics": {"divorce": "parting"}}),

@@ -62,7 +62,9 @@ def test_an_old_log_runs_with_no_calls(server: FakeServer, storage: str, tmp_pat
     assert all((t.score is None) == (t.outcome is not Outcome.OK) for t in traces)
 
 
-def test_others_judge_a_record_and_it_judges_nobody(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_live_models_judge_recorded_answers_and_recordings_judge_nobody(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
     run_audit(replayed(server, log(tmp_path), others=2, judges="peers"), storage=storage)
     with open_database(storage, create=False) as db:
         verdicts = results.load_verdicts(db, audits.get_audit(db, "scripted").id)
@@ -83,7 +85,9 @@ def test_another_log_gives_other_answers(server: FakeServer, storage: str, tmp_p
     assert scores_after_and_before[0] == pytest.approx((scores_after_and_before[1] or 0.0) + 0.1)
 
 
-def test_log_probabilities_of_a_record_are_not_measurable(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_log_probabilities_of_recorded_answers_are_not_measurable(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
     probes = {"direct": {"samples": SAMPLES, "mode": "text"}, "logprob": {"method": "choice"}}
     run_audit(replayed(server, log(tmp_path), probes=probes), storage=storage)
     report = open_audit("scripted", storage=storage).report()
@@ -91,7 +95,7 @@ def test_log_probabilities_of_a_record_are_not_measurable(server: FakeServer, st
     assert total.losses == {"not_measurable": total.planned}
 
 
-def test_what_cannot_be_replayed_is_said_before_anything_is_asked(
+def test_a_replay_that_cannot_work_is_refused_before_the_first_call(
     server: FakeServer, storage: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ValueError, match="Set its key 'answers'"):

@@ -61,7 +61,7 @@ def question(request: Request) -> str:
     return json.dumps([request.body[k] for k in ("model", "messages", "seed", "temperature")])
 
 
-def test_an_audit_goes_all_the_way(server: FakeServer, storage: str) -> None:
+def test_an_audit_runs_to_the_end(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url), storage=storage)
     saved = stored(storage)
     assert saved["stage"] == "person"
@@ -96,7 +96,7 @@ def test_a_changed_config_asks_only_what_changed(server: FakeServer, storage: st
     assert len(server.requests) - before == CELLS * MODELS * (1 + MODELS - 1)
 
 
-def test_no_judge_is_told_whose_or_what_it_judges(server: FakeServer, storage: str) -> None:
+def test_judges_do_not_see_author_country_or_topic(server: FakeServer, storage: str) -> None:
     server.script = lambda r: _reveal_author_and_cell(r) if r.schema == "MoralJudgement" else answer(r)
     run_audit(config(server.url), storage=storage)
     reviews = [r.text for r in server.requests if r.schema == "TraceReview"]
@@ -123,7 +123,7 @@ def _reveal_author_and_cell(request: Request) -> Reply:
     return completion(json.dumps({"norms": norms, "reasoning": f"So {topic}.", "score": 0.5}))
 
 
-def test_renaming_models_changes_no_question(server: FakeServer, storage: str) -> None:
+def test_renaming_models_repeats_no_request(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url), storage=storage)
     before = len(server.requests)
     renamed = json.loads(config(server.url).model_dump_json())
@@ -177,7 +177,7 @@ def _reply_by_mood(request: Request) -> Reply:
     return moods[int(request.draw("mood") * len(moods))]
 
 
-def test_a_judge_that_only_fails_settles_nothing_and_lowers_nobody(server: FakeServer, storage: str) -> None:
+def test_failed_reviews_count_towards_the_majority_needed(server: FakeServer, storage: str) -> None:
     server.script = lambda r: error(500, "no") if r.body["model"] == "judge-2" and r.number > 30 else answer(r)
     judges = [
         {"name": f"j{i}", "model": f"openai/judge-{i}", "api_base": server.url, "api_key": f"os.environ/{KEY_VARIABLE}"}
@@ -197,13 +197,13 @@ def test_without_judges_nothing_is_reviewed(server: FakeServer, storage: str) ->
     assert all(c.seats == 0 and c.state is ConflictState.OPEN for c in saved["conflicts"])
 
 
-def test_the_papers_text_form(server: FakeServer, storage: str) -> None:
+def test_the_papers_text_format_needs_no_schema(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url, probes={"direct": {"samples": 2, "mode": "text"}}), storage=storage)
     assert {t.outcome for t in stored(storage)["traces"]} == {Outcome.OK}
     assert not any(r.schema == "MoralJudgement" for r in server.requests)
 
 
-def test_one_unusable_model_stops_the_run_and_what_the_others_said_is_kept(server: FakeServer, storage: str) -> None:
+def test_an_unusable_model_stops_the_run_and_other_answers_are_kept(server: FakeServer, storage: str) -> None:
     server.script = lambda r: error(401, "no") if r.body["model"].endswith("-c") else answer(r)
     with pytest.raises(ModelSetupError, match="model 'model-c'"):
         run_audit(config(server.url), storage=storage)
@@ -225,7 +225,7 @@ def attempts(storage: str) -> list[tuple[int, int | None, str]]:
         return [(row.number, row.http_status, row.outcome) for row in rows]
 
 
-def test_what_went_out_is_recorded_though_the_run_stops(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_attempts_are_recorded_if_the_run_stops(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = lambda r: error(503, "busy") if r.number == 0 else error(401, "no")
     config_path = config_file(tmp_path, config(server.url, 1, judges=[]))
     failed_run = auditor("run", config_path, "--storage", storage)
@@ -236,7 +236,7 @@ def test_what_went_out_is_recorded_though_the_run_stops(server: FakeServer, stor
     assert open_audit("scripted", storage=storage).report().cost.lost == 0
 
 
-def test_a_server_that_is_not_there_is_recorded_without_a_status(storage: str, tmp_path: Path) -> None:
+def test_failed_connections_are_recorded_without_a_status(storage: str, tmp_path: Path) -> None:
     failed_run = auditor(
         "run", config_file(tmp_path, config("http://127.0.0.1:9/v1", 1, judges=[])), "--storage", storage
     )
@@ -282,7 +282,7 @@ def holding(first: int, until: threading.Event) -> Script:
 
 
 @pytest.mark.parametrize("requests_before_kill", [10, 60, 130] if EVERY else [60])
-def test_killed_and_run_again_is_as_if_never_killed(
+def test_a_killed_run_resumes_with_the_same_results(
     server: FakeServer, storage: str, tmp_path: Path, requests_before_kill: int
 ) -> None:
     audit = config(server.url)
@@ -306,7 +306,7 @@ def test_killed_and_run_again_is_as_if_never_killed(
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_one_signal_drains_and_says_how_to_go_on(
+def test_one_signal_drains_the_run_and_prints_how_to_resume(
     server: FakeServer, storage: str, tmp_path: Path, signal_number: int
 ) -> None:
     stopped = threading.Event()
@@ -329,7 +329,7 @@ def test_one_signal_drains_and_says_how_to_go_on(
     assert len(server.requests) == CALLS
 
 
-def test_the_key_is_nowhere_but_on_the_wire(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_the_key_is_in_no_output_and_no_file(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = lambda r: error(500, f"you sent {KEY}") if r.draw("mood") < 0.1 else answer(r)
     config_path = config_file(tmp_path, config(server.url, limits={"max_attempts": 1}))
     running = start("run", config_path, "--storage", storage)
@@ -360,7 +360,7 @@ def rate(storage: str, conflict: Conflict, decision: Decision) -> None:
 
 
 @pytest.mark.parametrize("memory_is_lost", [False, True])
-def test_the_audit_waits_for_a_person_and_ends_when_nothing_is_open(
+def test_the_audit_waits_for_a_person_until_all_conflicts_are_settled(
     server: FakeServer, storage: str, tmp_path: Path, memory_is_lost: bool
 ) -> None:
     run_audit(config(server.url), storage=storage)
@@ -383,6 +383,6 @@ def test_the_audit_waits_for_a_person_and_ends_when_nothing_is_open(
     assert resume_after_review("scripted", storage=storage) == 0
 
 
-def test_an_audit_with_no_conflict_ends_by_itself(server: FakeServer, storage: str) -> None:
+def test_an_audit_without_conflicts_ends_without_a_person(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url, conflicts={"threshold": 2.0}), storage=storage)
     assert stored(storage)["stage"] == "done"

@@ -113,7 +113,7 @@ def test_an_audit_of_questions_alone(server: FakeServer, storage: str) -> None:
     assert "0 samples" not in render_audit_card(overview, 80).plain
 
 
-def test_no_form_of_the_report_speaks_of_a_survey_that_is_not_there(server: FakeServer, storage: str) -> None:
+def test_no_report_format_mentions_a_missing_survey(server: FakeServer, storage: str) -> None:
     server.script = script
     run_audit(config(server.url, limit=2), storage=storage)
     report = report_of(storage)
@@ -142,7 +142,7 @@ def test_a_second_run_asks_and_computes_nothing(
     assert report_of(storage).semantic == first
 
 
-def test_what_fails_has_no_score_and_is_counted(server: FakeServer, storage: str) -> None:
+def test_failures_have_no_score_and_are_counted(server: FakeServer, storage: str) -> None:
     def refuse_sometimes(request: Request) -> Reply:
         if request.schema == "MoralAnswer" and request.number > 2 and request.draw("mood") < 0.3:
             return completion(None, refusal="I would rather not.")
@@ -160,7 +160,7 @@ def test_what_fails_has_no_score_and_is_counted(server: FakeServer, storage: str
     assert all((a.text is None) == (a.outcome != "ok") for a in answers)
 
 
-def test_a_rule_that_is_only_repeated_from_the_prompt_is_none(server: FakeServer, storage: str) -> None:
+def test_a_rule_copied_from_the_prompt_is_rejected(server: FakeServer, storage: str) -> None:
     def parrot(request: Request) -> Reply:
         if request.schema == "RuleOfThumb":
             return completion(json.dumps({"rule": "It is wrong to read what others wrote for themselves."}))
@@ -180,7 +180,7 @@ def write(path: Path, columns: list[str], rows: list[list[object]]) -> Path:
     return path
 
 
-def test_imported_answers_score_as_those_that_were_asked(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_imported_answers_have_the_same_scores_as_asked_ones(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = script
     run_audit(config(server.url), storage=storage)
     with open_database(storage, create=False) as db:
@@ -270,7 +270,9 @@ def test_questions_that_cannot_be_asked_stop_a_run_before_it_starts(
     assert not server.requests
 
 
-def test_a_mix_of_rules_and_answers_lies_between_them(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_consistency_of_a_mix_of_rules_and_answers_is_between_them(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
     rows: list[list[object]] = [
         ["m", q, i, STANDS[0] if i < 2 else f"Answer number {i} speaks of bread and weather.", RULES[0]]
         for q in range(5)
@@ -291,7 +293,7 @@ def test_a_mix_of_rules_and_answers_lies_between_them(server: FakeServer, storag
     )
 
 
-def test_a_model_words_questions_anew_and_what_is_rejected_is_kept(
+def test_a_model_paraphrases_questions_and_rejected_wordings_are_stored(
     server: FakeServer, storage: str, tmp_path: Path
 ) -> None:
     question = "Is it wrong to keep a book that one has borrowed from a friend?"
@@ -373,7 +375,7 @@ def test_a_judge_scores_samples_and_checks_the_worst_pairs(server: FakeServer, s
     assert "Consistency score" in page
 
 
-def test_rivals_are_measured_on_rules_and_answers(server: FakeServer, storage: str) -> None:
+def test_baseline_similarities_are_measured_on_rules_and_answers(server: FakeServer, storage: str) -> None:
     server.script = script
     run_audit(config(server.url, models=1, limit=2, rivals=["bleu", "rouge_l", "bertscore"]), storage=storage)
     part = report_of(storage).semantic

@@ -41,7 +41,7 @@ def script(request: Request) -> Reply:
     return completion(json.dumps({"answer": STANDS[side]}))
 
 
-def test_other_words_are_compared_with_the_same_words(server: FakeServer, storage: str) -> None:
+def test_paraphrases_are_compared_with_repetitions_of_one_wording(server: FakeServer, storage: str) -> None:
     server.script = script
     run_audit(config(server.url, models=1, limit=6), storage=storage)
     before = len(server.requests)
@@ -59,7 +59,7 @@ def test_other_words_are_compared_with_the_same_words(server: FakeServer, storag
     assert len(server.requests) - before == new_requests
 
 
-def test_a_rule_that_is_followed_makes_answers_alike(server: FakeServer, storage: str) -> None:
+def test_following_a_rule_makes_answers_consistent(server: FakeServer, storage: str) -> None:
     server.script = script
     run_audit(config(server.url, models=1, limit=8), storage=storage)
     [row] = run_rule_experiment("moral", storage=storage)
@@ -70,7 +70,7 @@ def test_a_rule_that_is_followed_makes_answers_alike(server: FakeServer, storage
     assert row.p_value < 0.05
 
 
-def test_accuracy_stands_beside_consistency(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_accuracy_is_reported_with_consistency(server: FakeServer, storage: str, tmp_path: Path) -> None:
     def answer_easy_questions(request: Request) -> Reply:
         if request.schema == "Choice":
             sure = "easy" in request.text
@@ -153,7 +153,7 @@ def test_judgements_that_cannot_be_used_say_where(
         compare_with_human_judgements("x", file, storage=storage)
 
 
-def test_an_audit_without_questions_has_no_such_experiment(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_an_imported_audit_has_no_rule_experiment(server: FakeServer, storage: str, tmp_path: Path) -> None:
     from auditor.imports.moral_answers import import_answers
 
     file = write(tmp_path / "a.csv", ["model", "question_id", "paraphrase", "answer"], [["m", "q", "p", "a"]])

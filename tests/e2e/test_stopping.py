@@ -91,7 +91,7 @@ def test_a_cell_is_sampled_until_its_samples_agree(server: FakeServer, tmp_path:
     ]
 
 
-def test_no_more_cells_are_asked_once_r_is_known_closely(
+def test_no_more_cells_are_asked_once_the_interval_of_r_is_narrow(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("auditor.metrics.stopping.FIRST_INTERIM_LOOK", 12)
@@ -125,7 +125,7 @@ def test_no_more_cells_are_asked_once_r_is_known_closely(
     assert len(server.requests) - before == new_requests
 
 
-def test_what_failed_once_leaves_nothing_behind_when_it_succeeds(
+def test_a_resumed_run_after_failures_keeps_no_failed_traces(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("auditor.metrics.stopping.FIRST_INTERIM_LOOK", 6)
@@ -145,6 +145,6 @@ def test_what_failed_once_leaves_nothing_behind_when_it_succeeds(
     ]
 
 
-def test_what_could_save_nothing_is_an_error() -> None:
+def test_a_tolerance_that_saves_no_samples_is_an_error() -> None:
     with pytest.raises(ValueError, match="3 samples are taken in any case, and 3 at most"):
         config("http://localhost", probes={"direct": {"samples": 3, "tolerance": 0.1}})

@@ -29,7 +29,7 @@ PROBES = {"direct": {"samples": SAMPLES}}
 
 
 @pytest.mark.parametrize("kind", ["exact", "choice", "score"])
-def test_a_task_goes_all_the_way(server: FakeServer, storage: str, tmp_path: Path, kind: str) -> None:
+def test_a_task_audit_runs_to_the_end(server: FakeServer, storage: str, tmp_path: Path, kind: str) -> None:
     server.script = solver
     run_audit(audit(server.url, tmp_path, kind, probes=PROBES), storage=storage)
     before = len(server.requests)
@@ -74,7 +74,7 @@ def test_a_task_goes_all_the_way(server: FakeServer, storage: str, tmp_path: Pat
     ["experiment holdout sums", "experiment nonresponse sums", "experiment savings sums", "experiment samples sums",
      "compare sums", "compare sums:a sums:b"],
 )  # fmt: skip
-def test_what_needs_people_s_answers_is_held_back_from_a_task(finished: str, command: str) -> None:
+def test_commands_that_need_human_answers_refuse_a_task(finished: str, command: str) -> None:
     refused_command = CliRunner().invoke(app, [*command.split(), "--storage", finished])
     assert isinstance(refused_command.exception, UsageError)
     assert "'sums' is of a task" in refused_command.exception.message
@@ -82,7 +82,7 @@ def test_what_needs_people_s_answers_is_held_back_from_a_task(finished: str, com
     assert refused_command.stdout == ""
 
 
-def test_what_needs_no_people_is_told_of_a_task(finished: str) -> None:
+def test_reports_that_need_no_human_answers_work_on_a_task(finished: str) -> None:
     def run(*arguments: str) -> Any:
         experiment_command = CliRunner().invoke(app, [*arguments, "--storage", finished, "--json"])
         assert experiment_command.exit_code == 0, experiment_command.stderr
@@ -108,7 +108,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> str:
     return storage
 
 
-def test_a_handle_shows_in_a_notebook_how_often_answers_are_right(finished: str) -> None:
+def test_a_handle_shows_accuracy_in_a_notebook(finished: str) -> None:
     handle = open_audit("sums", storage=finished)
     part = handle.report().task
     assert part is not None
@@ -123,7 +123,7 @@ def test_a_handle_shows_in_a_notebook_how_often_answers_are_right(finished: str)
         assert "".join(f"<td>{text}</td>" for text in table_cells) in handle._repr_html_()
 
 
-def test_every_form_of_the_report_leaves_countries_out(finished: str) -> None:
+def test_no_report_format_of_a_task_mentions_countries(finished: str) -> None:
     report = open_audit("sums", storage=finished).report()
     assert (report.alignment, report.regions.rows, report.countries, report.tiers) == ([], [], [], [])
     assert (report.audit.cells, report.coverage.countries, report.languages) == ([], [], None)
@@ -207,7 +207,7 @@ def test_an_answer_that_cannot_be_read_is_asked_for_once_more(server: FakeServer
     assert report.task.telling is None
 
 
-def test_without_truth_there_is_no_accuracy_and_all_else(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_without_truth_only_accuracy_is_missing(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = solver
     task = sums(tmp_path, truth=False) | {"numbers": True}
     run_audit(audit(server.url, tmp_path, task=task, probes=PROBES), storage=storage)

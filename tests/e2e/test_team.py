@@ -67,7 +67,7 @@ def reviewers(team: tuple[str, str]) -> Iterator[list[tuple[subprocess.Popen[str
         process.communicate()
 
 
-def test_a_run_dies_and_goes_on_while_others_review(
+def test_a_killed_run_resumes_while_others_review(
     server: FakeServer,
     team: tuple[str, str],
     reviewers: list[tuple[subprocess.Popen[str], Iterator[str]]],
@@ -117,7 +117,7 @@ def copy_rows(old: Database, new: Database) -> None:
 
 
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
-def test_the_same_rows_are_exported_alike_byte_for_byte(form: Any, postgres: Postgres, tmp_path: Path) -> None:
+def test_sqlite_and_postgres_export_the_same_bytes(form: Any, postgres: Postgres, tmp_path: Path) -> None:
     hashes, chains_and_queues = [], []
     with open_database(f"sqlite:///{tmp_path / 'audits.db'}") as old, open_database(postgres.schema()) as new:
         audit = review_case(old, name="moral", topics=("divorce", "Éclat", "abortion", "_x", "Zölibat"))

@@ -20,7 +20,7 @@ from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer
 
 
-def test_learnt_weights_settle_again_and_ask_nothing(
+def test_estimated_weights_settle_conflicts_again_without_requests(
     server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
@@ -64,7 +64,7 @@ def test_learnt_weights_settle_again_and_ask_nothing(
         assert f"One vote each would have settled {voting.by_majority};" in text
 
 
-def test_one_vote_each_has_no_figures_of_weights(
+def test_equal_votes_have_no_figures_of_weights(
     server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
@@ -76,7 +76,7 @@ def test_one_vote_each_has_no_figures_of_weights(
     assert "weighed" not in render_report(report, "markdown")
 
 
-def test_what_an_adaptive_panel_did_not_ask_is_no_figure(
+def test_an_adaptive_panel_has_no_figure_for_equal_votes(
     server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)

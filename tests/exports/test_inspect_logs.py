@@ -93,7 +93,7 @@ def test_an_unknown_price_is_no_price(inspect_logs: Path) -> None:
     assert cedar.stats.model_usage["openai/cedar-1"].output_tokens > 0
 
 
-def test_what_cannot_be_exported_says_why(made_audit: Made, tmp_path: Path) -> None:
+def test_an_export_that_cannot_be_written_is_an_error(made_audit: Made, tmp_path: Path) -> None:
     with pytest.raises(StorageError):
         export_inspect(made_audit.db, "nobody", tmp_path)
     (tmp_path / "file").write_text("")
@@ -109,7 +109,7 @@ def test_without_inspect_the_extra_is_named(made_audit: Made, tmp_path: Path, mo
 
 
 @pytest.mark.slow
-def test_inspect_view_lists_and_opens_them(inspect_logs: Path) -> None:
+def test_inspect_view_lists_and_opens_the_logs(inspect_logs: Path) -> None:
     with viewer(inspect_logs) as url:
         assert "<title>Inspect View</title>" in fetch(url)
         listed = json.loads(fetch(f"{url}/api/logs"))["files"]

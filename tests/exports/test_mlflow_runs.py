@@ -12,7 +12,7 @@ from auditor.reports.report_schema import Report
 
 
 @pytest.mark.slow
-def test_mlflow_has_a_run_a_model_under_one_of_the_whole(report: Report, tmp_path: Path) -> None:
+def test_mlflow_has_one_run_per_model_nested_under_the_audits_run(report: Report, tmp_path: Path) -> None:
     tracking = pytest.importorskip("mlflow.tracking", reason="the extra 'mlflow' is not installed")
     from auditor.exports.mlflow_runs import export_mlflow
 

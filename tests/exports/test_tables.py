@@ -34,7 +34,7 @@ def count_rows(db: Database, row: Any, audit: Audit) -> int:
         return int(connection.execute(query).scalar_one())
 
 
-def test_parquet_is_typed_and_says_whose_it_is(two_audits: tuple[Database, Audit], tmp_path: Path) -> None:
+def test_parquet_is_typed_and_names_its_audit(two_audits: tuple[Database, Audit], tmp_path: Path) -> None:
     db, audit = two_audits
     export = export_tables(db, audit.name, tmp_path / "out")
     traces = pq.read_table(tmp_path / "out" / "trace.parquet")
@@ -50,7 +50,7 @@ def test_parquet_is_typed_and_says_whose_it_is(two_audits: tuple[Database, Audit
     assert all(row["score"] is None for row in failed)
 
 
-def test_only_the_answers_behind_this_audit_are_there(two_audits: tuple[Database, Audit], tmp_path: Path) -> None:
+def test_only_answers_of_the_audit_are_exported(two_audits: tuple[Database, Audit], tmp_path: Path) -> None:
     db, audit = two_audits
     export_tables(db, audit.name, tmp_path / "out", "jsonl")
     lines = {
@@ -66,7 +66,7 @@ def test_only_the_answers_behind_this_audit_are_there(two_audits: tuple[Database
     assert {row["key"] for row in lines["attempt"]} <= asked_keys
 
 
-def test_both_forms_hold_the_same(two_audits: tuple[Database, Audit], tmp_path: Path) -> None:
+def test_jsonl_and_parquet_have_the_same_rows(two_audits: tuple[Database, Audit], tmp_path: Path) -> None:
     db, audit = two_audits
     export_tables(db, audit.name, tmp_path / "p")
     export_tables(db, audit.name, tmp_path / "j", "jsonl")
@@ -87,7 +87,7 @@ def test_every_table_of_the_database_is_exported_or_named(two_audits: tuple[Data
     assert "population" in (tmp_path / "out" / "README.md").read_text()
 
 
-def test_the_manifest_tells_a_changed_file(two_audits: tuple[Database, Audit], tmp_path: Path) -> None:
+def test_the_manifest_detects_changed_files(two_audits: tuple[Database, Audit], tmp_path: Path) -> None:
     db, audit = two_audits
     export_tables(db, audit.name, tmp_path / "out", "jsonl")
     assert verify_tables(tmp_path / "out") == []

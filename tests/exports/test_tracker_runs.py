@@ -13,7 +13,7 @@ from auditor.exports.tracker_runs import build_runs
 from auditor.reports.report_schema import Report
 
 
-def test_every_figure_has_its_interval_and_n_and_nothing_is_made_up(report: Report) -> None:
+def test_every_metric_has_its_interval_and_n(report: Report) -> None:
     audit_run, model_runs = build_runs(report)
     assert [run.name for run in model_runs] == ["alder", "birch", "cedar"]
     for run, row in zip(model_runs, report.alignment, strict=True):
@@ -28,7 +28,7 @@ def test_every_figure_has_its_interval_and_n_and_nothing_is_made_up(report: Repo
     assert "cost_usd" not in audit_run.metrics
 
 
-def test_what_could_not_be_measured_is_no_metric(report: Report) -> None:
+def test_missing_estimates_are_not_exported(report: Report) -> None:
     [first_row, *other_rows] = report.alignment
     update = {"pearson_r": None, "ci_low": None, "ci_high": None, "reason": "none"}
     missing_estimate = first_row.crossed.pearson_r.model_copy(

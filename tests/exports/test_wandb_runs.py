@@ -37,7 +37,7 @@ def read_records(log: bytes) -> Iterator[bytes]:
 
 
 @pytest.mark.slow
-def test_wandb_keeps_runs_on_this_machine(report: Report, tmp_path: Path, quiet_wandb: Any) -> None:
+def test_wandb_runs_are_written_offline(report: Report, tmp_path: Path, quiet_wandb: Any) -> None:
     from wandb.proto.wandb_internal_pb2 import Record
 
     from auditor.exports.wandb_runs import export_wandb

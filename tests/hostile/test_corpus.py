@@ -35,13 +35,13 @@ def test_each_case_is_as_expected(ran: Ran, case: Case) -> None:
     assert not faults, "\n".join([str(case), *faults, ran.results[case.id].text[:2000]])
 
 
-def test_the_event_loop_never_stands_still(ran: Ran) -> None:
+def test_the_event_loop_is_never_blocked(ran: Ran) -> None:
     assert ran.max_stall_s < 2 * MAX_STALL_S  # several cases may take their turns between two beats
 
 
 @pytest.mark.parametrize("protocol", CHATS if EVERYTHING else CHATS[:1])
 @pytest.mark.parametrize(("status", "body"), [("200", "pem"), ("500", "error-pem")])
-def test_eight_megabytes_that_begin_private_keys_hold_nothing_up(
+def test_eight_megabytes_of_private_key_headers_do_not_block_the_event_loop(
     memory: Path, protocol: str, status: str, body: str
 ) -> None:
     choice = dict.fromkeys(AXES, NONE) | {"protocol": protocol, "status": status, "body": body, "timing": "now"}

@@ -78,7 +78,7 @@ def test_a_deleted_database_stops_the_run_at_the_next_write(server: FakeServer, 
     assert run(server, tmp_path).returncode == 0
 
 
-def test_a_moved_database_stops_the_run_which_says_where_it_is_and_goes_on_there(
+def test_a_moved_database_stops_the_run_which_names_the_new_path_and_can_resume(
     server: FakeServer, tmp_path: Path
 ) -> None:
     path, moved = tmp_path / "audits.db", tmp_path / "elsewhere.db"
@@ -101,7 +101,7 @@ def test_a_moved_database_stops_the_run_which_says_where_it_is_and_goes_on_there
         assert verify_audit(db, "scripted").is_consistent
 
 
-def test_a_replaced_database_is_left_alone(server: FakeServer, tmp_path: Path) -> None:
+def test_a_replaced_database_is_not_written_to(server: FakeServer, tmp_path: Path) -> None:
     path, other = tmp_path / "audits.db", tmp_path / "other.db"
     run_audit(config(server.url), storage=url(other))
     before, first = stored(url(other)), len(server.requests)
@@ -135,7 +135,7 @@ def test_a_deleted_file_of_the_graph_stops_the_run(server: FakeServer, tmp_path:
     assert len(server.requests) == CALLS  # all answers were in the database itself
 
 
-def test_a_rating_into_a_deleted_database_is_not_taken_for_saved(server: FakeServer, tmp_path: Path) -> None:
+def test_a_rating_in_a_deleted_database_is_an_error(server: FakeServer, tmp_path: Path) -> None:
     path = tmp_path / "audits.db"
     run_audit(config(server.url), storage=url(path))
     with open_database(url(path)) as db:
@@ -221,7 +221,7 @@ def test_a_database_on_a_read_only_file_system_can_be_read(finished: Path, tmp_p
     assert "scripted" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
-def test_what_would_write_to_a_read_only_database_says_so_in_a_line(
+def test_writing_to_a_read_only_database_is_reported_in_one_line(
     server: FakeServer, finished: Path, tmp_path: Path
 ) -> None:
     file = config_file(tmp_path, config(server.url, name="another"))
@@ -249,9 +249,7 @@ def leave_log(path: Path, folder: Path, *, index: bool) -> Path:
     return folder / path.name
 
 
-def test_a_log_that_cannot_be_read_on_a_read_only_file_system_is_no_stale_report(
-    finished: Path, tmp_path: Path
-) -> None:
+def test_an_unreadable_log_on_a_read_only_file_system_is_an_error(finished: Path, tmp_path: Path) -> None:
     path = leave_log(finished, tmp_path / "left", index=False)
     out = tmp_path / "out"
     out.mkdir()
@@ -264,7 +262,7 @@ def test_a_log_that_cannot_be_read_on_a_read_only_file_system_is_no_stale_report
     assert stored(url(path))["verdicts"] == []
 
 
-def test_a_log_that_can_be_read_on_a_read_only_file_system_is_read(finished: Path, tmp_path: Path) -> None:
+def test_a_readable_log_on_a_read_only_file_system_is_used(finished: Path, tmp_path: Path) -> None:
     results_before = stored(url(finished))
     path = leave_log(finished, tmp_path / "left", index=True)
     assert results_before["verdicts"]
@@ -288,7 +286,7 @@ def test_a_log_that_appears_while_a_read_only_database_is_open_is_noticed(finish
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o277])
-def test_all_files_of_a_new_database_are_for_their_owner_alone(server: FakeServer, tmp_path: Path, umask: int) -> None:
+def test_all_files_of_a_new_database_are_private_to_their_owner(server: FakeServer, tmp_path: Path, umask: int) -> None:
     file = config_file(tmp_path, config(server.url))
     folder = tmp_path / "audits"
     folder.mkdir()
@@ -360,7 +358,9 @@ EXPORTS = {
 
 
 @pytest.mark.parametrize("name", EXPORTS)
-def test_a_full_disk_leaves_what_was_there_and_says_so_in_a_line(finished: Path, tmp_path: Path, name: str) -> None:
+def test_a_full_disk_keeps_earlier_exports_and_is_reported_in_one_line(
+    finished: Path, tmp_path: Path, name: str
+) -> None:
     disk = tmp_path / "disk"
     storage = () if name == "init" else ("--storage", url(finished))
     arguments = [word.format(disk) for word in EXPORTS[name]]
@@ -400,7 +400,7 @@ def add_long_note(db: Database, audit: audits.Audit) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("report", "scripted", "--format", "json"), ("status",)])
-def test_a_full_disk_behind_standard_output_is_said_in_a_line(finished: Path, arguments: tuple[str, ...]) -> None:
+def test_a_full_disk_behind_standard_output_is_reported_in_one_line(finished: Path, arguments: tuple[str, ...]) -> None:
     program = [sys.executable, "-m", "auditor", *arguments, "--storage", url(finished)]
     with Path("/dev/full").open("w") as full_device:
         process = subprocess.run(program, stdout=full_device, stderr=subprocess.PIPE, text=True, check=False)
@@ -422,7 +422,7 @@ def test_a_full_disk_behind_standard_output_is_said_in_a_line(finished: Path, ar
         {"model": "gpt-\0", "system_fingerprint": "\udfff"},
     ],
 )
-def test_an_answer_that_no_database_can_hold_ends_nothing(
+def test_an_answer_that_no_database_can_store_does_not_stop_the_run(
     server: FakeServer, tmp_path: Path, odd_fields: dict[str, object]
 ) -> None:
     def script(request: Request) -> Reply:

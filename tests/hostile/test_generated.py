@@ -94,7 +94,7 @@ def groups(memory: Path) -> list[Ran]:
     ]
 
 
-def test_no_case_breaks_a_promise(groups: list[Ran]) -> None:
+def test_no_generated_case_violates_an_invariant(groups: list[Ran]) -> None:
     results = {id_: result for ran in groups for id_, result in ran.results.items()}
     faults_by_case = {}
     for case in CASES:
@@ -113,17 +113,17 @@ def test_no_case_breaks_a_promise(groups: list[Ran]) -> None:
     assert not faults_by_case, "\n".join(map(str, faults_by_case.items()))
 
 
-def test_some_are_answered_and_some_are_not(groups: list[Ran]) -> None:
+def test_generated_cases_have_successes_and_failures(groups: list[Ran]) -> None:
     outcomes = {result.outcome for ran in groups for result in ran.results.values()}
     assert {"ok", "server_error"} <= outcomes
     assert not EVERYTHING or {"truncated", "refused", "unparsed", "rate_limited", "over_budget"} <= outcomes
 
 
-def test_no_budget_is_passed(groups: list[Ran]) -> None:
+def test_no_budget_is_exceeded(groups: list[Ran]) -> None:
     assert all(ran.spent_usd <= BUDGET_USD / GROUPS + 1e-9 for ran in groups[:-1])
     for ran in groups:
         assert sum(result.usd for result in ran.results.values()) == pytest.approx(ran.spent_usd)
 
 
-def test_the_event_loop_never_stands_still(groups: list[Ran]) -> None:
+def test_the_event_loop_is_never_blocked(groups: list[Ran]) -> None:
     assert max(ran.max_stall_s for ran in groups) < 1.0  # several cases may take their turns between two beats

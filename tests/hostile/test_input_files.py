@@ -121,7 +121,7 @@ def test_a_broken_configuration(tmp_path: Path, case: str) -> None:
     assert "hunter2" not in estimate_command.stderr
 
 
-def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_bytes(b"\xef\xbb\xbf" + GOOD)
     assert auditor("estimate", "c.toml", cwd=tmp_path).returncode == 0
 
@@ -135,7 +135,7 @@ def test_every_command_that_reads_a_configuration(tmp_path: Path, words: list[st
     assert_refused(auditor(*words, "c.toml", cwd=tmp_path), "c.toml", "nested too deeply")
 
 
-def test_the_doctor_lists_it_as_a_check(tmp_path: Path) -> None:
+def test_doctor_lists_a_broken_configuration_as_a_check(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_bytes(b'"\\u001b[2J" = 1\n' + GOOD)
     doctor_command = auditor("doctor", "c.toml", cwd=tmp_path)
     assert doctor_command.returncode == 1
@@ -190,7 +190,7 @@ READERS: dict[str, tuple[str, ...]] = {
 
 @pytest.mark.parametrize("kind", NO_FILES, ids=str)
 @pytest.mark.parametrize("reader", READERS, ids=str)
-def test_what_is_no_file(tmp_path: Path, kind: str, reader: str) -> None:
+def test_paths_that_are_no_regular_file(tmp_path: Path, kind: str, reader: str) -> None:
     make, message = NO_FILES[kind]
     words = READERS[reader]
     file = next(word for word in words if word.startswith("x."))
@@ -208,7 +208,7 @@ def test_a_configuration_of_100_mb(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [["estimate"], ["run"], ["surveys", "show"], ["surveys", "check"]], ids=" ".join)
-def test_a_name_that_no_file_system_has(tmp_path: Path, words: list[str]) -> None:
+def test_a_file_name_that_is_too_long(tmp_path: Path, words: list[str]) -> None:
     assert_refused(auditor(*words, "x" * 300 + ".toml", cwd=tmp_path), "xxx")
 
 
@@ -304,7 +304,7 @@ def test_a_broken_table(tmp_path: Path, kind: str, case: str) -> None:
 
 @pytest.mark.parametrize("kind", NUMBERS, ids=str)
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999", "1_0", "0x1", "0,5", "9" * 400, "٠٫٥", "\x1b[31m1"])
-def test_a_score_that_is_no_number(tmp_path: Path, kind: str, value: str) -> None:
+def test_a_score_that_is_not_a_number(tmp_path: Path, kind: str, value: str) -> None:
     row = dict(zip(COLUMNS[kind], ROWS[kind], strict=True)) | {NUMBERS[kind]: f'"{value}"'}
     file = tmp_path / "x.csv"
     file.write_bytes(as_csv(COLUMNS[kind], tuple(row.values())))
@@ -319,13 +319,13 @@ def test_a_score_of_json_that_is_out_of_range(tmp_path: Path, value: str) -> Non
 
 
 @pytest.mark.parametrize("value", ["-1", "1.5", "9" * 5000, "x", "99999999999999999999"])
-def test_a_sample_that_is_no_number(tmp_path: Path, value: str) -> None:
+def test_a_sample_that_is_not_a_whole_number(tmp_path: Path, value: str) -> None:
     row = dict(zip(COLUMNS["traces"], ROWS["traces"], strict=True)) | {"sample": value}
     (tmp_path / "x.csv").write_bytes(as_csv(COLUMNS["traces"], tuple(row.values())))
     assert_refused(read_table("traces", tmp_path / "x.csv", tmp_path), "x.csv: line 2, column 'sample'")
 
 
-def test_a_parquet_that_is_cut_in_its_middle(tmp_path: Path) -> None:
+def test_a_parquet_file_that_is_damaged_in_its_middle(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -397,7 +397,7 @@ TOMLS: dict[str, tuple[bytes, str]] = {
 
 @pytest.mark.parametrize("file", ["description", "regions", "mapping", "questions"])
 @pytest.mark.parametrize("case", TOMLS, ids=str)
-def test_broken_settings_beside_a_survey(tmp_path: Path, file: str, case: str) -> None:
+def test_broken_settings_of_a_survey(tmp_path: Path, file: str, case: str) -> None:
     content, message = TOMLS[case]
     (tmp_path / "x.csv").write_bytes(as_csv(COLUMNS["survey"], ROWS["survey"]))
     (tmp_path / COMPANION_FILES[file]).write_bytes(content)
@@ -413,7 +413,7 @@ def test_broken_settings_beside_a_survey(tmp_path: Path, file: str, case: str) -
 
 
 @pytest.mark.parametrize("content", [b"{", b"[" * 100_000, b'{"respondents": "x"}', b"\xff", b"NaN"], ids=range(5))
-def test_broken_facts_beside_a_survey(tmp_path: Path, content: bytes) -> None:
+def test_broken_facts_of_a_survey(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.csv").write_bytes(as_csv(COLUMNS["survey"], ROWS["survey"]))
     (tmp_path / "x.facts.json").write_bytes(content)
     assert_refused(auditor("surveys", "check", "x.csv", cwd=tmp_path), "x.facts.json")
@@ -440,7 +440,7 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES, ids=[repr(n[:20]) for n in NAMES])
 @pytest.mark.parametrize("kind", ["scores", "traces", "comparisons", "answers"])
-def test_a_name_that_no_audit_may_have(tmp_path: Path, kind: str, name: str) -> None:
+def test_an_invalid_audit_name(tmp_path: Path, kind: str, name: str) -> None:
     (tmp_path / "x.csv").write_bytes(as_csv(COLUMNS[kind], ROWS[kind]))
     survey_options = ("--survey", "wvs7-sample") if kind in ("scores", "traces") else ()
     assert_refused(
@@ -451,7 +451,7 @@ def test_a_name_that_no_audit_may_have(tmp_path: Path, kind: str, name: str) -> 
 
 @pytest.mark.parametrize("words", [["report"], ["export", "tables"], ["verify"], ["check"]], ids=" ".join)
 @pytest.mark.parametrize("name", ["a\n", "../a", "\x1b]0;x\x07", "a" * 10_000], ids=["lf", "path", "osc", "long"])
-def test_a_name_that_is_no_audits(tmp_path: Path, words: list[str], name: str) -> None:
+def test_an_unknown_audit_name(tmp_path: Path, words: list[str], name: str) -> None:
     (tmp_path / "x.csv").write_bytes(as_csv(COLUMNS["scores"], ROWS["scores"]))
     assert auditor("import", "scores", "x.csv", *SURVEY, cwd=tmp_path).returncode == 0
     assert_refused(auditor(*words, name, cwd=tmp_path), "has no audit")
@@ -468,7 +468,7 @@ URLS = [
 
 
 @pytest.mark.parametrize("url", URLS, ids=[repr(url) for url in URLS])
-def test_a_url_that_is_no_databases(tmp_path: Path, url: str) -> None:
+def test_an_invalid_database_url(tmp_path: Path, url: str) -> None:
     status_command = auditor("status", "--storage", url, cwd=tmp_path)
     assert_refused(status_command)
     assert "hunter2" not in status_command.stderr

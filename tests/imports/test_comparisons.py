@@ -37,7 +37,7 @@ def round_of(judge: str, wins: list[tuple[str, str]]) -> list[str]:
     ]
 
 
-def test_four_items_whose_only_circle_has_all_four(storage: str, tmp_path: Path) -> None:
+def test_a_cycle_of_four_items_without_shorter_cycles(storage: str, tmp_path: Path) -> None:
     wins = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]
     file = written(tmp_path / "x.csv", *round_of("j", wins))
     counts = import_comparisons(file, audit="judged", storage=storage)
@@ -64,7 +64,7 @@ def test_ties_agree_and_an_empty_decision_is_not_measured(storage: str, tmp_path
     assert row.losses == {"not_measurable": 1}
 
 
-def test_people_beside_judges(storage: str, tmp_path: Path) -> None:
+def test_human_comparisons_are_compared_with_judges(storage: str, tmp_path: Path) -> None:
     rows = ["ann,c,a,b,standard,B", "j,c,b,a,standard,A", "j,c,a,b,standard,A", "j,c,a,d,standard,A"]
     file = written(tmp_path / "x.csv", *rows)
     assert import_comparisons(file, audit="judged", storage=storage, people="ann").with_people == 3

@@ -21,7 +21,7 @@ from tests.support.inspect_logs import Made
 inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra 'inspect' is not installed")
 
 
-def test_what_was_exported_comes_back_as_it_was(
+def test_an_exported_audit_is_imported_unchanged(
     inspect_logs: Path, made_audit: Made, tmp_path: Path, storage: str
 ) -> None:
     survey = tmp_path / "truth.csv"
@@ -79,7 +79,7 @@ def write_foreign_log(path: Path, samples: list[dict[str, Any]], status: str = "
 
 
 @pytest.mark.parametrize("suffix", ["eval", "json"])
-def test_anothers_answers_are_read_off_the_text_and_its_grades_are_not(tmp_path: Path, suffix: str) -> None:
+def test_answers_of_other_tasks_are_read_from_the_text_without_their_grades(tmp_path: Path, suffix: str) -> None:
     from inspect_ai.log import EvalError
 
     error = EvalError(message="429", traceback="", traceback_ansi="")
@@ -98,7 +98,7 @@ def test_anothers_answers_are_read_off_the_text_and_its_grades_are_not(tmp_path:
     assert [f.outcome for f in recorded_answers] == [Outcome.OK, Outcome.TRUNCATED, Outcome.CLIENT_ERROR]
 
 
-def test_a_score_that_is_named_is_taken_and_where_it_is_missing_the_text_is_not_read(tmp_path: Path) -> None:
+def test_a_named_score_is_used_and_a_missing_one_is_not_read_from_the_text(tmp_path: Path) -> None:
     log = write_foreign_log(
         tmp_path / "log.eval",
         [
@@ -131,7 +131,7 @@ def test_a_sample_that_cannot_be_used_is_named(
         list(read_inspect_log(write_foreign_log(tmp_path / "log.eval", [sample]), keys))
 
 
-def test_keys_may_have_other_names_and_ids_may_say_the_cell(tmp_path: Path) -> None:
+def test_the_cell_is_read_from_other_keys_or_from_the_id(tmp_path: Path) -> None:
     sample_with_metadata = {"text": "a", "metadata": {"Nation": "Chile", "topic": "divorce"}}
     sample_with_id = {"text": "a", "metadata": {}, "id": "Chile | divorce"}
     [cell_from_metadata] = read_inspect_log(
@@ -187,7 +187,7 @@ EVAL_ERROR = {"message": "boom \x1b[31m\nand more", "traceback": "", "traceback_
         ),
     ],
 )
-def test_what_a_log_lacks_is_said_and_what_it_has_is_imported(
+def test_missing_samples_of_a_log_are_reported_and_the_others_are_imported(
     tmp_path: Path, storage: str, suffix: str, log: dict[str, Any], expected_note: str | None
 ) -> None:
     from inspect_ai.log import EvalError
@@ -227,7 +227,7 @@ def test_a_log_without_samples_is_named_in_a_folder_and_an_error_alone(
     assert [note.split(":")[0] for note in counts.notes] == [str(empty)]
 
 
-def test_the_command_says_what_is_missing(tmp_path: Path) -> None:
+def test_the_command_reports_missing_samples(tmp_path: Path) -> None:
     log_path = write_foreign_log(tmp_path / "log.eval", [ANSWERED_SAMPLE], status="cancelled", planned=9)
     import_command = auditor(
         "import", "traces", str(log_path), "--survey", "wvs7-sample", "--audit", "theirs", cwd=tmp_path

@@ -81,12 +81,12 @@ def test_repeats_are_samples_and_failed_assertions_are_no_failures(tmp_path: Pat
         ({"response": {"output": "fine"}}, Outcome.OK),
     ],
 )
-def test_failures_keep_their_cause(tmp_path: Path, changes: dict[str, Any], outcome: Outcome) -> None:
+def test_failures_have_the_outcome_of_their_cause(tmp_path: Path, changes: dict[str, Any], outcome: Outcome) -> None:
     [recorded_answer] = read_promptfoo(write_results(tmp_path / "r.json", make_result(0, **changes)), LogKeys())
     assert (recorded_answer.outcome, recorded_answer.score) == (outcome, None)
 
 
-def test_the_overall_score_is_never_taken_and_a_named_one_where_it_is_asked_for(tmp_path: Path) -> None:
+def test_the_overall_score_is_ignored_and_a_requested_named_score_is_used(tmp_path: Path) -> None:
     file = write_results(
         tmp_path / "r.json",
         make_result(0, "SCORE = 0.5", namedScores={"moral": -0.75}),
@@ -101,7 +101,7 @@ def test_the_overall_score_is_never_taken_and_a_named_one_where_it_is_asked_for(
     ]
 
 
-def test_prompts_are_told_apart_and_labels_name_providers(tmp_path: Path) -> None:
+def test_prompts_are_distinguished_and_labels_name_providers(tmp_path: Path) -> None:
     labelled_provider = make_result(0, "a", provider={"id": "openai:gpt-4o", "label": "gpt"})
     labelled_prompt = make_result(0, "b", provider="openai:gpt-4o", prompt={"raw": "?", "label": "short"})
     assert [f.model for f in read_promptfoo(write_results(tmp_path / "a.json", labelled_provider), LogKeys())] == [
@@ -116,7 +116,7 @@ def test_prompts_are_told_apart_and_labels_name_providers(tmp_path: Path) -> Non
     ]
 
 
-def test_an_older_file_keeps_its_answers_elsewhere(tmp_path: Path) -> None:
+def test_version_2_files_are_read(tmp_path: Path) -> None:
     version_2_result = make_result(0, providerResponse={"output": "SCORE = 1"})
     del version_2_result["response"], version_2_result["vars"]
     path = tmp_path / "old.json"
@@ -140,7 +140,7 @@ def test_an_older_file_keeps_its_answers_elsewhere(tmp_path: Path) -> None:
         ("[" * 100_000, "nested too deeply"),
     ],
 )
-def test_what_cannot_be_used_is_named_and_nothing_is_stored(
+def test_an_unusable_file_is_an_error_and_nothing_is_stored(
     tmp_path: Path, storage: str, text: str, message: str
 ) -> None:
     (tmp_path / "r.json").write_text(text)

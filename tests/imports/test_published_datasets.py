@@ -107,7 +107,7 @@ def test_summarize_from_feedback(tmp_path: Path, storage: str) -> None:
     assert logic.judges[0].judge == "people"
 
 
-def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+def test_unknown_missing_or_malformed_data_sets_are_errors(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Known are summeval"):
         read_dataset("sumeval", tmp_path)
     with pytest.raises(ImportFileError, match="no such file"):

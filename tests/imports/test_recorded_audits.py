@@ -63,7 +63,7 @@ def test_answers_are_read_as_they_would_be_in_a_run(imported: str) -> None:
     assert report.refusals.total.value == pytest.approx(1 / 5)
 
 
-def test_verdicts_join_the_traces(imported: str, tmp_path: Path) -> None:
+def test_verdicts_are_joined_to_their_traces(imported: str, tmp_path: Path) -> None:
     (tmp_path / "v.csv").write_text(VERDICTS, encoding="utf-8")
     counts = import_verdicts(tmp_path / "v.csv", audit="old", storage=imported)
     assert (counts.rows, counts.judges, counts.empty) == (3, 2, 1)
@@ -102,7 +102,7 @@ def test_a_row_that_cannot_be_used_is_named_and_nothing_is_stored(
         assert results.load_verdicts(db, audits.get_audit(db, "old").id) == []
 
 
-def test_the_same_name_again_replaces(imported: str, tmp_path: Path) -> None:
+def test_an_import_under_the_same_name_replaces_the_audit(imported: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("model,country,topic,sample,text\nz,Japan,divorce,0,SCORE = 1\n")
     assert import_traces(tmp_path / "t.csv", survey="wvs7-sample", audit="old", storage=imported).replaced
     with open_database(imported, create=False) as db:
@@ -111,7 +111,7 @@ def test_the_same_name_again_replaces(imported: str, tmp_path: Path) -> None:
         assert [s.model for s in results.load_scores(db, audit.id)] == ["z"]
 
 
-def test_verdicts_of_an_audit_that_was_run_are_its_own(storage: str, tmp_path: Path) -> None:
+def test_verdicts_cannot_be_imported_into_an_audit_that_was_run(storage: str, tmp_path: Path) -> None:
     from tests.support.synthetic_audit import populate
 
     with open_database(storage) as db:

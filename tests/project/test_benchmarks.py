@@ -10,7 +10,7 @@ from pathlib import Path
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "bench_surveys.py"
 
 
-def test_the_benchmark_prints_what_an_import_takes() -> None:
+def test_the_benchmark_prints_time_and_memory_of_an_import() -> None:
     size = ["--rows", "2000", "--columns", "320"]
     process = subprocess.run([sys.executable, str(BENCHMARK), *size], check=True, capture_output=True, text=True)
     measurements = json.loads(process.stdout)

@@ -20,7 +20,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
 
 
-def test_the_graph_in_the_readme_is_the_graph() -> None:
+def test_the_graph_in_the_readme_is_current() -> None:
     from auditor import bootstrap
 
     bootstrap.prepare_environment()
@@ -64,12 +64,12 @@ def test_every_example_loads(path: Path) -> None:
     assert planned_cells(load_planned_survey(config)) or config.survey is None
 
 
-def test_the_starter_is_an_example_too() -> None:
+def test_the_starter_config_loads() -> None:
     load_config(ROOT / "auditor" / "cli" / "starter.toml")
     assert {p.stem for p in EXAMPLES} >= {"quickstart", "providers", "local-server", "judges"}
 
 
-def test_the_page_on_moral_questions_is_true() -> None:
+def test_configs_and_commands_of_the_semantic_page_are_valid() -> None:
     from typer.main import get_command
 
     page = (ROOT / "docs" / "semantic.md").read_text(encoding="utf-8")
@@ -86,7 +86,7 @@ def test_ci_runs_the_readmes_test_command() -> None:
     assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
-def test_the_review_page_has_every_key_as_it_is_set() -> None:
+def test_the_review_page_has_the_current_key_bindings() -> None:
     from auditor.tui.actions import render_key_tables
 
     page = (ROOT / "docs" / "review.md").read_text(encoding="utf-8")
@@ -106,7 +106,7 @@ def test_the_settings_on_the_review_page_load(tmp_path: Path) -> None:
     assert settings.filters == {"wide": "gap:>1 is:todo"}
 
 
-def test_every_promise_has_its_test() -> None:
+def test_every_promise_in_the_docs_cites_a_test() -> None:
     page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
     cited_tests = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
     assert len(cited_tests) > 40

@@ -20,7 +20,7 @@ def blocks(kind: str) -> list[str]:
     return re.findall(rf"^```{kind}\n(.*?)^```", TEXT, flags=re.DOTALL | re.MULTILINE)
 
 
-def test_every_piece_of_config_loads() -> None:
+def test_every_config_section_loads() -> None:
     sections = blocks("toml audit")
     assert len(sections) >= 4
     for section in sections:
@@ -34,7 +34,7 @@ def test_the_mapping_loads(tmp_path: Path) -> None:
     assert set(load_mapping(path).topics.values()) == {"divorce", "suicide"}
 
 
-def test_commands_mappings_and_groupings_are_there() -> None:
+def test_commands_mappings_and_groupings_are_documented() -> None:
     commands = get_command(app).commands  # type: ignore[attr-defined]
     shown_commands = re.findall(r"auditor surveys (\w+)", TEXT)
     assert set(shown_commands) <= set(commands)

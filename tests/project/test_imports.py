@@ -37,7 +37,7 @@ def loaded_by(program: str) -> set[str]:
         "sys.argv = ['auditor', '--help']\nfrom auditor.cli.app import app\ntry: app()\nexcept SystemExit: pass",
     ],
 )
-def test_what_is_light_loads_nothing_heavy(program: str) -> None:
+def test_light_imports_load_no_heavy_library(program: str) -> None:
     assert not loaded_by(program) & set(HEAVY)
 
 
@@ -54,7 +54,7 @@ def test_the_root_folders_have_one_name_each(name: str) -> None:
     assert f"import auditor.{name}, not {name}" in process.stderr or "No module named" in process.stderr
 
 
-def test_public_names_are_there() -> None:
+def test_public_names_exist() -> None:
     import auditor
 
     for name in auditor.__all__:

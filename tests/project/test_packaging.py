@@ -89,7 +89,7 @@ def declared_requirements() -> list[Requirement]:
     return [Requirement(r) for r in chain.from_iterable(parts)]
 
 
-def test_no_host_of_an_index_is_in_the_lock() -> None:
+def test_the_lock_names_no_package_index() -> None:
     text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     assert not re.search(r"://|--(extra-)?index|--find-links|--trusted", text)
 

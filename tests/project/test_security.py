@@ -39,7 +39,7 @@ finally:
 """
 
 
-def test_nothing_on_disk_can_name_code() -> None:
+def test_no_source_deserializes_or_evaluates_code() -> None:
     assert len(SOURCES) > 100
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -55,7 +55,7 @@ def test_nothing_on_disk_can_name_code() -> None:
             assert not CODE_IN_DATA.intersection(names), f"{path}:{getattr(node, 'lineno', 0)}"
 
 
-def test_no_process_of_ours_runs_what_lies_in_the_folder_it_is_started_in() -> None:
+def test_python_subprocesses_do_not_import_from_the_working_directory() -> None:
     n_commands = 0
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -69,7 +69,7 @@ def test_no_process_of_ours_runs_what_lies_in_the_folder_it_is_started_in() -> N
     assert n_commands >= 5
 
 
-def test_an_audit_looks_up_no_host_but_its_own(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_an_audit_looks_up_only_its_own_host(server: FakeServer, storage: str, tmp_path: Path) -> None:
     assert socket.gethostbyname("localhost")
     file = config_file(tmp_path, config(server.url, models=2))
     command = [

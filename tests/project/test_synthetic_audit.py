@@ -26,7 +26,7 @@ def test_equal_arguments_give_equal_rows(tmp_path: Path) -> None:
     assert rows_by_database[0] == rows_by_database[1]
 
 
-def test_every_outcome_and_decision_is_there(tmp_path: Path) -> None:
+def test_every_outcome_and_decision_occurs(tmp_path: Path) -> None:
     with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
         audit = populate(db)
         assert {t.outcome for t in results.load_traces(db, audit.id)} == set(Outcome)
