@@ -1,4 +1,4 @@
-"""The command line as a user meets it: exit codes, what goes to which stream, one line for each mistake."""
+"""Tests of the command line: exit codes, output streams, and one line for each user error."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_missing_key_is_reported_before_the_first_call(
 
 
 def test_the_module_runs_as_a_separate_process(tmp_path: Path) -> None:
-    """What the other tests run in this process, as a process: its streams, its exit code, its last words."""
+    """The other tests run commands in this process; here a subprocess shows streams, exit code and traceback."""
     for arguments, exit_code in ((["--version"], 0), (["report", "x"], 1), (["--debug", "report", "x"], 1)):
         command = [sys.executable, "-m", "auditor", *arguments]
         process = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)

@@ -15,7 +15,7 @@ def test_right_to_left_cells_keep_their_columns(capsys: pytest.CaptureFixture[st
     assert "\u200eمصر\u200e" in arabic
     assert "\u200eالطلاق\u200e" in arabic
     assert "\u200e" not in plain
-    # Marks have no width: what stands behind them is where it is in the other row.
+    # Direction marks have no width: without them, the scores of both rows start in the same column.
     assert arabic.replace("\u200e", "").index("-0.35") == plain.index("–")
 
 
@@ -28,7 +28,7 @@ def test_a_suggested_command_names_a_storage_other_than_the_default(monkeypatch:
 
 
 class Stream(io.TextIOWrapper):
-    """Standard output, with a locale's encoding, on a terminal or not."""
+    """Standard output with a given encoding, which is a terminal or a pipe."""
 
     def __init__(self, encoding: str = "utf-8", *, is_terminal: bool) -> None:
         self.bytes = io.BytesIO()

@@ -1,4 +1,4 @@
-"""The page of an experiment is written where the command names a file."""
+"""Tests of `auditor experiment ... -o FILE`: the page is written to that file."""
 
 from __future__ import annotations
 

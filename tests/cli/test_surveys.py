@@ -1,4 +1,4 @@
-"""`auditor surveys`: import, show and check, as a user meets them."""
+"""Tests of the commands `auditor surveys import`, `show`, `check` and `regions`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.surveys import official_files
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with an official file and the survey that was made of it."""
+    """A folder with an official file and the survey that was imported from it."""
     folder = tmp_path_factory.mktemp("surveys")
     official_files.write_csv(folder / "wvs.csv", official_files.wvs_columns(300))
     import_command = auditor("surveys", "import", "wvs.csv", "-o", "my_wvs.csv", cwd=folder)

@@ -1,4 +1,4 @@
-"""Which key may go to which host, as a line of the list says it."""
+"""Tests of credential bindings: a line KEY@HOST of the trust file allows one key for one host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table `task`: what goes with it, and what is refused with a mend."""
+"""Tests of rules between tables: which settings may stand next to the table `task`."""
 
 from __future__ import annotations
 

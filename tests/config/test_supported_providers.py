@@ -1,4 +1,4 @@
-"""Each provider of litellm's sends its requests through the guarded transport alone, or is refused."""
+"""Each provider of litellm sends its requests only through the guarded transport, or is refused."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ELSEWHERE = {"vertex_ai"}
 
 @pytest.fixture
 def connections(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What somebody tried to look up or to connect to; nothing can be reached."""
+    """Addresses that code tried to resolve or to connect to. Every attempt fails."""
     attempted_addresses: list[object] = []
 
     def refuse(*addresses: object, **_: object) -> NoReturn:
@@ -51,7 +51,7 @@ def connections(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 @pytest.fixture
 def sent() -> Iterator[list[httpx.Request]]:
-    """The requests that came to the guarded transport, which a stand-in answers."""
+    """Requests that reached the guarded transport, where a stub answers them."""
     received_requests: list[httpx.Request] = []
 
     def answer(request: httpx.Request, body: bytes) -> httpx.Response:
@@ -64,7 +64,7 @@ def sent() -> Iterator[list[httpx.Request]]:
 
 
 def providers() -> set[str]:
-    """Every provider that litellm knows."""
+    """Names of all providers that litellm knows."""
     from litellm.types.utils import LlmProviders
 
     listed = {str(getattr(name, "value", name)) for name in litellm_client.load_litellm().provider_list}

@@ -1,4 +1,4 @@
-"""A key goes only where its owner said."""
+"""A key, password or other credential is sent only to servers that the user has trusted."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tests.support.fake_server import FakeServer
 
 @pytest.fixture(autouse=True)
 def user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A user with a home of their own, who trusts nothing yet."""
+    """A user with an empty home folder, who trusts no server yet."""
     monkeypatch.setattr("auditor.config.trust.trust_file_path", lambda: tmp_path / "home" / "trust.txt")
     monkeypatch.delenv("AUDITOR_TRUST")
     monkeypatch.setenv(KEY_VARIABLE, KEY)
@@ -129,7 +129,7 @@ def test_a_config_cannot_set_what_leads_to_another_server_or_to_plain_text(more:
 
 
 class CountingServer:
-    """A server of a stranger's, which counts who comes."""
+    """A local TCP server that tells whether a client connected to it."""
 
     def __enter__(self) -> CountingServer:
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -150,7 +150,7 @@ class CountingServer:
 
 @pytest.fixture
 def stranger(monkeypatch: pytest.MonkeyPatch) -> Iterator[CountingServer]:
-    """A database server on the loopback interface, which counts as another machine here."""
+    """A database server on the loopback interface that is treated as a remote machine."""
     pytest.importorskip("psycopg", reason="needs psycopg: pip install 'auditor[postgres]'")
     monkeypatch.setattr("auditor.storage.engine.is_loopback", lambda host: False)
     monkeypatch.setenv("PGPASSWORD", "password-of-the-owner")
@@ -391,7 +391,7 @@ print("ASKED", asked)
 
 
 def test_no_metadata_service_is_asked_for_credentials(tmp_path: Path) -> None:
-    """A machine without a file or variable of credentials, in a cloud that would hand some out."""
+    """On a cloud machine without credentials in files or variables, no metadata service is asked for any."""
     cloud_settings = {
         "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://169.254.170.2/c", "AWS_EC2_METADATA_DISABLED": "false",
         "NO_GCE_CHECK": "false", "HOME": str(tmp_path), "AWS_REGION_NAME": "eu-central-1", "VERTEXAI_LOCATION": "eu",

@@ -1,4 +1,4 @@
-"""No wrong value, wherever it stands in a configuration, is explained in the words of pydantic or Python."""
+"""No error message of a configuration has words of pydantic or Python, whichever key has the wrong value."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FULL: dict[str, Any] = {
 
 
 def every_key(annotation: Any = AuditConfig, value: Any = FULL, path: Path = ()) -> Iterator[Path]:
-    """Every key of the schema, and every place in the lists and free tables of a full configuration."""
+    """Paths of all keys of the schema, and of all elements in the lists and free tables of `FULL`."""
     if fields := field_types(annotation):
         for name, field_type in fields.items():
             yield (*path, name)

@@ -1,4 +1,4 @@
-"""Audits that are asked in providers' batches: the same results, nothing paid twice, nothing lost between runs."""
+"""Audits that use providers' batch APIs: same results, no call paid twice, no answer lost between runs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def server() -> Iterator[FakeServer]:
 
 
 def small(server: FakeServer, provider: str = "openai", **changes: Any) -> AuditConfig:
-    """Three models, three cells, two samples, and every trace judged by the two others: 54 calls."""
+    """Config of 3 models, 3 cells and 2 samples, where 2 other models judge every trace: 54 calls."""
     survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ["divorce"]}
     audit = config(server.url, survey=survey, probes={"direct": {"samples": 2}}, **changes)
     api_base = server.url if provider == "openai" else server.url.removesuffix("/v1")
@@ -157,7 +157,7 @@ def test_failed_lines_are_failures_and_retryable_ones_are_resubmitted(server: Fa
 def test_an_unreadable_line_is_resubmitted_and_attempts_are_recorded_if_the_run_stops(
     server: FakeServer, storage: str
 ) -> None:
-    """The second batch is refused as a whole, which ends the run."""
+    """The provider refuses the second batch completely, which ends the run."""
     assert server.batches
     server.script = lambda _: Reply(body={"outputs": []})
     server.batches.refuse = lambda number: {"message": "no more", "code": "no"} if number else None
@@ -348,7 +348,7 @@ def test_the_estimate_shows_the_price_of_batches(server: FakeServer) -> None:
 
 
 class NoticeRecorder(SilentProgress):
-    """Keeps what is noted."""
+    """Progress that records all notices."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
@@ -358,7 +358,7 @@ class NoticeRecorder(SilentProgress):
 
 
 class RedirectingBatches(FakeBatches):
-    """Sends every question about batches to another place."""
+    """A batch API that redirects every list request to another server."""
 
     async def _list(self, raw: web.Request) -> web.StreamResponse:
         raise web.HTTPTemporaryRedirect("http://127.0.0.1:9/v1/batches")

@@ -1,4 +1,4 @@
-"""Providers that echo a key: nothing that is kept, shown or sent on holds it, in any encoding."""
+"""Providers that echo the API key: no stored, printed or forwarded text holds it, in any encoding."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CODES = list(encodings(SECRET).values()) + list(encodings(JUDGES).values())
 
 
 def echoing(request: Request) -> Reply:
-    """An answer, or an error, that repeats both keys in each field that is kept."""
+    """Reply with an answer or error that echoes one encoding of a key in each field that is stored."""
     echoed_key = CODES[request.number % len(CODES)]
     if request.number % 5 == 3:
         return Reply(
@@ -50,12 +50,12 @@ def judge() -> Iterator[FakeServer]:
 
 
 def key_traces(content: bytes) -> list[bytes]:
-    """Traces of either key in some bytes."""
+    """Traces of either key in some bytes (`traces_of` gives the encodings to look for)."""
     return [trace for key in (SECRET, JUDGES) for trace in traces_of(key) if trace in content]
 
 
 def stored_values(path: Path) -> Iterator[bytes]:
-    """Every value of every table, unpacked where it is packed."""
+    """Every value of every table, as stored and, if it is compressed, decompressed too."""
     with sqlite3.connect(path) as db:
         tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         for table in tables:
@@ -75,7 +75,7 @@ def audit_of(server: FakeServer, judge: FakeServer, **changes: Any) -> dict[str,
 
 
 def commands(folder: Path, environment: dict[str, str]) -> Iterator[Done]:
-    """A whole audit, and all that can be made of it."""
+    """Run an audit, then all commands that write or print its results."""
     for words in (
         ["doctor", "audit.yaml"],
         ["run", "audit.yaml"],

@@ -1,4 +1,4 @@
-"""What failed has no number: every way to fail, over the wire, then every place where a number could stand."""
+"""Failures have no number: each kind of failure over HTTP, then each place that could show a number."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.fake_server import NEVER, FakeServer, Reply, Request, answer,
 
 SAMPLES, MODELS, CELLS = 3, 3, 9
 SENTINEL = 0.8137
-"""A score that stands in no answer that can be used: wherever it turns up, a failure became a number."""
+"""A score that only failed answers have: wherever it is found, a failure was turned into a number."""
 UNRULED = ("ruling", "cultural_accuracy", "logical_consistency", "score_fit", "confidence", "justification")
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 REFUSES = "I'm sorry, but I can't assign a score to that."
@@ -196,15 +196,15 @@ def test_failures_have_no_number_in_database_report_or_export(server: FakeServer
     assert "0.8137" not in numbers
     assert not [side for c in report.conflicts.largest for side in (c.left, c.right) if side.score == SENTINEL]
     for form in ("markdown", "html", "json"):
-        assert "0.8137" not in render_report(report, form)  # nor does any text of it tell what a failed answer said
+        assert "0.8137" not in render_report(report, form)  # nor does any text of the report quote a failed answer
     check_exports(storage, tmp_path)
 
 
 def check_exports(storage: str, folder: Path) -> None:
-    """Every export of an audit in which all sorts of calls failed, with what people decided."""
+    """Check that no export of an audit with failures, ratings and weights has a number for a failed call."""
     with open_database(storage, create=False) as db:
         audit = audits.get_audit(db, "scripted")
-        for c in results.load_model_conflicts(db, audit.id):  # as the judges say, so that there are weights to learn
+        for c in results.load_model_conflicts(db, audit.id):  # same as the judges, so that weights can be estimated
             decision = Decision.RIGHT if c.winner == c.right else Decision.LEFT
             rating = Rating(c.cell, c.left, c.right, c.score_left, c.score_right, "ann", decision, NOW)
             results.add_rating(db, audit.id, rating)

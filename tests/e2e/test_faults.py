@@ -1,4 +1,4 @@
-"""Disks that are full or damaged, power that fails, clocks that jump, impatient users: nothing is lost, all is said."""
+"""Full or damaged disks, power failures, clock jumps and double interrupts lose no answer and are reported."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def url(path: Path) -> str:
 
 
 def test_a_run_recovers_from_a_truncated_write_ahead_log(server: FakeServer, tmp_path: Path) -> None:
-    """The write-ahead log is cut at any byte, as when the last pages never reached the disk."""
+    """The write-ahead log is cut at random bytes, as if its last pages had not reached the disk at a power failure."""
     audit = config(server.url)
     run_audit(audit, storage=url(tmp_path / "whole.db"))
     unbroken_results = stored(url(tmp_path / "whole.db"))
@@ -102,7 +102,7 @@ def test_a_second_interrupt_ends_the_run_at_once_and_loses_only_calls_in_flight(
 
 
 def interrupt_repeatedly(running: Running) -> str:
-    """What a process says that is interrupted twice; once more where a busy machine has made one signal of two."""
+    """Interrupt a process until it ends and return its stderr. A busy machine may merge two signals into one."""
     for patience in (1, 60, 60, 120):
         running.send_signal(signal.SIGINT)
         with contextlib.suppress(TimeoutExpired):
@@ -124,22 +124,22 @@ async def test_a_clock_that_jumps_changes_no_deadline(server: FakeServer, monkey
 
 
 class BrokenProgress:
-    """A watcher with a fault of its own."""
+    """A progress display that raises on every answer."""
 
     def on_calls_planned(self, stage: str, calls: int, recorded: int) -> None:
-        """Nothing."""
+        """Ignore."""
 
     def on_stage_entered(self, stage: str) -> None:
-        """Nothing."""
+        """Ignore."""
 
     def on_steps_completed(self, stage: str, steps: int) -> None:
-        """Nothing."""
+        """Ignore."""
 
     def on_notice(self, text: str) -> None:
-        """Nothing."""
+        """Ignore."""
 
     def on_answer(self, stage: str, answer: Answer) -> None:
-        """Fails."""
+        """Raise RuntimeError."""
         raise RuntimeError("the watcher is broken")
 
 

@@ -1,4 +1,4 @@
-"""Ten judges of known behaviour: every statistic recovers what was planted within its interval."""
+"""Ten scripted judges of known behaviour: the interval of every statistic covers its true value."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ SOUND = 0.5
 
 
 WIDER = stdtrit(15, 0.9995) / stdtrit(15, 0.975)
-"""From a 95% to a 99.9% interval: more than a hundred are looked at here, and a twentieth may miss by chance."""
+"""Factor from a 95% to a 99.9% interval (t, 15 df): of over 100 intervals here, 5% may miss by chance."""
 
 
 def holds(estimate: Estimate, planted: float) -> bool:
-    """Whether an interval, made 99.9%, holds what was planted; without one, whether the value is that exactly."""
+    """Whether the 99.9% interval covers the planted value; without an interval, whether the estimate equals it."""
     assert estimate.n > 0
     assert estimate.value is not None
     if estimate.ci_low is None or estimate.ci_high is None:
@@ -44,7 +44,7 @@ def holds(estimate: Estimate, planted: float) -> bool:
 
 @pytest.fixture(scope="module")
 def ten(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """The report of an audit with all ten, after the experiments."""
+    """Report of an audit with all ten judges, after the experiments `planted` and `bias`."""
     url = f"sqlite:///{tmp_path_factory.mktemp('ten')}/a.db"
     with pytest.MonkeyPatch.context() as patch, FakeServer(Script(TRACES)) as server:
         patch.setenv(KEY_VARIABLE, KEY)
@@ -100,12 +100,12 @@ def test_verbosity(ten: Report, name: str) -> None:
 
 def test_preference_for_the_judges_own_family(ten: Report) -> None:
     assert holds(judge(ten, "kin").own_family, 1 - 0.5)
-    assert judge(ten, "coin").own_family.value is None  # nobody of its family is judged
+    assert judge(ten, "coin").own_family.value is None  # no audited model is of its family
 
 
 @pytest.mark.parametrize("name", ["tired", "coin", "honest1"])
 def test_order_effects(ten: Report, name: str) -> None:
-    # The others' mean holds the tired judge's own drift, one of nine.
+    # Each judge is compared with the mean of the nine others, which contains a ninth of the tired judge's drift.
     drift = TIRED[1] - TIRED[0]
     assert holds(judge(ten, name).order, drift if name == "tired" else -drift / 9)
 
@@ -128,7 +128,7 @@ def fault(report: Report, name: str, kind: str) -> FaultDetectionRow:
 @pytest.mark.parametrize("kind", ["western norm", "non sequitur"])
 @pytest.mark.parametrize("name", ["honest1", "honest2", "honest3", "coin", "always"])
 def test_planted_faults(ten: Report, name: str, kind: str) -> None:
-    """Half of the unaltered traces are faulty already, and an honest judge objects to these."""
+    """Half of the unaltered traces have faults already, to which an honest judge objects: these are false alarms."""
     row = fault(ten, name, kind)
     detection_rate = {"coin": 0.5, "always": 0.0}.get(name, HONEST)
     false_alarm_rate = {"coin": 0.5, "always": 0.0}.get(name, SOUND * (1 - HONEST) + (1 - SOUND) * HONEST)
@@ -163,7 +163,7 @@ def test_the_certificate_describes_each_bias(ten: Report) -> None:
 
 @pytest.fixture(scope="module")
 def probed(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """Three judges that also guess, and a fourth that restates."""
+    """Report of an audit where three judges also guess author and cell, and a fourth restates the traces."""
     url = f"sqlite:///{tmp_path_factory.mktemp('probed')}/a.db"
     judges = ("long", "coin", "honest1", "honest2")
     with pytest.MonkeyPatch.context() as patch, FakeServer(Script(TRACES)) as server:

@@ -1,4 +1,4 @@
-"""Killed at every place where something could be lost: the same command again ends as if nothing had happened."""
+"""Runs that are killed at every point where data could be lost: a second run gives the results of an unbroken one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.killed_runs import EVERY, run_until
 
 CALLS = 54
 POINTS = 20
-"""Places of the sweep in `make test`; `make faults` goes to every one."""
+"""Number of kill points that `make test` checks; `make faults` checks all."""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def small(server: FakeServer) -> AuditConfig:
 
 @pytest.fixture(scope="module")
 def unbroken_run(server: FakeServer, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], int]:
-    """What an unbroken run stores, and how many places it comes to."""
+    """Results of an unbroken run, and the number of its kill points."""
     storage = f"sqlite:///{tmp_path_factory.mktemp('whole') / 'audits.db'}"
     patch = pytest.MonkeyPatch()
     patch.setenv(KEY_VARIABLE, KEY)
@@ -51,7 +51,7 @@ def unbroken_run(server: FakeServer, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def kill_points(places: int) -> list[int]:
-    """The places to die at: all, or some that are spread over the run, the first and the last among them."""
+    """Numbers of the kill points to check: all, or `POINTS` spread evenly over the run with the first and last."""
     return list(range(1, places + 1)) if EVERY else [1 + round(i * (places - 1) / (POINTS - 1)) for i in range(POINTS)]
 
 
@@ -65,7 +65,7 @@ def test_a_run_killed_anywhere_resumes_with_the_same_results(
         storage = f"sqlite:///{tmp_path / f'{number}.db'}"
         server.requests.clear()
         code, _ = run_until(small(server), storage, f"*:{number}")
-        if code == 0:  # commits are grouped as they fall, so that no two runs come to the same number of places
+        if code == 0:  # commits are grouped by timing, so the number of kill points differs from run to run
             assert number > 3 * CALLS
             continue
         assert code == -9, number
@@ -81,12 +81,12 @@ def test_a_run_killed_anywhere_resumes_with_the_same_results(
 
 
 def without_times(report: Report) -> str:
-    """All of a report but times."""
+    """A report as canonical JSON without times, and without figures that depend on the order of answers."""
     report_data = report.model_dump(mode="json")
     for key in ("created_at", "finished_at", "config_hash"):
         del report_data["audit"][key]
     for judge in report_data["panel"]["judges"]:
-        del judge["order"]  # whether a judge grows milder with time: the one figure that is about the order
+        del judge["order"]  # drift of a judge over time, the one figure that depends on the order
     for row in report_data["served"]:
         del row["first_at"], row["last_at"]
     return canonical_json(report_data)

@@ -1,4 +1,4 @@
-"""Audits in other languages than English: what is asked, what is kept, and what is refused before the first call."""
+"""Audits in languages other than English: requests, stored results, and what is refused before the first call."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_country_of_several_languages_is_asked_in_each(server: FakeServer, sto
 
 
 def write_canadian_survey(storage: Path) -> Path:
-    """A survey with Canada in it, in the words of a built-in one."""
+    """Write a survey of Canada and Germany with the wording of a built-in one, and return its path."""
     path = storage.with_name("own.csv")
     path.write_text("country,topic,score\nCanada,divorce,0.2\nGermany,divorce,0.3\n")
     built_in = (DATA_FOLDER / "wvs7-sample.survey.toml").read_text(encoding="utf-8")

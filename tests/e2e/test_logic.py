@@ -1,4 +1,4 @@
-"""The probe `logic` against scripted judges: what is asked, what is kept, and whether planted faults come back."""
+"""The probe `logic` against scripted judges: requests, stored comparisons, and recovery of planted fault rates."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_planted_faults_come_back_within_their_intervals(
     ):
         assert figure.ci_low is not None
         assert figure.ci_high is not None
-        # One draw in twenty may miss by chance; the draws are fixed, and none of these does.
+        # A 95% interval misses in 5% of draws; the seeds are fixed, and with these none misses.
         assert figure.ci_low <= truth <= figure.ci_high
     self_agreement = row.self_agreement
     assert self_agreement.n == 20
@@ -226,7 +226,7 @@ def test_consistency_weights_that_cannot_be_computed_are_refused(panel: dict[str
 
 def test_probabilities_of_the_next_token_decide(server: FakeServer, storage: str) -> None:
     def letters(request: Request) -> Reply:
-        """Leans to the first letter, but knows the order of the topics."""
+        """Prefer the first letter, more strongly if its topic ranks higher."""
         question = read_question(request)
         first_is_better = (TOPICS.index(question.first) > TOPICS.index(question.second)) != question.negated
         probability = 0.9 if first_is_better else 0.6
@@ -249,7 +249,7 @@ def test_probabilities_of_the_next_token_decide(server: FakeServer, storage: str
     assert {c.outcome for c in unknown} == {Outcome.NOT_MEASURABLE}
     row = first_judge_row(storage)
     assert row.commutativity.value == 0.0
-    # Of the nine pairs with one topic only one order has an answer: there nothing can be averaged.
+    # The nine pairs with the first topic have an answer in one order only, so they cannot be calibrated.
     assert (row.negation.value, row.negation_calibrated.value) == (0.0, (PAIRS - len(TOPICS) + 1) / PAIRS)
     with pytest.raises(ValueError, match="no chain of thought"):
         comparing(server.url, answer="probability", cot=True)

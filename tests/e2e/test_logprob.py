@@ -1,4 +1,4 @@
-"""Direct scores and log-probabilities side by side, against a server that has both endpoints, one, or neither."""
+"""Direct scores and log-probability scores, with servers that support echo, letters only, or neither."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_without_echo_answer_letters_are_measured_and_named(server: FakeServer, 
     report = run(server, storage)
     assert [row.measures for row in report.methods] == [["choice"], ["choice"]]
     paths = Counter(r.path for r in server.requests)
-    assert paths["/v1/completions"] == 2 * MODELS  # asked once each, in both formats, whether it is there
+    assert paths["/v1/completions"] == 2 * MODELS  # each model tries the endpoint once in each format
     assert paths["/v1/chat/completions"] == MODELS * 25 * (1 + 2 * EACH)
 
 
@@ -161,7 +161,7 @@ def test_a_failure_of_one_comparison_costs_its_cell_its_score_and_no_more(server
     assert {(c.cell.country, c.cell.topic, c.outcome, c.difference) for c in failed_pairs} == {
         ("Japan", "divorce", Outcome.SERVER_ERROR, None)
     }
-    assert len(failed_pairs) == MODELS * EACH / 2  # of the two sentences, one
+    assert len(failed_pairs) == MODELS * EACH / 2  # one of the two sentences of each pair fails
     unscored_cells = [s for s in _scores(storage) if s.score is None]
     assert [(s.cell.country, s.cell.topic, s.n_ok) for s in unscored_cells] == [("Japan", "divorce", 5)] * MODELS
     assert [a.n for a in report.alignment if a.method == "logprob"] == [24, 24]

@@ -1,4 +1,4 @@
-"""An official file becomes a survey, an audit runs on it, and its report and the nonresponse experiment follow."""
+"""Import of an official file, an audit on the imported survey, its report and the nonresponse experiment."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_custom_grouping_is_stored_with_the_audit(server: FakeServer, folder: 
     assert (regions.grouping, regions.ungrouped) == ("groups.csv", ["Northern Ireland"])
     assert [(r.region, r.countries) for r in regions.rows[:2]] == [("North", 1), ("South", 2)]
     assert [(g.first, g.second, g.mae_gap.ci_low) for g in regions.gaps] == [("North", "South", None)] * 2
-    # Another grouping asks no model anything.
+    # A changed grouping needs no request.
     survey["regions"] = "un_m49"
     run_audit(config(server.url, models=2, survey=survey, name="own"), storage="sqlite:///auditor.db")
     regions = open_audit("own", storage="sqlite:///auditor.db").report().regions

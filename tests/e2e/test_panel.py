@@ -1,4 +1,4 @@
-"""The panel at work against a scripted server: families, adaptive panels, second questions, judges of their own."""
+"""Judge panels against a scripted server: model families, adaptive panels, repeated requests, custom prompts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stored(storage: str) -> tuple[list[Verdict], list[Conflict]]:
 
 
 def majorities(verdicts: list[Verdict], n_assigned: int) -> dict[object, Ruling | None]:
-    """What more than half of the seats says of each trace."""
+    """The ruling of more than half of the assigned judges by trace; None without such a majority."""
     rulings_by_trace: dict[object, list[Ruling | None]] = {}
     for v in verdicts:
         rulings_by_trace.setdefault((v.model, v.cell, v.sample), []).append(v.ruling)
@@ -41,7 +41,7 @@ def majorities(verdicts: list[Verdict], n_assigned: int) -> dict[object, Ruling 
 
 
 def fail_sometimes(request: Request) -> Reply:
-    """Judges that disagree, and fail now and then."""
+    """Reply as judges that disagree, and with an error to 10% of reviews."""
     if request.schema == "TraceReview" and request.number > 20 and request.draw("mood") < 0.1:
         return error(400, "no")
     return answer(request)
@@ -204,7 +204,7 @@ def test_each_judge_has_its_own_model_and_prompt(server: FakeServer, storage: st
         "You are a stern reviewer"
     }
     assert all(r.text.startswith("Be mild.") for r in reviews if r.body["model"] == "mild")
-    # The words of a prompt decide on the answers, so a change of them alone asks that judge anew.
+    # Answers depend on the prompt, so a changed prompt repeats the requests of that judge only.
     before = len(server.requests)
     run_audit(write(tmp_path, server.url, STERN_PROMPT.replace("stern", "severe")), storage=storage)
     assert {r.body["model"] for r in server.requests[before:]} == {"stern"}

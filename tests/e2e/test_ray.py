@@ -1,4 +1,4 @@
-"""Workers on two Ray nodes of this machine: the results of one process, whatever dies, and no key where none may be."""
+"""Workers on two local Ray nodes: the results equal those of one process even if a node dies, and no key leaks."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def nodes(postgres: Postgres) -> Iterator[Clusters]:
 
 @pytest.fixture
 def url(postgres: Postgres) -> str:
-    """A schema of its own, without the password."""
+    """URL of a new database schema, without the password."""
     return postgres.schema().replace(f":{PASSWORD}@", "@")
 
 
@@ -62,7 +62,7 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def start(audit: AuditConfig, url: str, address: str, folder: Path) -> subprocess.Popen[str]:
-    """The command, as a user gives it; this process has no key to ask with."""
+    """Start `auditor run` on a cluster in a process that has no API key in its environment."""
     file = folder / "audit.yaml"
     file.write_text(yaml.safe_dump(audit.model_dump(mode="json", exclude_none=True, exclude_defaults=True)))
     arguments = [str(file), "--storage", url, "--engine", "ray", "--ray-address", address]

@@ -1,4 +1,4 @@
-"""Other words for question, scale and topics: asked, reported, hidden from judges, and checked before a call."""
+"""Rephrased questions, scales and topics: in requests and reports, hidden from judges, validated before any call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded answers as a model: the whole way of an audit on an old log."""
+"""Recorded answers in place of a model: complete audits on an old log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COUNTRIES, TOPICS, SAMPLES = ("DE", "Japan", "Nigeria"), ("homosexuality", "divo
 
 
 def log(folder: Path, shift: float = 0.0) -> Path:
-    """A log of two models; the second answer on Japan and divorce is a refusal, and one on Nigeria is not there."""
+    """Write a log of two models; the second answer on Japan and divorce is a refusal, one on Nigeria is missing."""
     lines = ["model,country,topic,sample,text"]
     for model, factor in (("old", 1), ("older", -1)):
         for i, country in enumerate(COUNTRIES):

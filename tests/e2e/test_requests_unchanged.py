@@ -1,4 +1,4 @@
-"""The requests that reach a server, and the keys under which their answers are recorded, never change unnoticed.
+"""Requests that reach a server, and the keys under which their answers are recorded, do not change unnoticed.
 
 For each small audit of `tests/support/call_purposes.py`, one file of `golden/requests/` holds the number of calls, a
 digest of all their keys and bodies, and in full the first call, by key, of each purpose, measure, schema and prompt.
@@ -34,9 +34,9 @@ from tests.support.fixed_address import TRUST, at_fixed_address, word_encoder
 
 FOLDER = Path(__file__).with_name("golden") / "requests"
 WITHOUT_EXAMPLE = {f"ChosenOf{n}" for n in range(2, 27)} - {"ChosenOf3"}
-"""Schemas of which no call is recorded here: they differ in their letters alone, and test_structured.py has them."""
+"""Schemas without a recorded call: they differ from `ChosenOf3` in their letters only; see test_structured.py."""
 BEGINNING = 60
-"""Characters of a chat's first message that tell one kind of question from another."""
+"""Number of characters of a chat's first message that distinguish the kinds of questions."""
 Recorded = dict[str, Any]
 
 
@@ -55,7 +55,7 @@ def test_keys_and_bodies_are_those_of_the_record(
 
 
 def calls_of(storage: str, bodies: dict[str, tuple[str, Any]]) -> list[Recorded]:
-    """All recorded calls in order of their keys, with the body that was sent for each; None where none was.
+    """All recorded calls, ordered by key, with the path and body that were sent; None for a call without a request.
 
     Args:
         bodies: path and body by the call's key, or by the model that the server named in its answer.
@@ -74,7 +74,7 @@ def calls_of(storage: str, bodies: dict[str, tuple[str, Any]]) -> list[Recorded]
 
 
 def compare(name: str, calls: list[Recorded]) -> None:
-    """Compare an audit's calls with its record, or write the record where AUDITOR_GOLDEN asks for that."""
+    """Compare an audit's calls with its golden file; with AUDITOR_GOLDEN=write, write that file first."""
     first_call_by_kind: dict[str, Recorded] = {}
     for call in calls:
         messages = (call["body"] or {}).get("messages", ())

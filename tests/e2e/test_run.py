@@ -1,4 +1,4 @@
-"""Whole audits against a scripted server: what is asked, what is kept, and what happens when the run is cut short."""
+"""Complete audits against a scripted server: requests, stored results, and runs that are interrupted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CALLS = CELLS * MODELS * SAMPLES * (1 + MODELS - 1)
 
 
 def stored(storage: str, name: str = "scripted") -> dict[str, Any]:
-    """Everything an audit came to, without times."""
+    """Stage, traces, scores, verdicts and conflicts of an audit, which have no times."""
     with open_database(storage, create=False) as db:
         audit = audits.get_audit(db, name)
         return {
@@ -47,11 +47,11 @@ def stored(storage: str, name: str = "scripted") -> dict[str, Any]:
 
 
 TIMED = {"answer", "attempt", "audit", "batch", "dispatch", "limit_change"}
-"""Tables of an export that say when, or by which way, something came."""
+"""Tables of an export that depend on times or on the way calls were sent."""
 
 
 def exported(storage: str, folder: Path) -> dict[str, bytes]:
-    """An export's tables that say nothing of when."""
+    """Export an audit as JSONL and return the files whose content does not depend on time, by name."""
     with open_database(storage) as db:
         export_tables(db, "scripted", folder, "jsonl")
     return {path.name: path.read_bytes() for path in folder.glob("*.jsonl") if path.stem not in TIMED}
@@ -155,7 +155,7 @@ def test_every_failure_is_counted_and_none_has_a_number(server: FakeServer, stor
         s.n_ok == sum(t.outcome is Outcome.OK for t in saved["traces"] if (t.model, t.cell) == (s.model, s.cell))
         for s in saved["scores"]
     )
-    # What broke is asked again by the next run; what was answered, however badly, is not.
+    # The next run repeats requests that failed, but not those with an unusable answer.
     server.script, before = answer, len(server.requests)
     run_audit(config(server.url, **changes), storage=storage)
     repeated_requests = [r for r in server.requests[before:] if r.schema == "MoralJudgement"]
@@ -187,7 +187,7 @@ def test_failed_reviews_count_towards_the_majority_needed(server: FakeServer, st
     saved = stored(storage)
     failed = [v for v in saved["verdicts"] if v.judge == "j2"]
     assert {v.outcome for v in failed} == {Outcome.SERVER_ERROR}
-    assert all(c.seats == 2 and c.winner is None for c in saved["conflicts"])  # one vote of two is no majority
+    assert all(c.seats == 2 and c.winner is None for c in saved["conflicts"])  # one vote of two assigned is no majority
 
 
 def test_without_judges_nothing_is_reviewed(server: FakeServer, storage: str) -> None:
@@ -218,7 +218,7 @@ def test_an_unusable_model_stops_the_run_and_other_answers_are_kept(server: Fake
 
 
 def attempts(storage: str) -> list[tuple[int, int | None, str]]:
-    """Number, HTTP status and outcome of all requests that are recorded."""
+    """Attempt number, HTTP status and outcome of each recorded request, in order."""
     with open_database(storage, create=False) as db, db.read() as connection:
         table = table_of(AttemptRow)
         rows = connection.execute(select(table.c.number, table.c.http_status, table.c.outcome).order_by(table.c.id))
@@ -248,7 +248,7 @@ def test_failed_connections_are_recorded_without_a_status(storage: str, tmp_path
 
 
 def config_file(folder: Path, audit: AuditConfig) -> Path:
-    """YAML is a superset of JSON: the config as one line."""
+    """Write the config as JSON, which is valid YAML, to `audit.yaml` and return the path."""
     path = folder / "audit.yaml"
     path.write_text(json.dumps(audit.model_dump(mode="json", exclude_none=True)), encoding="utf-8")
     return path
@@ -262,14 +262,17 @@ def wait_for(server: FakeServer, requests: int) -> None:
 
 
 def patient(audit: AuditConfig) -> AuditConfig:
-    """The audit, with all the time that a server may take which holds its answers back."""
+    """The audit with time limits of an hour, for servers that hold answers back."""
     models = [m.model_copy(update={"timeout_s": 3600.0}) for m in audit.models]
     limits = audit.limits.model_copy(update={"deadline_s": 3600.0})
     return audit.model_copy(update={"models": models, "limits": limits})
 
 
 def holding(first: int, until: threading.Event) -> Script:
-    """Answers that are held back from one on; but for each model's first, on which its others wait."""
+    """Script that holds answers back until an event, from request number `first` on.
+
+    The first answer of each model is never held back, since the model's other calls wait for it.
+    """
     reached: set[str] = set()
 
     def script(request: Request) -> Reply:

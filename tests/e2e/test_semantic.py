@@ -55,7 +55,7 @@ def config(url: str, models: int = 2, **probe: Any) -> AuditConfig:
 
 
 def script(request: Request) -> Reply:
-    """Model a always takes the same stand; model b's depends on the wording."""
+    """Model a always gives the same answer; the answer of model b depends on the wording."""
     side = 0 if str(request.body["model"]).endswith("a") else int(request.draw("side") < 0.5)
     if request.schema == "MoralAnswer":
         return completion(json.dumps({"answer": STANDS[side]}))
@@ -82,7 +82,7 @@ def test_an_audit_of_questions_alone(server: FakeServer, storage: str) -> None:
     assert wavering_row.consistency.value is not None
     assert wavering_row.consistency.value < 0.9
     assert (consistent_row.planned, consistent_row.ok, consistent_row.losses, consistent_row.missing) == (40, 40, {}, 0)
-    # Model a says the same to every question, so that chance would score as high: consistency alone says little.
+    # Model a answers every question alike, so its shuffled baseline is as high as its consistency.
     assert consistent_row.shuffled.mean == pytest.approx(1.0, abs=1e-6)
     assert {f.foundation for f in part.foundations} == {
         "care",
@@ -204,7 +204,7 @@ def test_imported_answers_have_the_same_scores_as_asked_ones(server: FakeServer,
         {r.model: r.consistency.value for r in asked_section.models}
     )
     assert sorted(imported_section.foundations, key=str) == sorted(asked_section.foundations, key=str)
-    assert imported_section.worst[-1].left.wording  # the text of the paraphrase, not its number
+    assert imported_section.worst[-1].left.wording  # the paraphrase's text, not its number
     assert not imported_section.worst[-1].left.wording.isdigit()
 
 
@@ -324,7 +324,7 @@ def test_a_model_paraphrases_questions_and_rejected_wordings_are_stored(
         "attempts": 5,
     }
     run_audit(config(server.url, **probe), storage=storage)
-    assert len(attempts) == 3  # asked again until there were enough, and no longer
+    assert len(attempts) == 3  # repeated only until there were enough wordings
     with open_database(storage, create=False) as db:
         wordings = semantic_results.load_wordings(db, audits.get_audit(db, "moral").id)["book"]
     assert [w.text for w in sorted(wordings, key=lambda w: w.number or 0) if w.number] == accepted_wordings
@@ -366,7 +366,11 @@ def test_a_judge_scores_samples_and_checks_the_worst_pairs(server: FakeServer, s
     assert (part.judged[1].score.value or 0) < 1
     assert sum(r.failed for r in part.judged) > 0
     contradiction_by_model = {w.model: w.contradict for w in part.worst}
-    assert contradiction_by_model == {"model-a": False, "model-b": True, "model-c": None}  # nobody judges itself
+    assert contradiction_by_model == {
+        "model-a": False,
+        "model-b": True,
+        "model-c": None,
+    }  # a model does not judge itself
     assert {r.purpose for r in open_audit("moral", storage=storage).report().cost.rows} >= {
         "consistency",
         "contradiction",

@@ -31,7 +31,7 @@ def value(estimate: Estimate) -> float:
 
 
 def script(request: Request) -> Reply:
-    """Takes the stand of the rule it is given; else, with a temperature, any, and with none one by the wording."""
+    """Answer as the rule of thumb in the prompt says; without one, draw an answer that depends on the request."""
     if request.schema == "RuleOfThumb":
         return completion(json.dumps({"rule": RULES[next(i for i in (0, 1) if STANDS[i] in request.text)]}))
     if "Rule of thumb:" in request.text:
@@ -50,7 +50,7 @@ def test_paraphrases_are_compared_with_repetitions_of_one_wording(server: FakeSe
     assert cold.same_words.n == cold.other_words.n == 6
     part = open_audit("moral", storage=storage).report().semantic
     assert part is not None
-    # At the audit's own temperature the wordings are those of the audit, and asked of nobody again.
+    # At the audit's own temperature the experiment reuses the audit's answers.
     assert value(cold.other_words) == pytest.approx(value(part.models[0].consistency))
     assert value(cold.difference) == pytest.approx(value(cold.other_words) - value(cold.same_words))
     new_requests = len(server.requests) - before

@@ -1,4 +1,4 @@
-"""Asking less by what was answered: samples of a cell, and cells; the same whatever the concurrency."""
+"""Early stopping of samples in a cell and of cells: the decisions do not depend on concurrency."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read_share(traces: list[Trace], letter: str) -> float:
 
 
 def fail_sometimes(request: Request) -> Reply:
-    """Fails now and then on direct questions."""
+    """Reply with an error to 15% of direct questions."""
     if request.schema == "MoralJudgement" and request.draw("mood") < 0.15:
         return error(400, "no")
     return answer(request)

@@ -1,4 +1,4 @@
-"""Audits of a task of one's own: asked, judged, in conflict, settled, reported; and what peers' verdicts are worth."""
+"""Audits of a custom task: answers, verdicts, conflicts, review, report, and accuracy compared with peer verdicts."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_reports_that_need_no_human_answers_work_on_a_task(finished: str) -> Non
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The storage of one audit of choices that ran to its end, for tests that change nothing."""
+    """URL of a database with a finished audit of a multiple-choice task. Tests must not change it."""
     folder = tmp_path_factory.mktemp("finished")
     storage = f"sqlite:///{folder / 'audits.db'}"
     with FakeServer(solver) as server, pytest.MonkeyPatch.context() as patch:

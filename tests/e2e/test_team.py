@@ -1,4 +1,4 @@
-"""A team on one server: a run that dies and goes on while others review, and the same results as from a file."""
+"""A team on one Postgres server: a killed run resumes during reviews, with the results of an SQLite file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DECISIONS = 100
 
 
 def report(storage: str) -> str:
-    """The audit's report, without times and what restarts cost."""
+    """The audit's report as canonical JSON, without times and costs, since restarts cost extra calls."""
     timeless_report = json.loads(without_times(open_audit("scripted", storage=storage).report()))
     del timeless_report["cost"]
     return canonical_json(timeless_report)
@@ -45,7 +45,7 @@ def report(storage: str) -> str:
 
 @pytest.fixture
 def team(postgres: Postgres) -> tuple[str, str]:
-    """A database with an audit to review, as its owner made it: URLs of a runner and of a reviewer."""
+    """A Postgres database with an audit to review; returns the URLs of the runner's and the reviewer's roles."""
     name = postgres.database()
     upgrade_storage(postgres.url(name))
     with open_database(postgres.url(name)) as db:
@@ -59,7 +59,7 @@ def team(postgres: Postgres) -> tuple[str, str]:
 
 @pytest.fixture
 def reviewers(team: tuple[str, str]) -> Iterator[list[tuple[subprocess.Popen[str], Iterator[str]]]]:
-    """Two people who are about to decide, each in a process of their own, and what these print."""
+    """Two processes that are ready to record ratings of one rater each, with the lines that they print."""
     started = [deciding(team[1], rater) for rater in RATERS]
     yield started
     for process, _ in started:
@@ -96,7 +96,7 @@ def test_a_killed_run_resumes_while_others_review(
             rater: rating_log.load_entries(db, audits.get_audit(db, "moral").id, rater=rater) for rater in RATERS
         }
         assert {rater: len(rows) for rater, rows in decided.items()} == dict.fromkeys(RATERS, DECISIONS)
-        with db.read() as connection:  # the graph waits for a person, and remembers so
+        with db.read() as connection:  # the graph has stored that it waits for a person
             waiting = text(f"SELECT count(DISTINCT thread_id) FROM {GRAPH_SCHEMA}.checkpoints")
             assert connection.execute(waiting).scalar_one() == 1
         with run_lock(db, "scripted"), pytest.raises(StorageError, match="is being run by process") as refused:
@@ -108,7 +108,7 @@ def test_a_killed_run_resumes_while_others_review(
 
 
 def copy_rows(old: Database, new: Database) -> None:
-    """All rows of one database, into another's empty tables."""
+    """Copy all rows of one database into the empty tables of another."""
     for table in SQLModel.metadata.sorted_tables:
         with old.read() as connection:
             rows = [dict(row) for row in connection.execute(select(table)).mappings()]

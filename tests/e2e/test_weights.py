@@ -1,4 +1,4 @@
-"""From what people decided to weights of the judges' votes, and back into the same audit: no model is asked again."""
+"""Vote weights estimated from human ratings are applied to the same audit without new requests."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def test_estimated_weights_settle_conflicts_again_without_requests(
     assert (voting.rule, voting.weights) == ("weighted", panel["weights"])
     assert voting.by_weight == sum(c.state is ConflictState.MAJORITY for c in conflicts)
     assert voting.by_majority == sum(settle(c.votes_left, c.votes_right, c.seats) is not None for c in conflicts)
-    # Of two seats, the majority needs both; of two unlike weights, the larger is more than half of both. Where both
-    # judges weigh nothing, the vote settles nothing.
+    # Two assigned judges must agree for a majority; with two unequal weights, the larger one decides alone. If both
+    # weights are 0, the conflict stays open.
     unweighted_winners = [(c, settle(c.votes_left, c.votes_right, c.seats)) for c in conflicts]
     n_unchanged_winners = sum(
         c.winner is not None and c.winner == {"left": c.left, "right": c.right}.get(side or "")

@@ -1,4 +1,4 @@
-"""An audit as Inspect logs: what its own reader and its own viewer make of them."""
+"""Export of an audit as Inspect logs, checked with Inspect's own reader and viewer."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_inspect_view_lists_and_opens_the_logs(inspect_logs: Path) -> None:
 
 @contextlib.contextmanager
 def viewer(folder: Path) -> Iterator[str]:
-    """`inspect view` on a loopback port, ended afterwards."""
+    """Run `inspect view` on a free loopback port, yield its URL, and terminate it afterwards."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""An audit in MLflow's own store, on this machine."""
+"""Export of an audit to a local MLflow store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exports: every row of every table, typed, hashed, replaced whole, and nothing of others' ever written over."""
+"""Export of tables: all rows with types and hashes; exports are replaced completely, other files never."""
 
 from __future__ import annotations
 

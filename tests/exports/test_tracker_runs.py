@@ -1,4 +1,4 @@
-"""An audit as runs of an experiment tracker: one for the whole, and one for each model."""
+"""An audit as runs of an experiment tracker: one for the audit and one for each model."""
 
 from __future__ import annotations
 

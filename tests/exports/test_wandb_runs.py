@@ -1,4 +1,4 @@
-"""An audit in the files of Weights & Biases, on this machine."""
+"""Export of an audit to offline files of Weights & Biases."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ def quiet_wandb(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any
 
 
 def read_records(log: bytes) -> Iterator[bytes]:
-    """What wandb wrote: LevelDB's log format in blocks of 32 KiB, after a header of seven bytes."""
+    """Records of a wandb file: LevelDB's log format in blocks of 32 KiB, after a file header of seven bytes.
+
+    Each fragment has a header of seven bytes: checksum (4), size (2, little-endian), kind (1 full, 2 first, 3 middle,
+    4 last).
+    """
     position, record = 7, b""
     while position + 7 <= len(log):
         if 32_768 - position % 32_768 < 7:

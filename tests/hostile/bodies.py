@@ -16,7 +16,7 @@ JUDGEMENT = {"norms": "Viele sagen: Ja, für alle.", "reasoning": "So the view f
 """A complete answer, with letters that encodings write differently."""
 PROSE = "Divorce is fine."
 MARKER = "hostile words"
-"""Stands in every error's message, to be looked for."""
+"""Words in the message of every error, which tests look for."""
 HTML = "<html><head><title>502 Bad Gateway</title></head><body><h1>Bad Gateway</h1></body></html>"
 PEM = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n"
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
@@ -25,18 +25,18 @@ TOO_LARGE = 9_000_000
 
 
 class Body(NamedTuple):
-    """A body and its type."""
+    """Content and content type of a reply."""
 
     content: bytes
     content_type: str = "application/json"
 
 
 def body_of(case: Mapping[str, str], request: Mapping[str, Any], pem_chars: int = OVER_64_KIB) -> Body:
-    """What the server sends for a case.
+    """The body of the reply for a case.
 
     Args:
         request: the JSON body of the request, for the prompts that a completions endpoint repeats.
-        pem_chars: how much text there is that begins private keys.
+        pem_chars: number of characters of private-key headers in bodies of the kind `pem`.
     """
     kind = case["body"]
     if kind == "error" or (kind.startswith("error-") and case["status"] != "200"):
@@ -72,7 +72,7 @@ def _or(choice: str, default: str) -> str:
 
 
 def _content_of_kind(protocol: str, kind: str, pem_chars: int) -> AnswerContent:
-    """What the model says in an answer of this kind."""
+    """Text, function call or refusal of the model in an answer of this kind."""
     text = json.dumps(JUDGEMENT, ensure_ascii=False)
     if kind == "tool":
         name = "MoralJudgement"
@@ -114,7 +114,7 @@ def _error(case: Mapping[str, str], kind: str, pem_chars: int) -> Body:
 
 
 def _unreadable(protocol: str, kind: str) -> Body | None:
-    """A body that is no answer of the protocol; None where it is one."""
+    """A body that cannot be read as an answer of the protocol; None if the kind of body can be."""
     if kind == "foreign":
         return encoded(_foreign(protocol), "utf-8")
     if kind == "error-in-200":
@@ -145,7 +145,7 @@ def _foreign(protocol: str) -> dict[str, Any]:
 
 
 def encoded(value: Any, encoding: str) -> Body:
-    """A JSON value in an encoding; where there is none to choose, UTF-8 with escapes of what UTF-8 cannot hold."""
+    """Serialize a JSON value in an encoding; the default is UTF-8 with lone surrogates as JSON escapes."""
     text = json.dumps(value, ensure_ascii=encoding == "escaped")
     if encoding == "bom":
         return Body(b"\xef\xbb\xbf" + _utf8(text))
@@ -158,5 +158,5 @@ def encoded(value: Any, encoding: str) -> Body:
 
 
 def _utf8(text: str) -> bytes:
-    """UTF-8, in which a lone surrogate stands as JSON's escape of it."""
+    """Encode as UTF-8, with JSON escapes for lone surrogates."""
     return "".join(f"\\u{ord(c):04x}" if 0xD800 <= ord(c) < 0xE000 else c for c in text).encode()

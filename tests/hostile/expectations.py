@@ -1,4 +1,4 @@
-"""Whether a case came out as its line expects; every complaint says what was expected and what happened."""
+"""Comparison of a case's result with its line in the corpus; each fault names the expected and the actual value."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ CHARS_PER_TOKEN = 4
 INTERNAL = re.compile(
     r"Traceback|NoneType|object has no attribute|not subscriptable|validation error|Input should|pydantic|File \""
 )
-"""Words of a program that failed, and not of one that explains."""
+"""Words of a crashed program, which no error message may have."""
 
 
 def estimate_of(case: Case) -> float:
-    """What one request of a case costs where its provider does not say it: by characters and `max_tokens`."""
+    """Estimated cost in US dollars of one request without usage: by characters of the prompt and `max_tokens`."""
     texts = [beginning_of(case) + end for end in ENDS] if case.protocol == ECHO else [question_of(case)]
     prompt = math.ceil(sum(map(len, texts)) / CHARS_PER_TOKEN)
     usd = (prompt * PRICE.input + (1 if case.protocol == ECHO else MAX_TOKENS) * PRICE.output) / 1e6
@@ -27,7 +27,7 @@ def estimate_of(case: Case) -> float:
 
 
 def complaints(case: Case, result: Result) -> list[str]:
-    """All in which a result is not as its case expects."""
+    """All differences between a result and the expectations of its case, and all violations of invariants."""
     expected_usd = case.charge.dollars + case.charge.estimates * estimate_of(case)
     pairs = {
         "outcome": (case.outcome, result.outcome),
@@ -49,7 +49,7 @@ def complaints(case: Case, result: Result) -> list[str]:
 
 
 def violations(case: Case, result: Result) -> list[str]:
-    """What must never happen, whatever the server does."""
+    """Violations of what must hold for every case: no leak, crash text, surrogate, extra request or made-up score."""
     faults = [f"the key is in {leak}" for leak in result.leaks] + [f"the chain is broken: {b}" for b in result.broken]
     if match := INTERNAL.search(result.text):
         faults.append(f"a program's own words: {result.text[max(0, match.start() - 80) : match.end() + 80]!r}")

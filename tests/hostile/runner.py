@@ -1,4 +1,4 @@
-"""Runs cases in this process: through the real gateway, the batches, the ledger and a database of each case's own."""
+"""Run cases in this process, with the real gateway, batches and ledger, and one database for each case."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.hostile.axes import BATCHES, ECHO
 from tests.hostile.corpus import Case
 from tests.hostile.keys import leaks_in, leaks_in_folder
 from tests.hostile.server import HostileServer
-from tests.support import preloaded_imports  # noqa: F401 - what takes seconds to import holds no event loop up then
+from tests.support import preloaded_imports  # noqa: F401 - slow imports must not block the event loop later
 from tests.support.audit_configs import KEY_VARIABLE, config
 
 MODELS = {
@@ -46,33 +46,33 @@ MODELS = {
     "anthropic-batch": "anthropic/hostile",
 }
 PRICE = Price(input=10.0, output=100.0, cached_input=1.0)
-"""Dollars per million tokens: 100 tokens of a prompt and 20 of an answer are $0.003, in a batch half of it."""
+"""US dollars per million tokens: 100 prompt tokens and 20 completion tokens cost $0.003, in a batch half of that."""
 MAX_TOKENS = 50
 QUESTION_CHARS = 400
 ENDS = (" always justifiable", " never justifiable")
 ATTEMPTS = 2
 SHORT_S, LONG_S = 0.8, 60.0
-"""Time limits of a request: where nothing will come, and where all will."""
+"""Time limits of a request: for servers that never reply, and for all others."""
 MAX_WAIT_S = 5.0
-"""For a provider that asks to wait; less than the time that a call has."""
+"""Longest wait that a provider may ask for; below the deadline of a call."""
 DEFAULT_CONCURRENCY = 12
 CELL = Cell("Germany", "divorce")
 HEARTBEAT_S = 0.01
 CRASHES = "crashes"
-"""The outcome of a case in which something else was raised than what the program says in one line."""
+"""Outcome of a case that raised another exception than `AuditorError`."""
 
 
 @dataclass
 class Result:
-    """What became of a case.
+    """Result of a case.
 
     Attributes:
-        outcome: of the trace that was read, or of the measurement; `stops` where the run stopped.
-        usd: what the database says that all attempts cost.
-        estimated: attempts whose cost the database marks as estimated.
-        text: all that a person could be shown: the answer, errors, what stopped the run.
-        broken: what the chain of the database's records complains of.
-        leaks: places in which the key was found.
+        outcome: of the parsed trace or of the measurement; `stops` if the run stopped.
+        usd: cost of all attempts in US dollars, as recorded.
+        estimated: number of attempts whose recorded cost is estimated.
+        text: all that a user could be shown: the answer, errors, the message that stopped the run.
+        broken: breaks in the hash chain of the database.
+        leaks: places that contain the key.
     """
 
     outcome: str
@@ -89,7 +89,7 @@ class Result:
 
 
 def section_of(case: Case, server: HostileServer) -> ModelSection:
-    """The model that a case asks."""
+    """Model section of the config for a case."""
     return ModelSection(
         name=case.id,
         model=MODELS[case.protocol],
@@ -101,7 +101,7 @@ def section_of(case: Case, server: HostileServer) -> ModelSection:
 
 
 def call_of(case: Case, section: ModelSection, sample: int = 0) -> Call:
-    """The question that a case asks."""
+    """Call that a case sends."""
     params = {"temperature": 0.5, "max_tokens": MAX_TOKENS}
     if case.protocol == ECHO:
         return Call(
@@ -116,23 +116,23 @@ def call_of(case: Case, section: ModelSection, sample: int = 0) -> Call:
 
 
 def question_of(case: Case) -> str:
-    """The text of a question, 400 characters long."""
+    """Text of the question for a chat, 400 characters long."""
     return f"[case {case.id}] How justifiable is divorce in Germany?".ljust(QUESTION_CHARS, ".")
 
 
 def beginning_of(case: Case) -> str:
-    """The beginning of a sentence, with a letter that encodings write differently."""
+    """Beginning of the sentence for a completions endpoint, with a letter that encodings encode differently."""
     return f"[case {case.id}] In Österreich, divorce is"
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What became of cases that ran together.
+    """Results of cases that ran together.
 
     Attributes:
-        results: by case.
-        max_stall_s: longest time for which the event loop stood still, in seconds of its own thread's work.
-        spent_usd: what the gateway charged to the budget, which batches share.
+        results: by the id of the case.
+        max_stall_s: longest time for which the event loop was blocked, in CPU seconds of its thread.
+        spent_usd: US dollars that the gateway and the batches charged to their common budget.
     """
 
     results: dict[str, Result]
@@ -151,10 +151,10 @@ def run_cases(
     """Run cases, several at a time.
 
     Args:
-        folder: for databases.
-        large: whether texts full of private keys fill what an answer may have.
+        folder: where the databases are created.
+        large: whether texts of private-key headers are as large as an answer may be.
         at_once: how many run at the same time.
-        budget_usd: of all cases together.
+        budget_usd: budget of all cases together; None for no limit.
     """
     by_id = {case.id: case for case in cases}
     limits = Limits(max_attempts=ATTEMPTS, deadline_s=LONG_S, budget_usd=budget_usd, max_retry_wait_s=MAX_WAIT_S)
@@ -183,7 +183,7 @@ async def _run_all(cases: list[Case], server: HostileServer, folder: Path, limit
 
 @asynccontextmanager
 async def _measure_stalls() -> AsyncIterator[list[float]]:
-    """For how long the event loop's thread worked between two beats, in seconds of processor time."""
+    """Measure CPU seconds of the event loop's thread between two heartbeats; yields the growing list of them."""
     stalls: list[float] = []
 
     async def beat() -> None:
@@ -202,7 +202,7 @@ async def _measure_stalls() -> AsyncIterator[list[float]]:
 
 
 def _template(path: Path, sections: list[ModelSection]) -> tuple[Path, AuditConfig]:
-    """A database with an audit and nothing asked, to be copied: to make one takes longer than a case."""
+    """Create a database with an audit without calls; copying it is quicker than creating one for each case."""
     settings = config("http://127.0.0.1:9/v1", judges=[], limits={"max_attempts": ATTEMPTS, "deadline_s": LONG_S})
     settings = settings.model_copy(
         update={"models": sections, "batch": BatchSection(poll_s=0.02, quiet_s=0.01, least=1)}
@@ -229,7 +229,7 @@ async def _run(
             try:
                 for sample in range(2 if case.contact == "later" else 1):
                     answer = await client.complete(call_of(case, section, sample))
-            except Exception as raised:  # noqa: BLE001 - what no case expects is told as that case's own fault
+            except Exception as raised:  # noqa: BLE001 - an unexpected exception is reported as a fault of its case
                 answer, error = None, raised
         result = await asyncio.to_thread(_collect_result, case, answer, error, db)
     finally:
@@ -240,7 +240,7 @@ async def _run(
 
 
 def _record_leaks(result: Result, folder: Path) -> None:
-    """Note where the key is, and delete the folder."""
+    """Record in the result where the key was found, and delete the folder."""
     shown = leaks_in(result.text.encode(errors="backslashreplace"))
     result.leaks = leaks_in_folder(folder) + [f"a text: {form!r}" for form in shown]
     shutil.rmtree(folder)
@@ -250,7 +250,7 @@ def _record_leaks(result: Result, folder: Path) -> None:
 async def _recording_client(
     case: Case, gateway: Gateway, settings: AuditConfig, db: Database
 ) -> AsyncIterator[RecordingClient]:
-    """Who asks a case's question, and records it."""
+    """Yield a client that sends a case's calls, singly or in batches, and records them."""
     recorder = CallRecorder(db, audits.get_audit(db, settings.name).id, "run")
     if case.protocol not in BATCHES:
         yield RecordingClient(gateway, recorder)
@@ -293,5 +293,5 @@ def _collect_result(case: Case, answer: Answer | None, error: Exception | None, 
 
 
 def _describe_error(error: Exception | None) -> list[str]:
-    """What a person would be shown: one line, or a traceback."""
+    """Lines that a user would be shown: one message for an `AuditorError`, else a traceback."""
     return [str(error)] if isinstance(error, AuditorError) else traceback.format_exception(error)

@@ -1,4 +1,4 @@
-"""The server of odd answers: one scripted server, which finds in each request whose case it is, and counts it."""
+"""Server of hostile replies: finds the case in each request, counts the request and replies as the case says."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ ELSEWHERE = {"location": "http://127.0.0.1:9/elsewhere"}
 
 
 class HostileServer:
-    """Answers each case's requests as the case says; after a good first one where it says `later`.
+    """Replies to each case's requests as the case says; if its contact is `later`, after one good reply.
 
     Attributes:
-        counts: requests that came one by one, by case.
+        counts: number of single requests (not in batches) by the id of the case.
     """
 
     def __init__(self, cases: Mapping[str, Case], *, large: bool = False) -> None:
@@ -57,11 +57,11 @@ class HostileServer:
         """The base URL that a config names for a case."""
         if case.protocol == "anthropic-batch":
             return self.server.url.removesuffix("/v1")
-        # A path of its own, so that no case waits for what another's account is told.
+        # Each case has its own path, since rate limits are shared by all models of one base URL.
         return self.server.url if case.protocol in BATCHES else f"{self.server.url}/{case.id}"
 
     def requests_of(self, case: Case) -> int:
-        """How many requests of a case came; of a batch, each line is one."""
+        """Number of requests of a case; each line of a batch counts as one."""
         if case.protocol not in BATCHES:
             return self.counts[case.id]
         lines = [json.dumps(body) for batch in self._batches.batches for body in batch.bodies.values()]
@@ -82,7 +82,7 @@ class HostileServer:
         return reply_of(choice, request, large=self._large)
 
     def _deliver(self, batch: Submitted, data: bytes) -> Reply:
-        """A batch's results, in the encoding and at the speed of its case."""
+        """Results of a batch, in the encoding and with the timing of its case."""
         choice = self.cases[_case_id_in(json.dumps(batch.bodies))].choice
         lines = [json.loads(line) for line in data.splitlines() if line]
         if choice["encoding"] != "escaped":
@@ -101,10 +101,10 @@ def _case_id_in(text: str) -> str:
 
 
 def reply_of(choice: Mapping[str, str], request: Request, *, large: bool = False) -> Reply:
-    """The reply that a case's choices make.
+    """The reply for the values of a case.
 
     Args:
-        large: whether a text full of private keys fills what an answer may have.
+        large: whether a text of private-key headers is as large as an answer may be.
     """
     timing, headers = choice["timing"], choice["headers"]
     if timing in ("closed", "reset", "hang"):

@@ -1,4 +1,4 @@
-"""Whole audits of one good model and one that answers oddly, by the commands that people give."""
+"""Complete audits of a normal model and a hostile one, run by the commands that users run."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from tests.support.cli_runner import Done, auditor
 from tests.support.fake_server import FakeServer, Reply, Request, answer
 
 ODD = "/odd"
-"""Part of the path of all that goes to the odd model."""
+"""Part of the URL path of all requests to the hostile model."""
 TOKEN_PRICE = {"input": 0.0, "output": 1_000_000.0}
-"""A dollar for each token of an answer: a right usage is $20, an estimate $50."""
+"""One US dollar for each completion token: a correct usage costs $20, an estimate $50."""
 TOKENS = 50
 HANG_S = 1.0
 MAX_WAIT_S = 0.3
@@ -41,11 +41,11 @@ class Audit:
     """One line of `audits.tsv`.
 
     Attributes:
-        budget: in US dollars, at a dollar for each token of an answer; none where it is empty.
+        budget: in US dollars, at one dollar for each completion token; empty for no budget.
         exit: code of `auditor run`.
-        requests: how many reach the odd model, which is asked about three cells.
-        ok: how many of the three have a score.
-        words: what must stand in what the commands print.
+        requests: number that reach the hostile model, which is asked about three cells.
+        ok: number of these three cells with a score.
+        words: texts that the commands must print.
     """
 
     id: str
@@ -58,7 +58,7 @@ class Audit:
 
 
 def load_audits() -> list[Audit]:
-    """All lines."""
+    """All lines of `audits.tsv`."""
     with Path(__file__).with_name("audits.tsv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     return [
@@ -82,7 +82,10 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
 
 
 def config_of(audit: Audit, server: FakeServer) -> AuditConfig:
-    """The config: three cells, a good model, an odd one, and a judge of both."""
+    """Config of an audit of three cells with a normal and a hostile model and a judge.
+
+    With a budget, the hostile model is alone.
+    """
 
     def model(name: str, model: str, base: str) -> dict[str, Any]:
         section = {"name": name, "model": model, "api_base": base, "api_key": f"os.environ/{KEY_VARIABLE}"}
@@ -125,7 +128,7 @@ def test_each_audit_is_as_expected(audit: Audit, server: FakeServer, tmp_path: P
 
 
 def check_outputs(audit: Audit, server: FakeServer, commands: list[Done], folder: Path) -> None:
-    """What was asked, what was said, and that the key is nowhere but in headers."""
+    """Check the number of requests, the printed texts, and that the key is only in request headers."""
     assert sum(ODD in request.path for request in server.requests) == audit.requests
     text = "\n".join(command.stdout + command.stderr for command in commands)
     assert not [word for word in audit.words if word not in text], text
@@ -136,7 +139,7 @@ def check_outputs(audit: Audit, server: FakeServer, commands: list[Done], folder
 
 
 def count_usable(storage: str) -> int:
-    """How many of the odd model's answers have a score."""
+    """Number of traces of the hostile model with a score."""
     with open_database(storage, create=False) as db:
         traces = results.load_traces(db, audits.get_audit(db, "scripted").id)
     return sum(trace.model == "odd" and trace.outcome is Outcome.OK for trace in traces)

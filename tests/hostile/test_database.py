@@ -1,4 +1,4 @@
-"""Databases that vanish, that may only be read, or that get values they cannot hold, as a command meets them."""
+"""Commands with a database that is deleted, moved or read-only, with a full disk, or with values it cannot store."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def url(path: Path) -> str:
 
 
 def error_line(command: Done, code: int) -> str:
-    """The one line in which a command says why it failed."""
+    """Check the exit code and return the one line of stderr that explains the failure."""
     assert command.returncode == code, command.stderr
     assert "Traceback" not in command.stderr
     lines = [line for line in command.stderr.splitlines() if line.startswith("auditor: ")]
@@ -48,11 +48,11 @@ def error_line(command: Done, code: int) -> str:
 # --- a database that is deleted or moved while a run goes on ------------------------------------------------------
 
 UNDER_WAY = 3 * 12
-"""Calls that are not recorded yet at most: of each of three models 8 in flight, and 4 that wait for the disk."""
+"""Maximum number of calls not recorded yet: for each of three models 8 in flight and 4 that wait for the disk."""
 
 
 def with_event(request_number: int, event: Callable[[], object]) -> Callable[[Request], Reply]:
-    """The usual answers; before the one of this number something happens on the machine."""
+    """Script with normal answers that calls `event` before it answers the request of this number."""
 
     def script(request: Request) -> Reply:
         if request.number == request_number:
@@ -89,7 +89,7 @@ def test_a_moved_database_stops_the_run_which_names_the_new_path_and_can_resume(
     assert not path.exists()
     before = len(server.requests)
     assert before < CALLS
-    with closing(sqlite3.connect(moved)) as connection:  # what was written is in the one file, and nothing beside it
+    with closing(sqlite3.connect(moved)) as connection:  # all data are in the main file, not in a log
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         answers = connection.execute("SELECT count(*) FROM answer").fetchone()[0]
     assert 60 - UNDER_WAY <= answers <= before
@@ -153,7 +153,7 @@ def test_a_rating_in_a_deleted_database_is_an_error(server: FakeServer, tmp_path
 
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
-    """The folder as it is on a file system that is mounted read-only, which holds for root too."""
+    """Mount the folder read-only, which root cannot write to either; skip the test if mounting is not permitted."""
     mounts: list[list[str | Path]] = [["mount", "--bind", folder, folder], ["mount", "-o", "remount,ro,bind", folder]]
     for number, mount_command in enumerate(mounts):
         try:
@@ -170,7 +170,7 @@ def read_only(folder: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def audit_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The database of an audit that ran to its end."""
+    """Path of the database of a finished audit. Tests must not change it."""
     path = tmp_path_factory.mktemp("made") / "audits.db"
     with pytest.MonkeyPatch.context() as patch, FakeServer() as server:
         patch.setenv(KEY_VARIABLE, KEY)
@@ -181,7 +181,7 @@ def audit_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def finished(audit_database: Path, tmp_path: Path) -> Path:
-    """A copy of it in a folder of its own, with a blank in its name."""
+    """A copy of that database in its own folder, whose name has a space."""
     path = tmp_path / "an archive" / "audits.db"
     path.parent.mkdir()
     copy_database(audit_database, path)
@@ -190,7 +190,7 @@ def finished(audit_database: Path, tmp_path: Path) -> Path:
 
 
 def reading_commands(path: Path, out: Path) -> list[tuple[str | Path, ...]]:
-    """Commands that only read a database, by what they write elsewhere."""
+    """Commands that only read the database; files that they write are in `out`."""
     storage_option = ("--storage", url(path))
     return [
         ("status", *storage_option),
@@ -240,7 +240,11 @@ def test_writing_to_a_read_only_database_is_reported_in_one_line(
 
 
 def leave_log(path: Path, folder: Path, *, index: bool) -> Path:
-    """A copy of a database as a process leaves it that was killed after a write: a trace is in its log alone."""
+    """Copy a database as a process leaves it that was killed after a write: the deletion of verdicts is only in its log.
+
+    Args:
+        index: whether the log's index (`-shm`) is copied too; without it a read-only log cannot be read.
+    """
     folder.mkdir()
     with open_database(url(path)) as db:
         db.write(lambda connection: connection.exec_driver_sql("DELETE FROM verdict"))
@@ -254,7 +258,7 @@ def test_an_unreadable_log_on_a_read_only_file_system_is_an_error(finished: Path
     out = tmp_path / "out"
     out.mkdir()
     with read_only(path.parent):
-        for command in (c for c in reading_commands(path, out) if c[0] != "doctor"):  # it has a table of its own
+        for command in (c for c in reading_commands(path, out) if c[0] != "doctor"):  # prints a table of checks instead
             line = error_line(auditor(*command), 1)
             assert "audits.db-wal beside it holds writes that are not in it yet" in line
             assert "Copy all files" in line
@@ -271,7 +275,7 @@ def test_a_readable_log_on_a_read_only_file_system_is_used(finished: Path, tmp_p
 
 
 def test_a_log_that_appears_while_a_read_only_database_is_open_is_noticed(finished: Path, tmp_path: Path) -> None:
-    """Another user, who may write, begins a run."""
+    """Another user, who has write access, begins a run."""
     mounted = tmp_path / "mounted"
     shutil.copytree(finished.parent, mounted)
     with read_only(mounted):
@@ -331,7 +335,7 @@ def privacy_check(path: Path) -> dict[str, str] | None:
 
 @contextmanager
 def full_disk(folder: Path, size: int) -> Iterator[None]:
-    """The folder on a disk of so many bytes."""
+    """Mount a disk of `size` bytes as the folder; skip the test if mounting is not permitted."""
     folder.mkdir()
     mount_command: list[str | Path] = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder]
     try:
@@ -394,7 +398,7 @@ def read_files(folder: Path) -> dict[str, bytes]:
 
 
 def add_long_note(db: Database, audit: audits.Audit) -> None:
-    """Enough ratings that they need room."""
+    """Add a rating with a note of 20 kB, so that the export of ratings needs space."""
     key, _ = next(iter(review_queue.ConflictQueue(db, audit.id, "ada").keys(QueueFilter())))
     rating_log.append_rating(db, audit.id, key, "ada", RatingChange(RatingAction.NOTE, note="long " * 2**12))
 

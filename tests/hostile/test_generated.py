@@ -1,6 +1,6 @@
-"""Random choices on every axis, sensible or not: whatever a server does, no promise is broken.
+"""Cases with random values on every axis, sensible or not: the invariants hold whatever a server does.
 
-What holds for all: no crash, no score that nobody gave, no request or dollar too many, no key, no wait.
+The invariants: no crash, no made-up score, no request or cost above the limits, no leaked key, no blocked event loop.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ SEED = 19
 EVERYTHING = bool(os.environ.get("AUDITOR_ALL_HOSTILE"))
 COUNT = 1000 if EVERYTHING else 40
 BUDGET_USD = COUNT * 0.004
-"""Not enough for all."""
+"""US dollars; not enough for all cases."""
 GROUPS = 5
 WRITTEN = {str(JUDGEMENT["norms"]), json.dumps(JUDGEMENT["norms"])[1:-1]}
-"""What the model wrote, which a provider may escape."""
+"""Text that the model wrote, plain and as a JSON escape."""
 VALUES: dict[str, tuple[str, ...]] = {
     "protocol": CHATS,
     "status": ("200",) * 15 + ERRORS + REDIRECTS,
@@ -65,11 +65,11 @@ NEVER_OK: dict[str, tuple[str, ...]] = {
     "finish": ("cut", "CUT", "refused", "REFUSED", "failed"),
     "timing": (*SILENT, "broken"),
 }
-"""What no answer with a score can have."""
+"""Values by axis that no answer with a score can have."""
 
 
 def generate_cases(seed: int, count: int) -> list[Case]:
-    """Cases that nobody chose, the same for the same seed."""
+    """Random cases, reproducible by the seed; 10% are of completions endpoints or batches."""
     rng = random.Random(seed)
     others = [block for block in BLOCKS if set(block["protocol"]) <= {ECHO, *BATCHES}]
     cases = []
@@ -85,7 +85,7 @@ CASES = generate_cases(SEED, COUNT)
 
 @pytest.fixture(scope="module")
 def groups(memory: Path) -> list[Ran]:
-    """What became of all, in groups that share a budget each; of the last one it is enough for all."""
+    """Results of all cases in groups; each group shares a budget, except the last, which has none."""
     size = -(-len(CASES) // GROUPS)
     budgets: list[float | None] = [BUDGET_USD / GROUPS] * (GROUPS - 1) + [None]
     return [
@@ -126,4 +126,4 @@ def test_no_budget_is_exceeded(groups: list[Ran]) -> None:
 
 
 def test_the_event_loop_is_never_blocked(groups: list[Ran]) -> None:
-    assert max(ran.max_stall_s for ran in groups) < 1.0  # several cases may take their turns between two beats
+    assert max(ran.max_stall_s for ran in groups) < 1.0  # several cases may run between two heartbeats

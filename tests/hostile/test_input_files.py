@@ -1,6 +1,6 @@
-"""Broken files and odd names, given to every command that reads a file: one clear line each, and nothing is stored.
+"""Broken files and invalid names for every command that reads a file: one clear line of error, nothing is stored.
 
-Each case says in its own words what the message must name. The commands run as a user gives them.
+Each case has the words that the message must contain. The commands run as on the command line.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ FOREIGN = re.compile(
     r"|RecursionError|recursion depth|ValueError|KeyError|UnicodeDecodeError|codec can't|codec|set_int_max_str_digits"
     r"|<unicode string>|\bdict\b|\bNone\b|<class|auditor\.[a-z_]+\.[A-Z]|" + UNEXPECTED_ERROR_PREFIX
 )
-"""Words of Python, pydantic and other libraries, which no message may have."""
+"""Words of Python, pydantic and other libraries that no message may contain."""
 ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""Characters that act on a terminal or turn a line around."""
+"""Control characters of terminals and of text direction."""
 
 
 def assert_refused(command: Done, *expected_words: str) -> None:
@@ -195,7 +195,7 @@ def test_paths_that_are_no_regular_file(tmp_path: Path, kind: str, reader: str) 
     words = READERS[reader]
     file = next(word for word in words if word.startswith("x."))
     make(tmp_path / file)
-    # Of a folder `import traces` takes the logs.
+    # For `import traces`, a folder is valid input, but this one has no log.
     assert_refused(
         auditor(*words, cwd=tmp_path), file, "log" if (kind, words[1]) == ("a folder", "traces") else message
     )
@@ -234,7 +234,7 @@ NUMBERS = {"scores": "score", "traces": "score", "survey": "score"}
 
 
 def read_table(kind: str, file: Path, folder: Path) -> Done:
-    """Have a command read a table of a kind."""
+    """Run the command that reads a table of this kind."""
     if kind == "survey":
         return auditor("surveys", "show", file.name, cwd=folder)
     if kind == "task":

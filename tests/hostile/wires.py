@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 MODEL = "hostile-1"
 PROMPT, COMPLETION = 100, 20
-"""Tokens of every answer whose usage is right."""
+"""Token counts of every answer with a correct usage."""
 FINISH: dict[str, dict[str, str]] = {
     "openai": {"complete": "stop", "cut": "length", "refused": "content_filter"},
     "anthropic": {"complete": "end_turn", "cut": "max_tokens", "refused": "refusal", "failed": "pause_turn"},
@@ -26,22 +26,22 @@ FINISH: dict[str, dict[str, str]] = {
     "openrouter": {"complete": "STOP", "cut": "MAX_TOKENS", "refused": "SAFETY", "failed": "error"},
     "echo": {"complete": "length"},
 }  # fmt: skip
-"""The provider's own word for each way to end. OpenRouter's is the word of the model's own provider."""
+"""Native finish reason by protocol family and axis value. OpenRouter passes on the reason of the model's provider."""
 NORMALIZED = {"complete": "stop", "cut": "length", "refused": "content_filter", "failed": "error"}
-"""OpenRouter's word beside the native one."""
+"""Finish reason that OpenRouter sends in addition to the native one."""
 FUNCTION_CALLED = {"anthropic": "tool_use", "gemini": "STOP", "bedrock": "tool_use"}
-"""A reason to end that goes with a function call; `tool_calls` elsewhere."""
+"""Finish reason of an answer with a function call; `tool_calls` for other families."""
 UNKNOWN = "zorgle"
 
 
 class AnswerContent(NamedTuple):
-    """What a model's answer says.
+    """Content of a model's answer.
 
     Attributes:
-        parts: its text, in as many parts as the provider sends; None for no text at all.
-        function: arguments of a function that it calls, as JSON.
-        refusal: OpenAI's field of that name.
-        model: the name that the answer gives the model.
+        parts: the text in one or more parts; None for no text.
+        function: name and arguments of a called function, with the arguments as JSON text or, under `input`, as a table.
+        refusal: text of OpenAI's field `refusal`.
+        model: model name in the answer.
     """
 
     parts: tuple[str, ...] | None = None
@@ -51,15 +51,15 @@ class AnswerContent(NamedTuple):
 
 
 def family_of(protocol: str) -> str:
-    """The protocol whose wire format this one has."""
+    """Protocol whose wire format this one uses: batches use that of single calls."""
     return protocol.removesuffix("-batch")
 
 
 def finish_of(protocol: str, choice: str, *, calls_function: bool = False) -> dict[str, Any]:
-    """The fields that say why an answer ended, under the names `finish` and, for OpenRouter, `native`.
+    """Finish reasons of an answer: `finish`, and for OpenRouter also `native`; empty if the field is missing.
 
     Args:
-        choice: of the axis, or `=` and the word itself.
+        choice: value of the axis `finish`, or `=` and the finish reason itself.
     """
     family = family_of(protocol)
     if choice.startswith("="):
@@ -79,7 +79,7 @@ def finish_of(protocol: str, choice: str, *, calls_function: bool = False) -> di
 
 
 def usage_of(protocol: str, choice: str) -> Any:
-    """The usage in the provider's own names; `ABSENT` where there is none."""
+    """Usage with the provider's field names; `ABSENT` if the answer has none."""
     family = family_of(protocol)
     numbers: dict[str, tuple[Any, Any]] = {
         "right": (PROMPT, COMPLETION),
@@ -103,7 +103,7 @@ def usage_of(protocol: str, choice: str) -> Any:
 
 
 ABSENT = object()
-"""Stands for a key that is not there."""
+"""Marks a missing key."""
 
 
 def _total(prompt: Any, completion: Any) -> Any:
@@ -143,7 +143,7 @@ _USAGE = {"anthropic": _usage_anthropic, "gemini": _usage_gemini, "bedrock": _us
 
 
 def answer(protocol: str, answer_content: AnswerContent, finish: dict[str, Any], usage: Any) -> dict[str, Any]:
-    """A whole answer of a chat.
+    """Complete response body of a chat.
 
     Args:
         finish: from `finish_of`.
@@ -251,7 +251,7 @@ def echo_answer(prompts: list[str], *, model: str, measured: bool, usage: Any, m
     """Completions with the log-probabilities of each prompt's tokens, or without them.
 
     Args:
-        mark: text of one more choice's token, which belongs to no prompt.
+        mark: text added to the last token, which is generated and not part of the prompt.
     """
     choices: list[dict[str, Any]] = []
     for index, prompt in enumerate(prompts):
