@@ -12,7 +12,8 @@ from typing import Any
 import pydantic
 import pytest
 
-from auditor.config import AuditConfig
+from auditor import config
+from auditor.config import AuditConfig, rephrasing, semantic
 from auditor.config.type_descriptions import field_types, type_at_step
 from auditor.config.validation_messages import explain_validation_error
 
@@ -81,9 +82,6 @@ def test_every_key_covers_the_complete_schema() -> None:
 
 def _models() -> Iterator[type[pydantic.BaseModel]]:
     schema = AuditConfig.model_json_schema()["$defs"]
-    import auditor.config as config
-    from auditor.config import rephrasing, semantic
-
     for name in schema:
         yield next(getattr(module, name) for module in (config, rephrasing, semantic) if hasattr(module, name))
 

@@ -11,6 +11,7 @@ from auditor.cost_estimation.audit_estimate import estimate_audit
 from auditor.errors import ImportFileError, UsageError
 from auditor.experiments.consistency import run_accuracy_experiment, run_rule_experiment, run_temperature_experiment
 from auditor.experiments.human_judgements import compare_with_human_judgements
+from auditor.imports.moral_answers import import_answers
 from auditor.models import weights
 from auditor.reports.measurement_schema import Estimate
 from auditor.run import EMPTY_SURVEY, open_audit, run_audit
@@ -154,8 +155,6 @@ def test_judgements_that_cannot_be_used_say_where(
 
 
 def test_an_imported_audit_has_no_rule_experiment(server: FakeServer, storage: str, tmp_path: Path) -> None:
-    from auditor.imports.moral_answers import import_answers
-
     file = write(tmp_path / "a.csv", ["model", "question_id", "paraphrase", "answer"], [["m", "q", "p", "a"]])
     import_answers(file, audit="given", storage=storage)
     with pytest.raises(UsageError, match="has asked no moral questions"):

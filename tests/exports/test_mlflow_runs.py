@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import UsageError
+from auditor.exports.mlflow_runs import export_mlflow
 from auditor.exports.tracker_runs import build_runs
 from auditor.reports.report_schema import Report
 
@@ -14,8 +15,6 @@ from auditor.reports.report_schema import Report
 @pytest.mark.slow
 def test_mlflow_has_one_run_per_model_nested_under_the_audits_run(report: Report, tmp_path: Path) -> None:
     tracking = pytest.importorskip("mlflow.tracking", reason="the extra 'mlflow' is not installed")
-    from auditor.exports.mlflow_runs import export_mlflow
-
     uri = f"sqlite:///{tmp_path}/mlflow.db"
     client = tracking.MlflowClient(tracking_uri=uri)
     client.create_experiment("moral", artifact_location=(tmp_path / "artifacts").as_uri())

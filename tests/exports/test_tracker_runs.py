@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import UsageError
+from auditor.exports.mlflow_runs import export_mlflow
 from auditor.exports.tracker_runs import build_runs
+from auditor.exports.wandb_runs import export_wandb
 from auditor.reports.report_schema import Report
 
 
@@ -45,9 +47,6 @@ def test_missing_estimates_are_not_exported(report: Report) -> None:
 def test_without_the_package_its_extra_is_named(
     report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    from auditor.exports.mlflow_runs import export_mlflow
-    from auditor.exports.wandb_runs import export_wandb
-
     monkeypatch.setitem(sys.modules, "mlflow.tracking", None)
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(UsageError, match=rf"auditor\[{name}\]"):

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from auditor.exports.tracker_runs import build_runs
+from auditor.exports.wandb_runs import export_wandb
 from auditor.reports.report_schema import Report
 
 
@@ -43,8 +44,6 @@ def read_records(log: bytes) -> Iterator[bytes]:
 @pytest.mark.slow
 def test_wandb_runs_are_written_offline(report: Report, tmp_path: Path, quiet_wandb: Any) -> None:
     from wandb.proto.wandb_internal_pb2 import Record
-
-    from auditor.exports.wandb_runs import export_wandb
 
     export = export_wandb(report, tmp_path / "runs")
     assert (len(export.runs), export.online) == (4, False)

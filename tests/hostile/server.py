@@ -57,7 +57,7 @@ class HostileServer:
         """The base URL that a config names for a case."""
         if case.protocol == "anthropic-batch":
             return self.server.url.removesuffix("/v1")
-        # Each case has its own path, since rate limits are shared by all models of one base URL.
+        # Each case has its own path, since models with one API key and base URL share rate limits and pauses.
         return self.server.url if case.protocol in BATCHES else f"{self.server.url}/{case.id}"
 
     def requests_of(self, case: Case) -> int:

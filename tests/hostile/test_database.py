@@ -240,7 +240,7 @@ def test_writing_to_a_read_only_database_is_reported_in_one_line(
 
 
 def leave_log(path: Path, folder: Path, *, index: bool) -> Path:
-    """Copy a database as a process leaves it that was killed after a write: the deletion of verdicts is only in its log.
+    """Copy a database as left by a process that was killed after a write: its deleted verdicts are only in the log.
 
     Args:
         index: whether the log's index (`-shm`) is copied too; without it a read-only log cannot be read.

@@ -26,7 +26,7 @@ FINISH: dict[str, dict[str, str]] = {
     "openrouter": {"complete": "STOP", "cut": "MAX_TOKENS", "refused": "SAFETY", "failed": "error"},
     "echo": {"complete": "length"},
 }  # fmt: skip
-"""Native finish reason by protocol family and axis value. OpenRouter passes on the reason of the model's provider."""
+"""Native finish reason by family and value of the axis; OpenRouter passes on that of the model's provider."""
 NORMALIZED = {"complete": "stop", "cut": "length", "refused": "content_filter", "failed": "error"}
 """Finish reason that OpenRouter sends in addition to the native one."""
 FUNCTION_CALLED = {"anthropic": "tool_use", "gemini": "STOP", "bedrock": "tool_use"}
@@ -39,7 +39,7 @@ class AnswerContent(NamedTuple):
 
     Attributes:
         parts: the text in one or more parts; None for no text.
-        function: name and arguments of a called function, with the arguments as JSON text or, under `input`, as a table.
+        function: name of a called function, with its arguments as JSON text (`arguments`) or as a table (`input`).
         refusal: text of OpenAI's field `refusal`.
         model: model name in the answer.
     """

@@ -1,4 +1,4 @@
-"""Recorded comparisons as an audit: the same figures as from a judge that is asked, without any call."""
+"""Recorded comparisons imported as an audit: the same statistics as from live judges, without any call."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def logic_section(storage: str) -> LogicReport:
 
 
 def round_of(judge: str, wins: list[tuple[str, str]]) -> list[str]:
-    """Rows of a judge without faults: both orders and both forms of each pair."""
+    """Rows of a consistent judge: both orders and both relations of each pair (winner, loser)."""
     return [
         f"{judge},c,{a},{b},{relation},{'A' if ((a, b) in wins) == (relation == 'standard') else 'B'}"
         for pair in wins
@@ -43,7 +43,7 @@ def test_a_cycle_of_four_items_without_shorter_cycles(storage: str, tmp_path: Pa
     counts = import_comparisons(file, audit="judged", storage=storage)
     assert (counts.rows, counts.judges, counts.sets, counts.items) == (16, 1, 1, 4)
     row = logic_section(storage).judges[0]
-    # Of any three of the four, one pair was never put: nothing is known of circles of three.
+    # Each set of three items lacks a comparison, so the share of transitive triples is not known.
     assert [t.share.value for t in row.transitivity if t.k == 3] == [None, None]
     assert all(t.share.reason for t in row.transitivity)
     assert row.commutativity.value == row.negation.value == 1.0

@@ -1,4 +1,4 @@
-"""Inspect logs as recorded answers: our own come back as they went, and others' are read for what they say."""
+"""Import of Inspect logs: exported audits are imported unchanged, and answers of other tasks are read."""
 
 from __future__ import annotations
 
@@ -47,7 +47,12 @@ def test_an_exported_audit_is_imported_unchanged(
 
 
 def write_foreign_log(path: Path, samples: list[dict[str, Any]], status: str = "success", **spec_: Any) -> Path:
-    """A log as another task would write it; `spec_` has its dataset, epochs, error and results."""
+    """Write a log as another task would, and return its path.
+
+    Args:
+        samples: fields of each sample: text, stop, scores, metadata, id, epoch, error.
+        spec_: `planned` (number of samples), `ids`, `epochs`, and `log`, further fields of the log itself.
+    """
     from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSample, EvalSpec, write_eval_log
     from inspect_ai.model import ModelOutput
     from inspect_ai.scorer import Score

@@ -1,4 +1,4 @@
-"""promptfoo's results as recorded answers; the files here are laid out as its versions 2 and 3 write them."""
+"""Import of promptfoo's results; the files have the layout of its formats 2 and 3."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from auditor.storage.database import open_database
 
 
 def make_result(test: int, output: Any = None, **changes: Any) -> dict[str, Any]:
-    """One result of version 3; a failed assertion leaves `failureReason` 1 and an `error` of its own."""
+    """One result in format 3, with fields replaced by `changes`.
+
+    A failed assertion has `failureReason` 1 and an `error`; a failed request has `failureReason` 2.
+    """
     variables = {"country": "Germany", "topic": "divorce"}
     return {
         "testIdx": test, "promptIdx": 0, "promptId": "p", "vars": variables,

@@ -1,4 +1,4 @@
-"""Published data sets in miniature, laid out as they are published."""
+"""Readers of published data sets, with small files in the published layout."""
 
 from __future__ import annotations
 

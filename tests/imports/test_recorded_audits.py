@@ -1,4 +1,4 @@
-"""Recorded answers and verdicts as an audit, with no call to any model."""
+"""Import of recorded answers and verdicts as an audit, without any call to a model."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from auditor.imports.recorded_audits import import_traces, import_verdicts
 from auditor.run import open_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
+from tests.support.synthetic_audit import populate
 
 TRACES = """model,country,topic,sample,text,score
 a,Germany,divorce,0,"They accept it.
@@ -112,8 +113,6 @@ def test_an_import_under_the_same_name_replaces_the_audit(imported: str, tmp_pat
 
 
 def test_verdicts_cannot_be_imported_into_an_audit_that_was_run(storage: str, tmp_path: Path) -> None:
-    from tests.support.synthetic_audit import populate
-
     with open_database(storage) as db:
         populate(db, countries=5, topics=5)
     (tmp_path / "v.csv").write_text(VERDICTS)

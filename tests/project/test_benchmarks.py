@@ -1,4 +1,4 @@
-"""The benchmark runs, on a file that is small."""
+"""The benchmark of survey imports runs on a small file."""
 
 from __future__ import annotations
 

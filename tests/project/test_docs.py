@@ -1,4 +1,4 @@
-"""What the README says is what the program does."""
+"""The README and docs match the program: graph, configs, commands, key bindings and cited tests."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from auditor import bootstrap
 from auditor.cli.app import app
 from auditor.config import AuditConfig, load_config
+from auditor.run import load_planned_survey, planned_cells
+from auditor.tui.actions import render_key_tables
+from auditor.tui.settings import load_review_settings
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -21,10 +25,8 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_graph_in_the_readme_is_current() -> None:
-    from auditor import bootstrap
-
     bootstrap.prepare_environment()
-    from auditor.agents.graph import draw_mermaid
+    from auditor.agents.graph import draw_mermaid  # loads langgraph, which needs the prepared environment
 
     [diagram] = blocks("mermaid")
     assert diagram.strip() == draw_mermaid().strip(), "run `auditor graph` and paste it into README.md"
@@ -33,7 +35,7 @@ def test_the_graph_in_the_readme_is_current() -> None:
 def test_the_config_in_the_readme_loads() -> None:
     main_config, *sections = blocks("toml")
     AuditConfig.model_validate(tomllib.loads(main_config))
-    for section in sections:  # each goes at the end of a config
+    for section in sections:  # each is an addition to the end of a config
         AuditConfig.model_validate(tomllib.loads(f"{main_config}\n{section}"))
 
 
@@ -58,8 +60,6 @@ def test_the_two_commands_are_on_the_first_screen() -> None:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
 def test_every_example_loads(path: Path) -> None:
-    from auditor.run import load_planned_survey, planned_cells
-
     config = load_config(path)
     assert planned_cells(load_planned_survey(config)) or config.survey is None
 
@@ -87,8 +87,6 @@ def test_ci_runs_the_readmes_test_command() -> None:
 
 
 def test_the_review_page_has_the_current_key_bindings() -> None:
-    from auditor.tui.actions import render_key_tables
-
     page = (ROOT / "docs" / "review.md").read_text(encoding="utf-8")
     assert render_key_tables().strip() in page, (
         "put what `python -m auditor.tui.actions` prints at the end of docs/review.md"
@@ -96,8 +94,6 @@ def test_the_review_page_has_the_current_key_bindings() -> None:
 
 
 def test_the_settings_on_the_review_page_load(tmp_path: Path) -> None:
-    from auditor.tui.settings import load_review_settings
-
     page = (ROOT / "docs" / "review.md").read_text(encoding="utf-8")
     [settings_text] = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
     (tmp_path / "review.toml").write_text(settings_text, encoding="utf-8")
@@ -123,7 +119,7 @@ def test_every_promise_in_the_docs_cites_a_test() -> None:
 
 @pytest.mark.parametrize("name", ["decisions", "tutorial", "howto", "storage", "team"])
 def test_the_commands_on_a_page_parse(name: str) -> None:
-    """Every command that the page shows is there, and every option one of its."""
+    """Every command on the page exists and has the options that the page shows."""
     from typer.main import get_command
 
     page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Every command, configuration and program of README and docs is run in the folder of somebody who follows them."""
+"""Every command, configuration and program of the README and docs runs in the folder of a reader who follows them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ COMMANDS = {page.name: list(shown(page)) for page in PAGES}
 CONFIGS = {page.name: list(blocks(page, "toml")) for page in PAGES}
 PROGRAMS = [block for page in PAGES for block in blocks(page, "python")]
 ACCEPTED_EXIT_CODES = {"check": {0, 3, 4}, "surveys check": {0, 1}}
-"""Exit codes of commands that tell something by them; 0 of all others."""
+"""Accepted exit codes of commands that report findings by them; only 0 for all others."""
 
 
 @pytest.fixture(scope="module")
 def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
-    """The folder as it is before any page is followed, and the server's address."""
+    """The reader's folder before any page is followed, and the URL of the fake server."""
     folder = tmp_path_factory.mktemp("reader")
     patch = pytest.MonkeyPatch()
     patch.chdir(folder)
@@ -71,7 +71,7 @@ def test_the_configurations_of_a_page_run(
     monkeypatch.chdir(reader_folder)
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     supply(reader_folder)
-    if page == "surveys.md":  # what the page's own commands make
+    if page == "surveys.md":  # the survey that the page's commands import
         official = ["WVS_Cross-National_Wave_7.csv", "--mapping", "wvs7", "-o", "my_wvs.csv"]
         assert run(["surveys", "import", *official]).returncode == 0
     for block in CONFIGS[page]:
@@ -101,13 +101,13 @@ def test_the_programs_of_a_page_run(
     exec(compile(block.text, block.id, "exec"), namespace)
     tests = [namespace[name] for name in namespace if name.startswith("test_")]
     assert tests or "audit" in namespace
-    for test in tests:  # as pytest calls it; three countries are too few for the interval that is asked for
+    for test in tests:  # as pytest would call it; three countries are too few for the interval
         with pytest.raises(AssertionError, match="pearson"):
             test(lambda file_name: audit_of(reader_folder / file_name))
 
 
 def follow(command: Shown, folder: Path, url: str) -> None:
-    """Run one command as a shell would: with its comment left out, its input and its output where they belong."""
+    """Run one command as a shell would: without its comment, with its piped input and its `>>` redirection."""
     line, stdin_text = command.line, ""
     if (pipe := re.match(r"printf '(.*?)' \| (.*)", line)) is not None:
         stdin_text, line = pipe[1].replace("\\n", "\n"), pipe[2]
@@ -124,7 +124,7 @@ def follow(command: Shown, folder: Path, url: str) -> None:
     if target:
         with open(folder / target, "a", encoding="utf-8") as file:
             file.write(completed.stdout)
-    if words[1:2] == ["init"]:  # the reader puts models of their own into it
+    if words[1:2] == ["init"]:  # the reader then enters their own models
         starter_text = Path(words[2]).read_text(encoding="utf-8")
         assert scripted(starter_text, url) != starter_text
         shutil.copy(folder / "mine.toml", words[2])

@@ -1,4 +1,4 @@
-"""What docs/surveys.md says is what the program does."""
+"""Configs, mappings and commands in docs/surveys.md match the program."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_the_fix_names_the_test_modules_of_what_is_imported() -> None:
 
 
 def test_every_folder_of_tests_is_a_package() -> None:
-    """Else two test modules of one name would be one module to the type checker."""
+    """Without `__init__.py`, the type checker would take two test modules of one name for the same module."""
     folders = {path.parent.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("*.py")}
     assert [folder for folder in sorted(folders) if not (ROOT / folder / "__init__.py").is_file()] == []
 
@@ -56,7 +56,7 @@ def mirrors_of_imports(test_module: Path) -> list[str]:
 
 
 def imported_names(test_module: Path) -> Iterator[str]:
-    """Dotted names of our own that may be modules."""
+    """Dotted names imported from `auditor`, which may be modules or members of modules."""
     for node in ast.walk(ast.parse((ROOT / test_module).read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("auditor"):
             yield node.module

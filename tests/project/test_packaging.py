@@ -1,4 +1,4 @@
-"""What is declared is what is on disk, and a wheel installs one top-level name."""
+"""Declared packages and locked requirements match the sources, and the wheel installs one top-level package."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_tested_versions_are_locked() -> None:
 
 
 def locked_requirements() -> dict[str, tuple[str, int]]:
-    """What requirements.lock holds: version and number of hashes, by name."""
+    """Version and number of hashes of each requirement in requirements.lock, by canonical name."""
     locked: dict[str, tuple[str, int]] = {}
     for entry in re.split(r"\n(?=\w)", (ROOT / "requirements.lock").read_text(encoding="utf-8")):
         if pinned := re.match(r"([\w.-]+)==([^\s;]+)", entry):
@@ -81,7 +81,7 @@ def test_the_lock_has_a_hash_for_everything_but_torch_and_agrees_with_the_tested
 
 
 def declared_requirements() -> list[Requirement]:
-    """What everybody gets, and the extras `all` and `dev`."""
+    """Declared requirements of the package and of the extras `all` and `dev`."""
     project_table = load_pyproject()["project"]
     extras = project_table["optional-dependencies"]
     [all_extra] = [Requirement(r) for r in extras["all"]]

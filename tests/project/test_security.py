@@ -1,4 +1,4 @@
-"""Threats that no single module answers for."""
+"""Security checks of all sources: no code in data, no imports from the working directory, no foreign host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documentation builds without a warning: every link leads somewhere, and the reference has every command."""
+"""The documentation builds without warnings such as broken links, and the reference has commands and config keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The made-up audit is what it says: equal for equal arguments, with every outcome and a rating of each kind."""
+"""The synthetic audit of `tests/support` is reproducible and has every outcome and every decision of a rater."""
 
 from __future__ import annotations
 
