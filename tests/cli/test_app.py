@@ -20,6 +20,7 @@ from tests.support.fake_server import FakeServer
 
 
 def write_config(server: FakeServer, folder: Path, **changes: Any) -> Path:
+    """Write a test audit's config to `audit.yaml` (JSON is valid YAML) and return the path."""
     path = folder / "audit.yaml"
     path.write_text(json.dumps(config(server.url, **changes).model_dump(mode="json", exclude_none=True)))
     return path
@@ -138,7 +139,7 @@ def test_a_review_in_plain_text_and_its_export(
     assert review_command.returncode == 0, review_command.stderr
     rows = list(csv.DictReader(auditor("export", "ratings", "scripted", cwd=tmp_path).stdout.splitlines()))
     assert [r["rater"] for r in rows] == ["ada"]
-    assert rows[0]["decision"] in ("left", "right")  # sides are shown in drawn order
+    assert rows[0]["decision"] in ("left", "right")  # the order of the sides is random
     assert auditor("export", "ratings", "scripted", "-o", "r.jsonl", "-f", "jsonl", cwd=tmp_path).returncode == 0
     assert json.loads((tmp_path / "r.jsonl").read_text())["rater"] == "ada"
 

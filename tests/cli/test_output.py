@@ -1,3 +1,5 @@
+"""Tests of printing: tables, JSON and CSV on terminals and in pipes."""
+
 from __future__ import annotations
 
 import io

@@ -1,3 +1,5 @@
+"""Tests of `AuditConfig`: defaults, error messages, judges, weights and the config hash."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -21,6 +23,7 @@ model = "openai/gpt-4o-mini"
 
 
 def write(folder: Path, text: str, name: str = "a.toml") -> Path:
+    """Write a config file and return its path."""
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return path

@@ -14,6 +14,7 @@ EXACT = {"source": "items.csv", "answer": "exact"}
 
 
 def audit(**changes: Any) -> AuditConfig:
+    """A valid config of a task audit without a survey, with tables replaced by `changes`."""
     return config("http://127.0.0.1:9/v1", **({"survey": None, "task": EXACT} | changes))
 
 

@@ -1,3 +1,5 @@
+"""Tests of `load_config`: file formats, relative paths and secrets."""
+
 from __future__ import annotations
 
 import re

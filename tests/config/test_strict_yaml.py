@@ -1,3 +1,5 @@
+"""Tests of the strict YAML reader: no implicit booleans, aliases, unsafe tags or repeated keys."""
+
 from __future__ import annotations
 
 from pathlib import Path

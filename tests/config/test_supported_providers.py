@@ -29,7 +29,7 @@ from tests.support.audit_configs import KEY, config
 from tests.support.fake_server import completion
 
 MODELS = {"bedrock": "bedrock/anthropic.claude-3-haiku-20240307-v1:0", "ragflow": "ragflow/chat/1/x"}
-"""Models of providers that do not take any name."""
+"""Model names for providers that validate them; any name works for the others."""
 ELSEWHERE = {"vertex_ai"}
 """Providers that fetch a token first; test_gateway_provider_families.py shows that their requests are guarded."""
 
@@ -72,6 +72,7 @@ def providers() -> set[str]:
 
 
 async def ask(model: str, base: str | None) -> None:
+    """Send one chat request to a model, with the base URL of the config or the provider's default."""
     call = Call("m", model, (Message("user", "hi"),), Purpose.DIRECT)
     await send_request(
         Endpoint(model, base, None, api_key=KEY), call, attempt_number=1, timeout_s=5, total_timeout_s=20
@@ -108,6 +109,7 @@ def test_every_allowed_provider_is_known_to_litellm() -> None:
 
 
 def audit_of(model: str) -> AuditConfig:
+    """A config whose only model is `model`, without base URL and key."""
     audit = config("http://h:1/v1")
     return audit.model_copy(update={"models": [ModelSection(name="m", model=model)]})
 
@@ -126,7 +128,7 @@ async def test_a_provider_that_bypasses_the_guard_is_refused_with_an_alternative
         await ask(f"{provider}/x", "https://stand-in.example.org/v1")
     finally:
         await litellm_client.close_http_clients()
-    assert sent == []  # so it could not be allowed
+    assert sent == []  # the guard was bypassed, which is why the provider is refused
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_an_old_line_for_a_server_without_encryption_is_not_enough_and_the_new_o
     require_trust(audit)
 
 
-# --- databases and clusters -----------------------------------------------------------------------------------------
+# --- databases and clusters ------------------------------------------------------------------------------------------
 
 ELSEWHERE = "postgresql+psycopg://ada@db.example.org:5433/audits"
 
@@ -169,11 +169,13 @@ def _rank(file: Path, audit: AuditConfig) -> object:
 
 
 def _estimate(file: Path, audit: AuditConfig) -> object:
+    """Raise the usage error of `auditor estimate` as ConfigError."""
     estimate_command = auditor("estimate", file)
     raise ConfigError(estimate_command.stderr) if estimate_command.returncode == 2 else AssertionError(estimate_command)
 
 
 def _doctor(file: Path, audit: AuditConfig) -> object:
+    """Raise the failed storage check of `auditor doctor` as ConfigError."""
     [storage_check] = [check for check in run_doctor_checks(file, None) if check.name == "storage"]
     raise ConfigError(storage_check.found, storage_check.mend)
 
@@ -309,6 +311,7 @@ async def test_a_custom_server_without_a_key_is_not_sent_the_providers_key(
 
 
 def signing(model: str, **more: Any) -> AuditConfig:
+    """A config of one model whose provider signs requests with credentials of the machine."""
     return config("http://h:1/v1").model_copy(update={"models": [ModelSection(name="m", model=model, **more)]})
 
 

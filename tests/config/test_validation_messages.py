@@ -61,6 +61,7 @@ def every_key(annotation: Any = AuditConfig, value: Any = FULL, path: Path = ())
 
 
 def with_value(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    """A copy of `FULL` with the value at one path replaced."""
     config_data = copy.deepcopy(FULL)
     table: Any = config_data
     for part in path[:-1]:
@@ -81,6 +82,7 @@ def test_every_key_covers_the_complete_schema() -> None:
 
 
 def _models() -> Iterator[type[pydantic.BaseModel]]:
+    """Classes of all sections in the schema."""
     schema = AuditConfig.model_json_schema()["$defs"]
     for name in schema:
         yield next(getattr(module, name) for module in (config, rephrasing, semantic) if hasattr(module, name))
@@ -147,6 +149,7 @@ def test_ten_problems_are_listed_and_the_rest_are_counted() -> None:
 
 
 def explain_changes(**changes: Any) -> str:
+    """Error message for `FULL` with invalid changes."""
     data = copy.deepcopy(FULL) | changes
     with pytest.raises(pydantic.ValidationError) as caught:
         AuditConfig.model_validate(data)

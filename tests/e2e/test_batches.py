@@ -365,11 +365,13 @@ class RedirectingBatches(FakeBatches):
 
 
 def status(storage: str) -> dict[str, Any]:
+    """Status of the audit as `auditor status` shows it."""
     with open_database(storage, create=False) as db:
         return load_audit_status(db, audits.get_audit(db, "scripted"))
 
 
 def wait_until(condition: Callable[[], bool], running: Running) -> None:
+    """Wait for a condition; fail if the running command ends before."""
     while not condition():
         assert running.poll() is None, running.communicate()
         time.sleep(0.05)

@@ -49,6 +49,7 @@ def run(storage: str) -> None:
 
 
 def stage(storage: str) -> str:
+    """The stage at which the audit is."""
     with open_database(storage, create=False) as db:
         return audits.get_audit(db, NAME).stage
 
@@ -70,6 +71,7 @@ def assert_figures(storage: str, folder: Path, besides: Collection[str] = ()) ->
 
 
 def _differences(old: Any, new: Any, path: str) -> Iterator[str]:
+    """Messages for all values of `old` that `new` lacks or changes; floats may differ by 2e-6."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key, value in old.items():
             yield from _differences(value, new.get(key), f"{path}.{key}")
@@ -124,6 +126,6 @@ def test_a_waiting_audit_ends_when_a_person_has_decided(server: FakeServer, tmp_
     storage = restore("waiting", tmp_path)
     settle_all(storage)
     assert stage(storage) == "done"
-    restore("finished", tmp_path / "finished")  # the same audit, whose conflicts a person has settled
+    restore("finished", tmp_path / "finished")  # the same audit after a person settled its conflicts
     assert_figures(storage, tmp_path / "finished")
     assert server.requests == []

@@ -68,6 +68,7 @@ def stored_values(path: Path) -> Iterator[bytes]:
 
 
 def audit_of(server: FakeServer, judge: FakeServer, **changes: Any) -> dict[str, Any]:
+    """Config of two audited models on one server and a judge with its own key on another."""
     judges = [{"name": "judge", "model": "openai/j", "api_base": judge.url, "api_key": "os.environ/JUDGE_KEY"}]
     survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan"], "topics": ["divorce", "abortion"]}
     audit = config(server.url, 2, judges=judges, survey=survey, limits={"max_attempts": 3}, **changes)

@@ -83,6 +83,7 @@ def test_each_failure_is_named_and_only_its_own_samples_are_lost(server: FakeSer
 
 
 def _with_short_timeout(audit: Any) -> Any:
+    """The audit with a time limit of 6 s for its second model, which never replies."""
     first_model, second_model = audit.models
     return audit.model_copy(update={"models": [first_model, second_model.model_copy(update={"timeout_s": 6.0})]})
 
@@ -152,7 +153,7 @@ def test_refusals_by_country_and_topic(server: FakeServer, storage: str) -> None
     assert {(r.share.ci_low, r.share.reason) for r in part.countries} == {(None, "an interval needs 5 cells")}
     assert "11.1% of 81 answers are refusals" in render_report(report, "markdown")
     assert "Share refused by country" in render_report(report, "html")
-    assert report.repairs == []  # a refusal is an answer, and is not asked for again
+    assert report.repairs == []  # a refusal is an answer, so no repair is requested
 
 
 def test_failures_have_no_number_in_database_report_or_export(server: FakeServer, storage: str, tmp_path: Path) -> None:

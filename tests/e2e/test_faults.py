@@ -70,7 +70,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(server: FakeServer, tmp_pat
     assert resumed_run.returncode == 0, resumed_run.stderr
     run_audit(config(server.url), storage=url(tmp_path / "whole.db"))
     assert stored(url(tmp_path / "audits.db")) == stored(url(tmp_path / "whole.db"))
-    assert len(server.requests) - 2 * CALLS <= 3 * 8  # only what was in flight when the disk was full
+    assert len(server.requests) - 2 * CALLS <= 3 * 8  # only calls in flight when the disk was full
 
 
 def test_a_damaged_database_is_reported_in_one_line(server: FakeServer, tmp_path: Path) -> None:

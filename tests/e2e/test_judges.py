@@ -158,7 +158,7 @@ def test_the_certificate_describes_each_bias(ten: Report) -> None:
     assert "Not shown to be noticed" in certificate
 
 
-# --- what is asked on request ------------------------------------------------------------------------------------
+# --- optional probes of judges ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +198,7 @@ def test_the_rewriter_does_not_rule_on_what_it_restated(probed: Report) -> None:
     assert {r.judge for r in probed.panel.rewriting} == {"long", "coin", "honest1"}
 
 
-# --- judges that only fail ---------------------------------------------------------------------------------------
+# --- judges that only fail -------------------------------------------------------------------------------------------
 
 
 def test_two_judges_that_only_fail_are_in_no_rate_and_in_coverage(

@@ -33,6 +33,7 @@ def server() -> Iterator[FakeServer]:
 
 
 def small(server: FakeServer) -> AuditConfig:
+    """Config of 3 models, 3 cells and 2 samples: 54 calls."""
     survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ["divorce"]}
     return config(server.url, survey=survey, probes={"direct": {"samples": 2}})
 

@@ -25,22 +25,26 @@ PAIRS = len(TOPICS) * (len(TOPICS) - 1) // 2
 
 
 def comparing(url: str, models: int = 1, language: str = "en", **probe: Any) -> AuditConfig:
+    """Config of an audit with only the probe `logic` on survey topics."""
     survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan"], "topics": TOPICS}
     return config(url, models, survey=survey, judges=[], language=language, probes={"logic": {"samples": 0} | probe})
 
 
 def stored(storage: str) -> list[Comparison]:
+    """All recorded comparisons of the audit."""
     with open_database(storage, create=False) as db:
         return comparisons.load_comparisons(db, audits.get_audit(db, "scripted").id)
 
 
 def section(storage: str) -> LogicReport:
+    """The report's section on logic."""
     logic_report = open_audit("scripted", storage=storage).report().logic
     assert logic_report is not None
     return logic_report
 
 
 def first_judge_row(storage: str) -> LogicRow:
+    """Row of the first judge in the report's section on logic."""
     return section(storage).judges[0]
 
 

@@ -31,15 +31,18 @@ BOTH: dict[str, Any] = {
 
 
 def stored_pairs(storage: str) -> list[Any]:
+    """All recorded sentence pairs of the audit."""
     with open_database(storage, create=False) as db:
         return results.load_sentence_pairs(db, audits.get_audit(db, "scripted").id)
 
 
 def with_echo(request: Request) -> Reply:
+    """Reply as a server whose completions endpoint echoes prompt log-probabilities."""
     return echo(request) if request.path.endswith("/v1/completions") else answer(request)
 
 
 def with_letters(request: Request) -> Reply:
+    """Reply as a server without a completions endpoint whose chats have log-probabilities of letters."""
     if request.path.endswith("/v1/completions"):
         return error(404, "no such endpoint")
     if request.body.get("logprobs"):
@@ -48,12 +51,14 @@ def with_letters(request: Request) -> Reply:
 
 
 def with_neither(request: Request) -> Reply:
+    """Reply as a server without any log-probabilities."""
     if request.path.endswith("/v1/completions") or request.body.get("logprobs"):
         return error(400, "not supported")
     return answer(request)
 
 
 def run(server: FakeServer, storage: str, **changes: Any) -> Report:
+    """Run an audit with direct and log-probability scores, and return its report."""
     run_audit(config(server.url, MODELS, **{**BOTH, **changes}), storage=storage)
     return open_audit("scripted", storage=storage).report()
 

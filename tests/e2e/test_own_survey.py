@@ -32,6 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(server: FakeServer, nonresponse: str) -> None:
+    """Run an audit on the imported survey with one treatment of nonresponse."""
     topics = ["homosexuality", "divorce", "abortion", "suicide"]
     survey: dict[str, Any] = {"source": "my_wvs.csv", "topics": topics, "nonresponse": nonresponse}
     run_audit(config(server.url, models=2, survey=survey, name="own"), storage="sqlite:///auditor.db")

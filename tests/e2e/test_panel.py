@@ -24,6 +24,7 @@ from tests.support.fake_server import FakeServer, Reply, Request, answer, comple
 
 
 def stored(storage: str) -> tuple[list[Verdict], list[Conflict]]:
+    """All verdicts and conflicts of the audit."""
     with open_database(storage, create=False) as db:
         audit = audits.get_audit(db, "scripted")
         return results.load_verdicts(db, audit.id), results.load_conflicts(db, audit.id)
@@ -184,6 +185,7 @@ You are a stern reviewer.
 
 
 def write(folder: Path, url: str, prompt: str) -> Path:
+    """Write a config with two judges, one of which has the prompt of its own, and return the path."""
     (folder / "stern.md").write_text(prompt, encoding="utf-8")
     audit = config(url).model_dump(mode="json", exclude_none=True)
     judges = [

@@ -45,6 +45,7 @@ for namespace in (None, b"fun", b"job", b"session", b"package", b"cluster"):
 
 @pytest.fixture(scope="module")
 def nodes(postgres: Postgres) -> Iterator[Clusters]:
+    """Running Ray clusters: one with two nodes and a token, one open to everybody."""
     with clusters() as running_clusters:
         yield running_clusters
 

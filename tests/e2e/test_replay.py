@@ -38,6 +38,7 @@ def log(folder: Path, shift: float = 0.0) -> Path:
 
 
 def replayed(server: FakeServer, file: Path, others: int = 0, **changes: Any) -> AuditConfig:
+    """Config of two models replayed from a log, and of some live models."""
     base_config = config(server.url, max(2, others)).model_dump(mode="json")
     models = [{"name": n, "model": f"replay/{n}", "answers": str(file)} for n in ("old", "older")]
     probes = {"direct": {"samples": SAMPLES, "mode": "text"}}

@@ -58,6 +58,7 @@ def exported(storage: str, folder: Path) -> dict[str, bytes]:
 
 
 def question(request: Request) -> str:
+    """What distinguishes a request: model, messages, seed and temperature as JSON."""
     return json.dumps([request.body[k] for k in ("model", "messages", "seed", "temperature")])
 
 
@@ -117,6 +118,7 @@ def test_judges_do_not_see_author_country_or_topic(server: FakeServer, storage: 
 
 
 def _reveal_author_and_cell(request: Request) -> Reply:
+    """An answer that names its model, country and topic, which must be hidden from judges."""
     country = next(c for c in ("Germany", "Japan", "Nigeria") if f"Country: {c}" in request.text)
     topic = next(t for t in ("homosexuality", "divorce", "abortion") if t in request.text)
     norms = f"In {country} the Germans, Japanese and Nigerians speak of {topic}. I am model-a, a scripted-a GPT."
@@ -163,6 +165,7 @@ def test_every_failure_is_counted_and_none_has_a_number(server: FakeServer, stor
 
 
 def _reply_by_mood(request: Request) -> Reply:
+    """A random answer or failure; the first requests and all reviews never get an HTTP error."""
     if request.number < MODELS or request.schema == "TraceReview":
         return answer(request) if request.draw("mood") < 0.8 else completion("garbage")
     moods = (
@@ -244,7 +247,7 @@ def test_failed_connections_are_recorded_without_a_status(storage: str, tmp_path
     assert attempts(storage) == [(1, None, "server_error"), (2, None, "server_error")]
 
 
-# --- cut short ---------------------------------------------------------------------------------------------------
+# --- interrupted runs ------------------------------------------------------------------------------------------------
 
 
 def config_file(folder: Path, audit: AuditConfig) -> Path:
@@ -255,6 +258,7 @@ def config_file(folder: Path, audit: AuditConfig) -> Path:
 
 
 def wait_for(server: FakeServer, requests: int) -> None:
+    """Wait until the server has received a number of requests."""
     deadline = time.monotonic() + 120
     while len(server.requests) < requests:
         assert time.monotonic() < deadline, "the run asks nothing"
@@ -344,10 +348,11 @@ def test_the_key_is_in_no_output_and_no_file(server: FakeServer, storage: str, t
         assert KEY.encode() not in path.read_bytes(), path
 
 
-# --- a person ----------------------------------------------------------------------------------------------------
+# --- human review ----------------------------------------------------------------------------------------------------
 
 
 def rate(storage: str, conflict: Conflict, decision: Decision) -> None:
+    """Record a decision of the rater ada on a conflict."""
     with open_database(storage) as db:
         rating = Rating(
             cell=conflict.cell,

@@ -39,6 +39,7 @@ def encoder() -> Path:
 
 
 def config(url: str, models: int = 2, **probe: Any) -> AuditConfig:
+    """Config of an audit with only the probe `semantic`."""
     model_sections = [
         {
             "name": f"model-{letter}",
@@ -175,6 +176,7 @@ def test_a_rule_copied_from_the_prompt_is_rejected(server: FakeServer, storage: 
 
 
 def write(path: Path, columns: list[str], rows: list[list[object]]) -> Path:
+    """Write a CSV file and return its path."""
     with open(path, "w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([columns, *rows])
     return path

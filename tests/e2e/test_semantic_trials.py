@@ -27,6 +27,7 @@ def encoder() -> Path:
 
 
 def value(estimate: Estimate) -> float:
+    """Value of an estimate, which must not be missing."""
     assert estimate.value is not None
     return estimate.value
 

@@ -21,6 +21,7 @@ from tests.support.fake_server import FakeServer, Reply, Request, answer, error
 
 
 def stored(handle: AuditHandle) -> tuple[list[Trace], list[Verdict], dict[str, Any]]:
+    """Traces, verdicts and status of a completed audit."""
     with open_database(handle.storage, create=False) as db:
         audit = audits.get_audit(db, handle.name)
         assert load_overviews(db)[0].progress == 1
@@ -28,6 +29,7 @@ def stored(handle: AuditHandle) -> tuple[list[Trace], list[Verdict], dict[str, A
 
 
 def with_unequal_concurrency(audit: AuditConfig) -> AuditConfig:
+    """The audit with another concurrency for each model, which changes the order of answers."""
     models = [m.model_copy(update={"concurrency": 1 + i}) for i, m in enumerate(audit.models)]
     return audit.model_copy(update={"models": models})
 

@@ -31,6 +31,7 @@ inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra 'inspect' 
 
 @pytest.fixture(scope="module")
 def alder(inspect_logs: Path) -> Any:
+    """The exported log of the model alder."""
     return inspect_log.read_eval_log(str(inspect_logs / "population_alder.eval"))
 
 

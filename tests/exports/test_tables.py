@@ -28,6 +28,7 @@ def two_audits(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def count_rows(db: Database, row: Any, audit: Audit) -> int:
+    """Number of an audit's rows in a table."""
     table = table_of(row)
     with db.read() as connection:
         query = select(func.count()).select_from(table).where(table.c.audit_id == audit.id)
@@ -131,6 +132,7 @@ def test_an_earlier_export_is_replaced_and_other_files_are_never_touched(
 
 
 def _foreign(folder: Path) -> Path:
+    """A folder with a file that is no part of an export."""
     (folder / "foreign").mkdir()
     (folder / "foreign" / "thesis.doc").write_text("")
     return folder / "foreign"

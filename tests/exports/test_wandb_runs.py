@@ -16,6 +16,7 @@ from auditor.reports.report_schema import Report
 
 @pytest.fixture
 def quiet_wandb(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+    """The package wandb, with its folders in `tmp_path`."""
     wandb = pytest.importorskip("wandb", reason="the extra 'wandb' is not installed")
     for name in ("WANDB_CONFIG_DIR", "WANDB_CACHE_DIR", "WANDB_DATA_DIR"):
         monkeypatch.setenv(name, str(tmp_path / name))

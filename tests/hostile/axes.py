@@ -29,7 +29,7 @@ LYING = ("gzip", "longer", "shorter")
 """Compression that was not requested; a Content-Length above or below the length of the body."""
 
 KEYS = ("key-plain", "key-bearer", "key-base64", "key-hex", "key-percent", "key-json")
-"""Forms in which a server echoes the key that it was sent."""
+"""Encodings in which a server echoes the API key of the request."""
 TEXTS = ("nul", "escapes", "pem")
 ANSWERS = ("normal", "prose", "tool", "parts", "refusal", "blank", "null-message", *KEYS, "surrogate", *TEXTS)
 WITHOUT_TEXT = ("no-choices", "null-choice")
@@ -123,6 +123,7 @@ def sensible_pairs() -> set[Pair]:
 
 
 def _pairs_of_block(block: Block) -> Iterator[Pair]:
+    """All pairs of values on two different axes of a block."""
     for one, other in itertools.combinations([axis for axis in AXES if axis in block], 2):
         yield from (((one, a), (other, b)) for a in block[one] for b in block[other])
 

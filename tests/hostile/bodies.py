@@ -1,4 +1,4 @@
-"""The body of a case's reply, byte for byte."""
+"""Bodies of the server's replies, in bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.hostile.wires import ABSENT, AnswerContent
 
 SCORE = 0.25
 JUDGEMENT = {"norms": "Viele sagen: Ja, für alle.", "reasoning": "So the view follows.", "score": SCORE}
-"""A complete answer, with letters that encodings write differently."""
+"""A complete answer, with letters that encodings encode differently."""
 PROSE = "Divorce is fine."
 MARKER = "hostile words"
 """Words in the message of every error, which tests look for."""
@@ -54,6 +54,7 @@ def body_of(case: Mapping[str, str], request: Mapping[str, Any], pem_chars: int 
 
 
 def _answer(case: Mapping[str, str], pem_chars: int) -> dict[str, Any]:
+    """A chat answer for the values of a case."""
     protocol, kind = case["protocol"], case["body"]
     answer_content = _content_of_kind(protocol, kind, pem_chars)
     finish = wires.finish_of(
@@ -68,6 +69,7 @@ def _answer(case: Mapping[str, str], pem_chars: int) -> dict[str, Any]:
 
 
 def _or(choice: str, default: str) -> str:
+    """The value on an axis, or a default if the axis does not apply."""
     return default if choice == "-" else choice
 
 
@@ -98,12 +100,14 @@ def _content_of_kind(protocol: str, kind: str, pem_chars: int) -> AnswerContent:
 
 
 def _echo(kind: str, request: Mapping[str, Any], usage: Any) -> dict[str, Any]:
+    """A completions answer with or without log-probabilities of the prompts."""
     mark = echoed(kind) if kind in KEYS else " " * OVER_64_KIB if kind == "surrogate" else ""
     model = f"{wires.MODEL} {mark}" if kind in KEYS else f"{wires.MODEL}-\ud800" if kind == "surrogate" else wires.MODEL
     return wires.echo_answer(list(request["prompt"]), model=model, measured=kind != "prose", usage=usage, mark=mark)
 
 
 def _error(case: Mapping[str, str], kind: str, pem_chars: int) -> Body:
+    """An error body of this kind."""
     if (unreadable_body := _unreadable(case["protocol"], kind)) is not None:
         return unreadable_body
     if kind == "prose":
@@ -139,7 +143,7 @@ def _unreadable(protocol: str, kind: str) -> Body | None:
 
 
 def _foreign(protocol: str) -> dict[str, Any]:
-    """A good answer of another provider's protocol, without usage."""
+    """A valid answer in another provider's protocol, without usage."""
     other = "anthropic" if wires.family_of(protocol) != "anthropic" else "gemini"
     return wires.answer(other, AnswerContent((json.dumps(JUDGEMENT),)), wires.finish_of(other, "complete"), ABSENT)
 

@@ -62,6 +62,7 @@ def leaks_in_folder(folder: Path) -> list[str]:
 
 
 def _unpacked(path: Path) -> Iterator[bytes]:
+    """All binary values of a database, decompressed if possible."""
     connection = sqlite3.connect(path)
     try:
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]

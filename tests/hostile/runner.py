@@ -217,6 +217,7 @@ def _template(path: Path, sections: list[ModelSection]) -> tuple[Path, AuditConf
 async def _run(
     case: Case, section: ModelSection, gateway: Gateway, server: HostileServer, template: tuple[Path, AuditConfig]
 ) -> Result:
+    """Run one case with its own database, and return its result."""
     folder = template[0].with_name(case.id)
     folder.mkdir()
     path = folder / "audits.db"
@@ -264,6 +265,7 @@ async def _recording_client(
 
 
 def _collect_result(case: Case, answer: Answer | None, error: Exception | None, db: Database) -> Result:
+    """Result of a case from its last answer or error and from its database."""
     table = table_of(AttemptRow)
     with db.read() as connection:
         rows = [dict(row) for row in connection.execute(select(table)).mappings()]

@@ -16,7 +16,7 @@ from tests.support.fake_batches import FakeBatches, Submitted
 from tests.support.fake_server import NEVER, FakeServer, Reply, Request
 
 CASE = re.compile(r"\[case ([\w-]+)\]")
-"""How a question names its case."""
+"""Pattern of the case id in the text of a question."""
 SLOW_S, DRIP_S, DRIP_PARTS = 0.02, 0.005, 6
 HEADERS = {
     "wait-0": {"retry-after": "0"},
@@ -54,7 +54,7 @@ class HostileServer:
         self.server.__exit__(*exc)
 
     def url_of(self, case: Case) -> str:
-        """The base URL that a config names for a case."""
+        """Base URL of the model of a case."""
         if case.protocol == "anthropic-batch":
             return self.server.url.removesuffix("/v1")
         # Each case has its own path, since models with one API key and base URL share rate limits and pauses.
@@ -126,6 +126,7 @@ def reply_of(choice: Mapping[str, str], request: Request, *, large: bool = False
 
 
 def _timed(timing: str, status: int, body: Body, headers: Mapping[str, str]) -> Reply:
+    """A reply that is sent at once, slowly, in parts, or broken off in the middle."""
     if timing == "broken":
         head = _head(status, body, len(body.content), headers)
         return Reply(wire=(head, body.content[: len(body.content) // 2], DRIP_S))
@@ -139,6 +140,7 @@ def _timed(timing: str, status: int, body: Body, headers: Mapping[str, str]) -> 
 
 
 def _head(status: int, body: Body, length: int, headers: Mapping[str, str]) -> bytes:
+    """Status line and headers of a response with a given content length."""
     lines = {"content-type": body.content_type, "content-length": str(length), "connection": "close", **headers}
     written = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
     return f"HTTP/1.1 {status} Status\r\n{written}\r\n".encode()

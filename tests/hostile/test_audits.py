@@ -76,6 +76,7 @@ CHOSEN = AUDITS if os.environ.get("AUDITOR_ALL_HOSTILE") else AUDITS[::EVERY]
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
+    """A fake server that answers normally, with the key of the hostile cases in the environment."""
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     with FakeServer() as running:
         yield running

@@ -45,7 +45,7 @@ def error_line(command: Done, code: int) -> str:
     return lines[0]
 
 
-# --- a database that is deleted or moved while a run goes on ------------------------------------------------------
+# --- databases that are deleted or moved during a run ----------------------------------------------------------------
 
 UNDER_WAY = 3 * 12
 """Maximum number of calls not recorded yet: for each of three models 8 in flight and 4 that wait for the disk."""
@@ -63,6 +63,7 @@ def with_event(request_number: int, event: Callable[[], object]) -> Callable[[Re
 
 
 def run(server: FakeServer, folder: Path) -> Done:
+    """Run the test audit with its database in `audits.db` of a folder."""
     return auditor("run", config_file(folder, config(server.url)), "--storage", url(folder / "audits.db"))
 
 
@@ -73,7 +74,7 @@ def test_a_deleted_database_stops_the_run_at_the_next_write(server: FakeServer, 
     assert f"the database audits.db was deleted or moved while it was in use: its data were at {path}." in line
     assert "give the same command again" in line
     assert len(server.requests) <= 20 + UNDER_WAY
-    assert not path.exists()  # no new, empty one in its place
+    assert not path.exists()  # no new, empty database was created
     server.script = answer
     assert run(server, tmp_path).returncode == 0
 
@@ -148,7 +149,7 @@ def test_a_rating_in_a_deleted_database_is_an_error(server: FakeServer, tmp_path
             )
 
 
-# --- a database that may only be read ---------------------------------------------------------------------------
+# --- read-only databases ---------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -286,7 +287,7 @@ def test_a_log_that_appears_while_a_read_only_database_is_open_is_noticed(finish
             audits.load_audits(db)
 
 
-# --- who may read a database --------------------------------------------------------------------------------------
+# --- file permissions of databases -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o277])
@@ -325,12 +326,13 @@ def test_doctor_warns_of_a_database_that_others_can_read(finished: Path) -> None
 
 
 def privacy_check(path: Path) -> dict[str, str] | None:
+    """The check `privacy` of `auditor doctor`, or None if it is not listed."""
     doctor_command = auditor("doctor", "--json", "--storage", url(path))
     checks: list[dict[str, str]] = json.loads(doctor_command.stdout)
     return next((check for check in checks if check["name"] == "privacy"), None)
 
 
-# --- a disk that is full when something is written out -----------------------------------------------------------
+# --- full disks ------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -394,6 +396,7 @@ def test_a_full_disk_keeps_earlier_exports_and_is_reported_in_one_line(
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
+    """Content of all files in a folder by relative path."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -414,7 +417,7 @@ def test_a_full_disk_behind_standard_output_is_reported_in_one_line(finished: Pa
     assert "Exception ignored" not in process.stderr
 
 
-# --- answers that no database can hold ----------------------------------------------------------------------------
+# --- answers that no database can store ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -437,7 +440,7 @@ def test_an_answer_that_no_database_can_store_does_not_stop_the_run(
     run_command = run(server, tmp_path)
     assert "Traceback" not in run_command.stderr
     assert run_command.returncode == 0, run_command.stderr
-    assert len(server.requests) >= CALLS - 2  # a call that failed is no trace for its judges
+    assert len(server.requests) >= CALLS - 2  # if that call fails, its two reviews are not requested
     with open_database(url(tmp_path / "audits.db")) as db:
         assert verify_audit(db, "scripted").is_consistent
     verify_command = auditor("verify", "scripted", "--storage", url(tmp_path / "audits.db"))

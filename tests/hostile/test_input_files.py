@@ -42,7 +42,7 @@ def assert_refused(command: Done, *expected_words: str) -> None:
     assert re.search(r"[.?] [A-Z`'][^.]*", line), f"does not say how to fix it: {line}"
 
 
-# --- settings: TOML and YAML ------------------------------------------------------------------------------------
+# --- settings: TOML and YAML -----------------------------------------------------------------------------------------
 
 GOOD = (
     b'name = "a"\njudges = []\nsurvey = { source = "wvs7-sample" }\n[[models]]\nname = "m"\nmodel = "openai/gpt-4o"\n'
@@ -143,7 +143,7 @@ def test_doctor_lists_a_broken_configuration_as_a_check(tmp_path: Path) -> None:
     assert not ACTING.search(doctor_command.stdout)
 
 
-# --- what is no file --------------------------------------------------------------------------------------------
+# --- paths that are no regular files ---------------------------------------------------------------------------------
 
 
 def _folder(path: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_file_name_that_is_too_long(tmp_path: Path, words: list[str]) -> None:
     assert_refused(auditor(*words, "x" * 300 + ".toml", cwd=tmp_path), "xxx")
 
 
-# --- tables: CSV, JSONL and Parquet -----------------------------------------------------------------------------
+# --- tables: CSV, JSONL and Parquet ----------------------------------------------------------------------------------
 
 COLUMNS = {
     "scores": ("model", "country", "topic", "method", "score", "sample"),
@@ -246,10 +246,12 @@ def read_table(kind: str, file: Path, folder: Path) -> Done:
 
 
 def as_csv(*lines: tuple[str, ...]) -> bytes:
+    """Lines as CSV without quoting."""
     return "\n".join(",".join(line) for line in lines).encode("utf-8", "surrogatepass") + b"\n"
 
 
 def record(kind: str, **changes: object) -> dict[str, object]:
+    """A valid row of a kind by column, with some cells changed."""
     return dict(zip(COLUMNS[kind], ROWS[kind], strict=True)) | changes
 
 
@@ -337,7 +339,7 @@ def test_a_parquet_file_that_is_damaged_in_its_middle(tmp_path: Path) -> None:
     assert_refused(read_table("scores", tmp_path / "x.parquet", tmp_path), "x.parquet")
 
 
-# --- logs of other programs -------------------------------------------------------------------------------------
+# --- logs of other programs ------------------------------------------------------------------------------------------
 
 LOGS: dict[str, tuple[bytes, str]] = {
     "not JSON": (b"{", "is not JSON"),
@@ -376,7 +378,7 @@ def test_a_broken_archive_of_inspect(tmp_path: Path, content: bytes) -> None:
     assert_refused(auditor("import", "traces", "x.eval", *SURVEY, cwd=tmp_path), "x.eval")
 
 
-# --- files beside a survey --------------------------------------------------------------------------------------
+# --- companion files of a survey -------------------------------------------------------------------------------------
 
 COMPANION_FILES = {
     "description": "x.survey.toml",
@@ -419,7 +421,7 @@ def test_broken_facts_of_a_survey(tmp_path: Path, content: bytes) -> None:
     assert_refused(auditor("surveys", "check", "x.csv", cwd=tmp_path), "x.facts.json")
 
 
-# --- names of audits --------------------------------------------------------------------------------------------
+# --- names of audits -------------------------------------------------------------------------------------------------
 
 NAMES = [
     "a\nb",

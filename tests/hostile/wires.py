@@ -107,6 +107,7 @@ ABSENT = object()
 
 
 def _total(prompt: Any, completion: Any) -> Any:
+    """Sum of prompt and completion tokens, if both are numbers."""
     return prompt + completion if isinstance(prompt, (int, float)) and completion is not None else prompt
 
 
@@ -271,7 +272,7 @@ def echo_answer(prompts: list[str], *, model: str, measured: bool, usage: Any, m
 
 
 def without_choices(protocol: str, usage: Any, *, null_choice: bool) -> dict[str, Any]:
-    """An answer whose list of choices is empty, or holds one null."""
+    """An answer whose list of choices is empty or has one null."""
     choices: list[None] = [None] if null_choice else []
     family = family_of(protocol)
     if family == "anthropic":
@@ -289,7 +290,7 @@ KINDS = {
     "400": "invalid_request_error", "401": "authentication_error", "402": "billing_error", "403": "permission_error",
     "404": "not_found_error", "408": "timeout_error", "429": "rate_limit_error", "529": "overloaded_error",
 }  # fmt: skip
-"""Anthropic's kinds of errors; all others are `api_error`."""
+"""Anthropic's error type by HTTP status; `api_error` for all others."""
 GOOGLE = {
     "400": "INVALID_ARGUMENT",
     "401": "UNAUTHENTICATED",
@@ -300,7 +301,7 @@ GOOGLE = {
 
 
 def error(protocol: str, status: str, message: str) -> dict[str, Any]:
-    """An error in the provider's form."""
+    """Response body of an error in the provider's format."""
     family = family_of(protocol)
     if family == "anthropic":
         return {"type": "error", "error": {"type": KINDS.get(status, "api_error"), "message": message}}

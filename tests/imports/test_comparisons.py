@@ -17,11 +17,13 @@ HEAD = "judge,context,item_a,item_b,relation,decision"
 
 
 def written(path: Path, *rows: str, head: str = HEAD) -> Path:
+    """Write a CSV file of comparisons and return its path."""
     path.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
     return path
 
 
 def logic_section(storage: str) -> LogicReport:
+    """The section on logic in the report of the imported audit."""
     logic_report = open_audit("judged", storage=storage).report().logic
     assert logic_report is not None
     return logic_report

@@ -34,6 +34,7 @@ def make_result(test: int, output: Any = None, **changes: Any) -> dict[str, Any]
 
 
 def write_results(path: Path, *test_results: dict[str, Any]) -> Path:
+    """Write results as promptfoo's JSON or JSONL file and return its path."""
     eval_file = {
         "evalId": "eval-1",
         "results": {"version": 3, "results": list(test_results), "stats": {}},

@@ -16,6 +16,7 @@ from auditor.run import open_audit
 
 
 def write_jsonl(path: Path, *records: dict[str, Any]) -> Path:
+    """Write records as JSONL and return the path."""
     path.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
     return path
 

@@ -32,6 +32,7 @@ k,a,Germany,divorce,,,0
 
 @pytest.fixture
 def imported(tmp_path: Path, storage: str) -> str:
+    """URL of a database into which `TRACES` were imported as the audit `old`."""
     (tmp_path / "t.csv").write_text(TRACES, encoding="utf-8")
     counts = import_traces(tmp_path / "t.csv", survey="wvs7-sample", audit="old", storage=storage)
     assert (counts.rows, counts.models, counts.scores, counts.empty, counts.replaced) == (6, 2, 2, 3, False)

@@ -21,6 +21,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
 
 
 def blocks(language: str) -> list[str]:
+    """Contents of the README's code blocks in a language."""
     return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
 
 

@@ -17,6 +17,7 @@ BASE = {"name": "a", "survey": {"source": "x"}, "judges": [], "models": [{"name"
 
 
 def blocks(kind: str) -> list[str]:
+    """Contents of the page's code blocks of a kind."""
     return re.findall(rf"^```{kind}\n(.*?)^```", TEXT, flags=re.DOTALL | re.MULTILINE)
 
 

@@ -23,6 +23,7 @@ HEAVY = (
 
 
 def loaded_by(program: str) -> set[str]:
+    """Top-level modules that a program loads in a new process."""
     code = f"import sys\n{program}\nprint(*[m for m in sys.modules if '.' not in m])"
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(process.stdout.split("\n")[-2].split())

@@ -24,6 +24,7 @@ def load_pyproject() -> dict[str, Any]:
 
 
 def packages_on_disk() -> set[str]:
+    """Dotted names of all packages in the sources."""
     roots = {"auditor": ROOT / "auditor", **{f"auditor.{n}": ROOT / n for n in LINKED}}
     package_names = set()
     for name, root in roots.items():
