@@ -1,4 +1,4 @@
-"""The command line as a user meets it: exit codes, what goes to which stream, one line for each mistake."""
+"""Tests of the command line: exit codes, output streams, and one line for each user error."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from tests.support.fake_server import FakeServer
 
 
 def write_config(server: FakeServer, folder: Path, **changes: Any) -> Path:
+    """Write a test audit's config to `audit.yaml` (JSON is valid YAML) and return the path."""
     path = folder / "audit.yaml"
     path.write_text(json.dumps(config(server.url, **changes).model_dump(mode="json", exclude_none=True)))
     return path
@@ -38,19 +39,19 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_command_has_help_with_an_example(command: list[str]) -> None:
-    done = auditor(*command, "--help")
-    assert done.returncode == 0
-    assert f"Example: auditor {' '.join(command)}" in " ".join(done.stdout.split())
+    help_command = auditor(*command, "--help")
+    assert help_command.returncode == 0
+    assert f"Example: auditor {' '.join(command)}" in " ".join(help_command.stdout.split())
 
 
 def test_the_help_names_every_command() -> None:
-    done = auditor("--help")
-    assert all(command[0] in done.stdout for command in COMMANDS)
+    help_command = auditor("--help")
+    assert all(command[0] in help_command.stdout for command in COMMANDS)
     assert auditor("--version").stdout.strip()
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "message"),
+    ("arguments", "exit_code", "message"),
     [
         (["run", "none.toml"], 2, "none.toml: there is no such file. `auditor init` writes one"),
         (["report", "x"], 1, "there is no database at auditor.db"),
@@ -61,13 +62,13 @@ def test_the_help_names_every_command() -> None:
         (["models", "pull", "nothing"], 1, "no weights called 'nothing'"),
     ],
 )
-def test_each_mistake_is_one_line(tmp_path: Path, words: list[str], code: int, message: str) -> None:
-    done = auditor(*words, cwd=tmp_path)
-    assert done.returncode == code
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert done.stdout == ""
-    assert "Traceback" in auditor("--debug", *words, cwd=tmp_path).stderr
+def test_each_user_error_is_one_line(tmp_path: Path, arguments: list[str], exit_code: int, message: str) -> None:
+    failed_command = auditor(*arguments, cwd=tmp_path)
+    assert failed_command.returncode == exit_code
+    assert message in failed_command.stderr
+    assert failed_command.stderr.count("\n") == 1
+    assert failed_command.stdout == ""
+    assert "Traceback" in auditor("--debug", *arguments, cwd=tmp_path).stderr
 
 
 @pytest.mark.parametrize(
@@ -81,42 +82,42 @@ def test_each_mistake_is_one_line(tmp_path: Path, words: list[str], code: int, m
 def test_a_wrong_survey_names_the_nearest(
     server: FakeServer, tmp_path: Path, change: dict[str, object], message: str
 ) -> None:
-    done = auditor("run", write_config(server, tmp_path, **change), cwd=tmp_path)
-    assert done.returncode in (1, 2)
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
+    failed_run = auditor("run", write_config(server, tmp_path, **change), cwd=tmp_path)
+    assert failed_run.returncode in (1, 2)
+    assert message in failed_run.stderr
+    assert "Traceback" not in failed_run.stderr
     assert not server.requests
 
 
-def test_a_missing_key_is_said_before_the_first_call(
+def test_a_missing_key_is_reported_before_the_first_call(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(KEY_VARIABLE)
-    done = auditor("run", write_config(server, tmp_path), cwd=tmp_path)
-    assert done.returncode == 2
-    assert f"the environment has no {KEY_VARIABLE}" in done.stderr
-    assert "model 'model-a'" in done.stderr
+    failed_run = auditor("run", write_config(server, tmp_path), cwd=tmp_path)
+    assert failed_run.returncode == 2
+    assert f"the environment has no {KEY_VARIABLE}" in failed_run.stderr
+    assert "model 'model-a'" in failed_run.stderr
     assert not server.requests
 
 
-def test_it_is_a_program_of_its_own(tmp_path: Path) -> None:
-    """What the other tests run in this process, as a process: its streams, its exit code, its last words."""
-    for words, code in ((["--version"], 0), (["report", "x"], 1), (["--debug", "report", "x"], 1)):
-        command = [sys.executable, "-m", "auditor", *words]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
-        assert done.returncode == code, done.stderr
-        assert bool(done.stdout) is (code == 0)
-        assert bool(done.stderr) is (code != 0)
-        assert ("Traceback" in done.stderr) is ("--debug" in words)
+def test_the_module_runs_as_a_separate_process(tmp_path: Path) -> None:
+    """The other tests run commands in this process; here a subprocess shows streams, exit code and traceback."""
+    for arguments, exit_code in ((["--version"], 0), (["report", "x"], 1), (["--debug", "report", "x"], 1)):
+        command = [sys.executable, "-m", "auditor", *arguments]
+        process = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+        assert process.returncode == exit_code, process.stderr
+        assert bool(process.stdout) is (exit_code == 0)
+        assert bool(process.stderr) is (exit_code != 0)
+        assert ("Traceback" in process.stderr) is ("--debug" in arguments)
 
 
 def test_a_run_status_and_report(server: FakeServer, tmp_path: Path) -> None:
-    file = write_config(server, tmp_path)
-    done = auditor("run", file, "--report", "out.html", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == ""
-    assert "243 calls" in done.stderr
-    assert str(tmp_path / "out.html") in done.stderr
+    config_path = write_config(server, tmp_path)
+    run_command = auditor("run", config_path, "--report", "out.html", cwd=tmp_path)
+    assert run_command.returncode == 0, run_command.stderr
+    assert run_command.stdout == ""
+    assert "243 calls" in run_command.stderr
+    assert str(tmp_path / "out.html") in run_command.stderr
     assert (tmp_path / "out.html").read_text(encoding="utf-8").lstrip().lower().startswith("<!doctype html>")
     [row] = json.loads(auditor("status", "--json", cwd=tmp_path).stdout)
     assert (row["audit"], row["stage"]) == ("scripted", "person")
@@ -132,57 +133,57 @@ def test_a_review_in_plain_text_and_its_export(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    file = write_config(server, tmp_path)
-    assert auditor("run", file, cwd=tmp_path).returncode == 0
-    done = run(["review", "scripted", "--rater", "ada"], given="next\nleft\nquit\n")
-    assert done.returncode == 0, done.stderr
+    config_path = write_config(server, tmp_path)
+    assert auditor("run", config_path, cwd=tmp_path).returncode == 0
+    review_command = run(["review", "scripted", "--rater", "ada"], given="next\nleft\nquit\n")
+    assert review_command.returncode == 0, review_command.stderr
     rows = list(csv.DictReader(auditor("export", "ratings", "scripted", cwd=tmp_path).stdout.splitlines()))
     assert [r["rater"] for r in rows] == ["ada"]
-    assert rows[0]["decision"] in ("left", "right")  # sides are shown in drawn order
+    assert rows[0]["decision"] in ("left", "right")  # the order of the sides is random
     assert auditor("export", "ratings", "scripted", "-o", "r.jsonl", "-f", "jsonl", cwd=tmp_path).returncode == 0
     assert json.loads((tmp_path / "r.jsonl").read_text())["rater"] == "ada"
 
 
 def test_init_writes_a_config_that_loads(tmp_path: Path) -> None:
-    done = auditor("init", "my.toml", cwd=tmp_path)
-    assert done.returncode == 0
-    assert "auditor doctor my.toml" in done.stderr
+    init_command = auditor("init", "my.toml", cwd=tmp_path)
+    assert init_command.returncode == 0
+    assert "auditor doctor my.toml" in init_command.stderr
     checks = json.loads(auditor("doctor", "my.toml", "--json", cwd=tmp_path).stdout)
     assert {"config"} <= {c["name"] for c in checks if c["state"] == "ok"}
-    again = auditor("init", "my.toml", cwd=tmp_path)
-    assert (again.returncode, "exists already" in again.stderr) == (2, True)
+    second_init = auditor("init", "my.toml", cwd=tmp_path)
+    assert (second_init.returncode, "exists already" in second_init.stderr) == (2, True)
 
 
 def test_doctor_fails_when_something_is_missing(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(KEY_VARIABLE)
-    file = write_config(server, tmp_path)
-    done = auditor("doctor", file, "--json", cwd=tmp_path)
-    assert done.returncode == 1
-    states = {c["name"]: c for c in json.loads(done.stdout)}
-    assert states["key of model-a"]["state"] == "FAIL"
-    assert f"export {KEY_VARIABLE}" in states["key of model-a"]["mend"]
-    assert states["server of model-a"]["state"] == "ok"
+    config_path = write_config(server, tmp_path)
+    doctor_command = auditor("doctor", config_path, "--json", cwd=tmp_path)
+    assert doctor_command.returncode == 1
+    checks_by_name = {c["name"]: c for c in json.loads(doctor_command.stdout)}
+    assert checks_by_name["key of model-a"]["state"] == "FAIL"
+    assert f"export {KEY_VARIABLE}" in checks_by_name["key of model-a"]["mend"]
+    assert checks_by_name["server of model-a"]["state"] == "ok"
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    assert auditor("doctor", file, cwd=tmp_path).returncode == 0
+    assert auditor("doctor", config_path, cwd=tmp_path).returncode == 0
 
 
-def test_doctor_looks_at_what_the_run_would(server: FakeServer, tmp_path: Path) -> None:
+def test_doctor_checks_the_storage_and_encoder_of_the_run(server: FakeServer, tmp_path: Path) -> None:
     probes = {"direct": {"samples": 1}, "semantic": {"encoder": "/nowhere/encoder"}}
-    file = write_config(server, tmp_path, storage="sqlite:///missing/auditor.db", probes=probes)
-    done = auditor("doctor", file, "--json", cwd=tmp_path)
-    checks = {c["name"]: c for c in json.loads(done.stdout)}
+    config_path = write_config(server, tmp_path, storage="sqlite:///missing/auditor.db", probes=probes)
+    doctor_command = auditor("doctor", config_path, "--json", cwd=tmp_path)
+    checks = {c["name"]: c for c in json.loads(doctor_command.stdout)}
     assert checks["storage"]["state"] == "FAIL"
     assert checks["encoder of moral answers"]["state"] == "FAIL"
     assert checks["encoder"]["found"].startswith("none is needed")
 
 
 def test_the_graph_is_printed(tmp_path: Path) -> None:
-    done = auditor("graph", cwd=tmp_path)
-    assert done.returncode == 0
+    graph_command = auditor("graph", cwd=tmp_path)
+    assert graph_command.returncode == 0
     for stage in ("plan", "elicit", "measure", "review", "detect", "resolve", "report"):
-        assert stage in done.stdout
+        assert stage in graph_command.stdout
 
 
 def test_surveys_and_models_are_listed(tmp_path: Path) -> None:
@@ -207,9 +208,11 @@ def test_imported_scores_give_the_r_of_scipy(tmp_path: Path) -> None:
         writer = csv.writer(file)
         writer.writerow(["model", "country", "topic", "method", "score"])
         writer.writerows([m, *cell, "direct", repr(s)] for m, cells in scores.items() for cell, s in cells.items())
-    done = auditor("import", "scores", "scores.csv", "--survey", "survey.csv", "--audit", "mine", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "1000 rows" in done.stderr
+    import_command = auditor(
+        "import", "scores", "scores.csv", "--survey", "survey.csv", "--audit", "mine", cwd=tmp_path
+    )
+    assert import_command.returncode == 0, import_command.stderr
+    assert "1000 rows" in import_command.stderr
     report = json.loads(auditor("report", "mine", "--format", "json", cwd=tmp_path).stdout)
     rows = {a["model"]: a for a in report["alignment"]}
     for model, cells in scores.items():
@@ -238,63 +241,72 @@ def test_imported_scores_give_the_r_of_scipy(tmp_path: Path) -> None:
 )
 def test_a_bad_file_of_scores_is_named_and_nothing_is_stored(tmp_path: Path, rows: str, message: str) -> None:
     (tmp_path / "scores.csv").write_text(rows)
-    done = auditor("import", "scores", "scores.csv", "--survey", "wvs7-sample", "--audit", "a", cwd=tmp_path)
-    assert done.returncode == 1
-    assert message in done.stderr
-    assert done.stderr.count("\n") == 1
+    failed_import = auditor("import", "scores", "scores.csv", "--survey", "wvs7-sample", "--audit", "a", cwd=tmp_path)
+    assert failed_import.returncode == 1
+    assert message in failed_import.stderr
+    assert failed_import.stderr.count("\n") == 1
     assert not (tmp_path / "auditor.db").exists()
 
 
-def test_other_spellings_of_a_country_meet_the_survey(tmp_path: Path) -> None:
+def test_country_codes_are_matched_to_the_survey(tmp_path: Path) -> None:
     (tmp_path / "scores.jsonl").write_text(
         '{"model": "a", "country": "DE", "topic": "divorce", "method": "direct", "score": 0.4}\n'
         '{"model": "a", "country": "USA", "topic": "divorce", "method": "direct", "score": null}\n'
         '{"model": "a", "country": "Atlantis", "topic": "divorce", "method": "direct", "score": 0.1}\n'
     )
-    done = auditor("import", "scores", "scores.jsonl", "--survey", "wvs7-sample", "--audit", "a", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "1 row about cells that the survey does not have" in done.stderr
+    import_command = auditor(
+        "import", "scores", "scores.jsonl", "--survey", "wvs7-sample", "--audit", "a", cwd=tmp_path
+    )
+    assert import_command.returncode == 0, import_command.stderr
+    assert "1 row about cells that the survey does not have" in import_command.stderr
     report = json.loads(auditor("report", "a", "--format", "json", cwd=tmp_path).stdout)
     [row] = report["alignment"]
     assert (row["n"], row["pearson_r"]) == (1, None)
     assert row["reason"]
 
 
-def test_an_import_says_what_it_replaces_and_what_failed(tmp_path: Path) -> None:
+def test_an_import_reports_replaced_audits_and_failed_rows(tmp_path: Path) -> None:
     header = "model,country,topic,method,score\n"
     (tmp_path / "a.csv").write_text(header + "m,Germany,divorce,direct,0.5\nm,Japan,divorce,direct,\n")
-    words = ["import", "scores", "a.csv", "--survey", "wvs7-sample", "--audit"]
-    done = auditor(*words, "mine", cwd=tmp_path)
-    assert "2 rows: 1 score of 1 model in audit 'mine'.\n  1 row without a score: counted as failed" in done.stderr
-    assert "which replaces what it held" in auditor(*words, "mine", cwd=tmp_path).stderr
+    arguments = ["import", "scores", "a.csv", "--survey", "wvs7-sample", "--audit"]
+    import_command = auditor(*arguments, "mine", cwd=tmp_path)
+    assert (
+        "2 rows: 1 score of 1 model in audit 'mine'.\n  1 row without a score: counted as failed"
+        in import_command.stderr
+    )
+    assert "which replaces what it held" in auditor(*arguments, "mine", cwd=tmp_path).stderr
     assert "no calls" in auditor("status", cwd=tmp_path).stdout
-    refused = auditor(*words, "no/name", cwd=tmp_path)
+    refused = auditor(*arguments, "no/name", cwd=tmp_path)
     assert (refused.returncode, "'no/name' cannot name an audit" in refused.stderr) == (2, True)
 
 
-def test_what_would_fail_at_the_end_is_said_at_the_start(server: FakeServer, tmp_path: Path) -> None:
+def test_a_report_path_that_cannot_be_written_is_reported_before_the_run(server: FakeServer, tmp_path: Path) -> None:
     path = write_config(server, tmp_path)
-    done = auditor("run", path, "--report", "none/report.html", cwd=tmp_path)
-    assert (done.returncode, server.requests) == (2, [])
-    assert "none/report.html lies in a folder that does not exist" in done.stderr
+    failed_run = auditor("run", path, "--report", "none/report.html", cwd=tmp_path)
+    assert (failed_run.returncode, server.requests) == (2, [])
+    assert "none/report.html lies in a folder that does not exist" in failed_run.stderr
 
 
-def test_a_budget_that_cannot_hold_is_refused(server: FakeServer, tmp_path: Path) -> None:
+def test_a_budget_without_known_prices_is_refused(server: FakeServer, tmp_path: Path) -> None:
     path = write_config(server, tmp_path, limits={"budget_usd": 1.0})
-    done = auditor("run", path, cwd=tmp_path)
-    assert (done.returncode, server.requests) == (2, [])
-    assert "limits.budget_usd cannot hold: the price of 'model-a', 'model-b', 'model-c' is not known" in done.stderr
-    told = auditor("doctor", path, cwd=tmp_path)
-    assert told.returncode == 1
-    assert "budget_usd cannot hold" in " ".join(told.stdout.split())
+    failed_run = auditor("run", path, cwd=tmp_path)
+    assert (failed_run.returncode, server.requests) == (2, [])
+    assert (
+        "limits.budget_usd cannot hold: the price of 'model-a', 'model-b', 'model-c' is not known" in failed_run.stderr
+    )
+    doctor_command = auditor("doctor", path, cwd=tmp_path)
+    assert doctor_command.returncode == 1
+    assert "budget_usd cannot hold" in " ".join(doctor_command.stdout.split())
 
 
-def test_a_changed_config_says_what_becomes_of_the_records(server: FakeServer, tmp_path: Path) -> None:
+def test_a_run_reports_how_a_changed_config_affects_stored_results(server: FakeServer, tmp_path: Path) -> None:
     auditor("run", write_config(server, tmp_path), cwd=tmp_path)
-    asked = len(server.requests)
-    again = auditor("run", write_config(server, tmp_path), cwd=tmp_path)
-    assert "changed since" not in again.stderr
-    changed = write_config(server, tmp_path, conflicts={"threshold": 0.5})
-    done = auditor("run", changed, cwd=tmp_path)
-    assert "changed since it was run last: conflicts.threshold. Its scores, verdicts and conflicts" in done.stderr
-    assert len(server.requests) == asked
+    request_count = len(server.requests)
+    second_run = auditor("run", write_config(server, tmp_path), cwd=tmp_path)
+    assert "changed since" not in second_run.stderr
+    changed_config = write_config(server, tmp_path, conflicts={"threshold": 0.5})
+    changed_run = auditor("run", changed_config, cwd=tmp_path)
+    assert (
+        "changed since it was run last: conflicts.threshold. Its scores, verdicts and conflicts" in changed_run.stderr
+    )
+    assert len(server.requests) == request_count

@@ -1,3 +1,5 @@
+"""Tests of printing: tables, JSON and CSV on terminals and in pipes."""
+
 from __future__ import annotations
 
 import io
@@ -15,11 +17,11 @@ def test_right_to_left_cells_keep_their_columns(capsys: pytest.CaptureFixture[st
     assert "\u200eمصر\u200e" in arabic
     assert "\u200eالطلاق\u200e" in arabic
     assert "\u200e" not in plain
-    # Marks have no width: what stands behind them is where it is in the other row.
+    # Direction marks have no width: without them, the scores of both rows start in the same column.
     assert arabic.replace("\u200e", "").index("-0.35") == plain.index("–")
 
 
-def test_a_command_to_give_next_names_a_storage_that_is_not_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suggested_command_names_a_storage_other_than_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AUDITOR_STORAGE", raising=False)
     assert format_command("report", "a") == "auditor report a"
     assert format_command("report", "a", storage="sqlite:///auditor.db") == "auditor report a"
@@ -28,7 +30,7 @@ def test_a_command_to_give_next_names_a_storage_that_is_not_the_usual_one(monkey
 
 
 class Stream(io.TextIOWrapper):
-    """Standard output, with a locale's encoding, on a terminal or not."""
+    """Standard output with a given encoding, which is a terminal or a pipe."""
 
     def __init__(self, encoding: str = "utf-8", *, is_terminal: bool) -> None:
         self.bytes = io.BytesIO()
@@ -46,7 +48,7 @@ class Stream(io.TextIOWrapper):
 ODD = {"a\x9b31m": "\u202eevil\u2066\x7f\u061c", "plain": "é 日本 😀"}
 
 
-def test_json_on_a_terminal_cannot_act_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_on_a_terminal_has_no_control_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     for write in (print_json, lambda value: print_json_text(json.dumps(value, ensure_ascii=False))):
         screen = Stream(is_terminal=True)
         monkeypatch.setattr("sys.stdout", screen)
@@ -56,7 +58,7 @@ def test_json_on_a_terminal_cannot_act_on_it(monkeypatch: pytest.MonkeyPatch) ->
         assert "é 日本 😀" in screen.text
 
 
-def test_json_in_a_pipe_is_as_it_is_and_ascii_where_the_locale_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_in_a_pipe_is_unchanged_and_ascii_in_an_ascii_locale(monkeypatch: pytest.MonkeyPatch) -> None:
     pipe = Stream(is_terminal=False)
     monkeypatch.setattr("sys.stdout", pipe)
     print_json(ODD)
@@ -68,7 +70,7 @@ def test_json_in_a_pipe_is_as_it_is_and_ascii_where_the_locale_is(monkeypatch: p
         assert json.loads(ascii_only.text) == ODD
 
 
-def test_other_data_on_a_terminal_cannot_act_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_csv_on_a_terminal_has_no_control_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     screen, pipe = Stream(is_terminal=True), Stream(is_terminal=False)
     for stream in (screen, pipe):
         monkeypatch.setattr("sys.stdout", stream)
@@ -77,7 +79,7 @@ def test_other_data_on_a_terminal_cannot_act_on_it(monkeypatch: pytest.MonkeyPat
     assert pipe.text == "a,\x1b]0;x\x07\n"
 
 
-def test_names_of_columns_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
+def test_column_names_are_not_read_as_markup(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(["[bold]x[/]", "[/nothing]", "\x1b[31m"], [["1", "2", "3"]])
     out = capsys.readouterr().out
     assert "[bold]x[/]" in out

@@ -1,4 +1,4 @@
-"""The page of an experiment is written where the command names a file."""
+"""Tests of `auditor experiment ... -o FILE`: the page is written to that file."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tests.support.synthetic_audit import populate
 
 @pytest.mark.parametrize("name", ["holdout", "nonresponse"])
 def test_a_page_is_written_where_a_file_is_named(tmp_path: Path, name: str) -> None:
-    storage, run = f"sqlite:///{tmp_path}/audit.db", CliRunner()
+    storage, runner = f"sqlite:///{tmp_path}/audit.db", CliRunner()
     with open_database(storage) as db:
         audit = populate(db, models=4, countries=8, topics=5, samples=2, judges=2).name
     with pytest.raises(UsageError, match="no suffix of a page"):
-        run.invoke(app, ["experiment", name, audit, "--storage", storage, "-o", "x.txt"], catch_exceptions=False)
+        runner.invoke(app, ["experiment", name, audit, "--storage", storage, "-o", "x.txt"], catch_exceptions=False)
     for suffix in ("html", "md"):
-        words = ["experiment", name, audit, "--storage", storage, "-o", str(tmp_path / f"page.{suffix}")]
-        assert run.invoke(app, words, catch_exceptions=False).exit_code == 0
+        arguments = ["experiment", name, audit, "--storage", storage, "-o", str(tmp_path / f"page.{suffix}")]
+        assert runner.invoke(app, arguments, catch_exceptions=False).exit_code == 0
         assert audit in (tmp_path / f"page.{suffix}").read_text(encoding="utf-8")
-    shown = run.invoke(app, ["experiment", name, audit, "--storage", storage], catch_exceptions=False)
-    assert shown.exit_code == 0
-    assert shown.output.strip()
+    printed_experiment = runner.invoke(app, ["experiment", name, audit, "--storage", storage], catch_exceptions=False)
+    assert printed_experiment.exit_code == 0
+    assert printed_experiment.output.strip()

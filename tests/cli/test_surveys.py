@@ -1,4 +1,4 @@
-"""`auditor surveys`: import, show and check, as a user meets them."""
+"""Tests of the commands `auditor surveys import`, `show`, `check` and `regions`."""
 
 from __future__ import annotations
 
@@ -15,61 +15,61 @@ from tests.surveys import official_files
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with an official file and the survey that was made of it."""
+    """A folder with an official file and the survey that was imported from it."""
     folder = tmp_path_factory.mktemp("surveys")
     official_files.write_csv(folder / "wvs.csv", official_files.wvs_columns(300))
-    done = auditor("surveys", "import", "wvs.csv", "-o", "my_wvs.csv", cwd=folder)
-    assert done.returncode == 0, done.stderr
-    assert "300 respondents: 4 countries × 19 topics" in done.stderr
-    assert done.stdout == ""
+    import_command = auditor("surveys", "import", "wvs.csv", "-o", "my_wvs.csv", cwd=folder)
+    assert import_command.returncode == 0, import_command.stderr
+    assert "300 respondents: 4 countries × 19 topics" in import_command.stderr
+    assert import_command.stdout == ""
     return folder
 
 
 def test_import_writes_figures_description_and_facts(folder: Path) -> None:
-    made = {p.name for p in folder.iterdir()} - {"wvs.csv"}
-    assert made == {"my_wvs.csv", "my_wvs.survey.toml", "my_wvs.facts.json"}
+    written_names = {p.name for p in folder.iterdir()} - {"wvs.csv"}
+    assert written_names == {"my_wvs.csv", "my_wvs.survey.toml", "my_wvs.facts.json"}
 
 
-def test_import_replaces_nothing_unless_told(folder: Path) -> None:
-    done = auditor("surveys", "import", "wvs.csv", "-o", "my_wvs.csv", cwd=folder)
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert "my_wvs.csv: is there already." in done.stderr
+def test_import_overwrites_a_survey_only_with_force(folder: Path) -> None:
+    refused_import = auditor("surveys", "import", "wvs.csv", "-o", "my_wvs.csv", cwd=folder)
+    assert (refused_import.returncode, refused_import.stderr.count("\n")) == (1, 1)
+    assert "my_wvs.csv: is there already." in refused_import.stderr
     assert auditor("surveys", "import", "wvs.csv", "-o", "my_wvs.csv", "--force", cwd=folder).returncode == 0
-    own = auditor("surveys", "import", "wvs.csv", "-o", "wvs.csv", "--force", cwd=folder)
-    assert (own.returncode, "is the official file itself" in own.stderr) == (2, True)
+    self_overwrite = auditor("surveys", "import", "wvs.csv", "-o", "wvs.csv", "--force", cwd=folder)
+    assert (self_overwrite.returncode, "is the official file itself" in self_overwrite.stderr) == (2, True)
 
 
-def test_import_by_another_mapping_says_what_is_missing(folder: Path) -> None:
-    done = auditor("surveys", "import", "wvs.csv", "--mapping", "pew2013", "-o", "x.csv", cwd=folder)
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert "wvs.csv" in done.stderr
+def test_import_with_another_surveys_mapping_fails(folder: Path) -> None:
+    failed_import = auditor("surveys", "import", "wvs.csv", "--mapping", "pew2013", "-o", "x.csv", cwd=folder)
+    assert (failed_import.returncode, failed_import.stderr.count("\n")) == (1, 1)
+    assert "wvs.csv" in failed_import.stderr
     assert not (folder / "x.csv").exists()
 
 
 def test_show_as_json_has_statsmodels_figures(folder: Path) -> None:
-    done = auditor("surveys", "show", "my_wvs.csv", "--country", "NGA", "--json", cwd=folder)
-    cells = {c["topic"]: c for c in json.loads(done.stdout)["cells"]}
+    show_command = auditor("surveys", "show", "my_wvs.csv", "--country", "NGA", "--json", cwd=folder)
+    cells = {c["topic"]: c for c in json.loads(show_command.stdout)["cells"]}
     assert {c["country"] for c in cells.values()} == {"Nigeria"}
     columns = official_files.wvs_columns(300)
     keys = (columns["B_COUNTRY_ALPHA"], columns["Q182"], columns["W_WEIGHT"])
-    kept = [((q - 5.5) / 4.5, w) for c, q, w in zip(*keys, strict=True) if c == "NGA" and q > 0]
-    expected = DescrStatsW([x for x, _ in kept], [w for _, w in kept])
+    weighted_scores = [((q - 5.5) / 4.5, w) for c, q, w in zip(*keys, strict=True) if c == "NGA" and q > 0]
+    expected = DescrStatsW([x for x, _ in weighted_scores], [w for _, w in weighted_scores])
     assert cells["homosexuality"]["score"] == pytest.approx(expected.mean, abs=1e-9)
     assert cells["homosexuality"]["standard_error"] == pytest.approx(expected.std_mean, abs=1e-9)
-    assert cells["homosexuality"]["n"] == len(kept)
+    assert cells["homosexuality"]["n"] == len(weighted_scores)
 
 
 def test_show_prints_a_table_and_a_plot(folder: Path) -> None:
-    whole = auditor("surveys", "show", "wvs7-sample", cwd=folder, COLUMNS="200")
-    assert whole.returncode == 0
-    assert "Japan" in whole.stdout
-    assert whole.stdout.count("●") == 19
-    one = auditor("surveys", "show", "my_wvs.csv", "--country", "Nigeria", cwd=folder, COLUMNS="200")
-    assert one.stdout.count("●") == 19
-    assert "─●" in one.stdout
-    assert "no answer" in one.stdout
-    bare = auditor("surveys", "show", "wvs7-sample", "--country", "Japan", cwd=folder, COLUMNS="200")
-    assert "no answer" not in bare.stdout
+    all_countries = auditor("surveys", "show", "wvs7-sample", cwd=folder, COLUMNS="200")
+    assert all_countries.returncode == 0
+    assert "Japan" in all_countries.stdout
+    assert all_countries.stdout.count("●") == 19
+    one_country = auditor("surveys", "show", "my_wvs.csv", "--country", "Nigeria", cwd=folder, COLUMNS="200")
+    assert one_country.stdout.count("●") == 19
+    assert "─●" in one_country.stdout
+    assert "no answer" in one_country.stdout
+    without_facts = auditor("surveys", "show", "wvs7-sample", "--country", "Japan", cwd=folder, COLUMNS="200")
+    assert "no answer" not in without_facts.stdout
 
 
 def test_the_plot_is_to_scale() -> None:
@@ -79,19 +79,19 @@ def test_the_plot_is_to_scale() -> None:
     assert draw_score_plot(0.0, -1.0, 1.0) == "─" * 20 + "●" + "─" * 20
 
 
-def test_check_tells_by_its_exit_code(folder: Path) -> None:
-    done = auditor("surveys", "check", "my_wvs.csv", "--json", cwd=folder)
-    odd = json.loads(done.stdout)["odd"]
-    assert done.returncode == 1
-    assert odd
-    text = auditor("surveys", "check", "my_wvs.csv", cwd=folder, COLUMNS="300")
-    assert f"{len(odd)} odd." in text.stderr
+def test_check_exits_with_1_if_there_are_findings(folder: Path) -> None:
+    check_command = auditor("surveys", "check", "my_wvs.csv", "--json", cwd=folder)
+    findings = json.loads(check_command.stdout)["odd"]
+    assert check_command.returncode == 1
+    assert findings
+    printed_check = auditor("surveys", "check", "my_wvs.csv", cwd=folder, COLUMNS="300")
+    assert f"{len(findings)} odd." in printed_check.stderr
     rows = [f"{c},{t},{s}" for c, t, s in [("Japan", "divorce", 0.1), ("Japan", "abortion", -0.4)]]
     rows += ["Kenya,divorce,-0.3", "Kenya,abortion,-0.6"]
     (folder / "plain.csv").write_text("country,topic,score\n" + "\n".join(rows) + "\n")
-    plain = auditor("surveys", "check", "plain.csv", cwd=folder)
-    assert (plain.returncode, plain.stdout) == (0, "")
-    assert "nothing odd." in plain.stderr
+    check_without_findings = auditor("surveys", "check", "plain.csv", cwd=folder)
+    assert (check_without_findings.returncode, check_without_findings.stdout) == (0, "")
+    assert "nothing odd." in check_without_findings.stderr
 
 
 @pytest.mark.parametrize("command", ["import", "show", "check", "list", "regions"])
@@ -100,35 +100,35 @@ def test_every_command_has_an_example(command: str) -> None:
 
 
 def test_an_unknown_survey_or_country_is_one_line(folder: Path) -> None:
-    for words in (("show", "wvs9"), ("check", "none.csv"), ("show", "wvs7-sample", "--country", "Japn")):
-        done = auditor("surveys", *words, cwd=folder)
-        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    for arguments in (("show", "wvs9"), ("check", "none.csv"), ("show", "wvs7-sample", "--country", "Japn")):
+        failed_command = auditor("surveys", *arguments, cwd=folder)
+        assert (failed_command.returncode, failed_command.stderr.count("\n")) == (1, 1)
 
 
-def test_regions_shows_groups_and_who_is_in_none(folder: Path) -> None:
-    done = auditor("surveys", "regions", "wvs7-sample", "--regions", "un_m49", "--json", cwd=folder)
-    found = json.loads(done.stdout)
-    assert (done.returncode, found["none"]) == (0, [])
-    assert "Nigeria" in found["regions"]["Africa"]
+def test_regions_shows_groups_and_ungrouped_countries(folder: Path) -> None:
+    regions_command = auditor("surveys", "regions", "wvs7-sample", "--regions", "un_m49", "--json", cwd=folder)
+    grouping = json.loads(regions_command.stdout)
+    assert (regions_command.returncode, grouping["none"]) == (0, [])
+    assert "Nigeria" in grouping["regions"]["Africa"]
     (folder / "groups.csv").write_text("country,region\nNGA,South\nJapan,North\n")
-    text = auditor("surveys", "regions", "wvs7-sample", "--regions", "groups.csv", cwd=folder, COLUMNS="200")
-    assert text.stdout.index("South") < text.stdout.index("North")
-    assert "Not grouped, and in no comparison of regions: " in text.stderr
-    assert "Germany" in text.stderr
-    bad = auditor("surveys", "regions", "wvs7-sample", "--regions", "un_m94", cwd=folder)
-    assert (bad.returncode, bad.stderr.count("\n")) == (1, 1)
-    assert "Did you mean 'un_m49'" in bad.stderr
+    printed_regions = auditor("surveys", "regions", "wvs7-sample", "--regions", "groups.csv", cwd=folder, COLUMNS="200")
+    assert printed_regions.stdout.index("South") < printed_regions.stdout.index("North")
+    assert "Not grouped, and in no comparison of regions: " in printed_regions.stderr
+    assert "Germany" in printed_regions.stderr
+    unknown_grouping = auditor("surveys", "regions", "wvs7-sample", "--regions", "un_m94", cwd=folder)
+    assert (unknown_grouping.returncode, unknown_grouping.stderr.count("\n")) == (1, 1)
+    assert "Did you mean 'un_m49'" in unknown_grouping.stderr
 
 
-def test_check_shows_some_findings_of_a_kind_and_counts_the_rest(folder: Path) -> None:
+def test_check_shows_20_findings_of_a_kind_and_counts_the_others(folder: Path) -> None:
     topics = [f"a question about the topic number {i:03}" for i in range(40)]
     rows = [f"{country},{topic},0.1" for topic in topics for country in ("Peru", "Chile")]
     (folder / "alike.csv").write_text("country,topic,score\n" + "\n".join(rows) + "\n")
-    every = json.loads(auditor("surveys", "check", "alike.csv", "--json", cwd=folder).stdout)["odd"]
-    alike = [line for line in every if "spelt almost alike" in line]
-    assert len(alike) > 100
-    shown = auditor("surveys", "check", "alike.csv", cwd=folder, COLUMNS="300")
-    assert shown.returncode == 1
-    assert shown.stdout.count("spelt almost alike") == 20
-    assert f"… and {len(alike) - 20:,} more of this kind; --json lists all." in shown.stdout
-    assert f"{len(every)} odd." in shown.stderr
+    findings = json.loads(auditor("surveys", "check", "alike.csv", "--json", cwd=folder).stdout)["odd"]
+    spelling_findings = [line for line in findings if "spelt almost alike" in line]
+    assert len(spelling_findings) > 100
+    printed_check = auditor("surveys", "check", "alike.csv", cwd=folder, COLUMNS="300")
+    assert printed_check.returncode == 1
+    assert printed_check.stdout.count("spelt almost alike") == 20
+    assert f"… and {len(spelling_findings) - 20:,} more of this kind; --json lists all." in printed_check.stdout
+    assert f"{len(findings)} odd." in printed_check.stderr

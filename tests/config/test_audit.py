@@ -1,3 +1,5 @@
+"""Tests of `AuditConfig`: defaults, error messages, judges, weights and the config hash."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -21,12 +23,13 @@ model = "openai/gpt-4o-mini"
 
 
 def write(folder: Path, text: str, name: str = "a.toml") -> Path:
+    """Write a config file and return its path."""
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def test_defaults_are_the_designs(tmp_path: Path) -> None:
+def test_defaults_are_those_of_the_design(tmp_path: Path) -> None:
     config = load_config(write(tmp_path, GOOD))
     assert config.judges == "peers"
     assert config.conflicts.threshold == 0.38
@@ -54,7 +57,7 @@ def test_defaults_are_the_designs(tmp_path: Path) -> None:
         ("judges = [{ name = 'j' }]\n" + GOOD, r"the key 'judges\[1 'j'\]\.model' is missing"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+def test_each_config_error_is_one_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
         load_config(write(tmp_path, text))
     assert "\n" not in str(caught.value)
@@ -78,7 +81,7 @@ def test_a_judge_that_shares_a_name_is_the_same_model(tmp_path: Path) -> None:
         load_config(write(tmp_path, text))
 
 
-def test_the_hash_follows_what_matters(tmp_path: Path) -> None:
+def test_the_hash_ignores_storage_and_retry_waits(tmp_path: Path) -> None:
     config = load_config(write(tmp_path, GOOD))
     assert config.hash == config.model_copy(update={"storage": "sqlite:///elsewhere.db"}).hash
     assert config.hash != config.model_copy(update={"seed": 1}).hash
@@ -118,7 +121,7 @@ def test_weights_that_cannot_be_used_are_named(tmp_path: Path, panel: str, messa
         load_config(write(tmp_path, f"{GOOD}\n[panel]\n{panel}\n"))
 
 
-def test_weights_are_part_of_what_names_a_config(tmp_path: Path) -> None:
+def test_weights_change_the_config_hash(tmp_path: Path) -> None:
     panels = ["", "[panel]\nweights = { m = 1, n = 2 }", '[panel]\nvote = "weighted"\nweights = { m = 1, n = 2 }']
     configs = [load_config(write(tmp_path, f"{GOOD}\n{panel}")) for panel in panels]
     assert len({config.hash for config in configs}) == 3

@@ -1,4 +1,4 @@
-"""Which key may go to which host, as a line of the list says it."""
+"""Tests of credential bindings: a line KEY@HOST of the trust file allows one key for one host."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from auditor.config.credential_bindings import CredentialBinding, binding_for_ur
 
 
 @pytest.mark.parametrize(
-    ("said", "host", "expected"),
+    ("line", "host", "expected"),
     [
         ("K@a.org", "https://a.org:1", True), ("K@a.org", "http://a.org:1", False),
         ("K@a.org:1", "http://a.org:1", False),
@@ -24,10 +24,10 @@ from auditor.config.credential_bindings import CredentialBinding, binding_for_ur
         ("K@a.org", "evil-a.org", False), ("K@a.org", "a.org.evil", False),
     ],
 )  # fmt: skip
-def test_a_binding_is_of_one_key_and_one_host(said: str, host: str, expected: bool) -> None:
-    known, scheme = parse_binding(said), host.rpartition("://")[0]
-    assert known is not None
-    assert known.covers(binding_for_url("K", host) if scheme else CredentialBinding("K", host)) is expected
+def test_a_binding_is_of_one_key_and_one_host(line: str, host: str, expected: bool) -> None:
+    binding, scheme = parse_binding(line), host.rpartition("://")[0]
+    assert binding is not None
+    assert binding.covers(binding_for_url("K", host) if scheme else CredentialBinding("K", host)) is expected
 
 
 @pytest.mark.parametrize(

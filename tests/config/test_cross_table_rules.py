@@ -1,4 +1,4 @@
-"""The table `task`: what goes with it, and what is refused with a mend."""
+"""Tests of rules between tables: which settings may stand next to the table `task`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ EXACT = {"source": "items.csv", "answer": "exact"}
 
 
 def audit(**changes: Any) -> AuditConfig:
+    """A valid config of a task audit without a survey, with tables replaced by `changes`."""
     return config("http://127.0.0.1:9/v1", **({"survey": None, "task": EXACT} | changes))
 
 
@@ -30,7 +31,7 @@ def audit(**changes: Any) -> AuditConfig:
         ({"task": None}, "Or add 'task'"),
     ],
 )
-def test_what_does_not_go_with_a_task_is_refused(changes: dict[str, Any], message: str) -> None:
+def test_keys_that_conflict_with_a_task_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(pydantic.ValidationError, match=message):
         audit(**changes)
 

@@ -1,4 +1,4 @@
-"""The sections of a configuration: keys that go together."""
+"""Tests of rules within one section of a configuration: keys that need or exclude each other."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Tests of the strict YAML reader: no implicit booleans, aliases, unsafe tags or repeated keys."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -35,7 +37,7 @@ models:
         ("a: [1\n", "line"),
     ],
 )
-def test_yaml_traps(tmp_path: Path, text: str, message: str) -> None:
+def test_ambiguous_or_unsafe_yaml_is_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load_config(write(tmp_path, text, "a.yml"))
 

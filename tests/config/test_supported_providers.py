@@ -1,4 +1,4 @@
-"""Each provider of litellm's sends its requests through the guarded transport alone, or is refused."""
+"""Each provider of litellm sends its requests only through the guarded transport, or is refused."""
 
 from __future__ import annotations
 
@@ -29,42 +29,42 @@ from tests.support.audit_configs import KEY, config
 from tests.support.fake_server import completion
 
 MODELS = {"bedrock": "bedrock/anthropic.claude-3-haiku-20240307-v1:0", "ragflow": "ragflow/chat/1/x"}
-"""Models of providers that do not take any name."""
+"""Model names for providers that validate them; any name works for the others."""
 ELSEWHERE = {"vertex_ai"}
 """Providers that fetch a token first; test_gateway_provider_families.py shows that their requests are guarded."""
 
 
 @pytest.fixture
 def connections(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What somebody tried to look up or to connect to; nothing can be reached."""
-    tried: list[object] = []
+    """Addresses that code tried to resolve or to connect to. Every attempt fails."""
+    attempted_addresses: list[object] = []
 
-    def refuse(*where: object, **_: object) -> NoReturn:
-        tried.append(where[-1] if len(where) < 3 else where[0])
+    def refuse(*addresses: object, **_: object) -> NoReturn:
+        attempted_addresses.append(addresses[-1] if len(addresses) < 3 else addresses[0])
         raise socket.gaierror("no network here")
 
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     for name in ("connect", "connect_ex"):
         monkeypatch.setattr(socket.socket, name, refuse)
-    return tried
+    return attempted_addresses
 
 
 @pytest.fixture
 def sent() -> Iterator[list[httpx.Request]]:
-    """The requests that came to the guarded transport, which a stand-in answers."""
-    seen: list[httpx.Request] = []
+    """Requests that reached the guarded transport, where a stub answers them."""
+    received_requests: list[httpx.Request] = []
 
-    def answer(asked: httpx.Request, body: bytes) -> httpx.Response:
-        seen.append(asked)
+    def answer(request: httpx.Request, body: bytes) -> httpx.Response:
+        received_requests.append(request)
         return httpx.Response(200, json=completion("hi").body)
 
     token = SERVER_STUB.set(answer)
-    yield seen
+    yield received_requests
     SERVER_STUB.reset(token)
 
 
 def providers() -> set[str]:
-    """Every provider that litellm knows."""
+    """Names of all providers that litellm knows."""
     from litellm.types.utils import LlmProviders
 
     listed = {str(getattr(name, "value", name)) for name in litellm_client.load_litellm().provider_list}
@@ -72,42 +72,44 @@ def providers() -> set[str]:
 
 
 async def ask(model: str, base: str | None) -> None:
+    """Send one chat request to a model, with the base URL of the config or the provider's default."""
     call = Call("m", model, (Message("user", "hi"),), Purpose.DIRECT)
     await send_request(
         Endpoint(model, base, None, api_key=KEY), call, attempt_number=1, timeout_s=5, total_timeout_s=20
     )
 
 
-async def test_each_provider_speaks_through_the_guard_or_is_refused(
+async def test_each_provider_uses_the_guarded_transport_or_is_refused(
     connections: list[object], sent: list[httpx.Request]
 ) -> None:
-    token, faults = SERVER_STUB.get(), dict[str, Any]()
+    stub, faults = SERVER_STUB.get(), dict[str, Any]()
     litellm_client.open_http_clients()
     try:
         for name in sorted(providers() - ELSEWHERE):
             if unsupported_reason(name) is not None:
                 continue
-            SERVER_STUB.set(token)
+            SERVER_STUB.set(stub)
             sent.clear()
             connections.clear()
             await ask(MODELS.get(name, f"{name}/x"), "https://stand-in.example.org/v1")
-            seen = len(sent)
+            guarded_count = len(sent)
             await ask(MODELS.get(name, f"{name}/x"), None)
-            if not seen or connections:
-                faults[name] = (seen, list(connections))
+            if not guarded_count or connections:
+                faults[name] = (guarded_count, list(connections))
     finally:
         await litellm_client.close_http_clients()
     assert faults == {}
 
 
-def test_every_provider_that_is_allowed_is_one_of_litellms() -> None:
-    known = providers()
-    assert known >= GUARDED_PROVIDERS
+def test_every_allowed_provider_is_known_to_litellm() -> None:
+    litellm_providers = providers()
+    assert litellm_providers >= GUARDED_PROVIDERS
     assert not GUARDED_PROVIDERS & (SELF_AUTHENTICATING_PROVIDERS | UNGUARDED_PROVIDERS)
     assert set(SIGNED_PROVIDERS) <= {provider_of(model) for model in FAMILIES}
 
 
 def audit_of(model: str) -> AuditConfig:
+    """A config whose only model is `model`, without base URL and key."""
     audit = config("http://h:1/v1")
     return audit.model_copy(update={"models": [ModelSection(name="m", model=model)]})
 
@@ -115,7 +117,7 @@ def audit_of(model: str) -> AuditConfig:
 @pytest.mark.parametrize(
     "provider", ["aiohttp_openai", "amazon_nova", "custom", "maritalk", "nlp_cloud", "oobabooga", "petals"]
 )
-async def test_a_provider_past_the_guard_is_refused_with_an_alternative(
+async def test_a_provider_that_bypasses_the_guard_is_refused_with_an_alternative(
     connections: list[object], sent: list[httpx.Request], provider: str
 ) -> None:
     with pytest.raises(ConfigError, match=f"'{provider}' opens connections past") as refused:
@@ -126,17 +128,17 @@ async def test_a_provider_past_the_guard_is_refused_with_an_alternative(
         await ask(f"{provider}/x", "https://stand-in.example.org/v1")
     finally:
         await litellm_client.close_http_clients()
-    assert sent == []  # so it could not be allowed
+    assert sent == []  # the guard was bypassed, which is why the provider is refused
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    ("model", "message"),
     [
         ("petals-team/StableBeluga2", "does not support the provider 'petals-team'"),
         ("opnai/gpt-4o", r"does not support the provider 'opnai'\. Did you mean 'openai'"),
         ("elevenlabs/x", "does not support the provider 'elevenlabs'"),
     ],
 )
-def test_a_provider_that_is_not_known_to_be_guarded_is_refused(model: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_a_provider_that_is_not_known_to_be_guarded_is_refused(model: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         require_trust(audit_of(model))

@@ -1,4 +1,4 @@
-"""A key goes only where its owner said."""
+"""A key, password or other credential is sent only to servers that the user has trusted."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from tests.support.fake_server import FakeServer
 
 @pytest.fixture(autouse=True)
 def user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A user with a home of their own, who trusts nothing yet."""
+    """A user with an empty home folder, who trusts no server yet."""
     monkeypatch.setattr("auditor.config.trust.trust_file_path", lambda: tmp_path / "home" / "trust.txt")
     monkeypatch.delenv("AUDITOR_TRUST")
     monkeypatch.setenv(KEY_VARIABLE, KEY)
 
 
-def test_a_config_of_somebodys_cannot_send_a_key_to_a_server_of_theirs(server: FakeServer, storage: str) -> None:
+def test_a_config_cannot_send_a_key_to_an_untrusted_server(server: FakeServer, storage: str) -> None:
     with pytest.raises(
         ConfigError, match=rf"would send the key {KEY_VARIABLE} to 127\.0\.0\.1:\d+, which you have not"
     ):
@@ -54,7 +54,7 @@ def test_a_config_of_somebodys_cannot_send_a_key_to_a_server_of_theirs(server: F
     assert not Path(storage.removeprefix("sqlite:///")).exists()
 
 
-def test_nothing_else_that_asks_models_sends_it_either(
+def test_ranking_and_experiments_send_no_key_to_an_untrusted_server(
     server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     probes = {"direct": {"samples": 1}, "logic": {}}
@@ -65,13 +65,13 @@ def test_nothing_else_that_asks_models_sends_it_either(
     with monkeypatch.context() as patch:
         patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
         run_audit(config(server.url, models=3, probes={"direct": {"samples": 1}}), storage=storage)
-    asked = len(server.requests)
+    request_count = len(server.requests)
     with pytest.raises(ConfigError, match="which you have not allowed"):
         run_judge_experiment("scripted", "planted", 1, storage=storage)
-    assert len(server.requests) == asked
+    assert len(server.requests) == request_count
 
 
-def test_what_is_trusted_once_stays_so(server: FakeServer) -> None:
+def test_a_trusted_binding_stays_trusted(server: FakeServer) -> None:
     audit = config(server.url)
     [binding] = required_bindings(audit)
     assert add_trusted_bindings([binding]) == [binding]
@@ -97,7 +97,7 @@ def test_an_old_line_for_a_server_without_encryption_is_not_enough_and_the_new_o
     require_trust(audit)
 
 
-# --- databases and clusters -----------------------------------------------------------------------------------------
+# --- databases and clusters ------------------------------------------------------------------------------------------
 
 ELSEWHERE = "postgresql+psycopg://ada@db.example.org:5433/audits"
 
@@ -118,8 +118,8 @@ ELSEWHERE = "postgresql+psycopg://ada@db.example.org:5433/audits"
     ],
 )  # fmt: skip
 def test_a_database_server_elsewhere_that_a_config_names_needs_a_line(url: str, lines: list[str]) -> None:
-    found = required_bindings(config("http://h:1", storage=url), remote_servers(url))
-    assert [str(binding) for binding in found if binding.key == "PGPASSWORD"] == lines
+    bindings = required_bindings(config("http://h:1", storage=url), remote_servers(url))
+    assert [str(binding) for binding in bindings if binding.key == "PGPASSWORD"] == lines
 
 
 @pytest.mark.parametrize("more", ["conninfo=host%3Devil.org", "dsn=x", "service=x", "passfile=x", "sslmode=disable"])
@@ -128,10 +128,10 @@ def test_a_config_cannot_set_what_leads_to_another_server_or_to_plain_text(more:
         remote_servers(f"{ELSEWHERE}?{more}")
 
 
-class Listening:
-    """A server of a stranger's, which counts who comes."""
+class CountingServer:
+    """A local TCP server that tells whether a client connected to it."""
 
-    def __enter__(self) -> Listening:
+    def __enter__(self) -> CountingServer:
         self._socket = socket.create_server(("127.0.0.1", 0))
         self._socket.settimeout(0.2)
         self.port = self._socket.getsockname()[1]
@@ -149,14 +149,14 @@ class Listening:
 
 
 @pytest.fixture
-def stranger(monkeypatch: pytest.MonkeyPatch) -> Iterator[Listening]:
-    """A database server on the loopback interface, which counts as another machine here."""
+def stranger(monkeypatch: pytest.MonkeyPatch) -> Iterator[CountingServer]:
+    """A database server on the loopback interface that is treated as a remote machine."""
     pytest.importorskip("psycopg", reason="needs psycopg: pip install 'auditor[postgres]'")
     monkeypatch.setattr("auditor.storage.engine.is_loopback", lambda host: False)
     monkeypatch.setenv("PGPASSWORD", "password-of-the-owner")
     monkeypatch.setenv("PGSSLMODE", "disable")
     monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@http://127.0.0.1")
-    with Listening() as listening:
+    with CountingServer() as listening:
         yield listening
 
 
@@ -169,18 +169,20 @@ def _rank(file: Path, audit: AuditConfig) -> object:
 
 
 def _estimate(file: Path, audit: AuditConfig) -> object:
-    done = auditor("estimate", file)
-    raise ConfigError(done.stderr) if done.returncode == 2 else AssertionError(done)
+    """Raise the usage error of `auditor estimate` as ConfigError."""
+    estimate_command = auditor("estimate", file)
+    raise ConfigError(estimate_command.stderr) if estimate_command.returncode == 2 else AssertionError(estimate_command)
 
 
 def _doctor(file: Path, audit: AuditConfig) -> object:
-    [failed] = [check for check in run_doctor_checks(file, None) if check.name == "storage"]
-    raise ConfigError(failed.found, failed.mend)
+    """Raise the failed storage check of `auditor doctor` as ConfigError."""
+    [storage_check] = [check for check in run_doctor_checks(file, None) if check.name == "storage"]
+    raise ConfigError(storage_check.found, storage_check.mend)
 
 
 @pytest.mark.parametrize("open_storage", [_run, _rank, _estimate, _doctor])
 def test_no_command_opens_a_database_server_that_only_a_config_names(
-    server: FakeServer, stranger: Listening, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    server: FakeServer, stranger: CountingServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     open_storage: Callable[[Path, AuditConfig], object],
 ) -> None:  # fmt: skip
     url = f"postgresql+psycopg://ada@127.0.0.1:{stranger.port}/audits?connect_timeout=2"
@@ -193,13 +195,15 @@ def test_no_command_opens_a_database_server_that_only_a_config_names(
     assert server.requests == []
 
 
-def test_a_database_that_the_user_names_needs_no_line(stranger: Listening, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_the_user_names_needs_no_line(
+    stranger: CountingServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     audit = config("http://h:1", storage=ELSEWHERE)
-    own = f"postgresql+psycopg://ada@127.0.0.1:{stranger.port}/a"
-    assert resolve_storage_url(own, audit) == own
+    user_url = f"postgresql+psycopg://ada@127.0.0.1:{stranger.port}/a"
+    assert resolve_storage_url(user_url, audit) == user_url
     with monkeypatch.context() as patch:
-        patch.setenv("AUDITOR_STORAGE", own)
-        assert resolve_storage_url(None, audit) == own
+        patch.setenv("AUDITOR_STORAGE", user_url)
+        assert resolve_storage_url(None, audit) == user_url
     with pytest.raises(ConfigError, match=r"to db\.example\.org:5433"):
         resolve_storage_url(None, audit)
     add_trusted_bindings(required_bindings(audit, remote_servers(ELSEWHERE)))
@@ -220,11 +224,11 @@ def test_a_cluster_that_only_a_config_names_needs_a_line(monkeypatch: pytest.Mon
     require_trust(audit)
 
 
-def test_doctor_does_not_knock_at_a_cluster_that_is_not_allowed(
+def test_doctor_does_not_connect_to_an_untrusted_cluster(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
-    with Listening() as stranger:
+    with CountingServer() as stranger:
         audit = config(server.url).with_run(engine="ray", ray_address=f"127.0.0.1:{stranger.port}")
         file = tmp_path / "audit.yaml"
         file.write_text(json.dumps(audit.model_dump(mode="json", exclude_none=True)))
@@ -242,19 +246,19 @@ def test_the_command_writes_every_line_that_a_config_needs(tmp_path: Path) -> No
         "RAY_ADDRESS@head.example.org:6379",
         "PGPASSWORD@db.example.org:5433",
     ]
-    done = auditor("trust", tmp_path / "audit.yaml")
-    assert [f"Allowed: {line}" for line in lines] == done.stderr.splitlines()[:3]
+    trust_command = auditor("trust", tmp_path / "audit.yaml")
+    assert [f"Allowed: {line}" for line in lines] == trust_command.stderr.splitlines()[:3]
     assert (tmp_path / "home" / "trust.txt").read_text().splitlines() == lines
     assert "No new line is needed." in auditor("trust", tmp_path / "audit.yaml").stderr
     require_trust(audit)
 
 
-def test_a_name_before_the_host_fools_nobody() -> None:
+def test_a_user_name_in_a_base_url_is_refused() -> None:
     with pytest.raises(ValueError, match="has a user name or a password"):
         config("http://api.openai.com@evil.org:80/v1")
 
 
-def test_the_environment_can_say_it_and_nonsense_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bindings_are_read_from_the_environment_and_invalid_ones_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AUDITOR_TRUST", "A@x.org, B@y.org:1")
     assert load_trusted_bindings() == [CredentialBinding("A", "x.org"), CredentialBinding("B", "y.org:1")]
     monkeypatch.setenv("AUDITOR_TRUST", "everybody")
@@ -262,14 +266,14 @@ def test_the_environment_can_say_it_and_nonsense_is_named(monkeypatch: pytest.Mo
         load_trusted_bindings()
 
 
-def test_a_base_url_of_the_environment_is_not_heeded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_base_urls_of_the_environment_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://evil.org")
     monkeypatch.setenv("ANTHROPIC_API_BASE", "http://evil.org")
     bootstrap.prepare_environment()
     assert not [name for name in os.environ if name.endswith(("_BASE_URL", "_API_BASE"))]
 
 
-def test_where_requests_go_is_said() -> None:
+def test_destinations_are_described_by_host_and_model() -> None:
     assert describe_destinations(config("http://h:1/v1", models=2)) == "Requests go to: h:1 (model-a, model-b)."
 
 
@@ -284,13 +288,13 @@ def test_a_last_line_without_its_end_is_not_joined_to_the_new_one(tmp_path: Path
     ]
 
 
-def test_the_file_is_the_users_alone(tmp_path: Path) -> None:
+def test_the_trust_file_is_private_to_its_user(tmp_path: Path) -> None:
     add_trusted_bindings([CredentialBinding("K", "h")])
     assert (tmp_path / "home" / "trust.txt").stat().st_mode & 0o077 == 0
     assert trust_file_path().name == "trust.txt"
 
 
-async def test_a_server_of_ones_own_without_a_key_is_not_sent_the_providers(
+async def test_a_custom_server_without_a_key_is_not_sent_the_providers_key(
     server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
@@ -307,21 +311,22 @@ async def test_a_server_of_ones_own_without_a_key_is_not_sent_the_providers(
 
 
 def signing(model: str, **more: Any) -> AuditConfig:
+    """A config of one model whose provider signs requests with credentials of the machine."""
     return config("http://h:1/v1").model_copy(update={"models": [ModelSection(name="m", model=model, **more)]})
 
 
 @pytest.mark.parametrize(
-    ("model", "said", "line"),
+    ("model", "message", "line"),
     [
         ("bedrock/anthropic.claude-3-haiku", "this machine's AWS credentials", "AWS_CREDENTIALS@amazonaws.com"),
         ("vertex_ai/gemini-2.5-flash", "this machine's Google credentials", "GOOGLE_CREDENTIALS@googleapis.com"),
     ],
 )
 def test_credentials_of_the_machine_are_not_used_before_they_are_trusted(
-    model: str, said: str, line: str, monkeypatch: pytest.MonkeyPatch
+    model: str, message: str, line: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audit = signing(model)
-    with pytest.raises(ConfigError, match=said) as refused:
+    with pytest.raises(ConfigError, match=message) as refused:
         require_trust(audit)
     assert refused.value.how_to_fix is not None
     assert line in refused.value.how_to_fix
@@ -333,7 +338,7 @@ def test_credentials_of_the_machine_are_not_used_before_they_are_trusted(
         require_trust(signing(model, api_base="https://evil.org/v1"))
 
 
-def test_a_provider_that_finds_credentials_past_all_bounds_is_refused() -> None:
+def test_a_provider_that_finds_credentials_by_itself_is_refused() -> None:
     for provider in ("sagemaker", "sagemaker_chat", "github_copilot", "databricks"):
         with pytest.raises(ConfigError, match=f"'{provider}' finds credentials and servers by itself"):
             require_trust(signing(f"{provider}/x"))
@@ -344,18 +349,18 @@ def test_a_provider_that_finds_credentials_past_all_bounds_is_refused() -> None:
     ["api_base", "base_url", "api_key", "aws_bedrock_runtime_endpoint", "aws_role_name", "vertex_credentials", "client",
      "azure_ad_token", "use_litellm_proxy", "fallbacks", "num_retries", "custom_llm_provider"],
 )  # fmt: skip
-async def test_a_parameter_cannot_say_who_is_asked_or_as_whom(server: FakeServer, name: str) -> None:
-    with FakeServer() as evil:
+async def test_a_parameter_cannot_change_the_server_or_the_credentials(server: FakeServer, name: str) -> None:
+    with FakeServer() as foreign_server:
         section = ModelSection(
             name="m",
             model="openai/x",
             api_base=server.url,
             api_key=f"os.environ/{KEY_VARIABLE}",
-            params={name: evil.url},
+            params={name: foreign_server.url},
         )
         with pytest.raises(ConfigError, match=f"the parameter '{name}' is no matter of the model's"):
             Gateway([section], Limits(max_attempts=1))
-        assert evil.requests == []
+        assert foreign_server.requests == []
 
 
 NO_NETWORK = """
@@ -388,15 +393,19 @@ print("ASKED", asked)
 """
 
 
-def test_no_address_that_hands_out_credentials_is_asked_for_them(tmp_path: Path) -> None:
-    """A machine without a file or variable of credentials, in a cloud that would hand some out."""
-    clouds = {
+def test_no_metadata_service_is_asked_for_credentials(tmp_path: Path) -> None:
+    """On a cloud machine without credentials in files or variables, no metadata service is asked for any."""
+    cloud_settings = {
         "AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://169.254.170.2/c", "AWS_EC2_METADATA_DISABLED": "false",
         "NO_GCE_CHECK": "false", "HOME": str(tmp_path), "AWS_REGION_NAME": "eu-central-1", "VERTEXAI_LOCATION": "eu",
     }  # fmt: skip
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "GOOGLE_", "VERTEX"))}
-    done = subprocess.run(
-        [sys.executable, "-c", NO_NETWORK], env=kept | clouds, capture_output=True, text=True, check=False
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "GOOGLE_", "VERTEX"))}
+    process = subprocess.run(
+        [sys.executable, "-c", NO_NETWORK],
+        env=environment | cloud_settings,
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    assert done.returncode == 0, done.stderr
-    assert "ASKED []" in done.stdout, done.stdout
+    assert process.returncode == 0, process.stderr
+    assert "ASKED []" in process.stdout, process.stdout

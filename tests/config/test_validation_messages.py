@@ -1,4 +1,4 @@
-"""No wrong value, wherever it stands in a configuration, is explained in the words of pydantic or Python."""
+"""No error message of a configuration has words of pydantic or Python, whichever key has the wrong value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any
 import pydantic
 import pytest
 
-from auditor.config import AuditConfig
+from auditor import config
+from auditor.config import AuditConfig, rephrasing, semantic
 from auditor.config.type_descriptions import field_types, type_at_step
 from auditor.config.validation_messages import explain_validation_error
 
@@ -43,35 +44,36 @@ FULL: dict[str, Any] = {
 
 
 def every_key(annotation: Any = AuditConfig, value: Any = FULL, path: Path = ()) -> Iterator[Path]:
-    """Every key of the schema, and every place in the lists and free tables of a full configuration."""
+    """Paths of all keys of the schema, and of all elements in the lists and free tables of `FULL`."""
     if fields := field_types(annotation):
-        for name, kind in fields.items():
+        for name, field_type in fields.items():
             yield (*path, name)
             if isinstance(value, dict) and isinstance(value.get(name), (dict, list)):
-                yield from every_key(kind, value[name], (*path, name))
+                yield from every_key(field_type, value[name], (*path, name))
     elif isinstance(value, (dict, list)):
         for part in value if isinstance(value, dict) else range(len(value)):
             yield (*path, part)
-            found, is_step = type_at_step(annotation, part, ())
-            found = found if is_step else type_at_step(annotation, "a branch", (part,))[0]
-            found = found if is_step else type_at_step(found, part, ())[0]
+            part_type, is_step = type_at_step(annotation, part, ())
+            part_type = part_type if is_step else type_at_step(annotation, "a branch", (part,))[0]
+            part_type = part_type if is_step else type_at_step(part_type, part, ())[0]
             if isinstance(value[part], (dict, list)):
-                yield from every_key(found, value[part], (*path, part))
+                yield from every_key(part_type, value[part], (*path, part))
 
 
 def with_value(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
-    data = copy.deepcopy(FULL)
-    table: Any = data
+    """A copy of `FULL` with the value at one path replaced."""
+    config_data = copy.deepcopy(FULL)
+    table: Any = config_data
     for part in path[:-1]:
         table = table[part]
     table[path[-1]] = value
-    return data
+    return config_data
 
 
 KEYS = list(every_key())
 
 
-def test_the_walk_sees_the_whole_schema() -> None:
+def test_every_key_covers_the_complete_schema() -> None:
     named = {name for path in KEYS for name in path if isinstance(name, str)}
     models: list[type[pydantic.BaseModel]] = [AuditConfig, *_models()]
     for model in models:
@@ -80,16 +82,14 @@ def test_the_walk_sees_the_whole_schema() -> None:
 
 
 def _models() -> Iterator[type[pydantic.BaseModel]]:
+    """Classes of all sections in the schema."""
     schema = AuditConfig.model_json_schema()["$defs"]
-    import auditor.config as config
-    from auditor.config import rephrasing, semantic
-
     for name in schema:
         yield next(getattr(module, name) for module in (config, rephrasing, semantic) if hasattr(module, name))
 
 
 @pytest.mark.parametrize("path", KEYS, ids=lambda path: ".".join(map(str, path)))
-def test_no_wrong_value_is_explained_in_foreign_words(path: tuple[Any, ...]) -> None:
+def test_no_wrong_value_is_explained_in_pydantics_words(path: tuple[Any, ...]) -> None:
     for value in WRONG:
         data = with_value(path, value)
         try:
@@ -102,7 +102,7 @@ def test_no_wrong_value_is_explained_in_foreign_words(path: tuple[Any, ...]) -> 
 
 
 @pytest.mark.parametrize("name", [n for n in AuditConfig.model_fields if n != "models"])
-def test_no_unknown_key_is_explained_in_foreign_words(name: str) -> None:
+def test_no_unknown_key_is_explained_in_pydantics_words(name: str) -> None:
     for data in (FULL | {name + "x": 1}, {k: v for k, v in FULL.items() if k != name}, FULL | {name: {"x\x1b": 1}}):
         try:
             AuditConfig.model_validate(data)
@@ -132,7 +132,7 @@ def test_no_unknown_key_is_explained_in_foreign_words(name: str) -> None:
         ({"storage": 5}, "'storage' must be a text, not this number. "),
     ],
 )
-def test_the_key_what_it_must_be_and_what_it_is(change: dict[str, Any], message: str) -> None:
+def test_a_message_names_the_key_its_type_and_the_value(change: dict[str, Any], message: str) -> None:
     data = {"name": "a", "survey": {"source": "wvs7-sample"}, "models": FULL["models"]} | change
     with pytest.raises(pydantic.ValidationError) as caught:
         AuditConfig.model_validate(data)
@@ -148,7 +148,8 @@ def test_ten_problems_are_listed_and_the_rest_are_counted() -> None:
     assert explain_validation_error(caught.value, data, AuditConfig).endswith("also: 9990 more problems.")
 
 
-def told(**changes: Any) -> str:
+def explain_changes(**changes: Any) -> str:
+    """Error message for `FULL` with invalid changes."""
     data = copy.deepcopy(FULL) | changes
     with pytest.raises(pydantic.ValidationError) as caught:
         AuditConfig.model_validate(data)
@@ -156,15 +157,15 @@ def told(**changes: Any) -> str:
 
 
 def test_the_known_keys_are_listed_once() -> None:
-    message = told(xx=1, yy=2, zz=3)
+    message = explain_changes(xx=1, yy=2, zz=3)
     assert message.count("Known here: ") == 1
     assert "unknown key 'zz'. How to fix: Correct or remove it." in message
 
 
 def test_lists_are_counted_in_words() -> None:
-    assert "not an empty list." in told(models=[])
-    assert "not a list of 1 item." in told(seed=[1])
-    assert "not a list of 2 items." in told(seed=[1, 2])
+    assert "not an empty list." in explain_changes(models=[])
+    assert "not a list of 1 item." in explain_changes(seed=[1])
+    assert "not a list of 2 items." in explain_changes(seed=[1, 2])
 
 
 def test_a_description_of_several_lines_is_shown_on_one() -> None:

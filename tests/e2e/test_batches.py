@@ -1,4 +1,4 @@
-"""Audits that are asked in providers' batches: the same results, nothing paid twice, nothing lost between runs."""
+"""Audits that use providers' batch APIs: same results, no call paid twice, no answer lost between runs."""
 
 from __future__ import annotations
 
@@ -44,27 +44,27 @@ def server() -> Iterator[FakeServer]:
 
 
 def small(server: FakeServer, provider: str = "openai", **changes: Any) -> AuditConfig:
-    """Three models, three cells, two samples, and every trace judged by the two others: 54 calls."""
+    """Config of 3 models, 3 cells and 2 samples, where 2 other models judge every trace: 54 calls."""
     survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ["divorce"]}
-    made = config(server.url, survey=survey, probes={"direct": {"samples": 2}}, **changes)
-    base = server.url if provider == "openai" else server.url.removesuffix("/v1")
+    audit = config(server.url, survey=survey, probes={"direct": {"samples": 2}}, **changes)
+    api_base = server.url if provider == "openai" else server.url.removesuffix("/v1")
     models = [
-        m.model_copy(update={"model": m.model.replace("openai", provider), "api_base": base}) for m in made.models
+        m.model_copy(update={"model": m.model.replace("openai", provider), "api_base": api_base}) for m in audit.models
     ]
-    return made.model_copy(update={"models": models})
+    return audit.model_copy(update={"models": models})
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
-def test_batches_come_to_the_same_as_single_calls(server: FakeServer, tmp_path: Path, provider: str) -> None:
+def test_batches_give_the_same_results_as_single_calls(server: FakeServer, tmp_path: Path, provider: str) -> None:
     assert server.batches
-    usual, batched = (f"sqlite:///{tmp_path / name}.db" for name in ("usual", "batched"))
-    run_audit(small(server, provider), storage=usual)
+    usual_storage, batch_storage = (f"sqlite:///{tmp_path / name}.db" for name in ("usual", "batched"))
+    run_audit(small(server, provider), storage=usual_storage)
     server.requests.clear()
     server.batches.asked.clear()
-    run_audit(small(server, provider, batch=BATCH), storage=batched)
-    assert stored(batched) == stored(usual)
-    assert exported(batched, tmp_path / "batched") == exported(usual, tmp_path / "usual")
-    assert len(stored(batched)["traces"]) == 18
+    run_audit(small(server, provider, batch=BATCH), storage=batch_storage)
+    assert stored(batch_storage) == stored(usual_storage)
+    assert exported(batch_storage, tmp_path / "batched") == exported(usual_storage, tmp_path / "usual")
+    assert len(stored(batch_storage)["traces"]) == 18
     assert not server.requests
     assert not [path for _, path, _ in server.batches.asked if path == "/v1/messages"]
     assert len(server.batches.keys) == len(set(server.batches.keys)) == CALLS
@@ -98,64 +98,66 @@ def test_a_run_that_is_interrupted_leaves_its_batches_and_the_next_one_collects_
 ) -> None:
     assert server.batches
     server.batches.held = True
-    file = config_file(tmp_path, small(server, batch=BATCH))
-    running = start("run", file, "--storage", storage)
+    config_path = config_file(tmp_path, small(server, batch=BATCH))
+    running = start("run", config_path, "--storage", storage)
     wait_until(lambda: len(server.batches.keys) == 18 if server.batches else False, running)
     wait_until(lambda: "batch_2" in " ".join(path for _, path, _ in server.batches.asked), running)  # type: ignore[union-attr]
     running.send_signal(signal.SIGINT)
-    _, talk = running.communicate()
-    assert running.returncode == 130, talk
-    assert "18 calls wait in 3 batches at the provider" in talk
-    assert f"Go on with: auditor run {file}" in talk
-    told = status(storage)
-    assert sorted((b["model"], b["calls"]) for b in told["batches"]) == [(f"model-{m}", 6) for m in "abc"]
+    _, stderr = running.communicate()
+    assert running.returncode == 130, stderr
+    assert "18 calls wait in 3 batches at the provider" in stderr
+    assert f"Go on with: auditor run {config_path}" in stderr
+    waiting_status = status(storage)
+    assert sorted((b["model"], b["calls"]) for b in waiting_status["batches"]) == [(f"model-{m}", 6) for m in "abc"]
     assert open_audit("scripted", storage=storage).report().cost.lost == 0
     server.batches.held = False
-    again = start("run", file, "--storage", storage)
-    _, talk = again.communicate()
-    assert again.returncode == 0, talk
+    second_run = start("run", config_path, "--storage", storage)
+    _, stderr = second_run.communicate()
+    assert second_run.returncode == 0, stderr
     assert len(server.batches.keys) == len(set(server.batches.keys)) == CALLS
     assert status(storage)["batches"] == []
 
 
-def test_of_a_batch_that_expires_the_answers_are_kept_and_the_rest_goes_again(server: FakeServer, storage: str) -> None:
+def test_answers_of_an_expired_batch_are_kept_and_its_other_calls_are_resubmitted(
+    server: FakeServer, storage: str
+) -> None:
     assert server.batches
     server.batches.fate = lambda batch, line: [DONE, EXPIRED, CANCELLED][line % 3] if batch < 3 else DONE
     run_audit(small(server, batch=BATCH), storage=storage)
-    asked = Counter(server.batches.keys)
-    assert len(asked) == CALLS
-    assert sorted(asked.values()) == [1] * (CALLS - 12) + [2] * 12
+    submissions_by_key = Counter(server.batches.keys)
+    assert len(submissions_by_key) == CALLS
+    assert sorted(submissions_by_key.values()) == [1] * (CALLS - 12) + [2] * 12
     cost = open_audit("scripted", storage=storage).report().cost
     assert (cost.total.answers, cost.total.attempts, cost.lost) == (CALLS, CALLS + 12, 0)
 
 
-def test_lines_with_errors_are_failures_and_those_that_may_help_go_again(server: FakeServer, storage: str) -> None:
+def test_failed_lines_are_failures_and_retryable_ones_are_resubmitted(server: FakeServer, storage: str) -> None:
     assert server.batches
-    seen: set[str] = set()
+    rate_limited_texts: set[str] = set()
 
-    def moody(request: Request) -> Reply:
+    def fail_sometimes(request: Request) -> Reply:
         if request.draw("mood") < 0.2:
             return error(400, f"this cannot be asked, {KEY}")
-        if request.draw("mood") < 0.5 and request.text not in seen:
-            seen.add(request.text)
+        if request.draw("mood") < 0.5 and request.text not in rate_limited_texts:
+            rate_limited_texts.add(request.text)
             return error(429, "slow down")
         return answer(request)
 
-    server.script = moody
+    server.script = fail_sometimes
     run_audit(small(server, judges=[], batch=BATCH), storage=storage)
     report = open_audit("scripted", storage=storage).report()
     [traces] = report.coverage.total
-    bad = traces.losses["client_error"]
-    assert (traces.ok, traces.planned) == (18 - bad, 18)
-    assert 0 < bad < 18
-    assert len(server.batches.keys) == 18 + len(seen) > 18
+    client_errors = traces.losses["client_error"]
+    assert (traces.ok, traces.planned) == (18 - client_errors, 18)
+    assert 0 < client_errors < 18
+    assert len(server.batches.keys) == 18 + len(rate_limited_texts) > 18
     assert KEY.encode() not in Path(storage.removeprefix("sqlite:///")).read_bytes()
 
 
-def test_a_line_that_is_no_answer_goes_again_and_what_went_out_is_recorded_though_the_run_stops(
+def test_an_unreadable_line_is_resubmitted_and_attempts_are_recorded_if_the_run_stops(
     server: FakeServer, storage: str
 ) -> None:
-    """The second batch is refused as a whole, which ends the run."""
+    """The provider refuses the second batch completely, which ends the run."""
     assert server.batches
     server.script = lambda _: Reply(body={"outputs": []})
     server.batches.refuse = lambda number: {"message": "no more", "code": "no"} if number else None
@@ -170,37 +172,35 @@ def test_a_line_that_is_no_answer_goes_again_and_what_went_out_is_recorded_thoug
 
 
 @pytest.mark.parametrize("page", [b"<html>maintenance</html>", b"", b"null"])
-def test_a_page_in_place_of_news_about_a_batch_is_asked_for_again(
-    server: FakeServer, storage: str, page: bytes
-) -> None:
+def test_a_batch_status_that_is_an_html_page_is_requested_again(server: FakeServer, storage: str, page: bytes) -> None:
     assert server.batches
-    pages = 0
+    pages_sent = 0
 
-    def now_and_then(method: str, path: str) -> web.Response | None:
-        nonlocal pages
-        if "/batches/" not in path or pages == 2:
+    def send_page(method: str, path: str) -> web.Response | None:
+        nonlocal pages_sent
+        if "/batches/" not in path or pages_sent == 2:
             return None
-        pages += 1
+        pages_sent += 1
         return web.Response(body=page, content_type="text/html")
 
-    server.batches.instead = now_and_then
+    server.batches.instead = send_page
     assert run_audit(small(server, batch=BATCH, judges=[]), storage=storage)
-    assert pages == 2
+    assert pages_sent == 2
     assert status(storage)["batches"] == []
 
 
-def test_a_provider_of_batches_that_asks_for_too_long_a_wait_is_not_waited_for(
-    server: FakeServer, storage: str
-) -> None:
+def test_a_retry_after_beyond_the_limit_stops_the_run(server: FakeServer, storage: str) -> None:
     assert server.batches
-    later, wait = {"error": {"message": "later"}}, {"retry-after": "86400"}
+    error_body, headers = {"error": {"message": "later"}}, {"retry-after": "86400"}
     server.batches.instead = lambda method, path: (
-        web.json_response(later, status=429, headers=wait) if (method, path) == ("POST", "/v1/batches") else None
+        web.json_response(error_body, status=429, headers=headers)
+        if (method, path) == ("POST", "/v1/batches")
+        else None
     )
-    began = time.monotonic()
+    started_at = time.monotonic()
     with pytest.raises(ModelSetupError, match=r"later; the provider asks to wait 24 h, longer than limits"):
         run_audit(small(server, batch=BATCH, judges=[]), storage=storage)
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - started_at < 60
 
 
 def test_the_budget_holds_before_submission_and_calls_cost_the_price_of_a_batch(
@@ -219,37 +219,44 @@ def test_the_budget_holds_before_submission_and_calls_cost_the_price_of_a_batch(
     assert report.cost.total.usd == pytest.approx(traces.ok * 0.0015)
 
 
-def test_what_was_not_asked_is_not_taken(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_result_lines_of_no_call_in_the_batch_are_ignored(server: FakeServer, storage: str, tmp_path: Path) -> None:
     assert server.batches
-    foreign = {"custom_id": "f" * 64, "response": {"status_code": 200, "body": completion("1").body}, "error": None}
-    odd = {"custom_id": 7, "response": "x"}
-    server.batches.extra = [json.dumps(foreign).encode(), json.dumps(odd).encode(), b"\xff{", b"[" * 100_000]
-    told = Notes()
-    run_audit(small(server, judges=[], batch=BATCH), storage=storage, progress=told)
-    assert any("4 lines of the batch batch_0 are of no call in it" in note for note in told.notes)
+    foreign_line = {
+        "custom_id": "f" * 64,
+        "response": {"status_code": 200, "body": completion("1").body},
+        "error": None,
+    }
+    malformed_line = {"custom_id": 7, "response": "x"}
+    server.batches.extra = [
+        json.dumps(foreign_line).encode(),
+        json.dumps(malformed_line).encode(),
+        b"\xff{",
+        b"[" * 100_000,
+    ]
+    progress = NoticeRecorder()
+    run_audit(small(server, judges=[], batch=BATCH), storage=storage, progress=progress)
+    assert any("4 lines of the batch batch_0 are of no call in it" in note for note in progress.notes)
     with open_database(storage) as db:
         assert not ledger.find_answered_keys(db, ["f" * 64])
         assert len(ledger.find_answered_keys(db, server.batches.keys)) == 18
 
 
-def test_a_model_without_batches_is_asked_as_usual_beside_one_that_has_them(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_a_model_without_batches_is_asked_by_single_calls(server: FakeServer, storage: str, tmp_path: Path) -> None:
     assert server.batches
-    with FakeServer(batches=FakeBatches(there=False)) as other:
+    with FakeServer(batches=FakeBatches(there=False)) as unbatched_server:
         audit = small(server, batch=BATCH)
         first, second, third = audit.models
-        models = [first, second.model_copy(update={"api_base": other.url}), third]
+        models = [first, second.model_copy(update={"api_base": unbatched_server.url}), third]
         audit = audit.model_copy(update={"models": models})
-        told, usual = Notes(), f"sqlite:///{tmp_path / 'usual.db'}"
-        run_audit(audit, storage=storage, progress=told)
-        asked = [r for r in other.requests if r.path == "/v1/chat/completions"]
-        run_audit(audit.model_copy(update={"batch": None}), storage=usual)
-    assert stored(storage) == stored(usual)
-    assert [note for note in told.notes if "no batches" in note] == [
+        progress, usual_storage = NoticeRecorder(), f"sqlite:///{tmp_path / 'usual.db'}"
+        run_audit(audit, storage=storage, progress=progress)
+        chat_requests = [r for r in unbatched_server.requests if r.path == "/v1/chat/completions"]
+        run_audit(audit.model_copy(update={"batch": None}), storage=usual_storage)
+    assert stored(storage) == stored(usual_storage)
+    assert [note for note in progress.notes if "no batches" in note] == [
         "The provider of 'model-b' has no batches: its calls go out as usual, at the usual price."
     ]
-    assert len(asked) == CALLS / 3
+    assert len(chat_requests) == CALLS / 3
     assert len(server.batches.keys) == CALLS * 2 / 3
 
 
@@ -260,16 +267,14 @@ def test_calls_are_split_into_batches_that_are_not_too_large(server: FakeServer,
     assert len(set(server.batches.keys)) == len(server.batches.keys) == 18
 
 
-def test_few_calls_go_out_as_usual(server: FakeServer, storage: str) -> None:
+def test_few_calls_are_sent_singly(server: FakeServer, storage: str) -> None:
     assert server.batches
     run_audit(small(server, judges=[], batch=BATCH | {"least": 7}), storage=storage)
     assert not server.batches.batches
     assert len(server.requests) == 18
 
 
-def test_a_batch_that_arrived_though_the_provider_said_otherwise_is_not_sent_again(
-    server: FakeServer, storage: str
-) -> None:
+def test_a_batch_that_arrived_despite_an_error_reply_is_not_sent_again(server: FakeServer, storage: str) -> None:
     assert server.batches
     server.batches.deaf = 2
     run_audit(small(server, judges=[], batch=BATCH), storage=storage)
@@ -278,9 +283,9 @@ def test_a_batch_that_arrived_though_the_provider_said_otherwise_is_not_sent_aga
 
 def test_a_batch_for_which_there_is_no_room_waits_for_the_others(server: FakeServer, storage: str) -> None:
     assert server.batches
-    full = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached."}
+    limit_error = {"code": "token_limit_exceeded", "message": "Enqueued token limit reached."}
     server.batches.looks = 3
-    server.batches.refuse = lambda number: full if number == 1 else None
+    server.batches.refuse = lambda number: limit_error if number == 1 else None
     audit = small(server, judges=[], batch=BATCH | {"most": 3})
     run_audit(audit.model_copy(update={"models": audit.models[:2]}), storage=storage)
     report = open_audit("scripted", storage=storage).report()
@@ -288,7 +293,7 @@ def test_a_batch_for_which_there_is_no_room_waits_for_the_others(server: FakeSer
     assert len(server.batches.keys) == 15
 
 
-def test_a_batch_that_is_refused_says_why_and_the_next_run_submits_it_again(server: FakeServer, storage: str) -> None:
+def test_a_refused_batch_is_reported_and_resubmitted_by_the_next_run(server: FakeServer, storage: str) -> None:
     assert server.batches
     server.batches.refuse = lambda number: {"code": "invalid_model", "message": "There is no such model."}
     audit = small(server, judges=[], batch=BATCH)
@@ -299,49 +304,51 @@ def test_a_batch_that_is_refused_says_why_and_the_next_run_submits_it_again(serv
     assert open_audit("scripted", storage=storage).report().coverage.total[0].ok == 18
 
 
-def test_a_server_that_sends_batches_elsewhere_is_not_followed(storage: str) -> None:
+def test_redirects_of_a_batch_server_are_not_followed(storage: str) -> None:
     with (
-        FakeServer(batches=Elsewhere()) as redirecting,
+        FakeServer(batches=RedirectingBatches()) as redirecting,
         pytest.raises(ModelSetupError, match="redirects, which is not followed"),
     ):
         run_audit(small(redirecting, judges=[], batch=BATCH), storage=storage)
 
 
-def test_without_batch_in_the_config_what_waits_is_told_and_asked_anew(server: FakeServer, storage: str) -> None:
+def test_without_batch_in_the_config_waiting_calls_are_reported_and_asked_again(
+    server: FakeServer, storage: str
+) -> None:
     assert server.batches
     audit = small(server, judges=[], batch=BATCH)
     assert run_until(audit, storage, "batch_submitted:3")[0] == -9
-    told = Notes()
-    run_audit(audit.model_copy(update={"batch": None}), storage=storage, progress=told)
-    [note] = [n for n in told.notes if "wait" in n]
+    progress = NoticeRecorder()
+    run_audit(audit.model_copy(update={"batch": None}), storage=storage, progress=progress)
+    [note] = [n for n in progress.notes if "wait" in n]
     assert note.startswith("18 calls wait in 3 batches at the provider; without [batch]")
     assert len(server.requests) == 18
     assert status(storage)["batches"] == []
 
 
-def test_batches_are_no_part_of_what_makes_an_audit_another_one(server: FakeServer) -> None:
-    usual, batched = small(server), small(server, batch=BATCH)
-    assert usual.hash == batched.hash
+def test_batch_settings_do_not_change_the_config_hash(server: FakeServer) -> None:
+    usual_config, batch_config = small(server), small(server, batch=BATCH)
+    assert usual_config.hash == batch_config.hash
 
 
 def test_the_estimate_shows_the_price_of_batches(server: FakeServer) -> None:
     price = Price(input=1.0, output=2.0)
-    totals = []
+    forecasts = []
     for batch in (None, BATCH):
         audit = small(server, batch=batch)
         audit = audit.model_copy(update={"models": [m.model_copy(update={"price": price}) for m in audit.models]})
         survey = load_planned_survey(audit)
-        totals.append(estimate_audit(audit, survey, planned_cells(survey)))
-    usual, batched = (t.usd for t in totals)
-    assert usual
-    assert batched
-    assert batched.expected == pytest.approx(usual.expected / 2)
-    assert batched.high == pytest.approx(usual.high)
-    assert all("in batches 0.5 of it" in row.price_source for row in totals[1].rows)
+        forecasts.append(estimate_audit(audit, survey, planned_cells(survey)))
+    usual_cost, batch_cost = (t.usd for t in forecasts)
+    assert usual_cost
+    assert batch_cost
+    assert batch_cost.expected == pytest.approx(usual_cost.expected / 2)
+    assert batch_cost.high == pytest.approx(usual_cost.high)
+    assert all("in batches 0.5 of it" in row.price_source for row in forecasts[1].rows)
 
 
-class Notes(SilentProgress):
-    """Keeps what is noted."""
+class NoticeRecorder(SilentProgress):
+    """Progress that records all notices."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
@@ -350,19 +357,21 @@ class Notes(SilentProgress):
         self.notes.append(text)
 
 
-class Elsewhere(FakeBatches):
-    """Sends every question about batches to another place."""
+class RedirectingBatches(FakeBatches):
+    """A batch API that redirects every list request to another server."""
 
     async def _list(self, raw: web.Request) -> web.StreamResponse:
         raise web.HTTPTemporaryRedirect("http://127.0.0.1:9/v1/batches")
 
 
 def status(storage: str) -> dict[str, Any]:
+    """Status of the audit as `auditor status` shows it."""
     with open_database(storage, create=False) as db:
         return load_audit_status(db, audits.get_audit(db, "scripted"))
 
 
-def wait_until(reached: Callable[[], bool], running: Running) -> None:
-    while not reached():
+def wait_until(condition: Callable[[], bool], running: Running) -> None:
+    """Wait for a condition; fail if the running command ends before."""
+    while not condition():
         assert running.poll() is None, running.communicate()
         time.sleep(0.05)

@@ -1,8 +1,9 @@
-"""Audits that an earlier version began go on with this one, and no answer that is recorded is asked for again.
+"""Audits that an earlier version began can be resumed with this one, and recorded answers are not requested again.
 
-Each archive of `golden/databases/` holds a database and the graph's memory beside it, as an earlier version left them:
-of an audit that has finished, of one that was killed while judges reviewed, and of one that waits for a person at the
-graph's node `person`. `golden/make_databases.py` made them. They are never made anew, or they would show nothing.
+Each archive of `golden/databases/` holds a database and the checkpoints of the graph, as an earlier version left them:
+of a finished audit, of one that was killed while judges reviewed, and of one that waits for a person at the graph's
+node `person`. `golden/make_databases.py` made them. They must not be made again with this version: then these tests
+would no longer check compatibility.
 """
 
 from __future__ import annotations
@@ -30,30 +31,31 @@ from tests.support.fixed_address import TRUST, at_fixed_address, word_encoder
 
 @pytest.fixture(autouse=True)
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
-    """The server that the audits asked, under the address that they know."""
+    """A server at the address that the configs of the stored audits name."""
     monkeypatch.setenv("AUDITOR_TRUST", TRUST)
     with FakeServer(reply) as running, at_fixed_address(running.url), word_encoder():
         yield running
 
 
 def restore(state: str, folder: Path) -> str:
-    """Unpack an archive; returns the URL of its database."""
+    """Unpack an archive and return the URL of its database."""
     shutil.unpack_archive(CONFIG.with_name(f"{state}.tar.xz"), folder, filter="data")
     return storage_in(folder)
 
 
 def run(storage: str) -> None:
-    done = auditor("run", CONFIG, "--storage", storage)
-    assert done.returncode == 0, done.stderr
+    run_command = auditor("run", CONFIG, "--storage", storage)
+    assert run_command.returncode == 0, run_command.stderr
 
 
 def stage(storage: str) -> str:
+    """The stage at which the audit is."""
     with open_database(storage, create=False) as db:
         return audits.get_audit(db, NAME).stage
 
 
 def attempts(storage: str) -> tuple[set[str], Counter[str]]:
-    """The keys of all recorded answers, and how often each key was asked for."""
+    """Keys of all recorded answers, and the number of attempts for each key."""
     answer, attempt = table_of(AnswerRow), table_of(AttemptRow)
     with open_database(storage, create=False) as db, db.read() as connection:
         keys = set(connection.execute(select(answer.c.key)).scalars())
@@ -61,7 +63,7 @@ def attempts(storage: str) -> tuple[set[str], Counter[str]]:
 
 
 def assert_figures(storage: str, folder: Path, besides: Collection[str] = ()) -> None:
-    """The report still has each recorded figure, but for some of its sections; it may have new figures beside them."""
+    """Assert that the report has each recorded figure, outside the sections `besides`; new figures are allowed."""
     recorded = json.loads((folder / FIGURES).read_text(encoding="utf-8"))
     recorded = {key: value for key, value in recorded.items() if key not in besides}
     differences = list(_differences(recorded, figures_of(storage), "report"))
@@ -69,6 +71,7 @@ def assert_figures(storage: str, folder: Path, besides: Collection[str] = ()) ->
 
 
 def _differences(old: Any, new: Any, path: str) -> Iterator[str]:
+    """Messages for all values of `old` that `new` lacks or changes; floats may differ by 2e-6."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key, value in old.items():
             yield from _differences(value, new.get(key), f"{path}.{key}")
@@ -83,7 +86,9 @@ def test_a_finished_audit_asks_nothing_and_reports_the_same(server: FakeServer, 
     storage = restore("finished", tmp_path)
     assert_figures(storage, tmp_path)
     run(storage)
-    assert resume_after_review(NAME, storage=storage) == 0  # a run goes by the judges' votes alone, and waits again
+    assert (
+        resume_after_review(NAME, storage=storage) == 0
+    )  # a run uses the judges' votes only, so the audit waits for a person again
     assert server.requests == []
     assert stage(storage) == "done"
     assert_figures(storage, tmp_path)
@@ -100,7 +105,7 @@ def test_a_killed_audit_asks_only_what_is_not_recorded(server: FakeServer, tmp_p
     assert {key: asked[key] for key in recorded} == asked_before
     assert set(asked.values()) == {1}
     assert stage(storage) == "person"
-    restore("waiting", tmp_path / "waiting")  # the same audit, which nobody killed
+    restore("waiting", tmp_path / "waiting")  # the same audit without the kill
     assert_figures(storage, tmp_path / "waiting", besides={"cost"})
 
 
@@ -121,6 +126,6 @@ def test_a_waiting_audit_ends_when_a_person_has_decided(server: FakeServer, tmp_
     storage = restore("waiting", tmp_path)
     settle_all(storage)
     assert stage(storage) == "done"
-    restore("finished", tmp_path / "finished")  # the same audit, whose conflicts a person has settled
+    restore("finished", tmp_path / "finished")  # the same audit after a person settled its conflicts
     assert_figures(storage, tmp_path / "finished")
     assert server.requests == []

@@ -1,4 +1,4 @@
-"""What failed has no number: every way to fail, over the wire, then every place where a number could stand."""
+"""Failures have no number: each kind of failure over HTTP, then each place that could show a number."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.fake_server import NEVER, FakeServer, Reply, Request, answer,
 
 SAMPLES, MODELS, CELLS = 3, 3, 9
 SENTINEL = 0.8137
-"""A score that stands in no answer that can be used: wherever it turns up, a failure became a number."""
+"""A score that only failed answers have: wherever it is found, a failure was turned into a number."""
 UNRULED = ("ruling", "cultural_accuracy", "logical_consistency", "score_fit", "confidence", "justification")
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 REFUSES = "I'm sorry, but I can't assign a score to that."
@@ -64,10 +64,10 @@ EVERY = {outcome.value: (outcome, make) for outcome, make in FAILING.items()} | 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_each_failure_is_named_and_only_its_own_samples_are_lost(server: FakeServer, storage: str, name: str) -> None:
-    outcome, make = EVERY[name]
+    outcome, make_reply = EVERY[name]
 
     def script(r: Request) -> Reply:
-        return make() if "Japan" in r.text and r.body["model"].endswith("-b") else answer(r)
+        return make_reply() if "Japan" in r.text and r.body["model"].endswith("-b") else answer(r)
 
     server.script = script
     changes: dict[str, Any] = {
@@ -76,15 +76,16 @@ def test_each_failure_is_named_and_only_its_own_samples_are_lost(server: FakeSer
         "probes": {"direct": {"samples": 1, "repair": False}},
     }
     audit = config(server.url, 2, **changes)
-    run_audit(_impatient(audit) if outcome is Outcome.TIMEOUT else audit, storage=storage)
-    found = Counter((t.model, t.cell.country == "Japan", t.outcome, t.score is None) for t in traces(storage))
-    assert found["model-b", True, outcome, True] == 3
-    assert sum(n for (_, _, o, _), n in found.items() if o is Outcome.OK) == 15
+    run_audit(_with_short_timeout(audit) if outcome is Outcome.TIMEOUT else audit, storage=storage)
+    trace_counts = Counter((t.model, t.cell.country == "Japan", t.outcome, t.score is None) for t in traces(storage))
+    assert trace_counts["model-b", True, outcome, True] == 3
+    assert sum(n for (_, _, o, _), n in trace_counts.items() if o is Outcome.OK) == 15
 
 
-def _impatient(audit: Any) -> Any:
-    patient, other = audit.models
-    return audit.model_copy(update={"models": [patient, other.model_copy(update={"timeout_s": 6.0})]})
+def _with_short_timeout(audit: Any) -> Any:
+    """The audit with a time limit of 6 s for its second model, which never replies."""
+    first_model, second_model = audit.models
+    return audit.model_copy(update={"models": [first_model, second_model.model_copy(update={"timeout_s": 6.0})]})
 
 
 def test_a_tool_call_or_a_fenced_block_is_read_if_it_holds_the_answer(server: FakeServer, storage: str) -> None:
@@ -104,21 +105,23 @@ def test_a_tool_call_or_a_fenced_block_is_read_if_it_holds_the_answer(server: Fa
 def test_a_repair_shows_the_model_its_own_answer_once_and_is_paid_for(
     server: FakeServer, storage: str, mode: str
 ) -> None:
-    spoken = "They value family. It leans to never."
+    first_answer = "They value family. It leans to never."
 
     def script(request: Request) -> Reply:
-        said = [m for m in request.body["messages"] if m["role"] == "assistant"]
-        if not said:
-            return completion(spoken)
-        assert [m["content"] for m in said] == [spoken]
-        good = json.dumps({"norms": "a", "reasoning": "b", "score": -0.5}) if mode == "structured" else "SCORE = -0.5"
-        return completion(good if "Japan" in request.text else "hm")
+        assistant_messages = [m for m in request.body["messages"] if m["role"] == "assistant"]
+        if not assistant_messages:
+            return completion(first_answer)
+        assert [m["content"] for m in assistant_messages] == [first_answer]
+        repaired_answer = (
+            json.dumps({"norms": "a", "reasoning": "b", "score": -0.5}) if mode == "structured" else "SCORE = -0.5"
+        )
+        return completion(repaired_answer if "Japan" in request.text else "hm")
 
     server.script = script
     probes = {"direct": {"samples": 1, "mode": mode}}
     run_audit(config(server.url, 1, judges=[], probes=probes), storage=storage)
-    found = Counter((t.cell.country == "Japan", t.outcome, t.score) for t in traces(storage))
-    assert found == {(True, Outcome.OK, -0.5): 3, (False, Outcome.UNPARSED, None): 6}
+    trace_counts = Counter((t.cell.country == "Japan", t.outcome, t.score) for t in traces(storage))
+    assert trace_counts == {(True, Outcome.OK, -0.5): 3, (False, Outcome.UNPARSED, None): 6}
     assert len(server.requests) == 2 * CELLS
     report = open_audit("scripted", storage=storage).report()
     assert [(r.asked, r.read) for r in report.repairs] == [(9, 3)]
@@ -150,21 +153,19 @@ def test_refusals_by_country_and_topic(server: FakeServer, storage: str) -> None
     assert {(r.share.ci_low, r.share.reason) for r in part.countries} == {(None, "an interval needs 5 cells")}
     assert "11.1% of 81 answers are refusals" in render_report(report, "markdown")
     assert "Share refused by country" in render_report(report, "html")
-    assert report.repairs == []  # a refusal is an answer, and is not asked for again
+    assert report.repairs == []  # a refusal is an answer, so no repair is requested
 
 
-def test_what_failed_has_no_number_in_database_report_or_export(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
-    makes = list(FAILING.values())[:-1]
+def test_failures_have_no_number_in_database_report_or_export(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    failure_makers = list(FAILING.values())[:-1]
 
     def script(request: Request) -> Reply:
         if request.body.get("logprobs"):
-            fine = choice({"A": -0.3 - request.draw("A"), "B": -0.9})
-            return fine if request.number < 40 or request.draw("l") < 0.7 else error(500, f"{SENTINEL}")
+            measured_reply = choice({"A": -0.3 - request.draw("A"), "B": -0.9})
+            return measured_reply if request.number < 40 or request.draw("l") < 0.7 else error(500, f"{SENTINEL}")
         if request.number < 40 or request.draw("fails") < 0.5:
             return answer(request)
-        return makes[int(request.draw("how") * len(makes))]()
+        return failure_makers[int(request.draw("how") * len(failure_makers))]()
 
     server.script = script
     probes = {"direct": {"samples": SAMPLES}, "logprob": {"method": "choice"}}
@@ -176,9 +177,9 @@ def test_what_failed_has_no_number_in_database_report_or_export(
     run_audit(config(server.url, probes=probes, limits={"max_attempts": 1}, survey=survey), storage=storage)
     with open_database(storage, create=False) as db:
         audit = audits.get_audit(db, "scripted")
-        lost = [t for t in results.load_traces(db, audit.id) if t.outcome is not Outcome.OK]
-        assert {t.outcome for t in lost} >= set(FAILING) - {Outcome.TIMEOUT}
-        assert all(t.score is None for t in lost)
+        failed_traces = [t for t in results.load_traces(db, audit.id) if t.outcome is not Outcome.OK]
+        assert {t.outcome for t in failed_traces} >= set(FAILING) - {Outcome.TIMEOUT}
+        assert all(t.score is None for t in failed_traces)
         assert all(
             c.difference is None for c in results.load_sentence_pairs(db, audit.id) if c.outcome is not Outcome.OK
         )
@@ -196,18 +197,18 @@ def test_what_failed_has_no_number_in_database_report_or_export(
     assert "0.8137" not in numbers
     assert not [side for c in report.conflicts.largest for side in (c.left, c.right) if side.score == SENTINEL]
     for form in ("markdown", "html", "json"):
-        assert "0.8137" not in render_report(report, form)  # nor does any text of it tell what a failed answer said
+        assert "0.8137" not in render_report(report, form)  # nor does any text of the report quote a failed answer
     check_exports(storage, tmp_path)
 
 
 def check_exports(storage: str, folder: Path) -> None:
-    """Every export of an audit in which all sorts of calls failed, with what people decided."""
+    """Check that no export of an audit with failures, ratings and weights has a number for a failed call."""
     with open_database(storage, create=False) as db:
         audit = audits.get_audit(db, "scripted")
-        for c in results.load_model_conflicts(db, audit.id):  # as the judges say, so that there are weights to learn
-            side = Decision.RIGHT if c.winner == c.right else Decision.LEFT
-            said = Rating(c.cell, c.left, c.right, c.score_left, c.score_right, "ann", side, NOW)
-            results.add_rating(db, audit.id, said)
+        for c in results.load_model_conflicts(db, audit.id):  # same as the judges, so that weights can be estimated
+            decision = Decision.RIGHT if c.winner == c.right else Decision.LEFT
+            rating = Rating(c.cell, c.left, c.right, c.score_left, c.score_right, "ann", decision, NOW)
+            results.add_rating(db, audit.id, rating)
         exported = io.StringIO()
         assert write_ratings(db, audit, exported) > 0
         export_tables(db, "scripted", folder / "tables", "jsonl")
@@ -216,9 +217,9 @@ def check_exports(storage: str, folder: Path) -> None:
     texts = [file.read_text(encoding="utf-8") for file in paper]
     assert not [text for text in (*texts, exported.getvalue(), json.dumps(weights_to_dict(learnt))) if "0.8137" in text]
     tables = {f.stem: [json.loads(line) for line in f.open()] for f in (folder / "tables").glob("*.jsonl")}
-    lost = {name: [r for r in rows if r.get("outcome", "ok") != "ok"] for name, rows in tables.items()}
+    failed_rows = {name: [r for r in rows if r.get("outcome", "ok") != "ok"] for name, rows in tables.items()}
     for name, fields in {"trace": ("score",), "contrast": ("difference",), "verdict": UNRULED}.items():
-        assert lost[name], name
-        assert all(row[field] is None for row in lost[name] for field in fields), name
+        assert failed_rows[name], name
+        assert all(row[field] is None for row in failed_rows[name] for field in fields), name
     for name, rows in tables.items():
         assert not [row for row in rows if SENTINEL in [v for v in row.values() if isinstance(v, float)]], name

@@ -1,4 +1,4 @@
-"""Disks that are full or damaged, power that fails, clocks that jump, impatient users: nothing is lost, all is said."""
+"""Full or damaged disks, power failures, clock jumps and double interrupts lose no answer and are reported."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def url(path: Path) -> str:
     return f"sqlite:///{path}"
 
 
-def test_power_that_fails_in_the_middle_of_a_write(server: FakeServer, tmp_path: Path) -> None:
-    """The write-ahead log is cut at any byte, as when the last pages never reached the disk."""
+def test_a_run_recovers_from_a_truncated_write_ahead_log(server: FakeServer, tmp_path: Path) -> None:
+    """The write-ahead log is cut at random bytes, as if its last pages had not reached the disk at a power failure."""
     audit = config(server.url)
     run_audit(audit, storage=url(tmp_path / "whole.db"))
-    whole = stored(url(tmp_path / "whole.db"))
+    unbroken_results = stored(url(tmp_path / "whole.db"))
     assert run_until(audit, url(tmp_path / "cut.db"), "*:400")[0] == -9
     log = tmp_path / "cut.db-wal"
     assert log.stat().st_size > 10_000
@@ -50,59 +50,59 @@ def test_power_that_fails_in_the_middle_of_a_write(server: FakeServer, tmp_path:
         assert connection.execute("PRAGMA quick_check").fetchall() == [("ok",)]
         connection.close()
         run_audit(audit, storage=url(copy))
-        assert stored(url(copy)) == whole
+        assert stored(url(copy)) == unbroken_results
         with open_database(url(copy)) as db:
             assert verify_audit(db, "scripted").is_consistent
 
 
 def test_a_full_disk_stops_the_run_and_loses_nothing(server: FakeServer, tmp_path: Path) -> None:
     file = config_file(tmp_path, config(server.url))
-    words = ("run", file, "--storage", url(tmp_path / "audits.db"))
-    limited = start(*words, largest_file=800 * 1024)
-    _, talk = limited.communicate(timeout=300)
-    assert limited.returncode == 1, talk
-    assert "cannot be" in talk
-    assert "give the same command again: nothing recorded is lost" in talk
-    assert "Traceback" not in talk
-    before = len(server.requests)
-    assert 0 < before < CALLS
-    done = auditor(*words)
-    assert done.returncode == 0, done.stderr
+    arguments = ("run", file, "--storage", url(tmp_path / "audits.db"))
+    limited_run = start(*arguments, largest_file=800 * 1024)
+    _, stderr = limited_run.communicate(timeout=300)
+    assert limited_run.returncode == 1, stderr
+    assert "cannot be" in stderr
+    assert "give the same command again: nothing recorded is lost" in stderr
+    assert "Traceback" not in stderr
+    request_count = len(server.requests)
+    assert 0 < request_count < CALLS
+    resumed_run = auditor(*arguments)
+    assert resumed_run.returncode == 0, resumed_run.stderr
     run_audit(config(server.url), storage=url(tmp_path / "whole.db"))
     assert stored(url(tmp_path / "audits.db")) == stored(url(tmp_path / "whole.db"))
-    assert len(server.requests) - 2 * CALLS <= 3 * 8  # only what was in flight when the disk was full
+    assert len(server.requests) - 2 * CALLS <= 3 * 8  # only calls in flight when the disk was full
 
 
-def test_a_damaged_database_is_said_in_one_line(server: FakeServer, tmp_path: Path) -> None:
+def test_a_damaged_database_is_reported_in_one_line(server: FakeServer, tmp_path: Path) -> None:
     path = tmp_path / "audits.db"
     run_audit(config(server.url), storage=url(path))
     content = bytearray(path.read_bytes())
     for page in range(8192, len(content), 4096):
         content[page : page + 2000] = b"\xff" * 2000
     path.write_bytes(content)
-    done = auditor("report", "scripted", "--format", "json", "--storage", url(path))
-    assert done.returncode == 1
-    assert "malformed" in done.stderr
-    assert "Traceback" not in done.stderr
+    report_command = auditor("report", "scripted", "--format", "json", "--storage", url(path))
+    assert report_command.returncode == 1
+    assert "malformed" in report_command.stderr
+    assert "Traceback" not in report_command.stderr
 
 
-def test_who_interrupts_twice_does_not_wait_and_loses_only_what_was_in_flight(
+def test_a_second_interrupt_ends_the_run_at_once_and_loses_only_calls_in_flight(
     server: FakeServer, storage: str, tmp_path: Path
 ) -> None:
     server.script = holding(20, NEVER)
     running = start("run", config_file(tmp_path, patient(config(server.url))), "--storage", storage)
     wait_for(server, 21)
-    talk = interrupted(running)
-    assert running.returncode == 130, talk
-    assert "Traceback" not in talk
+    stderr = interrupt_repeatedly(running)
+    assert running.returncode == 130, stderr
+    assert "Traceback" not in stderr
     server.script = answer
     run_audit(config(server.url), storage=storage)
     with open_database(storage) as db:
         assert verify_audit(db, "scripted").is_consistent
 
 
-def interrupted(running: Running) -> str:
-    """What a process says that is interrupted twice; once more where a busy machine has made one signal of two."""
+def interrupt_repeatedly(running: Running) -> str:
+    """Interrupt a process until it ends and return its stderr. A busy machine may merge two signals into one."""
     for patience in (1, 60, 60, 120):
         running.send_signal(signal.SIGINT)
         with contextlib.suppress(TimeoutExpired):
@@ -123,38 +123,40 @@ async def test_a_clock_that_jumps_changes_no_deadline(server: FakeServer, monkey
     assert all(0 <= attempt.latency_s < 100 for a in answers for attempt in a.attempts)
 
 
-class Raising:
-    """A watcher with a fault of its own."""
+class BrokenProgress:
+    """A progress display that raises on every answer."""
 
     def on_calls_planned(self, stage: str, calls: int, recorded: int) -> None:
-        """Nothing."""
+        """Ignore."""
 
     def on_stage_entered(self, stage: str) -> None:
-        """Nothing."""
+        """Ignore."""
 
     def on_steps_completed(self, stage: str, steps: int) -> None:
-        """Nothing."""
+        """Ignore."""
 
     def on_notice(self, text: str) -> None:
-        """Nothing."""
+        """Ignore."""
 
     def on_answer(self, stage: str, answer: Answer) -> None:
-        """Fails."""
+        """Raise RuntimeError."""
         raise RuntimeError("the watcher is broken")
 
 
 def test_a_watcher_that_raises_loses_no_answer(server: FakeServer, storage: str) -> None:
     with pytest.raises(RuntimeError, match="the watcher is broken"):
-        run_audit(config(server.url), storage=storage, progress=Raising())
-    asked = len(server.requests)
+        run_audit(config(server.url), storage=storage, progress=BrokenProgress())
+    request_count = len(server.requests)
     with open_database(storage) as db, db.read() as connection:
         recorded = connection.exec_driver_sql("SELECT count(*) FROM answer").scalar_one()
     assert recorded > 0
     run_audit(config(server.url), storage=storage)
-    assert len(server.requests) == CALLS + asked - recorded
+    assert len(server.requests) == CALLS + request_count - recorded
 
 
-def test_texts_of_every_kind_come_back_as_they_were(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_unusual_characters_are_stored_unchanged_and_escaped_in_reports(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
     nasty = (
         "a\0b \ud800 \U0001f600 \u202egnp.exe \x1b]0;title\x07 \x1b[2J [/INST] <script>alert(1)</script> =1+1 {{7*7}}"
     )
@@ -169,9 +171,9 @@ def test_texts_of_every_kind_come_back_as_they_were(server: FakeServer, storage:
     texts = [t.text or "" for t in stored(storage)["traces"]]
     assert all("\U0001f600" in t and "<script>" in t and "{{7*7}}" in t for t in texts)
     for format_ in ("html", "markdown", "json"):
-        done = auditor("report", "scripted", "-f", format_, "--storage", storage, "-o", tmp_path / "out")
-        assert done.returncode == 0, done.stderr
-        made = (tmp_path / "out").read_text(encoding="utf-8")
-        assert "\x1b" not in made
-        assert format_ == "json" or not re.search(r"(?<!\\)<script>alert", made)
-        assert "49" not in made.split("People there", 1)[-1][:40]
+        report_command = auditor("report", "scripted", "-f", format_, "--storage", storage, "-o", tmp_path / "out")
+        assert report_command.returncode == 0, report_command.stderr
+        page = (tmp_path / "out").read_text(encoding="utf-8")
+        assert "\x1b" not in page
+        assert format_ == "json" or not re.search(r"(?<!\\)<script>alert", page)
+        assert "49" not in page.split("People there", 1)[-1][:40]

@@ -1,4 +1,4 @@
-"""Ten judges of known behaviour: every statistic recovers what was planted within its interval."""
+"""Ten scripted judges of known behaviour: the interval of every statistic covers its true value."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ SOUND = 0.5
 
 
 WIDER = stdtrit(15, 0.9995) / stdtrit(15, 0.975)
-"""From a 95% to a 99.9% interval: more than a hundred are looked at here, and a twentieth may miss by chance."""
+"""Factor from a 95% to a 99.9% interval (t, 15 df): of over 100 intervals here, 5% may miss by chance."""
 
 
 def holds(estimate: Estimate, planted: float) -> bool:
-    """Whether an interval, made 99.9%, holds what was planted; without one, whether the value is that exactly."""
+    """Whether the 99.9% interval covers the planted value; without an interval, whether the estimate equals it."""
     assert estimate.n > 0
     assert estimate.value is not None
     if estimate.ci_low is None or estimate.ci_high is None:
@@ -44,7 +44,7 @@ def holds(estimate: Estimate, planted: float) -> bool:
 
 @pytest.fixture(scope="module")
 def ten(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """The report of an audit with all ten, after the experiments."""
+    """Report of an audit with all ten judges, after the experiments `planted` and `bias`."""
     url = f"sqlite:///{tmp_path_factory.mktemp('ten')}/a.db"
     with pytest.MonkeyPatch.context() as patch, FakeServer(Script(TRACES)) as server:
         patch.setenv(KEY_VARIABLE, KEY)
@@ -83,7 +83,7 @@ def test_rates_of_valid_and_leniency(ten: Report, name: str) -> None:
     assert row.confidence.value == pytest.approx(0.7)
 
 
-def test_what_fails_is_in_coverage_and_in_no_rate(ten: Report) -> None:
+def test_failed_reviews_are_in_coverage_and_in_no_rate(ten: Report) -> None:
     row = judge(ten, "fails")
     assert row.assigned == TRACES
     assert row.given + sum(row.losses.values()) == TRACES
@@ -98,14 +98,14 @@ def test_verbosity(ten: Report, name: str) -> None:
     assert holds(judge(ten, name).verbosity, planted)
 
 
-def test_preference_for_the_own_family(ten: Report) -> None:
+def test_preference_for_the_judges_own_family(ten: Report) -> None:
     assert holds(judge(ten, "kin").own_family, 1 - 0.5)
-    assert judge(ten, "coin").own_family.value is None  # nobody of its family is judged
+    assert judge(ten, "coin").own_family.value is None  # no audited model is of its family
 
 
 @pytest.mark.parametrize("name", ["tired", "coin", "honest1"])
 def test_order_effects(ten: Report, name: str) -> None:
-    # The others' mean holds the tired judge's own drift, one of nine.
+    # Each judge is compared with the mean of the nine others, which contains a ninth of the tired judge's drift.
     drift = TIRED[1] - TIRED[0]
     assert holds(judge(ten, name).order, drift if name == "tired" else -drift / 9)
 
@@ -128,16 +128,16 @@ def fault(report: Report, name: str, kind: str) -> FaultDetectionRow:
 @pytest.mark.parametrize("kind", ["western norm", "non sequitur"])
 @pytest.mark.parametrize("name", ["honest1", "honest2", "honest3", "coin", "always"])
 def test_planted_faults(ten: Report, name: str, kind: str) -> None:
-    """Half of the unaltered traces are faulty already, and an honest judge objects to these."""
+    """Half of the unaltered traces have faults already, to which an honest judge objects: these are false alarms."""
     row = fault(ten, name, kind)
-    caught = {"coin": 0.5, "always": 0.0}.get(name, HONEST)
-    alarms = {"coin": 0.5, "always": 0.0}.get(name, SOUND * (1 - HONEST) + (1 - SOUND) * HONEST)
-    assert holds(row.detected, caught)
-    assert holds(row.false_alarms, alarms)
-    assert holds(row.difference, caught - alarms)
+    detection_rate = {"coin": 0.5, "always": 0.0}.get(name, HONEST)
+    false_alarm_rate = {"coin": 0.5, "always": 0.0}.get(name, SOUND * (1 - HONEST) + (1 - SOUND) * HONEST)
+    assert holds(row.detected, detection_rate)
+    assert holds(row.false_alarms, false_alarm_rate)
+    assert holds(row.difference, detection_rate - false_alarm_rate)
 
 
-def test_votes_are_of_all_assigned_seats_and_dawid_skene_finds_the_honest(ten: Report) -> None:
+def test_votes_count_all_assignments_and_dawid_skene_finds_the_honest_judges(ten: Report) -> None:
     plain, *others = ten.panel.votes
     assert plain.rule == "majority"
     assert plain.valid + plain.invalid + plain.open == TRACES
@@ -147,23 +147,23 @@ def test_votes_are_of_all_assigned_seats_and_dawid_skene_finds_the_honest(ten: R
     assert ten.panel.asked == ten.panel.seats == TRACES * len(JUDGES)
 
 
-def test_the_certificate_says_it_in_words(ten: Report) -> None:
-    told = " ".join(ten.panel.certificate)
-    assert "Krippendorff’s alpha" in told
-    assert "always is milder than the others" in told
-    assert "long says VALID more often of longer traces" in told
-    assert "kin is milder with its own family" in told
-    assert "tired is milder in the later half" in told
-    assert "n = 5 models" in told
-    assert "Not shown to be noticed" in told
+def test_the_certificate_describes_each_bias(ten: Report) -> None:
+    certificate = " ".join(ten.panel.certificate)
+    assert "Krippendorff’s alpha" in certificate
+    assert "always is milder than the others" in certificate
+    assert "long says VALID more often of longer traces" in certificate
+    assert "kin is milder with its own family" in certificate
+    assert "tired is milder in the later half" in certificate
+    assert "n = 5 models" in certificate
+    assert "Not shown to be noticed" in certificate
 
 
-# --- what is asked on request ------------------------------------------------------------------------------------
+# --- optional probes of judges ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def probed(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """Three judges that also guess, and a fourth that restates."""
+    """Report of an audit where three judges also guess author and cell, and a fourth restates the traces."""
     url = f"sqlite:///{tmp_path_factory.mktemp('probed')}/a.db"
     judges = ("long", "coin", "honest1", "honest2")
     with pytest.MonkeyPatch.context() as patch, FakeServer(Script(TRACES)) as server:
@@ -179,11 +179,11 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 @pytest.mark.parametrize("name", ["long", "coin", "honest1", "honest2"])
-@pytest.mark.parametrize(("what", "options"), [("country", 4), ("topic", 5), ("author", 5)])
-def test_guesses_against_chance(probed: Report, name: str, what: str, options: int) -> None:
-    row: BlindingCheckRow = next(r for r in probed.panel.guesses if (r.judge, r.what) == (name, what))
-    assert row.chance == pytest.approx(1 / options)
-    assert holds(row.hits, 1.0 if (name, what) == ("honest1", "country") else 1 / options)
+@pytest.mark.parametrize(("attribute", "n_options"), [("country", 4), ("topic", 5), ("author", 5)])
+def test_guesses_against_chance(probed: Report, name: str, attribute: str, n_options: int) -> None:
+    row: BlindingCheckRow = next(r for r in probed.panel.guesses if (r.judge, r.what) == (name, attribute))
+    assert row.chance == pytest.approx(1 / n_options)
+    assert holds(row.hits, 1.0 if (name, attribute) == ("honest1", "country") else 1 / n_options)
     assert "Blinding leaks: beyond chance guess honest1 the country" in " ".join(probed.panel.certificate)
 
 
@@ -198,7 +198,7 @@ def test_the_rewriter_does_not_rule_on_what_it_restated(probed: Report) -> None:
     assert {r.judge for r in probed.panel.rewriting} == {"long", "coin", "honest1"}
 
 
-# --- judges that only fail ---------------------------------------------------------------------------------------
+# --- judges that only fail -------------------------------------------------------------------------------------------
 
 
 def test_two_judges_that_only_fail_are_in_no_rate_and_in_coverage(
@@ -207,13 +207,13 @@ def test_two_judges_that_only_fail_are_in_no_rate_and_in_coverage(
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     judges = ("honest1", "honest2", "honest3", "broken1", "broken2")
     script = Script(100)
-    seen: set[str] = set()
+    started_judges: set[str] = set()
 
     def failing(request: Request) -> Reply:
         name = str(request.body["model"])
-        if name.startswith("broken") and name in seen:
+        if name.startswith("broken") and name in started_judges:
             return error(400, "no")
-        seen.add(name)  # a model whose first request fails stops the run
+        started_judges.add(name)  # a model whose first request fails stops the run
         return script(request)
 
     server.script = failing
@@ -221,13 +221,13 @@ def test_two_judges_that_only_fail_are_in_no_rate_and_in_coverage(
     data = audit(server.url, judges, probes={"direct": {"samples": 1}})
     run_audit(AuditConfig.model_validate(data), storage=url)
     report = open_audit("scripted", storage=url).report()
-    traces, sound = 100, {"honest1", "honest2", "honest3"}
+    traces, working_judges = 100, {"honest1", "honest2", "honest3"}
     for row in report.panel.judges:
         assert row.assigned == traces
-        assert row.given == (traces if row.judge in sound else 1)
+        assert row.given == (traces if row.judge in working_judges else 1)
     for peer in report.peer_agreement:
-        given = sum(row.given for row in report.panel.judges) / 5
-        assert peer.given == pytest.approx(given, abs=2)
+        mean_verdicts = sum(row.given for row in report.panel.judges) / 5
+        assert peer.given == pytest.approx(mean_verdicts, abs=2)
         assert peer.agreement.n == peer.given
     rows = {r.name: r for r in report.coverage.judges}
     assert all(rows[name].losses == {"client_error": traces - 1} for name in ("broken1", "broken2"))

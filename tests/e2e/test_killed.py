@@ -1,4 +1,4 @@
-"""Killed at every place where something could be lost: the same command again ends as if nothing had happened."""
+"""Runs that are killed at every point where data could be lost: a second run gives the results of an unbroken one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.killed_runs import EVERY, run_until
 
 CALLS = 54
 POINTS = 20
-"""Places of the sweep in `make test`; `make faults` goes to every one."""
+"""Number of kill points that `make test` checks; `make faults` checks all."""
 
 
 @pytest.fixture(scope="module")
@@ -33,13 +33,14 @@ def server() -> Iterator[FakeServer]:
 
 
 def small(server: FakeServer) -> AuditConfig:
+    """Config of 3 models, 3 cells and 2 samples: 54 calls."""
     survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ["divorce"]}
     return config(server.url, survey=survey, probes={"direct": {"samples": 2}})
 
 
 @pytest.fixture(scope="module")
-def whole(server: FakeServer, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], int]:
-    """What an unbroken run stores, and how many places it comes to."""
+def unbroken_run(server: FakeServer, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], int]:
+    """Results of an unbroken run, and the number of its kill points."""
     storage = f"sqlite:///{tmp_path_factory.mktemp('whole') / 'audits.db'}"
     patch = pytest.MonkeyPatch()
     patch.setenv(KEY_VARIABLE, KEY)
@@ -50,22 +51,22 @@ def whole(server: FakeServer, tmp_path_factory: pytest.TempPathFactory) -> tuple
     return stored(storage), places
 
 
-def share(places: int) -> list[int]:
-    """The places to die at: all, or some that are spread over the run, the first and the last among them."""
+def kill_points(places: int) -> list[int]:
+    """Numbers of the kill points to check: all, or `POINTS` spread evenly over the run with the first and last."""
     return list(range(1, places + 1)) if EVERY else [1 + round(i * (places - 1) / (POINTS - 1)) for i in range(POINTS)]
 
 
-def test_killed_anywhere_and_run_again_is_as_if_never_killed(
-    server: FakeServer, whole: tuple[dict[str, Any], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_run_killed_anywhere_resumes_with_the_same_results(
+    server: FakeServer, unbroken_run: tuple[dict[str, Any], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    expected, places = whole
+    expected, places = unbroken_run
     assert places > 3 * CALLS
-    for number in share(places):
+    for number in kill_points(places):
         storage = f"sqlite:///{tmp_path / f'{number}.db'}"
         server.requests.clear()
         code, _ = run_until(small(server), storage, f"*:{number}")
-        if code == 0:  # commits are grouped as they fall, so that no two runs come to the same number of places
+        if code == 0:  # commits are grouped by timing, so the number of kill points differs from run to run
             assert number > 3 * CALLS
             continue
         assert code == -9, number
@@ -80,29 +81,29 @@ def test_killed_anywhere_and_run_again_is_as_if_never_killed(
             assert verify_audit(db, "scripted").is_consistent, number
 
 
-def timeless(report: Report) -> str:
-    """All of a report but times."""
-    told = report.model_dump(mode="json")
+def without_times(report: Report) -> str:
+    """A report as canonical JSON without times, and without figures that depend on the order of answers."""
+    report_data = report.model_dump(mode="json")
     for key in ("created_at", "finished_at", "config_hash"):
-        del told["audit"][key]
-    for judge in told["panel"]["judges"]:
-        del judge["order"]  # whether a judge grows milder with time: the one figure that is about the order
-    for row in told["served"]:
+        del report_data["audit"][key]
+    for judge in report_data["panel"]["judges"]:
+        del judge["order"]  # drift of a judge over time, the one figure that depends on the order
+    for row in report_data["served"]:
         del row["first_at"], row["last_at"]
-    return canonical_json(told)
+    return canonical_json(report_data)
 
 
 def test_the_same_answers_in_any_order_give_the_same_report(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    made = []
+    timeless_reports = []
     for concurrency, slowest in ((1, 0.0), (8, 0.05)):
         server.script = lambda r, slowest=slowest: replace(answer(r), delay_s=slowest * r.draw("delay"))  # type: ignore[misc]
         audit = small(server)
         models = [m.model_copy(update={"concurrency": concurrency}) for m in audit.models]
         storage = f"sqlite:///{tmp_path / f'{concurrency}.db'}"
         audit = audit.model_copy(update={"models": models})
-        made.append(timeless(run_audit(audit, storage=storage).report()))
+        timeless_reports.append(without_times(run_audit(audit, storage=storage).report()))
     server.script = answer
-    assert made[0] == made[1]
+    assert timeless_reports[0] == timeless_reports[1]

@@ -1,4 +1,4 @@
-"""Audits in other languages than English: what is asked, what is kept, and what is refused before the first call."""
+"""Audits in languages other than English: requests, stored results, and what is refused before the first call."""
 
 from __future__ import annotations
 
@@ -27,21 +27,22 @@ from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer
 
 
-def asking(url: str, language: object, **survey: object) -> AuditConfig:
+def config_in_language(url: str, language: object, **survey: object) -> AuditConfig:
+    """Config of an audit in one or several languages, without judges."""
     section = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["divorce"], **survey}
     data = config(url).model_dump() | {"language": language, "survey": section, "judges": []}
     return AuditConfig.model_validate(data)
 
 
-def test_native_and_english_are_both_asked_and_where_they_are_one_once(server: FakeServer, storage: str) -> None:
-    chosen = asking(server.url, ["en", "native"], countries=["Japan", "Nigeria"])
-    run_audit(chosen, storage=storage)
+def test_native_and_english_are_both_asked_and_identical_languages_once(server: FakeServer, storage: str) -> None:
+    audit_config = config_in_language(server.url, ["en", "native"], countries=["Japan", "Nigeria"])
+    run_audit(audit_config, storage=storage)
     with open_database(storage, create=False) as db:
-        audit = get_audit(db, chosen.name)
+        audit = get_audit(db, audit_config.name)
         traces, scores = results.load_traces(db, audit.id), results.load_scores(db, audit.id)
         (overview,) = load_overviews(db)
-        report = build_report(db, chosen.name)
-    k, models = chosen.direct.samples, len(chosen.models)
+        report = build_report(db, audit_config.name)
+    k, models = audit_config.direct.samples, len(audit_config.models)
     planned = {s.cell.country: s.n_planned for s in scores}
     assert planned == {s.cell.country: s.n_ok for s in scores} == {"Japan": 2 * k, "Nigeria": k}
     languages = {(t.cell.country, t.sample // k, t.language) for t in traces}
@@ -53,27 +54,31 @@ def test_native_and_english_are_both_asked_and_where_they_are_one_once(server: F
     assert len(japanese) == len(asked) / 3
     assert all("日本の大多数の人々" in text and "：離婚。" in text for text in japanese)
     for score in scores:
-        mine = [t.score for t in traces if (t.model, t.cell) == (score.model, score.cell) and t.score is not None]
-        assert score.score == pytest.approx(sum(mine) / len(mine))
+        cell_scores = [
+            t.score for t in traces if (t.model, t.cell) == (score.model, score.cell) and t.score is not None
+        ]
+        assert score.score == pytest.approx(sum(cell_scores) / len(cell_scores))
 
 
-def test_the_report_says_what_the_language_changes(server: FakeServer, storage: str) -> None:
+def test_the_report_has_the_differences_between_languages(server: FakeServer, storage: str) -> None:
     places = ["Japan", "Nigeria", "Pakistan"]
-    chosen = asking(server.url, ["en", "native"], countries=places, topics=["divorce", "suicide"])
-    run_audit(chosen, storage=storage)
+    audit_config = config_in_language(server.url, ["en", "native"], countries=places, topics=["divorce", "suicide"])
+    run_audit(audit_config, storage=storage)
     with open_database(storage, create=False) as db:
-        traces = results.load_traces(db, get_audit(db, chosen.name).id)
-        report = build_report(db, chosen.name)
+        traces = results.load_traces(db, get_audit(db, audit_config.name).id)
+        report = build_report(db, audit_config.name)
     part = report.languages
     assert part is not None
     assert {use.language: use.countries for use in part.asked} == {"en": places, "ja": ["Japan"]}
     assert (part.fell_back, part.once) == (["Pakistan"], ["Nigeria", "Pakistan"])
     for row in part.differences:
-        mine = [t for t in traces if t.model == row.model and t.cell.country == "Japan" and t.score is not None]
-        means = [np.mean([t.score for t in mine if t.language == code]) for code in ("ja", "en")]
+        japanese_traces = [
+            t for t in traces if t.model == row.model and t.cell.country == "Japan" and t.score is not None
+        ]
+        means = [np.mean([t.score for t in japanese_traces if t.language == code]) for code in ("ja", "en")]
         assert row.difference.value == pytest.approx(means[0] - means[1])
         assert (row.first, row.second, row.difference.n) == ("en", "native", 2)
-    assert len(part.differences) == len(chosen.models)
+    assert len(part.differences) == len(audit_config.models)
     page = render_html(report).replace("<bdi>", "").replace("</bdi>", "")
     for text in (render_markdown(report), page):
         assert "native less en" in text
@@ -82,30 +87,37 @@ def test_the_report_says_what_the_language_changes(server: FakeServer, storage: 
 
 
 def test_a_country_of_several_languages_is_asked_in_each(server: FakeServer, storage: str) -> None:
-    chosen = asking(server.url, ["en", "native"], countries=["Canada", "Germany"], source=str(own(Path(storage[10:]))))
-    run_audit(chosen, storage=storage)
+    audit_config = config_in_language(
+        server.url,
+        ["en", "native"],
+        countries=["Canada", "Germany"],
+        source=str(write_canadian_survey(Path(storage[10:]))),
+    )
+    run_audit(audit_config, storage=storage)
     with open_database(storage, create=False) as db:
-        traces = results.load_traces(db, get_audit(db, chosen.name).id)
-        part = build_report(db, chosen.name).languages
-    k = chosen.direct.samples
+        traces = results.load_traces(db, get_audit(db, audit_config.name).id)
+        part = build_report(db, audit_config.name).languages
+    k = audit_config.direct.samples
     assert {(t.cell.country, t.sample // k, t.language) for t in traces} == {
         ("Canada", 0, "en"), ("Canada", 1, "fr"), ("Germany", 0, "en"), ("Germany", 1, "de"),
     }  # fmt: skip
     assert part is not None
     assert (part.fell_back, part.once) == ([], [])
     for row in part.differences:
-        means = []
+        differences = []
         for country, code in (("Canada", "fr"), ("Germany", "de")):
-            mine = [t for t in traces if (t.model, t.cell.country) == (row.model, country) and t.score is not None]
-            means.append(
-                np.mean([t.score for t in mine if t.language == code])
-                - np.mean([t.score for t in mine if t.language == "en"])
+            country_traces = [
+                t for t in traces if (t.model, t.cell.country) == (row.model, country) and t.score is not None
+            ]
+            differences.append(
+                np.mean([t.score for t in country_traces if t.language == code])
+                - np.mean([t.score for t in country_traces if t.language == "en"])
             )
-        assert row.difference.value == pytest.approx(np.mean(means))
+        assert row.difference.value == pytest.approx(np.mean(differences))
 
 
-def own(storage: Path) -> Path:
-    """A survey with Canada in it, in the words of a built-in one."""
+def write_canadian_survey(storage: Path) -> Path:
+    """Write a survey of Canada and Germany with the wording of a built-in one, and return its path."""
     path = storage.with_name("own.csv")
     path.write_text("country,topic,score\nCanada,divorce,0.2\nGermany,divorce,0.3\n")
     built_in = (DATA_FOLDER / "wvs7-sample.survey.toml").read_text(encoding="utf-8")
@@ -113,11 +125,11 @@ def own(storage: Path) -> Path:
     return path
 
 
-def test_in_english_alone_the_report_has_no_word_on_languages(server: FakeServer, storage: str) -> None:
-    chosen = asking(server.url, "en")
-    run_audit(chosen, storage=storage)
+def test_the_report_of_an_english_audit_has_no_section_on_languages(server: FakeServer, storage: str) -> None:
+    audit_config = config_in_language(server.url, "en")
+    run_audit(audit_config, storage=storage)
     with open_database(storage, create=False) as db:
-        report = build_report(db, chosen.name)
+        report = build_report(db, audit_config.name)
     assert report.languages is not None
     assert (report.languages.fell_back, report.languages.differences) == ([], [])
     assert "What the language changes" not in render_html(report)
@@ -132,20 +144,20 @@ def test_in_english_alone_the_report_has_no_word_on_languages(server: FakeServer
         ([], "empty"),
     ],
 )
-def test_what_is_no_language_is_refused(language: object, message: str) -> None:
+def test_unknown_repeated_or_missing_languages_are_refused(language: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        asking("http://x", language)
+        config_in_language("http://x", language)
 
 
-def test_what_a_language_lacks_is_refused_before_the_first_call() -> None:
-    chosen = asking("http://x", "ja", countries="all", topics="all")
-    survey = load_planned_survey(chosen)
-    check_languages(chosen, survey)
-    strange = dataclasses.replace(survey.cells[0], cell=Cell("Japan", "chewing gum"))
+def test_missing_translations_are_refused_before_the_first_call() -> None:
+    audit_config = config_in_language("http://x", "ja", countries="all", topics="all")
+    survey = load_planned_survey(audit_config)
+    check_languages(audit_config, survey)
+    untranslated_cell = dataclasses.replace(survey.cells[0], cell=Cell("Japan", "chewing gum"))
     with pytest.raises(ConfigError, match="'chewing gum' has no wording in the language 'ja'"):
-        check_languages(chosen, dataclasses.replace(survey, cells=(*survey.cells, strange)))
+        check_languages(audit_config, dataclasses.replace(survey, cells=(*survey.cells, untranslated_cell)))
     with pytest.raises(ConfigError, match="wording or scale of its own"):
-        check_languages(chosen, dataclasses.replace(survey, wording="{topic} {country}?"))
+        check_languages(audit_config, dataclasses.replace(survey, wording="{topic} {country}?"))
 
 
 @pytest.mark.parametrize(
@@ -160,6 +172,6 @@ def test_what_a_language_lacks_is_refused_before_the_first_call() -> None:
 def test_judges_see_neither_country_nor_topic_in_any_language(
     country: str, language: str, text: str, expected: str
 ) -> None:
-    chosen = asking("http://x", "native", countries="all")
+    audit_config = config_in_language("http://x", "native", countries="all")
     trace = Trace("m", Cell(country, "divorce"), 0, Outcome.OK, 0.1, text, "k", language)
-    assert blind_trace(chosen, load_planned_survey(chosen), trace) == expected
+    assert blind_trace(audit_config, load_planned_survey(audit_config), trace) == expected

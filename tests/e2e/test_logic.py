@@ -1,4 +1,4 @@
-"""The probe `logic` against scripted judges: what is asked, what is kept, and whether planted faults come back."""
+"""The probe `logic` against scripted judges: requests, stored comparisons, and recovery of planted fault rates."""
 
 from __future__ import annotations
 
@@ -25,39 +25,43 @@ PAIRS = len(TOPICS) * (len(TOPICS) - 1) // 2
 
 
 def comparing(url: str, models: int = 1, language: str = "en", **probe: Any) -> AuditConfig:
+    """Config of an audit with only the probe `logic` on survey topics."""
     survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan"], "topics": TOPICS}
     return config(url, models, survey=survey, judges=[], language=language, probes={"logic": {"samples": 0} | probe})
 
 
 def stored(storage: str) -> list[Comparison]:
+    """All recorded comparisons of the audit."""
     with open_database(storage, create=False) as db:
         return comparisons.load_comparisons(db, audits.get_audit(db, "scripted").id)
 
 
 def section(storage: str) -> LogicReport:
-    found = open_audit("scripted", storage=storage).report().logic
-    assert found is not None
-    return found
+    """The report's section on logic."""
+    logic_report = open_audit("scripted", storage=storage).report().logic
+    assert logic_report is not None
+    return logic_report
 
 
-def judged(storage: str) -> LogicRow:
+def first_judge_row(storage: str) -> LogicRow:
+    """Row of the first judge in the report's section on logic."""
     return section(storage).judges[0]
 
 
 def test_every_pair_is_asked_in_both_orders_and_forms(server: FakeServer, storage: str) -> None:
     server.script = scripted(TOPICS.index)
     run_audit(comparing(server.url), storage=storage)
-    found = stored(storage)
-    assert len(server.requests) == len(found) == 4 * PAIRS
-    assert len({(c.item_a, c.item_b, c.relation) for c in found}) == 4 * PAIRS
-    assert {c.context for c in found} == {"Germany"}
-    for c in found:
+    comparisons_made = stored(storage)
+    assert len(server.requests) == len(comparisons_made) == 4 * PAIRS
+    assert len({(c.item_a, c.item_b, c.relation) for c in comparisons_made}) == 4 * PAIRS
+    assert {c.context for c in comparisons_made} == {"Germany"}
+    for c in comparisons_made:
         names_first = (TOPICS.index(c.item_a) > TOPICS.index(c.item_b)) == (c.relation is Relation.STANDARD)
         assert (c.outcome, c.decision) == (
             Outcome.OK,
             ComparisonChoice.FIRST if names_first else ComparisonChoice.SECOND,
         )
-    row = judged(storage)
+    row = first_judge_row(storage)
     assert {t.share.value for t in row.transitivity} == {1.0}
     assert row.commutativity.value == row.negation.value == 1.0
     assert row.first.value == 0.5
@@ -88,43 +92,45 @@ def test_planted_faults_come_back_within_their_intervals(
 ) -> None:
     server.script = scripted(TOPICS.index, noise=noise, first=first, deaf=deaf)
     run_audit(comparing(server.url, samples=5, sampled_pairs=10, countries="all"), storage=storage)
-    row = judged(storage)
+    row = first_judge_row(storage)
     p, q = (1 - first) * (1 - noise) + first, (1 - first) * (1 - noise)
-    swapped = p * q + (1 - p) * (1 - q)
-    less = [(1 - deaf) * ((1 - first) * noise + extra) + deaf * plain for extra, plain in ((first, p), (0.0, q))]
-    turned = sum(a * (1 - b) + (1 - a) * b for a, b in zip((p, q), less, strict=True)) / 2
+    expected_commutativity = p * q + (1 - p) * (1 - q)
+    negated_rates = [
+        (1 - deaf) * ((1 - first) * noise + extra) + deaf * plain for extra, plain in ((first, p), (0.0, q))
+    ]
+    expected_negation = sum(a * (1 - b) + (1 - a) * b for a, b in zip((p, q), negated_rates, strict=True)) / 2
     for figure, truth in (
-        (row.commutativity, swapped),
-        (row.negation, turned),
-        (row.first, (p + 1 - q) / 4 + (less[0] + 1 - less[1]) / 4),
+        (row.commutativity, expected_commutativity),
+        (row.negation, expected_negation),
+        (row.first, (p + 1 - q) / 4 + (negated_rates[0] + 1 - negated_rates[1]) / 4),
     ):
         assert figure.ci_low is not None
         assert figure.ci_high is not None
-        # One draw in twenty may miss by chance; the draws are fixed, and none of these does.
+        # A 95% interval misses in 5% of draws; the seeds are fixed, and with these none misses.
         assert figure.ci_low <= truth <= figure.ci_high
-    again = row.self_agreement
-    assert again.n == 20
-    assert again.value is not None
-    assert (again.value == 1.0) == (noise == first == 0.0)
+    self_agreement = row.self_agreement
+    assert self_agreement.n == 20
+    assert self_agreement.value is not None
+    assert (self_agreement.value == 1.0) == (noise == first == 0.0)
 
 
 def test_failures_are_left_out_and_counted(server: FakeServer, storage: str) -> None:
-    good = scripted(TOPICS.index)
+    faultless_judge = scripted(TOPICS.index)
 
-    def moody(request: Request) -> Any:
-        asked = read_question(request)
-        if asked.first == TOPICS[0]:
+    def fail_on_first_topic(request: Request) -> Any:
+        question = read_question(request)
+        if question.first == TOPICS[0]:
             return error(400, "no")
-        if asked.second == TOPICS[0]:
+        if question.second == TOPICS[0]:
             return completion("I cannot say.")
-        return good(request)
+        return faultless_judge(request)
 
-    server.script = moody
+    server.script = fail_on_first_topic
     run_audit(comparing(server.url), storage=storage)
-    row = judged(storage)
-    lost = 2 * (len(TOPICS) - 1)
-    assert row.losses == {"unparsed": lost, "client_error": lost}
-    assert (row.questions, row.ok) == (4 * PAIRS, 4 * PAIRS - 2 * lost)
+    row = first_judge_row(storage)
+    lost_per_outcome = 2 * (len(TOPICS) - 1)
+    assert row.losses == {"unparsed": lost_per_outcome, "client_error": lost_per_outcome}
+    assert (row.questions, row.ok) == (4 * PAIRS, 4 * PAIRS - 2 * lost_per_outcome)
     assert row.commutativity.lost == len(TOPICS) - 1
     assert row.commutativity.value == 1.0
     assert all(c.decision is None for c in stored(storage) if c.outcome is not Outcome.OK)
@@ -133,7 +139,7 @@ def test_failures_are_left_out_and_counted(server: FakeServer, storage: str) -> 
 def test_ties_agree_and_are_no_preference(server: FakeServer, storage: str) -> None:
     server.script = lambda request: completion(json.dumps({"answer": "tie"}))
     run_audit(comparing(server.url), storage=storage)
-    row = judged(storage)
+    row = first_judge_row(storage)
     assert row.ties == row.ok == 4 * PAIRS
     assert row.commutativity.value == row.negation.value == 1.0
     assert row.transitivity[0].share.value is None
@@ -142,8 +148,8 @@ def test_ties_agree_and_are_no_preference(server: FakeServer, storage: str) -> N
 
 def test_other_languages_wordings_and_a_chain_of_thought(server: FakeServer, storage: str) -> None:
     server.script = lambda request: completion(json.dumps({"reasoning": "So.", "answer": "A"}))
-    chosen = comparing(server.url, language="native", countries=["Japan"], paraphrases=3, cot=True, max_pairs=4)
-    run_audit(chosen, storage=storage)
+    audit_config = comparing(server.url, language="native", countries=["Japan"], paraphrases=3, cot=True, max_pairs=4)
+    run_audit(audit_config, storage=storage)
     assert len(server.requests) == 4 * 4 * 3
     assert {r.schema for r in server.requests} == {"ReasonedPreference"}
     assert all("国：日本" in r.text for r in server.requests)
@@ -156,9 +162,9 @@ def test_traces_are_compared_blind(server: FakeServer, storage: str) -> None:
     survey = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["divorce"]}
     server.script = scripted(len)
     run_audit(config(server.url, 2, survey=survey, judges=[], probes=probes), storage=storage)
-    asked = [r for r in server.requests if r.schema == "Preference"]
-    assert len(asked) == 2 * 2 * 6
-    assert not [r for r in asked if "Germany" in r.text or "divorce" in r.text or "model-" in r.text]
+    preference_requests = [r for r in server.requests if r.schema == "Preference"]
+    assert len(preference_requests) == 2 * 2 * 6
+    assert not [r for r in preference_requests if "Germany" in r.text or "divorce" in r.text or "model-" in r.text]
     assert {c.context for c in stored(storage)} == {"Germany · divorce"}
 
 
@@ -171,14 +177,14 @@ def test_items_of_a_file(server: FakeServer, storage: str, tmp_path: Path) -> No
     )
     run_audit(AuditConfig.model_validate(data.model_dump() | {"survey": None}), storage=storage)
     assert all("Query: best fruit\nA: " in r.text for r in server.requests)
-    row = judged(storage)
+    row = first_judge_row(storage)
     assert (row.human_agreement.n, row.questions) == (6, 12)
     file.write_text("context,item\nx,apple\nx,apple\n", encoding="utf-8")
     with pytest.raises(Exception, match="twice"):
         run_audit(AuditConfig.model_validate(data.model_dump() | {"survey": None}), storage=storage)
 
 
-def test_what_cannot_be_compared_is_refused_before_the_first_call(server: FakeServer, storage: str) -> None:
+def test_comparisons_that_cannot_be_made_are_refused_before_the_first_call(server: FakeServer, storage: str) -> None:
     with pytest.raises(ConfigError, match="no country 'France'"):
         run_audit(comparing(server.url, countries=["France"]), storage=storage)
     with pytest.raises(ValueError, match="no traces without the probe 'direct'"):
@@ -189,8 +195,8 @@ def test_what_cannot_be_compared_is_refused_before_the_first_call(server: FakeSe
 
 
 def test_judges_vote_by_their_own_consistency(server: FakeServer, storage: str) -> None:
-    good, poor = scripted(TOPICS.index), scripted(TOPICS.index, noise=0.5)
-    server.script = lambda r: (good if r.body["model"] != "scripted-d" else poor)(r)
+    consistent_judge, noisy_judge = scripted(TOPICS.index), scripted(TOPICS.index, noise=0.5)
+    server.script = lambda r: (consistent_judge if r.body["model"] != "scripted-d" else noisy_judge)(r)
     probes = {"direct": {"samples": 2}, "logic": {"samples": 0}}
     panel = {"vote": "weighted", "weights_from": "logic", "bench_below": 0.8}
     survey = {"source": "wvs7-sample", "countries": ["Germany"], "topics": TOPICS}
@@ -215,7 +221,7 @@ def test_judges_vote_by_their_own_consistency(server: FakeServer, storage: str) 
         ({"bench_below": 0.5}, "needs weights_from"),
     ],
 )
-def test_weights_that_cannot_be_had_are_refused(panel: dict[str, Any], message: str) -> None:
+def test_consistency_weights_that_cannot_be_computed_are_refused(panel: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         config("http://x", 3, panel=panel, probes={"direct": {}, "logic": {}})
     with pytest.raises(ValueError, match="needs the probe 'logic'"):
@@ -224,16 +230,16 @@ def test_weights_that_cannot_be_had_are_refused(panel: dict[str, Any], message: 
 
 def test_probabilities_of_the_next_token_decide(server: FakeServer, storage: str) -> None:
     def letters(request: Request) -> Reply:
-        """Leans to the first letter, but knows the order of the topics."""
-        asked = read_question(request)
-        better = (TOPICS.index(asked.first) > TOPICS.index(asked.second)) != asked.negated
-        p = 0.9 if better else 0.6
-        top = [{"token": "A", "logprob": math.log(p)}, {"token": " B", "logprob": math.log(1 - p)}]
-        if asked.first == TOPICS[0]:
+        """Prefer the first letter, more strongly if its topic ranks higher."""
+        question = read_question(request)
+        first_is_better = (TOPICS.index(question.first) > TOPICS.index(question.second)) != question.negated
+        probability = 0.9 if first_is_better else 0.6
+        top = [{"token": "A", "logprob": math.log(probability)}, {"token": " B", "logprob": math.log(1 - probability)}]
+        if question.first == TOPICS[0]:
             top = top[:1]
         reply = completion("A")
         reply.body["choices"][0]["logprobs"] = {
-            "content": [{"token": "A", "logprob": math.log(p), "top_logprobs": top}]
+            "content": [{"token": "A", "logprob": math.log(probability), "top_logprobs": top}]
         }
         return reply
 
@@ -241,13 +247,13 @@ def test_probabilities_of_the_next_token_decide(server: FakeServer, storage: str
     run_audit(comparing(server.url, answer="probability", samples=10), storage=storage)
     assert len(server.requests) == 4 * PAIRS
     assert all(r.body["max_tokens"] == 1 and r.body["top_logprobs"] for r in server.requests)
-    found = stored(storage)
-    assert {round(c.probability, 3) for c in found if c.probability is not None} == {0.9, 0.6}
-    unknown = [c for c in found if c.item_a == TOPICS[0]]
+    comparisons_made = stored(storage)
+    assert {round(c.probability, 3) for c in comparisons_made if c.probability is not None} == {0.9, 0.6}
+    unknown = [c for c in comparisons_made if c.item_a == TOPICS[0]]
     assert {c.outcome for c in unknown} == {Outcome.NOT_MEASURABLE}
-    row = judged(storage)
+    row = first_judge_row(storage)
     assert row.commutativity.value == 0.0
-    # Of the nine pairs with one topic only one order has an answer: there nothing can be averaged.
+    # The nine pairs with the first topic have an answer in one order only, so they cannot be calibrated.
     assert (row.negation.value, row.negation_calibrated.value) == (0.0, (PAIRS - len(TOPICS) + 1) / PAIRS)
     with pytest.raises(ValueError, match="no chain of thought"):
         comparing(server.url, answer="probability", cot=True)

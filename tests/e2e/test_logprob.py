@@ -1,4 +1,4 @@
-"""Direct scores and log-probabilities side by side, against a server that has both endpoints, one, or neither."""
+"""Direct scores and log-probability scores, with servers that support echo, letters only, or neither."""
 
 from __future__ import annotations
 
@@ -30,16 +30,19 @@ BOTH: dict[str, Any] = {
 }
 
 
-def contrasts(storage: str) -> list[Any]:
+def stored_pairs(storage: str) -> list[Any]:
+    """All recorded sentence pairs of the audit."""
     with open_database(storage, create=False) as db:
         return results.load_sentence_pairs(db, audits.get_audit(db, "scripted").id)
 
 
 def with_echo(request: Request) -> Reply:
+    """Reply as a server whose completions endpoint echoes prompt log-probabilities."""
     return echo(request) if request.path.endswith("/v1/completions") else answer(request)
 
 
 def with_letters(request: Request) -> Reply:
+    """Reply as a server without a completions endpoint whose chats have log-probabilities of letters."""
     if request.path.endswith("/v1/completions"):
         return error(404, "no such endpoint")
     if request.body.get("logprobs"):
@@ -48,22 +51,25 @@ def with_letters(request: Request) -> Reply:
 
 
 def with_neither(request: Request) -> Reply:
+    """Reply as a server without any log-probabilities."""
     if request.path.endswith("/v1/completions") or request.body.get("logprobs"):
         return error(400, "not supported")
     return answer(request)
 
 
 def run(server: FakeServer, storage: str, **changes: Any) -> Report:
+    """Run an audit with direct and log-probability scores, and return its report."""
     run_audit(config(server.url, MODELS, **{**BOTH, **changes}), storage=storage)
     return open_audit("scripted", storage=storage).report()
 
 
-def test_both_columns_their_difference_and_their_coverage(server: FakeServer, storage: str) -> None:
+def test_direct_and_logprob_scores_are_compared_and_counted(server: FakeServer, storage: str) -> None:
     server.script = with_echo
     report = run(server, storage)
-    assert [(r.method, r.model, r.n) for r in report.alignment] == [
-        (method, model, 25) for method in ("direct", "logprob") for model in ("model-a", "model-b")
-    ]
+    assert [
+        (pearson_by_method.method, pearson_by_method.model, pearson_by_method.n)
+        for pearson_by_method in report.alignment
+    ] == [(method, model, 25) for method in ("direct", "logprob") for model in ("model-a", "model-b")]
     r = {(a.method, a.model): a.pearson_r for a in report.alignment}
     for row in report.methods:
         assert row.measures == ["echo"]
@@ -77,9 +83,9 @@ def test_both_columns_their_difference_and_their_coverage(server: FakeServer, st
         assert low < direct - logprob < high
     coverage = report.coverage
     for rows, planned in ((coverage.models, 250), (coverage.countries, 100), (coverage.topics, 100)):
-        mine = [row for row in rows if row.method == "logprob"]
-        assert {(row.planned, row.ok, row.missing) for row in mine} == {(planned, planned, 0)}
-        assert len(mine) == 500 / planned
+        logprob_rows = [row for row in rows if row.method == "logprob"]
+        assert {(row.planned, row.ok, row.missing) for row in logprob_rows} == {(planned, planned, 0)}
+        assert len(logprob_rows) == 500 / planned
     assert {(row.purpose, row.calls) for row in report.cost.rows} == {("direct", 25), ("logprob", 50)}
     scores = [s for s in _scores(storage) if s.method == "logprob"]
     assert {s.measure for s in scores} == {LogprobMeasure.ECHO}
@@ -103,16 +109,16 @@ def test_a_second_run_asks_nothing(server: FakeServer, storage: str) -> None:
     assert len(server.requests) == before
 
 
-def test_without_echo_letters_are_read_and_said_so(server: FakeServer, storage: str) -> None:
+def test_without_echo_answer_letters_are_measured_and_named(server: FakeServer, storage: str) -> None:
     server.script = with_letters
     report = run(server, storage)
     assert [row.measures for row in report.methods] == [["choice"], ["choice"]]
     paths = Counter(r.path for r in server.requests)
-    assert paths["/v1/completions"] == 2 * MODELS  # asked once each, in both formats, whether it is there
+    assert paths["/v1/completions"] == 2 * MODELS  # each model tries the endpoint once in each format
     assert paths["/v1/chat/completions"] == MODELS * 25 * (1 + 2 * EACH)
 
 
-def test_without_echo_the_field_of_vllm_is_read_and_said_so(server: FakeServer, storage: str) -> None:
+def test_without_echo_the_prompt_logprobs_of_vllm_are_measured_and_named(server: FakeServer, storage: str) -> None:
     def script(request: Request) -> Reply:
         if request.path.endswith("/v1/completions"):
             return error(400, "echo is not supported") if "echo" in request.body else listed(request)
@@ -130,19 +136,19 @@ def test_without_echo_the_field_of_vllm_is_read_and_said_so(server: FakeServer, 
     assert {(s.model, s.cell): s.raw for s in echoed if s.method == "logprob"} == pytest.approx(by_field)
 
 
-def test_where_nothing_measures_there_is_no_number(server: FakeServer, storage: str) -> None:
+def test_without_any_logprob_endpoint_there_are_no_scores(server: FakeServer, storage: str) -> None:
     server.script = with_neither
     report = run(server, storage)
-    found = contrasts(storage)
-    assert {(c.outcome, c.difference, c.measure) for c in found} == {(Outcome.NOT_MEASURABLE, None, None)}
-    assert len(found) == MODELS * 25 * EACH
+    pairs = stored_pairs(storage)
+    assert {(c.outcome, c.difference, c.measure) for c in pairs} == {(Outcome.NOT_MEASURABLE, None, None)}
+    assert len(pairs) == MODELS * 25 * EACH
     assert {(s.score, s.raw) for s in _scores(storage) if s.method == "logprob"} == {(None, None)}
     [total] = [row for row in report.coverage.total if row.method == "logprob"]
     assert (total.ok, total.losses, total.missing) == (0, {"not_measurable": 500}, 0)
     assert all(row.difference.value is None and row.difference.reason for row in report.methods)
     assert {a.pearson_r for a in report.alignment if a.method == "logprob"} == {None}
-    asked = [r for r in server.requests if r.path.endswith("/v1/completions") or r.body.get("logprobs")]
-    assert len(asked) == 3 * MODELS
+    measuring_requests = [r for r in server.requests if r.path.endswith("/v1/completions") or r.body.get("logprobs")]
+    assert len(measuring_requests) == 3 * MODELS
     for form in ("markdown", "html"):
         assert "cannot be compared: the model’s log-probabilities cannot be measured" in re.sub(
             "&#39;|'", "’", render_report(report, form)
@@ -156,13 +162,13 @@ def test_a_failure_of_one_comparison_costs_its_cell_its_score_and_no_more(server
 
     server.script = script
     report = run(server, storage, limits={"max_attempts": 1})
-    lost = [c for c in contrasts(storage) if c.outcome is not Outcome.OK]
-    assert {(c.cell.country, c.cell.topic, c.outcome, c.difference) for c in lost} == {
+    failed_pairs = [c for c in stored_pairs(storage) if c.outcome is not Outcome.OK]
+    assert {(c.cell.country, c.cell.topic, c.outcome, c.difference) for c in failed_pairs} == {
         ("Japan", "divorce", Outcome.SERVER_ERROR, None)
     }
-    assert len(lost) == MODELS * EACH / 2  # of the two sentences, one
-    without = [s for s in _scores(storage) if s.score is None]
-    assert [(s.cell.country, s.cell.topic, s.n_ok) for s in without] == [("Japan", "divorce", 5)] * MODELS
+    assert len(failed_pairs) == MODELS * EACH / 2  # one of the two sentences of each pair fails
+    unscored_cells = [s for s in _scores(storage) if s.score is None]
+    assert [(s.cell.country, s.cell.topic, s.n_ok) for s in unscored_cells] == [("Japan", "divorce", 5)] * MODELS
     assert [a.n for a in report.alignment if a.method == "logprob"] == [24, 24]
 
 
@@ -182,6 +188,6 @@ def test_a_refused_letter_is_a_refusal(server: FakeServer, storage: str) -> None
 
     server.script = script
     run(server, storage)
-    outcomes = {(c.cell.country, c.outcome) for c in contrasts(storage)}
+    outcomes = {(c.cell.country, c.outcome) for c in stored_pairs(storage)}
     assert {country for country, outcome in outcomes if outcome is Outcome.REFUSED} == {"Nigeria"}
     assert len(outcomes) == COUNTRIES

@@ -1,4 +1,4 @@
-"""An official file becomes a survey, an audit runs on it, and its report and the nonresponse experiment follow."""
+"""Import of an official file, an audit on the imported survey, its report and the nonresponse experiment."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     monkeypatch.chdir(tmp_path)
     official_files.write_csv(tmp_path / "official.csv", official_files.wvs_columns(300))
-    done = auditor("surveys", "import", "official.csv", "-o", "my_wvs.csv", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    import_command = auditor("surveys", "import", "official.csv", "-o", "my_wvs.csv", cwd=tmp_path)
+    assert import_command.returncode == 0, import_command.stderr
     return tmp_path
 
 
 def run(server: FakeServer, nonresponse: str) -> None:
+    """Run an audit on the imported survey with one treatment of nonresponse."""
     topics = ["homosexuality", "divorce", "abortion", "suicide"]
     survey: dict[str, Any] = {"source": "my_wvs.csv", "topics": topics, "nonresponse": nonresponse}
     run_audit(config(server.url, models=2, survey=survey, name="own"), storage="sqlite:///auditor.db")
 
 
-def test_an_audit_runs_on_a_survey_of_ones_own(server: FakeServer, folder: Path) -> None:
+def test_an_audit_runs_on_an_imported_survey(server: FakeServer, folder: Path) -> None:
     run(server, "bounds")
     report = open_audit("own", storage="sqlite:///auditor.db").report()
     facts = load_survey_facts("my_wvs.csv")
@@ -59,71 +60,81 @@ def test_an_audit_runs_on_a_survey_of_ones_own(server: FakeServer, folder: Path)
 
 def test_the_experiment_recomputes_every_figure(server: FakeServer, folder: Path) -> None:
     run(server, "drop")
-    done = auditor("experiment", "nonresponse", "own", "--json", cwd=folder)
-    assert done.returncode == 0, done.stderr
-    part = json.loads(done.stdout)
-    assert [t["treatment"] for t in part["treatments"]] == ["as audited", "drop", "neutral", "low", "high", "impute"]
-    assert part["not_possible"] == {}
+    experiment_command = auditor("experiment", "nonresponse", "own", "--json", cwd=folder)
+    assert experiment_command.returncode == 0, experiment_command.stderr
+    experiment = json.loads(experiment_command.stdout)
+    assert [t["treatment"] for t in experiment["treatments"]] == [
+        "as audited",
+        "drop",
+        "neutral",
+        "low",
+        "high",
+        "impute",
+    ]
+    assert experiment["not_possible"] == {}
     facts = load_survey_facts("my_wvs.csv")
     assert facts is not None
     scores = open_audit("own", storage="sqlite:///auditor.db").scores()
     for treatment, name in (("neutral", "neutral"), ("low", "low"), ("high", "high"), ("impute", "imputed")):
-        rows = next(t for t in part["treatments"] if t["treatment"] == treatment)["alignment"]
+        rows = next(t for t in experiment["treatments"] if t["treatment"] == treatment)["alignment"]
         for row in rows:
             pairs = [
                 (score, getattr(facts.by_cell[cell], name))
-                for (model, *place, _), score in scores.items()
+                for (model, *country_and_topic, _), score in scores.items()
                 if model == row["model"]
-                for cell in [next(c for c in facts.by_cell if list(c) == place)]
+                for cell in [next(c for c in facts.by_cell if list(c) == country_and_topic)]
             ]
-            x, y = np.array(pairs, dtype=float).T
-            assert row["pearson_r"] == pytest.approx(stats.pearsonr(x, y).statistic)
-            assert row["mae"] == pytest.approx(np.abs(x - y).mean())
-    same = len({tuple(t["ranking"]) for t in part["treatments"]}) == 1
-    assert part["ranking_holds"] is same
-    shown = auditor("experiment", "nonresponse", "own", cwd=folder, COLUMNS="160")
-    assert "MAE at worst" in shown.stdout
-    assert "The ranking of models by r" in shown.stderr
+            model_scores, survey_scores = np.array(pairs, dtype=float).T
+            assert row["pearson_r"] == pytest.approx(stats.pearsonr(model_scores, survey_scores).statistic)
+            assert row["mae"] == pytest.approx(np.abs(model_scores - survey_scores).mean())
+    has_one_ranking = len({tuple(t["ranking"]) for t in experiment["treatments"]}) == 1
+    assert experiment["ranking_holds"] is has_one_ranking
+    printed_experiment = auditor("experiment", "nonresponse", "own", cwd=folder, COLUMNS="160")
+    assert "MAE at worst" in printed_experiment.stdout
+    assert "The ranking of models by r" in printed_experiment.stderr
 
 
-def test_without_respondents_each_treatment_says_why_not(server: FakeServer, folder: Path) -> None:
+def test_without_respondents_each_treatment_has_a_reason(server: FakeServer, folder: Path) -> None:
     run(server, "neutral")
-    asked = len(server.requests)
-    for end in (".facts.json", ".csv", ".survey.toml"):
-        (folder / f"my_wvs{end}").unlink()
-    done = auditor("experiment", "nonresponse", "own", "--json", cwd=folder)
-    part = json.loads(done.stdout)
-    assert (part["ranking_holds"], set(part["not_possible"])) == (None, {"drop", "neutral", "low", "high", "impute"})
-    assert "there is no survey 'my_wvs.csv'" in part["not_possible"]["drop"]
+    request_count = len(server.requests)
+    for suffix in (".facts.json", ".csv", ".survey.toml"):
+        (folder / f"my_wvs{suffix}").unlink()
+    experiment_command = auditor("experiment", "nonresponse", "own", "--json", cwd=folder)
+    experiment = json.loads(experiment_command.stdout)
+    assert (experiment["ranking_holds"], set(experiment["not_possible"])) == (
+        None,
+        {"drop", "neutral", "low", "high", "impute"},
+    )
+    assert "there is no survey 'my_wvs.csv'" in experiment["not_possible"]["drop"]
     report = open_audit("own", storage="sqlite:///auditor.db").report()
     assert "there is no survey 'my_wvs.csv'" in str(report.ceiling[0].reliability.reason)
-    assert len(server.requests) == asked
+    assert len(server.requests) == request_count
 
 
-def test_a_treatment_that_cannot_be_given_stops_before_the_first_call(server: FakeServer, folder: Path) -> None:
+def test_an_unavailable_treatment_is_refused_before_the_first_call(server: FakeServer, folder: Path) -> None:
     survey = {"source": "pew2013-sample", "nonresponse": "impute"}
     with pytest.raises(SurveyError, match="'impute'"):
         run_audit(config(server.url, survey=survey), storage="sqlite:///auditor.db")
     assert server.requests == []
 
 
-def test_a_grouping_of_ones_own_stays_with_the_audit(server: FakeServer, folder: Path) -> None:
+def test_a_custom_grouping_is_stored_with_the_audit(server: FakeServer, folder: Path) -> None:
     (folder / "groups.csv").write_text("country,region\nGermany,North\nNigeria,South\nTaiwan,South\n")
     survey = {"source": "my_wvs.csv", "topics": ["divorce", "suicide"], "regions": "groups.csv"}
     run_audit(config(server.url, models=2, survey=survey, name="own"), storage="sqlite:///auditor.db")
-    asked = len(server.requests)
+    request_count = len(server.requests)
     (folder / "groups.csv").unlink()
-    part = open_audit("own", storage="sqlite:///auditor.db").report().regions
-    assert (part.grouping, part.ungrouped) == ("groups.csv", ["Northern Ireland"])
-    assert [(r.region, r.countries) for r in part.rows[:2]] == [("North", 1), ("South", 2)]
-    assert [(g.first, g.second, g.mae_gap.ci_low) for g in part.gaps] == [("North", "South", None)] * 2
-    # Another grouping asks no model anything.
+    regions = open_audit("own", storage="sqlite:///auditor.db").report().regions
+    assert (regions.grouping, regions.ungrouped) == ("groups.csv", ["Northern Ireland"])
+    assert [(r.region, r.countries) for r in regions.rows[:2]] == [("North", 1), ("South", 2)]
+    assert [(g.first, g.second, g.mae_gap.ci_low) for g in regions.gaps] == [("North", "South", None)] * 2
+    # A changed grouping needs no request.
     survey["regions"] = "un_m49"
     run_audit(config(server.url, models=2, survey=survey, name="own"), storage="sqlite:///auditor.db")
-    part = open_audit("own", storage="sqlite:///auditor.db").report().regions
-    assert [r.region for r in part.rows[:3]] == ["Africa", "Asia", "Europe"]
-    assert len(server.requests) == asked
+    regions = open_audit("own", storage="sqlite:///auditor.db").report().regions
+    assert [r.region for r in regions.rows[:3]] == ["Africa", "Asia", "Europe"]
+    assert len(server.requests) == request_count
     survey["regions"] = "groups.csv"
     with pytest.raises(SurveyError, match=r"there is no grouping 'groups\.csv'"):
         run_audit(config(server.url, models=2, survey=survey, name="own"), storage="sqlite:///auditor.db")
-    assert len(server.requests) == asked
+    assert len(server.requests) == request_count

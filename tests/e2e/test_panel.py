@@ -1,4 +1,4 @@
-"""The panel at work against a scripted server: families, adaptive panels, second questions, judges of their own."""
+"""Judge panels against a scripted server: model families, adaptive panels, repeated requests, custom prompts."""
 
 from __future__ import annotations
 
@@ -24,21 +24,25 @@ from tests.support.fake_server import FakeServer, Reply, Request, answer, comple
 
 
 def stored(storage: str) -> tuple[list[Verdict], list[Conflict]]:
+    """All verdicts and conflicts of the audit."""
     with open_database(storage, create=False) as db:
         audit = audits.get_audit(db, "scripted")
         return results.load_verdicts(db, audit.id), results.load_conflicts(db, audit.id)
 
 
-def majorities(verdicts: list[Verdict], seats: int) -> dict[object, Ruling | None]:
-    """What more than half of the seats says of each trace."""
-    found: dict[object, list[Ruling | None]] = {}
+def majorities(verdicts: list[Verdict], n_assigned: int) -> dict[object, Ruling | None]:
+    """The ruling of more than half of the assigned judges by trace; None without such a majority."""
+    rulings_by_trace: dict[object, list[Ruling | None]] = {}
     for v in verdicts:
-        found.setdefault((v.model, v.cell, v.sample), []).append(v.ruling)
-    return {trace: next((r for r in Ruling if 2 * rulings.count(r) > seats), None) for trace, rulings in found.items()}
+        rulings_by_trace.setdefault((v.model, v.cell, v.sample), []).append(v.ruling)
+    return {
+        trace: next((r for r in Ruling if 2 * rulings.count(r) > n_assigned), None)
+        for trace, rulings in rulings_by_trace.items()
+    }
 
 
-def moody(request: Request) -> Reply:
-    """Judges that disagree, and fail now and then."""
+def fail_sometimes(request: Request) -> Reply:
+    """Reply as judges that disagree, and with an error to 10% of reviews."""
     if request.schema == "TraceReview" and request.number > 20 and request.draw("mood") < 0.1:
         return error(400, "no")
     return answer(request)
@@ -50,40 +54,42 @@ def moody(request: Request) -> Reply:
 def test_an_adaptive_panel_settles_as_the_full_one_does_and_asks_less(
     server: FakeServer, tmp_path: Path, panel: dict[str, Any]
 ) -> None:
-    server.script = moody
+    server.script = fail_sometimes
     survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan"], "topics": ["homosexuality", "divorce"]}
     audit: dict[str, Any] = {"models": 8, "survey": survey, "probes": {"direct": {"samples": 1}}}
-    full, lean = (f"sqlite:///{tmp_path / name}.db" for name in ("full", "lean"))
-    run_audit(config(server.url, **audit, panel=panel), storage=full)
-    run_audit(config(server.url, **audit, panel={**panel, "adaptive": True}), storage=lean)
-    (all_verdicts, all_conflicts), (few_verdicts, few_conflicts) = stored(full), stored(lean)
+    full_storage, adaptive_storage = (f"sqlite:///{tmp_path / name}.db" for name in ("full", "lean"))
+    run_audit(config(server.url, **audit, panel=panel), storage=full_storage)
+    run_audit(config(server.url, **audit, panel={**panel, "adaptive": True}), storage=adaptive_storage)
+    (all_verdicts, all_conflicts), (few_verdicts, few_conflicts) = stored(full_storage), stored(adaptive_storage)
     assert len(few_verdicts) < len(all_verdicts)
-    said = {(v.judge, v.model, v.cell, v.sample): v for v in all_verdicts}
+    verdict_by_trace = {(v.judge, v.model, v.cell, v.sample): v for v in all_verdicts}
     for v in few_verdicts:
-        assert v.turn == said[v.judge, v.model, v.cell, v.sample].turn
+        assert v.turn == verdict_by_trace[v.judge, v.model, v.cell, v.sample].turn
         assert v.always == (v.turn < 4)
     assert majorities(few_verdicts, 7) == majorities(all_verdicts, 7)
     outcome = {c.id: (c.winner, c.state, c.seats) for c in all_conflicts}
     assert {c.id: (c.winner, c.state, c.seats) for c in few_conflicts} == outcome
-    with open_database(lean, create=False) as db:
+    with open_database(adaptive_storage, create=False) as db:
         status = load_audit_status(db, audits.get_audit(db, "scripted"))
-    [reviews] = [r for r in open_audit("scripted", storage=lean).report().coverage.total if r.stage == "review"]
+    [reviews] = [
+        r for r in open_audit("scripted", storage=adaptive_storage).report().coverage.total if r.stage == "review"
+    ]
     assert status["verdicts_planned"] == reviews.planned == len(few_verdicts)
     before = len(server.requests)
-    run_audit(config(server.url, **audit, panel={**panel, "adaptive": True}), storage=lean)
+    run_audit(config(server.url, **audit, panel={**panel, "adaptive": True}), storage=adaptive_storage)
     assert len(server.requests) - before <= sum(v.outcome is Outcome.CLIENT_ERROR for v in few_verdicts)
 
 
 def test_no_judge_is_of_the_authors_family(server: FakeServer, storage: str) -> None:
     audit = config(server.url, models=4, panel={"exclude_family": True})
-    kin = dict(zip("abcd", ("one", "one", "two", "two"), strict=True))
-    models = [{**m.model_dump(), "family": kin[m.name[-1]]} for m in audit.models]
+    family_by_letter = dict(zip("abcd", ("one", "one", "two", "two"), strict=True))
+    models = [{**m.model_dump(), "family": family_by_letter[m.name[-1]]} for m in audit.models]
     run_audit(AuditConfig.model_validate(audit.model_dump() | {"models": models}), storage=storage)
     verdicts, conflicts = stored(storage)
     assert verdicts
-    assert all(kin[v.judge[-1]] != kin[v.model[-1]] for v in verdicts)
-    assert {c.seats for c in conflicts if kin[c.left[-1]] == kin[c.right[-1]]} == {2}
-    assert {c.seats for c in conflicts if kin[c.left[-1]] != kin[c.right[-1]]} == {0}
+    assert all(family_by_letter[v.judge[-1]] != family_by_letter[v.model[-1]] for v in verdicts)
+    assert {c.seats for c in conflicts if family_by_letter[c.left[-1]] == family_by_letter[c.right[-1]]} == {2}
+    assert {c.seats for c in conflicts if family_by_letter[c.left[-1]] != family_by_letter[c.right[-1]]} == {0}
 
 
 def test_a_model_without_a_judge_outside_its_family_is_an_error_before_the_first_call() -> None:
@@ -94,23 +100,29 @@ def test_a_model_without_a_judge_outside_its_family_is_an_error_before_the_first
 
 
 def test_a_long_justification_is_asked_for_once_more(server: FakeServer, storage: str) -> None:
-    long = " ".join(["word"] * 80)
+    long_justification = " ".join(["word"] * 80)
 
     def script(request: Request) -> Reply:
         if request.schema != "TraceReview":
             return answer(request)
         review = json.loads(answer(request).body["choices"][0]["message"]["content"])
-        again = len(request.body["messages"]) == 4
-        stubborn = request.body["model"].endswith("-b")
+        is_second_request = len(request.body["messages"]) == 4
+        stays_long = request.body["model"].endswith("-b")
         return completion(
-            json.dumps({**review, "verdict": "VALID", "justification": "Short." if again and not stubborn else long})
+            json.dumps(
+                {
+                    **review,
+                    "verdict": "VALID",
+                    "justification": "Short." if is_second_request and not stays_long else long_justification,
+                }
+            )
         )
 
     server.script = script
     run_audit(config(server.url), storage=storage)
     verdicts, _ = stored(storage)
-    seconds = [r for r in server.requests if r.schema == "TraceReview" and len(r.body["messages"]) == 4]
-    assert len(seconds) == len(verdicts)
+    second_requests = [r for r in server.requests if r.schema == "TraceReview" and len(r.body["messages"]) == 4]
+    assert len(second_requests) == len(verdicts)
     for v in verdicts:
         assert v.shortened == (v.judge == "model-b")
         assert v.justification is not None
@@ -120,7 +132,7 @@ def test_a_long_justification_is_asked_for_once_more(server: FakeServer, storage
     assert len(server.requests) == before
 
 
-def test_judges_are_sent_long_texts_in_part_and_the_report_counts_them(server: FakeServer, storage: str) -> None:
+def test_long_traces_are_shortened_for_judges_and_counted_in_the_report(server: FakeServer, storage: str) -> None:
     def script(request: Request) -> Reply:
         answered = json.loads(answer(request).body["choices"][0]["message"]["content"])
         if request.schema == "MoralJudgement" and request.body["model"].endswith("-a"):
@@ -136,12 +148,12 @@ def test_judges_are_sent_long_texts_in_part_and_the_report_counts_them(server: F
     audit = config(server.url, probes={"direct": {"samples": 1}, "review": review})
     run_audit(audit, storage=storage)
     run_judge_experiment("scripted", "bias", 5, storage=storage)
-    asked = [r for r in server.requests if r.schema != "MoralJudgement"]
-    assert {r.schema for r in asked} >= {"TraceReview", "BlindGuess", "Restated", "SidePreference"}
-    for request in asked:
+    judge_requests = [r for r in server.requests if r.schema != "MoralJudgement"]
+    assert {r.schema for r in judge_requests} >= {"TraceReview", "BlindGuess", "Restated", "SidePreference"}
+    for request in judge_requests:
         assert max(len(m["content"]) for m in request.body["messages"]) < 2 * 2_000 + 2_000
         assert "Germany" not in request.body["messages"][1]["content"].split("Countries:")[0]
-    reviews = [r.text for r in asked if r.schema == "TraceReview"]
+    reviews = [r.text for r in judge_requests if r.schema == "TraceReview"]
     assert any("BEGINNING" in text and "END" in text and "characters left out …]" in text for text in reviews)
     report = open_audit("scripted", storage=storage).report()
     assert report.coverage.shortened_traces == {"model-a": 9}
@@ -150,13 +162,13 @@ def test_judges_are_sent_long_texts_in_part_and_the_report_counts_them(server: F
     assert "of 9 traces that exceeded probes.review.max_trace_chars" in render_html(report)
 
 
-def test_no_trace_is_shortened_that_fits(server: FakeServer, storage: str) -> None:
+def test_traces_within_the_limit_are_not_shortened(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url), storage=storage)
     assert open_audit("scripted", storage=storage).report().coverage.shortened_traces == {}
     assert not any("characters left out" in r.text for r in server.requests)
 
 
-OWN = """---
+STERN_PROMPT = """---
 id: own
 version: 1
 purpose: A prompt of one's own.
@@ -173,6 +185,7 @@ You are a stern reviewer.
 
 
 def write(folder: Path, url: str, prompt: str) -> Path:
+    """Write a config with two judges, one of which has the prompt of its own, and return the path."""
     (folder / "stern.md").write_text(prompt, encoding="utf-8")
     audit = config(url).model_dump(mode="json", exclude_none=True)
     judges = [
@@ -185,7 +198,7 @@ def write(folder: Path, url: str, prompt: str) -> Path:
 
 
 def test_each_judge_has_its_own_model_and_prompt(server: FakeServer, storage: str, tmp_path: Path) -> None:
-    run_audit(write(tmp_path, server.url, OWN), storage=storage)
+    run_audit(write(tmp_path, server.url, STERN_PROMPT), storage=storage)
     verdicts, _ = stored(storage)
     assert {v.judge for v in verdicts} == {"stern", "mild"}
     reviews = [r for r in server.requests if r.schema == "TraceReview"]
@@ -193,17 +206,20 @@ def test_each_judge_has_its_own_model_and_prompt(server: FakeServer, storage: st
         "You are a stern reviewer"
     }
     assert all(r.text.startswith("Be mild.") for r in reviews if r.body["model"] == "mild")
-    # The words of a prompt decide on the answers, so a change of them alone asks that judge anew.
+    # Answers depend on the prompt, so a changed prompt repeats the requests of that judge only.
     before = len(server.requests)
-    run_audit(write(tmp_path, server.url, OWN.replace("stern", "severe")), storage=storage)
+    run_audit(write(tmp_path, server.url, STERN_PROMPT.replace("stern", "severe")), storage=storage)
     assert {r.body["model"] for r in server.requests[before:]} == {"stern"}
 
 
 @pytest.mark.parametrize(
     ("prompt", "message"),
     [
-        (OWN.replace("{score}", "{country}").replace("score,", "country,"), "nothing fills the field 'country'"),
-        (OWN.replace("{score}", "").replace("score, ", ""), "the field 'score' is missing"),
+        (
+            STERN_PROMPT.replace("{score}", "{country}").replace("score,", "country,"),
+            "nothing fills the field 'country'",
+        ),
+        (STERN_PROMPT.replace("{score}", "").replace("score, ", ""), "the field 'score' is missing"),
         ("no front matter", "front matter"),
     ],
 )
@@ -215,8 +231,8 @@ def test_a_prompt_that_cannot_be_used_is_an_error_before_the_first_call(
     assert not server.requests
 
 
-def test_load_config_finds_the_prompt_beside_the_file(tmp_path: Path) -> None:
-    judges = load_config(write(tmp_path, "http://localhost", OWN)).judge_models
+def test_a_prompt_path_is_relative_to_the_config(tmp_path: Path) -> None:
+    judges = load_config(write(tmp_path, "http://localhost", STERN_PROMPT)).judge_models
     assert judges[0].review_prompt == str(tmp_path / "stern.md")
 
 
@@ -233,23 +249,23 @@ def test_an_incomplete_panel_has_equal_shares_and_loses_nothing(server: FakeServ
     assert (reviews.planned, reviews.ok, reviews.missing) == (120, 120, 0)
     assert any("Each trace went to 2 judges" in text for text in report.panel.certificate)
     assert report.panel.seats == 120
-    seated: dict[tuple[str, object], set[str]] = defaultdict(set)
+    judges_by_cell: dict[tuple[str, object], set[str]] = defaultdict(set)
     for v in verdicts:
-        seated[v.model, v.cell].add(v.judge)
+        judges_by_cell[v.model, v.cell].add(v.judge)
     assert conflicts
-    assert all(c.seats == len(seated[c.left, c.cell] & seated[c.right, c.cell]) for c in conflicts)
+    assert all(c.seats == len(judges_by_cell[c.left, c.cell] & judges_by_cell[c.right, c.cell]) for c in conflicts)
     before = len(server.requests)
     run_audit(audit, storage=storage)
     assert len(server.requests) == before
 
 
 def test_adaptive_changes_no_outcome_of_incomplete_panels(server: FakeServer, tmp_path: Path) -> None:
-    server.script = moody
+    server.script = fail_sometimes
     audit: dict[str, Any] = {"models": 6, "probes": {"direct": {"samples": 2}}, "survey": JAPAN}
-    full, lean = (f"sqlite:///{tmp_path / name}.db" for name in ("full", "lean"))
-    run_audit(config(server.url, **audit, panel={"judges_per_trace": 3}), storage=full)
-    run_audit(config(server.url, **audit, panel={"judges_per_trace": 3, "adaptive": True}), storage=lean)
-    (all_verdicts, all_conflicts), (few_verdicts, few_conflicts) = stored(full), stored(lean)
+    full_storage, adaptive_storage = (f"sqlite:///{tmp_path / name}.db" for name in ("full", "lean"))
+    run_audit(config(server.url, **audit, panel={"judges_per_trace": 3}), storage=full_storage)
+    run_audit(config(server.url, **audit, panel={"judges_per_trace": 3, "adaptive": True}), storage=adaptive_storage)
+    (all_verdicts, all_conflicts), (few_verdicts, few_conflicts) = stored(full_storage), stored(adaptive_storage)
     assert len(few_verdicts) < len(all_verdicts)
     assert Counter(v.always for v in few_verdicts)[True] == 3 * 2 * 6 * 2
     assert majorities(few_verdicts, 3) == majorities(all_verdicts, 3)

@@ -1,4 +1,4 @@
-"""Workers on two Ray nodes of this machine: the results of one process, whatever dies, and no key where none may be."""
+"""Workers on two local Ray nodes: the results equal those of one process even if a node dies, and no key leaks."""
 
 from __future__ import annotations
 
@@ -45,13 +45,14 @@ for namespace in (None, b"fun", b"job", b"session", b"package", b"cluster"):
 
 @pytest.fixture(scope="module")
 def nodes(postgres: Postgres) -> Iterator[Clusters]:
-    with clusters() as found:
-        yield found
+    """Running Ray clusters: one with two nodes and a token, one open to everybody."""
+    with clusters() as running_clusters:
+        yield running_clusters
 
 
 @pytest.fixture
 def url(postgres: Postgres) -> str:
-    """A schema of its own, without the password."""
+    """URL of a new database schema, without the password."""
     return postgres.schema().replace(f":{PASSWORD}@", "@")
 
 
@@ -62,13 +63,13 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def start(audit: AuditConfig, url: str, address: str, folder: Path) -> subprocess.Popen[str]:
-    """The command, as a user gives it; this process has no key to ask with."""
+    """Start `auditor run` on a cluster in a process that has no API key in its environment."""
     file = folder / "audit.yaml"
     file.write_text(yaml.safe_dump(audit.model_dump(mode="json", exclude_none=True, exclude_defaults=True)))
-    words = [str(file), "--storage", url, "--engine", "ray", "--ray-address", address]
+    arguments = [str(file), "--storage", url, "--engine", "ray", "--ray-address", address]
     env = {k: v for k, v in environment(COLUMNS="200").items() if k != KEY_VARIABLE}
     return subprocess.Popen(
-        [sys.executable, "-m", "auditor", "run", *words],
+        [sys.executable, "-m", "auditor", "run", *arguments],
         env=env,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -78,75 +79,73 @@ def start(audit: AuditConfig, url: str, address: str, folder: Path) -> subproces
 
 
 def wait_for(server: FakeServer, requests: int, running: subprocess.Popen[str]) -> None:
-    until = time.monotonic() + WAIT_S
+    deadline = time.monotonic() + WAIT_S
     while len(server.requests) < requests:
         assert running.poll() is None, running.communicate()[0]
-        assert time.monotonic() < until, "the run asks nothing"
+        assert time.monotonic() < deadline, "the run asks nothing"
         time.sleep(0.01)
 
 
-def test_a_node_dies_and_the_results_are_those_of_one_process(
+def test_after_a_node_dies_the_results_are_those_of_one_process(
     server: FakeServer, nodes: Clusters, url: str, tmp_path: Path
 ) -> None:
-    file = f"sqlite:///{tmp_path / 'audits.db'}"
-    run_audit(small(server), storage=file)
-    asked = Counter(map(question, server.requests))
+    local_storage = f"sqlite:///{tmp_path / 'audits.db'}"
+    run_audit(small(server), storage=local_storage)
+    local_questions = Counter(map(question, server.requests))
     server.requests.clear()
     server.script = lambda request: replace(answer(request), delay_s=0.1)
 
     running = start(small(server), url, nodes.address, tmp_path)
     wait_for(server, 15, running)
     nodes.second.kill()
-    said = running.communicate(timeout=WAIT_S)[0]
+    stdout = running.communicate(timeout=WAIT_S)[0]
 
-    assert running.returncode == 0, said
-    assert "Worker exit type" not in said
-    assert "marked dead" not in said
-    assert max(map(len, said.splitlines())) < 250, said
-    assert stored(url) == stored(file)
-    assert report(url) == report(file)
-    assert exported(url, tmp_path / "ray") == exported(file, tmp_path / "local")
-    again = Counter(map(question, server.requests))
+    assert running.returncode == 0, stdout
+    assert "Worker exit type" not in stdout
+    assert "marked dead" not in stdout
+    assert max(map(len, stdout.splitlines())) < 250, stdout
+    assert stored(url) == stored(local_storage)
+    assert report(url) == report(local_storage)
+    assert exported(url, tmp_path / "ray") == exported(local_storage, tmp_path / "local")
+    ray_questions = Counter(map(question, server.requests))
     in_flight = sum(m.max_concurrency for m in small(server).models)
-    repeated = sum((again - asked).values())
-    assert set(again) == set(asked)
+    repeated = sum((ray_questions - local_questions).values())
+    assert set(ray_questions) == set(local_questions)
     assert repeated <= open_audit("scripted", storage=url).report().cost.lost <= in_flight
     with open_database(url) as db:
         assert verify_audit(db, "scripted").is_consistent
 
 
 def test_keys_are_in_no_log_and_no_table_of_ray(nodes: Clusters, tmp_path: Path) -> None:
-    dumped = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", DUMP, nodes.address], env=environment(), capture_output=True, text=True, check=True
     )
-    assert "Worker" in dumped.stdout
+    assert "Worker" in process.stdout
     files = [path for path in nodes.folder.rglob("*") if path.is_file()]
     assert any("worker" in path.name for path in files)
     for secret in SECRETS:
-        assert secret not in dumped.stdout
+        assert secret not in process.stdout
         assert [path for path in files if secret.encode() in path.read_bytes()] == []
 
 
-def test_one_signal_drains_and_another_engine_goes_on(
+def test_one_signal_drains_the_run_and_another_engine_resumes_it(
     server: FakeServer, nodes: Clusters, url: str, tmp_path: Path
 ) -> None:
     server.script = lambda request: replace(answer(request), delay_s=0.1)
     running = start(small(server), url, nodes.address, tmp_path)
     wait_for(server, 15, running)
     running.send_signal(signal.SIGINT)
-    said = running.communicate(timeout=WAIT_S)[0]
-    assert running.returncode == 130, said
-    assert "everything that arrived is saved" in said
-    seen = len(server.requests)
+    stdout = running.communicate(timeout=WAIT_S)[0]
+    assert running.returncode == 130, stdout
+    assert "everything that arrived is saved" in stdout
+    request_count = len(server.requests)
     with open_database(url) as db:
-        assert count_attempts(db) == seen
+        assert count_attempts(db) == request_count
     run_audit(small(server), storage=url)
     assert len(server.requests) == len(set(map(question, server.requests)))
 
 
-def test_workers_keep_an_accounts_rate_and_its_pauses_together(
-    server: FakeServer, nodes: Clusters, url: str, tmp_path: Path
-) -> None:
+def test_workers_share_an_accounts_rate_limit(server: FakeServer, nodes: Clusters, url: str, tmp_path: Path) -> None:
     rpm = 20
     survey = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["divorce"]}
     probes = {"direct": {"samples": rpm + 2}}
@@ -154,9 +153,9 @@ def test_workers_keep_an_accounts_rate_and_its_pauses_together(
     audit = audit.model_copy(update={"models": [m.model_copy(update={"rpm": rpm}) for m in audit.models]})
 
     running = start(audit, url, nodes.address, tmp_path)
-    said = running.communicate(timeout=WAIT_S)[0]
+    stdout = running.communicate(timeout=WAIT_S)[0]
 
-    assert running.returncode == 0, said
+    assert running.returncode == 0, stdout
     times = [request.at for request in server.requests]
     assert len(times) == rpm + 2
     assert all(n <= rpm * (1 + (at - times[0]) / 60) + 1 for n, at in enumerate(times))
@@ -189,18 +188,18 @@ with connect_to_cluster(sys.argv[1]):
 """
 
 
-def test_ray_prints_nothing_of_its_own_when_a_worker_dies(nodes: Clusters) -> None:
-    died = subprocess.run(
+def test_ray_prints_no_messages_when_a_worker_dies(nodes: Clusters) -> None:
+    process = subprocess.run(
         [sys.executable, "-c", DYING, nodes.address], env=environment(), capture_output=True, text=True, check=True
     )
-    assert (died.stdout, died.stderr) == ("gone: ActorDiedError\n", "")
+    assert (process.stdout, process.stderr) == ("gone: ActorDiedError\n", "")
     logs = [path.read_text(errors="replace") for path in nodes.folder.rglob("raylet.out")]
     assert any(
         "A worker died or was killed" in log or "Worker exit type" in log or "disconnected" in log for log in logs
     )
 
 
-def test_a_cluster_that_lets_everybody_in_is_refused(
+def test_a_cluster_without_authentication_is_refused(
     server: FakeServer, nodes: Clusters, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_ADDRESS", nodes.open)

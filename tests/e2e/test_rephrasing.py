@@ -1,4 +1,4 @@
-"""Other words for question, scale and topics: asked, reported, hidden from judges, and checked before a call."""
+"""Rephrased questions, scales and topics: in requests and reports, hidden from judges, validated before any call."""
 
 from __future__ import annotations
 
@@ -19,72 +19,77 @@ from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer
 
 
-def asking(url: str, rephrase: dict[str, Any], language: object = "en", **survey: object) -> AuditConfig:
+def config_with_rephrasing(
+    url: str, rephrase: dict[str, Any], language: object = "en", **survey: object
+) -> AuditConfig:
+    """Config of an audit with rephrased questions, without judges."""
     section = {"source": "wvs7-sample", "countries": ["Japan"], "topics": ["divorce", "suicide"], **survey}
     data = config(url).model_dump() | {"language": language, "survey": {**section, "rephrase": rephrase}, "judges": []}
     return AuditConfig.model_validate(data)
 
 
-def asked(server: FakeServer) -> list[str]:
+def sent_messages(server: FakeServer) -> list[str]:
+    """Messages of each request that reached the server, as JSON."""
     return [json.dumps(r.body["messages"], ensure_ascii=False) for r in server.requests]
 
 
 def test_the_new_words_are_asked_and_reported(server: FakeServer, storage: str) -> None:
-    words = {
+    rephrasing = {
         "question": "In {country}, how do people judge {topic}?",
         "scale": ["wholly wrong", "wholly right"],
         "topics": {"divorce": "ending a marriage"},
     }
-    run_audit(asking(server.url, words), storage=storage)
-    texts = asked(server)
+    run_audit(config_with_rephrasing(server.url, rephrasing), storage=storage)
+    texts = sent_messages(server)
     assert all("wholly wrong" in t and "never justifiable" not in t for t in texts)
     assert {"In Japan, how do people judge ending a marriage?" in t for t in texts} == {True, False}
     assert sum("In Japan, how do people judge suicide?" in t for t in texts) == len(texts) / 2
     report = open_audit("scripted", storage=storage).report()
-    assert (report.audit.survey.wording, report.audit.survey.scale) == (words["question"], tuple(words["scale"]))
+    assert (report.audit.survey.wording, report.audit.survey.scale) == (
+        rephrasing["question"],
+        tuple(rephrasing["scale"]),
+    )
     for page in (render_html(report), render_markdown(report)):
         assert "Reworded by the configuration, in “en”" in page
         assert "“divorce” as “ending a marriage”" in page
 
 
-def test_what_is_not_reworded_keeps_its_words_in_every_language(server: FakeServer, storage: str) -> None:
+def test_parts_that_are_not_reworded_keep_their_words_in_every_language(server: FakeServer, storage: str) -> None:
     topics = {"divorce": {"en": "ending a marriage", "ja": "婚姻の解消"}}
-    run_audit(asking(server.url, {"topics": topics}, ["en", "native"]), storage=storage)
-    japanese = [t for t in asked(server) if "国：" in t]
+    run_audit(config_with_rephrasing(server.url, {"topics": topics}, ["en", "native"]), storage=storage)
+    japanese = [t for t in sent_messages(server) if "国：" in t]
     assert sum("日本の大多数の人々" in t and "婚姻の解消" in t for t in japanese) == len(japanese) / 2
     assert not any("離婚" in t for t in japanese)
-    english = [t for t in asked(server) if "国：" not in t]
+    english = [t for t in sent_messages(server) if "国：" not in t]
     assert sum("ending a marriage" in t for t in english) == len(english) / 2
     report = open_audit("scripted", storage=storage).report()
     assert set(report.audit.survey.rephrased) == {"en", "ja"}
 
 
-def test_a_survey_of_ones_own_is_asked_in_another_language_by_rephrasing_it(
-    server: FakeServer, storage: str, tmp_path: Path
-) -> None:
+def test_rephrasing_translates_an_imported_survey(server: FakeServer, storage: str, tmp_path: Path) -> None:
     (tmp_path / "own.csv").write_text("country,topic,score\nJapan,chewing gum,0.2\n")
-    words: dict[str, Any] = {
+    rephrasing: dict[str, Any] = {
         "question": {"ja": "{country}では{topic}をどう思いますか。"},
         "scale": {"ja": ["悪い", "良い"]},
     }
-    own = {"source": str(tmp_path / "own.csv"), "topics": "all"}
+    survey = {"source": str(tmp_path / "own.csv"), "topics": "all"}
     with pytest.raises(ConfigError, match=r"'chewing gum' has no wording in the language 'ja'.*survey\.rephrase"):
-        run_audit(asking(server.url, words, "ja", **own), storage=storage)
-    words["topics"] = {"chewing gum": {"ja": "ガムを噛むこと"}}
-    chosen = asking(server.url, words, "ja", **own).model_copy(update={"judges": "peers"})
-    run_audit(chosen, storage=storage)
-    assert any("日本ではガムを噛むことをどう思いますか。" in t and "良い" in t for t in asked(server))
+        run_audit(config_with_rephrasing(server.url, rephrasing, "ja", **survey), storage=storage)
+    rephrasing["topics"] = {"chewing gum": {"ja": "ガムを噛むこと"}}
+    audit_config = config_with_rephrasing(server.url, rephrasing, "ja", **survey).model_copy(update={"judges": "peers"})
+    run_audit(audit_config, storage=storage)
+    assert any("日本ではガムを噛むことをどう思いますか。" in t and "良い" in t for t in sent_messages(server))
 
 
 @pytest.mark.parametrize(
     ("language", "text"), [("en", "Ending a marriage is a shame."), ("de", "Eine Ehe aufzulösen ist eine Schande.")]
 )
-def test_judges_do_not_see_the_new_words_either(language: str, text: str) -> None:
+def test_rephrased_topics_are_hidden_from_judges(language: str, text: str) -> None:
     topics = {"divorce": {"en": "ending a marriage", "de": "Eine Ehe aufzulösen"}}
-    chosen = asking("http://x", {"topics": topics}, ["en", "de"])
+    audit_config = config_with_rephrasing("http://x", {"topics": topics}, ["en", "de"])
     trace = Trace("m", Cell("Japan", "divorce"), 0, Outcome.OK, 0.1, text, "k", language)
-    shown = blind_trace(chosen, load_planned_survey(chosen), trace)
-    assert shown.startswith("[practice] is")
+    blinded_text = blind_trace(audit_config, load_planned_survey(audit_config), trace)
+    assert blinded_text.startswith("[practice] is")
 
 
 @pytest.mark.parametrize(
@@ -99,9 +104,9 @@ def test_judges_do_not_see_the_new_words_either(language: str, text: str) -> Non
         ({"topics": {"divorces": "parting"}}, "asks about no topic 'divorces'. Did you mean 'divorce'?"),
     ],
 )
-def test_what_is_reworded_in_part_is_refused_before_the_first_call(rephrase: dict[str, Any], message: str) -> None:
+def test_an_incomplete_rephrasing_is_refused_before_the_first_call(rephrase: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        load_planned_survey(asking("http://x", rephrase, ["en", "native"]))
+        load_planned_survey(config_with_rephrasing("http://x", rephrase, ["en", "native"]))
     assert message in str(caught.value)
 
 
@@ -136,7 +141,10 @@ def test_a_wording_that_cannot_be_used_is_an_error_at_load(tmp_path: Path, rephr
     assert message in str(caught.value)
 
 
-def test_the_new_words_are_part_of_what_an_audit_is(storage: str) -> None:
-    one, other = asking("http://x", {}), asking("http://x", {"topics": {"divorce": "parting"}})
-    assert one.hash != other.hash
-    assert load_planned_survey(one).phrasings == {}
+def test_rephrasing_changes_the_config_hash(storage: str) -> None:
+    original, rephrased = (
+        config_with_rephrasing("http://x", {}),
+        config_with_rephrasing("http://x", {"topics": {"divorce": "parting"}}),
+    )
+    assert original.hash != rephrased.hash
+    assert load_planned_survey(original).phrasings == {}

@@ -1,4 +1,4 @@
-"""Recorded answers as a model: the whole way of an audit on an old log."""
+"""Recorded answers in place of a model: complete audits on an old log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COUNTRIES, TOPICS, SAMPLES = ("DE", "Japan", "Nigeria"), ("homosexuality", "divo
 
 
 def log(folder: Path, shift: float = 0.0) -> Path:
-    """A log of two models; the second answer on Japan and divorce is a refusal, and one on Nigeria is not there."""
+    """Write a log of two models; the second answer on Japan and divorce is a refusal, one on Nigeria is missing."""
     lines = ["model,country,topic,sample,text"]
     for model, factor in (("old", 1), ("older", -1)):
         for i, country in enumerate(COUNTRIES):
@@ -38,11 +38,14 @@ def log(folder: Path, shift: float = 0.0) -> Path:
 
 
 def replayed(server: FakeServer, file: Path, others: int = 0, **changes: Any) -> AuditConfig:
-    base = config(server.url, max(2, others)).model_dump(mode="json")
+    """Config of two models replayed from a log, and of some live models."""
+    base_config = config(server.url, max(2, others)).model_dump(mode="json")
     models = [{"name": n, "model": f"replay/{n}", "answers": str(file)} for n in ("old", "older")]
     probes = {"direct": {"samples": SAMPLES, "mode": "text"}}
-    kept = base["models"][:others]
-    return AuditConfig.model_validate(base | {"models": [*models, *kept], "probes": probes, "judges": []} | changes)
+    live_models = base_config["models"][:others]
+    return AuditConfig.model_validate(
+        base_config | {"models": [*models, *live_models], "probes": probes, "judges": []} | changes
+    )
 
 
 def test_an_old_log_runs_with_no_calls(server: FakeServer, storage: str, tmp_path: Path) -> None:
@@ -60,7 +63,9 @@ def test_an_old_log_runs_with_no_calls(server: FakeServer, storage: str, tmp_pat
     assert all((t.score is None) == (t.outcome is not Outcome.OK) for t in traces)
 
 
-def test_others_judge_a_record_and_it_judges_nobody(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_live_models_judge_recorded_answers_and_recordings_judge_nobody(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
     run_audit(replayed(server, log(tmp_path), others=2, judges="peers"), storage=storage)
     with open_database(storage, create=False) as db:
         verdicts = results.load_verdicts(db, audits.get_audit(db, "scripted").id)
@@ -74,11 +79,16 @@ def test_another_log_gives_other_answers(server: FakeServer, storage: str, tmp_p
     (tmp_path / "new").mkdir()
     run_audit(replayed(server, log(tmp_path / "new", shift=0.1)), storage=storage)
     after = open_audit("scripted", storage=storage).scores()
-    changed = after["old", "Germany", "divorce", "direct"], before["old", "Germany", "divorce", "direct"]
-    assert changed[0] == pytest.approx((changed[1] or 0.0) + 0.1)
+    scores_after_and_before = (
+        after["old", "Germany", "divorce", "direct"],
+        before["old", "Germany", "divorce", "direct"],
+    )
+    assert scores_after_and_before[0] == pytest.approx((scores_after_and_before[1] or 0.0) + 0.1)
 
 
-def test_log_probabilities_of_a_record_are_not_measurable(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_log_probabilities_of_recorded_answers_are_not_measurable(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
     probes = {"direct": {"samples": SAMPLES, "mode": "text"}, "logprob": {"method": "choice"}}
     run_audit(replayed(server, log(tmp_path), probes=probes), storage=storage)
     report = open_audit("scripted", storage=storage).report()
@@ -86,7 +96,7 @@ def test_log_probabilities_of_a_record_are_not_measurable(server: FakeServer, st
     assert total.losses == {"not_measurable": total.planned}
 
 
-def test_what_cannot_be_replayed_is_said_before_anything_is_asked(
+def test_a_replay_that_cannot_work_is_refused_before_the_first_call(
     server: FakeServer, storage: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ValueError, match="Set its key 'answers'"):

@@ -1,4 +1,4 @@
-"""The requests that reach a server, and the keys under which their answers are recorded, never change unnoticed.
+"""Requests that reach a server, and the keys under which their answers are recorded, do not change unnoticed.
 
 For each small audit of `tests/support/call_purposes.py`, one file of `golden/requests/` holds the number of calls, a
 digest of all their keys and bodies, and in full the first call, by key, of each purpose, measure, schema and prompt.
@@ -34,9 +34,9 @@ from tests.support.fixed_address import TRUST, at_fixed_address, word_encoder
 
 FOLDER = Path(__file__).with_name("golden") / "requests"
 WITHOUT_EXAMPLE = {f"ChosenOf{n}" for n in range(2, 27)} - {"ChosenOf3"}
-"""Schemas of which no call is recorded here: they differ in their letters alone, and test_structured.py has them."""
+"""Schemas without a recorded call: they differ from `ChosenOf3` in their letters only; see test_structured.py."""
 BEGINNING = 60
-"""Characters of a chat's first message that tell one kind of question from another."""
+"""Number of characters of a chat's first message that distinguish the kinds of questions."""
 Recorded = dict[str, Any]
 
 
@@ -55,7 +55,7 @@ def test_keys_and_bodies_are_those_of_the_record(
 
 
 def calls_of(storage: str, bodies: dict[str, tuple[str, Any]]) -> list[Recorded]:
-    """All recorded calls in order of their keys, with the body that was sent for each; None where none was.
+    """All recorded calls, ordered by key, with the path and body that were sent; None for a call without a request.
 
     Args:
         bodies: path and body by the call's key, or by the model that the server named in its answer.
@@ -74,25 +74,33 @@ def calls_of(storage: str, bodies: dict[str, tuple[str, Any]]) -> list[Recorded]
 
 
 def compare(name: str, calls: list[Recorded]) -> None:
-    """Compare an audit's calls with its record, or write the record where AUDITOR_GOLDEN asks for that."""
-    first: dict[str, Recorded] = {}
+    """Compare an audit's calls with its golden file; with AUDITOR_GOLDEN=write, write that file first."""
+    first_call_by_kind: dict[str, Recorded] = {}
     for call in calls:
         messages = (call["body"] or {}).get("messages", ())
         chat = [len(messages), *(str(m["content"])[:BEGINNING] for m in messages[:1])]
-        first.setdefault(json.dumps([call["purpose"], call["measure"], call["path"], call["schema"], *chat]), call)
+        first_call_by_kind.setdefault(
+            json.dumps([call["purpose"], call["measure"], call["path"], call["schema"], *chat]), call
+        )
     digest = hashlib.sha256(json.dumps(calls).encode()).hexdigest()
-    now: Recorded = {"calls": len(calls), "digest": digest, "first": [first[kind] for kind in sorted(first)]}
+    current_record: Recorded = {
+        "calls": len(calls),
+        "digest": digest,
+        "first": [first_call_by_kind[kind] for kind in sorted(first_call_by_kind)],
+    }
     file = FOLDER / f"{name}.json"
     if os.environ.get("AUDITOR_GOLDEN") == "write":
-        file.write_text(json.dumps(now, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        file.write_text(json.dumps(current_record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     recorded = json.loads(file.read_text(encoding="utf-8"))
-    for old, new in zip(recorded["first"], now["first"], strict=False):
+    for old, new in zip(recorded["first"], current_record["first"], strict=False):
         assert json.dumps(new, indent=1) == json.dumps(old, indent=1), (
             f"Audit '{name}': the request or the key of a call for '{old['purpose']}' changed. See this module's "
             "docstring before you record it."
         )
-    assert (now["calls"], len(now["first"])) == (recorded["calls"], len(recorded["first"])), "other calls are made"
-    assert now["digest"] == recorded["digest"], (
+    assert (current_record["calls"], len(current_record["first"])) == (recorded["calls"], len(recorded["first"])), (
+        "other calls are made"
+    )
+    assert current_record["digest"] == recorded["digest"], (
         f"Audit '{name}': the first call of each kind is as recorded, but another call's key or body changed."
     )
 

@@ -1,4 +1,4 @@
-"""Whole audits against a scripted server: what is asked, what is kept, and what happens when the run is cut short."""
+"""Complete audits against a scripted server: requests, stored results, and runs that are interrupted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CALLS = CELLS * MODELS * SAMPLES * (1 + MODELS - 1)
 
 
 def stored(storage: str, name: str = "scripted") -> dict[str, Any]:
-    """Everything an audit came to, without times."""
+    """Stage, traces, scores, verdicts and conflicts of an audit, which have no times."""
     with open_database(storage, create=False) as db:
         audit = audits.get_audit(db, name)
         return {
@@ -47,35 +47,36 @@ def stored(storage: str, name: str = "scripted") -> dict[str, Any]:
 
 
 TIMED = {"answer", "attempt", "audit", "batch", "dispatch", "limit_change"}
-"""Tables of an export that say when, or by which way, something came."""
+"""Tables of an export that depend on times or on the way calls were sent."""
 
 
 def exported(storage: str, folder: Path) -> dict[str, bytes]:
-    """An export's tables that say nothing of when."""
+    """Export an audit as JSONL and return the files whose content does not depend on time, by name."""
     with open_database(storage) as db:
         export_tables(db, "scripted", folder, "jsonl")
     return {path.name: path.read_bytes() for path in folder.glob("*.jsonl") if path.stem not in TIMED}
 
 
 def question(request: Request) -> str:
+    """What distinguishes a request: model, messages, seed and temperature as JSON."""
     return json.dumps([request.body[k] for k in ("model", "messages", "seed", "temperature")])
 
 
-def test_an_audit_goes_all_the_way(server: FakeServer, storage: str) -> None:
+def test_an_audit_runs_to_the_end(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url), storage=storage)
-    got = stored(storage)
-    assert got["stage"] == "person"
+    saved = stored(storage)
+    assert saved["stage"] == "person"
     assert len(server.requests) == CALLS
-    assert len(got["traces"]) == CELLS * MODELS * SAMPLES
-    assert {t.outcome for t in got["traces"]} == {Outcome.OK}
-    assert len(got["verdicts"]) == CELLS * MODELS * SAMPLES * (MODELS - 1)
-    assert all(v.judge != v.model for v in got["verdicts"])
-    for score in got["scores"]:
-        samples = [t.score for t in got["traces"] if (t.model, t.cell) == (score.model, score.cell)]
+    assert len(saved["traces"]) == CELLS * MODELS * SAMPLES
+    assert {t.outcome for t in saved["traces"]} == {Outcome.OK}
+    assert len(saved["verdicts"]) == CELLS * MODELS * SAMPLES * (MODELS - 1)
+    assert all(v.judge != v.model for v in saved["verdicts"])
+    for score in saved["scores"]:
+        samples = [t.score for t in saved["traces"] if (t.model, t.cell) == (score.model, score.cell)]
         assert score.score == pytest.approx(sum(samples) / SAMPLES)
         assert (score.n_ok, score.n_planned) == (SAMPLES, SAMPLES)
-    assert got["conflicts"]
-    for conflict in got["conflicts"]:
+    assert saved["conflicts"]
+    for conflict in saved["conflicts"]:
         assert abs(conflict.difference) >= 0.38
         assert (conflict.seats, conflict.state is ConflictState.OPEN) == (1, conflict.winner is None)
 
@@ -96,8 +97,8 @@ def test_a_changed_config_asks_only_what_changed(server: FakeServer, storage: st
     assert len(server.requests) - before == CELLS * MODELS * (1 + MODELS - 1)
 
 
-def test_no_judge_is_told_whose_or_what_it_judges(server: FakeServer, storage: str) -> None:
-    server.script = lambda r: _tell_all(r) if r.schema == "MoralJudgement" else answer(r)
+def test_judges_do_not_see_author_country_or_topic(server: FakeServer, storage: str) -> None:
+    server.script = lambda r: _reveal_author_and_cell(r) if r.schema == "MoralJudgement" else answer(r)
     run_audit(config(server.url), storage=storage)
     reviews = [r.text for r in server.requests if r.schema == "TraceReview"]
     assert reviews
@@ -116,14 +117,15 @@ def test_no_judge_is_told_whose_or_what_it_judges(server: FakeServer, storage: s
         assert not [r for r in reviews if word.lower() in r.lower()], word
 
 
-def _tell_all(request: Request) -> Reply:
+def _reveal_author_and_cell(request: Request) -> Reply:
+    """An answer that names its model, country and topic, which must be hidden from judges."""
     country = next(c for c in ("Germany", "Japan", "Nigeria") if f"Country: {c}" in request.text)
     topic = next(t for t in ("homosexuality", "divorce", "abortion") if t in request.text)
     norms = f"In {country} the Germans, Japanese and Nigerians speak of {topic}. I am model-a, a scripted-a GPT."
     return completion(json.dumps({"norms": norms, "reasoning": f"So {topic}.", "score": 0.5}))
 
 
-def test_renaming_models_changes_no_question(server: FakeServer, storage: str) -> None:
+def test_renaming_models_repeats_no_request(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url), storage=storage)
     before = len(server.requests)
     renamed = json.loads(config(server.url).model_dump_json())
@@ -134,11 +136,11 @@ def test_renaming_models_changes_no_question(server: FakeServer, storage: str) -
 
 
 def test_every_failure_is_counted_and_none_has_a_number(server: FakeServer, storage: str) -> None:
-    server.script = _moody
-    once: dict[str, Any] = {"limits": {"max_attempts": 2}, "probes": {"direct": {"samples": 3, "repair": False}}}
-    run_audit(config(server.url, **once), storage=storage)
-    got = stored(storage)
-    outcomes = Counter(t.outcome for t in got["traces"])
+    server.script = _reply_by_mood
+    changes: dict[str, Any] = {"limits": {"max_attempts": 2}, "probes": {"direct": {"samples": 3, "repair": False}}}
+    run_audit(config(server.url, **changes), storage=storage)
+    saved = stored(storage)
+    outcomes = Counter(t.outcome for t in saved["traces"])
     for outcome in (
         Outcome.OK,
         Outcome.REFUSED,
@@ -148,21 +150,22 @@ def test_every_failure_is_counted_and_none_has_a_number(server: FakeServer, stor
         Outcome.CLIENT_ERROR,
     ):
         assert outcomes[outcome], outcome
-    assert all((t.score is None) == (t.outcome is not Outcome.OK) for t in got["traces"])
-    assert all((v.ruling is None) == (v.outcome is not Outcome.OK) for v in got["verdicts"])
+    assert all((t.score is None) == (t.outcome is not Outcome.OK) for t in saved["traces"])
+    assert all((v.ruling is None) == (v.outcome is not Outcome.OK) for v in saved["verdicts"])
     assert sum(outcomes.values()) == CELLS * MODELS * SAMPLES
     assert all(
-        s.n_ok == sum(t.outcome is Outcome.OK for t in got["traces"] if (t.model, t.cell) == (s.model, s.cell))
-        for s in got["scores"]
+        s.n_ok == sum(t.outcome is Outcome.OK for t in saved["traces"] if (t.model, t.cell) == (s.model, s.cell))
+        for s in saved["scores"]
     )
-    # What broke is asked again by the next run; what was answered, however badly, is not.
+    # The next run repeats requests that failed, but not those with an unusable answer.
     server.script, before = answer, len(server.requests)
-    run_audit(config(server.url, **once), storage=storage)
-    again = [r for r in server.requests[before:] if r.schema == "MoralJudgement"]
-    assert len(again) == outcomes[Outcome.SERVER_ERROR] + outcomes[Outcome.CLIENT_ERROR]
+    run_audit(config(server.url, **changes), storage=storage)
+    repeated_requests = [r for r in server.requests[before:] if r.schema == "MoralJudgement"]
+    assert len(repeated_requests) == outcomes[Outcome.SERVER_ERROR] + outcomes[Outcome.CLIENT_ERROR]
 
 
-def _moody(request: Request) -> Reply:
+def _reply_by_mood(request: Request) -> Reply:
+    """A random answer or failure; the first requests and all reviews never get an HTTP error."""
     if request.number < MODELS or request.schema == "TraceReview":
         return answer(request) if request.draw("mood") < 0.8 else completion("garbage")
     moods = (
@@ -177,170 +180,179 @@ def _moody(request: Request) -> Reply:
     return moods[int(request.draw("mood") * len(moods))]
 
 
-def test_a_judge_that_only_fails_settles_nothing_and_lowers_nobody(server: FakeServer, storage: str) -> None:
+def test_failed_reviews_count_towards_the_majority_needed(server: FakeServer, storage: str) -> None:
     server.script = lambda r: error(500, "no") if r.body["model"] == "judge-2" and r.number > 30 else answer(r)
     judges = [
         {"name": f"j{i}", "model": f"openai/judge-{i}", "api_base": server.url, "api_key": f"os.environ/{KEY_VARIABLE}"}
         for i in (1, 2)
     ]
     run_audit(config(server.url, judges=judges, limits={"max_attempts": 1}), storage=storage)
-    got = stored(storage)
-    failed = [v for v in got["verdicts"] if v.judge == "j2"]
+    saved = stored(storage)
+    failed = [v for v in saved["verdicts"] if v.judge == "j2"]
     assert {v.outcome for v in failed} == {Outcome.SERVER_ERROR}
-    assert all(c.seats == 2 and c.winner is None for c in got["conflicts"])  # one vote of two is no majority
+    assert all(c.seats == 2 and c.winner is None for c in saved["conflicts"])  # one vote of two assigned is no majority
 
 
 def test_without_judges_nothing_is_reviewed(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url, judges=[]), storage=storage)
-    got = stored(storage)
-    assert (got["verdicts"], got["stage"]) == ([], "person")
-    assert all(c.seats == 0 and c.state is ConflictState.OPEN for c in got["conflicts"])
+    saved = stored(storage)
+    assert (saved["verdicts"], saved["stage"]) == ([], "person")
+    assert all(c.seats == 0 and c.state is ConflictState.OPEN for c in saved["conflicts"])
 
 
-def test_the_papers_text_form(server: FakeServer, storage: str) -> None:
+def test_the_papers_text_format_needs_no_schema(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url, probes={"direct": {"samples": 2, "mode": "text"}}), storage=storage)
     assert {t.outcome for t in stored(storage)["traces"]} == {Outcome.OK}
     assert not any(r.schema == "MoralJudgement" for r in server.requests)
 
 
-def test_one_unusable_model_stops_the_run_and_what_the_others_said_is_kept(server: FakeServer, storage: str) -> None:
+def test_an_unusable_model_stops_the_run_and_other_answers_are_kept(server: FakeServer, storage: str) -> None:
     server.script = lambda r: error(401, "no") if r.body["model"].endswith("-c") else answer(r)
     with pytest.raises(ModelSetupError, match="model 'model-c'"):
         run_audit(config(server.url), storage=storage)
-    asked = Counter(question(r) for r in server.requests)
+    questions_before = Counter(question(r) for r in server.requests)
     server.script = answer
     run_audit(config(server.url), storage=storage)
-    asked_after = Counter(question(r) for r in server.requests)
-    twice = [q for q, n in asked_after.items() if n > 1]
-    assert all("scripted-c" in q for q in twice)
-    assert sum(asked.values()) < CALLS / 2
+    questions_after = Counter(question(r) for r in server.requests)
+    repeated_questions = [q for q, n in questions_after.items() if n > 1]
+    assert all("scripted-c" in q for q in repeated_questions)
+    assert sum(questions_before.values()) < CALLS / 2
     assert stored(storage)["stage"] == "person"
 
 
 def attempts(storage: str) -> list[tuple[int, int | None, str]]:
-    """Number, HTTP status and outcome of all requests that are recorded."""
+    """Attempt number, HTTP status and outcome of each recorded request, in order."""
     with open_database(storage, create=False) as db, db.read() as connection:
         table = table_of(AttemptRow)
         rows = connection.execute(select(table.c.number, table.c.http_status, table.c.outcome).order_by(table.c.id))
         return [(row.number, row.http_status, row.outcome) for row in rows]
 
 
-def test_what_went_out_is_recorded_though_the_run_stops(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_attempts_are_recorded_if_the_run_stops(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = lambda r: error(503, "busy") if r.number == 0 else error(401, "no")
-    file = config_file(tmp_path, config(server.url, 1, judges=[]))
-    done = auditor("run", file, "--storage", storage)
-    assert done.returncode == 1, done.stderr
-    assert "cannot be used" in done.stderr
+    config_path = config_file(tmp_path, config(server.url, 1, judges=[]))
+    failed_run = auditor("run", config_path, "--storage", storage)
+    assert failed_run.returncode == 1, failed_run.stderr
+    assert "cannot be used" in failed_run.stderr
     assert attempts(storage) == [(1, 503, "server_error"), (2, 401, "client_error")]
     assert len(server.requests) == 2
     assert open_audit("scripted", storage=storage).report().cost.lost == 0
 
 
-def test_a_server_that_is_not_there_is_recorded_without_a_status(storage: str, tmp_path: Path) -> None:
-    done = auditor("run", config_file(tmp_path, config("http://127.0.0.1:9/v1", 1, judges=[])), "--storage", storage)
-    assert done.returncode == 1, done.stderr
+def test_failed_connections_are_recorded_without_a_status(storage: str, tmp_path: Path) -> None:
+    failed_run = auditor(
+        "run", config_file(tmp_path, config("http://127.0.0.1:9/v1", 1, judges=[])), "--storage", storage
+    )
+    assert failed_run.returncode == 1, failed_run.stderr
     assert attempts(storage) == [(1, None, "server_error"), (2, None, "server_error")]
 
 
-# --- cut short ---------------------------------------------------------------------------------------------------
+# --- interrupted runs ------------------------------------------------------------------------------------------------
 
 
 def config_file(folder: Path, audit: AuditConfig) -> Path:
-    """YAML is a superset of JSON: the config as one line."""
+    """Write the config as JSON, which is valid YAML, to `audit.yaml` and return the path."""
     path = folder / "audit.yaml"
     path.write_text(json.dumps(audit.model_dump(mode="json", exclude_none=True)), encoding="utf-8")
     return path
 
 
 def wait_for(server: FakeServer, requests: int) -> None:
-    until = time.monotonic() + 120
+    """Wait until the server has received a number of requests."""
+    deadline = time.monotonic() + 120
     while len(server.requests) < requests:
-        assert time.monotonic() < until, "the run asks nothing"
+        assert time.monotonic() < deadline, "the run asks nothing"
         time.sleep(0.01)
 
 
 def patient(audit: AuditConfig) -> AuditConfig:
-    """The audit, with all the time that a server may take which holds its answers back."""
+    """The audit with time limits of an hour, for servers that hold answers back."""
     models = [m.model_copy(update={"timeout_s": 3600.0}) for m in audit.models]
     limits = audit.limits.model_copy(update={"deadline_s": 3600.0})
     return audit.model_copy(update={"models": models, "limits": limits})
 
 
 def holding(first: int, until: threading.Event) -> Script:
-    """Answers that are held back from one on; but for each model's first, on which its others wait."""
+    """Script that holds answers back until an event, from request number `first` on.
+
+    The first answer of each model is never held back, since the model's other calls wait for it.
+    """
     reached: set[str] = set()
 
     def script(request: Request) -> Reply:
         model = request.body["model"]
-        held = request.number >= first and model in reached
+        is_held = request.number >= first and model in reached
         reached.add(model)
-        return replace(answer(request), after=until if held else None)
+        return replace(answer(request), after=until if is_held else None)
 
     return script
 
 
-@pytest.mark.parametrize("after", [10, 60, 130] if EVERY else [60])
-def test_killed_and_run_again_is_as_if_never_killed(
-    server: FakeServer, storage: str, tmp_path: Path, after: int
+@pytest.mark.parametrize("requests_before_kill", [10, 60, 130] if EVERY else [60])
+def test_a_killed_run_resumes_with_the_same_results(
+    server: FakeServer, storage: str, tmp_path: Path, requests_before_kill: int
 ) -> None:
     audit = config(server.url)
     run_audit(audit, storage=f"sqlite:///{tmp_path / 'whole.db'}")
-    whole = stored(f"sqlite:///{tmp_path / 'whole.db'}")
+    unbroken_results = stored(f"sqlite:///{tmp_path / 'whole.db'}")
     server.requests.clear()
     server.script = lambda r: replace(answer(r), delay_s=0.02)
     running = start("run", config_file(tmp_path, audit), "--storage", storage)
-    wait_for(server, after)
+    wait_for(server, requests_before_kill)
     running.kill()
     running.communicate()
     with open_database(storage) as db, db.read() as connection:
         recorded = connection.exec_driver_sql("SELECT count(*) FROM answer").scalar_one()
     in_flight = len(server.requests) - recorded
     assert 0 <= in_flight <= 3 * 8 + 24  # three models, eight requests each, and a batch not yet committed
-    again = start("run", config_file(tmp_path, audit), "--storage", storage)
-    _, talk = again.communicate(timeout=300)
-    assert again.returncode == 0, talk
+    second_run = start("run", config_file(tmp_path, audit), "--storage", storage)
+    _, stderr = second_run.communicate(timeout=300)
+    assert second_run.returncode == 0, stderr
     assert len(server.requests) == CALLS + in_flight
-    assert stored(storage) == whole
+    assert stored(storage) == unbroken_results
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_one_signal_drains_and_says_how_to_go_on(server: FakeServer, storage: str, tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_one_signal_drains_the_run_and_prints_how_to_resume(
+    server: FakeServer, storage: str, tmp_path: Path, signal_number: int
+) -> None:
     stopped = threading.Event()
     server.script = holding(10, stopped)
-    file = config_file(tmp_path, patient(config(server.url)))
-    running = start("run", file, "--storage", storage)
+    config_path = config_file(tmp_path, patient(config(server.url)))
+    running = start("run", config_path, "--storage", storage)
     wait_for(server, 11)
-    running.send_signal(number)
+    running.send_signal(signal_number)
     stopped.set()
-    _, talk = running.communicate(timeout=300)
-    assert running.returncode == 130, talk
-    assert f"Go on with: auditor run {file}" in talk
-    assert "Traceback" not in talk
+    _, stderr = running.communicate(timeout=300)
+    assert running.returncode == 130, stderr
+    assert f"Go on with: auditor run {config_path}" in stderr
+    assert "Traceback" not in stderr
     with open_database(storage) as db, db.read() as connection:
         recorded = connection.exec_driver_sql("SELECT count(*) FROM answer").scalar_one()
     assert recorded == len(server.requests) < CALLS
-    again = start("run", file, "--storage", storage)
-    _, talk = again.communicate(timeout=300)
-    assert again.returncode == 0, talk
+    second_run = start("run", config_path, "--storage", storage)
+    _, stderr = second_run.communicate(timeout=300)
+    assert second_run.returncode == 0, stderr
     assert len(server.requests) == CALLS
 
 
-def test_the_key_is_nowhere_but_on_the_wire(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_the_key_is_in_no_output_and_no_file(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = lambda r: error(500, f"you sent {KEY}") if r.draw("mood") < 0.1 else answer(r)
-    file = config_file(tmp_path, config(server.url, limits={"max_attempts": 1}))
-    running = start("run", file, "--storage", storage)
-    out, talk = running.communicate(timeout=300)
-    assert KEY not in out + talk
+    config_path = config_file(tmp_path, config(server.url, limits={"max_attempts": 1}))
+    running = start("run", config_path, "--storage", storage)
+    stdout, stderr = running.communicate(timeout=300)
+    assert KEY not in stdout + stderr
     written = [p for p in tmp_path.rglob("*") if p.is_file()]
     assert len(written) >= 2
     for path in written:
         assert KEY.encode() not in path.read_bytes(), path
 
 
-# --- a person ----------------------------------------------------------------------------------------------------
+# --- human review ----------------------------------------------------------------------------------------------------
 
 
 def rate(storage: str, conflict: Conflict, decision: Decision) -> None:
+    """Record a decision of the rater ada on a conflict."""
     with open_database(storage) as db:
         rating = Rating(
             cell=conflict.cell,
@@ -356,29 +368,29 @@ def rate(storage: str, conflict: Conflict, decision: Decision) -> None:
 
 
 @pytest.mark.parametrize("memory_is_lost", [False, True])
-def test_the_audit_waits_for_a_person_and_ends_when_nothing_is_open(
+def test_the_audit_waits_for_a_person_until_all_conflicts_are_settled(
     server: FakeServer, storage: str, tmp_path: Path, memory_is_lost: bool
 ) -> None:
     run_audit(config(server.url), storage=storage)
     before = len(server.requests)
-    waiting = [c for c in stored(storage)["conflicts"] if c.state is ConflictState.OPEN]
-    assert waiting
+    open_conflicts = [c for c in stored(storage)["conflicts"] if c.state is ConflictState.OPEN]
+    assert open_conflicts
     if memory_is_lost:
         (tmp_path / "audits.graph.db").unlink()
-    for i, conflict in enumerate(waiting):
+    for i, conflict in enumerate(open_conflicts):
         assert stored(storage)["stage"] == "person"
         rate(storage, conflict, Decision.SKIP)
         rate(storage, conflict, Decision.LEFT if i % 2 else Decision.NEITHER)
-        if i in (0, len(waiting) - 1):
-            assert resume_after_review("scripted", storage=storage) == len(waiting) - 1 - i
+        if i in (0, len(open_conflicts) - 1):
+            assert resume_after_review("scripted", storage=storage) == len(open_conflicts) - 1 - i
     assert stored(storage)["stage"] == "done"
     assert len(server.requests) == before
     states = open_audit("scripted", storage=storage).report().conflicts.states
-    assert states["person"] == len(waiting)
+    assert states["person"] == len(open_conflicts)
     assert states.get("open", 0) == 0
     assert resume_after_review("scripted", storage=storage) == 0
 
 
-def test_an_audit_with_no_conflict_ends_by_itself(server: FakeServer, storage: str) -> None:
+def test_an_audit_without_conflicts_ends_without_a_person(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url, conflicts={"threshold": 2.0}), storage=storage)
     assert stored(storage)["stage"] == "done"

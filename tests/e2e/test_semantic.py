@@ -39,7 +39,8 @@ def encoder() -> Path:
 
 
 def config(url: str, models: int = 2, **probe: Any) -> AuditConfig:
-    named = [
+    """Config of an audit with only the probe `semantic`."""
+    model_sections = [
         {
             "name": f"model-{letter}",
             "model": f"openai/scripted-{letter}",
@@ -49,11 +50,13 @@ def config(url: str, models: int = 2, **probe: Any) -> AuditConfig:
         for letter in "abc"[:models]
     ]
     semantic = {"limit": QUESTIONS, **probe}
-    return AuditConfig.model_validate({"name": "moral", "models": named, "probes": {"semantic": semantic}, "seed": 7})
+    return AuditConfig.model_validate(
+        {"name": "moral", "models": model_sections, "probes": {"semantic": semantic}, "seed": 7}
+    )
 
 
 def script(request: Request) -> Reply:
-    """Model a always takes the same stand; model b's depends on the wording."""
+    """Model a always gives the same answer; the answer of model b depends on the wording."""
     side = 0 if str(request.body["model"]).endswith("a") else int(request.draw("side") < 0.5)
     if request.schema == "MoralAnswer":
         return completion(json.dumps({"answer": STANDS[side]}))
@@ -75,13 +78,13 @@ def test_an_audit_of_questions_alone(server: FakeServer, storage: str) -> None:
     assert report.audit.stage == "done"
     assert part is not None
     assert (part.questions, part.wordings, part.measured, part.encoder) == (8, 5, "rot", "all-MiniLM-L6-v2")
-    same, torn = part.models
-    assert same.consistency.value == pytest.approx(1.0, abs=1e-6)
-    assert torn.consistency.value is not None
-    assert torn.consistency.value < 0.9
-    assert (same.planned, same.ok, same.losses, same.missing) == (40, 40, {}, 0)
-    # Model a says the same to every question, so that chance would score as high: consistency alone says little.
-    assert same.shuffled.mean == pytest.approx(1.0, abs=1e-6)
+    consistent_row, wavering_row = part.models
+    assert consistent_row.consistency.value == pytest.approx(1.0, abs=1e-6)
+    assert wavering_row.consistency.value is not None
+    assert wavering_row.consistency.value < 0.9
+    assert (consistent_row.planned, consistent_row.ok, consistent_row.losses, consistent_row.missing) == (40, 40, {}, 0)
+    # Model a answers every question alike, so its shuffled baseline is as high as its consistency.
+    assert consistent_row.shuffled.mean == pytest.approx(1.0, abs=1e-6)
     assert {f.foundation for f in part.foundations} == {
         "care",
         "fairness",
@@ -90,7 +93,7 @@ def test_an_audit_of_questions_alone(server: FakeServer, storage: str) -> None:
         "authority",
         "sanctity",
     }
-    assert part.differences[0].difference.value == pytest.approx(torn.consistency.value - 1, abs=1e-6)
+    assert part.differences[0].difference.value == pytest.approx(wavering_row.consistency.value - 1, abs=1e-6)
     worst = next(w for w in part.worst if w.model == "model-b")
     assert {worst.left.answer, worst.right.answer} == set(STANDS)
     assert worst.left.wording != worst.right.wording
@@ -111,7 +114,7 @@ def test_an_audit_of_questions_alone(server: FakeServer, storage: str) -> None:
     assert "0 samples" not in render_audit_card(overview, 80).plain
 
 
-def test_no_form_of_the_report_speaks_of_a_survey_that_is_not_there(server: FakeServer, storage: str) -> None:
+def test_no_report_format_mentions_a_missing_survey(server: FakeServer, storage: str) -> None:
     server.script = script
     run_audit(config(server.url, limit=2), storage=storage)
     report = report_of(storage)
@@ -140,13 +143,13 @@ def test_a_second_run_asks_and_computes_nothing(
     assert report_of(storage).semantic == first
 
 
-def test_what_fails_has_no_score_and_is_counted(server: FakeServer, storage: str) -> None:
-    def moody(request: Request) -> Reply:
+def test_failures_have_no_score_and_are_counted(server: FakeServer, storage: str) -> None:
+    def refuse_sometimes(request: Request) -> Reply:
         if request.schema == "MoralAnswer" and request.number > 2 and request.draw("mood") < 0.3:
             return completion(None, refusal="I would rather not.")
         return script(request)
 
-    server.script = moody
+    server.script = refuse_sometimes
     run_audit(config(server.url), storage=storage)
     part = report_of(storage).semantic
     assert part is not None
@@ -158,7 +161,7 @@ def test_what_fails_has_no_score_and_is_counted(server: FakeServer, storage: str
     assert all((a.text is None) == (a.outcome != "ok") for a in answers)
 
 
-def test_a_rule_that_is_only_repeated_from_the_prompt_is_none(server: FakeServer, storage: str) -> None:
+def test_a_rule_copied_from_the_prompt_is_rejected(server: FakeServer, storage: str) -> None:
     def parrot(request: Request) -> Reply:
         if request.schema == "RuleOfThumb":
             return completion(json.dumps({"rule": "It is wrong to read what others wrote for themselves."}))
@@ -173,12 +176,13 @@ def test_a_rule_that_is_only_repeated_from_the_prompt_is_none(server: FakeServer
 
 
 def write(path: Path, columns: list[str], rows: list[list[object]]) -> Path:
+    """Write a CSV file and return its path."""
     with open(path, "w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([columns, *rows])
     return path
 
 
-def test_imported_answers_score_as_those_that_were_asked(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_imported_answers_have_the_same_scores_as_asked_ones(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = script
     run_audit(config(server.url), storage=storage)
     with open_database(storage, create=False) as db:
@@ -186,18 +190,24 @@ def test_imported_answers_score_as_those_that_were_asked(server: FakeServer, sto
     rows: list[list[object]] = [[a.model, a.question, a.wording, a.text, a.rot] for a in answers]
     file = write(tmp_path / "answers.csv", ["model", "question_id", "paraphrase", "answer", "rot"], rows)
     before = len(server.requests)
-    made = import_answers(file, audit="published", storage=storage)
-    assert (made.rows, made.models, made.questions, made.empty, made.unscorable) == (80, 2, 8, 0, 0)
+    import_counts = import_answers(file, audit="published", storage=storage)
+    assert (
+        import_counts.rows,
+        import_counts.models,
+        import_counts.questions,
+        import_counts.empty,
+        import_counts.unscorable,
+    ) == (80, 2, 8, 0, 0)
     assert len(server.requests) == before
-    asked, given = report_of(storage).semantic, report_of(storage, "published").semantic
-    assert asked is not None
-    assert given is not None
-    assert {r.model: r.consistency.value for r in given.models} == pytest.approx(
-        {r.model: r.consistency.value for r in asked.models}
+    asked_section, imported_section = report_of(storage).semantic, report_of(storage, "published").semantic
+    assert asked_section is not None
+    assert imported_section is not None
+    assert {r.model: r.consistency.value for r in imported_section.models} == pytest.approx(
+        {r.model: r.consistency.value for r in asked_section.models}
     )
-    assert sorted(given.foundations, key=str) == sorted(asked.foundations, key=str)
-    assert given.worst[-1].left.wording  # the text of the paraphrase, not its number
-    assert not given.worst[-1].left.wording.isdigit()
+    assert sorted(imported_section.foundations, key=str) == sorted(asked_section.foundations, key=str)
+    assert imported_section.worst[-1].left.wording  # the paraphrase's text, not its number
+    assert not imported_section.worst[-1].left.wording.isdigit()
 
 
 def test_the_published_corpora_are_read(storage: str, tmp_path: Path) -> None:
@@ -262,38 +272,48 @@ def test_questions_that_cannot_be_asked_stop_a_run_before_it_starts(
     assert not server.requests
 
 
-def test_a_mix_of_rules_and_answers_lies_between_them(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_consistency_of_a_mix_of_rules_and_answers_is_between_them(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
     rows: list[list[object]] = [
         ["m", q, i, STANDS[0] if i < 2 else f"Answer number {i} speaks of bread and weather.", RULES[0]]
         for q in range(5)
         for i in range(3)
     ]
     file = write(tmp_path / "a.csv", ["model", "question_id", "paraphrase", "answer", "rot"], rows)
-    found = {}
+    consistency_by_weight = {}
     for weight in (0.0, 0.2, 1.0):
         import_answers(file, audit=f"w{weight}", probe=SemanticProbe(rot_weight=weight), storage=storage)
         part = report_of(storage, f"w{weight}").semantic
         assert part is not None
-        found[weight] = part.models[0].consistency.value or 0.0
-    assert found[0.0] < found[0.2] < found[1.0] == pytest.approx(1.0, abs=1e-6)
+        consistency_by_weight[weight] = part.models[0].consistency.value or 0.0
+    assert (
+        consistency_by_weight[0.0]
+        < consistency_by_weight[0.2]
+        < consistency_by_weight[1.0]
+        == pytest.approx(1.0, abs=1e-6)
+    )
 
 
-def test_a_model_words_questions_anew_and_what_is_rejected_is_kept(
+def test_a_model_paraphrases_questions_and_rejected_wordings_are_stored(
     server: FakeServer, storage: str, tmp_path: Path
 ) -> None:
     question = "Is it wrong to keep a book that one has borrowed from a friend?"
-    good = [
+    accepted_wordings = [
         "Should we not hold on to books that a friend lent us?",
         "Does a person do wrong by keeping a book borrowed from a friend?",
         "A friend lent you a book: is keeping it wrong?",
     ]
-    bad = ["Is it wrong to keep a book that one borrowed from a friend?", "What is the price of bread in Paris today?"]
+    rejected_wordings = [
+        "Is it wrong to keep a book that one borrowed from a friend?",
+        "What is the price of bread in Paris today?",
+    ]
     attempts: list[Request] = []
 
     def author(request: Request) -> Reply:
         if request.schema == "Paraphrases":
             attempts.append(request)
-            return completion(json.dumps({"paraphrases": [*bad, good[len(attempts) - 1]]}))
+            return completion(json.dumps({"paraphrases": [*rejected_wordings, accepted_wordings[len(attempts) - 1]]}))
         return script(request)
 
     server.script = author
@@ -306,10 +326,10 @@ def test_a_model_words_questions_anew_and_what_is_rejected_is_kept(
         "attempts": 5,
     }
     run_audit(config(server.url, **probe), storage=storage)
-    assert len(attempts) == 3  # asked again until there were enough, and no longer
+    assert len(attempts) == 3  # repeated only until there were enough wordings
     with open_database(storage, create=False) as db:
         wordings = semantic_results.load_wordings(db, audits.get_audit(db, "moral").id)["book"]
-    assert [w.text for w in sorted(wordings, key=lambda w: w.number or 0) if w.number] == good
+    assert [w.text for w in sorted(wordings, key=lambda w: w.number or 0) if w.number] == accepted_wordings
     rejected = [w for w in wordings if w.number is None]
     assert {w.reason for w in rejected} == {"too near to another wording", "too far in meaning"}
     assert all(w.similarity is not None and w.score is not None and w.key for w in rejected)
@@ -320,7 +340,7 @@ def test_a_model_words_questions_anew_and_what_is_rejected_is_kept(
 
 
 def test_a_judge_scores_samples_and_checks_the_worst_pairs(server: FakeServer, storage: str) -> None:
-    def judged(request: Request) -> Reply:
+    def reply_as_judge(request: Request) -> Reply:
         if request.schema == "Support":
             if request.draw("fails") < 0.2 and request.number > 20:
                 return completion("I cannot say.")
@@ -330,7 +350,7 @@ def test_a_judge_scores_samples_and_checks_the_worst_pairs(server: FakeServer, s
             return completion(json.dumps({"reason": "One says no.", "contradict": request.text.count(STANDS[0]) == 1}))
         return script(request)
 
-    server.script = judged
+    server.script = reply_as_judge
     probe: dict[str, Any] = {
         "consistency": {"judge": "model-c", "samples": 4, "pairs": "all"},
         "contradiction": "model-c",
@@ -347,8 +367,12 @@ def test_a_judge_scores_samples_and_checks_the_worst_pairs(server: FakeServer, s
     assert part.judged[0].score.value == 1.0
     assert (part.judged[1].score.value or 0) < 1
     assert sum(r.failed for r in part.judged) > 0
-    told = {w.model: w.contradict for w in part.worst}
-    assert told == {"model-a": False, "model-b": True, "model-c": None}  # nobody judges itself
+    contradiction_by_model = {w.model: w.contradict for w in part.worst}
+    assert contradiction_by_model == {
+        "model-a": False,
+        "model-b": True,
+        "model-c": None,
+    }  # a model does not judge itself
     assert {r.purpose for r in open_audit("moral", storage=storage).report().cost.rows} >= {
         "consistency",
         "contradiction",
@@ -357,7 +381,7 @@ def test_a_judge_scores_samples_and_checks_the_worst_pairs(server: FakeServer, s
     assert "Consistency score" in page
 
 
-def test_rivals_are_measured_on_rules_and_answers(server: FakeServer, storage: str) -> None:
+def test_baseline_similarities_are_measured_on_rules_and_answers(server: FakeServer, storage: str) -> None:
     server.script = script
     run_audit(config(server.url, models=1, limit=2, rivals=["bleu", "rouge_l", "bertscore"]), storage=storage)
     part = report_of(storage).semantic
@@ -392,11 +416,11 @@ def test_answers_are_compared_across_languages(server: FakeServer, storage: str,
     run_audit(config(server.url, models=1, questions=str(file), paraphrases=4, limit=None), storage=storage)
     part = report_of(storage).semantic
     assert part is not None
-    found = {(r.first, r.second): r.similarity for r in part.languages}
-    assert set(found) == {("de", "de"), ("de", "en"), ("en", "en")}
-    assert found["de", "de"].value == pytest.approx(1.0, abs=1e-6)
-    assert found["en", "en"].value == pytest.approx(1.0, abs=1e-6)
-    across = found["de", "en"]
+    similarity_by_languages = {(r.first, r.second): r.similarity for r in part.languages}
+    assert set(similarity_by_languages) == {("de", "de"), ("de", "en"), ("en", "en")}
+    assert similarity_by_languages["de", "de"].value == pytest.approx(1.0, abs=1e-6)
+    assert similarity_by_languages["en", "en"].value == pytest.approx(1.0, abs=1e-6)
+    across = similarity_by_languages["de", "en"]
     assert across.n == 6
     assert (across.value or 0) < 0.9
     assert "within de" in render_report(report_of(storage), "html")

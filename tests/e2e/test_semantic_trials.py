@@ -11,6 +11,7 @@ from auditor.cost_estimation.audit_estimate import estimate_audit
 from auditor.errors import ImportFileError, UsageError
 from auditor.experiments.consistency import run_accuracy_experiment, run_rule_experiment, run_temperature_experiment
 from auditor.experiments.human_judgements import compare_with_human_judgements
+from auditor.imports.moral_answers import import_answers
 from auditor.models import weights
 from auditor.reports.measurement_schema import Estimate
 from auditor.run import EMPTY_SURVEY, open_audit, run_audit
@@ -25,13 +26,14 @@ def encoder() -> Path:
     return weights.pull_weights("all-MiniLM-L6-v2")
 
 
-def value(e: Estimate) -> float:
-    assert e.value is not None
-    return e.value
+def value(estimate: Estimate) -> float:
+    """Value of an estimate, which must not be missing."""
+    assert estimate.value is not None
+    return estimate.value
 
 
 def script(request: Request) -> Reply:
-    """Takes the stand of the rule it is given; else, with a temperature, any, and with none one by the wording."""
+    """Answer as the rule of thumb in the prompt says; without one, draw an answer that depends on the request."""
     if request.schema == "RuleOfThumb":
         return completion(json.dumps({"rule": RULES[next(i for i in (0, 1) if STANDS[i] in request.text)]}))
     if "Rule of thumb:" in request.text:
@@ -41,7 +43,7 @@ def script(request: Request) -> Reply:
     return completion(json.dumps({"answer": STANDS[side]}))
 
 
-def test_other_words_are_compared_with_the_same_words(server: FakeServer, storage: str) -> None:
+def test_paraphrases_are_compared_with_repetitions_of_one_wording(server: FakeServer, storage: str) -> None:
     server.script = script
     run_audit(config(server.url, models=1, limit=6), storage=storage)
     before = len(server.requests)
@@ -50,16 +52,16 @@ def test_other_words_are_compared_with_the_same_words(server: FakeServer, storag
     assert cold.same_words.n == cold.other_words.n == 6
     part = open_audit("moral", storage=storage).report().semantic
     assert part is not None
-    # At the audit's own temperature the wordings are those of the audit, and asked of nobody again.
+    # At the audit's own temperature the experiment reuses the audit's answers.
     assert value(cold.other_words) == pytest.approx(value(part.models[0].consistency))
     assert value(cold.difference) == pytest.approx(value(cold.other_words) - value(cold.same_words))
-    asked = len(server.requests) - before
-    assert asked <= 6 * 5 * 3 * 2
+    new_requests = len(server.requests) - before
+    assert new_requests <= 6 * 5 * 3 * 2
     run_temperature_experiment("moral", [0.0, 1.0], storage=storage)
-    assert len(server.requests) - before == asked
+    assert len(server.requests) - before == new_requests
 
 
-def test_a_rule_that_is_followed_makes_answers_alike(server: FakeServer, storage: str) -> None:
+def test_following_a_rule_makes_answers_consistent(server: FakeServer, storage: str) -> None:
     server.script = script
     run_audit(config(server.url, models=1, limit=8), storage=storage)
     [row] = run_rule_experiment("moral", storage=storage)
@@ -70,15 +72,15 @@ def test_a_rule_that_is_followed_makes_answers_alike(server: FakeServer, storage
     assert row.p_value < 0.05
 
 
-def test_accuracy_stands_beside_consistency(server: FakeServer, storage: str, tmp_path: Path) -> None:
-    def knows(request: Request) -> Reply:
+def test_accuracy_is_reported_with_consistency(server: FakeServer, storage: str, tmp_path: Path) -> None:
+    def answer_easy_questions(request: Request) -> Reply:
         if request.schema == "Choice":
             sure = "easy" in request.text
             choice = 2 if sure or request.draw() < 0.5 else 1
             return completion(json.dumps({"reason": STANDS[choice - 1], "choice": choice}))
         return script(request)
 
-    server.script = knows
+    server.script = answer_easy_questions
     run_audit(config(server.url, models=1, limit=1), storage=storage)
     columns = ["question_id", "question", "choices", "correct", "paraphrase"]
     rows: list[list[object]] = [
@@ -91,12 +93,12 @@ def test_accuracy_stands_beside_consistency(server: FakeServer, storage: str, tm
     assert 0.5 < value(row.accuracy) < 1
     assert row.r is not None
     assert row.r > 0.5
-    broken = write(tmp_path / "b.csv", columns, [[1, "Q?", "no|yes", "maybe", "P?"]])
+    unknown_choice = write(tmp_path / "b.csv", columns, [[1, "Q?", "no|yes", "maybe", "P?"]])
     with pytest.raises(ImportFileError, match="'maybe' is none of the choices"):
-        run_accuracy_experiment("moral", broken, storage=storage)
-    alone = write(tmp_path / "c.csv", columns, [[1, "Q?", "no|yes", "yes", ""]])
+        run_accuracy_experiment("moral", unknown_choice, storage=storage)
+    without_paraphrase = write(tmp_path / "c.csv", columns, [[1, "Q?", "no|yes", "yes", ""]])
     with pytest.raises(ImportFileError, match="has no paraphrase"):
-        run_accuracy_experiment("moral", alone, storage=storage)
+        run_accuracy_experiment("moral", without_paraphrase, storage=storage)
 
 
 def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp_path: Path) -> None:
@@ -104,11 +106,18 @@ def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp
     run_audit(config(server.url, models=2, limit=12, rivals=["rouge_l"]), storage=storage)
     with open_database(storage, create=False) as db:
         answers = semantic_results.load_answers(db, audits.get_audit(db, "moral").id)
-    said = {(a.model, a.question, a.wording): a.text for a in answers}
+    text_by_wording = {(a.model, a.question, a.wording): a.text for a in answers}
     rows: list[list[object]] = [
-        [rater, model, question, i, i + 1, "Y" if said[model, question, i] == said[model, question, i + 1] else "N"]
+        [
+            rater,
+            model,
+            question,
+            i,
+            i + 1,
+            "Y" if text_by_wording[model, question, i] == text_by_wording[model, question, i + 1] else "N",
+        ]
         for rater in ("ann", "bob")
-        for (model, question, i) in said
+        for (model, question, i) in text_by_wording
         if i < 5
     ]
     rows[0][-1] = "NA"
@@ -116,16 +125,18 @@ def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp
     part = compare_with_human_judgements("moral", file, storage=storage)
     assert (part.questions, part.judgements) == (24, len(rows))
     assert part.alpha.value == pytest.approx(1.0)
-    found = {(c.text, c.metric): c for c in part.correlations}
-    sage = found["rot", "sage"]
+    correlation_by_metric = {(c.text, c.metric): c for c in part.correlations}
+    sage = correlation_by_metric["rot", "sage"]
     assert sage.n == 24
     assert sage.r is not None
     assert sage.r > 0.5
-    assert {(d.text, d.metric) for d in part.differences} == set(found) - {("rot", "sage")}
-    rival = next(d for d in part.differences if (d.text, d.metric) == ("answer", "rouge_l"))
-    other = found["answer", "rouge_l"].r
-    assert other is not None
-    assert rival.difference is None or rival.difference == pytest.approx(sage.r - other)
+    assert {(d.text, d.metric) for d in part.differences} == set(correlation_by_metric) - {("rot", "sage")}
+    metric_difference = next(d for d in part.differences if (d.text, d.metric) == ("answer", "rouge_l"))
+    rouge_correlation = correlation_by_metric["answer", "rouge_l"].r
+    assert rouge_correlation is not None
+    assert metric_difference.difference is None or metric_difference.difference == pytest.approx(
+        sage.r - rouge_correlation
+    )
 
 
 @pytest.mark.parametrize(
@@ -144,9 +155,7 @@ def test_judgements_that_cannot_be_used_say_where(
         compare_with_human_judgements("x", file, storage=storage)
 
 
-def test_an_audit_without_questions_has_no_such_experiment(server: FakeServer, storage: str, tmp_path: Path) -> None:
-    from auditor.imports.moral_answers import import_answers
-
+def test_an_imported_audit_has_no_rule_experiment(server: FakeServer, storage: str, tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", ["model", "question_id", "paraphrase", "answer"], [["m", "q", "p", "a"]])
     import_answers(file, audit="given", storage=storage)
     with pytest.raises(UsageError, match="has asked no moral questions"):

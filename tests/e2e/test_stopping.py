@@ -1,4 +1,4 @@
-"""Asking less by what was answered: samples of a cell, and cells; the same whatever the concurrency."""
+"""Early stopping of samples in a cell and of cells: the decisions do not depend on concurrency."""
 
 from __future__ import annotations
 
@@ -21,46 +21,57 @@ from tests.support.fake_server import FakeServer, Reply, Request, answer, error
 
 
 def stored(handle: AuditHandle) -> tuple[list[Trace], list[Verdict], dict[str, Any]]:
+    """Traces, verdicts and status of a completed audit."""
     with open_database(handle.storage, create=False) as db:
         audit = audits.get_audit(db, handle.name)
         assert load_overviews(db)[0].progress == 1
         return results.load_traces(db, audit.id), results.load_verdicts(db, audit.id), load_audit_status(db, audit)
 
 
-def slower(audit: AuditConfig) -> AuditConfig:
+def with_unequal_concurrency(audit: AuditConfig) -> AuditConfig:
+    """The audit with another concurrency for each model, which changes the order of answers."""
     models = [m.model_copy(update={"concurrency": 1 + i}) for i, m in enumerate(audit.models)]
     return audit.model_copy(update={"models": models})
 
 
 def read_share(traces: list[Trace], letter: str) -> float:
     """Share of a model's traces that have a score."""
-    mine = [t.outcome is Outcome.OK for t in traces if t.model == f"model-{letter}"]
-    return sum(mine) / len(mine)
+    usable_flags = [t.outcome is Outcome.OK for t in traces if t.model == f"model-{letter}"]
+    return sum(usable_flags) / len(usable_flags)
 
 
-def wavering(request: Request) -> Reply:
-    """Fails now and then on direct questions."""
+def fail_sometimes(request: Request) -> Reply:
+    """Reply with an error to 15% of direct questions."""
     if request.schema == "MoralJudgement" and request.draw("mood") < 0.15:
         return error(400, "no")
     return answer(request)
 
 
 def test_a_cell_is_sampled_until_its_samples_agree(server: FakeServer, tmp_path: Path) -> None:
-    server.script = wavering
+    server.script = fail_sometimes
     probe = {"samples": 5, "min_samples": 2, "tolerance": 0.06}
     audit = config(server.url, 2, probes={"direct": probe})
     handle = run_audit(audit, storage=f"sqlite:///{tmp_path / 'one.db'}")
     traces, verdicts, status = stored(handle)
-    scores: dict[object, list[Trace]] = {}
+    traces_by_cell: dict[object, list[Trace]] = {}
     for t in traces:
-        scores.setdefault((t.model, t.cell), []).append(t)
-    assert len(scores) == 18
-    for taken in scores.values():
-        assert [t.sample for t in taken] == list(range(len(taken)))
-        ok = [t.score for t in taken if t.score is not None]
-        spread = (sum((s - sum(ok) / len(ok)) ** 2 for s in ok) / (len(ok) - 1) / len(ok)) ** 0.5 if len(ok) > 1 else 9
-        assert len(taken) == 5 or spread <= 0.06
-    assert {len(taken) for taken in scores.values()} >= {2, 5}
+        traces_by_cell.setdefault((t.model, t.cell), []).append(t)
+    assert len(traces_by_cell) == 18
+    for cell_traces in traces_by_cell.values():
+        assert [t.sample for t in cell_traces] == list(range(len(cell_traces)))
+        cell_scores = [t.score for t in cell_traces if t.score is not None]
+        spread = (
+            (
+                sum((s - sum(cell_scores) / len(cell_scores)) ** 2 for s in cell_scores)
+                / (len(cell_scores) - 1)
+                / len(cell_scores)
+            )
+            ** 0.5
+            if len(cell_scores) > 1
+            else 9
+        )
+        assert len(cell_traces) == 5 or spread <= 0.06
+    assert {len(taken) for taken in traces_by_cell.values()} >= {2, 5}
     assert status["traces"] == status["traces_planned"] == len(traces)
     assert status["verdicts"] == status["verdicts_planned"] == len(verdicts)
     assert max(v.sample for v in verdicts) == 1
@@ -75,14 +86,14 @@ def test_a_cell_is_sampled_until_its_samples_agree(server: FakeServer, tmp_path:
         len(verdicts),
         round(sum(90 / 2 * read_share(traces, m) for m in "ab")),
     )
-    alone = slower(audit).model_copy(update={"judges": []})
-    again = stored(run_audit(alone, storage=f"sqlite:///{tmp_path / 'two.db'}"))
-    assert [(t.model, t.cell, t.sample, t.score) for t in again[0]] == [
+    unjudged_config = with_unequal_concurrency(audit).model_copy(update={"judges": []})
+    second_results = stored(run_audit(unjudged_config, storage=f"sqlite:///{tmp_path / 'two.db'}"))
+    assert [(t.model, t.cell, t.sample, t.score) for t in second_results[0]] == [
         (t.model, t.cell, t.sample, t.score) for t in traces
     ]
 
 
-def test_no_more_cells_are_asked_once_r_is_known_closely(
+def test_no_more_cells_are_asked_once_the_interval_of_r_is_narrow(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("auditor.metrics.stopping.FIRST_INTERIM_LOOK", 12)
@@ -93,11 +104,11 @@ def test_no_more_cells_are_asked_once_r_is_known_closely(
     traces, _, status = stored(handle)
     report = handle.report()
     cells = {t.cell for t in traces}
-    assert 12 <= len(cells) < (of_all := len(load_planned_survey(audit).scores))
+    assert 12 <= len(cells) < (n_survey_cells := len(load_planned_survey(audit).scores))
     assert report.audit.survey.asked == len(cells) == len([c for c in report.audit.cells if c.survey is not None])
     [saved] = report.savings
-    assert (saved.stage, saved.made, saved.full) == ("direct", len(traces), 2 * of_all)
-    assert f"{len(traces)} direct answers were asked for, of {2 * of_all}" in render_markdown(report)
+    assert (saved.stage, saved.made, saved.full) == ("direct", len(traces), 2 * n_survey_cells)
+    assert f"{len(traces)} direct answers were asked for, of {2 * n_survey_cells}" in render_markdown(report)
     assert all(row.n_dropped == row.n_without_survey for row in report.alignment)
     assert [(part.by, part.cells, part.left_out) for part in report.tiers][:1] == [("r", len(cells), {})]
     assert len(traces) == 2 * len(cells) == status["traces_planned"]
@@ -109,33 +120,33 @@ def test_no_more_cells_are_asked_once_r_is_known_closely(
         assert row.ci_high - row.ci_low <= 1.2
     assert [(r.planned, r.missing) for r in report.coverage.total] == [(len(traces), 0)]
     before = len(server.requests)
-    again = stored(run_audit(slower(audit), storage=f"sqlite:///{tmp_path / 'two.db'}"))[0]
-    assert {(t.model, t.cell, t.score) for t in again} == {(t.model, t.cell, t.score) for t in traces}
-    asked = len(server.requests) - before
+    second_traces = stored(run_audit(with_unequal_concurrency(audit), storage=f"sqlite:///{tmp_path / 'two.db'}"))[0]
+    assert {(t.model, t.cell, t.score) for t in second_traces} == {(t.model, t.cell, t.score) for t in traces}
+    new_requests = len(server.requests) - before
     run_audit(audit, storage=handle.storage)
-    assert len(server.requests) - before == asked
+    assert len(server.requests) - before == new_requests
 
 
-def test_what_failed_once_leaves_nothing_behind_when_it_succeeds(
+def test_a_resumed_run_after_failures_keeps_no_failed_traces(
     server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("auditor.metrics.stopping.FIRST_INTERIM_LOOK", 6)
     survey = {"source": "wvs7-sample", "topics": ["homosexuality", "divorce", "abortion"]}
     probe = {"samples": 3, "min_samples": 2, "tolerance": 0.05, "target_width": 1.6}
     audit = config(server.url, 2, survey=survey, judges=[], probes={"direct": probe})
-    whole = stored(run_audit(audit, storage=f"sqlite:///{tmp_path / 'one.db'}"))[0]
+    unbroken_traces = stored(run_audit(audit, storage=f"sqlite:///{tmp_path / 'one.db'}"))[0]
     server.script = lambda r: error(400, "no") if r.body["model"].endswith("-b") else answer(r)
-    cut = f"sqlite:///{tmp_path / 'two.db'}"
-    failed = stored(run_audit(audit, storage=cut))[0]
-    assert {(t.model, t.cell, t.sample) for t in failed} - {(t.model, t.cell, t.sample) for t in whole}
-    assert {t.outcome for t in failed} == {Outcome.OK, Outcome.CLIENT_ERROR}
+    second_storage = f"sqlite:///{tmp_path / 'two.db'}"
+    first_traces = stored(run_audit(audit, storage=second_storage))[0]
+    assert {(t.model, t.cell, t.sample) for t in first_traces} - {(t.model, t.cell, t.sample) for t in unbroken_traces}
+    assert {t.outcome for t in first_traces} == {Outcome.OK, Outcome.CLIENT_ERROR}
     server.script = answer
-    again = stored(run_audit(audit, storage=cut))[0]
-    assert [(t.model, t.cell, t.sample, t.score) for t in again] == [
-        (t.model, t.cell, t.sample, t.score) for t in whole
+    resumed_traces = stored(run_audit(audit, storage=second_storage))[0]
+    assert [(t.model, t.cell, t.sample, t.score) for t in resumed_traces] == [
+        (t.model, t.cell, t.sample, t.score) for t in unbroken_traces
     ]
 
 
-def test_what_could_save_nothing_is_an_error() -> None:
+def test_a_tolerance_that_saves_no_samples_is_an_error() -> None:
     with pytest.raises(ValueError, match="3 samples are taken in any case, and 3 at most"):
         config("http://localhost", probes={"direct": {"samples": 3, "tolerance": 0.1}})

@@ -1,4 +1,4 @@
-"""Audits of a task of one's own: asked, judged, in conflict, settled, reported; and what peers' verdicts are worth."""
+"""Audits of a custom task: answers, verdicts, conflicts, review, report, and accuracy compared with peer verdicts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PROBES = {"direct": {"samples": SAMPLES}}
 
 
 @pytest.mark.parametrize("kind", ["exact", "choice", "score"])
-def test_a_task_goes_all_the_way(server: FakeServer, storage: str, tmp_path: Path, kind: str) -> None:
+def test_a_task_audit_runs_to_the_end(server: FakeServer, storage: str, tmp_path: Path, kind: str) -> None:
     server.script = solver
     run_audit(audit(server.url, tmp_path, kind, probes=PROBES), storage=storage)
     before = len(server.requests)
@@ -47,18 +47,18 @@ def test_a_task_goes_all_the_way(server: FakeServer, storage: str, tmp_path: Pat
         assert all(t.score is not None and -1 <= t.score <= 1 for t in traces)
     else:
         assert {t.score for t in traces} == {s.score for s in scores} == {None}
-        held = {(s.model, s.cell): s.answer for s in scores}
+        answer_by_cell = {(s.model, s.cell): s.answer for s in scores}
         for c in conflicts:
             assert (c.kind, c.score_left, c.difference) == (ConflictKind.ANSWERS, None, None)
-            assert (c.answer_left, c.answer_right) == (held[c.left, c.cell], held[c.right, c.cell])
+            assert (c.answer_left, c.answer_right) == (answer_by_cell[c.left, c.cell], answer_by_cell[c.right, c.cell])
             assert c.answer_left != c.answer_right
     part = open_audit("sums", storage=storage).report().task
     assert part is not None
     shares = [row.accuracy.value or 0.0 for row in part.models]
     for row, share in zip(part.models, shares, strict=True):
-        mine = [t for t in traces if t.model == row.model]
+        model_traces = [t for t in traces if t.model == row.model]
         truth = {item.id: item.truth for item in part.items}
-        assert share == pytest.approx(sum(t.answer == truth[t.cell.topic] for t in mine) / len(mine))
+        assert share == pytest.approx(sum(t.answer == truth[t.cell.topic] for t in model_traces) / len(model_traces))
         assert row.accuracy.ci_low is not None
         assert row.bound_low == row.bound_high == pytest.approx(share)
     assert shares == sorted(shares, reverse=True)
@@ -70,23 +70,23 @@ def test_a_task_goes_all_the_way(server: FakeServer, storage: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    "words",
+    "command",
     ["experiment holdout sums", "experiment nonresponse sums", "experiment savings sums", "experiment samples sums",
      "compare sums", "compare sums:a sums:b"],
 )  # fmt: skip
-def test_what_needs_people_s_answers_is_held_back_from_a_task(finished: str, words: str) -> None:
-    told = CliRunner().invoke(app, [*words.split(), "--storage", finished])
-    assert isinstance(told.exception, UsageError)
-    assert "'sums' is of a task" in told.exception.message
-    assert told.exception.how_to_fix
-    assert told.stdout == ""
+def test_commands_that_need_human_answers_refuse_a_task(finished: str, command: str) -> None:
+    refused_command = CliRunner().invoke(app, [*command.split(), "--storage", finished])
+    assert isinstance(refused_command.exception, UsageError)
+    assert "'sums' is of a task" in refused_command.exception.message
+    assert refused_command.exception.how_to_fix
+    assert refused_command.stdout == ""
 
 
-def test_what_needs_no_people_is_told_of_a_task(finished: str) -> None:
-    def run(*words: str) -> Any:
-        done = CliRunner().invoke(app, [*words, "--storage", finished, "--json"])
-        assert done.exit_code == 0, done.stderr
-        return json.loads(done.stdout)
+def test_reports_that_need_no_human_answers_work_on_a_task(finished: str) -> None:
+    def run(*arguments: str) -> Any:
+        experiment_command = CliRunner().invoke(app, [*arguments, "--storage", finished, "--json"])
+        assert experiment_command.exit_code == 0, experiment_command.stderr
+        return json.loads(experiment_command.stdout)
 
     judged = [row for row in run("experiment", "drift", "sums", "sums") if row["valid"]["n"]]
     assert len(judged) == MODELS
@@ -98,7 +98,7 @@ def test_what_needs_no_people_is_told_of_a_task(finished: str) -> None:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The storage of one audit of choices that ran to its end, for tests that change nothing."""
+    """URL of a database with a finished audit of a multiple-choice task. Tests must not change it."""
     folder = tmp_path_factory.mktemp("finished")
     storage = f"sqlite:///{folder / 'audits.db'}"
     with FakeServer(solver) as server, pytest.MonkeyPatch.context() as patch:
@@ -108,22 +108,22 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> str:
     return storage
 
 
-def test_a_handle_shows_in_a_notebook_how_often_answers_are_right(finished: str) -> None:
+def test_a_handle_shows_accuracy_in_a_notebook(finished: str) -> None:
     handle = open_audit("sums", storage=finished)
     part = handle.report().task
     assert part is not None
     for row in part.models:
-        found = row.accuracy
-        told = [
+        accuracy = row.accuracy
+        table_cells = [
             row.model,
-            format_count(found.n),
-            format_number(found.value),
-            format_interval(found.ci_low, found.ci_high),
+            format_count(accuracy.n),
+            format_number(accuracy.value),
+            format_interval(accuracy.ci_low, accuracy.ci_high),
         ]
-        assert "".join(f"<td>{text}</td>" for text in told) in handle._repr_html_()
+        assert "".join(f"<td>{text}</td>" for text in table_cells) in handle._repr_html_()
 
 
-def test_every_form_of_the_report_leaves_countries_out(finished: str) -> None:
+def test_no_report_format_of_a_task_mentions_countries(finished: str) -> None:
     report = open_audit("sums", storage=finished).report()
     assert (report.alignment, report.regions.rows, report.countries, report.tiers) == ([], [], [], [])
     assert (report.audit.cells, report.coverage.countries, report.languages) == ([], [], None)
@@ -164,13 +164,13 @@ def test_judges_see_the_question_and_never_truth_or_author(server: FakeServer, s
 def test_failures_are_counted_and_none_has_an_answer(server: FakeServer, storage: str, tmp_path: Path) -> None:
     def script(request: Request) -> Reply:
         kind = int(5 * request.draw("kind")) if request.schema == "TaskAnswer" else 4
-        bad = {
+        failing_replies = {
             0: completion("I'm sorry, but I can't answer that."),
             1: completion('{"reasoning": "So', finish="length"),
             2: completion("no JSON at all"),
             3: completion(json.dumps({"reasoning": "So.", "answer": "many"})),
         }
-        return bad.get(kind) or solver(request)
+        return failing_replies.get(kind) or solver(request)
 
     server.script = script
     probes = {"direct": {"samples": SAMPLES, "repair": False}}
@@ -198,16 +198,16 @@ def test_an_answer_that_cannot_be_read_is_asked_for_once_more(server: FakeServer
     server.script = lambda r: solver(r) if len(r.body["messages"]) > 2 or r.schema else completion("I think many.")
     probes = {"direct": {"samples": 1, "mode": "text"}}
     run_audit(audit(server.url, tmp_path, "choice", probes=probes, judges=[]), storage=storage)
-    asked = [r for r in server.requests if len(r.body["messages"]) > 2]
-    assert len(asked) == ITEMS * MODELS
-    assert "ANSWER = x" in asked[0].body["messages"][-1]["content"]
+    repair_requests = [r for r in server.requests if len(r.body["messages"]) > 2]
+    assert len(repair_requests) == ITEMS * MODELS
+    assert "ANSWER = x" in repair_requests[0].body["messages"][-1]["content"]
     report = open_audit("sums", storage=storage).report()
     assert [(row.asked, row.read) for row in report.repairs] == [(ITEMS, ITEMS)] * MODELS
     assert report.task is not None
     assert report.task.telling is None
 
 
-def test_without_truth_there_is_no_accuracy_and_all_else(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_without_truth_only_accuracy_is_missing(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = solver
     task = sums(tmp_path, truth=False) | {"numbers": True}
     run_audit(audit(server.url, tmp_path, task=task, probes=PROBES), storage=storage)
@@ -227,21 +227,21 @@ def test_a_person_settles_what_the_judges_cannot(finished: str, tmp_path: Path) 
     for part in Path(finished.removeprefix("sqlite:///")).parent.glob("audits.db*"):
         shutil.copy(part, tmp_path)
     with open_database(storage, create=False) as db:
-        desk, left = ReviewSession(db, audits.get_audit(db, "sums"), "ada"), 0
-        while (key := desk.next_conflict_key()) is not None and desk.has_open_conflicts():
-            item = desk.load_item(key)
+        session, n_settled = ReviewSession(db, audits.get_audit(db, "sums"), "ada"), 0
+        while (key := session.next_conflict_key()) is not None and session.has_open_conflicts():
+            item = session.load_item(key)
             assert item.correct_answer is None
             assert item.question.startswith("What is ")
             assert "A) " in item.question
             assert {item.left.answer, item.right.answer} == {item.row.answer_left, item.row.answer_right}
             with pytest.raises(ValueError, match="no scores"):
-                desk.decide(item, Decision.SCORE, score=0.5)
-            desk.decide(item, Decision.LEFT)
-            shown = desk.load_item(key)
-            assert shown.correct_answer is not None
-            assert shown.decision is Decision.LEFT
-            left += 1
-        assert left
+                session.decide(item, Decision.SCORE, score=0.5)
+            session.decide(item, Decision.LEFT)
+            settled_item = session.load_item(key)
+            assert settled_item.correct_answer is not None
+            assert settled_item.decision is Decision.LEFT
+            n_settled += 1
+        assert n_settled
     assert resume_after_review("sums", storage=storage) == 0
     with open_database(storage, create=False) as db:
         stored = audits.get_audit(db, "sums")
@@ -250,19 +250,19 @@ def test_a_person_settles_what_the_judges_cannot(finished: str, tmp_path: Path) 
     assert {(r.score_left, r.score_right) for r in ratings} == {(None, None)}
     assert all(r.answer_left and r.answer_right for r in ratings)
     report = open_audit("sums", storage=storage).report()
-    assert report.conflicts.states["person"] == left
+    assert report.conflicts.states["person"] == n_settled
 
 
 def test_every_command_works_on_a_task(finished: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     storage, config = finished, audit("http://127.0.0.1:9/v1", tmp_path, "choice", probes=PROBES)
     Path("audit.yaml").write_text(config.model_dump_json(), encoding="utf-8")
-    run = CliRunner()
+    runner = CliRunner()
 
-    def auditor(*words: str) -> str:
-        done = run.invoke(app, [*words, "--storage", storage], catch_exceptions=False)
-        assert done.exit_code == 0, done.output
-        return done.stdout
+    def auditor(*arguments: str) -> str:
+        completed = runner.invoke(app, [*arguments, "--storage", storage], catch_exceptions=False)
+        assert completed.exit_code == 0, completed.output
+        return completed.stdout
 
     forecast = json.loads(auditor("estimate", "audit.yaml", "--json"))
     assert forecast["cells"] == ITEMS
@@ -271,14 +271,14 @@ def test_every_command_works_on_a_task(finished: str, tmp_path: Path, monkeypatc
     assert (status["traces_planned"], status["traces_ok"]) == (60, 60)
     assert json.loads(auditor("report", "sums", "-f", "json"))["task"]["source"] == "sums.jsonl"
     auditor("check", "sums", "--min-accuracy", "0.1", "--min-coverage", "0.9")
-    failed = run.invoke(app, ["check", "sums", "--min-accuracy", "0.99", "--storage", storage])
+    failed = runner.invoke(app, ["check", "sums", "--min-accuracy", "0.99", "--storage", storage])
     assert failed.exit_code == 3
     auditor("export", "tables", "sums", "-o", "out")
     assert "task_item" in " ".join(p.name for p in Path("out").iterdir())
 
 
-@pytest.mark.parametrize("words", [("planted", "sums"), ("bias", "sums"), ("samples", "sums")], ids=" ".join)
-def test_experiments_on_a_survey_refuse_a_task(finished: str, words: tuple[str, ...]) -> None:
-    done = CliRunner().invoke(app, ["experiment", *words, "--storage", finished])
-    assert isinstance(done.exception, UsageError)
-    assert "is of a task" in str(done.exception)
+@pytest.mark.parametrize("arguments", [("planted", "sums"), ("bias", "sums"), ("samples", "sums")], ids=" ".join)
+def test_experiments_on_a_survey_refuse_a_task(finished: str, arguments: tuple[str, ...]) -> None:
+    refused_experiment = CliRunner().invoke(app, ["experiment", *arguments, "--storage", finished])
+    assert isinstance(refused_experiment.exception, UsageError)
+    assert "is of a task" in str(refused_experiment.exception)

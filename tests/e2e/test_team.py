@@ -1,4 +1,4 @@
-"""A team on one server: a run that dies and goes on while others review, and the same results as from a file."""
+"""A team on one Postgres server: a killed run resumes during reviews, with the results of an SQLite file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from auditor.storage import audits, hash_chain, rating_log, review_queue
 from auditor.storage.conflict_status import QueueFilter
 from auditor.storage.database import Database, open_database, run_lock
 from auditor.storage.roles import GRAPH_SCHEMA, roles_sql
-from tests.e2e.test_killed import small, timeless
+from tests.e2e.test_killed import small, without_times
 from tests.e2e.test_run import stored
 from tests.storage.test_rating_log import deciding, go
 from tests.support.audit_configs import KEY, KEY_VARIABLE
@@ -37,15 +37,15 @@ DECISIONS = 100
 
 
 def report(storage: str) -> str:
-    """The audit's report, without times and what restarts cost."""
-    made = json.loads(timeless(open_audit("scripted", storage=storage).report()))
-    del made["cost"]
-    return canonical_json(made)
+    """The audit's report as canonical JSON, without times and costs, since restarts cost extra calls."""
+    timeless_report = json.loads(without_times(open_audit("scripted", storage=storage).report()))
+    del timeless_report["cost"]
+    return canonical_json(timeless_report)
 
 
 @pytest.fixture
 def team(postgres: Postgres) -> tuple[str, str]:
-    """A database with an audit to review, as its owner made it: URLs of a runner and of a reviewer."""
+    """A Postgres database with an audit to review; returns the URLs of the runner's and the reviewer's roles."""
     name = postgres.database()
     upgrade_storage(postgres.url(name))
     with open_database(postgres.url(name)) as db:
@@ -59,7 +59,7 @@ def team(postgres: Postgres) -> tuple[str, str]:
 
 @pytest.fixture
 def reviewers(team: tuple[str, str]) -> Iterator[list[tuple[subprocess.Popen[str], Iterator[str]]]]:
-    """Two people who are about to decide, each in a process of their own, and what these print."""
+    """Two processes that are ready to record ratings of one rater each, with the lines that they print."""
     started = [deciding(team[1], rater) for rater in RATERS]
     yield started
     for process, _ in started:
@@ -67,7 +67,7 @@ def reviewers(team: tuple[str, str]) -> Iterator[list[tuple[subprocess.Popen[str
         process.communicate()
 
 
-def test_a_run_dies_and_goes_on_while_others_review(
+def test_a_killed_run_resumes_while_others_review(
     server: FakeServer,
     team: tuple[str, str],
     reviewers: list[tuple[subprocess.Popen[str], Iterator[str]]],
@@ -76,27 +76,27 @@ def test_a_run_dies_and_goes_on_while_others_review(
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     url, _ = team
-    file = f"sqlite:///{tmp_path / 'audits.db'}"
-    run_audit(small(server), storage=file)
-    for process, told in reviewers:
-        assert next(told) == "ready\n"
+    local_storage = f"sqlite:///{tmp_path / 'audits.db'}"
+    run_audit(small(server), storage=local_storage)
+    for process, output_lines in reviewers:
+        assert next(output_lines) == "ready\n"
         go(process)
     assert run_until(small(server), url, "after_response:20")[0] == -9
     for process, _ in reviewers:
         go(process)
     run_audit(small(server), storage=url)
 
-    for _, told in reviewers:
-        assert len(list(told)) == DECISIONS
-    assert stored(url) == stored(file)
-    assert report(url) == report(file)
+    for _, output_lines in reviewers:
+        assert len(list(output_lines)) == DECISIONS
+    assert stored(url) == stored(local_storage)
+    assert report(url) == report(local_storage)
     with open_database(url) as db:
         assert verify_audit(db, "scripted").is_consistent
         decided = {
             rater: rating_log.load_entries(db, audits.get_audit(db, "moral").id, rater=rater) for rater in RATERS
         }
         assert {rater: len(rows) for rater, rows in decided.items()} == dict.fromkeys(RATERS, DECISIONS)
-        with db.read() as connection:  # the graph waits for a person, and remembers so
+        with db.read() as connection:  # the graph has stored that it waits for a person
             waiting = text(f"SELECT count(DISTINCT thread_id) FROM {GRAPH_SCHEMA}.checkpoints")
             assert connection.execute(waiting).scalar_one() == 1
         with run_lock(db, "scripted"), pytest.raises(StorageError, match="is being run by process") as refused:
@@ -107,8 +107,8 @@ def test_a_run_dies_and_goes_on_while_others_review(
                 assert PASSWORD not in str(connection.execute(select(table)).all()), table.name
 
 
-def copied(old: Database, new: Database) -> None:
-    """All rows of one database, into another's empty tables."""
+def copy_rows(old: Database, new: Database) -> None:
+    """Copy all rows of one database into the empty tables of another."""
     for table in SQLModel.metadata.sorted_tables:
         with old.read() as connection:
             rows = [dict(row) for row in connection.execute(select(table)).mappings()]
@@ -117,8 +117,8 @@ def copied(old: Database, new: Database) -> None:
 
 
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
-def test_the_same_rows_are_exported_alike_byte_for_byte(form: Any, postgres: Postgres, tmp_path: Path) -> None:
-    hashes, heads = [], []
+def test_sqlite_and_postgres_export_the_same_bytes(form: Any, postgres: Postgres, tmp_path: Path) -> None:
+    hashes, chains_and_queues = [], []
     with open_database(f"sqlite:///{tmp_path / 'audits.db'}") as old, open_database(postgres.schema()) as new:
         audit = review_case(old, name="moral", topics=("divorce", "Éclat", "abortion", "_x", "Zölibat"))
         keys = [key for key, _ in review_queue.ConflictQueue(old, audit.id, "ada").keys(QueueFilter())]
@@ -126,18 +126,18 @@ def test_the_same_rows_are_exported_alike_byte_for_byte(form: Any, postgres: Pos
             rating_log.append_rating(
                 old, audit.id, key, "ada", rating_log.RatingChange(RatingAction.DECIDE, note="ß 😀")
             )
-        copied(old, new)
+        copy_rows(old, new)
         for number, db in enumerate((old, new)):
-            found = export_tables(db, audit.name, tmp_path / str(number), form)
-            assert found.row_counts["rating"] == 5
+            export = export_tables(db, audit.name, tmp_path / str(number), form)
+            assert export.row_counts["rating"] == 5
             files = sorted((tmp_path / str(number)).iterdir())
             hashes.append({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files})
-            heads.append(
+            chains_and_queues.append(
                 (
                     hash_chain.verify_chain(db),
                     [k for k, _ in review_queue.ConflictQueue(db, audit.id, "ada").keys(QueueFilter())],
                 )
             )
     assert hashes[0] == hashes[1]
-    assert heads[0] == heads[1]
-    assert heads[0][0].n_links == 5
+    assert chains_and_queues[0] == chains_and_queues[1]
+    assert chains_and_queues[0][0].n_links == 5

@@ -1,4 +1,4 @@
-"""From what people decided to weights of the judges' votes, and back into the same audit: no model is asked again."""
+"""Vote weights estimated from human ratings are applied to the same audit without new requests."""
 
 from __future__ import annotations
 
@@ -20,50 +20,51 @@ from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer
 
 
-def test_learnt_weights_settle_again_and_ask_nothing(
+def test_estimated_weights_settle_conflicts_again_without_requests(
     server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     first = config(server.url, models=4)
     run_audit(first, storage=storage)
-    asked = len(server.requests)
+    request_count = len(server.requests)
     with open_database(storage, create=False) as db:
         audit = audits.get_audit(db, "scripted")
-        desk = ReviewSession(db, audit, "ada")
-        for key in list(desk.conflict_keys()):
-            desk.decide(desk.load_item(key), Decision.LEFT)
+        session = ReviewSession(db, audit, "ada")
+        for key in list(session.conflict_keys()):
+            session.decide(session.load_item(key), Decision.LEFT)
         panel = tomllib.loads(format_weights_toml(estimate_panel_weights(db, audit)))["panel"]
         ratings = len(results.load_ratings(db, audit.id))
 
     second = AuditConfig.model_validate(json.loads(first.model_dump_json()) | {"panel": panel})
     run_audit(second, storage=storage)
 
-    assert len(server.requests) == asked
+    assert len(server.requests) == request_count
     with open_database(storage, create=False) as db:
         audit = audits.get_audit(db, "scripted")
-        found = results.load_conflicts(db, audit.id)
+        conflicts = results.load_conflicts(db, audit.id)
         assert len(results.load_ratings(db, audit.id)) == ratings
     voting = open_audit("scripted", storage=storage).report().conflicts.voting
     assert voting is not None
     assert (voting.rule, voting.weights) == ("weighted", panel["weights"])
-    assert voting.by_weight == sum(c.state is ConflictState.MAJORITY for c in found)
-    assert voting.by_majority == sum(settle(c.votes_left, c.votes_right, c.seats) is not None for c in found)
-    # Of two seats, the majority needs both; of two unlike weights, the larger is more than half of both. Where both
-    # judges weigh nothing, the vote settles nothing.
-    plain = [(c, settle(c.votes_left, c.votes_right, c.seats)) for c in found]
-    same = sum(
-        c.winner is not None and c.winner == {"left": c.left, "right": c.right}.get(side or "") for c, side in plain
+    assert voting.by_weight == sum(c.state is ConflictState.MAJORITY for c in conflicts)
+    assert voting.by_majority == sum(settle(c.votes_left, c.votes_right, c.seats) is not None for c in conflicts)
+    # Two assigned judges must agree for a majority; with two unequal weights, the larger one decides alone. If both
+    # weights are 0, the conflict stays open.
+    unweighted_winners = [(c, settle(c.votes_left, c.votes_right, c.seats)) for c in conflicts]
+    n_unchanged_winners = sum(
+        c.winner is not None and c.winner == {"left": c.left, "right": c.right}.get(side or "")
+        for c, side in unweighted_winners
     )
-    assert voting.by_weight > voting.by_majority >= same > 0
-    assert (voting.same_side, voting.other_side) == (same, 0)
+    assert voting.by_weight > voting.by_majority >= n_unchanged_winners > 0
+    assert (voting.same_side, voting.other_side) == (n_unchanged_winners, 0)
     report = open_audit("scripted", storage=storage).report()
     for form in ("html", "markdown"):
         text = " ".join(render_report(report, form).split())
-        assert f"settled {voting.by_weight} of {len(found)} conflicts" in text
+        assert f"settled {voting.by_weight} of {len(conflicts)} conflicts" in text
         assert f"One vote each would have settled {voting.by_majority};" in text
 
 
-def test_one_vote_each_has_no_figures_of_weights(
+def test_equal_votes_have_no_figures_of_weights(
     server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
@@ -75,7 +76,7 @@ def test_one_vote_each_has_no_figures_of_weights(
     assert "weighed" not in render_report(report, "markdown")
 
 
-def test_what_an_adaptive_panel_did_not_ask_is_no_figure(
+def test_an_adaptive_panel_has_no_figure_for_equal_votes(
     server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)

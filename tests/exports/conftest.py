@@ -1,4 +1,4 @@
-"""The report that the tests of experiment trackers write."""
+"""Fixture with the report that the tests of experiment trackers export."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An audit as Inspect logs: what its own reader and its own viewer make of them."""
+"""Export of an audit as Inspect logs, checked with Inspect's own reader and viewer."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra 'inspect' 
 
 @pytest.fixture(scope="module")
 def alder(inspect_logs: Path) -> Any:
+    """The exported log of the model alder."""
     return inspect_log.read_eval_log(str(inspect_logs / "population_alder.eval"))
 
 
@@ -93,7 +94,7 @@ def test_an_unknown_price_is_no_price(inspect_logs: Path) -> None:
     assert cedar.stats.model_usage["openai/cedar-1"].output_tokens > 0
 
 
-def test_what_cannot_be_exported_says_why(made_audit: Made, tmp_path: Path) -> None:
+def test_an_export_that_cannot_be_written_is_an_error(made_audit: Made, tmp_path: Path) -> None:
     with pytest.raises(StorageError):
         export_inspect(made_audit.db, "nobody", tmp_path)
     (tmp_path / "file").write_text("")
@@ -109,7 +110,7 @@ def test_without_inspect_the_extra_is_named(made_audit: Made, tmp_path: Path, mo
 
 
 @pytest.mark.slow
-def test_inspect_view_lists_and_opens_them(inspect_logs: Path) -> None:
+def test_inspect_view_lists_and_opens_the_logs(inspect_logs: Path) -> None:
     with viewer(inspect_logs) as url:
         assert "<title>Inspect View</title>" in fetch(url)
         listed = json.loads(fetch(f"{url}/api/logs"))["files"]
@@ -122,7 +123,7 @@ def test_inspect_view_lists_and_opens_them(inspect_logs: Path) -> None:
 
 @contextlib.contextmanager
 def viewer(folder: Path) -> Iterator[str]:
-    """`inspect view` on a loopback port, ended afterwards."""
+    """Run `inspect view` on a free loopback port, yield its URL, and terminate it afterwards."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Exports: every row of every table, typed, hashed, replaced whole, and nothing of others' ever written over."""
+"""Export of tables: all rows with types and hashes; exports are replaced completely, other files never."""
 
 from __future__ import annotations
 
@@ -20,54 +20,55 @@ from tests.support.synthetic_audit import populate
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def two_audits(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Two audits in one database."""
     with open_database(f"sqlite:///{tmp_path_factory.mktemp('export')}/audit.db") as db:
         populate(db, models=2, countries=5, topics=5, name="other", seed=4)
         yield db, populate(db, models=2, countries=6, topics=5)
 
 
-def counted(db: Database, row: Any, audit: Audit) -> int:
+def count_rows(db: Database, row: Any, audit: Audit) -> int:
+    """Number of an audit's rows in a table."""
     table = table_of(row)
     with db.read() as connection:
         query = select(func.count()).select_from(table).where(table.c.audit_id == audit.id)
         return int(connection.execute(query).scalar_one())
 
 
-def test_parquet_is_typed_and_says_whose_it_is(two: tuple[Database, Audit], tmp_path: Path) -> None:
-    db, audit = two
-    found = export_tables(db, audit.name, tmp_path / "out")
+def test_parquet_is_typed_and_names_its_audit(two_audits: tuple[Database, Audit], tmp_path: Path) -> None:
+    db, audit = two_audits
+    export = export_tables(db, audit.name, tmp_path / "out")
     traces = pq.read_table(tmp_path / "out" / "trace.parquet")
-    assert traces.num_rows == found.row_counts["trace"] == counted(db, TraceRow, audit)
+    assert traces.num_rows == export.row_counts["trace"] == count_rows(db, TraceRow, audit)
     types = {f.name: str(f.type) for f in traces.schema}
     assert (types["score"], types["sample"], types["text"]) == ("double", "int64", "string")
-    told = traces.schema.metadata
-    assert json.loads(told[b"auditor.schema_version"]) == SCHEMA_VERSION
-    assert json.loads(told[b"auditor.audit_id"]) == audit.id
+    metadata = traces.schema.metadata
+    assert json.loads(metadata[b"auditor.schema_version"]) == SCHEMA_VERSION
+    assert json.loads(metadata[b"auditor.audit_id"]) == audit.id
     assert set(traces.column("audit_id").to_pylist()) == {audit.id}
     failed = [row for row in traces.to_pylist() if row["outcome"] != "ok"]
     assert failed
     assert all(row["score"] is None for row in failed)
 
 
-def test_only_the_answers_behind_this_audit_are_there(two: tuple[Database, Audit], tmp_path: Path) -> None:
-    db, audit = two
+def test_only_answers_of_the_audit_are_exported(two_audits: tuple[Database, Audit], tmp_path: Path) -> None:
+    db, audit = two_audits
     export_tables(db, audit.name, tmp_path / "out", "jsonl")
     lines = {
         name: [json.loads(line) for line in (tmp_path / "out" / f"{name}.jsonl").read_text().splitlines()]
         for name in ("answer", "trace", "verdict", "attempt")
     }
-    asked = {row["key"] for name in ("trace", "verdict") for row in lines[name]}
+    asked_keys = {row["key"] for name in ("trace", "verdict") for row in lines[name]}
     with db.read() as connection:
-        everyone = set(connection.execute(select(table_of(AnswerRow).c.key)).scalars())
-    kept = {row["key"] for row in lines["answer"]}
-    assert kept == asked & everyone
-    assert kept < everyone
-    assert {row["key"] for row in lines["attempt"]} <= asked
+        stored_keys = set(connection.execute(select(table_of(AnswerRow).c.key)).scalars())
+    exported_keys = {row["key"] for row in lines["answer"]}
+    assert exported_keys == asked_keys & stored_keys
+    assert exported_keys < stored_keys
+    assert {row["key"] for row in lines["attempt"]} <= asked_keys
 
 
-def test_both_forms_hold_the_same(two: tuple[Database, Audit], tmp_path: Path) -> None:
-    db, audit = two
+def test_jsonl_and_parquet_have_the_same_rows(two_audits: tuple[Database, Audit], tmp_path: Path) -> None:
+    db, audit = two_audits
     export_tables(db, audit.name, tmp_path / "p")
     export_tables(db, audit.name, tmp_path / "j", "jsonl")
     for table in table_dump.list_tables():
@@ -75,20 +76,20 @@ def test_both_forms_hold_the_same(two: tuple[Database, Audit], tmp_path: Path) -
         assert pq.read_table(tmp_path / "p" / f"{table.name}.parquet").to_pylist() == rows
 
 
-def test_every_table_of_the_database_is_exported_or_named(two: tuple[Database, Audit], tmp_path: Path) -> None:
-    db, audit = two
+def test_every_table_of_the_database_is_exported_or_named(two_audits: tuple[Database, Audit], tmp_path: Path) -> None:
+    db, audit = two_audits
     export_tables(db, audit.name, tmp_path / "out")
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     with db.read() as connection:
         from sqlalchemy import inspect
 
-        everything = set(inspect(connection).get_table_names())
-    assert {t["name"] for t in manifest["tables"]} | {t["table"] for t in manifest["left_out"]} == everything
+        table_names = set(inspect(connection).get_table_names())
+    assert {t["name"] for t in manifest["tables"]} | {t["table"] for t in manifest["left_out"]} == table_names
     assert "population" in (tmp_path / "out" / "README.md").read_text()
 
 
-def test_the_manifest_tells_a_changed_file(two: tuple[Database, Audit], tmp_path: Path) -> None:
-    db, audit = two
+def test_the_manifest_detects_changed_files(two_audits: tuple[Database, Audit], tmp_path: Path) -> None:
+    db, audit = two_audits
     export_tables(db, audit.name, tmp_path / "out", "jsonl")
     assert verify_tables(tmp_path / "out") == []
     (tmp_path / "out" / "trace.jsonl").open("a").write("{}\n")
@@ -101,21 +102,21 @@ def test_the_manifest_tells_a_changed_file(two: tuple[Database, Audit], tmp_path
         verify_tables(tmp_path)
 
 
-def test_raters_are_numbered_unless_names_are_asked_for(two: tuple[Database, Audit], tmp_path: Path) -> None:
-    db, audit = two
+def test_raters_are_numbered_unless_names_are_asked_for(two_audits: tuple[Database, Audit], tmp_path: Path) -> None:
+    db, audit = two_audits
     export_tables(db, audit.name, tmp_path / "hidden")
     export_tables(db, audit.name, tmp_path / "named", keep_rater_names=True)
     raters = [
         set(pq.read_table(tmp_path / f / "rating.parquet").column("rater").to_pylist()) for f in ("hidden", "named")
     ]
     assert raters == [{"rater-1"}, {"ada"}]
-    assert counted(db, RatingRow, audit)
+    assert count_rows(db, RatingRow, audit)
 
 
 def test_an_earlier_export_is_replaced_and_other_files_are_never_touched(
-    two: tuple[Database, Audit], tmp_path: Path
+    two_audits: tuple[Database, Audit], tmp_path: Path
 ) -> None:
-    db, audit = two
+    db, audit = two_audits
     out = tmp_path / "out"
     export_tables(db, audit.name, out, "jsonl")
     (out / "mine.txt").write_text("kept")
@@ -131,15 +132,16 @@ def test_an_earlier_export_is_replaced_and_other_files_are_never_touched(
 
 
 def _foreign(folder: Path) -> Path:
+    """A folder with a file that is no part of an export."""
     (folder / "foreign").mkdir()
     (folder / "foreign" / "thesis.doc").write_text("")
     return folder / "foreign"
 
 
 def test_a_failure_leaves_the_old_export_as_it_was(
-    two: tuple[Database, Audit], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    two_audits: tuple[Database, Audit], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    db, audit = two
+    db, audit = two_audits
     out = tmp_path / "out"
     export_tables(db, audit.name, out)
     before = {p.name: p.read_bytes() for p in out.iterdir()}

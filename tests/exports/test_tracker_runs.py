@@ -1,4 +1,4 @@
-"""An audit as runs of an experiment tracker: one for the whole, and one for each model."""
+"""An audit as runs of an experiment tracker: one for the audit and one for each model."""
 
 from __future__ import annotations
 
@@ -9,31 +9,37 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import UsageError
+from auditor.exports.mlflow_runs import export_mlflow
 from auditor.exports.tracker_runs import build_runs
+from auditor.exports.wandb_runs import export_wandb
 from auditor.reports.report_schema import Report
 
 
-def test_every_figure_has_its_interval_and_n_and_nothing_is_made_up(report: Report) -> None:
-    whole, models = build_runs(report)
-    assert [run.name for run in models] == ["alder", "birch", "cedar"]
-    for run, row in zip(models, report.alignment, strict=True):
+def test_every_metric_has_its_interval_and_n(report: Report) -> None:
+    audit_run, model_runs = build_runs(report)
+    assert [run.name for run in model_runs] == ["alder", "birch", "cedar"]
+    for run, row in zip(model_runs, report.alignment, strict=True):
         for name in ("pearson_r", "mae", "self_consistency", "peer_agreement"):
             assert {name, f"{name}_low", f"{name}_high", f"{name}_n"} <= run.metrics.keys()
         assert run.metrics["pearson_r"] == row.pearson_r
         assert run.metrics["pearson_r_low"] == row.crossed.pearson_r.ci_low
         assert all(math.isfinite(value) for value in run.metrics.values())
-    assert whole.metrics["conflicts"] == report.conflicts.total
-    assert "cost_usd" in models[0].metrics
-    assert "cost_usd" not in models[2].metrics  # its price is not known
-    assert "cost_usd" not in whole.metrics
+    assert audit_run.metrics["conflicts"] == report.conflicts.total
+    assert "cost_usd" in model_runs[0].metrics
+    assert "cost_usd" not in model_runs[2].metrics  # its price is not known
+    assert "cost_usd" not in audit_run.metrics
 
 
-def test_what_could_not_be_measured_is_no_metric(report: Report) -> None:
-    [blank, *rest] = report.alignment
+def test_missing_estimates_are_not_exported(report: Report) -> None:
+    [first_row, *other_rows] = report.alignment
     update = {"pearson_r": None, "ci_low": None, "ci_high": None, "reason": "none"}
-    none = blank.crossed.pearson_r.model_copy(update={"value": None, "ci_low": None, "ci_high": None, "reason": "none"})
-    row = blank.model_copy(update={**update, "crossed": blank.crossed.model_copy(update={"pearson_r": none})})
-    _, models = build_runs(report.model_copy(update={"alignment": [row, *rest]}))
+    missing_estimate = first_row.crossed.pearson_r.model_copy(
+        update={"value": None, "ci_low": None, "ci_high": None, "reason": "none"}
+    )
+    row = first_row.model_copy(
+        update={**update, "crossed": first_row.crossed.model_copy(update={"pearson_r": missing_estimate})}
+    )
+    _, models = build_runs(report.model_copy(update={"alignment": [row, *other_rows]}))
     assert not [name for name in models[0].metrics if name.startswith("pearson_r")]
 
 
@@ -41,9 +47,6 @@ def test_what_could_not_be_measured_is_no_metric(report: Report) -> None:
 def test_without_the_package_its_extra_is_named(
     report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    from auditor.exports.mlflow_runs import export_mlflow
-    from auditor.exports.wandb_runs import export_wandb
-
     monkeypatch.setitem(sys.modules, "mlflow.tracking", None)
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(UsageError, match=rf"auditor\[{name}\]"):

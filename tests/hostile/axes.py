@@ -1,8 +1,8 @@
-"""The choices a case is made of, and which of them make sense together.
+"""Axes of the hostile test cases, and which of their values can be combined.
 
-A case chooses one value on each axis. `-` means that the axis does not apply, as where nothing arrives. Each block
-lists values that can be combined freely; a pair of values makes sense when a block has both and `EXCLUDED` does not
-name it. What one value hides is in no block with it: no usage can be seen in a body that is no JSON.
+A case has one value on each axis. `-` means that the axis does not apply, for example when no reply arrives. Each
+block lists values that can be combined freely; a pair of values is sensible if a block has both and `EXCLUDED` does
+not. Values that would have no effect together are in no common block, such as a usage in a body that is not JSON.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ REDIRECTS = ("301", "307")
 WAITS = ("wait-0", "wait-day", "wait-past-date", "wait-far-date", "wait-negative", "wait-words", "wait-ms")
 TYPES = ("plain", "wrong-type")
 LYING = ("gzip", "longer", "shorter")
-"""A compression that was not asked for; a length that is greater or less than the body's."""
+"""Compression that was not requested; a Content-Length above or below the length of the body."""
 
 KEYS = ("key-plain", "key-bearer", "key-base64", "key-hex", "key-percent", "key-json")
-"""Forms in which a server echoes the key that it was sent."""
+"""Encodings in which a server echoes the API key of the request."""
 TEXTS = ("nul", "escapes", "pem")
 ANSWERS = ("normal", "prose", "tool", "parts", "refusal", "blank", "null-message", *KEYS, "surrogate", *TEXTS)
 WITHOUT_TEXT = ("no-choices", "null-choice")
-"""What has no text, but may say what it cost."""
+"""Bodies without text, which may still have a usage."""
 UNREADABLE = (
     "html", "empty", "null", "list", "cut-json", "foreign", "error-in-200", "9mb", "deep", "digits", "sse", "ndjson",
 )  # fmt: skip
@@ -49,7 +49,7 @@ USAGE = (
     "cached",
 )  # fmt: skip
 FINISHES = ("complete", "COMPLETE", "cut", "CUT", "refused", "REFUSED", "failed", "unknown", "null", "missing")
-"""In capitals: the provider's word in the other case."""
+"""Finish reasons; in capitals, the provider's word with its letter case swapped."""
 READABLE = ("utf-8", "bom", "escaped")
 NOT_UTF8 = ("utf-16", "latin-1", "latin-1-undeclared")
 ARRIVES = ("now", "slow", "drip")
@@ -103,26 +103,27 @@ NEVER: dict[str, tuple[str, ...]] = {
     "REFUSED": ("mistral", "groq"),
     "failed": ("openai", "openai-batch", "groq"),
 }
-"""What providers lack: a field `refusal`, the model's name in an answer, some token counts, some finish reasons."""
+"""Protocols that lack a feature, by the value that needs it: a refusal field, a token count, a finish reason ..."""
 EXCLUDED = frozenset(frozenset((value, protocol)) for value, protocols in NEVER.items() for protocol in protocols)
 
 Pair = tuple[tuple[str, str], tuple[str, str]]
 
 
 def is_sensible(choice: Mapping[str, str]) -> bool:
-    """Whether a block has all values of a case, and no two of them exclude each other."""
+    """Whether one block has all values of a case, and no two of them exclude each other."""
     if any(frozenset(pair) in EXCLUDED for pair in itertools.combinations(choice.values(), 2)):
         return False
     return any(all(choice[axis] in block.get(axis, (NONE,)) for axis in AXES) for block in BLOCKS)
 
 
 def sensible_pairs() -> set[Pair]:
-    """Every pair of values of two axes that makes sense together."""
+    """Every sensible pair of values of two axes."""
     pairs = itertools.chain.from_iterable(_pairs_of_block(block) for block in BLOCKS)
     return {(one, other) for one, other in pairs if frozenset((one[1], other[1])) not in EXCLUDED}
 
 
 def _pairs_of_block(block: Block) -> Iterator[Pair]:
+    """All pairs of values on two different axes of a block."""
     for one, other in itertools.combinations([axis for axis in AXES if axis in block], 2):
         yield from (((one, a), (other, b)) for a in block[one] for b in block[other])
 

@@ -1,4 +1,4 @@
-"""The key that all hostile cases use, quick retries, and a folder in memory: each case has a database of its own."""
+"""Fixture with the API key of all hostile cases, short retry delays, and a folder in memory for their databases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEMORY = Path("/dev/shm")
 
 @pytest.fixture(scope="module")
 def memory() -> Iterator[Path]:
-    """A folder, with the key in the environment."""
+    """A temporary folder (in memory if possible), with the key in the environment and short retry delays."""
     folder_in = str(MEMORY) if os.access(MEMORY, os.W_OK) else None
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(dir=folder_in) as folder:
         patch.setenv(KEY_VARIABLE, KEY)

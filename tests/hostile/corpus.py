@@ -1,4 +1,4 @@
-"""The cases: what the server does on the left, what is expected on the right, one line each in `cases/*.tsv`."""
+"""The corpus of cases: each line of `cases/*.tsv` has the server's behaviour first, then the expected results."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.hostile.axes import AXES
 FOLDER = Path(__file__).with_name("cases")
 COLUMNS = ("id", *AXES, "contact", "outcome", "requests", "usd", "exit", "words")
 EVERY = 7
-"""Of the whole corpus, one case in so many runs with each `make test`, beside one for each value of each axis."""
+"""`make test` runs every seventh case, and the first case with each value that those lack."""
 _SUM = re.compile(r"(?P<factor>\d+)\*estimate|(?P<estimate>estimate)|(?P<dollars>\d+(\.\d+)?)")
 
 
 @dataclass(frozen=True)
 class Charge:
-    """What a case costs: so many dollars, and so many times the estimate of one request."""
+    """Expected cost of a case: US dollars plus a multiple of the estimated cost of one request."""
 
     dollars: float = 0.0
     estimates: int = 0
@@ -42,11 +42,11 @@ class Case:
 
     Attributes:
         choice: a value on each axis.
-        contact: `first` where the reply is the first that comes of the model, `later` where a good one comes before.
-        outcome: how the call ends; `stops` where the run stops instead.
-        requests: how many reach the server.
+        contact: `first` if the reply is the first from the model, `later` if a good reply comes before.
+        outcome: outcome of the call, or `stops` if the run stops.
+        requests: number that reach the server.
         exit: code of `auditor run`.
-        words: what must stand in the answer, in an error or in what stops the run; alternatives are not possible.
+        words: texts that must all occur in the answer, in an error or in the message that stops the run.
     """
 
     id: str
@@ -60,12 +60,12 @@ class Case:
 
     @property
     def protocol(self) -> str:
-        """Of the provider that is asked."""
+        """The protocol of the provider."""
         return self.choice["protocol"]
 
 
 def load_cases() -> list[Case]:
-    """All cases, in the order of the files' names and of their lines."""
+    """All cases, ordered by file name and line."""
     cases = [case for path in sorted(FOLDER.glob("*.tsv")) for case in _read(path)]
     assert len({case.id for case in cases}) == len(cases), "an id is there twice"
     return cases
@@ -84,7 +84,7 @@ def _read(path: Path) -> Iterable[Case]:
 
 
 def sample_of(cases: Sequence[Case]) -> list[Case]:
-    """Every seventh case, and the first with each value that those lack."""
+    """Every seventh case, and the first case with each value that those lack."""
     chosen = dict.fromkeys(case.id for case in cases[::EVERY])
     seen = {value for case in cases if case.id in chosen for value in case.choice.items()}
     for case in cases:

@@ -1,4 +1,4 @@
-"""Whether a case came out as its line expects; every complaint says what was expected and what happened."""
+"""Comparison of a case's result with its line in the corpus; each fault names the expected and the actual value."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ CHARS_PER_TOKEN = 4
 INTERNAL = re.compile(
     r"Traceback|NoneType|object has no attribute|not subscriptable|validation error|Input should|pydantic|File \""
 )
-"""Words of a program that failed, and not of one that explains."""
+"""Words of a crashed program, which no error message may have."""
 
 
 def estimate_of(case: Case) -> float:
-    """What one request of a case costs where its provider does not say it: by characters and `max_tokens`."""
+    """Estimated cost in US dollars of one request without usage: by characters of the prompt and `max_tokens`."""
     texts = [beginning_of(case) + end for end in ENDS] if case.protocol == ECHO else [question_of(case)]
     prompt = math.ceil(sum(map(len, texts)) / CHARS_PER_TOKEN)
     usd = (prompt * PRICE.input + (1 if case.protocol == ECHO else MAX_TOKENS) * PRICE.output) / 1e6
@@ -27,7 +27,7 @@ def estimate_of(case: Case) -> float:
 
 
 def complaints(case: Case, result: Result) -> list[str]:
-    """All in which a result is not as its case expects."""
+    """All differences between a result and the expectations of its case, and all violations of invariants."""
     expected_usd = case.charge.dollars + case.charge.estimates * estimate_of(case)
     pairs = {
         "outcome": (case.outcome, result.outcome),
@@ -36,25 +36,27 @@ def complaints(case: Case, result: Result) -> list[str]:
         "exit code": (case.exit, result.exit),
         "attempts charged by estimate": (case.charge.estimates, result.estimated),
     }
-    found = [f"{what}: expected {expected}, was {was}" for what, (expected, was) in pairs.items() if expected != was]
+    faults = [
+        f"{figure}: expected {expected}, was {was}" for figure, (expected, was) in pairs.items() if expected != was
+    ]
     if not math.isclose(expected_usd, result.usd, rel_tol=1e-9, abs_tol=1e-12):
-        found.append(f"dollars: expected {expected_usd:.9g} ({case.charge}), was {result.usd:.9g}")
+        faults.append(f"dollars: expected {expected_usd:.9g} ({case.charge}), was {result.usd:.9g}")
     return [
-        *found,
+        *faults,
         *(f"'{word}' is nowhere" for word in case.words if word not in result.text),
         *violations(case, result),
     ]
 
 
 def violations(case: Case, result: Result) -> list[str]:
-    """What must never happen, whatever the server does."""
-    found = [f"the key is in {leak}" for leak in result.leaks] + [f"the chain is broken: {b}" for b in result.broken]
+    """Violations of what must hold for every case: no leak, crash text, surrogate, extra request or made-up score."""
+    faults = [f"the key is in {leak}" for leak in result.leaks] + [f"the chain is broken: {b}" for b in result.broken]
     if match := INTERNAL.search(result.text):
-        found.append(f"a program's own words: {result.text[max(0, match.start() - 80) : match.end() + 80]!r}")
+        faults.append(f"a program's own words: {result.text[max(0, match.start() - 80) : match.end() + 80]!r}")
     if any(0xD800 <= ord(char) < 0xE000 for char in result.text):
-        found.append("half of a surrogate pair, which nothing can store or show")
+        faults.append("half of a surrogate pair, which nothing can store or show")
     if result.requests > ATTEMPTS + (case.contact == "later"):
-        found.append(f"{result.requests} requests for one call")
+        faults.append(f"{result.requests} requests for one call")
     if result.outcome == "ok" and case.protocol != ECHO and result.score != SCORE:
-        found.append(f"a score of {result.score} that nobody gave")
-    return found
+        faults.append(f"a score of {result.score} that nobody gave")
+    return faults

@@ -1,4 +1,4 @@
-"""The key that every hostile case uses, in all forms in which a server may send it back or a file may hold it."""
+"""The API key of the hostile cases, in all encodings in which a server may echo it or a file may contain it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 KEY = 'sk-canary/7+"Q=0123456789abcdef'
-"""With characters that JSON, percent encoding and base64 write in other ways."""
+"""A key with characters that JSON, percent encoding and base64 encode differently."""
 
 
 def echoed(form: str) -> str:
-    """The key as a body of this kind holds it, for a place inside a decoded JSON string."""
+    """The key in the encoding of a body kind, as text to put into a JSON string."""
     return {
         "key-plain": KEY,
         "key-bearer": f"Authorization: Bearer {KEY}",
@@ -27,7 +27,7 @@ def echoed(form: str) -> str:
 
 
 def _forms() -> frozenset[bytes]:
-    """Each way to write the key that must be in no file and no text."""
+    """All encodings of the key, none of which may occur in a file or text."""
     raw = KEY.encode()
     written = {raw, json.dumps(KEY)[1:-1].encode(), json.dumps(KEY)[1:-1].replace("/", "\\/").encode()}
     written |= {json.dumps(json.dumps(KEY)[1:-1])[1:-1].encode()}
@@ -36,7 +36,7 @@ def _forms() -> frozenset[bytes]:
     written |= {quoted.encode(), quoted.lower().encode()}
     for offset in range(3):
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
-            # Without the characters that depend on what stands before and after the key.
+            # Leave out the base64 characters that depend on the bytes before and after the key.
             text = encode(b"\0" * offset + raw)
             written.add(text[4 if offset else 0 : -4])
     return frozenset(written)
@@ -45,23 +45,24 @@ def _forms() -> frozenset[bytes]:
 FORMS = _forms()
 
 
-def leaks_in(data: bytes) -> list[bytes]:
-    """The forms of the key that the data hold."""
-    return [form for form in FORMS if form in data]
+def leaks_in(content: bytes) -> list[bytes]:
+    """The encodings of the key that occur in some bytes."""
+    return [form for form in FORMS if form in content]
 
 
 def leaks_in_folder(folder: Path) -> list[str]:
-    """Files, and compressed values of databases, that hold the key in any form."""
-    found = []
+    """Files and decompressed database values that contain the key in any encoding, as messages."""
+    leaks = []
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-        data = path.read_bytes()
-        found += [f"{path.name}: {form!r}" for form in leaks_in(data)]
-        if data.startswith(b"SQLite format 3\0"):
-            found += [f"{path.name} (unpacked): {form!r}" for blob in _unpacked(path) for form in leaks_in(blob)]
-    return found
+        content = path.read_bytes()
+        leaks += [f"{path.name}: {form!r}" for form in leaks_in(content)]
+        if content.startswith(b"SQLite format 3\0"):
+            leaks += [f"{path.name} (unpacked): {form!r}" for blob in _unpacked(path) for form in leaks_in(blob)]
+    return leaks
 
 
 def _unpacked(path: Path) -> Iterator[bytes]:
+    """All binary values of a database, decompressed if possible."""
     connection = sqlite3.connect(path)
     try:
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]

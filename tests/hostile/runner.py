@@ -1,4 +1,4 @@
-"""Runs cases in this process: through the real gateway, the batches, the ledger and a database of each case's own."""
+"""Run cases in this process, with the real gateway, batches and ledger, and one database for each case."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.hostile.axes import BATCHES, ECHO
 from tests.hostile.corpus import Case
 from tests.hostile.keys import leaks_in, leaks_in_folder
 from tests.hostile.server import HostileServer
-from tests.support import preloaded_imports  # noqa: F401 - what takes seconds to import holds no event loop up then
+from tests.support import preloaded_imports  # noqa: F401 - slow imports must not block the event loop later
 from tests.support.audit_configs import KEY_VARIABLE, config
 
 MODELS = {
@@ -46,33 +46,33 @@ MODELS = {
     "anthropic-batch": "anthropic/hostile",
 }
 PRICE = Price(input=10.0, output=100.0, cached_input=1.0)
-"""Dollars per million tokens: 100 tokens of a prompt and 20 of an answer are $0.003, in a batch half of it."""
+"""US dollars per million tokens: 100 prompt tokens and 20 completion tokens cost $0.003, in a batch half of that."""
 MAX_TOKENS = 50
 QUESTION_CHARS = 400
 ENDS = (" always justifiable", " never justifiable")
 ATTEMPTS = 2
 SHORT_S, LONG_S = 0.8, 60.0
-"""Time limits of a request: where nothing will come, and where all will."""
+"""Time limits of a request: for servers that never reply, and for all others."""
 MAX_WAIT_S = 5.0
-"""For a provider that asks to wait; less than the time that a call has."""
-AT_ONCE = 12
+"""Longest wait that a provider may ask for; below the deadline of a call."""
+DEFAULT_CONCURRENCY = 12
 CELL = Cell("Germany", "divorce")
 HEARTBEAT_S = 0.01
 CRASHES = "crashes"
-"""The outcome of a case in which something else was raised than what the program says in one line."""
+"""Outcome of a case that raised another exception than `AuditorError`."""
 
 
 @dataclass
 class Result:
-    """What became of a case.
+    """Result of a case.
 
     Attributes:
-        outcome: of the trace that was read, or of the measurement; `stops` where the run stopped.
-        usd: what the database says that all attempts cost.
-        estimated: attempts whose cost the database marks as estimated.
-        text: all that a person could be shown: the answer, errors, what stopped the run.
-        broken: what the chain of the database's records complains of.
-        leaks: places in which the key was found.
+        outcome: of the parsed trace or of the measurement; `stops` if the run stopped.
+        usd: cost of all attempts in US dollars, as recorded.
+        estimated: number of attempts whose recorded cost is estimated.
+        text: all that a user could be shown: the answer, errors, the message that stopped the run.
+        broken: breaks in the hash chain of the database.
+        leaks: places that contain the key.
     """
 
     outcome: str
@@ -89,7 +89,7 @@ class Result:
 
 
 def section_of(case: Case, server: HostileServer) -> ModelSection:
-    """The model that a case asks."""
+    """Model section of the config for a case."""
     return ModelSection(
         name=case.id,
         model=MODELS[case.protocol],
@@ -101,7 +101,7 @@ def section_of(case: Case, server: HostileServer) -> ModelSection:
 
 
 def call_of(case: Case, section: ModelSection, sample: int = 0) -> Call:
-    """The question that a case asks."""
+    """Call that a case sends."""
     params = {"temperature": 0.5, "max_tokens": MAX_TOKENS}
     if case.protocol == ECHO:
         return Call(
@@ -116,23 +116,23 @@ def call_of(case: Case, section: ModelSection, sample: int = 0) -> Call:
 
 
 def question_of(case: Case) -> str:
-    """The text of a question, 400 characters long."""
+    """Text of the question for a chat, 400 characters long."""
     return f"[case {case.id}] How justifiable is divorce in Germany?".ljust(QUESTION_CHARS, ".")
 
 
 def beginning_of(case: Case) -> str:
-    """The beginning of a sentence, with a letter that encodings write differently."""
+    """Beginning of the sentence for a completions endpoint, with a letter that encodings encode differently."""
     return f"[case {case.id}] In Österreich, divorce is"
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What became of cases that ran together.
+    """Results of cases that ran together.
 
     Attributes:
-        results: by case.
-        max_stall_s: longest time for which the event loop stood still, in seconds of its own thread's work.
-        spent_usd: what the gateway charged to the budget, which batches share.
+        results: by the id of the case.
+        max_stall_s: longest time for which the event loop was blocked, in CPU seconds of its thread.
+        spent_usd: US dollars that the gateway and the batches charged to their common budget.
     """
 
     results: dict[str, Result]
@@ -141,35 +141,40 @@ class Ran:
 
 
 def run_cases(
-    cases: Iterable[Case], folder: Path, *, large: bool = False, at_once: int = AT_ONCE, budget_usd: float | None = None
+    cases: Iterable[Case],
+    folder: Path,
+    *,
+    large: bool = False,
+    concurrency: int = DEFAULT_CONCURRENCY,
+    budget_usd: float | None = None,
 ) -> Ran:
     """Run cases, several at a time.
 
     Args:
-        folder: for databases.
-        large: whether texts full of private keys fill what an answer may have.
+        folder: where the databases are created.
+        large: whether texts of private-key headers are as large as an answer may be.
         at_once: how many run at the same time.
-        budget_usd: of all cases together.
+        budget_usd: budget of all cases together; None for no limit.
     """
     by_id = {case.id: case for case in cases}
     limits = Limits(max_attempts=ATTEMPTS, deadline_s=LONG_S, budget_usd=budget_usd, max_retry_wait_s=MAX_WAIT_S)
     with HostileServer(by_id, large=large) as server:
-        return asyncio.run(_run_all(list(by_id.values()), server, folder, limits, at_once))
+        return asyncio.run(_run_all(list(by_id.values()), server, folder, limits, concurrency))
 
 
-async def _run_all(cases: list[Case], server: HostileServer, folder: Path, limits: Limits, at_once: int) -> Ran:
+async def _run_all(cases: list[Case], server: HostileServer, folder: Path, limits: Limits, concurrency: int) -> Ran:
     sections = {case.id: section_of(case, server) for case in cases}
     template = _template(folder / "template.db", list(sections.values()))
     gateway = Gateway(sections.values(), limits)
-    turns = asyncio.Semaphore(at_once)
+    semaphore = asyncio.Semaphore(concurrency)
 
-    async def one(case: Case) -> Result:
-        async with turns:
+    async def run_in_turn(case: Case) -> Result:
+        async with semaphore:
             return await _run(case, sections[case.id], gateway, server, template)
 
     try:
-        async with _watched() as stalls:
-            results = await asyncio.gather(*map(one, cases))
+        async with _measure_stalls() as stalls:
+            results = await asyncio.gather(*map(run_in_turn, cases))
     finally:
         await gateway.close()
     by_id = dict(zip([case.id for case in cases], results, strict=True))
@@ -177,8 +182,8 @@ async def _run_all(cases: list[Case], server: HostileServer, folder: Path, limit
 
 
 @asynccontextmanager
-async def _watched() -> AsyncIterator[list[float]]:
-    """For how long the event loop's thread worked between two beats, in seconds of processor time."""
+async def _measure_stalls() -> AsyncIterator[list[float]]:
+    """Measure CPU seconds of the event loop's thread between two heartbeats; yields the growing list of them."""
     stalls: list[float] = []
 
     async def beat() -> None:
@@ -197,7 +202,7 @@ async def _watched() -> AsyncIterator[list[float]]:
 
 
 def _template(path: Path, sections: list[ModelSection]) -> tuple[Path, AuditConfig]:
-    """A database with an audit and nothing asked, to be copied: to make one takes longer than a case."""
+    """Create a database with an audit without calls; copying it is quicker than creating one for each case."""
     settings = config("http://127.0.0.1:9/v1", judges=[], limits={"max_attempts": ATTEMPTS, "deadline_s": LONG_S})
     settings = settings.model_copy(
         update={"models": sections, "batch": BatchSection(poll_s=0.02, quiet_s=0.01, least=1)}
@@ -212,6 +217,7 @@ def _template(path: Path, sections: list[ModelSection]) -> tuple[Path, AuditConf
 async def _run(
     case: Case, section: ModelSection, gateway: Gateway, server: HostileServer, template: tuple[Path, AuditConfig]
 ) -> Result:
+    """Run one case with its own database, and return its result."""
     folder = template[0].with_name(case.id)
     folder.mkdir()
     path = folder / "audits.db"
@@ -220,43 +226,46 @@ async def _run(
     error: Exception | None = None
     db = await asyncio.to_thread(open_database, f"sqlite:///{path}", create=False)
     try:
-        async with _asker(case, gateway, template[1], db) as asker:
+        async with _recording_client(case, gateway, template[1], db) as client:
             try:
                 for sample in range(2 if case.contact == "later" else 1):
-                    answer = await asker.complete(call_of(case, section, sample))
-            except Exception as raised:  # noqa: BLE001 - what no case expects is told as that case's own fault
+                    answer = await client.complete(call_of(case, section, sample))
+            except Exception as raised:  # noqa: BLE001 - an unexpected exception is reported as a fault of its case
                 answer, error = None, raised
-        result = await asyncio.to_thread(_result, case, answer, error, db)
+        result = await asyncio.to_thread(_collect_result, case, answer, error, db)
     finally:
         await asyncio.to_thread(db.close)
     result.requests = server.requests_of(case)
-    await asyncio.to_thread(_look_for_the_key, result, folder)
+    await asyncio.to_thread(_record_leaks, result, folder)
     return result
 
 
-def _look_for_the_key(result: Result, folder: Path) -> None:
-    """Note where the key is, and delete the folder."""
+def _record_leaks(result: Result, folder: Path) -> None:
+    """Record in the result where the key was found, and delete the folder."""
     shown = leaks_in(result.text.encode(errors="backslashreplace"))
     result.leaks = leaks_in_folder(folder) + [f"a text: {form!r}" for form in shown]
     shutil.rmtree(folder)
 
 
 @asynccontextmanager
-async def _asker(case: Case, gateway: Gateway, settings: AuditConfig, db: Database) -> AsyncIterator[RecordingClient]:
-    """Who asks a case's question, and records it."""
-    book = CallRecorder(db, audits.get_audit(db, settings.name).id, "run")
+async def _recording_client(
+    case: Case, gateway: Gateway, settings: AuditConfig, db: Database
+) -> AsyncIterator[RecordingClient]:
+    """Yield a client that sends a case's calls, singly or in batches, and records them."""
+    recorder = CallRecorder(db, audits.get_audit(db, settings.name).id, "run")
     if case.protocol not in BATCHES:
-        yield RecordingClient(gateway, book)
+        yield RecordingClient(gateway, recorder)
         return
-    batches = create_batching_client(gateway, settings, book, threading.Event(), lambda _: None)
+    batches = create_batching_client(gateway, settings, recorder, threading.Event(), lambda _: None)
     assert batches is not None
     try:
-        yield RecordingClient(batches, book)
+        yield RecordingClient(batches, recorder)
     finally:
         await batches.close()
 
 
-def _result(case: Case, answer: Answer | None, error: Exception | None, db: Database) -> Result:
+def _collect_result(case: Case, answer: Answer | None, error: Exception | None, db: Database) -> Result:
+    """Result of a case from its last answer or error and from its database."""
     table = table_of(AttemptRow)
     with db.read() as connection:
         rows = [dict(row) for row in connection.execute(select(table)).mappings()]
@@ -267,7 +276,9 @@ def _result(case: Case, answer: Answer | None, error: Exception | None, db: Data
             trace = parse_trace(answer, case.id, CELL, 0, "structured")
             outcome, score = trace.outcome.value, trace.score
     shown = (
-        [answer.text, answer.error, answer.served_model, answer.finish_reason] if answer else ["".join(_told(error))]
+        [answer.text, answer.error, answer.served_model, answer.finish_reason]
+        if answer
+        else ["".join(_describe_error(error))]
     )
     return Result(
         outcome=outcome,
@@ -283,6 +294,6 @@ def _result(case: Case, answer: Answer | None, error: Exception | None, db: Data
     )
 
 
-def _told(error: Exception | None) -> list[str]:
-    """What a person would be shown: one line, or a traceback."""
+def _describe_error(error: Exception | None) -> list[str]:
+    """Lines that a user would be shown: one message for an `AuditorError`, else a traceback."""
     return [str(error)] if isinstance(error, AuditorError) else traceback.format_exception(error)

@@ -1,4 +1,4 @@
-"""The server of odd answers: one scripted server, which finds in each request whose case it is, and counts it."""
+"""Server of hostile replies: finds the case in each request, counts the request and replies as the case says."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.fake_batches import FakeBatches, Submitted
 from tests.support.fake_server import NEVER, FakeServer, Reply, Request
 
 CASE = re.compile(r"\[case ([\w-]+)\]")
-"""How a question names its case."""
+"""Pattern of the case id in the text of a question."""
 SLOW_S, DRIP_S, DRIP_PARTS = 0.02, 0.005, 6
 HEADERS = {
     "wait-0": {"retry-after": "0"},
@@ -32,10 +32,10 @@ ELSEWHERE = {"location": "http://127.0.0.1:9/elsewhere"}
 
 
 class HostileServer:
-    """Answers each case's requests as the case says; after a good first one where it says `later`.
+    """Replies to each case's requests as the case says; if its contact is `later`, after one good reply.
 
     Attributes:
-        counts: requests that came one by one, by case.
+        counts: number of single requests (not in batches) by the id of the case.
     """
 
     def __init__(self, cases: Mapping[str, Case], *, large: bool = False) -> None:
@@ -54,21 +54,21 @@ class HostileServer:
         self.server.__exit__(*exc)
 
     def url_of(self, case: Case) -> str:
-        """The base URL that a config names for a case."""
+        """Base URL of the model of a case."""
         if case.protocol == "anthropic-batch":
             return self.server.url.removesuffix("/v1")
-        # A path of its own, so that no case waits for what another's account is told.
+        # Each case has its own path, since models with one API key and base URL share rate limits and pauses.
         return self.server.url if case.protocol in BATCHES else f"{self.server.url}/{case.id}"
 
     def requests_of(self, case: Case) -> int:
-        """How many requests of a case came; of a batch, each line is one."""
+        """Number of requests of a case; each line of a batch counts as one."""
         if case.protocol not in BATCHES:
             return self.counts[case.id]
         lines = [json.dumps(body) for batch in self._batches.batches for body in batch.bodies.values()]
-        return sum(_id_in(line) == case.id for line in lines)
+        return sum(_case_id_in(line) == case.id for line in lines)
 
     def _reply(self, request: Request) -> Reply:
-        case = self.cases[_id_of(request)]
+        case = self.cases[_case_id_of(request)]
         with self._lock:
             self.counts[case.id] += 1
             first = self.counts[case.id] == 1
@@ -82,29 +82,29 @@ class HostileServer:
         return reply_of(choice, request, large=self._large)
 
     def _deliver(self, batch: Submitted, data: bytes) -> Reply:
-        """A batch's results, in the encoding and at the speed of its case."""
-        choice = self.cases[_id_in(json.dumps(batch.bodies))].choice
+        """Results of a batch, in the encoding and with the timing of its case."""
+        choice = self.cases[_case_id_in(json.dumps(batch.bodies))].choice
         lines = [json.loads(line) for line in data.splitlines() if line]
         if choice["encoding"] != "escaped":
             data = b"".join(encoded(line, "utf-8").content + b"\n" for line in lines)
         return _timed(choice["timing"], 200, Body(data, "application/jsonl"), {})
 
 
-def _id_of(request: Request) -> str:
-    return _id_in(json.dumps(request.body))
+def _case_id_of(request: Request) -> str:
+    return _case_id_in(json.dumps(request.body))
 
 
-def _id_in(text: str) -> str:
-    found = CASE.search(text)
-    assert found, f"a request that names no case: {text[:300]}"
-    return found[1]
+def _case_id_in(text: str) -> str:
+    match = CASE.search(text)
+    assert match, f"a request that names no case: {text[:300]}"
+    return match[1]
 
 
 def reply_of(choice: Mapping[str, str], request: Request, *, large: bool = False) -> Reply:
-    """The reply that a case's choices make.
+    """The reply for the values of a case.
 
     Args:
-        large: whether a text full of private keys fills what an answer may have.
+        large: whether a text of private-key headers is as large as an answer may be.
     """
     timing, headers = choice["timing"], choice["headers"]
     if timing in ("closed", "reset", "hang"):
@@ -126,6 +126,7 @@ def reply_of(choice: Mapping[str, str], request: Request, *, large: bool = False
 
 
 def _timed(timing: str, status: int, body: Body, headers: Mapping[str, str]) -> Reply:
+    """A reply that is sent at once, slowly, in parts, or broken off in the middle."""
     if timing == "broken":
         head = _head(status, body, len(body.content), headers)
         return Reply(wire=(head, body.content[: len(body.content) // 2], DRIP_S))
@@ -134,11 +135,12 @@ def _timed(timing: str, status: int, body: Body, headers: Mapping[str, str]) -> 
         parts = [body.content[i : i + size] for i in range(0, len(body.content), size)]
         pieces = [piece for part in parts for piece in (part, DRIP_S)]
         return Reply(wire=(_head(status, body, len(body.content), headers), *pieces))
-    more = {"content-type": body.content_type, **headers}
-    return Reply(status, raw=body.content, headers=more, delay_s=SLOW_S if timing == "slow" else 0.0)
+    all_headers = {"content-type": body.content_type, **headers}
+    return Reply(status, raw=body.content, headers=all_headers, delay_s=SLOW_S if timing == "slow" else 0.0)
 
 
 def _head(status: int, body: Body, length: int, headers: Mapping[str, str]) -> bytes:
+    """Status line and headers of a response with a given content length."""
     lines = {"content-type": body.content_type, "content-length": str(length), "connection": "close", **headers}
     written = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
     return f"HTTP/1.1 {status} Status\r\n{written}\r\n".encode()

@@ -1,4 +1,4 @@
-"""Whole audits of one good model and one that answers oddly, by the commands that people give."""
+"""Complete audits of a normal model and a hostile one, run by the commands that users run."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from tests.support.cli_runner import Done, auditor
 from tests.support.fake_server import FakeServer, Reply, Request, answer
 
 ODD = "/odd"
-"""Part of the path of all that goes to the odd model."""
+"""Part of the URL path of all requests to the hostile model."""
 TOKEN_PRICE = {"input": 0.0, "output": 1_000_000.0}
-"""A dollar for each token of an answer: a right usage is $20, an estimate $50."""
+"""One US dollar for each completion token: a correct usage costs $20, an estimate $50."""
 TOKENS = 50
 HANG_S = 1.0
 MAX_WAIT_S = 0.3
@@ -41,11 +41,11 @@ class Audit:
     """One line of `audits.tsv`.
 
     Attributes:
-        budget: in US dollars, at a dollar for each token of an answer; none where it is empty.
+        budget: in US dollars, at one dollar for each completion token; empty for no budget.
         exit: code of `auditor run`.
-        requests: how many reach the odd model, which is asked about three cells.
-        ok: how many of the three have a score.
-        words: what must stand in what the commands print.
+        requests: number that reach the hostile model, which is asked about three cells.
+        ok: number of these three cells with a score.
+        words: texts that the commands must print.
     """
 
     id: str
@@ -58,7 +58,7 @@ class Audit:
 
 
 def load_audits() -> list[Audit]:
-    """All lines."""
+    """All lines of `audits.tsv`."""
     with Path(__file__).with_name("audits.tsv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     return [
@@ -76,13 +76,17 @@ CHOSEN = AUDITS if os.environ.get("AUDITOR_ALL_HOSTILE") else AUDITS[::EVERY]
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
+    """A fake server that answers normally, with the key of the hostile cases in the environment."""
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     with FakeServer() as running:
         yield running
 
 
-def settings(audit: Audit, server: FakeServer) -> AuditConfig:
-    """The config: three cells, a good model, an odd one, and a judge of both."""
+def config_of(audit: Audit, server: FakeServer) -> AuditConfig:
+    """Config of an audit of three cells with a normal and a hostile model and a judge.
+
+    With a budget, the hostile model is alone.
+    """
 
     def model(name: str, model: str, base: str) -> dict[str, Any]:
         section = {"name": name, "model": model, "api_base": base, "api_key": f"os.environ/{KEY_VARIABLE}"}
@@ -92,7 +96,7 @@ def settings(audit: Audit, server: FakeServer) -> AuditConfig:
     if audit.choice["timing"] == "hang":
         odd["timeout_s"] = HANG_S
     models = [odd] if audit.budget else [model("good", "openai/good", server.url), odd]
-    made = config(
+    base_config = config(
         server.url,
         judges=[] if audit.budget else [model("judge", "openai/judge", server.url)],
         survey={"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ["divorce"]},
@@ -103,7 +107,7 @@ def settings(audit: Audit, server: FakeServer) -> AuditConfig:
             **({"budget_usd": float(audit.budget)} if audit.budget else {}),
         },
     )
-    return AuditConfig.model_validate(made.model_dump(mode="json", exclude_none=True) | {"models": models})
+    return AuditConfig.model_validate(base_config.model_dump(mode="json", exclude_none=True) | {"models": models})
 
 
 @pytest.mark.parametrize("audit", CHOSEN, ids=lambda audit: audit.id)
@@ -112,22 +116,22 @@ def test_each_audit_is_as_expected(audit: Audit, server: FakeServer, tmp_path: P
         return reply_of(audit.choice, request) if ODD in request.path else answer(request)
 
     server.script = script
-    file = config_file(tmp_path, settings(audit, server))
+    config_path = config_file(tmp_path, config_of(audit, server))
     storage = f"sqlite:///{tmp_path / 'audits.db'}"
-    ran = auditor("run", file, "--storage", storage, "--report", tmp_path / "report.html")
-    assert ran.returncode == audit.exit, ran.stderr
-    told = [ran, auditor("verify", "scripted", "--storage", storage)]
-    assert told[-1].returncode == 0, told[-1].stdout + told[-1].stderr
-    told.append(auditor("report", "scripted", "--storage", storage, "--format", "markdown"))
-    told.append(auditor("export", "tables", "scripted", "--storage", storage, "-o", tmp_path / "tables"))
-    check(audit, server, told, tmp_path)
-    assert usable(storage) == audit.ok
+    run_command = auditor("run", config_path, "--storage", storage, "--report", tmp_path / "report.html")
+    assert run_command.returncode == audit.exit, run_command.stderr
+    commands = [run_command, auditor("verify", "scripted", "--storage", storage)]
+    assert commands[-1].returncode == 0, commands[-1].stdout + commands[-1].stderr
+    commands.append(auditor("report", "scripted", "--storage", storage, "--format", "markdown"))
+    commands.append(auditor("export", "tables", "scripted", "--storage", storage, "-o", tmp_path / "tables"))
+    check_outputs(audit, server, commands, tmp_path)
+    assert count_usable(storage) == audit.ok
 
 
-def check(audit: Audit, server: FakeServer, told: list[Done], folder: Path) -> None:
-    """What was asked, what was said, and that the key is nowhere but in headers."""
+def check_outputs(audit: Audit, server: FakeServer, commands: list[Done], folder: Path) -> None:
+    """Check the number of requests, the printed texts, and that the key is only in request headers."""
     assert sum(ODD in request.path for request in server.requests) == audit.requests
-    text = "\n".join(done.stdout + done.stderr for done in told)
+    text = "\n".join(command.stdout + command.stderr for command in commands)
     assert not [word for word in audit.words if word not in text], text
     assert not INTERNAL.search(text), text
     assert not leaks_in(text.encode(errors="backslashreplace"))
@@ -135,8 +139,8 @@ def check(audit: Audit, server: FakeServer, told: list[Done], folder: Path) -> N
     assert not [r.path for r in server.requests if leaks_in(json.dumps(r.body).encode())]
 
 
-def usable(storage: str) -> int:
-    """How many of the odd model's answers have a score."""
+def count_usable(storage: str) -> int:
+    """Number of traces of the hostile model with a score."""
     with open_database(storage, create=False) as db:
         traces = results.load_traces(db, audits.get_audit(db, "scripted").id)
     return sum(trace.model == "odd" and trace.outcome is Outcome.OK for trace in traces)

@@ -1,6 +1,6 @@
-"""Each case of the corpus, through the gateway, the batches, the ledger and a database, ends as it should.
+"""Each case of the corpus has its expected result with the real gateway, batches, ledger and database.
 
-A sample runs with all tests; `make hostile` runs every case.
+`make test` runs a sample; `make hostile` runs every case.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ EVERYTHING = bool(os.environ.get("AUDITOR_ALL_HOSTILE"))
 CASES = load_cases()
 CHOSEN = CASES if EVERYTHING else sample_of(CASES)
 MAX_STALL_S = 0.5
-"""For how long one case may hold the event loop up, in seconds of its thread's own time."""
+"""Longest time for which one case may block the event loop, in CPU seconds of its thread."""
 
 
 @pytest.fixture(scope="module")
 def ran(memory: Path) -> Ran:
-    """What became of all cases, which run together."""
+    """Results of all chosen cases, which run together."""
     return run_cases(CHOSEN, memory)
 
 
 @pytest.mark.parametrize("case", CHOSEN, ids=lambda case: case.id)
 def test_each_case_is_as_expected(ran: Ran, case: Case) -> None:
-    found = complaints(case, ran.results[case.id])
-    assert not found, "\n".join([str(case), *found, ran.results[case.id].text[:2000]])
+    faults = complaints(case, ran.results[case.id])
+    assert not faults, "\n".join([str(case), *faults, ran.results[case.id].text[:2000]])
 
 
-def test_the_event_loop_never_stands_still(ran: Ran) -> None:
-    assert ran.max_stall_s < 2 * MAX_STALL_S  # several cases may take their turns between two beats
+def test_the_event_loop_is_never_blocked(ran: Ran) -> None:
+    assert ran.max_stall_s < 2 * MAX_STALL_S  # several cases may run between two heartbeats
 
 
 @pytest.mark.parametrize("protocol", CHATS if EVERYTHING else CHATS[:1])
 @pytest.mark.parametrize(("status", "body"), [("200", "pem"), ("500", "error-pem")])
-def test_eight_megabytes_that_begin_private_keys_hold_nothing_up(
+def test_eight_megabytes_of_private_key_headers_do_not_block_the_event_loop(
     memory: Path, protocol: str, status: str, body: str
 ) -> None:
     choice = dict.fromkeys(AXES, NONE) | {"protocol": protocol, "status": status, "body": body, "timing": "now"}

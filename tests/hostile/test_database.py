@@ -1,4 +1,4 @@
-"""Databases that vanish, that may only be read, or that get values they cannot hold, as a command meets them."""
+"""Commands with a database that is deleted, moved or read-only, with a full disk, or with values it cannot store."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ def url(path: Path) -> str:
     return f"sqlite:///{path}"
 
 
-def one_line(done: Done, code: int) -> str:
-    """The one line in which a command says why it failed."""
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    lines = [line for line in done.stderr.splitlines() if line.startswith("auditor: ")]
-    assert len(lines) == 1, done.stderr
+def error_line(command: Done, code: int) -> str:
+    """Check the exit code and return the one line of stderr that explains the failure."""
+    assert command.returncode == code, command.stderr
+    assert "Traceback" not in command.stderr
+    lines = [line for line in command.stderr.splitlines() if line.startswith("auditor: ")]
+    assert len(lines) == 1, command.stderr
     return lines[0]
 
 
-# --- a database that is deleted or moved while a run goes on ------------------------------------------------------
+# --- databases that are deleted or moved during a run ----------------------------------------------------------------
 
 UNDER_WAY = 3 * 12
-"""Calls that are not recorded yet at most: of each of three models 8 in flight, and 4 that wait for the disk."""
+"""Maximum number of calls not recorded yet: for each of three models 8 in flight and 4 that wait for the disk."""
 
 
-def with_event(number: int, event: Callable[[], object]) -> Callable[[Request], Reply]:
-    """The usual answers; before the one of this number something happens on the machine."""
+def with_event(request_number: int, event: Callable[[], object]) -> Callable[[Request], Reply]:
+    """Script with normal answers that calls `event` before it answers the request of this number."""
 
     def script(request: Request) -> Reply:
-        if request.number == number:
+        if request.number == request_number:
             event()
         return answer(request)
 
@@ -63,33 +63,34 @@ def with_event(number: int, event: Callable[[], object]) -> Callable[[Request], 
 
 
 def run(server: FakeServer, folder: Path) -> Done:
+    """Run the test audit with its database in `audits.db` of a folder."""
     return auditor("run", config_file(folder, config(server.url)), "--storage", url(folder / "audits.db"))
 
 
 def test_a_deleted_database_stops_the_run_at_the_next_write(server: FakeServer, tmp_path: Path) -> None:
     path = tmp_path / "audits.db"
     server.script = with_event(20, path.unlink)
-    line = one_line(run(server, tmp_path), 1)
+    line = error_line(run(server, tmp_path), 1)
     assert f"the database audits.db was deleted or moved while it was in use: its data were at {path}." in line
     assert "give the same command again" in line
     assert len(server.requests) <= 20 + UNDER_WAY
-    assert not path.exists()  # no new, empty one in its place
+    assert not path.exists()  # no new, empty database was created
     server.script = answer
     assert run(server, tmp_path).returncode == 0
 
 
-def test_a_moved_database_stops_the_run_which_says_where_it_is_and_goes_on_there(
+def test_a_moved_database_stops_the_run_which_names_the_new_path_and_can_resume(
     server: FakeServer, tmp_path: Path
 ) -> None:
     path, moved = tmp_path / "audits.db", tmp_path / "elsewhere.db"
     server.script = with_event(60, lambda: path.rename(moved))
-    line = one_line(run(server, tmp_path), 1)
+    line = error_line(run(server, tmp_path), 1)
     assert f"its data were at {path} and are now at {moved}." in line
     assert f"Move it back to {path}, then give the same command again." in line
     assert not path.exists()
     before = len(server.requests)
     assert before < CALLS
-    with closing(sqlite3.connect(moved)) as connection:  # what was written is in the one file, and nothing beside it
+    with closing(sqlite3.connect(moved)) as connection:  # all data are in the main file, not in a log
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         answers = connection.execute("SELECT count(*) FROM answer").fetchone()[0]
     assert 60 - UNDER_WAY <= answers <= before
@@ -101,12 +102,12 @@ def test_a_moved_database_stops_the_run_which_says_where_it_is_and_goes_on_there
         assert verify_audit(db, "scripted").is_consistent
 
 
-def test_a_replaced_database_is_left_alone(server: FakeServer, tmp_path: Path) -> None:
+def test_a_replaced_database_is_not_written_to(server: FakeServer, tmp_path: Path) -> None:
     path, other = tmp_path / "audits.db", tmp_path / "other.db"
     run_audit(config(server.url), storage=url(other))
     before, first = stored(url(other)), len(server.requests)
     server.script = with_event(first + 20, lambda: other.replace(path))
-    line = one_line(run(server, tmp_path), 1)
+    line = error_line(run(server, tmp_path), 1)
     assert f"was replaced by another file while it was in use: its data were at {path}." in line
     assert stored(url(path)) == before
     with open_database(url(path)) as db:
@@ -118,7 +119,7 @@ def test_a_folder_that_is_moved_is_noticed(server: FakeServer, tmp_path: Path) -
     folder.mkdir()
     file = config_file(tmp_path, config(server.url))
     server.script = with_event(20, lambda: folder.rename(moved))
-    line = one_line(auditor("run", file, "--storage", url(folder / "audits.db")), 1)
+    line = error_line(auditor("run", file, "--storage", url(folder / "audits.db")), 1)
     assert f"its data were at {folder / 'audits.db'} and are now at {moved / 'audits.db'}" in line
     moved.rename(folder)
     server.script = answer
@@ -128,14 +129,14 @@ def test_a_folder_that_is_moved_is_noticed(server: FakeServer, tmp_path: Path) -
 def test_a_deleted_file_of_the_graph_stops_the_run(server: FakeServer, tmp_path: Path) -> None:
     graph = tmp_path / "audits.graph.db"
     server.script = with_event(20, graph.unlink)
-    line = one_line(run(server, tmp_path), 1)
+    line = error_line(run(server, tmp_path), 1)
     assert f"the database audits.graph.db was deleted or moved while it was in use: its data were at {graph}" in line
     server.script = answer
     assert run(server, tmp_path).returncode == 0
     assert len(server.requests) == CALLS  # all answers were in the database itself
 
 
-def test_a_rating_into_a_deleted_database_is_not_taken_for_saved(server: FakeServer, tmp_path: Path) -> None:
+def test_a_rating_in_a_deleted_database_is_an_error(server: FakeServer, tmp_path: Path) -> None:
     path = tmp_path / "audits.db"
     run_audit(config(server.url), storage=url(path))
     with open_database(url(path)) as db:
@@ -148,16 +149,16 @@ def test_a_rating_into_a_deleted_database_is_not_taken_for_saved(server: FakeSer
             )
 
 
-# --- a database that may only be read ---------------------------------------------------------------------------
+# --- read-only databases ---------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
-    """The folder as it is on a file system that is mounted read-only, which holds for root too."""
+    """Mount the folder read-only, which root cannot write to either; skip the test if mounting is not permitted."""
     mounts: list[list[str | Path]] = [["mount", "--bind", folder, folder], ["mount", "-o", "remount,ro,bind", folder]]
-    for number, words in enumerate(mounts):
+    for number, mount_command in enumerate(mounts):
         try:
-            subprocess.run(words, check=True, capture_output=True)
+            subprocess.run(mount_command, check=True, capture_output=True)
         except (OSError, subprocess.CalledProcessError) as error:
             if number:
                 subprocess.run(["umount", "-l", folder], check=True)
@@ -169,8 +170,8 @@ def read_only(folder: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The database of an audit that ran to its end."""
+def audit_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Path of the database of a finished audit. Tests must not change it."""
     path = tmp_path_factory.mktemp("made") / "audits.db"
     with pytest.MonkeyPatch.context() as patch, FakeServer() as server:
         patch.setenv(KEY_VARIABLE, KEY)
@@ -180,56 +181,56 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def finished(made: Path, tmp_path: Path) -> Path:
-    """A copy of it in a folder of its own, with a blank in its name."""
+def finished(audit_database: Path, tmp_path: Path) -> Path:
+    """A copy of that database in its own folder, whose name has a space."""
     path = tmp_path / "an archive" / "audits.db"
     path.parent.mkdir()
-    copy_database(made, path)
+    copy_database(audit_database, path)
     open_database(url(path)).close()  # a copy has no write-ahead log until it is opened
     return path
 
 
 def reading_commands(path: Path, out: Path) -> list[tuple[str | Path, ...]]:
-    """Commands that only read a database, by what they write elsewhere."""
-    where = ("--storage", url(path))
+    """Commands that only read the database; files that they write are in `out`."""
+    storage_option = ("--storage", url(path))
     return [
-        ("status", *where),
-        ("status", "scripted", *where),
-        ("report", "scripted", "-o", out / "report.html", *where),
-        ("verify", "scripted", *where),
-        ("doctor", "scripted", *where),
-        ("export", "tables", "scripted", "-f", "jsonl", "-o", out / "tables", *where),
-        ("export", "ratings", "scripted", "-o", out / "ratings.csv", *where),
-        ("export", "paper", "scripted", "-o", out / "paper", *where),
-        ("export", "backup", "-o", out / "copy.db", *where),
+        ("status", *storage_option),
+        ("status", "scripted", *storage_option),
+        ("report", "scripted", "-o", out / "report.html", *storage_option),
+        ("verify", "scripted", *storage_option),
+        ("doctor", "scripted", *storage_option),
+        ("export", "tables", "scripted", "-f", "jsonl", "-o", out / "tables", *storage_option),
+        ("export", "ratings", "scripted", "-o", out / "ratings.csv", *storage_option),
+        ("export", "paper", "scripted", "-o", out / "paper", *storage_option),
+        ("export", "backup", "-o", out / "copy.db", *storage_option),
     ]
 
 
 @pytest.mark.parametrize("mode", ["WAL", "DELETE"])
 def test_a_database_on_a_read_only_file_system_can_be_read(finished: Path, tmp_path: Path, mode: str) -> None:
-    whole = stored(url(finished))
+    results_before = stored(url(finished))
     with closing(sqlite3.connect(finished)) as connection:
         assert connection.execute(f"PRAGMA journal_mode={mode}").fetchone() == (mode.lower(),)
     with read_only(finished.parent):
         before = sorted(finished.parent.iterdir())
-        for words in reading_commands(finished, tmp_path):
-            done = auditor(*words)
-            assert (done.returncode, "Traceback" in done.stderr) == (0, False), (words, done.stderr)
+        for command in reading_commands(finished, tmp_path):
+            completed = auditor(*command)
+            assert (completed.returncode, "Traceback" in completed.stderr) == (0, False), (command, completed.stderr)
         assert sorted(finished.parent.iterdir()) == before
-        assert stored(url(finished)) == whole
-    assert stored(url(tmp_path / "copy.db")) == whole
+        assert stored(url(finished)) == results_before
+    assert stored(url(tmp_path / "copy.db")) == results_before
     assert "scripted" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
-def test_what_would_write_to_a_read_only_database_says_so_in_a_line(
+def test_writing_to_a_read_only_database_is_reported_in_one_line(
     server: FakeServer, finished: Path, tmp_path: Path
 ) -> None:
     file = config_file(tmp_path, config(server.url, name="another"))
     before = len(server.requests)
     with read_only(finished.parent):
-        line = one_line(auditor("run", file, "--storage", url(finished)), 1)
+        line = error_line(auditor("run", file, "--storage", url(finished)), 1)
         assert "another.lock: cannot be written: Read-only file system." in line
-        line = one_line(auditor("run", file, "--storage", url(finished.with_name("new.db"))), 1)
+        line = error_line(auditor("run", file, "--storage", url(finished.with_name("new.db"))), 1)
         assert "new.db: cannot be created: Read-only file system." in line
         with (
             open_database(url(finished), create=False) as db,
@@ -240,7 +241,11 @@ def test_what_would_write_to_a_read_only_database_says_so_in_a_line(
 
 
 def leave_log(path: Path, folder: Path, *, index: bool) -> Path:
-    """A copy of a database as a process leaves it that was killed after a write: a trace is in its log alone."""
+    """Copy a database as left by a process that was killed after a write: its deleted verdicts are only in the log.
+
+    Args:
+        index: whether the log's index (`-shm`) is copied too; without it a read-only log cannot be read.
+    """
     folder.mkdir()
     with open_database(url(path)) as db:
         db.write(lambda connection: connection.exec_driver_sql("DELETE FROM verdict"))
@@ -249,31 +254,29 @@ def leave_log(path: Path, folder: Path, *, index: bool) -> Path:
     return folder / path.name
 
 
-def test_a_log_that_cannot_be_read_on_a_read_only_file_system_is_no_stale_report(
-    finished: Path, tmp_path: Path
-) -> None:
+def test_an_unreadable_log_on_a_read_only_file_system_is_an_error(finished: Path, tmp_path: Path) -> None:
     path = leave_log(finished, tmp_path / "left", index=False)
     out = tmp_path / "out"
     out.mkdir()
     with read_only(path.parent):
-        for words in (c for c in reading_commands(path, out) if c[0] != "doctor"):  # it has a table of its own
-            line = one_line(auditor(*words), 1)
+        for command in (c for c in reading_commands(path, out) if c[0] != "doctor"):  # prints a table of checks instead
+            line = error_line(auditor(*command), 1)
             assert "audits.db-wal beside it holds writes that are not in it yet" in line
             assert "Copy all files" in line
     assert list(out.iterdir()) == []
     assert stored(url(path))["verdicts"] == []
 
 
-def test_a_log_that_can_be_read_on_a_read_only_file_system_is_read(finished: Path, tmp_path: Path) -> None:
-    whole = stored(url(finished))
+def test_a_readable_log_on_a_read_only_file_system_is_used(finished: Path, tmp_path: Path) -> None:
+    results_before = stored(url(finished))
     path = leave_log(finished, tmp_path / "left", index=True)
-    assert whole["verdicts"]
+    assert results_before["verdicts"]
     with read_only(path.parent):
-        assert stored(url(path)) == whole | {"verdicts": []}
+        assert stored(url(path)) == results_before | {"verdicts": []}
 
 
 def test_a_log_that_appears_while_a_read_only_database_is_open_is_noticed(finished: Path, tmp_path: Path) -> None:
-    """Another user, who may write, begins a run."""
+    """Another user, who has write access, begins a run."""
     mounted = tmp_path / "mounted"
     shutil.copytree(finished.parent, mounted)
     with read_only(mounted):
@@ -284,60 +287,61 @@ def test_a_log_that_appears_while_a_read_only_database_is_open_is_noticed(finish
             audits.load_audits(db)
 
 
-# --- who may read a database --------------------------------------------------------------------------------------
+# --- file permissions of databases -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o277])
-def test_all_files_of_a_new_database_are_for_their_owner_alone(server: FakeServer, tmp_path: Path, umask: int) -> None:
+def test_all_files_of_a_new_database_are_private_to_their_owner(server: FakeServer, tmp_path: Path, umask: int) -> None:
     file = config_file(tmp_path, config(server.url))
     folder = tmp_path / "audits"
     folder.mkdir()
     path = folder / "audits.db"
-    seen: dict[str, int] = {}
+    mode_by_name: dict[str, int] = {}
 
-    def look() -> None:
-        seen.update({file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()})
+    def record_modes() -> None:
+        mode_by_name.update({file.name: stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()})
 
-    server.script = with_event(40, look)
-    old = os.umask(umask)
+    server.script = with_event(40, record_modes)
+    previous_umask = os.umask(umask)
     try:
         assert auditor("run", file, "--storage", url(path)).returncode == 0
         assert auditor("export", "backup", "-o", folder / "copy.db", "--storage", url(path)).returncode == 0
     finally:
-        os.umask(old)
-    look()
-    assert seen == dict.fromkeys(seen, 0o600)
+        os.umask(previous_umask)
+    record_modes()
+    assert mode_by_name == dict.fromkeys(mode_by_name, 0o600)
     names = {f"audits{part}db{log}" for part in (".", ".graph.") for log in ("", "-wal", "-shm")}
-    assert names | {"copy.db", "audits.db.scripted.lock", "audits.db.scripted.holder"} <= seen.keys()
+    assert names | {"copy.db", "audits.db.scripted.lock", "audits.db.scripted.holder"} <= mode_by_name.keys()
 
 
 def test_doctor_warns_of_a_database_that_others_can_read(finished: Path) -> None:
-    assert privacy(finished) is None
+    assert privacy_check(finished) is None
     finished.chmod(0o644)
-    found = privacy(finished)
-    assert found is not None
-    assert (found["state"], found["found"]) == ("warn", "other users of this machine can read audits.db")
-    assert found["mend"] == f"chmod go-rwx '{finished}'"
+    warning = privacy_check(finished)
+    assert warning is not None
+    assert (warning["state"], warning["found"]) == ("warn", "other users of this machine can read audits.db")
+    assert warning["mend"] == f"chmod go-rwx '{finished}'"
     finished.chmod(0o600)
-    assert privacy(finished) is None
+    assert privacy_check(finished) is None
 
 
-def privacy(path: Path) -> dict[str, str] | None:
-    done = auditor("doctor", "--json", "--storage", url(path))
-    checks: list[dict[str, str]] = json.loads(done.stdout)
+def privacy_check(path: Path) -> dict[str, str] | None:
+    """The check `privacy` of `auditor doctor`, or None if it is not listed."""
+    doctor_command = auditor("doctor", "--json", "--storage", url(path))
+    checks: list[dict[str, str]] = json.loads(doctor_command.stdout)
     return next((check for check in checks if check["name"] == "privacy"), None)
 
 
-# --- a disk that is full when something is written out -----------------------------------------------------------
+# --- full disks ------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def full_disk(folder: Path, size: int) -> Iterator[None]:
-    """The folder on a disk of so many bytes."""
+    """Mount a disk of `size` bytes as the folder; skip the test if mounting is not permitted."""
     folder.mkdir()
-    words: list[str | Path] = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder]
+    mount_command: list[str | Path] = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder]
     try:
-        subprocess.run(words, check=True, capture_output=True)
+        subprocess.run(mount_command, check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
         pytest.skip(f"no small disk can be mounted here, which takes root and CAP_SYS_ADMIN: {error}")
     try:
@@ -360,18 +364,20 @@ EXPORTS = {
 
 
 @pytest.mark.parametrize("name", EXPORTS)
-def test_a_full_disk_leaves_what_was_there_and_says_so_in_a_line(finished: Path, tmp_path: Path, name: str) -> None:
+def test_a_full_disk_keeps_earlier_exports_and_is_reported_in_one_line(
+    finished: Path, tmp_path: Path, name: str
+) -> None:
     disk = tmp_path / "disk"
     storage = () if name == "init" else ("--storage", url(finished))
-    words = [word.format(disk) for word in EXPORTS[name]]
+    arguments = [word.format(disk) for word in EXPORTS[name]]
     if name == "ratings":
         with open_database(url(finished)) as db:
             audit = audits.get_audit(db, "scripted")
-            rate(db, audit)
+            add_long_note(db, audit)
     with full_disk(disk, 2**24):
-        done = auditor(*words, *storage)
-        assert done.returncode == 0, done.stderr
-        before = contents(disk)
+        first_export = auditor(*arguments, *storage)
+        assert first_export.returncode == 0, first_export.stderr
+        before = read_files(disk)
         assert before
         if name == "backup":
             (disk / "copy.db").unlink()  # a copy never replaces another
@@ -381,40 +387,41 @@ def test_a_full_disk_leaves_what_was_there_and_says_so_in_a_line(finished: Path,
             while True:
                 file.write(bytes(2**16))
                 file.flush()
-        line = one_line(auditor(*words, *storage), 1)
+        line = error_line(auditor(*arguments, *storage), 1)
         assert str(disk) in line
         assert "No space left on device" in line or "disk is full" in line
         assert "Make room" in line
         filler.unlink()
-        assert contents(disk) == before
+        assert read_files(disk) == before
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def read_files(folder: Path) -> dict[str, bytes]:
+    """Content of all files in a folder by relative path."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def rate(db: Database, audit: audits.Audit) -> None:
-    """Enough ratings that they need room."""
+def add_long_note(db: Database, audit: audits.Audit) -> None:
+    """Add a rating with a note of 20 kB, so that the export of ratings needs space."""
     key, _ = next(iter(review_queue.ConflictQueue(db, audit.id, "ada").keys(QueueFilter())))
     rating_log.append_rating(db, audit.id, key, "ada", RatingChange(RatingAction.NOTE, note="long " * 2**12))
 
 
-@pytest.mark.parametrize("words", [("report", "scripted", "--format", "json"), ("status",)])
-def test_a_full_disk_behind_standard_output_is_said_in_a_line(finished: Path, words: tuple[str, ...]) -> None:
-    program = [sys.executable, "-m", "auditor", *words, "--storage", url(finished)]
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(program, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("auditor: standard output: cannot be written: No space left")
-    assert "Traceback" not in done.stderr
-    assert "Exception ignored" not in done.stderr
+@pytest.mark.parametrize("arguments", [("report", "scripted", "--format", "json"), ("status",)])
+def test_a_full_disk_behind_standard_output_is_reported_in_one_line(finished: Path, arguments: tuple[str, ...]) -> None:
+    program = [sys.executable, "-m", "auditor", *arguments, "--storage", url(finished)]
+    with Path("/dev/full").open("w") as full_device:
+        process = subprocess.run(program, stdout=full_device, stderr=subprocess.PIPE, text=True, check=False)
+    assert process.returncode == 1
+    assert process.stderr.splitlines()[-1].startswith("auditor: standard output: cannot be written: No space left")
+    assert "Traceback" not in process.stderr
+    assert "Exception ignored" not in process.stderr
 
 
-# --- answers that no database can hold ----------------------------------------------------------------------------
+# --- answers that no database can store ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "odd",
+    "odd_fields",
     [
         {"usage": {"prompt_tokens": 10**30, "completion_tokens": 20, "total_tokens": 10**30}},
         {"usage": {"prompt_tokens": 2**63, "completion_tokens": 2**64, "total_tokens": 2**65}},
@@ -422,19 +429,19 @@ def test_a_full_disk_behind_standard_output_is_said_in_a_line(finished: Path, wo
         {"model": "gpt-\0", "system_fingerprint": "\udfff"},
     ],
 )
-def test_an_answer_that_no_database_can_hold_ends_nothing(
-    server: FakeServer, tmp_path: Path, odd: dict[str, object]
+def test_an_answer_that_no_database_can_store_does_not_stop_the_run(
+    server: FakeServer, tmp_path: Path, odd_fields: dict[str, object]
 ) -> None:
     def script(request: Request) -> Reply:
         reply = answer(request)
-        return replace(reply, body=reply.body | odd) if request.number == 20 else reply
+        return replace(reply, body=reply.body | odd_fields) if request.number == 20 else reply
 
     server.script = script
-    done = run(server, tmp_path)
-    assert "Traceback" not in done.stderr
-    assert done.returncode == 0, done.stderr
-    assert len(server.requests) >= CALLS - 2  # a call that failed is no trace for its judges
+    run_command = run(server, tmp_path)
+    assert "Traceback" not in run_command.stderr
+    assert run_command.returncode == 0, run_command.stderr
+    assert len(server.requests) >= CALLS - 2  # if that call fails, its two reviews are not requested
     with open_database(url(tmp_path / "audits.db")) as db:
         assert verify_audit(db, "scripted").is_consistent
-    again = auditor("verify", "scripted", "--storage", url(tmp_path / "audits.db"))
-    assert again.returncode == 0, again.stderr
+    verify_command = auditor("verify", "scripted", "--storage", url(tmp_path / "audits.db"))
+    assert verify_command.returncode == 0, verify_command.stderr

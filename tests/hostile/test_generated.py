@@ -1,6 +1,6 @@
-"""Random choices on every axis, sensible or not: whatever a server does, no promise is broken.
+"""Cases with random values on every axis, sensible or not: the invariants hold whatever a server does.
 
-What holds for all: no crash, no score that nobody gave, no request or dollar too many, no key, no wait.
+The invariants: no crash, no made-up score, no request or cost above the limits, no leaked key, no blocked event loop.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ SEED = 19
 EVERYTHING = bool(os.environ.get("AUDITOR_ALL_HOSTILE"))
 COUNT = 1000 if EVERYTHING else 40
 BUDGET_USD = COUNT * 0.004
-"""Not enough for all."""
+"""US dollars; not enough for all cases."""
 GROUPS = 5
 WRITTEN = {str(JUDGEMENT["norms"]), json.dumps(JUDGEMENT["norms"])[1:-1]}
-"""What the model wrote, which a provider may escape."""
+"""Text that the model wrote, plain and as a JSON escape."""
 VALUES: dict[str, tuple[str, ...]] = {
     "protocol": CHATS,
     "status": ("200",) * 15 + ERRORS + REDIRECTS,
@@ -65,11 +65,11 @@ NEVER_OK: dict[str, tuple[str, ...]] = {
     "finish": ("cut", "CUT", "refused", "REFUSED", "failed"),
     "timing": (*SILENT, "broken"),
 }
-"""What no answer with a score can have."""
+"""Values by axis that no answer with a score can have."""
 
 
-def generated(seed: int, count: int) -> list[Case]:
-    """Cases that nobody chose, the same for the same seed."""
+def generate_cases(seed: int, count: int) -> list[Case]:
+    """Random cases, reproducible by the seed; 10% are of completions endpoints or batches."""
     rng = random.Random(seed)
     others = [block for block in BLOCKS if set(block["protocol"]) <= {ECHO, *BATCHES}]
     cases = []
@@ -80,12 +80,12 @@ def generated(seed: int, count: int) -> list[Case]:
     return cases
 
 
-CASES = generated(SEED, COUNT)
+CASES = generate_cases(SEED, COUNT)
 
 
 @pytest.fixture(scope="module")
 def groups(memory: Path) -> list[Ran]:
-    """What became of all, in groups that share a budget each; of the last one it is enough for all."""
+    """Results of all cases in groups; each group shares a budget, except the last, which has none."""
     size = -(-len(CASES) // GROUPS)
     budgets: list[float | None] = [BUDGET_USD / GROUPS] * (GROUPS - 1) + [None]
     return [
@@ -94,34 +94,36 @@ def groups(memory: Path) -> list[Ran]:
     ]
 
 
-def test_no_case_breaks_a_promise(groups: list[Ran]) -> None:
+def test_no_generated_case_violates_an_invariant(groups: list[Ran]) -> None:
     results = {id_: result for ran in groups for id_, result in ran.results.items()}
-    found = {}
+    faults_by_case = {}
     for case in CASES:
         result = results[case.id]
-        broken = violations(case, result)
+        case_faults = violations(case, result)
         if result.outcome == CRASHES:
-            broken.append("a crash")
+            case_faults.append("a crash")
         if result.outcome == "ok":
-            broken += [f"{value} and yet ok" for axis, bad in NEVER_OK.items() if (value := case.choice[axis]) in bad]
+            case_faults += [
+                f"{value} and yet ok" for axis, bad in NEVER_OK.items() if (value := case.choice[axis]) in bad
+            ]
             if case.protocol != ECHO and result.answer and not WRITTEN & set((result.answer.text or "").split('"')):
-                broken.append("a text that is not what the model wrote")
-        if broken:
-            found[case.id] = (" ".join(case.choice.values()), broken, result.text[:300])
-    assert not found, "\n".join(map(str, found.items()))
+                case_faults.append("a text that is not what the model wrote")
+        if case_faults:
+            faults_by_case[case.id] = (" ".join(case.choice.values()), case_faults, result.text[:300])
+    assert not faults_by_case, "\n".join(map(str, faults_by_case.items()))
 
 
-def test_some_are_answered_and_some_are_not(groups: list[Ran]) -> None:
+def test_generated_cases_have_successes_and_failures(groups: list[Ran]) -> None:
     outcomes = {result.outcome for ran in groups for result in ran.results.values()}
     assert {"ok", "server_error"} <= outcomes
     assert not EVERYTHING or {"truncated", "refused", "unparsed", "rate_limited", "over_budget"} <= outcomes
 
 
-def test_no_budget_is_passed(groups: list[Ran]) -> None:
+def test_no_budget_is_exceeded(groups: list[Ran]) -> None:
     assert all(ran.spent_usd <= BUDGET_USD / GROUPS + 1e-9 for ran in groups[:-1])
     for ran in groups:
         assert sum(result.usd for result in ran.results.values()) == pytest.approx(ran.spent_usd)
 
 
-def test_the_event_loop_never_stands_still(groups: list[Ran]) -> None:
-    assert max(ran.max_stall_s for ran in groups) < 1.0  # several cases may take their turns between two beats
+def test_the_event_loop_is_never_blocked(groups: list[Ran]) -> None:
+    assert max(ran.max_stall_s for ran in groups) < 1.0  # several cases may run between two heartbeats

@@ -1,6 +1,6 @@
-"""Broken files and odd names, given to every command that reads a file: one clear line each, and nothing is stored.
+"""Broken files and invalid names for every command that reads a file: one clear line of error, nothing is stored.
 
-Each case says in its own words what the message must name. The commands run as a user gives them.
+Each case has the words that the message must contain. The commands run as on the command line.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ FOREIGN = re.compile(
     r"|RecursionError|recursion depth|ValueError|KeyError|UnicodeDecodeError|codec can't|codec|set_int_max_str_digits"
     r"|<unicode string>|\bdict\b|\bNone\b|<class|auditor\.[a-z_]+\.[A-Z]|" + UNEXPECTED_ERROR_PREFIX
 )
-"""Words of Python, pydantic and other libraries, which no message may have."""
+"""Words of Python, pydantic and other libraries that no message may contain."""
 ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""Characters that act on a terminal or turn a line around."""
+"""Control characters of terminals and of text direction."""
 
 
-def refused(done: Done, *words: str) -> None:
+def assert_refused(command: Done, *expected_words: str) -> None:
     """Check that a command refused its input in one line that names the fault and says how to fix it."""
-    assert done.returncode in (1, 2), done
-    assert done.stdout == ""
-    line = done.stderr.removesuffix("\n")
+    assert command.returncode in (1, 2), command
+    assert command.stdout == ""
+    line = command.stderr.removesuffix("\n")
     assert line.startswith("auditor: "), line
     assert "\n" not in line
     assert len(line) < 2000
     assert not FOREIGN.search(line), line
     assert not ACTING.search(line), line
-    for word in words:
+    for word in expected_words:
         assert word in line
     assert re.search(r"[.?] [A-Z`'][^.]*", line), f"does not say how to fix it: {line}"
 
 
-# --- settings: TOML and YAML ------------------------------------------------------------------------------------
+# --- settings: TOML and YAML -----------------------------------------------------------------------------------------
 
 GOOD = (
     b'name = "a"\njudges = []\nsurvey = { source = "wvs7-sample" }\n[[models]]\nname = "m"\nmodel = "openai/gpt-4o"\n'
@@ -116,12 +116,12 @@ CONFIGS: dict[str, tuple[str, bytes, str]] = {
 def test_a_broken_configuration(tmp_path: Path, case: str) -> None:
     name, content, message = CONFIGS[case]
     (tmp_path / name).write_bytes(content)
-    done = auditor("estimate", name, cwd=tmp_path)
-    refused(done, name, message)
-    assert "hunter2" not in done.stderr
+    estimate_command = auditor("estimate", name, cwd=tmp_path)
+    assert_refused(estimate_command, name, message)
+    assert "hunter2" not in estimate_command.stderr
 
 
-def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_accepted(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_bytes(b"\xef\xbb\xbf" + GOOD)
     assert auditor("estimate", "c.toml", cwd=tmp_path).returncode == 0
 
@@ -132,18 +132,18 @@ READING_CONFIG = [["run"], ["estimate"], ["trust"], ["logic", "rank"]]
 @pytest.mark.parametrize("words", READING_CONFIG, ids=" ".join)
 def test_every_command_that_reads_a_configuration(tmp_path: Path, words: list[str]) -> None:
     (tmp_path / "c.toml").write_bytes(b"a = " + b"[" * 5000)
-    refused(auditor(*words, "c.toml", cwd=tmp_path), "c.toml", "nested too deeply")
+    assert_refused(auditor(*words, "c.toml", cwd=tmp_path), "c.toml", "nested too deeply")
 
 
-def test_the_doctor_lists_it_as_a_check(tmp_path: Path) -> None:
+def test_doctor_lists_a_broken_configuration_as_a_check(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_bytes(b'"\\u001b[2J" = 1\n' + GOOD)
-    done = auditor("doctor", "c.toml", cwd=tmp_path)
-    assert done.returncode == 1
-    assert "unknown key" in " ".join(done.stdout.split())
-    assert not ACTING.search(done.stdout)
+    doctor_command = auditor("doctor", "c.toml", cwd=tmp_path)
+    assert doctor_command.returncode == 1
+    assert "unknown key" in " ".join(doctor_command.stdout.split())
+    assert not ACTING.search(doctor_command.stdout)
 
 
-# --- what is no file --------------------------------------------------------------------------------------------
+# --- paths that are no regular files ---------------------------------------------------------------------------------
 
 
 def _folder(path: Path) -> None:
@@ -155,8 +155,8 @@ def _pipe(path: Path) -> None:
 
 
 def _socket(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as one:
-        one.bind(str(path))
+    with socket.socket(socket.AF_UNIX) as bound_socket:
+        bound_socket.bind(str(path))
 
 
 def _device(path: Path) -> None:
@@ -190,27 +190,29 @@ READERS: dict[str, tuple[str, ...]] = {
 
 @pytest.mark.parametrize("kind", NO_FILES, ids=str)
 @pytest.mark.parametrize("reader", READERS, ids=str)
-def test_what_is_no_file(tmp_path: Path, kind: str, reader: str) -> None:
+def test_paths_that_are_no_regular_file(tmp_path: Path, kind: str, reader: str) -> None:
     make, message = NO_FILES[kind]
     words = READERS[reader]
     file = next(word for word in words if word.startswith("x."))
     make(tmp_path / file)
-    # Of a folder `import traces` takes the logs.
-    refused(auditor(*words, cwd=tmp_path), file, "log" if (kind, words[1]) == ("a folder", "traces") else message)
+    # For `import traces`, a folder is valid input, but this one has no log.
+    assert_refused(
+        auditor(*words, cwd=tmp_path), file, "log" if (kind, words[1]) == ("a folder", "traces") else message
+    )
 
 
 def test_a_configuration_of_100_mb(tmp_path: Path) -> None:
     with (tmp_path / "c.toml").open("wb") as file:
         file.truncate(100_000_000)
-    refused(auditor("run", "c.toml", cwd=tmp_path), "c.toml", "larger than 1 MB")
+    assert_refused(auditor("run", "c.toml", cwd=tmp_path), "c.toml", "larger than 1 MB")
 
 
 @pytest.mark.parametrize("words", [["estimate"], ["run"], ["surveys", "show"], ["surveys", "check"]], ids=" ".join)
-def test_a_name_that_no_file_system_has(tmp_path: Path, words: list[str]) -> None:
-    refused(auditor(*words, "x" * 300 + ".toml", cwd=tmp_path), "xxx")
+def test_a_file_name_that_is_too_long(tmp_path: Path, words: list[str]) -> None:
+    assert_refused(auditor(*words, "x" * 300 + ".toml", cwd=tmp_path), "xxx")
 
 
-# --- tables: CSV, JSONL and Parquet -----------------------------------------------------------------------------
+# --- tables: CSV, JSONL and Parquet ----------------------------------------------------------------------------------
 
 COLUMNS = {
     "scores": ("model", "country", "topic", "method", "score", "sample"),
@@ -231,23 +233,25 @@ ROWS = {
 NUMBERS = {"scores": "score", "traces": "score", "survey": "score"}
 
 
-def read(kind: str, file: Path, folder: Path) -> Done:
-    """Have a command read a table of a kind."""
+def read_table(kind: str, file: Path, folder: Path) -> Done:
+    """Run the command that reads a table of this kind."""
     if kind == "survey":
         return auditor("surveys", "show", file.name, cwd=folder)
     if kind == "task":
         task = f'name = "a"\njudges = []\ntask = {{ source = "{file.name}", answer = "exact" }}\n'
         (folder / "c.toml").write_text(f'{task}[[models]]\nname = "m"\nmodel = "openai/gpt-4o"\n')
         return auditor("estimate", "c.toml", cwd=folder)
-    rest = SURVEY if kind in ("scores", "traces") else ("--audit", "a", *(("--encoder", "none"),) * 0)
-    return auditor("import", kind, file.name, *rest, cwd=folder)
+    options = SURVEY if kind in ("scores", "traces") else ("--audit", "a", *(("--encoder", "none"),) * 0)
+    return auditor("import", kind, file.name, *options, cwd=folder)
 
 
 def as_csv(*lines: tuple[str, ...]) -> bytes:
+    """Lines as CSV without quoting."""
     return "\n".join(",".join(line) for line in lines).encode("utf-8", "surrogatepass") + b"\n"
 
 
 def record(kind: str, **changes: object) -> dict[str, object]:
+    """A valid row of a kind by column, with some cells changed."""
     return dict(zip(COLUMNS[kind], ROWS[kind], strict=True)) | changes
 
 
@@ -296,46 +300,46 @@ def test_a_broken_table(tmp_path: Path, kind: str, case: str) -> None:
     suffix, content, message = BROKEN[case]
     file = tmp_path / f"x.{suffix}"
     file.write_bytes(content(kind))
-    refused(read(kind, file, tmp_path), file.name, message)
+    assert_refused(read_table(kind, file, tmp_path), file.name, message)
     assert not (tmp_path / "auditor.db").exists()
 
 
 @pytest.mark.parametrize("kind", NUMBERS, ids=str)
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999", "1_0", "0x1", "0,5", "9" * 400, "٠٫٥", "\x1b[31m1"])
-def test_a_score_that_is_no_number(tmp_path: Path, kind: str, value: str) -> None:
+def test_a_score_that_is_not_a_number(tmp_path: Path, kind: str, value: str) -> None:
     row = dict(zip(COLUMNS[kind], ROWS[kind], strict=True)) | {NUMBERS[kind]: f'"{value}"'}
     file = tmp_path / "x.csv"
     file.write_bytes(as_csv(COLUMNS[kind], tuple(row.values())))
-    refused(read(kind, file, tmp_path), "x.csv: line 2, column 'score'")
+    assert_refused(read_table(kind, file, tmp_path), "x.csv: line 2, column 'score'")
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999", "-1e999", "2"])
 def test_a_score_of_json_that_is_out_of_range(tmp_path: Path, value: str) -> None:
     text = json.dumps(record("scores", score="N")).replace('"N"', value)
     (tmp_path / "x.jsonl").write_text(text)
-    refused(read("scores", tmp_path / "x.jsonl", tmp_path), "x.jsonl: line 1, column 'score'")
+    assert_refused(read_table("scores", tmp_path / "x.jsonl", tmp_path), "x.jsonl: line 1, column 'score'")
 
 
 @pytest.mark.parametrize("value", ["-1", "1.5", "9" * 5000, "x", "99999999999999999999"])
-def test_a_sample_that_is_no_number(tmp_path: Path, value: str) -> None:
+def test_a_sample_that_is_not_a_whole_number(tmp_path: Path, value: str) -> None:
     row = dict(zip(COLUMNS["traces"], ROWS["traces"], strict=True)) | {"sample": value}
     (tmp_path / "x.csv").write_bytes(as_csv(COLUMNS["traces"], tuple(row.values())))
-    refused(read("traces", tmp_path / "x.csv", tmp_path), "x.csv: line 2, column 'sample'")
+    assert_refused(read_table("traces", tmp_path / "x.csv", tmp_path), "x.csv: line 2, column 'sample'")
 
 
-def test_a_parquet_that_is_cut_in_its_middle(tmp_path: Path) -> None:
+def test_a_parquet_file_that_is_damaged_in_its_middle(tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     rows = {name: [value + str(n) for n in range(500)] for name, value in record("scores").items()}  # type: ignore[operator]
     pq.write_table(pa.table(rows), tmp_path / "whole.parquet")
-    data = bytearray((tmp_path / "whole.parquet").read_bytes())
-    data[8:400] = b"\xff" * 392
-    (tmp_path / "x.parquet").write_bytes(data)
-    refused(read("scores", tmp_path / "x.parquet", tmp_path), "x.parquet")
+    parquet_bytes = bytearray((tmp_path / "whole.parquet").read_bytes())
+    parquet_bytes[8:400] = b"\xff" * 392
+    (tmp_path / "x.parquet").write_bytes(parquet_bytes)
+    assert_refused(read_table("scores", tmp_path / "x.parquet", tmp_path), "x.parquet")
 
 
-# --- logs of other programs -------------------------------------------------------------------------------------
+# --- logs of other programs ------------------------------------------------------------------------------------------
 
 LOGS: dict[str, tuple[bytes, str]] = {
     "not JSON": (b"{", "is not JSON"),
@@ -359,11 +363,11 @@ LOGS: dict[str, tuple[bytes, str]] = {
 def test_a_broken_log(tmp_path: Path, case: str) -> None:
     content, message = LOGS[case]
     (tmp_path / "x.json").write_bytes(content)
-    done = auditor("import", "traces", "x.json", *SURVEY, cwd=tmp_path)
+    import_command = auditor("import", "traces", "x.json", *SURVEY, cwd=tmp_path)
     if case == "a list as a reason":
-        assert done.returncode == 0, done.stderr
+        assert import_command.returncode == 0, import_command.stderr
         return
-    refused(done, "x.json", message)
+    assert_refused(import_command, "x.json", message)
 
 
 @pytest.mark.parametrize(
@@ -371,12 +375,12 @@ def test_a_broken_log(tmp_path: Path, case: str) -> None:
 )
 def test_a_broken_archive_of_inspect(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.eval").write_bytes(content)
-    refused(auditor("import", "traces", "x.eval", *SURVEY, cwd=tmp_path), "x.eval")
+    assert_refused(auditor("import", "traces", "x.eval", *SURVEY, cwd=tmp_path), "x.eval")
 
 
-# --- files beside a survey --------------------------------------------------------------------------------------
+# --- companion files of a survey -------------------------------------------------------------------------------------
 
-BESIDE = {
+COMPANION_FILES = {
     "description": "x.survey.toml",
     "facts": "x.facts.json",
     "regions": "g.toml",
@@ -395,29 +399,29 @@ TOMLS: dict[str, tuple[bytes, str]] = {
 
 @pytest.mark.parametrize("file", ["description", "regions", "mapping", "questions"])
 @pytest.mark.parametrize("case", TOMLS, ids=str)
-def test_broken_settings_beside_a_survey(tmp_path: Path, file: str, case: str) -> None:
+def test_broken_settings_of_a_survey(tmp_path: Path, file: str, case: str) -> None:
     content, message = TOMLS[case]
     (tmp_path / "x.csv").write_bytes(as_csv(COLUMNS["survey"], ROWS["survey"]))
-    (tmp_path / BESIDE[file]).write_bytes(content)
+    (tmp_path / COMPANION_FILES[file]).write_bytes(content)
     probe = b'[probes.semantic]\nquestions = "q.toml"\n'
     (tmp_path / "c.toml").write_bytes(GOOD + probe)
-    words = {
+    command = {
         "description": ("surveys", "show", "x.csv"),
         "regions": ("surveys", "regions", "x.csv", "--regions", "g.toml"),
         "mapping": ("surveys", "import", "x.csv", "--mapping", "m.toml", "-o", "y.csv"),
         "questions": ("estimate", "c.toml"),
     }[file]
-    refused(auditor(*words, cwd=tmp_path), BESIDE[file], message)
+    assert_refused(auditor(*command, cwd=tmp_path), COMPANION_FILES[file], message)
 
 
 @pytest.mark.parametrize("content", [b"{", b"[" * 100_000, b'{"respondents": "x"}', b"\xff", b"NaN"], ids=range(5))
-def test_broken_facts_beside_a_survey(tmp_path: Path, content: bytes) -> None:
+def test_broken_facts_of_a_survey(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.csv").write_bytes(as_csv(COLUMNS["survey"], ROWS["survey"]))
     (tmp_path / "x.facts.json").write_bytes(content)
-    refused(auditor("surveys", "check", "x.csv", cwd=tmp_path), "x.facts.json")
+    assert_refused(auditor("surveys", "check", "x.csv", cwd=tmp_path), "x.facts.json")
 
 
-# --- names of audits --------------------------------------------------------------------------------------------
+# --- names of audits -------------------------------------------------------------------------------------------------
 
 NAMES = [
     "a\nb",
@@ -438,19 +442,21 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES, ids=[repr(n[:20]) for n in NAMES])
 @pytest.mark.parametrize("kind", ["scores", "traces", "comparisons", "answers"])
-def test_a_name_that_no_audit_may_have(tmp_path: Path, kind: str, name: str) -> None:
+def test_an_invalid_audit_name(tmp_path: Path, kind: str, name: str) -> None:
     (tmp_path / "x.csv").write_bytes(as_csv(COLUMNS[kind], ROWS[kind]))
-    rest = ("--survey", "wvs7-sample") if kind in ("scores", "traces") else ()
-    refused(auditor("import", kind, "x.csv", *rest, f"--audit={name}", cwd=tmp_path), "cannot name an audit")
+    survey_options = ("--survey", "wvs7-sample") if kind in ("scores", "traces") else ()
+    assert_refused(
+        auditor("import", kind, "x.csv", *survey_options, f"--audit={name}", cwd=tmp_path), "cannot name an audit"
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
 
 
 @pytest.mark.parametrize("words", [["report"], ["export", "tables"], ["verify"], ["check"]], ids=" ".join)
 @pytest.mark.parametrize("name", ["a\n", "../a", "\x1b]0;x\x07", "a" * 10_000], ids=["lf", "path", "osc", "long"])
-def test_a_name_that_is_no_audits(tmp_path: Path, words: list[str], name: str) -> None:
+def test_an_unknown_audit_name(tmp_path: Path, words: list[str], name: str) -> None:
     (tmp_path / "x.csv").write_bytes(as_csv(COLUMNS["scores"], ROWS["scores"]))
     assert auditor("import", "scores", "x.csv", *SURVEY, cwd=tmp_path).returncode == 0
-    refused(auditor(*words, name, cwd=tmp_path), "has no audit")
+    assert_refused(auditor(*words, name, cwd=tmp_path), "has no audit")
 
 
 URLS = [
@@ -464,7 +470,7 @@ URLS = [
 
 
 @pytest.mark.parametrize("url", URLS, ids=[repr(url) for url in URLS])
-def test_a_url_that_is_no_databases(tmp_path: Path, url: str) -> None:
-    done = auditor("status", "--storage", url, cwd=tmp_path)
-    refused(done)
-    assert "hunter2" not in done.stderr
+def test_an_invalid_database_url(tmp_path: Path, url: str) -> None:
+    status_command = auditor("status", "--storage", url, cwd=tmp_path)
+    assert_refused(status_command)
+    assert "hunter2" not in status_command.stderr

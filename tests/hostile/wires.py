@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 MODEL = "hostile-1"
 PROMPT, COMPLETION = 100, 20
-"""Tokens of every answer whose usage is right."""
+"""Token counts of every answer with a correct usage."""
 FINISH: dict[str, dict[str, str]] = {
     "openai": {"complete": "stop", "cut": "length", "refused": "content_filter"},
     "anthropic": {"complete": "end_turn", "cut": "max_tokens", "refused": "refusal", "failed": "pause_turn"},
@@ -26,22 +26,22 @@ FINISH: dict[str, dict[str, str]] = {
     "openrouter": {"complete": "STOP", "cut": "MAX_TOKENS", "refused": "SAFETY", "failed": "error"},
     "echo": {"complete": "length"},
 }  # fmt: skip
-"""The provider's own word for each way to end. OpenRouter's is the word of the model's own provider."""
+"""Native finish reason by family and value of the axis; OpenRouter passes on that of the model's provider."""
 NORMALIZED = {"complete": "stop", "cut": "length", "refused": "content_filter", "failed": "error"}
-"""OpenRouter's word beside the native one."""
+"""Finish reason that OpenRouter sends in addition to the native one."""
 FUNCTION_CALLED = {"anthropic": "tool_use", "gemini": "STOP", "bedrock": "tool_use"}
-"""A reason to end that goes with a function call; `tool_calls` elsewhere."""
+"""Finish reason of an answer with a function call; `tool_calls` for other families."""
 UNKNOWN = "zorgle"
 
 
-class Said(NamedTuple):
-    """What a model's answer says.
+class AnswerContent(NamedTuple):
+    """Content of a model's answer.
 
     Attributes:
-        parts: its text, in as many parts as the provider sends; None for no text at all.
-        function: arguments of a function that it calls, as JSON.
-        refusal: OpenAI's field of that name.
-        model: the name that the answer gives the model.
+        parts: the text in one or more parts; None for no text.
+        function: name of a called function, with its arguments as JSON text (`arguments`) or as a table (`input`).
+        refusal: text of OpenAI's field `refusal`.
+        model: model name in the answer.
     """
 
     parts: tuple[str, ...] | None = None
@@ -51,15 +51,15 @@ class Said(NamedTuple):
 
 
 def family_of(protocol: str) -> str:
-    """The protocol whose wire format this one has."""
+    """Protocol whose wire format this one uses: batches use that of single calls."""
     return protocol.removesuffix("-batch")
 
 
 def finish_of(protocol: str, choice: str, *, calls_function: bool = False) -> dict[str, Any]:
-    """The fields that say why an answer ended, under the names `finish` and, for OpenRouter, `native`.
+    """Finish reasons of an answer: `finish`, and for OpenRouter also `native`; empty if the field is missing.
 
     Args:
-        choice: of the axis, or `=` and the word itself.
+        choice: value of the axis `finish`, or `=` and the finish reason itself.
     """
     family = family_of(protocol)
     if choice.startswith("="):
@@ -79,7 +79,7 @@ def finish_of(protocol: str, choice: str, *, calls_function: bool = False) -> di
 
 
 def usage_of(protocol: str, choice: str) -> Any:
-    """The usage in the provider's own names; `ABSENT` where there is none."""
+    """Usage with the provider's field names; `ABSENT` if the answer has none."""
     family = family_of(protocol)
     numbers: dict[str, tuple[Any, Any]] = {
         "right": (PROMPT, COMPLETION),
@@ -103,10 +103,11 @@ def usage_of(protocol: str, choice: str) -> Any:
 
 
 ABSENT = object()
-"""Stands for a key that is not there."""
+"""Marks a missing key."""
 
 
 def _total(prompt: Any, completion: Any) -> Any:
+    """Sum of prompt and completion tokens, if both are numbers."""
     return prompt + completion if isinstance(prompt, (int, float)) and completion is not None else prompt
 
 
@@ -142,71 +143,98 @@ def _usage_bedrock(prompt: Any, completion: Any, choice: str) -> dict[str, Any]:
 _USAGE = {"anthropic": _usage_anthropic, "gemini": _usage_gemini, "bedrock": _usage_bedrock}
 
 
-def answer(protocol: str, said: Said, finish: dict[str, Any], usage: Any) -> dict[str, Any]:
-    """A whole answer of a chat.
+def answer(protocol: str, answer_content: AnswerContent, finish: dict[str, Any], usage: Any) -> dict[str, Any]:
+    """Complete response body of a chat.
 
     Args:
         finish: from `finish_of`.
         usage: from `usage_of`.
     """
-    return _ANSWERS.get(family_of(protocol), _answer_openai)(protocol, said, finish, usage)
+    return _ANSWERS.get(family_of(protocol), _answer_openai)(protocol, answer_content, finish, usage)
 
 
-def _answer_openai(protocol: str, said: Said, finish: dict[str, Any], usage: Any) -> dict[str, Any]:
-    content: Any = None if said.parts is None else "".join(said.parts)
-    if said.parts is not None and len(said.parts) > 1:
-        content = [{"type": "text", "text": part} for part in said.parts]
+def _answer_openai(protocol: str, answer_content: AnswerContent, finish: dict[str, Any], usage: Any) -> dict[str, Any]:
+    content: Any = None if answer_content.parts is None else "".join(answer_content.parts)
+    if answer_content.parts is not None and len(answer_content.parts) > 1:
+        content = [{"type": "text", "text": part} for part in answer_content.parts]
     message: dict[str, Any] = {"role": "assistant", "content": content}
-    if said.refusal is not None:
-        message["refusal"] = said.refusal
-    if said.function is not None:
-        message["tool_calls"] = [{"id": "call_1", "type": "function", "function": said.function}]
+    if answer_content.refusal is not None:
+        message["refusal"] = answer_content.refusal
+    if answer_content.function is not None:
+        message["tool_calls"] = [{"id": "call_1", "type": "function", "function": answer_content.function}]
     choice: dict[str, Any] = {"index": 0, "message": message}
     if "finish" in finish:
         choice["finish_reason"] = finish["finish"]
     if family_of(protocol) == "openrouter" and "native" in finish:
         choice["native_finish_reason"] = finish["native"]
-    body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": said.model, "choices": [choice]}
+    body = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": answer_content.model,
+        "choices": [choice],
+    }
     return _with_usage(body, "usage", usage)
 
 
-def _answer_anthropic(protocol: str, said: Said, finish: dict[str, Any], usage: Any) -> dict[str, Any]:
-    blocks: list[dict[str, Any]] = [{"type": "text", "text": part} for part in said.parts or ()]
-    if said.function is not None:
+def _answer_anthropic(
+    protocol: str, answer_content: AnswerContent, finish: dict[str, Any], usage: Any
+) -> dict[str, Any]:
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": part} for part in answer_content.parts or ()]
+    if answer_content.function is not None:
         blocks.append(
-            {"type": "tool_use", "id": "toolu_1", "name": said.function["name"], "input": said.function["input"]}
+            {
+                "type": "tool_use",
+                "id": "toolu_1",
+                "name": answer_content.function["name"],
+                "input": answer_content.function["input"],
+            }
         )
     body: dict[str, Any] = {
         "id": "msg_1",
         "type": "message",
         "role": "assistant",
-        "model": said.model,
+        "model": answer_content.model,
         "content": blocks,
     }
-    if said.parts is None and said.function is None:
+    if answer_content.parts is None and answer_content.function is None:
         body["content"] = None
     if "finish" in finish:
         body |= {"stop_reason": finish["finish"], "stop_sequence": None}
     return _with_usage(body, "usage", usage)
 
 
-def _answer_gemini(protocol: str, said: Said, finish: dict[str, Any], usage: Any) -> dict[str, Any]:
-    parts: list[dict[str, Any]] = [{"text": part} for part in said.parts or ()]
-    if said.function is not None:
-        parts.append({"functionCall": {"name": said.function["name"], "args": said.function["input"]}})
-    content = {"role": "model", "parts": parts} if said.parts is not None or said.function is not None else None
+def _answer_gemini(protocol: str, answer_content: AnswerContent, finish: dict[str, Any], usage: Any) -> dict[str, Any]:
+    parts: list[dict[str, Any]] = [{"text": part} for part in answer_content.parts or ()]
+    if answer_content.function is not None:
+        parts.append(
+            {"functionCall": {"name": answer_content.function["name"], "args": answer_content.function["input"]}}
+        )
+    content = (
+        {"role": "model", "parts": parts}
+        if answer_content.parts is not None or answer_content.function is not None
+        else None
+    )
     candidate: dict[str, Any] = {"content": content, "index": 0}
     if "finish" in finish:
         candidate["finishReason"] = finish["finish"]
-    return _with_usage({"candidates": [candidate], "modelVersion": said.model}, "usageMetadata", usage)
+    return _with_usage({"candidates": [candidate], "modelVersion": answer_content.model}, "usageMetadata", usage)
 
 
-def _answer_bedrock(protocol: str, said: Said, finish: dict[str, Any], usage: Any) -> dict[str, Any]:
-    content: list[dict[str, Any]] = [{"text": part} for part in said.parts or ()]
-    if said.function is not None:
-        call = {"toolUseId": "tooluse_1", "name": said.function["name"], "input": said.function["input"]}
+def _answer_bedrock(protocol: str, answer_content: AnswerContent, finish: dict[str, Any], usage: Any) -> dict[str, Any]:
+    content: list[dict[str, Any]] = [{"text": part} for part in answer_content.parts or ()]
+    if answer_content.function is not None:
+        call = {
+            "toolUseId": "tooluse_1",
+            "name": answer_content.function["name"],
+            "input": answer_content.function["input"],
+        }
         content.append({"toolUse": call})
-    message = {"role": "assistant", "content": content} if said.parts is not None or said.function is not None else None
+    message = (
+        {"role": "assistant", "content": content}
+        if answer_content.parts is not None or answer_content.function is not None
+        else None
+    )
     body: dict[str, Any] = {"output": {"message": message}, "metrics": {"latencyMs": 1}}
     if "finish" in finish:
         body["stopReason"] = finish["finish"]
@@ -224,7 +252,7 @@ def echo_answer(prompts: list[str], *, model: str, measured: bool, usage: Any, m
     """Completions with the log-probabilities of each prompt's tokens, or without them.
 
     Args:
-        mark: text of one more choice's token, which belongs to no prompt.
+        mark: text added to the last token, which is generated and not part of the prompt.
     """
     choices: list[dict[str, Any]] = []
     for index, prompt in enumerate(prompts):
@@ -244,7 +272,7 @@ def echo_answer(prompts: list[str], *, model: str, measured: bool, usage: Any, m
 
 
 def without_choices(protocol: str, usage: Any, *, null_choice: bool) -> dict[str, Any]:
-    """An answer whose list of choices is empty, or holds one null."""
+    """An answer whose list of choices is empty or has one null."""
     choices: list[None] = [None] if null_choice else []
     family = family_of(protocol)
     if family == "anthropic":
@@ -262,7 +290,7 @@ KINDS = {
     "400": "invalid_request_error", "401": "authentication_error", "402": "billing_error", "403": "permission_error",
     "404": "not_found_error", "408": "timeout_error", "429": "rate_limit_error", "529": "overloaded_error",
 }  # fmt: skip
-"""Anthropic's kinds of errors; all others are `api_error`."""
+"""Anthropic's error type by HTTP status; `api_error` for all others."""
 GOOGLE = {
     "400": "INVALID_ARGUMENT",
     "401": "UNAUTHENTICATED",
@@ -273,7 +301,7 @@ GOOGLE = {
 
 
 def error(protocol: str, status: str, message: str) -> dict[str, Any]:
-    """An error in the provider's form."""
+    """Response body of an error in the provider's format."""
     family = family_of(protocol)
     if family == "anthropic":
         return {"type": "error", "error": {"type": KINDS.get(status, "api_error"), "message": message}}

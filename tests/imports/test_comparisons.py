@@ -1,4 +1,4 @@
-"""Recorded comparisons as an audit: the same figures as from a judge that is asked, without any call."""
+"""Recorded comparisons imported as an audit: the same statistics as from live judges, without any call."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ HEAD = "judge,context,item_a,item_b,relation,decision"
 
 
 def written(path: Path, *rows: str, head: str = HEAD) -> Path:
+    """Write a CSV file of comparisons and return its path."""
     path.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
     return path
 
 
-def section(storage: str) -> LogicReport:
-    found = open_audit("judged", storage=storage).report().logic
-    assert found is not None
-    return found
+def logic_section(storage: str) -> LogicReport:
+    """The section on logic in the report of the imported audit."""
+    logic_report = open_audit("judged", storage=storage).report().logic
+    assert logic_report is not None
+    return logic_report
 
 
 def round_of(judge: str, wins: list[tuple[str, str]]) -> list[str]:
-    """Rows of a judge without faults: both orders and both forms of each pair."""
+    """Rows of a consistent judge: both orders and both relations of each pair (winner, loser)."""
     return [
         f"{judge},c,{a},{b},{relation},{'A' if ((a, b) in wins) == (relation == 'standard') else 'B'}"
         for pair in wins
@@ -37,19 +39,19 @@ def round_of(judge: str, wins: list[tuple[str, str]]) -> list[str]:
     ]
 
 
-def test_four_items_whose_only_circle_has_all_four(storage: str, tmp_path: Path) -> None:
+def test_a_cycle_of_four_items_without_shorter_cycles(storage: str, tmp_path: Path) -> None:
     wins = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]
     file = written(tmp_path / "x.csv", *round_of("j", wins))
     counts = import_comparisons(file, audit="judged", storage=storage)
     assert (counts.rows, counts.judges, counts.sets, counts.items) == (16, 1, 1, 4)
-    row = section(storage).judges[0]
-    # Of any three of the four, one pair was never put: nothing is known of circles of three.
+    row = logic_section(storage).judges[0]
+    # Each set of three items lacks a comparison, so the share of transitive triples is not known.
     assert [t.share.value for t in row.transitivity if t.k == 3] == [None, None]
     assert all(t.share.reason for t in row.transitivity)
     assert row.commutativity.value == row.negation.value == 1.0
-    knot = section(storage).contradictions[0]
-    assert (knot.reversals, knot.exact, knot.decided) == (1, True, 4)
-    assert [cycle.items for cycle in knot.cycles] == [["a", "b", "c", "d"]]
+    contradiction = logic_section(storage).contradictions[0]
+    assert (contradiction.reversals, contradiction.exact, contradiction.decided) == (1, True, 4)
+    assert [cycle.items for cycle in contradiction.cycles] == [["a", "b", "c", "d"]]
     assert "a › b › c › d" in render_report(open_audit("judged", storage=storage).report(), "markdown")
 
 
@@ -57,40 +59,42 @@ def test_ties_agree_and_an_empty_decision_is_not_measured(storage: str, tmp_path
     rows = ["j,c,a,b,standard,TIE", "j,c,b,a,standard,tie", "j,c,a,b,negated,TIE", "j,c,a,d,standard,A"]
     rows += ["j,c,d,a,standard,", "j,c,a,d,negated,B"]
     assert import_comparisons(written(tmp_path / "x.csv", *rows), audit="judged", storage=storage).empty == 1
-    row = section(storage).judges[0]
+    row = logic_section(storage).judges[0]
     assert (row.commutativity.value, row.commutativity.n, row.commutativity.lost) == (1.0, 1, 1)
     assert (row.negation.value, row.negation.n) == (1.0, 2)
     assert row.ties == 3
     assert row.losses == {"not_measurable": 1}
 
 
-def test_people_beside_judges(storage: str, tmp_path: Path) -> None:
+def test_human_comparisons_are_compared_with_judges(storage: str, tmp_path: Path) -> None:
     rows = ["ann,c,a,b,standard,B", "j,c,b,a,standard,A", "j,c,a,b,standard,A", "j,c,a,d,standard,A"]
     file = written(tmp_path / "x.csv", *rows)
     assert import_comparisons(file, audit="judged", storage=storage, people="ann").with_people == 3
-    row = next(r for r in section(storage).judges if r.judge == "j")
+    row = next(r for r in logic_section(storage).judges if r.judge == "j")
     assert (row.human_agreement.n, row.human_agreement_calibrated.n) == (2, 1)
     with pytest.raises(UsageError, match="Its judges are: ann, j"):
         import_comparisons(file, audit="judged", storage=storage, people="bob")
 
 
 def test_repeats_long_items_and_their_descriptions(storage: str, tmp_path: Path) -> None:
-    long = "word " * 400
-    rows = [f"j,c,{long},b,standard,{d},{s}" for s, d in enumerate("AABAA")]
+    long_item = "word " * 400
+    rows = [f"j,c,{long_item},b,standard,{d},{s}" for s, d in enumerate("AABAA")]
     file = written(tmp_path / "x.csv", *rows, head=f"{HEAD},sample")
-    items = written(tmp_path / "items.csv", "b,c,the second,1", f"{long},c,{long},2", head="item,context,text,human")
+    items = written(
+        tmp_path / "items.csv", "b,c,the second,1", f"{long_item},c,{long_item},2", head="item,context,text,human"
+    )
     import_comparisons(file, audit="judged", storage=storage, items=items)
-    row = section(storage).judges[0]
+    row = logic_section(storage).judges[0]
     assert (row.self_agreement.value, row.self_agreement.n) == (0.75, 1)
     assert row.human_agreement.value == 1.0
 
 
 def test_a_second_import_replaces_the_first(storage: str, tmp_path: Path) -> None:
     import_comparisons(written(tmp_path / "x.csv", "j,c,a,b,standard,A"), audit="judged", storage=storage)
-    again = written(tmp_path / "x.csv", "k,c,a,d,standard,A", "k,c,d,a,standard,A")
-    assert import_comparisons(again, audit="judged", storage=storage).replaced
-    assert [r.judge for r in section(storage).judges] == ["k"]
-    assert section(storage).judges[0].commutativity.value == 0.0
+    second_file = written(tmp_path / "x.csv", "k,c,a,d,standard,A", "k,c,d,a,standard,A")
+    assert import_comparisons(second_file, audit="judged", storage=storage).replaced
+    assert [r.judge for r in logic_section(storage).judges] == ["k"]
+    assert logic_section(storage).judges[0].commutativity.value == 0.0
 
 
 @pytest.mark.parametrize(

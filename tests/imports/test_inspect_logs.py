@@ -1,4 +1,4 @@
-"""Inspect logs as recorded answers: our own come back as they went, and others' are read for what they say."""
+"""Import of Inspect logs: exported audits are imported unchanged, and answers of other tasks are read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.inspect_logs import Made
 inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra 'inspect' is not installed")
 
 
-def test_what_was_exported_comes_back_as_it_was(
+def test_an_exported_audit_is_imported_unchanged(
     inspect_logs: Path, made_audit: Made, tmp_path: Path, storage: str
 ) -> None:
     survey = tmp_path / "truth.csv"
@@ -30,34 +30,45 @@ def test_what_was_exported_comes_back_as_it_was(
     rows = [f"{c.cell.country},{c.cell.topic},{'' if c.score is None else c.score}" for c in cells]
     survey.write_text("\n".join(["country,topic,score", *rows]), encoding="utf-8")
     counts = import_traces(inspect_logs, survey=str(survey), audit="back", storage=storage)
-    before = {(t.model, t.cell, t.sample): (t.outcome, t.score) for t in results.load_traces(made_audit.db, audit.id)}
+    original_traces = {
+        (t.model, t.cell, t.sample): (t.outcome, t.score) for t in results.load_traces(made_audit.db, audit.id)
+    }
     with open_database(storage, create=False) as db:
         traces = results.load_traces(db, audits.get_audit(db, "back").id)
-    assert {(t.model, t.cell, t.sample): (t.outcome, t.score) for t in traces} == before
+    assert {(t.model, t.cell, t.sample): (t.outcome, t.score) for t in traces} == original_traces
     assert (counts.models, counts.not_in_survey) == (3, 0)
-    here, there = (
+    exported_report, imported_report = (
         open_audit("population", storage=made_audit.url).report(),
         open_audit("back", storage=storage).report(),
     )
-    assert [r.pearson_r for r in there.alignment] == pytest.approx([r.pearson_r for r in here.alignment])
+    assert [r.pearson_r for r in imported_report.alignment] == pytest.approx(
+        [r.pearson_r for r in exported_report.alignment]
+    )
 
 
-def foreign(path: Path, samples: list[dict[str, Any]], status: str = "success", **spec_: Any) -> Path:
-    """A log as another task would write it; `spec_` has its dataset, epochs, error and results."""
+def write_foreign_log(path: Path, samples: list[dict[str, Any]], status: str = "success", **spec_: Any) -> Path:
+    """Write a log as another task would, and return its path.
+
+    Args:
+        samples: fields of each sample: text, stop, scores, metadata, id, epoch, error.
+        spec_: `planned` (number of samples), `ids`, `epochs`, and `log`, further fields of the log itself.
+    """
     from inspect_ai.log import EvalConfig, EvalDataset, EvalLog, EvalSample, EvalSpec, write_eval_log
     from inspect_ai.model import ModelOutput
     from inspect_ai.scorer import Score
 
-    made = []
-    for number, told in enumerate(samples, start=1):
-        output = ModelOutput.from_content("x/y", told["text"], told.get("stop", "stop")) if "text" in told else None
-        scores = {name: Score(value=value) for name, value in told.get("scores", {}).items()}
-        facts = told.get("metadata", {"country": "Germany", "topic": "divorce"})
+    eval_samples = []
+    for number, fields in enumerate(samples, start=1):
+        output = (
+            ModelOutput.from_content("x/y", fields["text"], fields.get("stop", "stop")) if "text" in fields else None
+        )
+        scores = {name: Score(value=value) for name, value in fields.get("scores", {}).items()}
+        metadata = fields.get("metadata", {"country": "Germany", "topic": "divorce"})
         sample = EvalSample(
-            id=told.get("id", number), epoch=told.get("epoch", 1), input="?", target="", metadata=facts,
-            output=output or ModelOutput(), scores=scores or None, error=told.get("error"),
+            id=fields.get("id", number), epoch=fields.get("epoch", 1), input="?", target="", metadata=metadata,
+            output=output or ModelOutput(), scores=scores or None, error=fields.get("error"),
         )  # fmt: skip
-        made.append(sample)
+        eval_samples.append(sample)
     spec = EvalSpec(
         created="2026-01-02T03:04:05+00:00",
         task="t",
@@ -66,17 +77,18 @@ def foreign(path: Path, samples: list[dict[str, Any]], status: str = "success", 
         config=EvalConfig(epochs=spec_.get("epochs")),
     )
     write_eval_log(
-        EvalLog.model_validate({"status": status, "eval": spec, "samples": made, **spec_.get("log", {})}), str(path)
+        EvalLog.model_validate({"status": status, "eval": spec, "samples": eval_samples, **spec_.get("log", {})}),
+        str(path),
     )
     return path
 
 
 @pytest.mark.parametrize("suffix", ["eval", "json"])
-def test_anothers_answers_are_read_off_the_text_and_its_grades_are_not(tmp_path: Path, suffix: str) -> None:
+def test_answers_of_other_tasks_are_read_from_the_text_without_their_grades(tmp_path: Path, suffix: str) -> None:
     from inspect_ai.log import EvalError
 
     error = EvalError(message="429", traceback="", traceback_ansi="")
-    log = foreign(
+    log = write_foreign_log(
         tmp_path / f"log.{suffix}",
         [
             {"text": "They accept it.\nSCORE = 0.5", "scores": {"match": "C"}},
@@ -84,15 +96,15 @@ def test_anothers_answers_are_read_off_the_text_and_its_grades_are_not(tmp_path:
             {"error": error},
         ],
     )
-    found = list(read_inspect_log(log, LogKeys()))
-    assert [(f.model, f.country, f.topic, f.score, f.sample) for f in found] == [
+    recorded_answers = list(read_inspect_log(log, LogKeys()))
+    assert [(f.model, f.country, f.topic, f.score, f.sample) for f in recorded_answers] == [
         ("x/y", "Germany", "divorce", None, None)
     ] * 3
-    assert [f.outcome for f in found] == [Outcome.OK, Outcome.TRUNCATED, Outcome.CLIENT_ERROR]
+    assert [f.outcome for f in recorded_answers] == [Outcome.OK, Outcome.TRUNCATED, Outcome.CLIENT_ERROR]
 
 
-def test_a_score_that_is_named_is_taken_and_where_it_is_missing_the_text_is_not_read(tmp_path: Path) -> None:
-    log = foreign(
+def test_a_named_score_is_used_and_a_missing_one_is_not_read_from_the_text(tmp_path: Path) -> None:
+    log = write_foreign_log(
         tmp_path / "log.eval",
         [
             {"text": "SCORE = 0.5", "scores": {"moral": -0.25}},
@@ -100,8 +112,8 @@ def test_a_score_that_is_named_is_taken_and_where_it_is_missing_the_text_is_not_
             {"text": "SCORE = 0.5"},
         ],
     )
-    found = list(read_inspect_log(log, LogKeys(score="moral")))
-    assert [(f.score, f.outcome) for f in found] == [
+    recorded_answers = list(read_inspect_log(log, LogKeys(score="moral")))
+    assert [(f.score, f.outcome) for f in recorded_answers] == [
         (-0.25, Outcome.OK),
         (None, Outcome.UNPARSED),
         (None, Outcome.UNPARSED),
@@ -121,15 +133,21 @@ def test_a_sample_that_cannot_be_used_is_named(
     tmp_path: Path, sample: dict[str, Any], keys: LogKeys, message: str
 ) -> None:
     with pytest.raises(ImportFileError, match=message):
-        list(read_inspect_log(foreign(tmp_path / "log.eval", [sample]), keys))
+        list(read_inspect_log(write_foreign_log(tmp_path / "log.eval", [sample]), keys))
 
 
-def test_keys_may_have_other_names_and_ids_may_say_the_cell(tmp_path: Path) -> None:
-    one = {"text": "a", "metadata": {"Nation": "Chile", "topic": "divorce"}}
-    two = {"text": "a", "metadata": {}, "id": "Chile | divorce"}
-    [other] = read_inspect_log(foreign(tmp_path / "a.eval", [one]), LogKeys(country="nation"))
-    [told] = read_inspect_log(foreign(tmp_path / "b.eval", [two]), LogKeys())
-    assert (other.country, other.topic) == (told.country, told.topic) == ("Chile", "divorce")
+def test_the_cell_is_read_from_other_keys_or_from_the_id(tmp_path: Path) -> None:
+    sample_with_metadata = {"text": "a", "metadata": {"Nation": "Chile", "topic": "divorce"}}
+    sample_with_id = {"text": "a", "metadata": {}, "id": "Chile | divorce"}
+    [cell_from_metadata] = read_inspect_log(
+        write_foreign_log(tmp_path / "a.eval", [sample_with_metadata]), LogKeys(country="nation")
+    )
+    [cell_from_id] = read_inspect_log(write_foreign_log(tmp_path / "b.eval", [sample_with_id]), LogKeys())
+    assert (
+        (cell_from_metadata.country, cell_from_metadata.topic)
+        == (cell_from_id.country, cell_from_id.topic)
+        == ("Chile", "divorce")
+    )
 
 
 def test_a_file_that_is_no_log_is_refused(tmp_path: Path, storage: str) -> None:
@@ -146,76 +164,78 @@ def test_without_inspect_the_extra_is_named(inspect_logs: Path, monkeypatch: pyt
         list(read_inspect_log(inspect_logs / "population_alder.eval", LogKeys()))
 
 
-SAID = {"text": "SCORE = 0.5"}
-BROKE = {"message": "boom \x1b[31m\nand more", "traceback": "", "traceback_ansi": ""}
+ANSWERED_SAMPLE = {"text": "SCORE = 0.5"}
+EVAL_ERROR = {"message": "boom \x1b[31m\nand more", "traceback": "", "traceback_ansi": ""}
 
 
 @pytest.mark.parametrize("suffix", ["eval", "json"])
 @pytest.mark.parametrize(
-    ("log", "says"),
+    ("log", "expected_note"),
     [
-        ({"samples": [SAID] * 2, "planned": 2}, None),
-        ({"samples": [SAID] * 2}, None),
-        ({"samples": [SAID] * 2, "planned": 5}, "3 of its 5 samples are missing"),
-        ({"samples": [SAID] * 2, "ids": [1, 2], "epochs": 3}, "4 of its 6 samples are missing"),
-        ({"samples": [SAID], "status": "cancelled", "planned": 1}, "its run was cancelled."),
+        ({"samples": [ANSWERED_SAMPLE] * 2, "planned": 2}, None),
+        ({"samples": [ANSWERED_SAMPLE] * 2}, None),
+        ({"samples": [ANSWERED_SAMPLE] * 2, "planned": 5}, "3 of its 5 samples are missing"),
+        ({"samples": [ANSWERED_SAMPLE] * 2, "ids": [1, 2], "epochs": 3}, "4 of its 6 samples are missing"),
+        ({"samples": [ANSWERED_SAMPLE], "status": "cancelled", "planned": 1}, "its run was cancelled."),
         (
-            {"samples": [SAID], "status": "started", "planned": 4},
+            {"samples": [ANSWERED_SAMPLE], "status": "started", "planned": 4},
             "its run did not finish; 3 of its 4 samples are missing",
         ),
         (
-            {"samples": [SAID], "status": "error", "planned": 3, "log": {"error": BROKE}},
+            {"samples": [ANSWERED_SAMPLE], "status": "error", "planned": 3, "log": {"error": EVAL_ERROR}},
             "its run ended with an error (boom ␛[31m); 2 of its 3 samples are missing.",
         ),
-        ({"samples": [SAID], "log": {"invalidated": True}}, "it is marked as invalid"),
+        ({"samples": [ANSWERED_SAMPLE], "log": {"invalidated": True}}, "it is marked as invalid"),
         (
-            {"samples": [SAID, {**SAID, "error": BROKE}], "planned": 2},
+            {"samples": [ANSWERED_SAMPLE, {**ANSWERED_SAMPLE, "error": EVAL_ERROR}], "planned": 2},
             "1 of its samples ended with an error and count as failures.",
         ),
     ],
 )
-def test_what_a_log_lacks_is_said_and_what_it_has_is_imported(
-    tmp_path: Path, storage: str, suffix: str, log: dict[str, Any], says: str | None
+def test_missing_samples_of_a_log_are_reported_and_the_others_are_imported(
+    tmp_path: Path, storage: str, suffix: str, log: dict[str, Any], expected_note: str | None
 ) -> None:
     from inspect_ai.log import EvalError
 
     samples = [{**s, **({"error": EvalError(**s["error"])} if "error" in s else {})} for s in log["samples"]]
-    file = foreign(tmp_path / f"log.{suffix}", **{**log, "samples": samples})
+    file = write_foreign_log(tmp_path / f"log.{suffix}", **{**log, "samples": samples})
     counts = import_traces(file, survey="wvs7-sample", audit="theirs", storage=storage)
     assert counts.rows == len(samples)
     assert counts.empty == sum("error" in s for s in samples)
-    if says is None:
+    if expected_note is None:
         assert counts.notes == ()
     else:
         [note] = counts.notes
         assert note.startswith(f"{file}: ")
-        assert says in note
+        assert expected_note in note
 
 
 def test_a_sample_that_ended_with_an_error_has_no_score_even_if_one_was_given(tmp_path: Path) -> None:
     from inspect_ai.log import EvalError
 
     error = EvalError(message="429", traceback="", traceback_ansi="")
-    log = foreign(tmp_path / "log.eval", [{"text": "SCORE = 0.5", "scores": {"moral": 0.5}, "error": error}])
-    [one] = read_inspect_log(log, LogKeys(score="moral"))
-    assert (one.outcome, one.score) == (Outcome.CLIENT_ERROR, None)
+    log = write_foreign_log(tmp_path / "log.eval", [{"text": "SCORE = 0.5", "scores": {"moral": 0.5}, "error": error}])
+    [recorded_answer] = read_inspect_log(log, LogKeys(score="moral"))
+    assert (recorded_answer.outcome, recorded_answer.score) == (Outcome.CLIENT_ERROR, None)
 
 
 @pytest.mark.parametrize("suffix", ["eval", "json"])
 def test_a_log_without_samples_is_named_in_a_folder_and_an_error_alone(
     tmp_path: Path, storage: str, suffix: str
 ) -> None:
-    empty = foreign(tmp_path / f"a.{suffix}", [], status="error", planned=7, log={"error": BROKE})
+    empty = write_foreign_log(tmp_path / f"a.{suffix}", [], status="error", planned=7, log={"error": EVAL_ERROR})
     with pytest.raises(ImportFileError, match=r"ended with an error .*7 of its 7 samples are missing"):
         import_traces(empty, survey="wvs7-sample", audit="theirs", storage=storage)
-    foreign(tmp_path / f"b.{suffix}", [SAID])
+    write_foreign_log(tmp_path / f"b.{suffix}", [ANSWERED_SAMPLE])
     counts = import_traces(tmp_path, survey="wvs7-sample", audit="theirs", storage=storage)
     assert counts.rows == 1
     assert [note.split(":")[0] for note in counts.notes] == [str(empty)]
 
 
-def test_the_command_says_what_is_missing(tmp_path: Path) -> None:
-    file = foreign(tmp_path / "log.eval", [SAID], status="cancelled", planned=9)
-    done = auditor("import", "traces", str(file), "--survey", "wvs7-sample", "--audit", "theirs", cwd=tmp_path)
-    assert done.returncode == 0
-    assert "its run was cancelled; 8 of its 9 samples are missing." in " ".join(done.stderr.split())
+def test_the_command_reports_missing_samples(tmp_path: Path) -> None:
+    log_path = write_foreign_log(tmp_path / "log.eval", [ANSWERED_SAMPLE], status="cancelled", planned=9)
+    import_command = auditor(
+        "import", "traces", str(log_path), "--survey", "wvs7-sample", "--audit", "theirs", cwd=tmp_path
+    )
+    assert import_command.returncode == 0
+    assert "its run was cancelled; 8 of its 9 samples are missing." in " ".join(import_command.stderr.split())

@@ -1,4 +1,4 @@
-"""promptfoo's results as recorded answers; the files here are laid out as its versions 2 and 3 write them."""
+"""Import of promptfoo's results; the files have the layout of its formats 2 and 3."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ from auditor.storage import audits, results
 from auditor.storage.database import open_database
 
 
-def result(test: int, output: Any = None, **changes: Any) -> dict[str, Any]:
-    """One result of version 3; a failed assertion leaves `failureReason` 1 and an `error` of its own."""
+def make_result(test: int, output: Any = None, **changes: Any) -> dict[str, Any]:
+    """One result in format 3, with fields replaced by `changes`.
+
+    A failed assertion has `failureReason` 1 and an `error`; a failed request has `failureReason` 2.
+    """
     variables = {"country": "Germany", "topic": "divorce"}
     return {
         "testIdx": test, "promptIdx": 0, "promptId": "p", "vars": variables,
@@ -30,21 +33,28 @@ def result(test: int, output: Any = None, **changes: Any) -> dict[str, Any]:
     } | changes  # fmt: skip
 
 
-def written(path: Path, *found: dict[str, Any]) -> Path:
-    whole = {"evalId": "eval-1", "results": {"version": 3, "results": list(found), "stats": {}}, "config": {}}
-    lines = "\n".join(json.dumps(one) for one in found)
-    path.write_text(lines if path.suffix == ".jsonl" else json.dumps(whole), encoding="utf-8")
+def write_results(path: Path, *test_results: dict[str, Any]) -> Path:
+    """Write results as promptfoo's JSON or JSONL file and return its path."""
+    eval_file = {
+        "evalId": "eval-1",
+        "results": {"version": 3, "results": list(test_results), "stats": {}},
+        "config": {},
+    }
+    lines = "\n".join(json.dumps(one) for one in test_results)
+    path.write_text(lines if path.suffix == ".jsonl" else json.dumps(eval_file), encoding="utf-8")
     return path
 
 
 @pytest.mark.parametrize("suffix", ["json", "jsonl"])
 def test_repeats_are_samples_and_failed_assertions_are_no_failures(tmp_path: Path, storage: str, suffix: str) -> None:
-    file = written(
+    file = write_results(
         tmp_path / f"results.{suffix}",
-        result(1, "No.\nSCORE = -1", success=False, score=0, failureReason=1, error="Expected output to contain 500"),
-        result(0, "Yes.\nSCORE = 0.5"),
-        result(2, success=False, score=0, failureReason=2, error="API error: 429 Too Many Requests"),
-        result(3, "I'm sorry, but I can't help with that."),
+        make_result(
+            1, "No.\nSCORE = -1", success=False, score=0, failureReason=1, error="Expected output to contain 500"
+        ),
+        make_result(0, "Yes.\nSCORE = 0.5"),
+        make_result(2, success=False, score=0, failureReason=2, error="API error: 429 Too Many Requests"),
+        make_result(3, "I'm sorry, but I can't help with that."),
     )
     assert detect_format(file) is AnswerFileFormat.PROMPTFOO
     counts = import_traces(file, survey="wvs7-sample", audit="foo", storage=storage)
@@ -75,17 +85,17 @@ def test_repeats_are_samples_and_failed_assertions_are_no_failures(tmp_path: Pat
         ({"response": {"output": "fine"}}, Outcome.OK),
     ],
 )
-def test_failures_keep_their_cause(tmp_path: Path, changes: dict[str, Any], outcome: Outcome) -> None:
-    [found] = read_promptfoo(written(tmp_path / "r.json", result(0, **changes)), LogKeys())
-    assert (found.outcome, found.score) == (outcome, None)
+def test_failures_have_the_outcome_of_their_cause(tmp_path: Path, changes: dict[str, Any], outcome: Outcome) -> None:
+    [recorded_answer] = read_promptfoo(write_results(tmp_path / "r.json", make_result(0, **changes)), LogKeys())
+    assert (recorded_answer.outcome, recorded_answer.score) == (outcome, None)
 
 
-def test_the_overall_score_is_never_taken_and_a_named_one_where_it_is_asked_for(tmp_path: Path) -> None:
-    file = written(
+def test_the_overall_score_is_ignored_and_a_requested_named_score_is_used(tmp_path: Path) -> None:
+    file = write_results(
         tmp_path / "r.json",
-        result(0, "SCORE = 0.5", namedScores={"moral": -0.75}),
-        result(1, "SCORE = 0.5"),
-        result(2, failureReason=2, error="boom", namedScores={"moral": 0}),
+        make_result(0, "SCORE = 0.5", namedScores={"moral": -0.75}),
+        make_result(1, "SCORE = 0.5"),
+        make_result(2, failureReason=2, error="boom", namedScores={"moral": 0}),
     )
     assert [f.score for f in read_promptfoo(file, LogKeys())] == [None, None, None]
     assert [(f.score, f.outcome) for f in read_promptfoo(file, LogKeys(score="moral"))] == [
@@ -95,23 +105,28 @@ def test_the_overall_score_is_never_taken_and_a_named_one_where_it_is_asked_for(
     ]
 
 
-def test_prompts_are_told_apart_and_labels_name_providers(tmp_path: Path) -> None:
-    one = result(0, "a", provider={"id": "openai:gpt-4o", "label": "gpt"})
-    two = result(0, "b", provider="openai:gpt-4o", prompt={"raw": "?", "label": "short"})
-    assert [f.model for f in read_promptfoo(written(tmp_path / "a.json", one), LogKeys())] == ["gpt"]
-    assert [f.model for f in read_promptfoo(written(tmp_path / "b.json", one, two), LogKeys())] == [
+def test_prompts_are_distinguished_and_labels_name_providers(tmp_path: Path) -> None:
+    labelled_provider = make_result(0, "a", provider={"id": "openai:gpt-4o", "label": "gpt"})
+    labelled_prompt = make_result(0, "b", provider="openai:gpt-4o", prompt={"raw": "?", "label": "short"})
+    assert [f.model for f in read_promptfoo(write_results(tmp_path / "a.json", labelled_provider), LogKeys())] == [
+        "gpt"
+    ]
+    assert [
+        f.model
+        for f in read_promptfoo(write_results(tmp_path / "b.json", labelled_provider, labelled_prompt), LogKeys())
+    ] == [
         "gpt ({{topic}} in {{country}})",
         "openai:gpt-4o (short)",
     ]
 
 
-def test_an_older_file_keeps_its_answers_elsewhere(tmp_path: Path) -> None:
-    old = result(0, providerResponse={"output": "SCORE = 1"})
-    del old["response"], old["vars"]
+def test_version_2_files_are_read(tmp_path: Path) -> None:
+    version_2_result = make_result(0, providerResponse={"output": "SCORE = 1"})
+    del version_2_result["response"], version_2_result["vars"]
     path = tmp_path / "old.json"
-    path.write_text(json.dumps({"evalId": "e", "data": {"results": {"version": 2, "results": [old]}}}))
-    [found] = read_promptfoo(path, LogKeys())
-    assert (found.country, found.text) == ("Germany", "SCORE = 1")
+    path.write_text(json.dumps({"evalId": "e", "data": {"results": {"version": 2, "results": [version_2_result]}}}))
+    [recorded_answer] = read_promptfoo(path, LogKeys())
+    assert (recorded_answer.country, recorded_answer.text) == ("Germany", "SCORE = 1")
 
 
 @pytest.mark.parametrize(
@@ -119,14 +134,17 @@ def test_an_older_file_keeps_its_answers_elsewhere(tmp_path: Path) -> None:
     [
         ('{"evalId": "e", "results": {"stats": {}}}', "no list of results"),
         ('{"evalId": "e", "results": [3]}', "no list of results"),
-        (json.dumps({"evalId": "e", "results": [result(0, "a", vars={"land": "x"}, testCase={})]}), "keys are: land"),
-        (json.dumps({"evalId": "e", "results": [result(0, "a", provider=None)]}), "its provider"),
+        (
+            json.dumps({"evalId": "e", "results": [make_result(0, "a", vars={"land": "x"}, testCase={})]}),
+            "keys are: land",
+        ),
+        (json.dumps({"evalId": "e", "results": [make_result(0, "a", provider=None)]}), "its provider"),
         ('{"other": 1}', "neither a log of Inspect AI nor results of promptfoo"),
         ("{", "is not JSON"),
         ("[" * 100_000, "nested too deeply"),
     ],
 )
-def test_what_cannot_be_used_is_named_and_nothing_is_stored(
+def test_an_unusable_file_is_an_error_and_nothing_is_stored(
     tmp_path: Path, storage: str, text: str, message: str
 ) -> None:
     (tmp_path / "r.json").write_text(text)

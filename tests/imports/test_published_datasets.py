@@ -1,4 +1,4 @@
-"""Published data sets in miniature, laid out as they are published."""
+"""Readers of published data sets, with small files in the published layout."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from auditor.imports.published_datasets import PublishedDecision, PublishedItem,
 from auditor.run import open_audit
 
 
-def jsonl(path: Path, *records: dict[str, Any]) -> Path:
+def write_jsonl(path: Path, *records: dict[str, Any]) -> Path:
+    """Write records as JSONL and return the path."""
     path.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
     return path
 
@@ -32,12 +33,15 @@ def test_summeval(tmp_path: Path) -> None:
         }
         for m in ("M0", "M1")
     ]
-    file = jsonl(tmp_path / "x.jsonl", *records)
+    file = write_jsonl(tmp_path / "x.jsonl", *records)
     assert read_dataset("summeval", file).items[0] == PublishedItem("dm-1", "M0", "summary of M0", 2.0)
     assert read_dataset("summeval", file, "fluency").items[1].human == 4.0
     assert write_dataset(read_dataset("summeval", file), tmp_path / "items.jsonl", "items") == 2
-    [one] = load_item_sets(tmp_path / "items.jsonl", "preference")
-    assert [(i.id, i.text, i.human) for i in one.items] == [("M0", "summary of M0", 2.0), ("M1", "summary of M1", 2.0)]
+    [item_set] = load_item_sets(tmp_path / "items.jsonl", "preference")
+    assert [(i.id, i.text, i.human) for i in item_set.items] == [
+        ("M0", "summary of M0", 2.0),
+        ("M1", "summary of M1", 2.0),
+    ]
     with pytest.raises(UsageError, match="no aspect 'beauty'"):
         read_dataset("summeval", file, "beauty")
     with pytest.raises(UsageError, match="no comparisons"):
@@ -48,8 +52,8 @@ def test_novel_eval(tmp_path: Path) -> None:
     (tmp_path / "corpus.tsv").write_text("0-0\tA film won.\n0-1\tIt rained.\n", encoding="utf-8")
     (tmp_path / "queries.tsv").write_text("0\tWhich film won?\n", encoding="utf-8")
     (tmp_path / "qrels.txt").write_text("0 Q0 0-0 2\n0 Q0 0-1 0\n", encoding="utf-8")
-    found = read_dataset("novel-eval", tmp_path).items
-    assert found == [
+    passages = read_dataset("novel-eval", tmp_path).items
+    assert passages == [
         PublishedItem("Which film won?", "0-0", "A film won.", 2.0),
         PublishedItem("Which film won?", "0-1", "It rained.", 0.0),
     ]
@@ -66,7 +70,7 @@ def test_ms_marco(tmp_path: Path, columns: bool) -> None:
     ]
     if columns:
         passages = {key: [p[key] for p in passages] for key in passages[0]}
-    file = jsonl(tmp_path / "x.jsonl", {"query": "q?", "query_id": 9, "passages": passages, "answers": ["yes"]})
+    file = write_jsonl(tmp_path / "x.jsonl", {"query": "q?", "query_id": 9, "passages": passages, "answers": ["yes"]})
     assert read_dataset("ms-marco", file).items == [
         PublishedItem("q?", "9-0", "yes", 1.0),
         PublishedItem("q?", "9-1", "no", 0.0),
@@ -79,10 +83,10 @@ def test_caters(tmp_path: Path) -> None:
     lines += ["R1\tCAUSE_BEFORE Arg1:T1 Arg2:T2", "R2\tBEFORE Arg1:T2 Arg2:T3", "R3\tOVERLAPS Arg1:T1 Arg2:T3"]
     (tmp_path / "s.ann").write_text("\n".join(lines) + "\n", encoding="utf-8")
     story = "Tom fell. He cried. He left."
-    found = read_dataset("caters", tmp_path)
-    assert [row.text for row in found.items] == ["fell (T1)", "cried (T2)", "left (T3)"]
+    dataset = read_dataset("caters", tmp_path)
+    assert [row.text for row in dataset.items] == ["fell (T1)", "cried (T2)", "left (T3)"]
     first = PublishedDecision(story, "fell (T1)", "cried (T2)", "A")
-    assert found.comparisons == [first, PublishedDecision(story, "cried (T2)", "left (T3)", "A")]
+    assert dataset.comparisons == [first, PublishedDecision(story, "cried (T2)", "left (T3)", "A")]
     assert read_dataset("caters", tmp_path, "causal").comparisons == [first]
 
 
@@ -94,20 +98,20 @@ def test_summarize_from_feedback(tmp_path: Path, storage: str) -> None:
         summaries = [{"text": f" {texts[name]}", "policy": "p", "note": ""} for name in (first, second)]
         return {"info": info, "summaries": summaries, "choice": choice, "worker": "w", "batch": "b", "split": "train"}
 
-    file = jsonl(tmp_path / "x.jsonl", record("x", "y", 0), record("y", "x", 1), record("x", "y", 1))
-    found = read_dataset("summarize-from-feedback", file)
-    assert found.comparisons == [PublishedDecision("A long post.", "bad", "good", "B")]
-    write_dataset(found, tmp_path / "c.jsonl", "comparisons")
+    file = write_jsonl(tmp_path / "x.jsonl", record("x", "y", 0), record("y", "x", 1), record("x", "y", 1))
+    dataset = read_dataset("summarize-from-feedback", file)
+    assert dataset.comparisons == [PublishedDecision("A long post.", "bad", "good", "B")]
+    write_dataset(dataset, tmp_path / "c.jsonl", "comparisons")
     import_comparisons(tmp_path / "c.jsonl", audit="feedback", storage=storage, people="people")
     logic = open_audit("feedback", storage=storage).report().logic
     assert logic is not None
     assert logic.judges[0].judge == "people"
 
 
-def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+def test_unknown_missing_or_malformed_data_sets_are_errors(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Known are summeval"):
         read_dataset("sumeval", tmp_path)
     with pytest.raises(ImportFileError, match="no such file"):
         read_dataset("summeval", tmp_path / "none.jsonl")
     with pytest.raises(ImportFileError, match="not as summeval is published"):
-        read_dataset("summeval", jsonl(tmp_path / "x.jsonl", {"a": 1}))
+        read_dataset("summeval", write_jsonl(tmp_path / "x.jsonl", {"a": 1}))

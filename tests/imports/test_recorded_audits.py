@@ -1,4 +1,4 @@
-"""Recorded answers and verdicts as an audit, with no call to any model."""
+"""Import of recorded answers and verdicts as an audit, without any call to a model."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from auditor.imports.recorded_audits import import_traces, import_verdicts
 from auditor.run import open_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
+from tests.support.synthetic_audit import populate
 
 TRACES = """model,country,topic,sample,text,score
 a,Germany,divorce,0,"They accept it.
@@ -31,6 +32,7 @@ k,a,Germany,divorce,,,0
 
 @pytest.fixture
 def imported(tmp_path: Path, storage: str) -> str:
+    """URL of a database into which `TRACES` were imported as the audit `old`."""
     (tmp_path / "t.csv").write_text(TRACES, encoding="utf-8")
     counts = import_traces(tmp_path / "t.csv", survey="wvs7-sample", audit="old", storage=storage)
     assert (counts.rows, counts.models, counts.scores, counts.empty, counts.replaced) == (6, 2, 2, 3, False)
@@ -40,9 +42,11 @@ def imported(tmp_path: Path, storage: str) -> str:
 def test_answers_are_read_as_they_would_be_in_a_run(imported: str) -> None:
     with open_database(imported, create=False) as db:
         audit = audits.get_audit(db, "old")
-        found = {(t.model, *t.cell, t.sample): (t.outcome, t.score) for t in results.load_traces(db, audit.id)}
+        outcome_by_sample = {
+            (t.model, *t.cell, t.sample): (t.outcome, t.score) for t in results.load_traces(db, audit.id)
+        }
         scores = {(s.model, *s.cell): (s.score, s.n_ok, s.n_planned) for s in results.load_scores(db, audit.id)}
-    assert found == {
+    assert outcome_by_sample == {
         ("a", "Germany", "divorce", 0): (Outcome.OK, 0.5),
         ("a", "Germany", "divorce", 1): (Outcome.OK, 0.7),
         ("a", "Germany", "abortion", 0): (Outcome.REFUSED, None),
@@ -61,16 +65,16 @@ def test_answers_are_read_as_they_would_be_in_a_run(imported: str) -> None:
     assert report.refusals.total.value == pytest.approx(1 / 5)
 
 
-def test_verdicts_join_the_traces(imported: str, tmp_path: Path) -> None:
+def test_verdicts_are_joined_to_their_traces(imported: str, tmp_path: Path) -> None:
     (tmp_path / "v.csv").write_text(VERDICTS, encoding="utf-8")
     counts = import_verdicts(tmp_path / "v.csv", audit="old", storage=imported)
     assert (counts.rows, counts.judges, counts.empty) == (3, 2, 1)
     with open_database(imported, create=False) as db:
-        found = {
+        ruling_by_judge = {
             (v.judge, v.sample): (v.outcome, v.ruling)
             for v in results.load_verdicts(db, audits.get_audit(db, "old").id)
         }
-    assert found == {
+    assert ruling_by_judge == {
         ("j", 0): (Outcome.OK, Ruling.VALID),
         ("j", 1): (Outcome.OK, Ruling.INVALID),
         ("k", 0): (Outcome.UNPARSED, None),
@@ -100,7 +104,7 @@ def test_a_row_that_cannot_be_used_is_named_and_nothing_is_stored(
         assert results.load_verdicts(db, audits.get_audit(db, "old").id) == []
 
 
-def test_the_same_name_again_replaces(imported: str, tmp_path: Path) -> None:
+def test_an_import_under_the_same_name_replaces_the_audit(imported: str, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("model,country,topic,sample,text\nz,Japan,divorce,0,SCORE = 1\n")
     assert import_traces(tmp_path / "t.csv", survey="wvs7-sample", audit="old", storage=imported).replaced
     with open_database(imported, create=False) as db:
@@ -109,9 +113,7 @@ def test_the_same_name_again_replaces(imported: str, tmp_path: Path) -> None:
         assert [s.model for s in results.load_scores(db, audit.id)] == ["z"]
 
 
-def test_verdicts_of_an_audit_that_was_run_are_its_own(storage: str, tmp_path: Path) -> None:
-    from tests.support.synthetic_audit import populate
-
+def test_verdicts_cannot_be_imported_into_an_audit_that_was_run(storage: str, tmp_path: Path) -> None:
     with open_database(storage) as db:
         populate(db, countries=5, topics=5)
     (tmp_path / "v.csv").write_text(VERDICTS)

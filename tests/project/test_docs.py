@@ -1,4 +1,4 @@
-"""What the README says is what the program does."""
+"""The README and docs match the program: graph, configs, commands, key bindings and cited tests."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from auditor import bootstrap
 from auditor.cli.app import app
 from auditor.config import AuditConfig, load_config
+from auditor.run import load_planned_survey, planned_cells
+from auditor.tui.actions import render_key_tables
+from auditor.tui.settings import load_review_settings
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -17,34 +21,35 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
 
 
 def blocks(language: str) -> list[str]:
+    """Contents of the README's code blocks in a language."""
     return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
 
 
-def test_the_graph_in_the_readme_is_the_graph() -> None:
-    from auditor import bootstrap
-
+def test_the_graph_in_the_readme_is_current() -> None:
     bootstrap.prepare_environment()
-    from auditor.agents.graph import draw_mermaid
+    from auditor.agents.graph import draw_mermaid  # loads langgraph, which needs the prepared environment
 
-    [shown] = blocks("mermaid")
-    assert shown.strip() == draw_mermaid().strip(), "run `auditor graph` and paste it into README.md"
+    [diagram] = blocks("mermaid")
+    assert diagram.strip() == draw_mermaid().strip(), "run `auditor graph` and paste it into README.md"
 
 
 def test_the_config_in_the_readme_loads() -> None:
-    whole, *parts = blocks("toml")
-    AuditConfig.model_validate(tomllib.loads(whole))
-    for part in parts:  # each goes at the end of a config
-        AuditConfig.model_validate(tomllib.loads(f"{whole}\n{part}"))
+    main_config, *sections = blocks("toml")
+    AuditConfig.model_validate(tomllib.loads(main_config))
+    for section in sections:  # each is an addition to the end of a config
+        AuditConfig.model_validate(tomllib.loads(f"{main_config}\n{section}"))
 
 
 def test_the_commands_in_the_readme_exist() -> None:
     from typer.main import get_command
 
     commands = get_command(app).commands  # type: ignore[attr-defined]
-    shown = re.findall(r"^\$ (?:\.venv/bin/)?(auditor|make) (\S+)", "\n".join(blocks("console")), flags=re.MULTILINE)
-    assert len(shown) >= 7
+    shown_commands = re.findall(
+        r"^\$ (?:\.venv/bin/)?(auditor|make) (\S+)", "\n".join(blocks("console")), flags=re.MULTILINE
+    )
+    assert len(shown_commands) >= 7
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    for program, word in shown:
+    for program, word in shown_commands:
         assert word in (commands if program == "auditor" else targets), (program, word)
 
 
@@ -56,27 +61,25 @@ def test_the_two_commands_are_on_the_first_screen() -> None:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
 def test_every_example_loads(path: Path) -> None:
-    from auditor.run import load_planned_survey, planned_cells
-
     config = load_config(path)
     assert planned_cells(load_planned_survey(config)) or config.survey is None
 
 
-def test_the_starter_is_an_example_too() -> None:
+def test_the_starter_config_loads() -> None:
     load_config(ROOT / "auditor" / "cli" / "starter.toml")
     assert {p.stem for p in EXAMPLES} >= {"quickstart", "providers", "local-server", "judges"}
 
 
-def test_the_page_on_moral_questions_is_true() -> None:
+def test_configs_and_commands_of_the_semantic_page_are_valid() -> None:
     from typer.main import get_command
 
     page = (ROOT / "docs" / "semantic.md").read_text(encoding="utf-8")
     for text in re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL):
         assert AuditConfig.model_validate(tomllib.loads(text)).probes.semantic
     commands = get_command(app).commands  # type: ignore[attr-defined]
-    shown = re.findall(r"^\$ auditor (\w+) (\w+)", page, flags=re.MULTILINE)
-    assert len(shown) >= 5
-    for group, word in shown:
+    shown_commands = re.findall(r"^\$ auditor (\w+) (\w+)", page, flags=re.MULTILINE)
+    assert len(shown_commands) >= 5
+    for group, word in shown_commands:
         assert word in commands[group].commands, (group, word)
 
 
@@ -84,9 +87,7 @@ def test_ci_runs_the_readmes_test_command() -> None:
     assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
-def test_the_review_page_has_every_key_as_it_is_set() -> None:
-    from auditor.tui.actions import render_key_tables
-
+def test_the_review_page_has_the_current_key_bindings() -> None:
     page = (ROOT / "docs" / "review.md").read_text(encoding="utf-8")
     assert render_key_tables().strip() in page, (
         "put what `python -m auditor.tui.actions` prints at the end of docs/review.md"
@@ -94,25 +95,23 @@ def test_the_review_page_has_every_key_as_it_is_set() -> None:
 
 
 def test_the_settings_on_the_review_page_load(tmp_path: Path) -> None:
-    from auditor.tui.settings import load_review_settings
-
     page = (ROOT / "docs" / "review.md").read_text(encoding="utf-8")
-    [shown] = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
-    (tmp_path / "review.toml").write_text(shown, encoding="utf-8")
+    [settings_text] = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
+    (tmp_path / "review.toml").write_text(settings_text, encoding="utf-8")
     settings = load_review_settings(tmp_path)
     assert settings.keys == {"conflict.left": "h", "conflict.history": "H"}
     assert settings.filters == {"wide": "gap:>1 is:todo"}
 
 
-def test_every_promise_has_its_test() -> None:
+def test_every_promise_in_the_docs_cites_a_test() -> None:
     page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
-    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
-    assert len(named) > 40
+    cited_tests = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
+    assert len(cited_tests) > 40
     faults = page.split("## Faults", 1)[1].split("\n## ", 1)[0]
     rows = [line for line in faults.splitlines() if line.startswith("| ")][1:]
     assert len(rows) >= 25
     assert all("`tests/" in row for row in rows)
-    for path, test in named:
+    for path, test in cited_tests:
         assert re.search(rf"^(?:async )?def {test}\(", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE), (
             path,
             test,
@@ -121,19 +120,19 @@ def test_every_promise_has_its_test() -> None:
 
 @pytest.mark.parametrize("name", ["decisions", "tutorial", "howto", "storage", "team"])
 def test_the_commands_on_a_page_parse(name: str) -> None:
-    """Every command that the page shows is there, and every option one of its."""
+    """Every command on the page exists and has the options that the page shows."""
     from typer.main import get_command
 
     page = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
-    shown = re.findall(r"^\$ auditor (.+)$", page, flags=re.MULTILINE)
-    assert len(shown) >= 2
-    for line in shown:
+    command_lines = re.findall(r"^\$ auditor (.+)$", page, flags=re.MULTILINE)
+    assert len(command_lines) >= 2
+    for line in command_lines:
         words = line.split()
         command = get_command(app).commands[words[0]]  # type: ignore[attr-defined]
         if hasattr(command, "commands"):
             command = command.commands[words[1]]
-        known = {option for parameter in command.params for option in parameter.opts}
-        assert {word for word in words if word.startswith("-")} <= known, line
-    for part in re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL):
-        whole = tomllib.loads(blocks("toml")[0])
-        AuditConfig.model_validate(whole | tomllib.loads(part))
+        options = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in words if word.startswith("-")} <= options, line
+    for section in re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL):
+        main_config = tomllib.loads(blocks("toml")[0])
+        AuditConfig.model_validate(main_config | tomllib.loads(section))

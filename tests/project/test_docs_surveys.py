@@ -1,4 +1,4 @@
-"""What docs/surveys.md says is what the program does."""
+"""Configs, mappings and commands in docs/surveys.md match the program."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ BASE = {"name": "a", "survey": {"source": "x"}, "judges": [], "models": [{"name"
 
 
 def blocks(kind: str) -> list[str]:
+    """Contents of the page's code blocks of a kind."""
     return re.findall(rf"^```{kind}\n(.*?)^```", TEXT, flags=re.DOTALL | re.MULTILINE)
 
 
-def test_every_piece_of_config_loads() -> None:
-    pieces = blocks("toml audit")
-    assert len(pieces) >= 4
-    for piece in pieces:
-        AuditConfig.model_validate(BASE | tomllib.loads(piece))
+def test_every_config_section_loads() -> None:
+    sections = blocks("toml audit")
+    assert len(sections) >= 4
+    for section in sections:
+        AuditConfig.model_validate(BASE | tomllib.loads(section))
 
 
 def test_the_mapping_loads(tmp_path: Path) -> None:
@@ -34,10 +35,10 @@ def test_the_mapping_loads(tmp_path: Path) -> None:
     assert set(load_mapping(path).topics.values()) == {"divorce", "suicide"}
 
 
-def test_commands_mappings_and_groupings_are_there() -> None:
-    known = get_command(app).commands  # type: ignore[attr-defined]
-    shown = re.findall(r"auditor surveys (\w+)", TEXT)
-    assert set(shown) <= set(known)
-    assert len(shown) >= 5
+def test_commands_mappings_and_groupings_are_documented() -> None:
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    shown_commands = re.findall(r"auditor surveys (\w+)", TEXT)
+    assert set(shown_commands) <= set(commands)
+    assert len(shown_commands) >= 5
     for name in (*builtin_mappings(), *builtin_groupings()):
         assert f"`{name}`" in TEXT, name

@@ -1,4 +1,4 @@
-"""The core stays light, and heavy libraries load only when they are used."""
+"""Importing the package and `--help` load no heavy library."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ HEAVY = (
 
 
 def loaded_by(program: str) -> set[str]:
+    """Top-level modules that a program loads in a new process."""
     code = f"import sys\n{program}\nprint(*[m for m in sys.modules if '.' not in m])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return set(done.stdout.split("\n")[-2].split())
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(process.stdout.split("\n")[-2].split())
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,7 @@ def loaded_by(program: str) -> set[str]:
         "sys.argv = ['auditor', '--help']\nfrom auditor.cli.app import app\ntry: app()\nexcept SystemExit: pass",
     ],
 )
-def test_what_is_light_loads_nothing_heavy(program: str) -> None:
+def test_light_imports_load_no_heavy_library(program: str) -> None:
     assert not loaded_by(program) & set(HEAVY)
 
 
@@ -49,13 +50,13 @@ def test_importing_the_core_touches_no_environment() -> None:
 @pytest.mark.parametrize("name", ["agents", "prompts", "storage", "tui"])
 def test_the_root_folders_have_one_name_each(name: str) -> None:
     code = f"import importlib\nimportlib.import_module('auditor.{name}')\nimportlib.import_module('{name}')"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode != 0
-    assert f"import auditor.{name}, not {name}" in done.stderr or "No module named" in done.stderr
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert process.returncode != 0
+    assert f"import auditor.{name}, not {name}" in process.stderr or "No module named" in process.stderr
 
 
-def test_public_names_are_there() -> None:
-    import auditor
+def test_public_names_exist() -> None:
+    import auditor  # the import itself is tested
 
     for name in auditor.__all__:
         assert getattr(auditor, name) is not None
@@ -64,7 +65,7 @@ def test_public_names_are_there() -> None:
 
 
 def test_help_is_quick() -> None:
-    """A guard against a heavy import that has another name; generous."""
+    """Guard against heavy imports that `HEAVY` does not list; the limit of 5 CPU seconds is generous."""
     with timed() as spent:
         subprocess.run([sys.executable, "-m", "auditor", "--help"], check=True, capture_output=True)
     assert spent.seconds < 5

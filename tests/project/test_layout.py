@@ -1,7 +1,7 @@
-"""Tests lie where their sources lie: auditor/<folder>/<module>.py is tested in tests/<folder>/test_<module>.py.
+"""Test folders mirror the sources: auditor/<folder>/<module>.py is tested in tests/<folder>/test_<module>.py.
 
-`test_<module>_<aspect>.py` is for what would make that file longer than 300 lines. Underscores around a module's name
-are dropped: `__init__.py` is tested in `test_init.py`. What crosses folders lies in `tests/e2e`.
+`test_<module>_<aspect>.py` is for tests that would make that file longer than 300 lines. Underscores around a module's
+name are dropped: `__init__.py` is tested in `test_init.py`. Tests across folders are in `tests/e2e`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 NOT_MIRRORED = {"e2e", "hostile", "project"}
-"""Whole audits, the corpus of hostile answers, and what is about the project itself."""
+"""Folders of complete audits, of the corpus of hostile replies, and of checks of the project itself."""
 
 
 def test_every_test_module_mirrors_a_source_module() -> None:
@@ -34,20 +34,20 @@ def test_the_fix_names_the_test_modules_of_what_is_imported() -> None:
 
 
 def test_every_folder_of_tests_is_a_package() -> None:
-    """Else two test modules of one name would be one module to the type checker."""
+    """Without `__init__.py`, the type checker would take two test modules of one name for the same module."""
     folders = {path.parent.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("*.py")}
     assert [folder for folder in sorted(folders) if not (ROOT / folder / "__init__.py").is_file()] == []
 
 
 def mirrors_a_source_module(test_module: Path) -> bool:
-    """Whether the mirrored folder of `auditor` has a module of that name, or of a name that begins it."""
+    """Whether the mirrored folder of `auditor` has a module whose name is the test module's, or a prefix of it."""
     name = test_module.stem.removeprefix("test_")
     sources = [path.stem.strip("_") for path in ROOT.joinpath("auditor", *test_module.parts[1:-1]).glob("*.py")]
     return any(name == source or name.startswith(f"{source}_") for source in sources)
 
 
 def mirrors_of_imports(test_module: Path) -> list[str]:
-    """The test modules that mirror what a test module imports: those in its own folder, or all where there are none."""
+    """Test modules that mirror the imports of a test module: those in its own folder, or all if there are none."""
     sources = [ROOT.joinpath(*name.split(".")).with_suffix(".py") for name in imported_names(test_module)]
     folders = {source: Path("tests", *source.relative_to(ROOT).parts[1:-1]) for source in sources if source.is_file()}
     mirrors = [folder / f"test_{source.stem.strip('_')}.py" for source, folder in folders.items()]
@@ -56,7 +56,7 @@ def mirrors_of_imports(test_module: Path) -> list[str]:
 
 
 def imported_names(test_module: Path) -> Iterator[str]:
-    """Dotted names of our own that may be modules."""
+    """Dotted names imported from `auditor`, which may be modules or members of modules."""
     for node in ast.walk(ast.parse((ROOT / test_module).read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("auditor"):
             yield node.module

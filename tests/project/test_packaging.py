@@ -1,4 +1,4 @@
-"""What is declared is what is on disk, and a wheel installs one top-level name."""
+"""Declared packages and locked requirements match the sources, and the wheel installs one top-level package."""
 
 from __future__ import annotations
 
@@ -19,23 +19,24 @@ ROOT = Path(__file__).parents[2]
 LINKED = ("agents", "prompts", "storage", "tui")
 
 
-def project() -> dict[str, Any]:
+def load_pyproject() -> dict[str, Any]:
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def packages_on_disk() -> set[str]:
+    """Dotted names of all packages in the sources."""
     roots = {"auditor": ROOT / "auditor", **{f"auditor.{n}": ROOT / n for n in LINKED}}
-    found = set()
+    package_names = set()
     for name, root in roots.items():
         for init in root.rglob("__init__.py"):
             parts = init.parent.relative_to(root).parts
             if not (name == "auditor" and parts and parts[0] in LINKED):
-                found.add(".".join([name, *parts]))
-    return found
+                package_names.add(".".join([name, *parts]))
+    return package_names
 
 
 def test_every_package_is_declared() -> None:
-    assert set(project()["tool"]["setuptools"]["packages"]) == packages_on_disk()
+    assert set(load_pyproject()["tool"]["setuptools"]["packages"]) == packages_on_disk()
 
 
 @pytest.mark.parametrize("name", LINKED)
@@ -43,7 +44,7 @@ def test_the_root_folders_are_linked_into_the_package(name: str) -> None:
     link = ROOT / "auditor" / name
     assert link.is_symlink()
     assert link.readlink() == Path("..") / name
-    assert project()["tool"]["setuptools"]["package-dir"][f"auditor.{name}"] == name
+    assert load_pyproject()["tool"]["setuptools"]["package-dir"][f"auditor.{name}"] == name
 
 
 def test_tested_versions_are_locked() -> None:
@@ -55,48 +56,48 @@ def test_tested_versions_are_locked() -> None:
         assert name in {n.lower() for n in locked}
 
 
-def requirements() -> dict[str, tuple[str, int]]:
-    """What requirements.lock holds: version and number of hashes, by name."""
-    found: dict[str, tuple[str, int]] = {}
+def locked_requirements() -> dict[str, tuple[str, int]]:
+    """Version and number of hashes of each requirement in requirements.lock, by canonical name."""
+    locked: dict[str, tuple[str, int]] = {}
     for entry in re.split(r"\n(?=\w)", (ROOT / "requirements.lock").read_text(encoding="utf-8")):
-        if named := re.match(r"([\w.-]+)==([^\s;]+)", entry):
+        if pinned := re.match(r"([\w.-]+)==([^\s;]+)", entry):
             hashes = re.findall(r"--hash=sha256:[0-9a-f]{64}\b", entry)
-            found[canonicalize_name(named[1])] = (named[2], len(hashes))
-    return found
+            locked[canonicalize_name(pinned[1])] = (pinned[2], len(hashes))
+    return locked
 
 
 def test_the_lock_has_a_hash_for_everything_but_torch_and_agrees_with_the_tested_versions() -> None:
-    locked = requirements()
+    locked = locked_requirements()
     assert len(locked) > 150
     assert {name for name, (_, hashes) in locked.items() if not hashes} == set()
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     tested = {str(canonicalize_name(name)): version for name, _, version in (line.partition("==") for line in lines)}
-    other = {n: (v, tested[n]) for n, (v, _) in locked.items() if n in tested and tested[n] != v}
-    assert other == {}, "give `make lock`"
-    direct = [r for r in wanted() if r.name != "torch"]
+    differing_versions = {n: (v, tested[n]) for n, (v, _) in locked.items() if n in tested and tested[n] != v}
+    assert differing_versions == {}, "give `make lock`"
+    direct = [r for r in declared_requirements() if r.name != "torch"]
     missing = {r.name for r in direct if canonicalize_name(r.name) not in locked}
     assert missing == set(), "give `make lock`"
-    wrong = {r.name for r in direct if not r.specifier.contains(locked[canonicalize_name(r.name)][0])}
-    assert wrong == set(), "give `make lock`"
+    outside_range = {r.name for r in direct if not r.specifier.contains(locked[canonicalize_name(r.name)][0])}
+    assert outside_range == set(), "give `make lock`"
 
 
-def wanted() -> list[Requirement]:
-    """What everybody gets, and the extras `all` and `dev`."""
-    told = project()["project"]
-    extras = told["optional-dependencies"]
-    [every] = [Requirement(r) for r in extras["all"]]
-    parts = [told["dependencies"], extras["dev"], *(extras[name] for name in every.extras)]
+def declared_requirements() -> list[Requirement]:
+    """Declared requirements of the package and of the extras `all` and `dev`."""
+    project_table = load_pyproject()["project"]
+    extras = project_table["optional-dependencies"]
+    [all_extra] = [Requirement(r) for r in extras["all"]]
+    parts = [project_table["dependencies"], extras["dev"], *(extras[name] for name in all_extra.extras)]
     return [Requirement(r) for r in chain.from_iterable(parts)]
 
 
-def test_no_host_of_an_index_is_in_the_lock() -> None:
+def test_the_lock_names_no_package_index() -> None:
     text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     assert not re.search(r"://|--(extra-)?index|--find-links|--trusted", text)
 
 
 @pytest.mark.slow
 def test_the_wheel_holds_one_name_and_all_data(tmp_path: Path) -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         [
             sys.executable,
             "-m",
@@ -112,12 +113,12 @@ def test_the_wheel_holds_one_name_and_all_data(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
     [wheel] = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert {n.split("/")[0] for n in names if ".dist-info" not in n} == {"auditor"}
     assert len(names) == len(set(names))
-    for wanted in (
+    for required_file in (
         "auditor/py.typed",
         "auditor/cli/starter.toml",
         "auditor/prompts/en/review.md",
@@ -130,5 +131,5 @@ def test_the_wheel_holds_one_name_and_all_data(tmp_path: Path) -> None:
         "auditor/storage/migrations/versions/v0001_first_tables.py",
         "auditor/tui/app.py",
     ):
-        assert wanted in names
+        assert required_file in names
     assert any(n.startswith("auditor/reports/templates/") for n in names)

@@ -1,4 +1,4 @@
-"""Threats that no single module answers for."""
+"""Security checks of all sources: no code in data, no imports from the working directory, no foreign host."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ finally:
 """
 
 
-def test_nothing_on_disk_can_name_code() -> None:
+def test_no_source_deserializes_or_evaluates_code() -> None:
     assert len(SOURCES) > 100
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -55,24 +55,24 @@ def test_nothing_on_disk_can_name_code() -> None:
             assert not CODE_IN_DATA.intersection(names), f"{path}:{getattr(node, 'lineno', 0)}"
 
 
-def test_no_process_of_ours_runs_what_lies_in_the_folder_it_is_started_in() -> None:
-    found = 0
+def test_python_subprocesses_do_not_import_from_the_working_directory() -> None:
+    n_commands = 0
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             words = node.elts if isinstance(node, ast.List) else node.args if isinstance(node, ast.Call) else []
             for word, following in itertools.pairwise(words):
                 if ast.unparse(word) == "sys.executable":
-                    found += 1
+                    n_commands += 1
                     assert ast.unparse(following) == "'-P'", (
                         f"{path}: {ast.unparse(node)[:60]}: Python looks there for modules first"
                     )
-    assert found >= 5
+    assert n_commands >= 5
 
 
-def test_an_audit_looks_up_no_host_but_its_own(server: FakeServer, storage: str, tmp_path: Path) -> None:
+def test_an_audit_looks_up_only_its_own_host(server: FakeServer, storage: str, tmp_path: Path) -> None:
     assert socket.gethostbyname("localhost")
     file = config_file(tmp_path, config(server.url, models=2))
-    words = [
+    command = [
         sys.executable,
         "-c",
         WATCHED,
@@ -84,7 +84,7 @@ def test_an_audit_looks_up_no_host_but_its_own(server: FakeServer, storage: str,
         str(tmp_path / "r.html"),
     ]
     environment = {**os.environ, KEY_VARIABLE: KEY, "HTTPS_PROXY": "", "HTTP_PROXY": ""}
-    done = subprocess.run(words, capture_output=True, text=True, timeout=240, env=environment, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-    assert "LOOKED UP ['127.0.0.1']" in done.stderr or "LOOKED UP []" in done.stderr, done.stderr
+    process = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, cwd=ROOT)
+    assert process.returncode == 0, process.stderr
+    assert "LOOKED UP ['127.0.0.1']" in process.stderr or "LOOKED UP []" in process.stderr, process.stderr
     assert (tmp_path / "r.html").is_file()

@@ -1,4 +1,4 @@
-"""The documentation builds without a warning: every link leads somewhere, and the reference has every command."""
+"""The documentation builds without warnings such as broken links, and the reference has commands and config keys."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def test_every_key_of_the_configuration_is_documented() -> None:
 @pytest.mark.slow
 def test_the_site_builds_strictly(tmp_path: Path) -> None:
     pytest.importorskip("material")
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", str(tmp_path / "site")],
         cwd=ROOT, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
     commands = (tmp_path / "site" / "commands" / "index.html").read_text(encoding="utf-8")
     assert "auditor compare" in commands
     assert "--min-pearson" in commands

@@ -1,4 +1,4 @@
-"""The made-up audit is what it says: equal for equal arguments, with every outcome and a rating of each kind."""
+"""The synthetic audit of `tests/support` is reproducible and has every outcome and every decision of a rater."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.synthetic_audit import populate
 
 
 def test_equal_arguments_give_equal_rows(tmp_path: Path) -> None:
-    found = []
+    rows_by_database = []
     for name in ("one", "two"):
         with open_database(f"sqlite:///{tmp_path}/{name}.db") as db:
             audit = populate(db)
@@ -22,11 +22,11 @@ def test_equal_arguments_give_equal_rows(tmp_path: Path) -> None:
                 results.load_conflicts,
                 results.load_ratings,
             )
-            found.append([load(db, audit.id) for load in loads])
-    assert found[0] == found[1]
+            rows_by_database.append([load(db, audit.id) for load in loads])
+    assert rows_by_database[0] == rows_by_database[1]
 
 
-def test_every_outcome_and_decision_is_there(tmp_path: Path) -> None:
+def test_every_outcome_and_decision_occurs(tmp_path: Path) -> None:
     with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
         audit = populate(db)
         assert {t.outcome for t in results.load_traces(db, audit.id)} == set(Outcome)
