@@ -23,9 +23,16 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from auditor.config import AuditConfig
+from auditor.models import litellm_client
+from auditor.models.endpoint import resolve_endpoint
+from auditor.models.structured import SCHEMA_BY_NAME, response_format
+from auditor.run import run_audit
+from auditor.storage.database import open_database
+
+ROOT = Path(__file__).resolve().parent.parent
 KEY = "BENCH_KEY"
 CONCURRENCY = 60
 INSPECT = ROOT / ".venv-bench" / "bin" / "python"
@@ -57,7 +64,6 @@ def measure_seconds(job: Callable[[], object]) -> tuple[float, float]:
 
 def make_config(url: str, samples: int) -> Any:
     """One model over 14 countries x 3 topics; every trace goes to one judge."""
-    from auditor.config import AuditConfig
 
     def model(name: str) -> dict[str, Any]:
         endpoint = {"api_base": url, "api_key": f"os.environ/{KEY}", "concurrency": CONCURRENCY}
@@ -78,7 +84,6 @@ def make_config(url: str, samples: int) -> Any:
 
 async def run_bare_loop(requests: list[dict[str, Any]]) -> None:
     """Send the requests through litellm alone, with `CONCURRENCY` in flight."""
-    from auditor.models import litellm_client
 
     queue = iter(requests)
 
@@ -107,9 +112,6 @@ def bare_loop_job(requests: list[dict[str, Any]]) -> Callable[[], None]:
 
 def load_requests(storage: str, config: Any) -> list[dict[str, Any]]:
     """Load the requests that the audit sent, as keyword arguments of litellm's `acompletion`."""
-    from auditor.models.endpoint import resolve_endpoint
-    from auditor.models.structured import SCHEMA_BY_NAME, response_format
-    from auditor.storage.database import open_database
 
     servers = {model.model: resolve_endpoint(model) for model in [*config.models, *config.judge_models]}
     with open_database(storage) as db, db.read() as connection:
@@ -162,8 +164,6 @@ def measure_inspect_ai(url: str, requests: list[dict[str, Any]], folder: str) ->
 
 def compare(url: str, folder: str, samples: int, turns: int, *, with_inspect: bool) -> dict[str, Any]:
     """Time the audit, the bare loop and Inspect AI in turns, and return the best figures and their ratios."""
-    from auditor.models import litellm_client
-    from auditor.run import run_audit
 
     config = make_config(url, samples)
     litellm_client.load_litellm()

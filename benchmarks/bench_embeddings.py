@@ -36,6 +36,7 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=600)
     parser.add_argument("--turns", type=int, default=3)
     arguments = parser.parse_args()
+    # The environment must be set before numpy and sentence-transformers are imported.
     from auditor import bootstrap
 
     bootstrap.prepare_environment()

@@ -23,12 +23,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench_audit import run_server
 from soak import prepare_environment, run_in_audit
 
+from auditor.agents.call_runner import run_calls
+from auditor.agents.run_context import SilentProgress
+from auditor.domain import Call, Message, Purpose
+
 
 async def record_answer_times(context: Any, calls: int) -> list[float]:
     """Send the calls, and return the time at which each answer was recorded (`time.perf_counter`)."""
-    from auditor.agents.call_runner import run_calls
-    from auditor.agents.run_context import SilentProgress
-    from auditor.domain import Call, Message, Purpose
 
     times: list[float] = []
 

@@ -26,6 +26,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench_audit import KEY, ROOT, make_config, run_scripted_server
 
+from auditor.config import RunSection
+from auditor.models import litellm_client
+from auditor.run import run_audit
 from tests.support.ray_nodes import ADDRESS, TOKEN, descendants, head
 
 ENGINES = ("sqlite", "postgres", "ray")
@@ -34,9 +37,6 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 def measure_engine(url: str, samples: int, storage: str, address: str | None) -> dict[str, Any]:
     """Run audits of a tenth and of all samples in this process; CPU seconds per call come from their difference."""
-    from auditor.config import RunSection
-    from auditor.models import litellm_client
-    from auditor.run import run_audit
 
     litellm_client.load_litellm()
     run_section = RunSection(engine="ray", ray_address=address, workers=2) if address else RunSection()

@@ -33,6 +33,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench_audit import KEY, run_scripted_server
 
+from auditor import bootstrap
+from auditor.agents.call_runner import run_calls
+from auditor.config import AuditConfig
+from auditor.domain import Call, Message, Purpose
+from auditor.run import fingerprint, load_planned_survey
+from auditor.run.model_access import run_with_models
+from auditor.storage import audits
+from auditor.storage.database import open_database
+from auditor.storage.engine import PRAGMAS
+
 T = TypeVar("T")
 CHUNK = 2000
 MAX_SLOPE_MB, MAX_LAG_S = 1.0, 0.1
@@ -51,7 +61,6 @@ def _is_helper(pid: str) -> bool:
 
 def make_config(url: str, concurrency: int) -> Any:
     """Configuration of an audit of one scripted model."""
-    from auditor.config import AuditConfig
 
     model = {
         "name": "m",
@@ -66,7 +75,6 @@ def make_config(url: str, concurrency: int) -> Any:
 
 def measure_bare_commits(folder: str, n: int = 200) -> list[float]:
     """Seconds of each of n durable commits of 200 small rows by SQLite alone, which measures the disk."""
-    from auditor.storage.engine import PRAGMAS
 
     seconds = []
     with closing(sqlite3.connect(f"{folder}/bare.db", isolation_level=None)) as connection:
@@ -106,8 +114,6 @@ class LagMonitor:
 
 async def run_soak(context: Any, calls: int) -> dict[str, Any]:
     """Run the calls in chunks while measuring memory and delays; return the figures."""
-    from auditor.agents.call_runner import run_calls
-    from auditor.domain import Call, Message, Purpose
 
     monitor = LagMonitor()
     memory: list[tuple[int, float]] = []
@@ -154,10 +160,6 @@ def summarize_ms(seconds: list[float]) -> dict[str, float]:
 
 def run_in_audit(url: str, folder: str, concurrency: int, work: Callable[[Any], Awaitable[T]]) -> T:
     """Set up an audit as `run_audit` does, and run the work with its context."""
-    from auditor.run import fingerprint, load_planned_survey
-    from auditor.run.model_access import run_with_models
-    from auditor.storage import audits
-    from auditor.storage.database import open_database
 
     config = make_config(url, concurrency)
     survey = load_planned_survey(config)
@@ -187,7 +189,6 @@ def main() -> None:
 
 def prepare_environment() -> None:
     """Set a key and allow it for the scripted server; prepare the libraries' environment as a run does."""
-    from auditor import bootstrap
 
     os.environ |= {KEY: "none", "AUDITOR_TRUST": f"{KEY}@127.0.0.1"}
     bootstrap.prepare_environment()
