@@ -23,9 +23,16 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from auditor.config import AuditConfig
+from auditor.models import litellm_client
+from auditor.models.endpoint import resolve_endpoint
+from auditor.models.structured import SCHEMA_BY_NAME, response_format
+from auditor.run import run_audit
+from auditor.storage.database import open_database
+
+ROOT = Path(__file__).resolve().parent.parent
 KEY = "BENCH_KEY"
 CONCURRENCY = 60
 INSPECT = ROOT / ".venv-bench" / "bin" / "python"
@@ -33,9 +40,9 @@ INSPECT = ROOT / ".venv-bench" / "bin" / "python"
 
 
 @contextmanager
-def served(program: Path, *words: float) -> Iterator[str]:
-    """The address of a server in a process of its own, so that its CPU time is not counted."""
-    command = [sys.executable, str(program), *map(str, words)]
+def run_server(program: Path, *arguments: float) -> Iterator[str]:
+    """Run a server in a separate process, whose CPU time is not counted, and yield its base URL."""
+    command = [sys.executable, str(program), *map(str, arguments)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdout is not None
         assert process.stdin is not None
@@ -43,25 +50,24 @@ def served(program: Path, *words: float) -> Iterator[str]:
         process.stdin.close()
 
 
-def scripted_server() -> AbstractContextManager[str]:
-    """The tests' scripted server, which answers at once."""
-    return served(ROOT / "tests" / "support" / "fake_server.py", 0.0)
+def run_scripted_server() -> AbstractContextManager[str]:
+    """Run the tests' scripted server, which answers immediately."""
+    return run_server(ROOT / "tests" / "support" / "fake_server.py", 0.0)
 
 
-def measured(job: Callable[[], object]) -> tuple[float, float]:
-    """Wall and CPU seconds of a job."""
+def measure_seconds(job: Callable[[], object]) -> tuple[float, float]:
+    """Run a job and return its wall and CPU seconds."""
     wall, cpu = time.perf_counter(), time.process_time()
     job()
     return time.perf_counter() - wall, time.process_time() - cpu
 
 
-def audit_config(url: str, samples: int) -> Any:
+def make_config(url: str, samples: int) -> Any:
     """One model over 14 countries x 3 topics; every trace goes to one judge."""
-    from auditor.config import AuditConfig
 
     def model(name: str) -> dict[str, Any]:
-        reached = {"api_base": url, "api_key": f"os.environ/{KEY}", "concurrency": CONCURRENCY}
-        return {"name": name, "model": f"openai/{name}", **reached}
+        endpoint = {"api_base": url, "api_key": f"os.environ/{KEY}", "concurrency": CONCURRENCY}
+        return {"name": name, "model": f"openai/{name}", **endpoint}
 
     return AuditConfig.model_validate(
         {
@@ -76,9 +82,8 @@ def audit_config(url: str, samples: int) -> Any:
     )
 
 
-async def bare_loop(requests: list[dict[str, Any]]) -> None:
-    """The same questions through litellm alone, as it comes."""
-    from auditor.models import litellm_client
+async def run_bare_loop(requests: list[dict[str, Any]]) -> None:
+    """Send the requests through litellm alone, with `CONCURRENCY` in flight."""
 
     queue = iter(requests)
 
@@ -91,39 +96,36 @@ async def bare_loop(requests: list[dict[str, Any]]) -> None:
     litellm_client.load_litellm().in_memory_llm_clients_cache.flush_cache()
 
 
-def as_it_comes(requests: list[dict[str, Any]]) -> Callable[[], None]:
-    """The bare loop, without the settings that the pipeline gives litellm."""
+def bare_loop_job(requests: list[dict[str, Any]]) -> Callable[[], None]:
+    """Return a job that runs the bare loop with litellm's defaults instead of the pipeline's settings for it."""
 
     def job() -> None:
         name = "EXPERIMENTAL_OPENAI_BASE_LLM_HTTP_HANDLER"
-        kept = os.environ.pop(name)
+        setting = os.environ.pop(name)
         try:
-            asyncio.run(bare_loop(requests))
+            asyncio.run(run_bare_loop(requests))
         finally:
-            os.environ[name] = kept
+            os.environ[name] = setting
 
     return job
 
 
-def same_requests(storage: str, config: Any) -> list[dict[str, Any]]:
-    """What the audit sent, as litellm requests."""
-    from auditor.models.endpoint import resolve_endpoint
-    from auditor.models.structured import SCHEMA_BY_NAME, response_format
-    from auditor.storage.database import open_database
+def load_requests(storage: str, config: Any) -> list[dict[str, Any]]:
+    """Load the requests that the audit sent, as keyword arguments of litellm's `acompletion`."""
 
-    servers = {m.model: resolve_endpoint(m) for m in [*config.models, *config.judge_models]}
+    servers = {model.model: resolve_endpoint(model) for model in [*config.models, *config.judge_models]}
     with open_database(storage) as db, db.read() as connection:
         rows = connection.exec_driver_sql("SELECT model, request FROM answer").all()
     requests = []
     for model, text in rows:
-        asked = json.loads(text)
-        structure, words = asked["schema"]
+        request = json.loads(text)
+        schema_name, max_words = request["schema"]
         requests.append(
             {
                 "model": model,
-                "messages": asked["messages"],
-                **asked["params"],
-                "response_format": response_format(SCHEMA_BY_NAME[structure], words),
+                "messages": request["messages"],
+                **request["params"],
+                "response_format": response_format(SCHEMA_BY_NAME[schema_name], max_words),
                 "api_base": servers[model].base_url,
                 "api_key": servers[model].api_key,
                 "num_retries": 0,
@@ -134,56 +136,71 @@ def same_requests(storage: str, config: Any) -> list[dict[str, Any]]:
     return requests
 
 
-def inspect_ai(url: str, requests: list[dict[str, Any]], folder: str) -> dict[str, Any]:
-    """The same questions by Inspect AI, in a process of its own; wall and CPU seconds of its evaluation alone."""
-    asked = Path(folder) / "requests.json"
-    asked.write_text(json.dumps([{k: r[k] for k in ("model", "messages", "response_format")} for r in requests]))
-    command = [str(INSPECT), str(Path(__file__).with_name("inspect_loop.py")), url, str(asked), str(CONCURRENCY)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
-    if done.returncode:
-        raise SystemExit(f"Inspect AI failed:\n{done.stderr[-2000:]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    if found["status"] != "success" or found["scored"] != len(requests):
-        raise SystemExit(f"Inspect AI did not do the work, so its time says nothing: {found}")
-    return found
+def measure_inspect_ai(url: str, requests: list[dict[str, Any]], folder: str) -> dict[str, Any]:
+    """Run the same requests with Inspect AI in a separate process.
+
+    Returns:
+        Status, number of scored samples, and wall and CPU seconds of the evaluation alone.
+    """
+    requests_file = Path(folder) / "requests.json"
+    requests_file.write_text(
+        json.dumps([{key: request[key] for key in ("model", "messages", "response_format")} for request in requests])
+    )
+    command = [
+        str(INSPECT),
+        str(Path(__file__).with_name("inspect_loop.py")),
+        url,
+        str(requests_file),
+        str(CONCURRENCY),
+    ]
+    process = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    if process.returncode:
+        raise SystemExit(f"Inspect AI failed:\n{process.stderr[-2000:]}")
+    figures: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
+    if figures["status"] != "success" or figures["scored"] != len(requests):
+        raise SystemExit(f"Inspect AI did not do the work, so its time says nothing: {figures}")
+    return figures
 
 
 def compare(url: str, folder: str, samples: int, turns: int, *, with_inspect: bool) -> dict[str, Any]:
-    """Time all of them, turn by turn."""
-    from auditor.models import litellm_client
-    from auditor.run import run_audit
+    """Time the audit, the bare loop and Inspect AI in turns, and return the best figures and their ratios."""
 
-    config = audit_config(url, samples)
+    config = make_config(url, samples)
     litellm_client.load_litellm()
-    run_audit(audit_config(url, 1), storage=f"sqlite:///{folder}/warm.db")
-    ours, bare, others = [], [], []
+    run_audit(make_config(url, 1), storage=f"sqlite:///{folder}/warm.db")
+    audit_seconds, bare_seconds, inspect_figures = [], [], []
     for turn in range(turns):
         storage = f"sqlite:///{folder}/turn{turn}.db"
-        ours.append(measured(lambda storage=storage: run_audit(config, storage=storage)))  # type: ignore[misc]
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        requests = same_requests(storage, config)
-        bare.append(measured(as_it_comes(requests)))
+        audit_seconds.append(measure_seconds(lambda storage=storage: run_audit(config, storage=storage)))  # type: ignore[misc]
+        peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        requests = load_requests(storage, config)
+        bare_seconds.append(measure_seconds(bare_loop_job(requests)))
         if with_inspect:
-            others.append(inspect_ai(url, requests, folder))
-    again, _ = measured(lambda: run_audit(config, storage=storage))
-    n = len(requests)
-    (wall, cpu), (bare_wall, bare_cpu) = (tuple(min(t[i] for t in times) for i in (0, 1)) for times in (ours, bare))
-    found = {
-        "calls": n,
-        "calls_per_s": n / wall,
-        "cpu_ms_per_call": 1000 * cpu / n,
-        "bare_litellm": {"calls_per_s": n / bare_wall, "cpu_ms_per_call": 1000 * bare_cpu / n},
+            inspect_figures.append(measure_inspect_ai(url, requests, folder))
+    second_run_s, _ = measure_seconds(lambda: run_audit(config, storage=storage))
+    n_calls = len(requests)
+    (wall, cpu), (bare_wall, bare_cpu) = (
+        tuple(min(seconds[i] for seconds in turn_seconds) for i in (0, 1))
+        for turn_seconds in (audit_seconds, bare_seconds)
+    )
+    figures = {
+        "calls": n_calls,
+        "calls_per_s": n_calls / wall,
+        "cpu_ms_per_call": 1000 * cpu / n_calls,
+        "bare_litellm": {"calls_per_s": n_calls / bare_wall, "cpu_ms_per_call": 1000 * bare_cpu / n_calls},
         "cpu_ratio_to_bare_litellm": cpu / bare_cpu,
         "wall_ratio_to_bare_litellm": wall / bare_wall,
-        "second_run_s": again,
-        "peak_memory_mb": peak,
+        "second_run_s": second_run_s,
+        "peak_memory_mb": peak_mb,
     }
-    if others:
-        best_wall, best_cpu = (min(o[what] for o in others) for what in ("wall_s", "cpu_s"))
-        found["inspect_ai"] = {"samples_per_s": n / best_wall, "cpu_ms_per_sample": 1000 * best_cpu / n}
-        found["wall_ratio_to_inspect_ai"] = wall / best_wall
-        found["cpu_ratio_to_inspect_ai"] = cpu / best_cpu
-    return found
+    if inspect_figures:
+        best_wall, best_cpu = (
+            min(figures_of_turn[key] for figures_of_turn in inspect_figures) for key in ("wall_s", "cpu_s")
+        )
+        figures["inspect_ai"] = {"samples_per_s": n_calls / best_wall, "cpu_ms_per_sample": 1000 * best_cpu / n_calls}
+        figures["wall_ratio_to_inspect_ai"] = wall / best_wall
+        figures["cpu_ratio_to_inspect_ai"] = cpu / best_cpu
+    return figures
 
 
 def main() -> None:
@@ -192,14 +209,18 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=10, help="of each cell; a cell is asked and judged that often")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--without-inspect", action="store_true")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     os.environ[KEY] = "none"
     os.environ["AUDITOR_TRUST"] = f"{KEY}@127.0.0.1"
-    with scripted_server() as url, tempfile.TemporaryDirectory() as folder:
-        found = compare(
-            url, folder, given.samples, given.turns, with_inspect=INSPECT.exists() and not given.without_inspect
+    with run_scripted_server() as url, tempfile.TemporaryDirectory() as folder:
+        figures = compare(
+            url,
+            folder,
+            arguments.samples,
+            arguments.turns,
+            with_inspect=INSPECT.exists() and not arguments.without_inspect,
         )
-    print(json.dumps(found, indent=2))
+    print(json.dumps(figures, indent=2))
 
 
 if __name__ == "__main__":

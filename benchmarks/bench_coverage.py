@@ -40,67 +40,74 @@ Bounds = tuple[float | None, float | None]
 
 
 def _bounds(interval: TwoWayEstimate) -> Bounds:
+    """Ends of an interval."""
     return interval.low, interval.high
 
 
-def _crossed(w: World, seed: int) -> dict[str, Bounds]:
-    at = (w.countries, w.topics)
+def _bootstrap_intervals(world: World, seed: int) -> dict[str, Bounds]:
+    """95% CIs of the crossed bootstrap, by the names of TRUE."""
+    positions = (world.countries, world.topics)
     return {
-        "r": _bounds(crossed_interval(PEARSON, w.first, w.truth, *at, seed=seed)),
-        "MAE": _bounds(crossed_interval(MAE, w.first, w.truth, *at, seed=seed)),
-        "MAE gap": _bounds(gap_interval(MAE, w.uneven, w.truth, *at, w.group, seed=seed)),
-        "r paired": _bounds(paired_interval(PEARSON, w.first, w.second, w.truth, *at, seed=seed)),
-        "MAE paired": _bounds(paired_interval(MAE, w.first, w.second, w.truth, *at, seed=seed)),
+        "r": _bounds(crossed_interval(PEARSON, world.first, world.truth, *positions, seed=seed)),
+        "MAE": _bounds(crossed_interval(MAE, world.first, world.truth, *positions, seed=seed)),
+        "MAE gap": _bounds(gap_interval(MAE, world.uneven, world.truth, *positions, world.group, seed=seed)),
+        "r paired": _bounds(paired_interval(PEARSON, world.first, world.second, world.truth, *positions, seed=seed)),
+        "MAE paired": _bounds(paired_interval(MAE, world.first, world.second, world.truth, *positions, seed=seed)),
     }
 
 
-def _jackknife(w: World, seed: int) -> dict[str, Bounds]:
-    return {name: _bounds(interval) for name, interval in w.jackknife().items()}
+def _jackknife_intervals(world: World, seed: int) -> dict[str, Bounds]:
+    """95% CIs of the crossed jackknife, which needs no seed."""
+    return {name: _bounds(interval) for name, interval in world.jackknife().items()}
 
 
-def _textbook(w: World, seed: int) -> dict[str, Bounds]:
-    r, error = pearson(w.first, w.truth), mae(w.first, w.truth)
-    paired = bias(np.abs(w.first - w.truth), np.abs(w.second - w.truth))
-    d = np.abs(w.uneven - w.truth)
-    welch = stats.ttest_ind(d[w.group], d[~w.group], equal_var=False).confidence_interval()
+def _textbook_intervals(world: World, seed: int) -> dict[str, Bounds]:
+    """95% CIs of the textbook, which treat cells as independent; for the gap, Welch's."""
+    correlation, mean_error = pearson(world.first, world.truth), mae(world.first, world.truth)
+    paired = bias(np.abs(world.first - world.truth), np.abs(world.second - world.truth))
+    differences = np.abs(world.uneven - world.truth)
+    welch = stats.ttest_ind(differences[world.group], differences[~world.group], equal_var=False).confidence_interval()
     return {
-        "r": (r.ci_low, r.ci_high),
-        "MAE": (error.ci_low, error.ci_high),
+        "r": (correlation.ci_low, correlation.ci_high),
+        "MAE": (mean_error.ci_low, mean_error.ci_high),
         "MAE gap": (float(welch.low), float(welch.high)),
         "MAE paired": (paired.ci_low, paired.ci_high),
     }
 
 
 METHODS: dict[str, Callable[[World, int], dict[str, Bounds]]] = {
-    "jackknife": _jackknife,
-    "bootstrap": _crossed,
-    "textbook": _textbook,
+    "jackknife": _jackknife_intervals,
+    "bootstrap": _bootstrap_intervals,
+    "textbook": _textbook_intervals,
 }
 
 
-def coverage(method: Callable[[World, int], dict[str, Bounds]], countries: int, topics: int, runs: int) -> list[float]:
-    """Share of runs whose interval holds the truth, in the order of TRUE; nan where the method has none."""
+def measure_coverage(
+    method: Callable[[World, int], dict[str, Bounds]], countries: int, topics: int, runs: int
+) -> list[float]:
+    """Share of runs whose interval contains the true figure, in the order of TRUE; nan if the method has none."""
     hits = dict.fromkeys(TRUE, np.nan)
     for seed in range(runs):
         for name, (low, high) in method(World(seed, countries, topics), seed).items():
-            held = low is not None and high is not None and low <= TRUE[name] <= high
-            hits[name] = held + (0 if np.isnan(hits[name]) else hits[name])
-    return [n / runs for n in hits.values()]
+            covered = low is not None and high is not None and low <= TRUE[name] <= high
+            hits[name] = covered + (0 if np.isnan(hits[name]) else hits[name])
+    return [n_covered / runs for n_covered in hits.values()]
 
 
-def main(runs: int, only: str | None = None) -> None:
+def main(runs: int, only_method: str | None = None) -> None:
+    """Print the coverage in percent, for each size and method."""
     print(f"{runs} runs, nominal 95%", *(f"{name:>14}" for name in TRUE))
     for countries, topics in SIZES:
         for label, method in METHODS.items():
-            if only not in (None, label):
+            if only_method not in (None, label):
                 continue
             start = time.perf_counter()
-            shares = coverage(method, countries, topics, runs)
-            each = (time.perf_counter() - start) / runs / len(TRUE) * 1000
+            shares = measure_coverage(method, countries, topics, runs)
+            ms_per_interval = (time.perf_counter() - start) / runs / len(TRUE) * 1000
             print(
                 f"{countries:>3} x {topics:<3} {label:<10}",
-                *(f"{100 * s:14.1f}" for s in shares),
-                f"{each:7.1f} ms",
+                *(f"{100 * share:14.1f}" for share in shares),
+                f"{ms_per_interval:7.1f} ms",
                 flush=True,
             )
 

@@ -21,13 +21,13 @@ MODEL = "all-MiniLM-L6-v2"
 
 
 def shortest(work: Callable[[], object], turns: int) -> float:
-    """CPU seconds, of all threads."""
-    times = []
+    """Run the work `turns` times and return the shortest CPU time in seconds, over all threads."""
+    seconds = []
     for _ in range(turns):
         start = time.process_time()
         work()
-        times.append(time.process_time() - start)
-    return min(times)
+        seconds.append(time.process_time() - start)
+    return min(seconds)
 
 
 def main() -> None:
@@ -35,7 +35,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--texts", type=int, default=600)
     parser.add_argument("--turns", type=int, default=3)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
+    # The environment must be set before numpy and sentence-transformers are imported.
     from auditor import bootstrap
 
     bootstrap.prepare_environment()
@@ -45,23 +46,25 @@ def main() -> None:
     from auditor.models.weights import pull_weights
 
     rng = random.Random(0)
-    texts = [" ".join(["People hold norms."] * rng.randint(1, 60)) + f" {i}" for i in range(given.texts * 2 // 3)]
-    texts += rng.sample(texts, given.texts - len(texts))
+    texts = [" ".join(["People hold norms."] * rng.randint(1, 60)) + f" {i}" for i in range(arguments.texts * 2 // 3)]
+    texts += rng.sample(texts, arguments.texts - len(texts))
     from sentence_transformers import SentenceTransformer
 
-    ours, plain = load_encoder(MODEL), SentenceTransformer(str(pull_weights(MODEL)), device="cpu")
-    vectors = ours.encode(texts)
-    known = plain.encode(texts, normalize_embeddings=True, show_progress_bar=False)
-    ours_s = shortest(lambda: load_encoder(MODEL).encode(texts), given.turns)
-    plain_s = shortest(lambda: plain.encode(texts, normalize_embeddings=True, show_progress_bar=False), given.turns)
-    found = {
+    encoder, plain_encoder = load_encoder(MODEL), SentenceTransformer(str(pull_weights(MODEL)), device="cpu")
+    vectors = encoder.encode(texts)
+    plain_vectors = plain_encoder.encode(texts, normalize_embeddings=True, show_progress_bar=False)
+    encoder_s = shortest(lambda: load_encoder(MODEL).encode(texts), arguments.turns)
+    plain_s = shortest(
+        lambda: plain_encoder.encode(texts, normalize_embeddings=True, show_progress_bar=False), arguments.turns
+    )
+    figures = {
         "texts": len(texts),
-        "texts_per_cpu_s": len(texts) / ours_s,
+        "texts_per_cpu_s": len(texts) / encoder_s,
         "plain_texts_per_cpu_s": len(texts) / plain_s,
-        "cpu_ratio_to_plain": ours_s / plain_s,
-        "largest_difference": float(np.abs(vectors - known).max()),
+        "cpu_ratio_to_plain": encoder_s / plain_s,
+        "largest_difference": float(np.abs(vectors - plain_vectors).max()),
     }
-    print(json.dumps(found, indent=1))
+    print(json.dumps(figures, indent=1))
 
 
 if __name__ == "__main__":

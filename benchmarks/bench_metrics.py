@@ -29,18 +29,18 @@ T = TypeVar("T")
 Figures = dict[str, float | int | bool]
 
 
-def timed(work: Callable[[], T], repeats: int = 1) -> tuple[float, T]:
-    """The shortest of some runs, in seconds, and the result of the last."""
-    times = []
+def time_work(work: Callable[[], T], repeats: int = 1) -> tuple[float, T]:
+    """Run the work `repeats` times; return the shortest time in seconds, and what the last run returned."""
+    seconds = []
     for _ in range(repeats):
         start = time.perf_counter()
-        result = work()
-        times.append(time.perf_counter() - start)
-    return min(times), result
+        returned = work()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds), returned
 
 
-def peak_mb(work: Callable[[], object]) -> float:
-    """The most memory that Python and numpy held during the work, above what they held before."""
+def measure_peak_mb(work: Callable[[], object]) -> float:
+    """Peak memory in MB that Python and numpy allocated during the work."""
     tracemalloc.start()
     work()
     peak = tracemalloc.get_traced_memory()[1]
@@ -49,68 +49,70 @@ def peak_mb(work: Callable[[], object]) -> float:
 
 
 def entropy_by_loops(rows: NDArray[np.float64], alpha: float = 10.0) -> float:
-    """SaGE of one question, a pair at a time."""
+    """Semantic graph entropy (SaGE) of one question, one pair of answers at a time; `rows` are embeddings."""
     n = len(rows)
     cosine = {}
     for i in range(n):
         for j in range(i + 1, n):
             cosine[i, j] = cosine[j, i] = float(rows[i] @ rows[j] / (np.linalg.norm(rows[i]) * np.linalg.norm(rows[j])))
     weight: list[float] = [sum(max(cosine[i, j], 0.0) for j in range(n) if j != i) ** alpha for i in range(n)]
-    p = [w / sum(weight) for w in weight]
-    entropy = -sum(x * math.log(x) for x in p if x > 0)
+    probabilities = [w / sum(weight) for w in weight]
+    entropy = -sum(probability * math.log(probability) for probability in probabilities if probability > 0)
     return sum(cosine.values()) / (n * (n - 1)) * entropy / math.log(n)
 
 
-def semantic(scale: float) -> Figures:
+def measure_semantic_entropy(scale: float) -> Figures:
+    """Time the vectorised SaGE against loops, on 10,000 x `scale` questions of five answers each."""
     questions = max(20, round(10_000 * scale))
-    rows = np.random.default_rng(0).normal(0.2, 1, (questions, 5, 384)).astype(np.float32)
-    part = rows[: max(10, questions // 20)].astype(float)
-    fast, values = timed(lambda: semantic_graph_entropies(rows), 3)
-    slow, reference = timed(lambda: np.array([entropy_by_loops(group) for group in part]))
-    slow *= questions / len(part)
+    embeddings = np.random.default_rng(0).normal(0.2, 1, (questions, 5, 384)).astype(np.float32)
+    loop_rows = embeddings[: max(10, questions // 20)].astype(float)
+    seconds, entropies = time_work(lambda: semantic_graph_entropies(embeddings), 3)
+    loop_seconds, loop_entropies = time_work(lambda: np.array([entropy_by_loops(group) for group in loop_rows]))
+    loop_seconds *= questions / len(loop_rows)
     return {
         "questions": questions,
-        "seconds": fast,
-        "loop_seconds": slow,
-        "slow_share": len(part) / questions,
-        "ratio": slow / fast,
-        "largest_difference": float(np.abs(values[: len(part)] - reference).max()),
-        "peak_mb": peak_mb(lambda: semantic_graph_entropies(rows)),
+        "seconds": seconds,
+        "loop_seconds": loop_seconds,
+        "slow_share": len(loop_rows) / questions,
+        "ratio": loop_seconds / seconds,
+        "largest_difference": float(np.abs(entropies[: len(loop_rows)] - loop_entropies).max()),
+        "peak_mb": measure_peak_mb(lambda: semantic_graph_entropies(embeddings)),
     }
 
 
-def answers(n: int, unknown: float) -> NDArray[np.float64]:
-    """Random answers on n items, a share of the questions without one."""
+def draw_answers(n: int, unknown: float) -> NDArray[np.float64]:
+    """Draw random comparisons of n items, shape (n, n), of 0 and 1; a share `unknown` of them is nan."""
     rng = np.random.default_rng(1)
     return np.where(rng.random((n, n)) < unknown, np.nan, rng.integers(0, 2, (n, n)))
 
 
-def subsets_beside_networkx(n: int, unknown: float, scale: float) -> Figures:
-    values = answers(n, unknown)
-    m = max(20, round(1000 * scale))
-    graph, subsets = preference_graph(values), draw_subsets(n, 5, m, np.random.default_rng(0))
+def compare_with_networkx(n: int, unknown: float, scale: float) -> Figures:
+    """Time transitivity of n items against networkx, on the same random subsets of five items."""
+    answers = draw_answers(n, unknown)
+    n_subsets = max(20, round(1000 * scale))
+    graph, subsets = preference_graph(answers), draw_subsets(n, 5, n_subsets, np.random.default_rng(0))
 
     def by_networkx() -> list[bool]:
-        whole = nx.from_numpy_array(graph, create_using=nx.DiGraph)
-        return [bool(nx.is_directed_acyclic_graph(whole.subgraph(subset))) for subset in subsets.tolist()]
+        digraph = nx.from_numpy_array(graph, create_using=nx.DiGraph)
+        return [bool(nx.is_directed_acyclic_graph(digraph.subgraph(subset))) for subset in subsets.tolist()]
 
-    fast, _ = timed(lambda: transitivity(values, k=5, max_subsets=m), 5)
-    slow, reference = timed(by_networkx)
+    seconds, _ = time_work(lambda: transitivity(answers, k=5, max_subsets=n_subsets), 5)
+    networkx_seconds, acyclic = time_work(by_networkx)
     return {
         "items": n,
-        "subsets": m,
-        "seconds": fast,
-        "networkx_seconds": slow,
-        "ratio": slow / fast,
-        "equal": bool((acyclic_mask(graph, subsets) == reference).all()),
-        "peak_mb": peak_mb(lambda: transitivity(values, k=5, max_subsets=m)),
+        "subsets": n_subsets,
+        "seconds": seconds,
+        "networkx_seconds": networkx_seconds,
+        "ratio": networkx_seconds / seconds,
+        "equal": bool((acyclic_mask(graph, subsets) == acyclic).all()),
+        "peak_mb": measure_peak_mb(lambda: transitivity(answers, k=5, max_subsets=n_subsets)),
     }
 
 
-def reversals() -> Figures:
-    """Fewest reversals of 20 random items, exactly; and a bound for 200."""
-    exact_seconds, exact = timed(lambda: minimum_feedback_arcs(preference_graph(answers(20, 0.0))))
-    seconds, rough = timed(lambda: minimum_feedback_arcs(preference_graph(answers(200, 0.0))))
+def measure_feedback_arcs() -> Figures:
+    """Time the minimum feedback arc set of 20 random items, which is exact, and of 200, which is a bound."""
+    exact_seconds, exact = time_work(lambda: minimum_feedback_arcs(preference_graph(draw_answers(20, 0.0))))
+    seconds, bound = time_work(lambda: minimum_feedback_arcs(preference_graph(draw_answers(200, 0.0))))
     return {
         "exact_items": 20,
         "exact_seconds": exact_seconds,
@@ -118,24 +120,26 @@ def reversals() -> Figures:
         "arcs": len(exact.arcs),
         "bound_items": 200,
         "bound_seconds": seconds,
-        "upper_bound": len(rough.arcs),
-        "lower_bound": rough.lower_bound,
+        "upper_bound": len(bound.arcs),
+        "lower_bound": bound.lower_bound,
     }
 
 
-def merge_sort() -> Figures:
-    """Questions that PairS asks, beside all pairs."""
-    strength = np.random.default_rng(2).permutation(100)
-    seconds, found = timed(
-        lambda: run_ranking(rank_with_pairs(range(100)), lambda qs: [float(strength[i] > strength[j]) for i, j in qs])
+def measure_pairs_ranking() -> Figures:
+    """Count the questions that PairS asks to rank 100 items, compared with all pairs."""
+    strengths = np.random.default_rng(2).permutation(100)
+    seconds, ranking = time_work(
+        lambda: run_ranking(
+            rank_with_pairs(range(100)), lambda pairs: [float(strengths[i] > strengths[j]) for i, j in pairs]
+        )
     )
     return {
         "items": 100,
         "seconds": seconds,
-        "questions": found.asked,
+        "questions": ranking.asked,
         "all_pairs": 4950,
-        "of_n_log2_n": found.asked / (100 * math.log2(100)),
-        "right": [int(strength[item]) for item in found.order] == list(range(99, -1, -1)),
+        "of_n_log2_n": ranking.asked / (100 * math.log2(100)),
+        "right": [int(strengths[item]) for item in ranking.order] == list(range(99, -1, -1)),
     }
 
 
@@ -145,12 +149,12 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full size, in (0, 1]")
     scale = parser.parse_args().scale
     figures = {
-        "semantic_graph_entropy": semantic(scale),
-        "transitivity_200": subsets_beside_networkx(200, 0.0, scale),
-        "transitivity_200_partial": subsets_beside_networkx(200, 0.4, scale),
-        "transitivity_1000": subsets_beside_networkx(1000, 0.0, scale),
-        "minimum_feedback_arcs": reversals(),
-        "pairs": merge_sort(),
+        "semantic_graph_entropy": measure_semantic_entropy(scale),
+        "transitivity_200": compare_with_networkx(200, 0.0, scale),
+        "transitivity_200_partial": compare_with_networkx(200, 0.4, scale),
+        "transitivity_1000": compare_with_networkx(1000, 0.0, scale),
+        "minimum_feedback_arcs": measure_feedback_arcs(),
+        "pairs": measure_pairs_ranking(),
     }
     print(json.dumps(figures, indent=2))
 

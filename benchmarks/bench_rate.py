@@ -20,20 +20,21 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench_audit import served
-from soak import in_audit, prepare
+from bench_audit import run_server
+from soak import prepare_environment, run_in_audit
+
+from auditor.agents.call_runner import run_calls
+from auditor.agents.run_context import SilentProgress
+from auditor.domain import Call, Message, Purpose
 
 
-async def timed(context: Any, calls: int) -> list[float]:
-    """When each answer was recorded."""
-    from auditor.agents.call_runner import run_calls
-    from auditor.agents.run_context import SilentProgress
-    from auditor.domain import Call, Message, Purpose
+async def record_answer_times(context: Any, calls: int) -> list[float]:
+    """Send the calls, and return the time at which each answer was recorded (`time.perf_counter`)."""
 
     times: list[float] = []
 
     class Clock(SilentProgress):
-        """Notes the time of each answer."""
+        """Records the time of each answer."""
 
         def on_answer(self, stage: str, answer: Any) -> None:
             times.append(time.perf_counter())
@@ -57,18 +58,25 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=200)
     parser.add_argument("--delay", type=float, default=0.3)
     parser.add_argument("--spread", type=float, default=0.0, help="share of the delay by which answers differ")
-    given = parser.parse_args()
-    prepare()
+    arguments = parser.parse_args()
+    prepare_environment()
     with (
-        served(Path(__file__).with_name("slow_server.py"), given.delay, given.spread) as url,
+        run_server(Path(__file__).with_name("slow_server.py"), arguments.delay, arguments.spread) as url,
         tempfile.TemporaryDirectory() as folder,
     ):
-        times = in_audit(url, folder, given.concurrency, lambda c: timed(c, given.calls))
-    first, last = given.calls // 2, given.calls - max(given.concurrency, given.calls // 10)
+        times = run_in_audit(
+            url, folder, arguments.concurrency, lambda context: record_answer_times(context, arguments.calls)
+        )
+    first, last = arguments.calls // 2, arguments.calls - max(arguments.concurrency, arguments.calls // 10)
     rate = (last - first) / (times[last] - times[first])
-    possible = given.concurrency / given.delay
-    found = {"calls": given.calls, "calls_per_s": rate, "possible_per_s": possible, "share": rate / possible}
-    print(json.dumps(found, indent=1))
+    possible_rate = arguments.concurrency / arguments.delay
+    figures = {
+        "calls": arguments.calls,
+        "calls_per_s": rate,
+        "possible_per_s": possible_rate,
+        "share": rate / possible_rate,
+    }
+    print(json.dumps(figures, indent=1))
 
 
 if __name__ == "__main__":

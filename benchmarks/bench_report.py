@@ -28,7 +28,8 @@ SIZES: dict[str, dict[str, Any]] = {
 
 
 def measure(url: str) -> None:
-    """Build and render in this process, which has done nothing else."""
+    """Build and render the report in this process, which has done nothing else, and print time and memory."""
+    # Imported here, so that the parent process, which only fills databases, does not load them.
     from auditor.reports.build import build_report
     from auditor.reports.pages.html_report import render_html
     from auditor.storage.database import open_database
@@ -37,15 +38,15 @@ def measure(url: str) -> None:
     with open_database(url, create=False) as db:
         report = build_report(db, "population")
         page = render_html(report)
-    unit = 1 if sys.platform == "darwin" else 1024  # Linux counts in KiB, macOS in bytes
-    found = {
+    bytes_per_unit = 1 if sys.platform == "darwin" else 1024  # Linux counts in KiB, macOS in bytes
+    figures = {
         "calls": report.cost.total.calls,
         "seconds": round(time.perf_counter() - start, 2),
         "cpu_seconds": round(time.process_time() - cpu, 2),
-        "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6),
+        "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * bytes_per_unit / 1e6),
         "page_mb": round(len(page.encode()) / 1e6, 2),
     }
-    print(json.dumps(found))
+    print(json.dumps(figures))
 
 
 def main() -> None:
@@ -53,23 +54,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", default=",".join(SIZES))
     parser.add_argument("--measure", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.measure:
-        measure(given.measure)
+    arguments = parser.parse_args()
+    if arguments.measure:
+        measure(arguments.measure)
         return
     from auditor.storage.database import open_database
-    from tests.support.synthetic_audit import populate
+    from tests.support.synthetic_audit import populate  # not at the top: the measured process must not load it
 
-    found = {}
-    for name in given.sizes.split(","):
+    figures_by_size = {}
+    for name in arguments.sizes.split(","):
         with tempfile.TemporaryDirectory() as folder:
             url = f"sqlite:///{folder}/audit.db"
             with open_database(url) as db:
                 populate(db, **SIZES[name])
             command = [sys.executable, __file__, "--measure", url]
-            done = subprocess.run(command, check=True, capture_output=True, text=True)
-            found[name] = json.loads(done.stdout)
-    print(json.dumps(found, indent=1))
+            process = subprocess.run(command, check=True, capture_output=True, text=True)
+            figures_by_size[name] = json.loads(process.stdout)
+    print(json.dumps(figures_by_size, indent=1))
 
 
 if __name__ == "__main__":

@@ -37,76 +37,93 @@ Floats = NDArray[np.float64]
 TOPICS, SAMPLES, REGIONS = 23, 5, 6
 PAGE = Path(__file__).parents[1] / "docs" / "savings.md"
 BEGIN, END = "<!-- table: bench_savings -->", "<!-- end of table -->"
-WHOLE = "Against the true r of each model over the same cells, with any number of samples:"
-TRUTH = ("bias of r", "bias of corrected r", "intervals of r that hold the true r", "of corrected r")
+TRUTH_HEADING = "Against the true r of each model over the same cells, with any number of samples:"
+TRUTH_COLUMNS = ("bias of r", "bias of corrected r", "intervals of r that hold the true r", "of corrected r")
 
 
 @dataclass(frozen=True)
 class Population:
-    """Models with a known truth: the audit of which everything was asked, and each model's true r."""
+    """A complete audit of simulated models, and each model's true r with people."""
 
     studied: FullAudit
     r: Floats
 
 
-def population(seed: int, models: int, countries: int) -> Population:
-    """Draw one."""
+def draw_population(seed: int, models: int, countries: int) -> Population:
+    """Draw a population of models, with samples, verdicts and the true r of each model."""
     rng = np.random.default_rng(seed)
     cells = countries * TOPICS
-    country, topic = (i.ravel() for i in np.indices((countries, TOPICS)))
+    country, topic = (index_grid.ravel() for index_grid in np.indices((countries, TOPICS)))
 
-    def effects(*sizes: float) -> Floats:
-        parts = (rng.normal(0, s, n) for s, n in zip(sizes, (countries, TOPICS, cells), strict=True))
-        places = (country, topic, np.arange(cells))
-        total: Floats = np.sum([part[at] for part, at in zip(parts, places, strict=True)], axis=0)
+    def draw_effects(*sds: float) -> Floats:
+        parts = (rng.normal(0, sd, count) for sd, count in zip(sds, (countries, TOPICS, cells), strict=True))
+        position_arrays = (country, topic, np.arange(cells))
+        total: Floats = np.sum(
+            [part[positions] for part, positions in zip(parts, position_arrays, strict=True)], axis=0
+        )
         return total
 
-    truth = np.clip(-0.25 + effects(0.2, 0.4, 0.15), -1, 1)
-    wavering = np.exp(rng.normal(np.log(0.12), 0.5, (models, cells)))
-    error = np.stack([size * effects(0.2, 0.3, 0.3) for size in np.linspace(0.3, 1.8, models)])
-    centre = truth + error
-    samples = _said(centre, wavering, SAMPLES, rng)
-    expected = np.mean([_said(centre, wavering, 20, rng).mean(axis=2) for _ in range(10)], axis=0)
-    true = np.array([np.corrcoef(row, truth)[0, 1] for row in expected])
-    may = ~np.eye(models, dtype=np.bool_)
-    said = _verdicts(samples, np.linspace(1.2, -0.2, models), rng)
-    strata = [(int(c) % REGIONS, int(t)) for c, t in zip(country, topic, strict=True)]
-    said[~np.broadcast_to(may.T[:, :, None, None], said.shape)] = np.nan
-    return Population(FullAudit(CompleteAudit(samples, said, may, truth, strata), country, topic), true)
-
-
-def _said(centre: Floats, wavering: Floats, k: int, rng: np.random.Generator) -> Floats:
-    """Scores as models give them: in tenths, between the ends."""
-    drawn: Floats = np.clip(centre[:, :, None] + wavering[:, :, None] * rng.normal(size=(*centre.shape, k)), -1, 1)
-    return drawn.round(1)
-
-
-def _verdicts(samples: Floats, quality: Floats, rng: np.random.Generator) -> NDArray[np.float32]:
-    models = len(samples)
-    leniency, taste = rng.normal(0, 0.8, (models, 1)), rng.normal(0, 0.3, (models, models))
-    inclined = (quality + leniency + taste)[:, :, None, None] + rng.normal(0, 1, samples.shape)[None]
-    return (rng.logistic(size=inclined.shape) < inclined).astype(np.float32)
-
-
-def against_truth(drawn: Population, thrift: SamplingPlan, seed: int) -> tuple[float, float, float, float]:
-    """Mean bias of r and of the corrected r, and shares of their intervals that hold the true r."""
-    made = replay_audit(drawn.studied.replay_input, thrift, drawn.studied.conflict_threshold, seed)
-    truth = drawn.studied.replay_input.truth
-    raw = [pearson(s, truth) for s in made.scores]
-    fixed = [
-        corrected_pearson(s, truth, v, np.maximum(n, 1))
-        for s, v, n in zip(made.scores, made.variances, made.counts, strict=True)
+    truth = np.clip(-0.25 + draw_effects(0.2, 0.4, 0.15), -1, 1)
+    sample_sds = np.exp(rng.normal(np.log(0.12), 0.5, (models, cells)))
+    errors = np.stack([size * draw_effects(0.2, 0.3, 0.3) for size in np.linspace(0.3, 1.8, models)])
+    centre = truth + errors
+    samples = _draw_samples(centre, sample_sds, SAMPLES, rng)
+    expected = np.mean([_draw_samples(centre, sample_sds, 20, rng).mean(axis=2) for _ in range(10)], axis=0)
+    true_r = np.array([np.corrcoef(row, truth)[0, 1] for row in expected])
+    may_judge = ~np.eye(models, dtype=np.bool_)
+    verdicts = _draw_verdicts(samples, np.linspace(1.2, -0.2, models), rng)
+    strata = [
+        (int(country_index) % REGIONS, int(topic_index))
+        for country_index, topic_index in zip(country, topic, strict=True)
     ]
-    (bias, held), (fixed_bias, fixed_held) = (_kept(rows, drawn.r) for rows in (raw, fixed))
-    return bias, fixed_bias, held, fixed_held
+    verdicts[~np.broadcast_to(may_judge.T[:, :, None, None], verdicts.shape)] = np.nan
+    return Population(FullAudit(CompleteAudit(samples, verdicts, may_judge, truth, strata), country, topic), true_r)
 
 
-def _kept(rows: Sequence[Correlation | CorrectedCorrelation], true: Floats) -> tuple[float, float]:
-    """Mean error of r, and the share of intervals that hold the true one."""
-    pairs = list(zip(rows, true.tolist(), strict=True))
-    error = [row.r - r for row, r in pairs if row.r is not None]
-    held = [row.ci_low <= r <= row.ci_high for row, r in pairs if row.ci_low is not None and row.ci_high is not None]
-    return float(np.mean(error)), float(np.mean(held))
+def _draw_samples(centre: Floats, sample_sds: Floats, n_samples: int, rng: np.random.Generator) -> Floats:
+    """Draw scores around `centre`, clipped to [-1, 1] and rounded to tenths, as models give them.
+
+    `centre` and `sample_sds` have the shape (models, cells); the scores have (models, cells, n_samples).
+    """
+    scores: Floats = np.clip(
+        centre[:, :, None] + sample_sds[:, :, None] * rng.normal(size=(*centre.shape, n_samples)), -1, 1
+    )
+    return scores.round(1)
+
+
+def _draw_verdicts(samples: Floats, quality: Floats, rng: np.random.Generator) -> NDArray[np.float32]:
+    """Draw verdicts, 1 (VALID) or 0, of shape (judges, models, cells, samples); `quality` is by model, in logits."""
+    models = len(samples)
+    leniency, preferences = rng.normal(0, 0.8, (models, 1)), rng.normal(0, 0.3, (models, models))
+    logits = (quality + leniency + preferences)[:, :, None, None] + rng.normal(0, 1, samples.shape)[None]
+    return (rng.logistic(size=logits.shape) < logits).astype(np.float32)
+
+
+def compare_with_truth(population: Population, plan: SamplingPlan, seed: int) -> tuple[float, float, float, float]:
+    """Mean bias of r and of the corrected r, then the coverage of their 95% CIs, under a sampling plan."""
+    replayed = replay_audit(population.studied.replay_input, plan, population.studied.conflict_threshold, seed)
+    truth = population.studied.replay_input.truth
+    correlations = [pearson(scores, truth) for scores in replayed.scores]
+    corrected_correlations = [
+        corrected_pearson(scores, truth, variances, np.maximum(counts, 1))
+        for scores, variances, counts in zip(replayed.scores, replayed.variances, replayed.counts, strict=True)
+    ]
+    (bias, coverage), (corrected_bias, corrected_coverage) = (
+        _bias_and_coverage(rows, population.r) for rows in (correlations, corrected_correlations)
+    )
+    return bias, corrected_bias, coverage, corrected_coverage
+
+
+def _bias_and_coverage(rows: Sequence[Correlation | CorrectedCorrelation], true_r: Floats) -> tuple[float, float]:
+    """Mean error of r, and the share of 95% CIs that contain the true r."""
+    pairs = list(zip(rows, true_r.tolist(), strict=True))
+    errors = [correlation.r - r for correlation, r in pairs if correlation.r is not None]
+    is_covered = [
+        correlation.ci_low <= r <= correlation.ci_high
+        for correlation, r in pairs
+        if correlation.ci_low is not None and correlation.ci_high is not None
+    ]
+    return float(np.mean(errors)), float(np.mean(is_covered))
 
 
 def _mean_row(rows: list[SamplingPlanRow]) -> SamplingPlanRow:
@@ -118,57 +135,83 @@ def _mean_row(rows: list[SamplingPlanRow]) -> SamplingPlanRow:
     return rows[0].model_copy(update=values)
 
 
-def stopping(runs: int = 2000, cells: int = 1357) -> list[str]:
-    """What looking at the interval again and again does to it: cells drawn independently, with a known r of all."""
+def measure_stopping(runs: int = 2000, cells: int = 1357) -> list[str]:
+    """Measure bias and coverage when sampling stops once the interval is narrow; return a Markdown table.
+
+    Cells are drawn independently, with a known r.
+    """
     lines = [
         "| true r | width aimed at | cells asked | bias of r | intervals that hold it | of as many cells, not chosen |"
     ]
     lines.append("|---|---|---|---|---|---|")
     for r, width in ((0.3, 0.2), (0.6, 0.1), (0.6, 0.2), (0.9, 0.05)):
         rng = np.random.default_rng(int(1000 * (r + width)))
-        found = [_stopped(rng, r, width, cells) for _ in range(runs)]
-        n, bias, held, plain = np.mean(found, axis=0)
-        lines.append(f"| {r} | {width} | {n:.0f} | {bias:+.4f} | {100 * held:.1f}% | {100 * plain:.1f}% |")
+        outcomes = [_stop_once(rng, r, width, cells) for _ in range(runs)]
+        n_cells, bias, coverage, control_coverage = np.mean(outcomes, axis=0)
+        lines.append(
+            f"| {r} | {width} | {n_cells:.0f} | {bias:+.4f} | {100 * coverage:.1f}% | {100 * control_coverage:.1f}% |"
+        )
     return [f"Stopping by the width of Fisher's interval, {runs} runs each, of at most {cells} cells:", "", *lines]
 
 
-def _stopped(rng: np.random.Generator, r: float, width: float, cells: int) -> tuple[float, float, bool, bool]:
-    """Cells asked, error of r, whether the interval holds it, and whether that of other cells, as many, does."""
-    truth, other = rng.normal(size=(2, cells))
-    said, others = (r * t + np.sqrt(1 - r * r) * rng.normal(size=cells) for t in (truth, other))
-    n = next_interim_look(0, cells)
-    while n < cells and not is_narrow([said[:n]], truth[:n], width):
-        n = next_interim_look(n, cells)
-    found, plain = pearson(said[:n], truth[:n]), pearson(others[:n], other[:n])
-    held = [(c.ci_low or -1) <= r <= (c.ci_high or 1) for c in (found, plain)]
-    return n, (found.r or 0.0) - r, held[0], held[1]
+def _stop_once(rng: np.random.Generator, r: float, width: float, cells: int) -> tuple[float, float, bool, bool]:
+    """Simulate one early stop: cells asked, error of r, and whether the interval contains the true r.
+
+    The last value is the same for as many cells of an independent draw, on which the decision to stop did not depend.
+    """
+    truth, other_truth = rng.normal(size=(2, cells))
+    model_scores, other_model_scores = (
+        r * t + np.sqrt(1 - r * r) * rng.normal(size=cells) for t in (truth, other_truth)
+    )
+    n_cells = next_interim_look(0, cells)
+    while n_cells < cells and not is_narrow([model_scores[:n_cells]], truth[:n_cells], width):
+        n_cells = next_interim_look(n_cells, cells)
+    correlation, control_correlation = (
+        pearson(model_scores[:n_cells], truth[:n_cells]),
+        pearson(other_model_scores[:n_cells], other_truth[:n_cells]),
+    )
+    covered = [
+        (estimate.ci_low or -1) <= r <= (estimate.ci_high or 1) for estimate in (correlation, control_correlation)
+    ]
+    return n_cells, (correlation.r or 0.0) - r, covered[0], covered[1]
 
 
 def main() -> None:
-    """Print the table, and put it into the page."""
-    populations, models, countries = (int(a) for a in (*sys.argv[1:], *("6", "20", "59")[len(sys.argv) - 1 :]))
-    chosen = [SamplingPlan("everything"), *list_sampling_plans(models, SAMPLES)]
-    drawn = (population(seed, models, countries) for seed in range(populations))
+    """Print the table, and write it to docs/savings.md if no size is given."""
+    populations, models, countries = (
+        int(argument) for argument in (*sys.argv[1:], *("6", "20", "59")[len(sys.argv) - 1 :])
+    )
+    plans = [SamplingPlan("everything"), *list_sampling_plans(models, SAMPLES)]
+    drawn_populations = (draw_population(seed, models, countries) for seed in range(populations))
     tables: list[list[SamplingPlanRow]] = []
-    truths: list[list[tuple[float, ...]]] = []
-    began = time.perf_counter()
-    for seed, one in enumerate(drawn):
-        tables.append(compare_sampling_plans(one.studied, chosen, seed, n_draws=2))
-        truths.append([against_truth(one, thrift, seed) for thrift in chosen])
-        print(f"population {seed + 1} of {populations}: {time.perf_counter() - began:.0f} s", file=sys.stderr)
-    beside = [f"| {' | '.join(STUDY)} |", f"|{'---|' * len(STUDY)}"]
-    known = [f"| {' | '.join([STUDY[0], *TRUTH])} |", f"|{'---|' * (1 + len(TRUTH))}"]
-    for i in range(len(chosen)):
+    truth_tables: list[list[tuple[float, ...]]] = []
+    start = time.perf_counter()
+    for seed, drawn_population in enumerate(drawn_populations):
+        tables.append(compare_sampling_plans(drawn_population.studied, plans, seed, n_draws=2))
+        truth_tables.append([compare_with_truth(drawn_population, plan, seed) for plan in plans])
+        print(f"population {seed + 1} of {populations}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
+    study_lines = [f"| {' | '.join(STUDY)} |", f"|{'---|' * len(STUDY)}"]
+    truth_lines = [f"| {' | '.join([STUDY[0], *TRUTH_COLUMNS])} |", f"|{'---|' * (1 + len(TRUTH_COLUMNS))}"]
+    for i in range(len(plans)):
         row = _mean_row([table[i] for table in tables])
-        bias, fixed, held, held_fixed = np.mean([truth[i] for truth in truths], axis=0)
-        told = (f"{bias:+.4f}", f"{fixed:+.4f}", f"{100 * held:.0f}%", f"{100 * held_fixed:.0f}%")
-        beside.append(f"| {' | '.join(format_plan_row(row))} |")
-        known.append(f"| {' | '.join([row.name, *told])} |")
-    about = (
+        bias, corrected_bias, coverage, corrected_coverage = np.mean(
+            [truth_table[i] for truth_table in truth_tables], axis=0
+        )
+        truth_cells = (
+            f"{bias:+.4f}",
+            f"{corrected_bias:+.4f}",
+            f"{100 * coverage:.0f}%",
+            f"{100 * corrected_coverage:.0f}%",
+        )
+        study_lines.append(f"| {' | '.join(format_plan_row(row))} |")
+        truth_lines.append(f"| {' | '.join([row.name, *truth_cells])} |")
+    caption = (
         f"{populations} populations of {models} models over {countries} countries and {TOPICS} topics, {SAMPLES} "
         "samples a cell, every model judged by all others; means over models and populations."
     )
-    table = "\n".join([BEGIN, "", about, "", *beside, "", WHOLE, "", *known, "", *stopping(), "", END])
+    table = "\n".join(
+        [BEGIN, "", caption, "", *study_lines, "", TRUTH_HEADING, "", *truth_lines, "", *measure_stopping(), "", END]
+    )
     print(table)
     if PAGE.exists() and len(sys.argv) == 1:
         text = PAGE.read_text(encoding="utf-8")

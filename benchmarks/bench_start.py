@@ -13,16 +13,16 @@ import sys
 import time
 
 
-def best(command: list[str], turns: int) -> tuple[float, float]:
-    """Shortest wall and CPU seconds of a command."""
-    walls, cpus = [], []
+def shortest_times(command: list[str], turns: int) -> tuple[float, float]:
+    """Run a command `turns` times; return its shortest wall and CPU seconds."""
+    wall_times, cpu_times = [], []
     for _ in range(turns):
-        before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        usage_before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        walls.append(time.perf_counter() - start)
-        cpus.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return min(walls), min(cpus)
+        usage_after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        wall_times.append(time.perf_counter() - start)
+        cpu_times.append(usage_after.ru_utime + usage_after.ru_stime - usage_before.ru_utime - usage_before.ru_stime)
+    return min(wall_times), min(cpu_times)
 
 
 def main() -> None:
@@ -30,10 +30,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--turns", type=int, default=7)
     turns = parser.parse_args().turns
-    empty, empty_cpu = best([sys.executable, "-c", "pass"], turns)
-    wall, cpu = best([sys.executable, "-m", "auditor", "--help"], turns)
-    found = {"help_s": wall, "help_cpu_s": cpu, "empty_s": empty, "cpu_ratio_to_empty": cpu / empty_cpu}
-    print(json.dumps(found, indent=1))
+    empty_s, empty_cpu_s = shortest_times([sys.executable, "-c", "pass"], turns)
+    help_s, help_cpu_s = shortest_times([sys.executable, "-m", "auditor", "--help"], turns)
+    figures = {
+        "help_s": help_s,
+        "help_cpu_s": help_cpu_s,
+        "empty_s": empty_s,
+        "cpu_ratio_to_empty": help_cpu_s / empty_cpu_s,
+    }
+    print(json.dumps(figures, indent=1))
 
 
 if __name__ == "__main__":

@@ -53,17 +53,17 @@ run_review(sys.argv[1], "bench", rater="ada")
 """
 
 
-def make(db: Database, ratings: int) -> int:
-    """An audit of more than 10,000 conflicts; returns how many."""
+def make_database(db: Database, ratings: int) -> int:
+    """Store an audit of more than 10,000 conflicts with some ratings; return the number of conflicts."""
     audit = populate(db, models=8, countries=60, topics=20, samples=1, name="bench")
     conflicts = results.load_conflicts(db, audit.id)
-    for number in range(ratings):
-        rate(db, audit, conflicts[number % len(conflicts)], ("ada", "grace")[number % 2])
+    for index in range(ratings):
+        add_decision(db, audit, conflicts[index % len(conflicts)], ("ada", "grace")[index % 2])
     return len(conflicts)
 
 
-def rate(db: Database, audit: Audit, conflict: Conflict, rater: str) -> None:
-    """One more decision."""
+def add_decision(db: Database, audit: Audit, conflict: Conflict, rater: str) -> None:
+    """Store one rating of a conflict."""
     now = datetime.now(UTC)
     sides = (conflict.left, conflict.right, conflict.score_left, conflict.score_right)
     results.add_rating(db, audit.id, Rating(conflict.cell, *sides, rater, Decision.LEFT, now))
@@ -81,26 +81,30 @@ class Terminal:
             os.execv(sys.executable, [sys.executable, "-c", PROGRAM, url, str(self.imported)])
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
 
-    def wait(self, words: bytes = b"", limit_s: float = 30) -> tuple[float, float]:
-        """When the first, and the last, output came of what is now to come, up to silence; it must hold the words."""
-        first, last, seen = 0.0, 0.0, b""
-        end = time.monotonic() + limit_s
-        while time.monotonic() < end:
+    def wait(self, expected: bytes = b"", limit_s: float = 30) -> tuple[float, float]:
+        """Read output until `QUIET_S` of silence; return the times of the first and the last of it.
+
+        Raises:
+            TimeoutError: the output did not contain `expected` within `limit_s` seconds.
+        """
+        first_at, last_at, output = 0.0, 0.0, b""
+        deadline = time.monotonic() + limit_s
+        while time.monotonic() < deadline:
             if not select.select([self.fd], [], [], QUIET_S)[0]:
-                if first and words in seen:
-                    return first, last
+                if first_at and expected in output:
+                    return first_at, last_at
                 continue
-            seen += os.read(self.fd, 1 << 20)
-            last = time.monotonic()
-            first = first or last
-        raise TimeoutError(f"the program did not show {words!r}: {seen[-500:]!r}")
+            output += os.read(self.fd, 1 << 20)
+            last_at = time.monotonic()
+            first_at = first_at or last_at
+        raise TimeoutError(f"the program did not show {expected!r}: {output[-500:]!r}")
 
     def press(self, key: str) -> tuple[float, float]:
         """Seconds until the first and until the last output after a key."""
-        sent = time.monotonic()
+        sent_at = time.monotonic()
         os.write(self.fd, key.encode())
-        first, last = self.wait()
-        return first - sent, last - sent
+        first_at, last_at = self.wait()
+        return first_at - sent_at, last_at - sent_at
 
     def stop(self) -> None:
         os.write(self.fd, b"\x11")
@@ -112,9 +116,9 @@ class Terminal:
         os.waitpid(self.pid, 0)
 
 
-def figures(seconds: list[float]) -> dict[str, float]:
+def summarize_times(seconds: list[float]) -> dict[str, float]:
     """Median, 95th percentile and most, in milliseconds."""
-    ordered = sorted(1000 * s for s in seconds)
+    ordered = sorted(1000 * delay for delay in seconds)
     p95 = ordered[min(len(ordered) - 1, round(0.95 * len(ordered)))]
     return {"median": round(statistics.median(ordered), 1), "p95": round(p95, 1), "most": round(ordered[-1], 1)}
 
@@ -125,27 +129,30 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=120)
     parser.add_argument("--height", type=int, default=40)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as folder_name:
+        folder = Path(folder_name)
         url = f"sqlite:///{folder}/audits.db"
         with open_database(url) as db:
-            conflicts = make(db, arguments.ratings)
+            conflicts = make_database(db, arguments.ratings)
         terminal = Terminal(url, folder, arguments.width, arguments.height)
-        _, shown = terminal.wait(f"1 of {conflicts:,}".encode())
-        imported = float(terminal.imported.read_text())
-        keys = {}
-        for what, pressed in KEYS.items():
-            times = [terminal.press(key) for key in pressed]
-            keys[what] = {"answer": figures([a for a, _ in times]), "rest": figures([b for _, b in times])}
+        _, first_screen_at = terminal.wait(f"1 of {conflicts:,}".encode())
+        imported_at = float(terminal.imported.read_text())
+        delays_by_action = {}
+        for action, key_sequence in KEYS.items():
+            delays = [terminal.press(key) for key in key_sequence]
+            delays_by_action[action] = {
+                "answer": summarize_times([first_delay for first_delay, _ in delays]),
+                "rest": summarize_times([last_delay for _, last_delay in delays]),
+            }
         terminal.stop()
-    found = {
+    figures = {
         "conflicts": conflicts,
         "ratings": arguments.ratings,
-        "first_screen_s": round(shown - imported, 3),
-        "from_start_s": round(shown - terminal.started, 3),
-        "keys_ms": keys,
+        "first_screen_s": round(first_screen_at - imported_at, 3),
+        "from_start_s": round(first_screen_at - terminal.started, 3),
+        "keys_ms": delays_by_action,
     }
-    print(json.dumps(found, indent=1))
+    print(json.dumps(figures, indent=1))
 
 
 if __name__ == "__main__":

@@ -22,47 +22,54 @@ from inspect_ai.util import JSONSchema
 
 @scorer(metrics=[mean()])  # type: ignore[untyped-decorator]
 def stated_score() -> Any:
-    """The score that the answer states, or whether it says VALID."""
+    """Scorer: the score in the answer's JSON, or 1.0 if its verdict is VALID, else 0.0."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        said = json.loads(state.output.completion)
-        return Score(value=float(said["score"]) if "score" in said else float(said["verdict"] == "VALID"))
+        answer = json.loads(state.output.completion)
+        return Score(value=float(answer["score"]) if "score" in answer else float(answer["verdict"] == "VALID"))
 
     return score
 
 
-def sample(request: dict[str, Any]) -> Sample:
-    kinds = {"system": ChatMessageSystem, "user": ChatMessageUser}
-    return Sample(input=[kinds[m["role"]](content=m["content"]) for m in request["messages"]], target="")
+def make_sample(request: dict[str, Any]) -> Sample:
+    message_classes = {"system": ChatMessageSystem, "user": ChatMessageUser}
+    return Sample(
+        input=[message_classes[message["role"]](content=message["content"]) for message in request["messages"]],
+        target="",
+    )
 
 
-def run(url: str, requests: list[dict[str, Any]], connections: int) -> list[EvalLog]:
-    """One evaluation for each model and structure, as Inspect has one of each in a task."""
+def run_tasks(url: str, requests: list[dict[str, Any]], connections: int) -> list[EvalLog]:
+    """Run one evaluation per model and response format, since an Inspect task has one of each."""
     logs = []
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    requests_by_task: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for request in requests:
-        groups.setdefault((request["model"], json.dumps(request["response_format"])), []).append(request)
-    for (model, form), group in groups.items():
-        asked = json.loads(form)["json_schema"]
-        schema = ResponseSchema(name=asked["name"], json_schema=JSONSchema.model_validate(asked["schema"]))
-        task = Task(dataset=[sample(r) for r in group], solver=generate(), scorer=stated_score())
-        wanted = GenerateConfig(response_schema=schema, max_connections=connections, temperature=0.7, max_tokens=400)
-        reached = get_model(model, base_url=url, api_key="none", config=wanted, responses_api=False)
+        requests_by_task.setdefault((request["model"], json.dumps(request["response_format"])), []).append(request)
+    for (model, response_format), model_requests in requests_by_task.items():
+        json_schema = json.loads(response_format)["json_schema"]
+        schema = ResponseSchema(name=json_schema["name"], json_schema=JSONSchema.model_validate(json_schema["schema"]))
+        task = Task(
+            dataset=[make_sample(request) for request in model_requests], solver=generate(), scorer=stated_score()
+        )
+        generate_config = GenerateConfig(
+            response_schema=schema, max_connections=connections, temperature=0.7, max_tokens=400
+        )
+        model_api = get_model(model, base_url=url, api_key="none", config=generate_config, responses_api=False)
         settings = {"display": "none", "log_dir": "logs", "max_samples": connections, "log_level": "error"}
-        logs += eval(task, model=reached, **settings)
+        logs += eval(task, model=model_api, **settings)
     return logs
 
 
 def main() -> None:
     """Warm up, measure, print."""
-    url, file, connections = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
-    requests = json.loads(file.read_text())
-    run(url, requests[:2], connections)
+    url, requests_file, connections = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+    requests = json.loads(requests_file.read_text())
+    run_tasks(url, requests[:2], connections)
     wall, cpu = time.perf_counter(), time.process_time()
-    logs = run(url, requests, connections)
+    logs = run_tasks(url, requests, connections)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     statuses = {log.status for log in logs}
-    scored = sum(len(s.scores or {}) for log in logs for s in log.samples or [])
+    scored = sum(len(sample.scores or {}) for log in logs for sample in log.samples or [])
     status = "success" if statuses == {"success"} else ", ".join(sorted(statuses))
     errors = [log.error.message for log in logs if log.error]
     print(json.dumps({"status": status, "scored": scored, "wall_s": wall, "cpu_s": cpu, "errors": errors[:1]}))

@@ -27,43 +27,48 @@ JUSTIFIABLE = range(177, 196)
 NONRESPONSE: dict[int | float, str] = {-1: "Don't know", -2: "No answer", -4: "Not asked", -5: "Missing; Not available"}
 
 
-def columns(count: int) -> list[str]:
+def column_names(count: int) -> list[str]:
     """Names of the columns: identifiers, the questions Q1 to Q290, and fillers up to the count."""
     names = ["version", "doi", "A_WAVE", "B_COUNTRY", "B_COUNTRY_ALPHA", "D_INTERVIEW", "W_WEIGHT", "S018"]
     names += [f"Q{i}" for i in range(1, 291)]
     return (names + [f"X{i}" for i in range(max(0, count - len(names)))])[:count]
 
 
-def answers(rng: np.random.Generator, country: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+def draw_answers(rng: np.random.Generator, country: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
     """Codes of the 19 questions: 1 to 10 around a level of country and topic, and every code of nonresponse."""
     strictness = rng.normal(0, 1, country.size)
     codes = {}
     for question in JUSTIFIABLE:
         level = rng.normal(4, 1.5) + rng.normal(0, 1.5, len(COUNTRIES))[country]
-        code = np.clip(np.rint(level + 1.5 * strictness + rng.normal(0, 2, country.size)), 1, 10).astype(np.int64)
-        silent = rng.random(country.size) < 0.05
-        code[silent] = rng.choice([-1, -2, -5], silent.sum(), p=[0.6, 0.35, 0.05])
-        code[np.isin(country, rng.choice(len(COUNTRIES), 2, replace=False))] = -4
-        codes[f"Q{question}"] = code
+        question_codes = np.clip(np.rint(level + 1.5 * strictness + rng.normal(0, 2, country.size)), 1, 10).astype(
+            np.int64
+        )
+        is_missing = rng.random(country.size) < 0.05
+        question_codes[is_missing] = rng.choice([-1, -2, -5], is_missing.sum(), p=[0.6, 0.35, 0.05])
+        question_codes[np.isin(country, rng.choice(len(COUNTRIES), 2, replace=False))] = -4
+        codes[f"Q{question}"] = question_codes
     return codes
 
 
-def make(rows: int, count: int, seed: int) -> dict[str, NDArray[np.generic]]:
-    """All columns, by name."""
+def make_columns(rows: int, count: int, seed: int) -> dict[str, NDArray[np.generic]]:
+    """Make all columns with `rows` values each, by name."""
     rng = np.random.default_rng(seed)
     country = np.sort(rng.integers(0, len(COUNTRIES), rows))
-    alpha, numeric = np.array(list(COUNTRIES), object), np.array(list(map(int, COUNTRIES.values())))
-    known: dict[str, NDArray[np.generic]] = {
+    alpha_codes, numeric_codes = np.array(list(COUNTRIES), object), np.array(list(map(int, COUNTRIES.values())))
+    known_columns: dict[str, NDArray[np.generic]] = {
         "version": np.full(rows, "5-0-0 (2022-05-18)", object),
         "doi": np.full(rows, "doi.org/10.14281/18241.20", object),
         "A_WAVE": np.full(rows, 7),
-        "B_COUNTRY": numeric[country],
-        "B_COUNTRY_ALPHA": alpha[country],
+        "B_COUNTRY": numeric_codes[country],
+        "B_COUNTRY_ALPHA": alpha_codes[country],
         "D_INTERVIEW": np.arange(1, rows + 1),
         "W_WEIGHT": np.round(rng.gamma(6, 1 / 6, rows) + 0.01, 6),
-        **answers(rng, country),
+        **draw_answers(rng, country),
     }
-    return {name: known[name] if name in known else rng.integers(-2, 11, rows) for name in columns(count)}
+    return {
+        name: known_columns[name] if name in known_columns else rng.integers(-2, 11, rows)
+        for name in column_names(count)
+    }
 
 
 def write_csv(path: Path, data: Mapping[str, NDArray[np.generic]]) -> None:
@@ -80,12 +85,12 @@ def write_sav(path: Path, data: Mapping[str, NDArray[np.generic]]) -> None:
     import pyreadstat
 
     labels: dict[int | float, str] = {**NONRESPONSE, 1: "Never justifiable", 10: "Always justifiable"}
-    asked = [f"Q{q}" for q in JUSTIFIABLE if f"Q{q}" in data]
+    questions = [f"Q{question}" for question in JUSTIFIABLE if f"Q{question}" in data]
     pyreadstat.write_sav(
         pd.DataFrame(data),
         str(path),
-        variable_value_labels=dict.fromkeys(asked, labels),
-        missing_ranges={q: [{"lo": -99, "hi": -1}] for q in asked},
+        variable_value_labels=dict.fromkeys(questions, labels),
+        missing_ranges={question: [{"lo": -99, "hi": -1}] for question in questions},
         row_compress=True,
     )
 
@@ -97,9 +102,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=94_000)
     parser.add_argument("--columns", type=int, default=600)
     parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    data = make(options.rows, options.columns, options.seed)
-    (write_sav if options.out.suffix == ".sav" else write_csv)(options.out, data)
+    arguments = parser.parse_args()
+    columns = make_columns(arguments.rows, arguments.columns, arguments.seed)
+    (write_sav if arguments.out.suffix == ".sav" else write_csv)(arguments.out, columns)
 
 
 if __name__ == "__main__":

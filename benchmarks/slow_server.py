@@ -14,23 +14,26 @@ import json
 import random
 import sys
 
-END = b"\r\n\r\n"
-LENGTH = b"content-length:"
+HEAD_END = b"\r\n\r\n"
+LENGTH_HEADER = b"content-length:"
 
 
-def answer(model: str = "scripted-1") -> bytes:
+def build_response(model: str = "scripted-1") -> bytes:
     """A chat completion as it goes over the wire."""
-    words = "Step 1. People there hold some norms.\nStep 2. So the view follows.\nStep 3.\nSCORE = 0.2"
+    text = "Step 1. People there hold some norms.\nStep 2. So the view follows.\nStep 3.\nSCORE = 0.2"
     body = {
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 1,
         "model": model,
-        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": words}}],
+        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
         "usage": {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120},
     }
-    data = json.dumps(body).encode()
-    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(data), data)
+    content = json.dumps(body).encode()
+    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (
+        len(content),
+        content,
+    )
 
 
 class Connection(asyncio.Protocol):
@@ -39,24 +42,24 @@ class Connection(asyncio.Protocol):
     def __init__(self, delay_s: float, spread: float) -> None:
         self._delay_s = delay_s
         self._spread = spread
-        self._answer = answer()
+        self._answer = build_response()
         self._arrived = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client is there."""
+        """Keep the transport, to write answers to."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Answer later what is complete now."""
+        """Schedule an answer for each complete request that has arrived."""
         self._arrived += data
-        while (end := self._arrived.find(END)) >= 0:
+        while (end := self._arrived.find(HEAD_END)) >= 0:
             head = self._arrived[:end].lower()
-            start = head.index(LENGTH) + len(LENGTH)
+            start = head.index(LENGTH_HEADER) + len(LENGTH_HEADER)
             length = int(head[start:].split(b"\r\n", 1)[0])
-            if len(self._arrived) < end + len(END) + length:
+            if len(self._arrived) < end + len(HEAD_END) + length:
                 return
-            self._arrived = self._arrived[end + len(END) + length :]
+            self._arrived = self._arrived[end + len(HEAD_END) + length :]
             delay_s = self._delay_s * random.uniform(1 - self._spread, 1 + self._spread)
             asyncio.get_running_loop().call_later(delay_s, self._transport.write, self._answer)
 

@@ -19,28 +19,30 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-HERE = Path(__file__).resolve().parent
-DOCS = HERE.parent / "docs"
+FOLDER = Path(__file__).resolve().parent
+DOCS = FOLDER.parent / "docs"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 
 class Figure(NamedTuple):
-    """One line of the table.
+    """One row of the table.
 
     Attributes:
-        of: takes it out of what its script printed; None where that was not measured.
-        most, least: the goal; None where there is none.
+        label: description in the first column.
+        extract: takes the figure from the JSON that the script printed; None if it was not measured.
+        unit: unit of the figure.
+        max_goal, min_goal: largest or smallest value that meets the goal; both None without a goal.
     """
 
-    what: str
-    of: Callable[[dict[str, Any]], float | None]
+    label: str
+    extract: Callable[[dict[str, Any]], float | None]
     unit: str = ""
-    most: float | None = None
-    least: float | None = None
+    max_goal: float | None = None
+    min_goal: float | None = None
 
 
 class Bench(NamedTuple):
-    """A script, what it is given, and what is told of it."""
+    """A script, its arguments for a full and a quick run, and the figures that are published."""
 
     script: str
     full: tuple[str, ...]
@@ -54,13 +56,15 @@ SUITE = {
         ("--samples", "20", "--turns", "3"),
         ("--samples", "2", "--turns", "1"),
         (
-            Figure("An audit, CPU beside a bare litellm loop", lambda f: f["cpu_ratio_to_bare_litellm"], "×", most=1.3),
+            Figure(
+                "An audit, CPU beside a bare litellm loop", lambda f: f["cpu_ratio_to_bare_litellm"], "×", max_goal=1.3
+            ),
             Figure("The same, wall time", lambda f: f["wall_ratio_to_bare_litellm"], "×"),
             Figure(
                 "An audit, wall time beside Inspect AI",
                 lambda f: f.get("wall_ratio_to_inspect_ai"),
                 "×",
-                most=0.25,
+                max_goal=0.25,
             ),
             Figure("The same, CPU", lambda f: f.get("cpu_ratio_to_inspect_ai"), "×"),
             Figure("CPU of the whole pipeline a call", lambda f: f["cpu_ms_per_call"], "ms"),
@@ -70,19 +74,19 @@ SUITE = {
         "bench_rate.py",
         (),
         ("--calls", "1200"),
-        (Figure("Share of the possible rate: 300 ms answers, 200 in flight", lambda f: f["share"], "", least=0.95),),
+        (Figure("Share of the possible rate: 300 ms answers, 200 in flight", lambda f: f["share"], "", min_goal=0.95),),
     ),
     "rate of answers that differ": Bench(
         "bench_rate.py",
         ("--spread", "0.5"),
         ("--spread", "0.5", "--calls", "1200"),
-        (Figure("The same, answers of 150 to 450 ms", lambda f: f["share"], "", least=0.95),),
+        (Figure("The same, answers of 150 to 450 ms", lambda f: f["share"], "", min_goal=0.95),),
     ),
     "start": Bench(
         "bench_start.py",
         (),
         ("--turns", "2"),
-        (Figure("`auditor --help`", lambda f: f["help_s"], "s", most=0.3),),
+        (Figure("`auditor --help`", lambda f: f["help_s"], "s", max_goal=0.3),),
     ),
     "report": Bench(
         "bench_report.py",
@@ -90,9 +94,14 @@ SUITE = {
         ("--sizes", "small"),
         (
             *(
-                Figure(f"Report of {told} calls, {what}", lambda f, n=name, k=key: (f.get(n) or {}).get(k), unit, most)  # type: ignore[misc]
-                for name, told in (("small", "a thousand"), ("middle", "a hundred thousand"), ("large", "a million"))
-                for key, what, unit, most in (
+                Figure(
+                    f"Report of {n_calls} calls, {quantity}",
+                    lambda f, n=name, k=key: (f.get(n) or {}).get(k),  # type: ignore[misc]
+                    unit,
+                    max_goal,
+                )
+                for name, n_calls in (("small", "a thousand"), ("middle", "a hundred thousand"), ("large", "a million"))
+                for key, quantity, unit, max_goal in (
                     ("seconds", "time", "s", None),
                     ("peak_memory_mb", "memory", "MB", 1500.0 if name == "large" else None),
                 )
@@ -101,7 +110,7 @@ SUITE = {
                 "Time a call, a million beside a hundred thousand",
                 lambda f: _per_call(f, "seconds") if "large" in f else None,
                 "×",
-                most=1.2,
+                max_goal=1.2,
             ),
         ),
     ),
@@ -118,7 +127,7 @@ SUITE = {
         "bench_embeddings.py",
         (),
         ("--texts", "90", "--turns", "1"),
-        (Figure("Embedding, CPU beside plain `encode`", lambda f: f["cpu_ratio_to_plain"], "×", most=1.05),),
+        (Figure("Embedding, CPU beside plain `encode`", lambda f: f["cpu_ratio_to_plain"], "×", max_goal=1.05),),
     ),
     "tui": Bench(
         "bench_tui.py",
@@ -129,25 +138,25 @@ SUITE = {
 }
 
 
-def _per_call(found: dict[str, Any], what: str) -> float:
-    large, middle = (found[name][what] / found[name]["calls"] for name in ("large", "middle"))
-    return float(large / middle)
+def _per_call(figures: dict[str, Any], key: str) -> float:
+    large_figure, middle_figure = (figures[name][key] / figures[name]["calls"] for name in ("large", "middle"))
+    return float(large_figure / middle_figure)
 
 
-def run(bench: Bench, *, quick: bool) -> dict[str, Any]:
-    """What a script printed."""
-    command = [sys.executable, str(HERE / bench.script), *(bench.quick if quick else bench.full)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=HERE.parent)
-    if done.returncode:
-        raise SystemExit(f"{bench.script} failed:\n{done.stderr[-3000:]}")
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+def run_benchmark(bench: Bench, *, quick: bool) -> dict[str, Any]:
+    """Run a script and return the JSON that it printed."""
+    command = [sys.executable, str(FOLDER / bench.script), *(bench.quick if quick else bench.full)]
+    process = subprocess.run(command, capture_output=True, text=True, check=False, cwd=FOLDER.parent)
+    if process.returncode:
+        raise SystemExit(f"{bench.script} failed:\n{process.stderr[-3000:]}")
+    figures: dict[str, Any] = json.loads(process.stdout)
+    return figures
 
 
-def machine() -> dict[str, Any]:
-    """Where and how busy."""
+def describe_machine() -> dict[str, Any]:
+    """Describe the machine and its load."""
     model = next(
-        (line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), None
+        (line.split(":", 1)[1].strip() for line in _read_lines("/proc/cpuinfo") if line.startswith("model name")), None
     )
     return {
         "at": datetime.now(UTC).isoformat(timespec="minutes"),
@@ -159,43 +168,51 @@ def machine() -> dict[str, Any]:
     }
 
 
-def _lines(path: str) -> list[str]:
+def _read_lines(path: str) -> list[str]:
     return Path(path).read_text().splitlines() if Path(path).exists() else []
 
 
-def table(found: dict[str, Any]) -> str:
-    """The figures as Markdown."""
-    where = found["machine"]
-    told = f"{where['processor']}, {where['cores']} cores, Python {where['python']}, {where['at']}"
+def build_table(figures_by_benchmark: dict[str, Any]) -> str:
+    """Format the figures as a Markdown table."""
+    machine = figures_by_benchmark["machine"]
+    description = f"{machine['processor']}, {machine['cores']} cores, Python {machine['python']}, {machine['at']}"
     lines = [
-        f"{told}; load before the run: {where['load_before']}.",
+        f"{description}; load before the run: {machine['load_before']}.",
         "",
         "| What | Figure | Goal | |",
         "|---|---|---|---|",
     ]
     for name, bench in SUITE.items():
-        for figure in bench.figures if name in found else ():
-            value = figure.of(found[name])
-            goal = f"≤ {figure.most:g}" if figure.most is not None else f"≥ {figure.least:g}" if figure.least else ""
-            shown = "not measured" if value is None else f"{value:.3g} {figure.unit}".strip()
-            lines.append(f"| {figure.what} | {shown} | {goal} | {_verdict(figure, value)} |")
+        for figure in bench.figures if name in figures_by_benchmark else ():
+            value = figure.extract(figures_by_benchmark[name])
+            goal = (
+                f"≤ {figure.max_goal:g}"
+                if figure.max_goal is not None
+                else f"≥ {figure.min_goal:g}"
+                if figure.min_goal
+                else ""
+            )
+            formatted = "not measured" if value is None else f"{value:.3g} {figure.unit}".strip()
+            lines.append(f"| {figure.label} | {formatted} | {goal} | {_verdict(figure, value)} |")
     return "\n".join(lines)
 
 
 def _verdict(figure: Figure, value: float | None) -> str:
-    if value is None or (figure.most is None and figure.least is None):
+    if value is None or (figure.max_goal is None and figure.min_goal is None):
         return ""
-    missed = (figure.most is not None and value > figure.most) or (figure.least is not None and value < figure.least)
-    return "missed" if missed else "met"
+    is_missed = (figure.max_goal is not None and value > figure.max_goal) or (
+        figure.min_goal is not None and value < figure.min_goal
+    )
+    return "missed" if is_missed else "met"
 
 
-def publish(found: dict[str, Any]) -> None:
-    """Into the documentation."""
-    (DOCS / "benchmarks.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+def publish(figures_by_benchmark: dict[str, Any]) -> None:
+    """Write the figures to docs/benchmarks.json, and the table to docs/benchmarks.md."""
+    (DOCS / "benchmarks.json").write_text(json.dumps(figures_by_benchmark, indent=1) + "\n", encoding="utf-8")
     page = DOCS / "benchmarks.md"
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    after = rest.partition(END)[2]
-    page.write_text(f"{before}{BEGIN}\n\n{table(found)}\n\n{END}{after}", encoding="utf-8")
+    before, _, remainder = page.read_text(encoding="utf-8").partition(BEGIN)
+    after = remainder.partition(END)[2]
+    page.write_text(f"{before}{BEGIN}\n\n{build_table(figures_by_benchmark)}\n\n{END}{after}", encoding="utf-8")
 
 
 def main() -> None:
@@ -204,15 +221,15 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that all of it works")
     parser.add_argument("--only", default=",".join(SUITE), help="some of " + ", ".join(SUITE))
     parser.add_argument("--keep-docs", action="store_true", help="print only")
-    given = parser.parse_args()
-    found: dict[str, Any] = {"machine": machine(), "quick": given.quick}
-    for name in given.only.split(","):
-        began = time.monotonic()
-        found[name] = run(SUITE[name], quick=given.quick)
-        print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr)
-    if not given.keep_docs:
-        publish(found)
-    print(table(found))
+    arguments = parser.parse_args()
+    figures_by_benchmark: dict[str, Any] = {"machine": describe_machine(), "quick": arguments.quick}
+    for name in arguments.only.split(","):
+        start = time.monotonic()
+        figures_by_benchmark[name] = run_benchmark(SUITE[name], quick=arguments.quick)
+        print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr)
+    if not arguments.keep_docs:
+        publish(figures_by_benchmark)
+    print(build_table(figures_by_benchmark))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Fills the pages of reference from the program itself, so that they cannot be out of date (a hook of mkdocs)."""
+"""Hook of mkdocs: generate the reference pages from the program, so that they are always up to date."""
 
 from __future__ import annotations
 
@@ -7,31 +7,34 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import auditor
+from auditor import metrics as metrics_package
+from auditor.cli.app import app
+from auditor.config import AuditConfig
+
 Schema = Mapping[str, Any]
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Put what is made in the place of its mark."""
-    for make in (commands, configuration, metrics, python):
-        mark = f"<!-- {make.__name__} -->"
+    """Replace each mark, such as `<!-- commands -->`, by the section that the function of that name generates."""
+    for make_section in (commands, configuration, metrics, python):
+        mark = f"<!-- {make_section.__name__} -->"
         if mark in markdown:
-            markdown = markdown.replace(mark, "\n".join(make()))
+            markdown = markdown.replace(mark, "\n".join(make_section()))
     return markdown
 
 
 def commands() -> Iterator[str]:
-    """Every command's help, word for word."""
+    """Yield the help text of every command."""
     from typer.main import get_command
 
-    from auditor.cli.app import app
-
-    yield from _commands(get_command(app), "auditor")
+    yield from _document_commands(get_command(app), "auditor")
 
 
-def _commands(command: Any, name: str) -> Iterator[str]:
+def _document_commands(command: Any, name: str) -> Iterator[str]:
     if hasattr(command, "commands"):
-        for word, sub in sorted(command.commands.items()):
-            yield from _commands(sub, f"{name} {word}")
+        for subcommand_name, subcommand in sorted(command.commands.items()):
+            yield from _document_commands(subcommand, f"{name} {subcommand_name}")
         return
     yield f"## {name}\n\n```text"
     yield inspect.cleandoc(command.help or "")
@@ -47,110 +50,108 @@ def _commands(command: Any, name: str) -> Iterator[str]:
 
 
 def configuration() -> Iterator[str]:
-    """Every key of a configuration file, table by table."""
-    from auditor.config import AuditConfig
-
+    """Yield a table of the keys for each table of a configuration file."""
     schema = AuditConfig.model_json_schema()
-    yield from _table("The file", schema, schema["$defs"], "")
+    yield from _document_table("The file", schema, schema["$defs"], "")
 
 
-def _table(title: str, table: Schema, tables: Schema, path: str) -> Iterator[str]:
-    inner = []
-    yield f"## {title}\n\n{_line(table.get('description', ''))}\n"
+def _document_table(title: str, table: Schema, tables: Schema, path: str) -> Iterator[str]:
+    inner_tables = []
+    yield f"## {title}\n\n{_format_cell(table.get('description', ''))}\n"
     yield "| Key | Takes | If not set | What it is |\n|---|---|---|---|"
-    for key, value in table["properties"].items():
-        names = _tables_in(value)
-        inner += [(f"{path}{key}", _is_list(value), name) for name in names]
-        default = "needed" if key in table.get("required", ()) else _default(value, has_table=bool(names))
-        yield f"| `{key}` | {_takes(value)} | {default} | {_line(value.get('description', ''))} |"
+    for key, schema in table["properties"].items():
+        table_names = _table_names(schema)
+        inner_tables += [(f"{path}{key}", _is_list(schema), name) for name in table_names]
+        default = "needed" if key in table.get("required", ()) else _format_default(schema, has_table=bool(table_names))
+        yield f"| `{key}` | {_describe_values(schema)} | {default} | {_format_cell(schema.get('description', ''))} |"
     yield ""
-    for inner_path, repeated, name in inner:
+    for inner_path, repeated, name in inner_tables:
         if inner_path != "judges":  # as [[models]]
             heading = f"[[{inner_path}]]" if repeated else f"[{inner_path}]"
-            yield from _table(heading, tables[name], tables, f"{inner_path}.")
+            yield from _document_table(heading, tables[name], tables, f"{inner_path}.")
 
 
-def _parts(value: Schema) -> list[Schema]:
-    """What a key takes, one by one, but for null, which a file cannot say."""
-    parts: list[Schema] = value.get("anyOf", [value])
-    return [part for part in parts if part.get("type") != "null"]
+def _non_null_schemas(schema: Schema) -> list[Schema]:
+    """Schemas of the values that a key takes, without null, which a TOML file cannot hold."""
+    alternatives: list[Schema] = schema.get("anyOf", [schema])
+    return [alternative for alternative in alternatives if alternative.get("type") != "null"]
 
 
-def _is_list(value: Schema) -> bool:
-    return any(part.get("type") == "array" for part in _parts(value))
+def _is_list(schema: Schema) -> bool:
+    return any(alternative.get("type") == "array" for alternative in _non_null_schemas(schema))
 
 
-def _tables_in(value: Schema) -> list[str]:
-    found = [part.get("items", part) if part.get("type") == "array" else part for part in _parts(value)]
-    return [part["$ref"].rpartition("/")[2] for part in found if "$ref" in part]
+def _table_names(schema: Schema) -> list[str]:
+    item_schemas = [
+        part.get("items", part) if part.get("type") == "array" else part for part in _non_null_schemas(schema)
+    ]
+    return [part["$ref"].rpartition("/")[2] for part in item_schemas if "$ref" in part]
 
 
-def _takes(value: Schema) -> str:
-    return " or ".join(dict.fromkeys(map(_kind, _parts(value))))
+def _describe_values(schema: Schema) -> str:
+    return " or ".join(dict.fromkeys(map(_describe_schema, _non_null_schemas(schema))))
 
 
-def _kind(part: Schema) -> str:
-    if "const" in part or "enum" in part:
-        return ", ".join(f"`{json.dumps(word)}`" for word in part.get("enum", [part.get("const")]))
-    if "$ref" in part:
+def _describe_schema(schema: Schema) -> str:
+    if "const" in schema or "enum" in schema:
+        return ", ".join(f"`{json.dumps(value)}`" for value in schema.get("enum", [schema.get("const")]))
+    if "$ref" in schema:
         return "table"
-    if part.get("type") == "array":
-        items = part.get("items", {})
-        return f"list of {_plural(_takes(items))}" if items else "list"
-    return {"string": "text", "boolean": "true, false", "object": "table"}.get(part.get("type", ""), _number(part))
+    if schema.get("type") == "array":
+        items = schema.get("items", {})
+        return f"list of {_pluralize(_describe_values(items))}" if items else "list"
+    return {"string": "text", "boolean": "true, false", "object": "table"}.get(
+        schema.get("type", ""), _describe_number(schema)
+    )
 
 
-def _plural(kind: str) -> str:
+def _pluralize(kind: str) -> str:
     return {"text": "texts", "table": "tables"}.get(kind, kind)
 
 
-def _number(part: Schema) -> str:
-    if part.get("type") not in ("integer", "number"):
+def _describe_number(schema: Schema) -> str:
+    if schema.get("type") not in ("integer", "number"):
         return "any"
-    name = "whole number" if part["type"] == "integer" else "number"
+    name = "whole number" if schema["type"] == "integer" else "number"
     bounds = (("minimum", "≥"), ("exclusiveMinimum", ">"), ("maximum", "≤"), ("exclusiveMaximum", "<"))
-    told = ", ".join(f"{sign} {part[key]:g}" for key, sign in bounds if key in part)
-    return f"{name} {told}".strip()
+    bound_phrases = ", ".join(f"{sign} {schema[key]:g}" for key, sign in bounds if key in schema)
+    return f"{name} {bound_phrases}".strip()
 
 
-def _default(value: Schema, *, has_table: bool) -> str:
-    default = value.get("default")
+def _format_default(schema: Schema, *, has_table: bool) -> str:
+    default = schema.get("default")
     if default is None or default in ({}, []) or (has_table and not isinstance(default, str)):
         return ""
     return f"`{json.dumps(default)}`"
 
 
-def _line(text: str) -> str:
-    """As one cell of a table."""
+def _format_cell(text: str) -> str:
+    """Format a text as a cell of a Markdown table, on one line."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
 def metrics() -> Iterator[str]:
-    """Every public metric's docstring."""
-    from auditor import metrics as package
-
-    for name in package.__all__:
-        found = getattr(package, name)
-        if callable(found):
-            yield from _documented(name, found)
+    """Yield the signature and the docstring of every public metric."""
+    for name in metrics_package.__all__:
+        member = getattr(metrics_package, name)
+        if callable(member):
+            yield from _document(name, member)
 
 
 def python() -> Iterator[str]:
-    """The package's public names, and what an audit in hand can do."""
-    import auditor
-
+    """Yield the documentation of the package's public functions, and of the members of `AuditHandle`."""
     for name in ("run_audit", "open_audit", "load_config"):
-        yield from _documented(name, getattr(auditor, name))
+        yield from _document(name, getattr(auditor, name))
     handle = auditor.AuditHandle
     yield f"## AuditHandle\n\n```text\n{inspect.getdoc(handle)}\n```\n"
     for name, member in vars(handle).items():
         if not name.startswith("_") and (callable(member) or isinstance(member, property)):
-            yield from _documented(f"AuditHandle.{name}", member)
+            yield from _document(f"AuditHandle.{name}", member)
 
 
-def _documented(name: str, found: Any) -> Iterator[str]:
+def _document(name: str, member: Any) -> Iterator[str]:
     try:
-        told = f"{name}{inspect.signature(found)}"
+        signature = f"{name}{inspect.signature(member)}"
     except (ValueError, TypeError):  # a property has none
-        told = name
-    yield f"## {name}\n\n```text\n{told}\n\n{inspect.getdoc(found) or ''}\n```\n"
+        signature = name
+    yield f"## {name}\n\n```text\n{signature}\n\n{inspect.getdoc(member) or ''}\n```\n"
