@@ -137,20 +137,22 @@ def test_refusals_by_country_and_topic(server: FakeServer, storage: str) -> None
     server.script = script
     run_audit(config(server.url, judges=[]), storage=storage)
     report = open_audit("scripted", storage=storage).report()
-    part = report.refusals
-    assert part
-    assert part.total.value == pytest.approx(1 / 9)
-    assert part.total.n == 81
-    assert {r.name: r.share.value for r in part.countries} == {
+    refusals_section = report.refusals
+    assert refusals_section
+    assert refusals_section.total.value == pytest.approx(1 / 9)
+    assert refusals_section.total.n == 81
+    assert {r.name: r.share.value for r in refusals_section.countries} == {
         "Nigeria": pytest.approx(1 / 3),
         "Germany": 0.0,
         "Japan": 0.0,
     }
-    assert part.topics[0].name == "abortion"
-    assert part.total.ci_low is not None
-    assert part.total.ci_high is not None
-    assert part.total.ci_low < 1 / 9 < part.total.ci_high
-    assert {(r.share.ci_low, r.share.reason) for r in part.countries} == {(None, "an interval needs 5 cells")}
+    assert refusals_section.topics[0].name == "abortion"
+    assert refusals_section.total.ci_low is not None
+    assert refusals_section.total.ci_high is not None
+    assert refusals_section.total.ci_low < 1 / 9 < refusals_section.total.ci_high
+    assert {(r.share.ci_low, r.share.reason) for r in refusals_section.countries} == {
+        (None, "an interval needs 5 cells")
+    }
     assert "11.1% of 81 answers are refusals" in render_report(report, "markdown")
     assert "Share refused by country" in render_report(report, "html")
     assert report.repairs == []  # a refusal is an answer, so no repair is requested

@@ -172,9 +172,9 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> Report:
         review = {"guess": True, "rewrite": "neutral", "rewriter": "honest2"}
         data = audit(server.url, judges, probes={"direct": {"samples": 2}, "review": review})
         run_audit(AuditConfig.model_validate(data), storage=url)
-        before = len(server.requests)
+        requests_before = len(server.requests)
         run_audit(AuditConfig.model_validate(data), storage=url)
-        assert len(server.requests) == before
+        assert len(server.requests) == requests_before
     return open_audit("scripted", storage=url).report()
 
 

@@ -74,8 +74,8 @@ def test_a_run_killed_anywhere_resumes_with_the_same_results(
         run_audit(small(server), storage=storage)
         assert stored(storage) == expected, number
         twice = sum(n - 1 for n in Counter(question(r) for r in server.requests).values())
-        part = open_audit("scripted", storage=storage).report().cost
-        assert twice <= part.lost <= 3 * 8, number
+        cost_section = open_audit("scripted", storage=storage).report().cost
+        assert twice <= cost_section.lost <= 3 * 8, number
         assert set(asked) <= {question(r) for r in server.requests}
         with open_database(storage) as db:
             assert verify_audit(db, "scripted").is_consistent, number

@@ -67,18 +67,18 @@ def test_the_report_has_the_differences_between_languages(server: FakeServer, st
     with open_database(storage, create=False) as db:
         traces = results.load_traces(db, get_audit(db, audit_config.name).id)
         report = build_report(db, audit_config.name)
-    part = report.languages
-    assert part is not None
-    assert {use.language: use.countries for use in part.asked} == {"en": places, "ja": ["Japan"]}
-    assert (part.fell_back, part.once) == (["Pakistan"], ["Nigeria", "Pakistan"])
-    for row in part.differences:
+    languages_section = report.languages
+    assert languages_section is not None
+    assert {use.language: use.countries for use in languages_section.asked} == {"en": places, "ja": ["Japan"]}
+    assert (languages_section.fell_back, languages_section.once) == (["Pakistan"], ["Nigeria", "Pakistan"])
+    for row in languages_section.differences:
         japanese_traces = [
             t for t in traces if t.model == row.model and t.cell.country == "Japan" and t.score is not None
         ]
         means = [np.mean([t.score for t in japanese_traces if t.language == code]) for code in ("ja", "en")]
         assert row.difference.value == pytest.approx(means[0] - means[1])
         assert (row.first, row.second, row.difference.n) == ("en", "native", 2)
-    assert len(part.differences) == len(audit_config.models)
+    assert len(languages_section.differences) == len(audit_config.models)
     page = render_html(report).replace("<bdi>", "").replace("</bdi>", "")
     for text in (render_markdown(report), page):
         assert "native less en" in text
@@ -96,14 +96,14 @@ def test_a_country_of_several_languages_is_asked_in_each(server: FakeServer, sto
     run_audit(audit_config, storage=storage)
     with open_database(storage, create=False) as db:
         traces = results.load_traces(db, get_audit(db, audit_config.name).id)
-        part = build_report(db, audit_config.name).languages
+        languages_section = build_report(db, audit_config.name).languages
     k = audit_config.direct.samples
     assert {(t.cell.country, t.sample // k, t.language) for t in traces} == {
         ("Canada", 0, "en"), ("Canada", 1, "fr"), ("Germany", 0, "en"), ("Germany", 1, "de"),
     }  # fmt: skip
-    assert part is not None
-    assert (part.fell_back, part.once) == ([], [])
-    for row in part.differences:
+    assert languages_section is not None
+    assert (languages_section.fell_back, languages_section.once) == ([], [])
+    for row in languages_section.differences:
         differences = []
         for country, code in (("Canada", "fr"), ("Germany", "de")):
             country_traces = [

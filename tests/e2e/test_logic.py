@@ -77,9 +77,9 @@ def test_every_pair_is_asked_in_both_orders_and_forms(server: FakeServer, storag
 def test_a_second_run_asks_nothing_and_only_the_probe_is_run(server: FakeServer, storage: str) -> None:
     server.script = scripted(TOPICS.index)
     run_audit(comparing(server.url), storage=storage)
-    before, first = len(server.requests), stored(storage)
+    requests_before, first = len(server.requests), stored(storage)
     run_audit(comparing(server.url), storage=storage)
-    assert len(server.requests) == before
+    assert len(server.requests) == requests_before
     assert stored(storage) == first
     assert {r.schema for r in server.requests} == {"Preference"}
 

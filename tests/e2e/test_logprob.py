@@ -104,9 +104,9 @@ def _scores(storage: str) -> list[Any]:
 def test_a_second_run_asks_nothing(server: FakeServer, storage: str) -> None:
     server.script = with_letters
     first = run(server, storage)
-    before = len(server.requests)
+    requests_before = len(server.requests)
     assert run(server, storage).methods == first.methods
-    assert len(server.requests) == before
+    assert len(server.requests) == requests_before
 
 
 def test_without_echo_answer_letters_are_measured_and_named(server: FakeServer, storage: str) -> None:

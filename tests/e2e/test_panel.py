@@ -75,9 +75,9 @@ def test_an_adaptive_panel_settles_as_the_full_one_does_and_asks_less(
         r for r in open_audit("scripted", storage=adaptive_storage).report().coverage.total if r.stage == "review"
     ]
     assert status["verdicts_planned"] == reviews.planned == len(few_verdicts)
-    before = len(server.requests)
+    requests_before = len(server.requests)
     run_audit(config(server.url, **audit, panel={**panel, "adaptive": True}), storage=adaptive_storage)
-    assert len(server.requests) - before <= sum(v.outcome is Outcome.CLIENT_ERROR for v in few_verdicts)
+    assert len(server.requests) - requests_before <= sum(v.outcome is Outcome.CLIENT_ERROR for v in few_verdicts)
 
 
 def test_no_judge_is_of_the_authors_family(server: FakeServer, storage: str) -> None:
@@ -127,9 +127,9 @@ def test_a_long_justification_is_asked_for_once_more(server: FakeServer, storage
         assert v.shortened == (v.judge == "model-b")
         assert v.justification is not None
         assert len(v.justification.split()) <= 61
-    before = len(server.requests)
+    requests_before = len(server.requests)
     run_audit(config(server.url), storage=storage)
-    assert len(server.requests) == before
+    assert len(server.requests) == requests_before
 
 
 def test_long_traces_are_shortened_for_judges_and_counted_in_the_report(server: FakeServer, storage: str) -> None:
@@ -207,9 +207,9 @@ def test_each_judge_has_its_own_model_and_prompt(server: FakeServer, storage: st
     }
     assert all(r.text.startswith("Be mild.") for r in reviews if r.body["model"] == "mild")
     # Answers depend on the prompt, so a changed prompt repeats the requests of that judge only.
-    before = len(server.requests)
+    requests_before = len(server.requests)
     run_audit(write(tmp_path, server.url, STERN_PROMPT.replace("stern", "severe")), storage=storage)
-    assert {r.body["model"] for r in server.requests[before:]} == {"stern"}
+    assert {r.body["model"] for r in server.requests[requests_before:]} == {"stern"}
 
 
 @pytest.mark.parametrize(
@@ -254,9 +254,9 @@ def test_an_incomplete_panel_has_equal_shares_and_loses_nothing(server: FakeServ
         judges_by_cell[v.model, v.cell].add(v.judge)
     assert conflicts
     assert all(c.seats == len(judges_by_cell[c.left, c.cell] & judges_by_cell[c.right, c.cell]) for c in conflicts)
-    before = len(server.requests)
+    requests_before = len(server.requests)
     run_audit(audit, storage=storage)
-    assert len(server.requests) == before
+    assert len(server.requests) == requests_before
 
 
 def test_adaptive_changes_no_outcome_of_incomplete_panels(server: FakeServer, tmp_path: Path) -> None:

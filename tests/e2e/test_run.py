@@ -84,17 +84,17 @@ def test_an_audit_runs_to_the_end(server: FakeServer, storage: str) -> None:
 def test_samples_differ_and_a_second_run_asks_nothing(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url), storage=storage)
     assert len({question(r) for r in server.requests}) == CALLS
-    first, before = stored(storage), len(server.requests)
+    first, requests_before = stored(storage), len(server.requests)
     run_audit(config(server.url), storage=storage)
-    assert len(server.requests) == before
+    assert len(server.requests) == requests_before
     assert stored(storage) == first
 
 
 def test_a_changed_config_asks_only_what_changed(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url), storage=storage)
-    before = len(server.requests)
+    requests_before = len(server.requests)
     run_audit(config(server.url, probes={"direct": {"samples": 4}}), storage=storage)
-    assert len(server.requests) - before == CELLS * MODELS * (1 + MODELS - 1)
+    assert len(server.requests) - requests_before == CELLS * MODELS * (1 + MODELS - 1)
 
 
 def test_judges_do_not_see_author_country_or_topic(server: FakeServer, storage: str) -> None:
@@ -127,12 +127,12 @@ def _reveal_author_and_cell(request: Request) -> Reply:
 
 def test_renaming_models_repeats_no_request(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url), storage=storage)
-    before = len(server.requests)
+    requests_before = len(server.requests)
     renamed = json.loads(config(server.url).model_dump_json())
     for model, name in zip(renamed["models"], ("x", "y", "z"), strict=True):
         model["name"] = name
     run_audit(AuditConfig.model_validate(renamed), storage=storage)
-    assert len(server.requests) == before
+    assert len(server.requests) == requests_before
 
 
 def test_every_failure_is_counted_and_none_has_a_number(server: FakeServer, storage: str) -> None:
@@ -158,9 +158,9 @@ def test_every_failure_is_counted_and_none_has_a_number(server: FakeServer, stor
         for s in saved["scores"]
     )
     # The next run repeats requests that failed, but not those with an unusable answer.
-    server.script, before = answer, len(server.requests)
+    server.script, requests_before = answer, len(server.requests)
     run_audit(config(server.url, **changes), storage=storage)
-    repeated_requests = [r for r in server.requests[before:] if r.schema == "MoralJudgement"]
+    repeated_requests = [r for r in server.requests[requests_before:] if r.schema == "MoralJudgement"]
     assert len(repeated_requests) == outcomes[Outcome.SERVER_ERROR] + outcomes[Outcome.CLIENT_ERROR]
 
 
@@ -372,7 +372,7 @@ def test_the_audit_waits_for_a_person_until_all_conflicts_are_settled(
     server: FakeServer, storage: str, tmp_path: Path, memory_is_lost: bool
 ) -> None:
     run_audit(config(server.url), storage=storage)
-    before = len(server.requests)
+    requests_before = len(server.requests)
     open_conflicts = [c for c in stored(storage)["conflicts"] if c.state is ConflictState.OPEN]
     assert open_conflicts
     if memory_is_lost:
@@ -384,7 +384,7 @@ def test_the_audit_waits_for_a_person_until_all_conflicts_are_settled(
         if i in (0, len(open_conflicts) - 1):
             assert resume_after_review("scripted", storage=storage) == len(open_conflicts) - 1 - i
     assert stored(storage)["stage"] == "done"
-    assert len(server.requests) == before
+    assert len(server.requests) == requests_before
     states = open_audit("scripted", storage=storage).report().conflicts.states
     assert states["person"] == len(open_conflicts)
     assert states.get("open", 0) == 0

@@ -74,18 +74,23 @@ def test_an_audit_of_questions_alone(server: FakeServer, storage: str) -> None:
     run_audit(config(server.url), storage=storage)
     assert len(server.requests) == 2 * QUESTIONS * WORDINGS * 2
     report = report_of(storage)
-    part = report.semantic
+    semantic_section = report.semantic
     assert report.audit.stage == "done"
-    assert part is not None
-    assert (part.questions, part.wordings, part.measured, part.encoder) == (8, 5, "rot", "all-MiniLM-L6-v2")
-    consistent_row, wavering_row = part.models
+    assert semantic_section is not None
+    assert (
+        semantic_section.questions,
+        semantic_section.wordings,
+        semantic_section.measured,
+        semantic_section.encoder,
+    ) == (8, 5, "rot", "all-MiniLM-L6-v2")
+    consistent_row, wavering_row = semantic_section.models
     assert consistent_row.consistency.value == pytest.approx(1.0, abs=1e-6)
     assert wavering_row.consistency.value is not None
     assert wavering_row.consistency.value < 0.9
     assert (consistent_row.planned, consistent_row.ok, consistent_row.losses, consistent_row.missing) == (40, 40, {}, 0)
     # Model a answers every question alike, so its shuffled baseline is as high as its consistency.
     assert consistent_row.shuffled.mean == pytest.approx(1.0, abs=1e-6)
-    assert {f.foundation for f in part.foundations} == {
+    assert {f.foundation for f in semantic_section.foundations} == {
         "care",
         "fairness",
         "liberty",
@@ -93,8 +98,10 @@ def test_an_audit_of_questions_alone(server: FakeServer, storage: str) -> None:
         "authority",
         "sanctity",
     }
-    assert part.differences[0].difference.value == pytest.approx(wavering_row.consistency.value - 1, abs=1e-6)
-    worst = next(w for w in part.worst if w.model == "model-b")
+    assert semantic_section.differences[0].difference.value == pytest.approx(
+        wavering_row.consistency.value - 1, abs=1e-6
+    )
+    worst = next(w for w in semantic_section.worst if w.model == "model-b")
     assert {worst.left.answer, worst.right.answer} == set(STANDS)
     assert worst.left.wording != worst.right.wording
     assert report.cost.total.calls == 2 * QUESTIONS * WORDINGS * 2
@@ -132,14 +139,14 @@ def test_a_second_run_asks_and_computes_nothing(
 ) -> None:
     server.script = script
     run_audit(config(server.url), storage=storage)
-    first, before = report_of(storage).semantic, len(server.requests)
+    first, requests_before = report_of(storage).semantic, len(server.requests)
 
     def never(*args: object) -> None:
         raise AssertionError("the encoder was loaded")
 
     monkeypatch.setattr("auditor.models.embeddings.load_encoder", never)
     run_audit(config(server.url), storage=storage)
-    assert len(server.requests) == before
+    assert len(server.requests) == requests_before
     assert report_of(storage).semantic == first
 
 
@@ -151,9 +158,9 @@ def test_failures_have_no_score_and_are_counted(server: FakeServer, storage: str
 
     server.script = refuse_sometimes
     run_audit(config(server.url), storage=storage)
-    part = report_of(storage).semantic
-    assert part is not None
-    for row in part.models:
+    semantic_section = report_of(storage).semantic
+    assert semantic_section is not None
+    for row in semantic_section.models:
         assert row.ok + row.losses["refused"] == row.planned == 40
         assert row.rules_planned == row.ok
     with open_database(storage, create=False) as db:
@@ -169,10 +176,10 @@ def test_a_rule_copied_from_the_prompt_is_rejected(server: FakeServer, storage: 
 
     server.script = parrot
     run_audit(config(server.url, models=1, limit=1), storage=storage)
-    part = report_of(storage).semantic
-    assert part is not None
-    assert part.models[0].rules_losses == {"unparsed": 5}
-    assert part.models[0].consistency.value is None
+    semantic_section = report_of(storage).semantic
+    assert semantic_section is not None
+    assert semantic_section.models[0].rules_losses == {"unparsed": 5}
+    assert semantic_section.models[0].consistency.value is None
 
 
 def write(path: Path, columns: list[str], rows: list[list[object]]) -> Path:
@@ -189,7 +196,7 @@ def test_imported_answers_have_the_same_scores_as_asked_ones(server: FakeServer,
         answers = semantic_results.load_answers(db, audits.get_audit(db, "moral").id)
     rows: list[list[object]] = [[a.model, a.question, a.wording, a.text, a.rot] for a in answers]
     file = write(tmp_path / "answers.csv", ["model", "question_id", "paraphrase", "answer", "rot"], rows)
-    before = len(server.requests)
+    requests_before = len(server.requests)
     import_counts = import_answers(file, audit="published", storage=storage)
     assert (
         import_counts.rows,
@@ -198,7 +205,7 @@ def test_imported_answers_have_the_same_scores_as_asked_ones(server: FakeServer,
         import_counts.empty,
         import_counts.unscorable,
     ) == (80, 2, 8, 0, 0)
-    assert len(server.requests) == before
+    assert len(server.requests) == requests_before
     asked_section, imported_section = report_of(storage).semantic, report_of(storage, "published").semantic
     assert asked_section is not None
     assert imported_section is not None
@@ -218,15 +225,20 @@ def test_the_published_corpora_are_read(storage: str, tmp_path: Path) -> None:
     ]
     columns = ["question_id", "question", "paraphrased", "model_output", "rot"]
     import_answers(write(tmp_path / "vicuna.csv", columns, rows), audit="mcc", storage=storage)
-    part = report_of(storage, "mcc").semantic
-    assert part is not None
-    assert (part.models[0].model, part.questions, part.wordings, part.measured) == ("vicuna", 6, 3, "rot")
+    semantic_section = report_of(storage, "mcc").semantic
+    assert semantic_section is not None
+    assert (
+        semantic_section.models[0].model,
+        semantic_section.questions,
+        semantic_section.wordings,
+        semantic_section.measured,
+    ) == ("vicuna", 6, 3, "rot")
     rows = [[f"What of {q}?", STANDS[i], RULES[i], "care|fairness", "train"] for q in range(6) for i in range(2)]
     import_answers(write(tmp_path / "MIC.csv", ["Q", "A", "rot", "moral", "split"], rows), audit="mic", storage=storage)
-    part = report_of(storage, "mic").semantic
-    assert part is not None
-    assert {f.foundation for f in part.foundations} == {"care"}
-    assert part.models[0].consistency.n == 6
+    semantic_section = report_of(storage, "mic").semantic
+    assert semantic_section is not None
+    assert {f.foundation for f in semantic_section.foundations} == {"care"}
+    assert semantic_section.models[0].consistency.n == 6
 
 
 @pytest.mark.parametrize(
@@ -284,9 +296,9 @@ def test_consistency_of_a_mix_of_rules_and_answers_is_between_them(
     consistency_by_weight = {}
     for weight in (0.0, 0.2, 1.0):
         import_answers(file, audit=f"w{weight}", probe=SemanticProbe(rot_weight=weight), storage=storage)
-        part = report_of(storage, f"w{weight}").semantic
-        assert part is not None
-        consistency_by_weight[weight] = part.models[0].consistency.value or 0.0
+        semantic_section = report_of(storage, f"w{weight}").semantic
+        assert semantic_section is not None
+        consistency_by_weight[weight] = semantic_section.models[0].consistency.value or 0.0
     assert (
         consistency_by_weight[0.0]
         < consistency_by_weight[0.2]
@@ -333,10 +345,10 @@ def test_a_model_paraphrases_questions_and_rejected_wordings_are_stored(
     rejected = [w for w in wordings if w.number is None]
     assert {w.reason for w in rejected} == {"too near to another wording", "too far in meaning"}
     assert all(w.similarity is not None and w.score is not None and w.key for w in rejected)
-    part = report_of(storage).semantic
-    assert part is not None
-    assert part.rejected == {"too far in meaning": 3, "too near to another wording": 3}
-    assert part.models[0].planned == 3
+    semantic_section = report_of(storage).semantic
+    assert semantic_section is not None
+    assert semantic_section.rejected == {"too far in meaning": 3, "too near to another wording": 3}
+    assert semantic_section.models[0].planned == 3
 
 
 def test_a_judge_scores_samples_and_checks_the_worst_pairs(server: FakeServer, storage: str) -> None:
@@ -357,17 +369,17 @@ def test_a_judge_scores_samples_and_checks_the_worst_pairs(server: FakeServer, s
         "worst": 3,
     }
     run_audit(config(server.url, models=3, **probe), storage=storage)
-    part = report_of(storage).semantic
-    assert part is not None
-    assert [(r.model, r.judge) for r in part.judged] == [("model-a", "model-c"), ("model-b", "model-c")]
-    for row in part.judged:
+    semantic_section = report_of(storage).semantic
+    assert semantic_section is not None
+    assert [(r.model, r.judge) for r in semantic_section.judged] == [("model-a", "model-c"), ("model-b", "model-c")]
+    for row in semantic_section.judged:
         assert row.asked == QUESTIONS * 6
         assert row.score.n == row.asked - row.failed
         assert row.score.value == pytest.approx(row.consistent / row.score.n)
-    assert part.judged[0].score.value == 1.0
-    assert (part.judged[1].score.value or 0) < 1
-    assert sum(r.failed for r in part.judged) > 0
-    contradiction_by_model = {w.model: w.contradict for w in part.worst}
+    assert semantic_section.judged[0].score.value == 1.0
+    assert (semantic_section.judged[1].score.value or 0) < 1
+    assert sum(r.failed for r in semantic_section.judged) > 0
+    contradiction_by_model = {w.model: w.contradict for w in semantic_section.worst}
     assert contradiction_by_model == {
         "model-a": False,
         "model-b": True,
@@ -384,12 +396,12 @@ def test_a_judge_scores_samples_and_checks_the_worst_pairs(server: FakeServer, s
 def test_baseline_similarities_are_measured_on_rules_and_answers(server: FakeServer, storage: str) -> None:
     server.script = script
     run_audit(config(server.url, models=1, limit=2, rivals=["bleu", "rouge_l", "bertscore"]), storage=storage)
-    part = report_of(storage).semantic
-    assert part is not None
-    assert {(r.text, r.metric) for r in part.rivals} == {
+    semantic_section = report_of(storage).semantic
+    assert semantic_section is not None
+    assert {(r.text, r.metric) for r in semantic_section.rivals} == {
         (t, m) for t in ("rot", "answer") for m in ("cosine", "bleu", "rouge_l", "bertscore")
     }
-    assert all(r.value.value == pytest.approx(1.0, abs=1e-5) for r in part.rivals)
+    assert all(r.value.value == pytest.approx(1.0, abs=1e-5) for r in semantic_section.rivals)
 
 
 def test_answers_are_compared_across_languages(server: FakeServer, storage: str, tmp_path: Path) -> None:
@@ -414,9 +426,9 @@ def test_answers_are_compared_across_languages(server: FakeServer, storage: str,
     server.script = bilingual
     file = write(tmp_path / "q.csv", columns, rows)
     run_audit(config(server.url, models=1, questions=str(file), paraphrases=4, limit=None), storage=storage)
-    part = report_of(storage).semantic
-    assert part is not None
-    similarity_by_languages = {(r.first, r.second): r.similarity for r in part.languages}
+    semantic_section = report_of(storage).semantic
+    assert semantic_section is not None
+    similarity_by_languages = {(r.first, r.second): r.similarity for r in semantic_section.languages}
     assert set(similarity_by_languages) == {("de", "de"), ("de", "en"), ("en", "en")}
     assert similarity_by_languages["de", "de"].value == pytest.approx(1.0, abs=1e-6)
     assert similarity_by_languages["en", "en"].value == pytest.approx(1.0, abs=1e-6)

@@ -46,19 +46,19 @@ def script(request: Request) -> Reply:
 def test_paraphrases_are_compared_with_repetitions_of_one_wording(server: FakeServer, storage: str) -> None:
     server.script = script
     run_audit(config(server.url, models=1, limit=6), storage=storage)
-    before = len(server.requests)
+    requests_before = len(server.requests)
     [cold, warm] = run_temperature_experiment("moral", [0.0, 1.0], storage=storage)
     assert (cold.temperature, warm.temperature) == (0.0, 1.0)
     assert cold.same_words.n == cold.other_words.n == 6
-    part = open_audit("moral", storage=storage).report().semantic
-    assert part is not None
+    semantic_section = open_audit("moral", storage=storage).report().semantic
+    assert semantic_section is not None
     # At the audit's own temperature the experiment reuses the audit's answers.
-    assert value(cold.other_words) == pytest.approx(value(part.models[0].consistency))
+    assert value(cold.other_words) == pytest.approx(value(semantic_section.models[0].consistency))
     assert value(cold.difference) == pytest.approx(value(cold.other_words) - value(cold.same_words))
-    new_requests = len(server.requests) - before
+    new_requests = len(server.requests) - requests_before
     assert new_requests <= 6 * 5 * 3 * 2
     run_temperature_experiment("moral", [0.0, 1.0], storage=storage)
-    assert len(server.requests) - before == new_requests
+    assert len(server.requests) - requests_before == new_requests
 
 
 def test_following_a_rule_makes_answers_consistent(server: FakeServer, storage: str) -> None:

@@ -119,12 +119,12 @@ def test_no_more_cells_are_asked_once_the_interval_of_r_is_narrow(
         assert row.ci_high is not None
         assert row.ci_high - row.ci_low <= 1.2
     assert [(r.planned, r.missing) for r in report.coverage.total] == [(len(traces), 0)]
-    before = len(server.requests)
+    requests_before = len(server.requests)
     second_traces = stored(run_audit(with_unequal_concurrency(audit), storage=f"sqlite:///{tmp_path / 'two.db'}"))[0]
     assert {(t.model, t.cell, t.score) for t in second_traces} == {(t.model, t.cell, t.score) for t in traces}
-    new_requests = len(server.requests) - before
+    new_requests = len(server.requests) - requests_before
     run_audit(audit, storage=handle.storage)
-    assert len(server.requests) - before == new_requests
+    assert len(server.requests) - requests_before == new_requests
 
 
 def test_a_resumed_run_after_failures_keeps_no_failed_traces(

@@ -32,9 +32,9 @@ PROBES = {"direct": {"samples": SAMPLES}}
 def test_a_task_audit_runs_to_the_end(server: FakeServer, storage: str, tmp_path: Path, kind: str) -> None:
     server.script = solver
     run_audit(audit(server.url, tmp_path, kind, probes=PROBES), storage=storage)
-    before = len(server.requests)
+    requests_before = len(server.requests)
     run_audit(audit(server.url, tmp_path, kind, probes=PROBES), storage=storage)
-    assert len(server.requests) == before
+    assert len(server.requests) == requests_before
     with open_database(storage, create=False) as db:
         stored = audits.get_audit(db, "sums")
         traces, scores = results.load_traces(db, stored.id), results.load_scores(db, stored.id)
@@ -52,21 +52,21 @@ def test_a_task_audit_runs_to_the_end(server: FakeServer, storage: str, tmp_path
             assert (c.kind, c.score_left, c.difference) == (ConflictKind.ANSWERS, None, None)
             assert (c.answer_left, c.answer_right) == (answer_by_cell[c.left, c.cell], answer_by_cell[c.right, c.cell])
             assert c.answer_left != c.answer_right
-    part = open_audit("sums", storage=storage).report().task
-    assert part is not None
-    shares = [row.accuracy.value or 0.0 for row in part.models]
-    for row, share in zip(part.models, shares, strict=True):
+    task_section = open_audit("sums", storage=storage).report().task
+    assert task_section is not None
+    shares = [row.accuracy.value or 0.0 for row in task_section.models]
+    for row, share in zip(task_section.models, shares, strict=True):
         model_traces = [t for t in traces if t.model == row.model]
-        truth = {item.id: item.truth for item in part.items}
+        truth = {item.id: item.truth for item in task_section.items}
         assert share == pytest.approx(sum(t.answer == truth[t.cell.topic] for t in model_traces) / len(model_traces))
         assert row.accuracy.ci_low is not None
         assert row.bound_low == row.bound_high == pytest.approx(share)
     assert shares == sorted(shares, reverse=True)
-    assert part.telling is not None
-    assert part.telling.area is not None
-    assert (part.telling.area.ci_low or 0) > 0.5
-    assert part.telling.difference is not None
-    assert (part.telling.difference.ci_low or 0) > 0
+    assert task_section.telling is not None
+    assert task_section.telling.area is not None
+    assert (task_section.telling.area.ci_low or 0) > 0.5
+    assert task_section.telling.difference is not None
+    assert (task_section.telling.difference.ci_low or 0) > 0
 
 
 @pytest.mark.parametrize(
@@ -110,9 +110,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_a_handle_shows_accuracy_in_a_notebook(finished: str) -> None:
     handle = open_audit("sums", storage=finished)
-    part = handle.report().task
-    assert part is not None
-    for row in part.models:
+    task_section = handle.report().task
+    assert task_section is not None
+    for row in task_section.models:
         accuracy = row.accuracy
         table_cells = [
             row.model,
@@ -183,9 +183,9 @@ def test_failures_are_counted_and_none_has_an_answer(server: FakeServer, storage
     for trace in traces:
         assert (trace.answer is not None) == (trace.outcome is Outcome.OK)
         assert ((trace.model, trace.cell, trace.sample) in judged) == (trace.outcome is Outcome.OK)
-    part = open_audit("sums", storage=storage).report().task
-    assert part is not None
-    for row in part.models:
+    task_section = open_audit("sums", storage=storage).report().task
+    assert task_section is not None
+    for row in task_section.models:
         ok = sum(t.outcome is Outcome.OK for t in traces if t.model == row.model)
         assert (row.usable, row.planned, row.accuracy.n) == (ok, ITEMS * SAMPLES, ok)
         assert row.bound_low is not None

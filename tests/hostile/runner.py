@@ -126,7 +126,7 @@ def beginning_of(case: Case) -> str:
 
 
 @dataclass(frozen=True)
-class Ran:
+class CaseResults:
     """Results of cases that ran together.
 
     Attributes:
@@ -147,7 +147,7 @@ def run_cases(
     large: bool = False,
     concurrency: int = DEFAULT_CONCURRENCY,
     budget_usd: float | None = None,
-) -> Ran:
+) -> CaseResults:
     """Run cases, several at a time.
 
     Args:
@@ -162,7 +162,9 @@ def run_cases(
         return asyncio.run(_run_all(list(by_id.values()), server, folder, limits, concurrency))
 
 
-async def _run_all(cases: list[Case], server: HostileServer, folder: Path, limits: Limits, concurrency: int) -> Ran:
+async def _run_all(
+    cases: list[Case], server: HostileServer, folder: Path, limits: Limits, concurrency: int
+) -> CaseResults:
     sections = {case.id: section_of(case, server) for case in cases}
     template = _template(folder / "template.db", list(sections.values()))
     gateway = Gateway(sections.values(), limits)
@@ -178,7 +180,7 @@ async def _run_all(cases: list[Case], server: HostileServer, folder: Path, limit
     finally:
         await gateway.close()
     by_id = dict(zip([case.id for case in cases], results, strict=True))
-    return Ran(by_id, max(stalls, default=0.0), gateway.budget.spent_usd)
+    return CaseResults(by_id, max(stalls, default=0.0), gateway.budget.spent_usd)
 
 
 @asynccontextmanager

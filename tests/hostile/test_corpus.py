@@ -14,7 +14,7 @@ import pytest
 from tests.hostile.axes import AXES, CHATS, NONE, PROTOCOLS, is_sensible, pairs_of, sensible_pairs
 from tests.hostile.corpus import Case, Charge, load_cases, sample_of
 from tests.hostile.expectations import complaints, violations
-from tests.hostile.runner import Ran, run_cases
+from tests.hostile.runner import CaseResults, run_cases
 
 EVERYTHING = bool(os.environ.get("AUDITOR_ALL_HOSTILE"))
 CASES = load_cases()
@@ -24,19 +24,19 @@ MAX_STALL_S = 0.5
 
 
 @pytest.fixture(scope="module")
-def ran(memory: Path) -> Ran:
+def case_results(memory: Path) -> CaseResults:
     """Results of all chosen cases, which run together."""
     return run_cases(CHOSEN, memory)
 
 
 @pytest.mark.parametrize("case", CHOSEN, ids=lambda case: case.id)
-def test_each_case_is_as_expected(ran: Ran, case: Case) -> None:
-    faults = complaints(case, ran.results[case.id])
-    assert not faults, "\n".join([str(case), *faults, ran.results[case.id].text[:2000]])
+def test_each_case_is_as_expected(case_results: CaseResults, case: Case) -> None:
+    faults = complaints(case, case_results.results[case.id])
+    assert not faults, "\n".join([str(case), *faults, case_results.results[case.id].text[:2000]])
 
 
-def test_the_event_loop_is_never_blocked(ran: Ran) -> None:
-    assert ran.max_stall_s < 2 * MAX_STALL_S  # several cases may run between two heartbeats
+def test_the_event_loop_is_never_blocked(case_results: CaseResults) -> None:
+    assert case_results.max_stall_s < 2 * MAX_STALL_S  # several cases may run between two heartbeats
 
 
 @pytest.mark.parametrize("protocol", CHATS if EVERYTHING else CHATS[:1])
@@ -46,13 +46,13 @@ def test_eight_megabytes_of_private_key_headers_do_not_block_the_event_loop(
 ) -> None:
     choice = dict.fromkeys(AXES, NONE) | {"protocol": protocol, "status": status, "body": body, "timing": "now"}
     case = Case("large", choice, "first", "", 0, Charge(), 0, ())
-    ran = run_cases([case], memory / f"{protocol}-{status}", large=True)
-    assert not violations(case, ran.results["large"])
-    answer = ran.results["large"].answer
+    case_results = run_cases([case], memory / f"{protocol}-{status}", large=True)
+    assert not violations(case, case_results.results["large"])
+    answer = case_results.results["large"].answer
     assert answer is not None
     assert answer.outcome == ("server_error" if status == "500" else "ok")
     assert status == "500" or (answer.text or "").endswith("}")
-    assert ran.max_stall_s < MAX_STALL_S
+    assert case_results.max_stall_s < MAX_STALL_S
 
 
 def test_the_corpus_is_large_and_its_cases_make_sense() -> None:

@@ -88,16 +88,16 @@ def test_a_moved_database_stops_the_run_which_names_the_new_path_and_can_resume(
     assert f"its data were at {path} and are now at {moved}." in line
     assert f"Move it back to {path}, then give the same command again." in line
     assert not path.exists()
-    before = len(server.requests)
-    assert before < CALLS
+    requests_before = len(server.requests)
+    assert requests_before < CALLS
     with closing(sqlite3.connect(moved)) as connection:  # all data are in the main file, not in a log
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         answers = connection.execute("SELECT count(*) FROM answer").fetchone()[0]
-    assert 60 - UNDER_WAY <= answers <= before
+    assert 60 - UNDER_WAY <= answers <= requests_before
     moved.rename(path)
     server.script = answer
     assert run(server, tmp_path).returncode == 0
-    assert len(server.requests) == before + CALLS - answers
+    assert len(server.requests) == requests_before + CALLS - answers
     with open_database(url(path)) as db:
         assert verify_audit(db, "scripted").is_consistent
 
@@ -226,7 +226,7 @@ def test_writing_to_a_read_only_database_is_reported_in_one_line(
     server: FakeServer, finished: Path, tmp_path: Path
 ) -> None:
     file = config_file(tmp_path, config(server.url, name="another"))
-    before = len(server.requests)
+    requests_before = len(server.requests)
     with read_only(finished.parent):
         line = error_line(auditor("run", file, "--storage", url(finished)), 1)
         assert "another.lock: cannot be written: Read-only file system." in line
@@ -237,7 +237,7 @@ def test_writing_to_a_read_only_database_is_reported_in_one_line(
             pytest.raises(StorageError, match=r"readonly.* Copy it"),
         ):
             db.write(lambda connection: connection.exec_driver_sql("DELETE FROM trace"))
-    assert len(server.requests) == before
+    assert len(server.requests) == requests_before
 
 
 def leave_log(path: Path, folder: Path, *, index: bool) -> Path:

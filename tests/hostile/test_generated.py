@@ -38,7 +38,7 @@ from tests.hostile.axes import (
 from tests.hostile.bodies import JUDGEMENT
 from tests.hostile.corpus import Case, Charge
 from tests.hostile.expectations import violations
-from tests.hostile.runner import CRASHES, Ran, run_cases
+from tests.hostile.runner import CRASHES, CaseResults, run_cases
 
 SEED = 19
 EVERYTHING = bool(os.environ.get("AUDITOR_ALL_HOSTILE"))
@@ -84,7 +84,7 @@ CASES = generate_cases(SEED, COUNT)
 
 
 @pytest.fixture(scope="module")
-def groups(memory: Path) -> list[Ran]:
+def groups(memory: Path) -> list[CaseResults]:
     """Results of all cases in groups; each group shares a budget, except the last, which has none."""
     size = -(-len(CASES) // GROUPS)
     budgets: list[float | None] = [BUDGET_USD / GROUPS] * (GROUPS - 1) + [None]
@@ -94,8 +94,8 @@ def groups(memory: Path) -> list[Ran]:
     ]
 
 
-def test_no_generated_case_violates_an_invariant(groups: list[Ran]) -> None:
-    results = {id_: result for ran in groups for id_, result in ran.results.items()}
+def test_no_generated_case_violates_an_invariant(groups: list[CaseResults]) -> None:
+    results = {id_: result for case_results in groups for id_, result in case_results.results.items()}
     faults_by_case = {}
     for case in CASES:
         result = results[case.id]
@@ -113,17 +113,19 @@ def test_no_generated_case_violates_an_invariant(groups: list[Ran]) -> None:
     assert not faults_by_case, "\n".join(map(str, faults_by_case.items()))
 
 
-def test_generated_cases_have_successes_and_failures(groups: list[Ran]) -> None:
-    outcomes = {result.outcome for ran in groups for result in ran.results.values()}
+def test_generated_cases_have_successes_and_failures(groups: list[CaseResults]) -> None:
+    outcomes = {result.outcome for case_results in groups for result in case_results.results.values()}
     assert {"ok", "server_error"} <= outcomes
     assert not EVERYTHING or {"truncated", "refused", "unparsed", "rate_limited", "over_budget"} <= outcomes
 
 
-def test_no_budget_is_exceeded(groups: list[Ran]) -> None:
-    assert all(ran.spent_usd <= BUDGET_USD / GROUPS + 1e-9 for ran in groups[:-1])
-    for ran in groups:
-        assert sum(result.usd for result in ran.results.values()) == pytest.approx(ran.spent_usd)
+def test_no_budget_is_exceeded(groups: list[CaseResults]) -> None:
+    assert all(case_results.spent_usd <= BUDGET_USD / GROUPS + 1e-9 for case_results in groups[:-1])
+    for case_results in groups:
+        assert sum(result.usd for result in case_results.results.values()) == pytest.approx(case_results.spent_usd)
 
 
-def test_the_event_loop_is_never_blocked(groups: list[Ran]) -> None:
-    assert max(ran.max_stall_s for ran in groups) < 1.0  # several cases may run between two heartbeats
+def test_the_event_loop_is_never_blocked(groups: list[CaseResults]) -> None:
+    assert (
+        max(case_results.max_stall_s for case_results in groups) < 1.0
+    )  # several cases may run between two heartbeats

@@ -29,7 +29,7 @@ def logic_section(storage: str) -> LogicReport:
     return logic_report
 
 
-def round_of(judge: str, wins: list[tuple[str, str]]) -> list[str]:
+def rows_of_consistent_judge(judge: str, wins: list[tuple[str, str]]) -> list[str]:
     """Rows of a consistent judge: both orders and both relations of each pair (winner, loser)."""
     return [
         f"{judge},c,{a},{b},{relation},{'A' if ((a, b) in wins) == (relation == 'standard') else 'B'}"
@@ -41,7 +41,7 @@ def round_of(judge: str, wins: list[tuple[str, str]]) -> list[str]:
 
 def test_a_cycle_of_four_items_without_shorter_cycles(storage: str, tmp_path: Path) -> None:
     wins = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]
-    file = written(tmp_path / "x.csv", *round_of("j", wins))
+    file = written(tmp_path / "x.csv", *rows_of_consistent_judge("j", wins))
     counts = import_comparisons(file, audit="judged", storage=storage)
     assert (counts.rows, counts.judges, counts.sets, counts.items) == (16, 1, 1, 4)
     row = logic_section(storage).judges[0]

@@ -29,7 +29,7 @@ ACCEPTED_EXIT_CODES = {"check": {0, 3, 4}, "surveys check": {0, 1}}
 
 
 @pytest.fixture(scope="module")
-def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+def docs_workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
     """The reader's folder before any page is followed, and the URL of the fake server."""
     folder = tmp_path_factory.mktemp("reader")
     patch = pytest.MonkeyPatch()
@@ -48,16 +48,16 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [name for name, commands in COMMANDS.items() if any(not c.why_not for c in commands)])
 def test_the_commands_of_a_page_run(
-    furnished: tuple[Path, str], page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    docs_workspace: tuple[Path, str], page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reader_folder = shutil.copytree(furnished[0], tmp_path / "here")
+    reader_folder = shutil.copytree(docs_workspace[0], tmp_path / "here")
     monkeypatch.chdir(reader_folder)
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     monkeypatch.setenv("WANDB_CONFIG_DIR", str(tmp_path))
     monkeypatch.setenv("WANDB_CACHE_DIR", str(tmp_path))
     for command in COMMANDS[page]:
         if not command.why_not:
-            follow(command, reader_folder, furnished[1])
+            follow(command, reader_folder, docs_workspace[1])
 
 
 @pytest.mark.slow
@@ -65,9 +65,9 @@ def test_the_commands_of_a_page_run(
     "page", [name for name, page_blocks in CONFIGS.items() if any(not b.why_not for b in page_blocks)]
 )
 def test_the_configurations_of_a_page_run(
-    furnished: tuple[Path, str], page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    docs_workspace: tuple[Path, str], page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reader_folder = shutil.copytree(furnished[0], tmp_path / "here")
+    reader_folder = shutil.copytree(docs_workspace[0], tmp_path / "here")
     monkeypatch.chdir(reader_folder)
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     supply(reader_folder)
@@ -75,7 +75,7 @@ def test_the_configurations_of_a_page_run(
         official = ["WVS_Cross-National_Wave_7.csv", "--mapping", "wvs7", "-o", "my_wvs.csv"]
         assert run(["surveys", "import", *official]).returncode == 0
     for block in CONFIGS[page]:
-        for table in () if block.why_not else configs(block, furnished[1]):
+        for table in () if block.why_not else configs(block, docs_workspace[1]):
             path = reader_folder / f"{table['name']}.yaml"
             path.write_text(json.dumps(table), encoding="utf-8")  # JSON is YAML
             for command in ["estimate"] if UNHEARD & table.keys() else ["estimate", "run"]:
@@ -88,13 +88,13 @@ def test_the_configurations_of_a_page_run(
 @pytest.mark.slow
 @pytest.mark.parametrize("block", PROGRAMS, ids=lambda block: block.id)
 def test_the_programs_of_a_page_run(
-    furnished: tuple[Path, str],
+    docs_workspace: tuple[Path, str],
     block: Block,
     audit_of: Callable[[Path], AuditHandle],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    reader_folder = shutil.copytree(furnished[0], tmp_path / "here")
+    reader_folder = shutil.copytree(docs_workspace[0], tmp_path / "here")
     monkeypatch.chdir(reader_folder)
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     namespace: dict[str, Any] = {}
