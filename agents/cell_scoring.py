@@ -131,7 +131,7 @@ def evidence_hash(encoder: str, texts: Sequence[str]) -> str:
 
 
 def self_consistencies(
-    texts: Mapping[K, Mapping[str, Sequence[str]]], encoder: Callable[[], TextEncoder] | None
+    texts: Mapping[K, Mapping[str, Sequence[str]]], load_encoder: Callable[[], TextEncoder] | None
 ) -> dict[K, float | None]:
     """Self-consistency by key: the mean cosine of all pairs of texts in the same language.
 
@@ -148,9 +148,9 @@ def self_consistencies(
         for language, group in texts_by_language.items()
         if len(group) > 1
     }
-    if encoder is None or not groups:
+    if load_encoder is None or not groups:
         return dict.fromkeys(texts)
-    vectors = encoder().encode([text for group in groups.values() for text in group])
+    vectors = load_encoder().encode([text for group in groups.values() for text in group])
     group_ends = np.cumsum([len(group) for group in groups.values()])
     cosine_sums: dict[K, float] = dict.fromkeys(texts, 0.0)
     pair_counts: dict[K, int] = dict.fromkeys(texts, 0)

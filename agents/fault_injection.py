@@ -85,7 +85,7 @@ FAULTS: Mapping[str, Callable[[Trace, TracePool], Trace | None]] = {
 }
 
 
-def inject_faults(pool: TracePool, sample: int) -> dict[str, list[tuple[Trace, Trace]]]:
+def inject_faults(pool: TracePool, max_traces: int) -> dict[str, list[tuple[Trace, Trace]]]:
     """By fault, pairs of an original and an altered trace; the same ones in every run.
 
     Args:
@@ -97,7 +97,7 @@ def inject_faults(pool: TracePool, sample: int) -> dict[str, list[tuple[Trace, T
         random.Random(derive_seed(pool.config.seed, "plant", fault_name)).shuffle(shuffled_traces)
         pairs: list[tuple[Trace, Trace]] = []
         for trace in shuffled_traces:
-            if len(pairs) == sample:
+            if len(pairs) == max_traces:
                 break
             if (altered := inject_fault(trace, pool)) is not None:
                 pairs.append((trace, altered))

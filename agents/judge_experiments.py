@@ -24,14 +24,14 @@ UNALTERED, SELF_JUDGED = "none", "self"
 T = TypeVar("T")
 
 
-async def run_fault_injection(context: RunContext, sample: int) -> None:
+async def run_fault_injection(context: RunContext, max_traces: int) -> None:
     """Have panels judge traces with an injected fault, and the same traces without it.
 
     Args:
         sample: maximum number of traces for each fault.
     """
     traces = await _load_traces_for_review(context)
-    for fault, pairs in inject_faults(TracePool(context.config, context.survey, traces), sample).items():
+    for fault, pairs in inject_faults(TracePool(context.config, context.survey, traces), max_traces).items():
         await judge_altered_traces(
             context,
             fault,
@@ -54,7 +54,7 @@ async def run_fault_injection(context: RunContext, sample: int) -> None:
     context.raise_if_stopped()
 
 
-async def run_self_judging(context: RunContext, sample: int) -> None:
+async def run_self_judging(context: RunContext, max_traces: int) -> None:
     """Have each judge that is also audited judge its own traces; these verdicts are excluded from votes.
 
     Args:
@@ -65,13 +65,13 @@ async def run_self_judging(context: RunContext, sample: int) -> None:
     for model in context.config.models:
         if model.name in judges:
             judge_traces = _draw_sample(
-                context, "self", [trace for trace in traces if trace.model == model.name], sample
+                context, "self", [trace for trace in traces if trace.model == model.name], max_traces
             )
             await judge_altered_traces(context, SELF_JUDGED, [(judges[model.name], trace) for trace in judge_traces])
     context.raise_if_stopped()
 
 
-async def run_contests(context: RunContext, sample: int) -> None:
+async def run_contests(context: RunContext, max_conflicts: int) -> None:
     """Have judges compare both sides of conflicts, once in each order.
 
     Args:
@@ -82,7 +82,7 @@ async def run_contests(context: RunContext, sample: int) -> None:
     for trace in await _load_traces_for_review(context):
         first_traces.setdefault((trace.model, trace.cell), trace)
     requests = []
-    for conflict in _draw_sample(context, "contest", conflicts, sample):
+    for conflict in _draw_sample(context, "contest", conflicts, max_conflicts):
         side_traces = [first_traces.get((name, conflict.cell)) for name in (conflict.left, conflict.right)]
         if side_traces[0] is None or side_traces[1] is None:
             continue

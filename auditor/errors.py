@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from auditor.domain import Answer
 
 
-def did_you_mean(word: str, known: Iterable[str], fallback: str) -> str:
+def did_you_mean(word: str, known_words: Iterable[str], fallback: str) -> str:
     """A question that names the known word closest to a misspelt one; the fallback hint if none is close."""
-    close_matches = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    close_matches = difflib.get_close_matches(word, list(known_words), n=1, cutoff=0.5)
     return f"Did you mean '{close_matches[0]}'?" if close_matches else fallback
 
 

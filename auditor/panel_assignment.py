@@ -71,7 +71,7 @@ def elicitation_order(config: AuditConfig, survey: Survey) -> list[Cell]:
     cells = list(survey.asked_cells)
     if config.direct.target_width is None:
         return cells
-    region_by_country = get_grouping(survey).by_country
+    region_by_country = get_grouping(survey).region_by_country
     cells.sort()
     cell_order = stratified_order(
         [(region_by_country.get(cell.country), cell.topic) for cell in cells], derive_seed(config.seed, "cells")
@@ -79,7 +79,7 @@ def elicitation_order(config: AuditConfig, survey: Survey) -> list[Cell]:
     return [cells[index] for index in cell_order.tolist()]
 
 
-def select_reviewed(config: AuditConfig, readable: Iterable[TraceKey]) -> list[TraceKey]:
+def select_reviewed(config: AuditConfig, trace_keys: Iterable[TraceKey]) -> list[TraceKey]:
     """Select the traces that judges review: all readable ones of each model and cell, or the first few.
 
     Samples taken only because earlier ones disagreed are excluded; otherwise cells with inconsistent samples would
@@ -88,7 +88,7 @@ def select_reviewed(config: AuditConfig, readable: Iterable[TraceKey]) -> list[T
     limit, direct = config.probes.review.traces, config.direct
     n_selected = Counter[tuple[str, Cell]]()
     selected = []
-    for trace_key in sorted(readable, key=lambda key: (key.cell, key.model, key.sample)):
+    for trace_key in sorted(trace_keys, key=lambda key: (key.cell, key.model, key.sample)):
         if trace_key.sample % direct.samples >= direct.guaranteed_samples:
             continue
         if limit == "all" or n_selected[trace_key.model, trace_key.cell] < limit:

@@ -127,7 +127,7 @@ def measure_on_server(stack: ExitStack, server: Any, engine: str, url: str, samp
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="aud-ray-", ignore_cleanup_errors=True)))
         environment = {KEY: "none", "AUDITOR_TRUST": f"{KEY}@127.0.0.1"}
         head_node = stack.enter_context(head(folder, "bench", "--num-cpus=2", **environment))
-        address = head_node.said(ADDRESS)
+        address = head_node.wait_for_output(ADDRESS)
         monitor = Watch(head_node.process.pid)
         monitor.start()
     figures = measure_in_process(url, samples, storage, address)

@@ -205,7 +205,7 @@ def _serialize_survey(survey: Survey) -> str:
     metadata.pop("cells")
     metadata["words"] = {topic: list(words) for topic, words in survey.words.items()}
     metadata["native"] = {country: list(codes) for country, codes in survey.native.items()}
-    metadata["task"] = tasks.task_metadata(survey.task)
+    metadata["task"] = tasks.build_task_metadata(survey.task)
     return canonical_json(metadata)
 
 

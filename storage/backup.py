@@ -64,7 +64,7 @@ def _flush_to_disk(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def unused_path(path: Path) -> Path:
+def find_unused_path(path: Path) -> Path:
     """Return the path if no file exists there, else the first free one of `NAME-2`, `NAME-3`, …"""
     candidates = (path.with_name(f"{path.name}-{number}") for number in range(2, 10_000))
     return path if not path.exists() else next(candidate for candidate in candidates if not candidate.exists())

@@ -164,7 +164,7 @@ def _build_answers_of_judge(
     index = {item.id: i for i, item in enumerate(item_set.items)}
     n = len(index)
     answers, asked = np.full((2, n, n), np.nan), np.zeros((2, n, n), dtype=bool)
-    human_preferences = people_preferences(item_set)
+    human_preferences = compute_people_preferences(item_set)
     repeats_by_question: dict[tuple[int, int, int], dict[int, float]] = {}
     failures: dict[str, int] = {}
     n_questions = 0
@@ -199,7 +199,7 @@ def preference_value(comparison: Comparison) -> float:
     return np.nan if comparison.decision is None else PREFERENCE_VALUES[comparison.decision]
 
 
-def people_preferences(item_set: ItemSet) -> Floats:
+def compute_people_preferences(item_set: ItemSet) -> Floats:
     """Preferences implied by people's scores of the items, shape (N, N).
 
     1 if the row's item has the higher score, 0.5 for a tie, 0 if lower, nan if a score is unknown.

@@ -219,7 +219,7 @@ def _is_unpriced(call: ColumnCollection, answer: ColumnCollection) -> ColumnElem
     return or_(call.unknown > 0, and_(call.charged == 0, answer.key.is_not(None), answer.cost_usd.is_(None)))
 
 
-def mean_answer_lengths(db: Database) -> list[MeanAnswerLength]:
+def load_mean_answer_lengths(db: Database) -> list[MeanAnswerLength]:
     """Mean lengths of all recorded answers by model and purpose, in this order."""
     c = table_of(AnswerRow).c
     n = func.count(c.completion_tokens)

@@ -77,12 +77,12 @@ class Database:
         self.close()
 
 
-def database_url(option: str | None = None, configured: str | None = None) -> str:
+def resolve_database_url(option: str | None = None, configured: str | None = None) -> str:
     """URL of the database: the option, else AUDITOR_STORAGE, else the config's, else `auditor.db` in this folder."""
     return option or os.environ.get(STORAGE_VARIABLE) or configured or DEFAULT_URL
 
 
-def sqlite_path(url: str) -> Path | None:
+def parse_sqlite_path(url: str) -> Path | None:
     """Path of the file that a SQLite URL names; None for PostgreSQL.
 
     Raises:
@@ -115,7 +115,7 @@ def open_database(url: str = DEFAULT_URL, *, create: bool = True) -> Database:
         StorageError: the database does not exist, is not auditor's, has an older or newer schema, lies on a network
             file system, or cannot be opened.
     """
-    path = sqlite_path(url)
+    path = parse_sqlite_path(url)
     if path is not None:
         _check_location(path, create)
         if create:
@@ -148,7 +148,7 @@ def upgrade_database(url: str) -> schema.SchemaUpgrade | None:
     Raises:
         UsageError, StorageError: as `open_database`.
     """
-    path = sqlite_path(url)
+    path = parse_sqlite_path(url)
     if path is not None:
         _check_location(path, create=False)
     engine = make_engine(url)

@@ -43,7 +43,7 @@ class ConflictQuery:
         """
         self._selected_only = selected_only
         self.conflict = conflict = table_of(ConflictRow)
-        self._ratings = ratings = current_ratings(audit_id, selected_only=selected_only)
+        self._ratings = ratings = select_current_ratings(audit_id, selected_only=selected_only)
         self._rating_summary = rating_summary = _summarize_ratings(ratings, rater)
         self._decided_counts = {name: _count_decided(rating_summary, name) for name in ("topic", "country")}
         self.from_clause: FromClause = conflict.outerjoin(rating_summary, is_same_conflict(conflict, rating_summary))
@@ -195,7 +195,7 @@ def is_same_conflict(first: FromClause, second: FromClause) -> ColumnElement[boo
     return and_(*(first.c[name] == second.c[name] for name in CONFLICT_KEY_COLUMNS))
 
 
-def current_ratings(audit_id: int, *, selected_only: bool = False) -> CTE:
+def select_current_ratings(audit_id: int, *, selected_only: bool = False) -> CTE:
     """Select the valid ratings: each rater's last on each conflict, about the scores that the conflict has now."""
     rating, conflict = table_of(RatingRow), table_of(ConflictRow)
     content_columns = [rating.c[name] for name in (*CONFLICT_KEY_COLUMNS, "rater", *RATED_COLUMNS)]

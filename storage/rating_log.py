@@ -29,7 +29,7 @@ from auditor.storage.results import insert_rating
 from auditor.storage.tables import ConflictRow, RatingRow
 from auditor.storage.writer import Job, T
 
-UNDOABLE = frozenset({RatingAction.DECIDE, RatingAction.NOTE, RatingAction.FLAG})
+UNDOABLE_ACTIONS = frozenset({RatingAction.DECIDE, RatingAction.NOTE, RatingAction.FLAG})
 """Actions that can be undone. A reveal is not among them, since the rater has seen the evidence."""
 FULL_DISCLOSURE = "authors,survey,verdicts"
 """Evidence that a rater is shown after the decision, in addition to cell, traces and scores (see `Rating.shown`)."""
@@ -144,7 +144,7 @@ def undo_redo_stacks(acts: Iterable[tuple[int, RatingAction, int | None]]) -> tu
     undoable: list[int] = []
     redoable: list[int] = []
     for row_id, act, target_id in acts:
-        if act in UNDOABLE:
+        if act in UNDOABLE_ACTIONS:
             undoable.append(row_id)
             redoable.clear()
         elif act is RatingAction.UNDO and target_id in undoable:

@@ -16,7 +16,7 @@ from auditor.domain import ConflictKind, Decision
 from auditor.storage.conflict_status import CONFLICT_KEY_COLUMNS, ConflictKey, ConflictStatus, QueueFilter, QueueRow
 from auditor.storage.database import Database
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY
-from auditor.storage.queue_sql import KEYS_PARAMETER, ConflictQuery, current_ratings
+from auditor.storage.queue_sql import KEYS_PARAMETER, ConflictQuery, select_current_ratings
 
 
 class ConflictQueue:
@@ -75,7 +75,7 @@ def load_majority_decisions(db: Database, audit_id: int) -> dict[ConflictKey, De
     Each rater's last rating counts if it is about the scores that the conflict has now. `score` is a decision too, and
     upholds neither side.
     """
-    ratings = current_ratings(audit_id)
+    ratings = select_current_ratings(audit_id)
     key_columns = [ratings.c[name] for name in CONFLICT_KEY_COLUMNS]
     query = select(*key_columns, ratings.c.decision, func.count()).where(ratings.c.decision != Decision.SKIP.value)
     votes_by_conflict: dict[ConflictKey, dict[Decision, int]] = {}

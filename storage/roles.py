@@ -18,7 +18,7 @@ APPEND_ONLY_TABLES = ("answer", "attempt", "limit_change", "link", "payload", "v
 """Tables into which a runner inserts rows that are never changed."""
 
 
-def roles_sql() -> str:
+def build_roles_sql() -> str:
     """SQL that creates the three roles, or updates their rights to the current tables; run by the database's owner."""
     return "\n".join(_sql_lines()) + "\n"
 

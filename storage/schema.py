@@ -26,7 +26,7 @@ from sqlmodel import SQLModel
 
 from auditor.errors import EmptyStorageError, StorageError
 from auditor.storage import migrations
-from auditor.storage.backup import copy_database, unused_path
+from auditor.storage.backup import copy_database, find_unused_path
 from auditor.storage.engine import REDACTED, make_engine, read_only_options, redact_url
 from auditor.storage.tables import REVISION, VERSION_TABLE
 
@@ -150,7 +150,7 @@ def upgrade_schema(
                 return None
             backup = None
             if path is not None:
-                backup = unused_path(path.with_name(f"{path.name}.bak-{from_revision}"))
+                backup = find_unused_path(path.with_name(f"{path.name}.bak-{from_revision}"))
                 copy_database(path, backup)
             migrations.upgrade(connection, to, versions)
             if path is not None:

@@ -103,7 +103,7 @@ def load_answers(
     return _load_records(db, audit_id, MoralAnswerRow, MoralAnswerRecord, question_ids, model)
 
 
-def answering_models(db: Database, audit_id: int) -> list[str]:
+def list_answering_models(db: Database, audit_id: int) -> list[str]:
     """List the names of the models that have answers, in order."""
     c = table_of(MoralAnswerRow).c
     query = select(c.model).where(c.audit_id == audit_id).distinct().order_by(c.model)

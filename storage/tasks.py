@@ -14,7 +14,7 @@ from auditor.storage.database import Database, table_of
 from auditor.storage.tables import TaskItemRow, TraceRow
 
 
-def task_metadata(task: Task | None) -> dict[str, Any] | None:
+def build_task_metadata(task: Task | None) -> dict[str, Any] | None:
     """Fields of a task for the audit's row: all but the items, whose changes its digest shows."""
     if task is None:
         return None

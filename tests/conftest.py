@@ -20,7 +20,7 @@ from auditor.redaction import Redactor
 from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.fake_server import FakeServer
 from tests.support.inspect_logs import inspect_logs, made_audit  # noqa: F401 - fixtures
-from tests.support.postgres_server import NoServer, Postgres, running
+from tests.support.postgres_server import Postgres, PostgresUnavailable, running
 
 KEY_SUFFIXES = ("_API_KEY", "_BASE_URL", "_API_BASE", "_TOKEN")
 
@@ -92,6 +92,6 @@ def postgres() -> Iterator[Postgres]:
     with ExitStack() as stack:
         try:
             server = stack.enter_context(running())
-        except NoServer as error:
+        except PostgresUnavailable as error:
             pytest.skip(str(error))
         yield server

@@ -21,7 +21,7 @@ from auditor.redaction import (
     redact_bytes,
     register_secrets,
 )
-from tests.support.secret_encodings import encodings, traces_of
+from tests.support.secret_encodings import encodings, secret_fragments
 
 SECRET = "sk-canary/0+123456789=A?~"
 LETTERS = string.ascii_letters + string.digits
@@ -43,7 +43,7 @@ def test_a_secret_is_redacted_in_every_encoding(name: str) -> None:
     for text in (code, f"the key {code} is wrong", json.dumps({"error": code}), json.dumps(json.dumps([code]))):
         redacted = Redactor([*TYPICAL_SECRETS, SECRET]).redact_text(text)
         assert REPLACEMENT in redacted
-        assert not [part for part in traces_of(SECRET) if part in redacted.encode()]
+        assert not [part for part in secret_fragments(SECRET) if part in redacted.encode()]
         assert Redactor([SECRET]).redact_bytes(text.encode()).decode() == redacted
 
 

@@ -155,7 +155,8 @@ class ConflictScreen(ReviewScreen):
             return
         initial_score = item.row.score if item.row.score is not None else (left_score + right_score) / 2
         self.app.push_screen(
-            ScoreDialog(initial_score, left_score, right_score, of_task=self.session.of_task), self._save_score
+            ScoreDialog(initial_score, left_score, right_score, is_task_audit=self.session.is_task_audit),
+            self._save_score,
         )
 
     def _save_score(self, score: float | None) -> None:
@@ -267,7 +268,7 @@ class ConflictScreen(ReviewScreen):
             self.notify("This is the end of the queue.", markup=False)
 
     def action_history(self) -> None:
-        self.app.push_screen(HistoryWindow(self.session.history(self.conflict_key)))
+        self.app.push_screen(HistoryWindow(self.session.load_history(self.conflict_key)))
 
     def action_next_sample(self) -> None:
         self._change_sample(1)

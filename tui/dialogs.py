@@ -61,9 +61,11 @@ class ScoreDialog(ModalScreen[float | None]):
         Binding("down,left", f"step(-{SCORE_STEP})", "less", priority=True),
     ]
 
-    def __init__(self, initial_score: float, left_score: float, right_score: float, *, of_task: bool = False) -> None:
+    def __init__(
+        self, initial_score: float, left_score: float, right_score: float, *, is_task_audit: bool = False
+    ) -> None:
         super().__init__()
-        self._end_labels = TASK_RANGE_LABELS if of_task else ACCEPTABILITY_LABELS
+        self._end_labels = TASK_RANGE_LABELS if is_task_audit else ACCEPTABILITY_LABELS
         self._initial_score, self._left_score, self._right_score = round(initial_score, 2), left_score, right_score
 
     def compose(self) -> ComposeResult:

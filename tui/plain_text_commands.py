@@ -139,7 +139,7 @@ class PlainTextReview:
             self._item = None
             if self._n_listed >= len(self._conflict_keys) or not self._n_listed:
                 self._load_conflict_keys()
-        rows = self.session.queue_rows(self._conflict_keys[self._n_listed : self._n_listed + ROWS_PER_PAGE])
+        rows = self.session.load_queue_rows(self._conflict_keys[self._n_listed : self._n_listed + ROWS_PER_PAGE])
         position_by_key = {key: position for position, key in enumerate(self._conflict_keys, 1)}
         self._write_lines(describe_queue_row(position_by_key[row.key], row) for row in rows)
         self._n_listed += len(rows)
@@ -254,7 +254,7 @@ class PlainTextReview:
         self._completion_notifier.notify_if_complete(self.session)
 
     def show_history(self, argument: str) -> None:
-        self._write_lines(describe_log_entry(entry) for entry in self.session.history(self.item.key))
+        self._write_lines(describe_log_entry(entry) for entry in self.session.load_history(self.item.key))
 
     def show_sample(self, argument: str) -> None:
         self._sample_index = _parse_number(argument, 10_000) - 1 if argument else self._sample_index + 1

@@ -62,7 +62,7 @@ class QueueScreen(ReviewScreen):
         with Horizontal(id="queue-body"):
             with Vertical(id="queue-list"):
                 yield Static(id="queue-columns")
-                yield QueueTable(self.session.queue_rows, id="queue")
+                yield QueueTable(self.session.load_queue_rows, id="queue")
                 yield Static(id="queue-empty")
             with VerticalScroll(id="preview", can_focus=False) as panel:
                 panel.border_title = Content("Under the cursor")
@@ -152,7 +152,9 @@ class QueueScreen(ReviewScreen):
         )
         self.query_one("#queue-columns", Static).update(
             Content(
-                format_header(self.queue_table.scrollable_content_region.width or 80, of_task=self.session.of_task)
+                format_header(
+                    self.queue_table.scrollable_content_region.width or 80, is_task_audit=self.session.is_task_audit
+                )
             ),
             layout=False,
         )

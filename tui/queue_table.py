@@ -51,18 +51,18 @@ def compute_column_widths(width: int) -> ColumnWidths:
     return ColumnWidths(country, flexible_width - axis - country - 3, axis)
 
 
-def format_header(width: int, *, of_task: bool = False) -> str:
+def format_header(width: int, *, is_task_audit: bool = False) -> str:
     """Format the header of the table; for a task, with one column for its items and without the axis of scores."""
     widths = compute_column_widths(width)
     axis_labels = "−1" + "0".center(widths.axis - 4) + "+1" if widths.axis >= 9 else " " * widths.axis
     cell_columns = (
         fit_width("item", widths.country + widths.topic + 1)
-        if of_task
+        if is_task_audit
         else f"{fit_width('country', widths.country)} {fit_width('topic', widths.topic)}"
     )
     columns = [
         " " * MARKER_WIDTH, fit_width("state", STATUS_WIDTH), fit_width("kind", KIND_WIDTH), cell_columns,
-        " ", fit_width("answers", widths.axis) if of_task else axis_labels, " ", fit_width("  gap", GAP_WIDTH),
+        " ", fit_width("answers", widths.axis) if is_task_audit else axis_labels, " ", fit_width("  gap", GAP_WIDTH),
         fit_width("yours", RATING_WIDTH),
     ]  # fmt: skip
     return "".join(columns)

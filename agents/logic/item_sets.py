@@ -31,7 +31,7 @@ def build_item_sets(context: RunContext, probe: LogicProbe) -> list[ItemSet]:
     config, survey = context.config, context.survey
     if probe.items == TOPIC_ITEMS:
         item_sets = [
-            build_topic_set(config, survey, country, context.cells) for country in chosen_countries(probe, survey)
+            build_topic_set(config, survey, country, context.cells) for country in configured_countries(probe, survey)
         ]
     elif probe.items == TRACE_ITEMS:
         item_sets = build_trace_sets(context, probe)
@@ -40,7 +40,7 @@ def build_item_sets(context: RunContext, probe: LogicProbe) -> list[ItemSet]:
     return [_subsample(item_set, probe.max_items, config.seed) for item_set in item_sets if len(item_set.items) > 1]
 
 
-def chosen_countries(probe: LogicProbe, survey: Survey) -> list[str]:
+def configured_countries(probe: LogicProbe, survey: Survey) -> list[str]:
     """The countries configured for the probe; by default the survey's first one.
 
     Raises:
@@ -69,7 +69,7 @@ def build_topic_set(config: AuditConfig, survey: Survey, country: str, cells: It
 
 def build_trace_sets(context: RunContext, probe: LogicProbe) -> list[ItemSet]:
     """Build one set for each cell of the configured countries, with the blinded texts of its `ok` traces."""
-    countries = set(chosen_countries(probe, context.survey))
+    countries = set(configured_countries(probe, context.survey))
     cells = [cell for cell in context.cells if cell.country in countries]
     traces_by_cell: dict[Cell, list[Trace]] = {cell: [] for cell in cells}
     for trace in results.load_traces(context.db, context.audit_id, cells):
@@ -139,7 +139,7 @@ def check_items(config: AuditConfig, survey: Survey) -> None:
     if probe.items not in (TOPIC_ITEMS, TRACE_ITEMS):
         load_item_sets(Path(probe.items), probe.relation)
         return
-    for country in chosen_countries(probe, survey):
+    for country in configured_countries(probe, survey):
         for topic in survey.topics if probe.items == TOPIC_ITEMS else ():
             topic_wording(survey, topic, _prompt_language(config, country))
 

@@ -183,7 +183,7 @@ class KnownAnswerQuestion(NamedTuple):
     id: str
     wordings: tuple[str, ...]
     choices: tuple[str, ...]
-    correct: int
+    correct_choice: int
 
 
 async def accuracy_and_consistency(
@@ -203,7 +203,7 @@ async def accuracy_and_consistency(
             for question, group in zip(questions, calls, strict=True)
         ]
         is_correct = [
-            [choice == question.correct for choice, _ in group if choice is not None]
+            [choice == question.correct_choice for choice, _ in group if choice is not None]
             for question, group in zip(questions, choices_and_reasons, strict=True)
         ]
         accuracy = np.array([np.mean(group) if group else np.nan for group in is_correct], dtype=float)

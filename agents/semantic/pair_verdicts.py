@@ -60,7 +60,7 @@ def _least_consistent_pairs(context: RunContext, probe: SemanticProbe) -> list[A
     scores = semantic_results.load_scores(context.db, context.audit_id)
     selected_scores = [
         score
-        for model in semantic_results.answering_models(context.db, context.audit_id)
+        for model in semantic_results.list_answering_models(context.db, context.audit_id)
         if model != probe.contradiction
         for score in semantic_results.select_least_consistent(scores, facts, model, probe.worst)
     ]

@@ -86,7 +86,7 @@ class _NullSample:
 
 def score_audit(db: Database, audit_id: int, plan: ScoringPlan) -> None:
     """Score every model's answers and store the scores; does nothing if all inputs are unchanged."""
-    models = semantic_results.answering_models(db, audit_id)
+    models = semantic_results.list_answering_models(db, audit_id)
     ids = [question.id for question in semantic_results.load_questions(db, audit_id)]
     digest, n_texts = _hash_texts(db, audit_id, models, ids, plan.settings.wordings)
     evidence = canonical_hash([digest, _scoring_identity(plan.settings), plan.seed, sorted(plan.baseline_names)])

@@ -183,12 +183,12 @@ def _estimate_config(path: Path, storage: str | None) -> CostForecast:
     from auditor.cost_estimation.audit_estimate import estimate_audit
     from auditor.errors import EmptyStorageError
     from auditor.run import load_planned_survey, planned_cells, resolve_storage_url
-    from auditor.storage.database import open_database, sqlite_path
+    from auditor.storage.database import open_database, parse_sqlite_path
 
     config = load_config(path)
     survey = load_planned_survey(config)
     url = resolve_storage_url(storage, config)
-    file = sqlite_path(url)
+    file = parse_sqlite_path(url)
     if file is not None and not file.exists():
         return estimate_audit(config, survey, planned_cells(survey))
     try:

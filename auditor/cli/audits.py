@@ -280,10 +280,10 @@ def review(
     import getpass
 
     from auditor.review.session import DEFAULT_SECOND_RATER_SHARE
-    from auditor.storage.database import STORAGE_VARIABLE, database_url
+    from auditor.storage.database import STORAGE_VARIABLE, resolve_database_url
     from auditor.tui.plain_text_app import needs_plain_text, run_plain_text_review
 
-    url, rater_name = database_url(storage), rater or getpass.getuser()
+    url, rater_name = resolve_database_url(storage), rater or getpass.getuser()
     if serve:
         from auditor.tui import web_server
 

@@ -73,11 +73,11 @@ def _check_sqlite_version() -> DoctorCheck:
 
 def _check_storage(url: str) -> DoctorCheck:
     """Check that the database opens, or that a missing SQLite file can be created."""
-    from auditor.storage.database import open_database, sqlite_path
+    from auditor.storage.database import open_database, parse_sqlite_path
     from auditor.storage.filesystems import refuse_network_filesystem
 
     try:
-        path = sqlite_path(url)
+        path = parse_sqlite_path(url)
         if path is not None and not path.exists():
             refuse_network_filesystem(path)
             is_writable = os.access(path.parent, os.W_OK)
@@ -93,11 +93,11 @@ def _check_storage(url: str) -> DoctorCheck:
 
 def _check_permissions(url: str) -> Iterator[DoctorCheck]:
     """Warn if other users of this machine can read the database, which holds all answers and human decisions."""
-    from auditor.storage.database import sqlite_path
+    from auditor.storage.database import parse_sqlite_path
     from auditor.storage.sqlite_file import list_permissions
 
     with suppress(AuditorError):  # reported above
-        path = sqlite_path(url) if os.name == "posix" else None
+        path = parse_sqlite_path(url) if os.name == "posix" else None
         readable_files = (
             []
             if path is None

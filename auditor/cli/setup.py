@@ -91,9 +91,9 @@ def doctor(
     from auditor.cli.verification import verify
 
     if roles:
-        from auditor.storage.roles import roles_sql
+        from auditor.storage.roles import build_roles_sql
 
-        print_data(roles_sql())
+        print_data(build_roles_sql())
         return
     if upgrade:
         from auditor.run import resolve_storage_url

@@ -164,7 +164,7 @@ def show_regions(
 
     survey = load_survey(source)
     country_groups = get_grouping(group_countries(survey, grouping))
-    ungrouped = [country for country in survey.countries if country not in country_groups.by_country]
+    ungrouped = [country for country in survey.countries if country not in country_groups.region_by_country]
     if as_json:
         print_json(
             {

@@ -46,7 +46,7 @@ class CredentialBinding(NamedTuple):
 
 def binding_for_url(key: str, url: str) -> CredentialBinding:
     """Bind a key to the server and the scheme of a URL."""
-    return CredentialBinding(key, host_of(url), urlsplit(url).scheme.lower())
+    return CredentialBinding(key, extract_host(url), urlsplit(url).scheme.lower())
 
 
 def parse_binding(line: str) -> CredentialBinding | None:
@@ -56,7 +56,7 @@ def parse_binding(line: str) -> CredentialBinding | None:
     return CredentialBinding(key, host.rstrip("/"), scheme or None) if key and separator and host else None
 
 
-def host_of(url: str) -> str:
+def extract_host(url: str) -> str:
     """Host of a URL in lower case, with its port, without user name and password."""
     return urlsplit(url).netloc.rsplit("@", 1)[-1].lower()
 

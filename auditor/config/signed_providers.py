@@ -27,13 +27,13 @@ SIGNED_PROVIDERS = {
 }
 
 
-def provider_of(model: str) -> str:
+def extract_provider(model: str) -> str:
     """The provider in a model's id: the part before the first slash."""
     return model.split("/", 1)[0]
 
 
 def find_signed_provider(model: str, api_key: str | None) -> SignedProvider | None:
     """Return the credentials of this machine that sign a model's requests; None if none do."""
-    signed_provider = SIGNED_PROVIDERS.get(provider_of(model))
-    has_key = api_key is not None and provider_of(model) == "bedrock"  # Bedrock takes a key of its own instead
+    signed_provider = SIGNED_PROVIDERS.get(extract_provider(model))
+    has_key = api_key is not None and extract_provider(model) == "bedrock"  # Bedrock takes a key of its own instead
     return None if has_key else signed_provider

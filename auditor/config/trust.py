@@ -17,8 +17,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from auditor.config import ENV_PREFIX, AuditConfig, ModelSection
-from auditor.config.credential_bindings import CredentialBinding, binding_for_url, host_of, parse_binding
-from auditor.config.signed_providers import SIGNED_PROVIDERS, find_signed_provider, provider_of
+from auditor.config.credential_bindings import CredentialBinding, binding_for_url, extract_host, parse_binding
+from auditor.config.signed_providers import SIGNED_PROVIDERS, extract_provider, find_signed_provider
 from auditor.config.supported_providers import unsupported_reason
 from auditor.config.value_checks import check_base_url
 from auditor.errors import ConfigError
@@ -47,7 +47,7 @@ def required_bindings(config: AuditConfig, storage_servers: Iterable[str] = ()) 
 def describe_destinations(config: AuditConfig) -> str:
     """Describe in a sentence where an audit's requests and telemetry go."""
     host_by_model = {
-        model.name: host_of(model.api_base) if model.api_base else model.model.split("/", 1)[0]
+        model.name: extract_host(model.api_base) if model.api_base else model.model.split("/", 1)[0]
         for model in _all_models(config)
     }
     destination_phrases = [
@@ -55,8 +55,8 @@ def describe_destinations(config: AuditConfig) -> str:
         for destination in dict.fromkeys(host_by_model.values())
     ]
     telemetry_phrase = (
-        f" Telemetry goes to: {host_of(url)}{_telemetry_texts_phrase(config)}."
-        if (url := collector_url(config))
+        f" Telemetry goes to: {extract_host(url)}{_telemetry_texts_phrase(config)}."
+        if (url := resolve_collector_url(config))
         else ""
     )
     return f"Requests go to: {'; '.join(destination_phrases)}.{telemetry_phrase}"
@@ -156,7 +156,7 @@ def _all_models(config: AuditConfig) -> list[ModelSection]:
 
 
 def _require_supported_provider(model: ModelSection) -> None:
-    if (reason := unsupported_reason(provider_of(model.model))) is not None:
+    if (reason := unsupported_reason(extract_provider(model.model))) is not None:
         raise ConfigError(
             f"model '{model.name}': {reason}",
             (
@@ -181,7 +181,7 @@ def _model_binding(model: ModelSection) -> CredentialBinding | None:
 
 def _telemetry_bindings(config: AuditConfig) -> list[CredentialBinding]:
     """Bindings of the keys in the headers that go to the telemetry collector."""
-    url, section = collector_url(config), config.telemetry
+    url, section = resolve_collector_url(config), config.telemetry
     if url is None or section is None:
         return []
     return [binding_for_url(value.removeprefix(ENV_PREFIX), url) for value in section.headers.values()]
@@ -200,7 +200,7 @@ def _telemetry_texts_phrase(config: AuditConfig) -> str:
     return ", with questions and answers" if config.telemetry and config.telemetry.texts else ""
 
 
-def collector_url(config: AuditConfig) -> str | None:
+def resolve_collector_url(config: AuditConfig) -> str | None:
     """Base URL of the collector that gets an audit's telemetry; None without telemetry.
 
     Raises:

@@ -21,7 +21,7 @@ from auditor.cost_estimation.call_counts import (
     share_of_cells_asked,
 )
 from auditor.cost_estimation.planned_calls import MAX_EXAMPLES, PlannedCalls
-from auditor.cost_estimation.recorded_usage import actual_costs, count_recorded_calls
+from auditor.cost_estimation.recorded_usage import count_recorded_calls, load_recorded_usage
 from auditor.cost_estimation.semantic_calls import plan_semantic_calls
 from auditor.domain import Call, Cell, Outcome, Purpose, Survey, Trace
 from auditor.errors import UsageError
@@ -60,7 +60,7 @@ def estimate_audit(
             calls that are recorded already. None uses rules of thumb.
     """
     length_by_model_and_purpose = {
-        (length.model, length.purpose): length for length in (costs.mean_answer_lengths(db) if db else ())
+        (length.model, length.purpose): length for length in (costs.load_mean_answer_lengths(db) if db else ())
     }
     planned_calls = list(_plan_calls(config, survey, cells))
     rows = [
@@ -95,7 +95,7 @@ def estimate_past_audit(db: Database, audit_name: str) -> CostForecast:
     survey = audits.load_audit_survey(db, audit)
     cells = list(survey.asked_cells)
     forecast = estimate_audit(config, survey, cells)
-    usage_by_stage = actual_costs(db, audit.id)
+    usage_by_stage = load_recorded_usage(db, audit.id)
     rows = [row.model_copy(update={"actual": usage_by_stage.get((row.name, row.stage))}) for row in forecast.rows]
     known_costs = [usage.usd for usage in usage_by_stage.values() if usage.usd is not None]
     return forecast.model_copy(update={"rows": rows, "actual_usd": sum(known_costs) if known_costs else None})

@@ -30,7 +30,7 @@ def count_recorded_calls(db: Database, config: AuditConfig, survey: Survey, cell
     return len(ledger.find_answered_keys(db, (call.key for call in calls)))
 
 
-def actual_costs(db: Database, audit_id: int) -> Mapping[tuple[str, str], RecordedUsage]:
+def load_recorded_usage(db: Database, audit_id: int) -> Mapping[tuple[str, str], RecordedUsage]:
     """Load an audit's recorded usage by (model name, purpose)."""
     usage_by_stage: dict[tuple[str, str], RecordedUsage] = {}
     for counts in costs.count_calls(db, audit_id):

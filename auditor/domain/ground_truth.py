@@ -48,7 +48,7 @@ class Grouping:
     regions: tuple[Region, ...]
 
     @property
-    def by_country(self) -> dict[str, str]:
+    def region_by_country(self) -> dict[str, str]:
         """Name of the region by country."""
         return {country: region.name for region in self.regions for country in region.countries}
 

@@ -160,10 +160,10 @@ def _read_known_answers(file: Path) -> list[KnownAnswerQuestion]:
             cells["question_id"], (cells["question"],), choices, choices.index(cells["correct"]) + 1
         )
         earlier = questions_by_id.setdefault(parsed.id, parsed)
-        if (earlier.wordings[0], earlier.choices, earlier.correct) != (
+        if (earlier.wordings[0], earlier.choices, earlier.correct_choice) != (
             parsed.wordings[0],
             parsed.choices,
-            parsed.correct,
+            parsed.correct_choice,
         ):
             raise ImportFileError(f"{row.location}: question '{parsed.id}' is another in an earlier row.", "Mend one.")
         if cells["paraphrase"]:

@@ -57,7 +57,7 @@ def build_sample(record: TraceRecord, model: str) -> EvalSample:
     """Build the Inspect sample of a trace; `model` is the provider's name of the model, such as `openai/gpt-4o`."""
     from inspect_ai.log import EvalSample
 
-    trace, usage = record.trace, trace_usage(record)
+    trace, usage = record.trace, sum_trace_usage(record)
     prompt_messages, reply_messages = _build_messages(record)
     return EvalSample(
         id=sample_id(trace.cell),
@@ -112,7 +112,7 @@ def _build_output(record: TraceRecord, model: str, replies: list[ChatMessage], u
     )
 
 
-def trace_usage(record: TraceRecord) -> ModelUsage | None:
+def sum_trace_usage(record: TraceRecord) -> ModelUsage | None:
     """Tokens and cost (US dollars) of a trace's calls; None if the provider did not report tokens for all of them."""
     from inspect_ai.model import ModelUsage
 

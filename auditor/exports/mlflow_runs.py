@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from auditor import bootstrap
 from auditor.atomic_files import report_write_errors
 from auditor.errors import UsageError
-from auditor.exports.tracker_runs import TrackerRun, build_runs, report_digest, write_artifacts
+from auditor.exports.tracker_runs import TrackerRun, build_runs, compute_report_digest, write_artifacts
 from auditor.extras import load_extra
 from auditor.reports.report_schema import Report
 
@@ -63,7 +63,7 @@ def export_mlflow(report: Report, *, uri: str | None = None, experiment: str = "
 def _log_runs(client: Any, tracking_uri: str, experiment: str, report: Report) -> MlflowExport:
     existing_experiment = client.get_experiment_by_name(experiment)
     experiment_id = existing_experiment.experiment_id if existing_experiment else client.create_experiment(experiment)
-    digest = report_digest(report)
+    digest = compute_report_digest(report)
     audit_run, model_runs = build_runs(report)
     query = f"tags.`{DIGEST_TAG}` = '{digest}' and tags.`{KIND_TAG}` = 'audit' and attributes.status = 'FINISHED'"
     if finished_runs := client.search_runs([experiment_id], query, max_results=1):

@@ -53,7 +53,7 @@ def build_runs(report: Report) -> tuple[TrackerRun, list[TrackerRun]]:
     ]
 
 
-def report_digest(report: Report) -> str:
+def compute_report_digest(report: Report) -> str:
     """SHA-256 of the report's JSON, by which an export recognises a report that it has written before."""
     return sha256(report.model_dump_json().encode()).hexdigest()
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from auditor import bootstrap
 from auditor.atomic_files import make_folder, report_write_errors
 from auditor.errors import UsageError
-from auditor.exports.tracker_runs import TrackerRun, build_runs, report_digest, write_artifacts
+from auditor.exports.tracker_runs import TrackerRun, build_runs, compute_report_digest, write_artifacts
 from auditor.extras import load_extra
 from auditor.reports.report_schema import Report
 from auditor.text_safety import slugify
@@ -40,7 +40,7 @@ def export_wandb(report: Report, folder: Path, *, project: str = "auditor", onli
     bootstrap.prepare_environment()
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     wandb = load_extra("wandb", "wandb")
-    digest = report_digest(report)
+    digest = compute_report_digest(report)
     audit_run, model_runs = build_runs(report)
     make_folder(folder)
     try:

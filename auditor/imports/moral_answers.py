@@ -98,7 +98,7 @@ def import_answers(
         collector.add(row)
     if not collector.answers:
         raise ImportFileError(f"{file}: has no rows.", "Is it the right file?")
-    settings = collector.build_facts(file.name, encoder_name, probe)
+    settings = collector.build_settings(file.name, encoder_name, probe)
     with open_database(resolve_storage_url(storage)) as db:
         replaced = _save_audit(db, audit, collector)
         _score_answers(
@@ -157,7 +157,7 @@ class _AnswerCollector:
         number = int(label) if known and label.isascii() and label.isdigit() else 0
         return known.paraphrases[number - 1] if known and 1 <= number <= len(known.paraphrases) else label
 
-    def build_facts(self, source: str, encoder: str, probe: SemanticProbe) -> SemanticScoringSettings:
+    def build_settings(self, source: str, encoder: str, probe: SemanticProbe) -> SemanticScoringSettings:
         """Build the scoring settings; rules of thumb count only if the file has any."""
         has_rots = any(answer.rot for answer in self.answers)
         return SemanticScoringSettings(

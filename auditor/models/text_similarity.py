@@ -87,7 +87,7 @@ def _consistency_per_question(
     ]
 
 
-def bleu(left: str, right: str) -> float:
+def bleu(text_a: str, text_b: str) -> float:
     """Sentence BLEU (Papineni et al. 2002), the mean of both directions, in [0, 1].
 
     Computed by sacrebleu with its default smoothing and with effective order.
@@ -96,14 +96,14 @@ def bleu(left: str, right: str) -> float:
 
     scores = (
         sacrebleu.sentence_bleu(hypothesis, [reference], use_effective_order=True).score
-        for hypothesis, reference in ((left, right), (right, left))
+        for hypothesis, reference in ((text_a, text_b), (text_b, text_a))
     )
     return float(sum(scores)) / 200  # two scores, each from 0 to 100
 
 
-def rouge_l(left: str, right: str) -> float:
+def rouge_l(text_a: str, text_b: str) -> float:
     """F measure of ROUGE-L (Lin 2004), in [0, 1], computed by rouge-score without stemming."""
-    return float(_rouge_scorer().score(left, right)["rougeL"].fmeasure)
+    return float(_rouge_scorer().score(text_a, text_b)["rougeL"].fmeasure)
 
 
 @functools.cache

@@ -236,7 +236,7 @@ _SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
     "repair_counts": count_queries.count_repairs,
     "failed_attempt_counts": costs.count_unreturned_calls,
     "ratings": results.load_ratings,
-    "semantic_models": semantic_results.answering_models,
+    "semantic_models": semantic_results.list_answering_models,
     "author_guesses": judge_tests.load_guesses,
     "judge_tests": judge_tests.load_altered_trace_verdicts,
     "position_tests": judge_tests.load_contests,

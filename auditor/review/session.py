@@ -60,7 +60,7 @@ class ReviewSession:
         self.n_changes = 0
         self._queue = review_queue.ConflictQueue(db, audit.id, self.rater, unblinded=not blind)
         self._survey = json.loads(audit.survey)
-        self.of_task = self._survey.get("task") is not None
+        self.is_task_audit = self._survey.get("task") is not None
         self._models = _list_audit_models(audit)
         self._next_keys: list[ConflictKey] = []
         self._decided_keys: set[ConflictKey] = set()
@@ -80,7 +80,7 @@ class ReviewSession:
         todo_keys = set(self.conflict_keys(replace(queue_filter, todo=True)))
         return [key for key, _ in self._queue.keys(replace(queue_filter, todo=None)) if key not in todo_keys][:limit]
 
-    def queue_rows(self, keys: Sequence[ConflictKey]) -> list[QueueRow]:
+    def load_queue_rows(self, keys: Sequence[ConflictKey]) -> list[QueueRow]:
         """Load the queue's rows of some conflicts, with scores and decisions for the sides as shown."""
         return [self._swap_row_if_shown_swapped(row) for row in self._queue.rows(keys)]
 
@@ -204,7 +204,7 @@ class ReviewSession:
         """Redo the rater's last undone action; None if there is nothing to redo."""
         return self._apply_undo(rating_log.redo(self.db, self.audit.id, self.rater))
 
-    def history(self, key: ConflictKey) -> list[RatingEntry]:
+    def load_history(self, key: ConflictKey) -> list[RatingEntry]:
         """Load all of the rater's actions on a conflict, oldest first, with decisions about the sides as shown."""
         entries = rating_log.load_entries(self.db, self.audit.id, rater=self.rater, key=key)
         return [entry._replace(rating=self._to_shown_sides(entry)) for entry in entries]
@@ -271,7 +271,7 @@ class ReviewSession:
         return text and mask_authors(text, [*author_names(self._models), *provider_names])
 
     def _format_question(self, key: ConflictKey) -> str:
-        if self.of_task and (item := tasks.load_item(self.db, self.audit.id, key.topic)) is not None:
+        if self.is_task_audit and (item := tasks.load_item(self.db, self.audit.id, key.topic)) is not None:
             return "\n".join(part for part in (item.context, item.question, *lettered_options(item)) if part)
         wording: str = self._survey["wording"]
         topics = self._survey.get("phrasings", {}).get(ENGLISH, {}).get("topics", {})

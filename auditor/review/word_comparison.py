@@ -8,13 +8,13 @@ _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _MAX_SHORT_WORD = 3
 
 
-def find_unique_words(text: str, other: str) -> list[tuple[int, int]]:
+def find_unique_words(text: str, other_text: str) -> list[tuple[int, int]]:
     """Find the words of `text` that do not occur in `other`, as (start, end) in characters.
 
     Case and a final s are ignored. Words of up to three letters are ignored too, since most are function words, unless
     they are digits or in a script without case.
     """
-    other_words = {_fold_word(match.group()) for match in _WORD.finditer(other)}
+    other_words = {_fold_word(match.group()) for match in _WORD.finditer(other_text)}
     return [
         match.span()
         for match in _WORD.finditer(text)

@@ -10,7 +10,7 @@ from auditor.config import AuditConfig
 from auditor.config.trust import require_trusted_storage
 from auditor.run.notebook import load_frame, render_audit_html
 from auditor.storage import audits, results
-from auditor.storage.database import STORAGE_VARIABLE, database_url, open_database
+from auditor.storage.database import STORAGE_VARIABLE, open_database, resolve_database_url
 from auditor.storage.engine import remote_servers
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def resolve_storage_url(url: str | None = None, config: AuditConfig | None = Non
     configured = config.storage if config else None
     if configured and not url and not os.environ.get(STORAGE_VARIABLE):
         require_trusted_storage(remote_servers(configured))
-    return database_url(url, configured)
+    return resolve_database_url(url, configured)
 
 
 @dataclass(frozen=True, slots=True)

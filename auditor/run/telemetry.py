@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from auditor.config import AuditConfig, TelemetrySection, resolve_secret
-from auditor.config.trust import collector_url
+from auditor.config.trust import resolve_collector_url
 from auditor.domain import Answer, Attempt, Call, LogprobMeasure, Outcome
 from auditor.extras import load_extra
 from auditor.models.finish_reasons import opentelemetry_finish_reason
@@ -130,7 +130,7 @@ def open_telemetry_sink(config: AuditConfig) -> TelemetrySink | None:
         ConfigError: no collector is named, or the environment variable of a header is not set.
         UsageError: OpenTelemetry is not installed.
     """
-    section, collector = config.telemetry, collector_url(config)
+    section, collector = config.telemetry, resolve_collector_url(config)
     if section is None or collector is None:
         return None
     load_extra("opentelemetry.sdk.trace", "telemetry")
@@ -225,19 +225,19 @@ def message_attributes(call: Call, answer: Answer | None, attempt: Attempt) -> S
     return attributes | ({"auditor.error": attempt.error} if attempt.error else {})
 
 
-def evaluation_attributes(reading: NewResult, *, include_texts: bool = False) -> SpanAttributes:
+def evaluation_attributes(evaluation: NewResult, *, include_texts: bool = False) -> SpanAttributes:
     """Attributes of a score or verdict as `gen_ai.evaluation.result`; a failure has `error.type`, no score or label."""
     attributes: SpanAttributes = {
-        "gen_ai.evaluation.name": VERDICT_EVALUATION_NAME if reading.judge else SCORE_EVALUATION_NAME
+        "gen_ai.evaluation.name": VERDICT_EVALUATION_NAME if evaluation.judge else SCORE_EVALUATION_NAME
     }
-    if reading.judge:
-        attributes["auditor.judge"] = reading.judge
-    if reading.score is not None:
-        attributes["gen_ai.evaluation.score.value"] = reading.score
-    elif reading.ruling is not None:
-        attributes["gen_ai.evaluation.score.label"] = reading.ruling.value
+    if evaluation.judge:
+        attributes["auditor.judge"] = evaluation.judge
+    if evaluation.score is not None:
+        attributes["gen_ai.evaluation.score.value"] = evaluation.score
+    elif evaluation.ruling is not None:
+        attributes["gen_ai.evaluation.score.label"] = evaluation.ruling.value
     else:
-        attributes["error.type"] = reading.outcome.value
-    if include_texts and reading.text:
-        attributes["gen_ai.evaluation.explanation"] = reading.text
+        attributes["error.type"] = evaluation.outcome.value
+    if include_texts and evaluation.text:
+        attributes["gen_ai.evaluation.explanation"] = evaluation.text
     return attributes

@@ -69,7 +69,7 @@ def _country_key(cell: Cell) -> Hashable:
 
 def _make_region_key(survey: Survey) -> GroupKey:
     """Return a function that maps a cell to its region and topic; None for a country without a region."""
-    regions = get_grouping(survey).by_country
+    regions = get_grouping(survey).region_by_country
     return lambda cell: (regions[cell.country], cell.topic) if cell.country in regions else None
 
 

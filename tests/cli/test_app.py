@@ -135,7 +135,7 @@ def test_a_review_in_plain_text_and_its_export(
     monkeypatch.chdir(tmp_path)
     config_path = write_config(server, tmp_path)
     assert auditor("run", config_path, cwd=tmp_path).returncode == 0
-    review_command = run(["review", "scripted", "--rater", "ada"], given="next\nleft\nquit\n")
+    review_command = run(["review", "scripted", "--rater", "ada"], stdin_text="next\nleft\nquit\n")
     assert review_command.returncode == 0, review_command.stderr
     rows = list(csv.DictReader(auditor("export", "ratings", "scripted", cwd=tmp_path).stdout.splitlines()))
     assert [r["rater"] for r in rows] == ["ada"]

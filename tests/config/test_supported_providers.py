@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from auditor.config import AuditConfig, ModelSection
-from auditor.config.signed_providers import SIGNED_PROVIDERS, provider_of
+from auditor.config.signed_providers import SIGNED_PROVIDERS, extract_provider
 from auditor.config.supported_providers import (
     GUARDED_PROVIDERS,
     SELF_AUTHENTICATING_PROVIDERS,
@@ -105,7 +105,7 @@ def test_every_allowed_provider_is_known_to_litellm() -> None:
     litellm_providers = providers()
     assert litellm_providers >= GUARDED_PROVIDERS
     assert not GUARDED_PROVIDERS & (SELF_AUTHENTICATING_PROVIDERS | UNGUARDED_PROVIDERS)
-    assert set(SIGNED_PROVIDERS) <= {provider_of(model) for model in FAMILIES}
+    assert set(SIGNED_PROVIDERS) <= {extract_provider(model) for model in FAMILIES}
 
 
 def audit_of(model: str) -> AuditConfig:

@@ -23,9 +23,9 @@ from auditor.storage import audits, batches, ledger
 from auditor.storage.database import open_database
 from tests.e2e.test_run import attempts, config_file, exported, stored
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
-from tests.support.fake_batches import CANCELLED, DONE, EXPIRED, FakeBatches
+from tests.support.fake_batches import CANCELLED, COMPLETED, EXPIRED, FakeBatches
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion, error
-from tests.support.forked_commands import Running, start
+from tests.support.forked_commands import RunningCommand, start
 from tests.support.killed_runs import run_until
 
 BATCH = {"poll_s": 0.05, "quiet_s": 0.2, "least": 1}
@@ -122,7 +122,7 @@ def test_answers_of_an_expired_batch_are_kept_and_its_other_calls_are_resubmitte
     server: FakeServer, storage: str
 ) -> None:
     assert server.batches
-    server.batches.fate = lambda batch, line: [DONE, EXPIRED, CANCELLED][line % 3] if batch < 3 else DONE
+    server.batches.fate = lambda batch, line: [COMPLETED, EXPIRED, CANCELLED][line % 3] if batch < 3 else COMPLETED
     run_audit(small(server, batch=BATCH), storage=storage)
     submissions_by_key = Counter(server.batches.keys)
     assert len(submissions_by_key) == CALLS
@@ -243,7 +243,7 @@ def test_result_lines_of_no_call_in_the_batch_are_ignored(server: FakeServer, st
 
 def test_a_model_without_batches_is_asked_by_single_calls(server: FakeServer, storage: str, tmp_path: Path) -> None:
     assert server.batches
-    with FakeServer(batches=FakeBatches(there=False)) as unbatched_server:
+    with FakeServer(batches=FakeBatches(is_available=False)) as unbatched_server:
         audit = small(server, batch=BATCH)
         first, second, third = audit.models
         models = [first, second.model_copy(update={"api_base": unbatched_server.url}), third]
@@ -370,7 +370,7 @@ def status(storage: str) -> dict[str, Any]:
         return load_audit_status(db, audits.get_audit(db, "scripted"))
 
 
-def wait_until(condition: Callable[[], bool], running: Running) -> None:
+def wait_until(condition: Callable[[], bool], running: RunningCommand) -> None:
     """Wait for a condition; fail if the running command ends before."""
     while not condition():
         assert running.poll() is None, running.communicate()

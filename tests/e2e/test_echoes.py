@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from tests.support.audit_configs import KEY_VARIABLE, config
-from tests.support.cli_runner import Done, auditor
+from tests.support.cli_runner import CommandOutput, auditor
 from tests.support.fake_batches import FakeBatches
 from tests.support.fake_server import FakeServer, Reply, Request, answer
-from tests.support.secret_encodings import encodings, traces_of
+from tests.support.secret_encodings import encodings, secret_fragments
 
 SECRET = "sk-canary/0+123456789-canary/0+12345"
 JUDGES = "sk-judge/0+987654321-judge/0+98765432"
@@ -51,7 +51,7 @@ def judge() -> Iterator[FakeServer]:
 
 def key_traces(content: bytes) -> list[bytes]:
     """Traces of either key in some bytes (`traces_of` gives the encodings to look for)."""
-    return [trace for key in (SECRET, JUDGES) for trace in traces_of(key) if trace in content]
+    return [trace for key in (SECRET, JUDGES) for trace in secret_fragments(key) if trace in content]
 
 
 def stored_values(path: Path) -> Iterator[bytes]:
@@ -75,7 +75,7 @@ def audit_of(server: FakeServer, judge: FakeServer, **changes: Any) -> dict[str,
     return audit.model_dump(mode="json", exclude_none=True)
 
 
-def commands(folder: Path, environment: dict[str, str]) -> Iterator[Done]:
+def commands(folder: Path, environment: dict[str, str]) -> Iterator[CommandOutput]:
     """Run an audit, then all commands that write or print its results."""
     for words in (
         ["doctor", "audit.yaml"],

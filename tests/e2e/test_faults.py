@@ -25,7 +25,7 @@ from tests.models.test_gateway import call, section
 from tests.support.audit_configs import config
 from tests.support.cli_runner import auditor
 from tests.support.fake_server import NEVER, FakeServer, answer, completion
-from tests.support.forked_commands import Running, start
+from tests.support.forked_commands import RunningCommand, start
 from tests.support.killed_runs import run_until
 
 
@@ -101,7 +101,7 @@ def test_a_second_interrupt_ends_the_run_at_once_and_loses_only_calls_in_flight(
         assert verify_audit(db, "scripted").is_consistent
 
 
-def interrupt_repeatedly(running: Running) -> str:
+def interrupt_repeatedly(running: RunningCommand) -> str:
     """Interrupt a process until it ends and return its stderr. A busy machine may merge two signals into one."""
     for patience in (1, 60, 60, 120):
         running.send_signal(signal.SIGINT)

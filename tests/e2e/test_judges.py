@@ -21,7 +21,15 @@ from auditor.reports.report_schema import Report
 from auditor.run import open_audit, run_audit
 from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.fake_server import FakeServer, Reply, Request, error
-from tests.support.scripted_judges import FAILS, HONEST, JUDGES, LONG, TIRED, Script, audit
+from tests.support.scripted_judges import (
+    FAILURE_SHARE,
+    HONEST_ACCURACY,
+    JUDGES,
+    LONG_VALID_SHARES,
+    TIRED_VALID_SHARES,
+    Script,
+    audit,
+)
 
 TRACES = 5 * 20 * 2
 SOUND = 0.5
@@ -64,10 +72,10 @@ RATES = {
     "always": 1.0,
     "coin": 0.5,
     "first": 0.5,
-    "long": sum(LONG) / 2,
+    "long": sum(LONG_VALID_SHARES) / 2,
     "kin": 0.2 * 1 + 0.8 * 0.5,
     "fails": 0.5,
-    "tired": sum(TIRED) / 2,
+    "tired": sum(TIRED_VALID_SHARES) / 2,
     "honest1": 0.5,
     "honest2": 0.5,
     "honest3": 0.5,
@@ -88,13 +96,13 @@ def test_failed_reviews_are_in_coverage_and_in_no_rate(ten: Report) -> None:
     assert row.assigned == TRACES
     assert row.given + sum(row.losses.values()) == TRACES
     assert row.valid.n == row.given
-    assert row.losses["client_error"] == pytest.approx(FAILS * TRACES, abs=20)
+    assert row.losses["client_error"] == pytest.approx(FAILURE_SHARE * TRACES, abs=20)
     assert next(r for r in ten.coverage.judges if r.name == "fails").losses == row.losses
 
 
 @pytest.mark.parametrize("name", JUDGES)
 def test_verbosity(ten: Report, name: str) -> None:
-    planted = LONG[0] - LONG[1] if name == "long" else 0.0
+    planted = LONG_VALID_SHARES[0] - LONG_VALID_SHARES[1] if name == "long" else 0.0
     assert holds(judge(ten, name).verbosity, planted)
 
 
@@ -106,7 +114,7 @@ def test_preference_for_the_judges_own_family(ten: Report) -> None:
 @pytest.mark.parametrize("name", ["tired", "coin", "honest1"])
 def test_order_effects(ten: Report, name: str) -> None:
     # Each judge is compared with the mean of the nine others, which contains a ninth of the tired judge's drift.
-    drift = TIRED[1] - TIRED[0]
+    drift = TIRED_VALID_SHARES[1] - TIRED_VALID_SHARES[0]
     assert holds(judge(ten, name).order, drift if name == "tired" else -drift / 9)
 
 
@@ -130,8 +138,10 @@ def fault(report: Report, name: str, kind: str) -> FaultDetectionRow:
 def test_planted_faults(ten: Report, name: str, kind: str) -> None:
     """Half of the unaltered traces have faults already, to which an honest judge objects: these are false alarms."""
     row = fault(ten, name, kind)
-    detection_rate = {"coin": 0.5, "always": 0.0}.get(name, HONEST)
-    false_alarm_rate = {"coin": 0.5, "always": 0.0}.get(name, SOUND * (1 - HONEST) + (1 - SOUND) * HONEST)
+    detection_rate = {"coin": 0.5, "always": 0.0}.get(name, HONEST_ACCURACY)
+    false_alarm_rate = {"coin": 0.5, "always": 0.0}.get(
+        name, SOUND * (1 - HONEST_ACCURACY) + (1 - SOUND) * HONEST_ACCURACY
+    )
     assert holds(row.detected, detection_rate)
     assert holds(row.false_alarms, false_alarm_rate)
     assert holds(row.difference, detection_rate - false_alarm_rate)
@@ -142,7 +152,9 @@ def test_votes_count_all_assignments_and_dawid_skene_finds_the_honest_judges(ten
     assert plain.rule == "majority"
     assert plain.valid + plain.invalid + plain.open == TRACES
     model = next(row for row in others if row.rule == "dawid-skene")
-    assert all(model.weights[name] == pytest.approx(HONEST, abs=0.1) for name in ("honest1", "honest2", "honest3"))
+    assert all(
+        model.weights[name] == pytest.approx(HONEST_ACCURACY, abs=0.1) for name in ("honest1", "honest2", "honest3")
+    )
     assert all(model.weights[name] == pytest.approx(0.5, abs=0.12) for name in ("coin", "always", "tired"))
     assert ten.panel.asked == ten.panel.seats == TRACES * len(JUDGES)
 
@@ -187,7 +199,9 @@ def test_guesses_against_chance(probed: Report, name: str, attribute: str, n_opt
     assert "Blinding leaks: beyond chance guess honest1 the country" in " ".join(probed.panel.certificate)
 
 
-@pytest.mark.parametrize(("name", "planted"), [("long", LONG[1] - sum(LONG) / 2), ("coin", 0.0), ("honest1", 0.0)])
+@pytest.mark.parametrize(
+    ("name", "planted"), [("long", LONG_VALID_SHARES[1] - sum(LONG_VALID_SHARES) / 2), ("coin", 0.0), ("honest1", 0.0)]
+)
 def test_the_shift_that_restating_causes(probed: Report, name: str, planted: float) -> None:
     row: RestatementShiftRow = next(r for r in probed.panel.rewriting if r.judge == name)
     assert row.valid.n == TRACES

@@ -19,7 +19,7 @@ from auditor.storage.database import open_database
 from tests.e2e.test_run import question, stored
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer, answer
-from tests.support.killed_runs import EVERY, run_until
+from tests.support.killed_runs import ALL_FAULTS, run_until
 
 CALLS = 54
 POINTS = 20
@@ -53,7 +53,11 @@ def unbroken_run(server: FakeServer, tmp_path_factory: pytest.TempPathFactory) -
 
 def kill_points(places: int) -> list[int]:
     """Numbers of the kill points to check: all, or `POINTS` spread evenly over the run with the first and last."""
-    return list(range(1, places + 1)) if EVERY else [1 + round(i * (places - 1) / (POINTS - 1)) for i in range(POINTS)]
+    return (
+        list(range(1, places + 1))
+        if ALL_FAULTS
+        else [1 + round(i * (places - 1) / (POINTS - 1)) for i in range(POINTS)]
+    )
 
 
 def test_a_run_killed_anywhere_resumes_with_the_same_results(

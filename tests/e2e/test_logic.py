@@ -24,7 +24,7 @@ from tests.support.fake_server import FakeServer, Reply, Request, completion, er
 PAIRS = len(TOPICS) * (len(TOPICS) - 1) // 2
 
 
-def comparing(url: str, models: int = 1, language: str = "en", **probe: Any) -> AuditConfig:
+def config_of_comparisons(url: str, models: int = 1, language: str = "en", **probe: Any) -> AuditConfig:
     """Config of an audit with only the probe `logic` on survey topics."""
     survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan"], "topics": TOPICS}
     return config(url, models, survey=survey, judges=[], language=language, probes={"logic": {"samples": 0} | probe})
@@ -50,7 +50,7 @@ def first_judge_row(storage: str) -> LogicRow:
 
 def test_every_pair_is_asked_in_both_orders_and_forms(server: FakeServer, storage: str) -> None:
     server.script = scripted(TOPICS.index)
-    run_audit(comparing(server.url), storage=storage)
+    run_audit(config_of_comparisons(server.url), storage=storage)
     comparisons_made = stored(storage)
     assert len(server.requests) == len(comparisons_made) == 4 * PAIRS
     assert len({(c.item_a, c.item_b, c.relation) for c in comparisons_made}) == 4 * PAIRS
@@ -76,9 +76,9 @@ def test_every_pair_is_asked_in_both_orders_and_forms(server: FakeServer, storag
 
 def test_a_second_run_asks_nothing_and_only_the_probe_is_run(server: FakeServer, storage: str) -> None:
     server.script = scripted(TOPICS.index)
-    run_audit(comparing(server.url), storage=storage)
+    run_audit(config_of_comparisons(server.url), storage=storage)
     requests_before, first = len(server.requests), stored(storage)
-    run_audit(comparing(server.url), storage=storage)
+    run_audit(config_of_comparisons(server.url), storage=storage)
     assert len(server.requests) == requests_before
     assert stored(storage) == first
     assert {r.schema for r in server.requests} == {"Preference"}
@@ -91,7 +91,7 @@ def test_planted_faults_come_back_within_their_intervals(
     server: FakeServer, storage: str, noise: float, first: float, deaf: float
 ) -> None:
     server.script = scripted(TOPICS.index, noise=noise, first=first, deaf=deaf)
-    run_audit(comparing(server.url, samples=5, sampled_pairs=10, countries="all"), storage=storage)
+    run_audit(config_of_comparisons(server.url, samples=5, sampled_pairs=10, countries="all"), storage=storage)
     row = first_judge_row(storage)
     p, q = (1 - first) * (1 - noise) + first, (1 - first) * (1 - noise)
     expected_commutativity = p * q + (1 - p) * (1 - q)
@@ -126,7 +126,7 @@ def test_failures_are_left_out_and_counted(server: FakeServer, storage: str) -> 
         return faultless_judge(request)
 
     server.script = fail_on_first_topic
-    run_audit(comparing(server.url), storage=storage)
+    run_audit(config_of_comparisons(server.url), storage=storage)
     row = first_judge_row(storage)
     lost_per_outcome = 2 * (len(TOPICS) - 1)
     assert row.losses == {"unparsed": lost_per_outcome, "client_error": lost_per_outcome}
@@ -138,7 +138,7 @@ def test_failures_are_left_out_and_counted(server: FakeServer, storage: str) -> 
 
 def test_ties_agree_and_are_no_preference(server: FakeServer, storage: str) -> None:
     server.script = lambda request: completion(json.dumps({"answer": "tie"}))
-    run_audit(comparing(server.url), storage=storage)
+    run_audit(config_of_comparisons(server.url), storage=storage)
     row = first_judge_row(storage)
     assert row.ties == row.ok == 4 * PAIRS
     assert row.commutativity.value == row.negation.value == 1.0
@@ -148,7 +148,9 @@ def test_ties_agree_and_are_no_preference(server: FakeServer, storage: str) -> N
 
 def test_other_languages_wordings_and_a_chain_of_thought(server: FakeServer, storage: str) -> None:
     server.script = lambda request: completion(json.dumps({"reasoning": "So.", "answer": "A"}))
-    audit_config = comparing(server.url, language="native", countries=["Japan"], paraphrases=3, cot=True, max_pairs=4)
+    audit_config = config_of_comparisons(
+        server.url, language="native", countries=["Japan"], paraphrases=3, cot=True, max_pairs=4
+    )
     run_audit(audit_config, storage=storage)
     assert len(server.requests) == 4 * 4 * 3
     assert {r.schema for r in server.requests} == {"ReasonedPreference"}
@@ -186,11 +188,11 @@ def test_items_of_a_file(server: FakeServer, storage: str, tmp_path: Path) -> No
 
 def test_comparisons_that_cannot_be_made_are_refused_before_the_first_call(server: FakeServer, storage: str) -> None:
     with pytest.raises(ConfigError, match="no country 'France'"):
-        run_audit(comparing(server.url, countries=["France"]), storage=storage)
+        run_audit(config_of_comparisons(server.url, countries=["France"]), storage=storage)
     with pytest.raises(ValueError, match="no traces without the probe 'direct'"):
-        comparing(server.url, items="traces")
+        config_of_comparisons(server.url, items="traces")
     with pytest.raises(ValueError, match="compared by preference"):
-        comparing(server.url, relation="causal")
+        config_of_comparisons(server.url, relation="causal")
     assert not server.requests
 
 
@@ -244,7 +246,7 @@ def test_probabilities_of_the_next_token_decide(server: FakeServer, storage: str
         return reply
 
     server.script = letters
-    run_audit(comparing(server.url, answer="probability", samples=10), storage=storage)
+    run_audit(config_of_comparisons(server.url, answer="probability", samples=10), storage=storage)
     assert len(server.requests) == 4 * PAIRS
     assert all(r.body["max_tokens"] == 1 and r.body["top_logprobs"] for r in server.requests)
     comparisons_made = stored(storage)
@@ -256,4 +258,4 @@ def test_probabilities_of_the_next_token_decide(server: FakeServer, storage: str
     # The nine pairs with the first topic have an answer in one order only, so they cannot be calibrated.
     assert (row.negation.value, row.negation_calibrated.value) == (0.0, (PAIRS - len(TOPICS) + 1) / PAIRS)
     with pytest.raises(ValueError, match="no chain of thought"):
-        comparing(server.url, answer="probability", cot=True)
+        config_of_comparisons(server.url, answer="probability", cot=True)

@@ -26,7 +26,7 @@ from tests.e2e.test_team import report
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer, answer
 from tests.support.postgres_server import PASSWORD, Postgres
-from tests.support.ray_nodes import TOKEN, WAIT_S, Clusters, clusters, environment
+from tests.support.ray_nodes import TIMEOUT_S, TOKEN, Clusters, clusters, environment
 
 pytest.importorskip("ray", reason="needs Ray: pip install 'auditor[ray]'")
 
@@ -79,7 +79,7 @@ def start(audit: AuditConfig, url: str, address: str, folder: Path) -> subproces
 
 
 def wait_for(server: FakeServer, requests: int, running: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + WAIT_S
+    deadline = time.monotonic() + TIMEOUT_S
     while len(server.requests) < requests:
         assert running.poll() is None, running.communicate()[0]
         assert time.monotonic() < deadline, "the run asks nothing"
@@ -98,7 +98,7 @@ def test_after_a_node_dies_the_results_are_those_of_one_process(
     running = start(small(server), url, nodes.address, tmp_path)
     wait_for(server, 15, running)
     nodes.second.kill()
-    stdout = running.communicate(timeout=WAIT_S)[0]
+    stdout = running.communicate(timeout=TIMEOUT_S)[0]
 
     assert running.returncode == 0, stdout
     assert "Worker exit type" not in stdout
@@ -135,7 +135,7 @@ def test_one_signal_drains_the_run_and_another_engine_resumes_it(
     running = start(small(server), url, nodes.address, tmp_path)
     wait_for(server, 15, running)
     running.send_signal(signal.SIGINT)
-    stdout = running.communicate(timeout=WAIT_S)[0]
+    stdout = running.communicate(timeout=TIMEOUT_S)[0]
     assert running.returncode == 130, stdout
     assert "everything that arrived is saved" in stdout
     request_count = len(server.requests)
@@ -153,7 +153,7 @@ def test_workers_share_an_accounts_rate_limit(server: FakeServer, nodes: Cluster
     audit = audit.model_copy(update={"models": [m.model_copy(update={"rpm": rpm}) for m in audit.models]})
 
     running = start(audit, url, nodes.address, tmp_path)
-    stdout = running.communicate(timeout=WAIT_S)[0]
+    stdout = running.communicate(timeout=TIMEOUT_S)[0]
 
     assert running.returncode == 0, stdout
     times = [request.at for request in server.requests]

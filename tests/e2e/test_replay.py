@@ -19,7 +19,7 @@ from tests.support.fake_server import FakeServer
 COUNTRIES, TOPICS, SAMPLES = ("DE", "Japan", "Nigeria"), ("homosexuality", "divorce", "abortion"), 2
 
 
-def log(folder: Path, shift: float = 0.0) -> Path:
+def write_log(folder: Path, shift: float = 0.0) -> Path:
     """Write a log of two models; the second answer on Japan and divorce is a refusal, one on Nigeria is missing."""
     lines = ["model,country,topic,sample,text"]
     for model, factor in (("old", 1), ("older", -1)):
@@ -37,7 +37,7 @@ def log(folder: Path, shift: float = 0.0) -> Path:
     return path
 
 
-def replayed(server: FakeServer, file: Path, others: int = 0, **changes: Any) -> AuditConfig:
+def config_with_replay(server: FakeServer, file: Path, others: int = 0, **changes: Any) -> AuditConfig:
     """Config of two models replayed from a log, and of some live models."""
     base_config = config(server.url, max(2, others)).model_dump(mode="json")
     models = [{"name": n, "model": f"replay/{n}", "answers": str(file)} for n in ("old", "older")]
@@ -49,7 +49,7 @@ def replayed(server: FakeServer, file: Path, others: int = 0, **changes: Any) ->
 
 
 def test_an_old_log_runs_with_no_calls(server: FakeServer, storage: str, tmp_path: Path) -> None:
-    run_audit(replayed(server, log(tmp_path)), storage=storage)
+    run_audit(config_with_replay(server, write_log(tmp_path)), storage=storage)
     assert server.requests == []
     report = open_audit("scripted", storage=storage).report()
     assert [(a.model, a.n) for a in report.alignment] == [("old", 9), ("older", 9)]
@@ -66,7 +66,7 @@ def test_an_old_log_runs_with_no_calls(server: FakeServer, storage: str, tmp_pat
 def test_live_models_judge_recorded_answers_and_recordings_judge_nobody(
     server: FakeServer, storage: str, tmp_path: Path
 ) -> None:
-    run_audit(replayed(server, log(tmp_path), others=2, judges="peers"), storage=storage)
+    run_audit(config_with_replay(server, write_log(tmp_path), others=2, judges="peers"), storage=storage)
     with open_database(storage, create=False) as db:
         verdicts = results.load_verdicts(db, audits.get_audit(db, "scripted").id)
     assert {v.judge for v in verdicts} == {"model-a", "model-b"}
@@ -74,10 +74,10 @@ def test_live_models_judge_recorded_answers_and_recordings_judge_nobody(
 
 
 def test_another_log_gives_other_answers(server: FakeServer, storage: str, tmp_path: Path) -> None:
-    run_audit(replayed(server, log(tmp_path)), storage=storage)
+    run_audit(config_with_replay(server, write_log(tmp_path)), storage=storage)
     before = open_audit("scripted", storage=storage).scores()
     (tmp_path / "new").mkdir()
-    run_audit(replayed(server, log(tmp_path / "new", shift=0.1)), storage=storage)
+    run_audit(config_with_replay(server, write_log(tmp_path / "new", shift=0.1)), storage=storage)
     after = open_audit("scripted", storage=storage).scores()
     scores_after_and_before = (
         after["old", "Germany", "divorce", "direct"],
@@ -90,7 +90,7 @@ def test_log_probabilities_of_recorded_answers_are_not_measurable(
     server: FakeServer, storage: str, tmp_path: Path
 ) -> None:
     probes = {"direct": {"samples": SAMPLES, "mode": "text"}, "logprob": {"method": "choice"}}
-    run_audit(replayed(server, log(tmp_path), probes=probes), storage=storage)
+    run_audit(config_with_replay(server, write_log(tmp_path), probes=probes), storage=storage)
     report = open_audit("scripted", storage=storage).report()
     [total] = [row for row in report.coverage.total if row.method == "logprob"]
     assert total.losses == {"not_measurable": total.planned}
@@ -100,9 +100,11 @@ def test_a_replay_that_cannot_work_is_refused_before_the_first_call(
     server: FakeServer, storage: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ValueError, match="Set its key 'answers'"):
-        replayed(server, log(tmp_path), models=[{"name": "old", "model": "replay/old"}])
+        config_with_replay(server, write_log(tmp_path), models=[{"name": "old", "model": "replay/old"}])
     with pytest.raises(ValueError, match="recorded answers cannot judge"):
-        replayed(server, log(tmp_path), judges=[{"name": "j", "model": "replay/old", "answers": "x.csv"}])
-    missing = [{"name": "m", "model": "replay/nobody", "answers": str(log(tmp_path))}]
+        config_with_replay(
+            server, write_log(tmp_path), judges=[{"name": "j", "model": "replay/old", "answers": "x.csv"}]
+        )
+    missing = [{"name": "m", "model": "replay/nobody", "answers": str(write_log(tmp_path))}]
     with pytest.raises(ImportFileError, match="has no row of the model 'nobody'"):
-        run_audit(replayed(server, log(tmp_path), models=missing), storage=storage)
+        run_audit(config_with_replay(server, write_log(tmp_path), models=missing), storage=storage)

@@ -27,7 +27,7 @@ from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.cli_runner import auditor
 from tests.support.fake_server import FakeServer, Reply, Request, Script, answer, completion, error
 from tests.support.forked_commands import start
-from tests.support.killed_runs import EVERY
+from tests.support.killed_runs import ALL_FAULTS
 
 CELLS, MODELS, SAMPLES = 9, 3, 3
 CALLS = CELLS * MODELS * SAMPLES * (1 + MODELS - 1)
@@ -288,7 +288,7 @@ def holding(first: int, until: threading.Event) -> Script:
     return script
 
 
-@pytest.mark.parametrize("requests_before_kill", [10, 60, 130] if EVERY else [60])
+@pytest.mark.parametrize("requests_before_kill", [10, 60, 130] if ALL_FAULTS else [60])
 def test_a_killed_run_resumes_with_the_same_results(
     server: FakeServer, storage: str, tmp_path: Path, requests_before_kill: int
 ) -> None:

@@ -22,7 +22,7 @@ from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion
-from tests.support.scripted_tasks import audit, solver, sums
+from tests.support.scripted_tasks import audit, solver, sum_task
 
 ITEMS, MODELS, SAMPLES = 10, 3, 2
 PROBES = {"direct": {"samples": SAMPLES}}
@@ -209,7 +209,7 @@ def test_an_answer_that_cannot_be_read_is_asked_for_once_more(server: FakeServer
 
 def test_without_truth_only_accuracy_is_missing(server: FakeServer, storage: str, tmp_path: Path) -> None:
     server.script = solver
-    task = sums(tmp_path, truth=False) | {"numbers": True}
+    task = sum_task(tmp_path, truth=False) | {"numbers": True}
     run_audit(audit(server.url, tmp_path, task=task, probes=PROBES), storage=storage)
     report = open_audit("sums", storage=storage).report()
     assert report.task is not None

@@ -22,15 +22,15 @@ from auditor.run.storage_upgrade import upgrade_storage
 from auditor.storage import audits, hash_chain, rating_log, review_queue
 from auditor.storage.conflict_status import QueueFilter
 from auditor.storage.database import Database, open_database, run_lock
-from auditor.storage.roles import GRAPH_SCHEMA, roles_sql
+from auditor.storage.roles import GRAPH_SCHEMA, build_roles_sql
 from tests.e2e.test_killed import small, without_times
 from tests.e2e.test_run import stored
-from tests.storage.test_rating_log import deciding, go
+from tests.storage.test_rating_log import continue_deciding, start_deciding_process
 from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.fake_server import FakeServer
 from tests.support.killed_runs import run_until
 from tests.support.postgres_server import PASSWORD, Postgres
-from tests.support.review_audit import review_case
+from tests.support.review_audit import save_review_audit
 
 RATERS = ("ada", "grace")
 DECISIONS = 100
@@ -49,9 +49,9 @@ def team(postgres: Postgres) -> tuple[str, str]:
     name = postgres.database()
     upgrade_storage(postgres.url(name))
     with open_database(postgres.url(name)) as db:
-        review_case(db)
+        save_review_audit(db)
     with postgres.connect(name) as connection:
-        connection.execute(roles_sql())
+        connection.execute(build_roles_sql())
         for person, role in (("running", "auditor_runner"), ("reviewing", "auditor_reviewer")):
             connection.execute(f"CREATE ROLE {person} LOGIN PASSWORD '{PASSWORD}' IN ROLE {role}")
     return postgres.url(name, "running"), postgres.url(name, "reviewing")
@@ -60,7 +60,7 @@ def team(postgres: Postgres) -> tuple[str, str]:
 @pytest.fixture
 def reviewers(team: tuple[str, str]) -> Iterator[list[tuple[subprocess.Popen[str], Iterator[str]]]]:
     """Two processes that are ready to record ratings of one rater each, with the lines that they print."""
-    started = [deciding(team[1], rater) for rater in RATERS]
+    started = [start_deciding_process(team[1], rater) for rater in RATERS]
     yield started
     for process, _ in started:
         process.kill()
@@ -80,10 +80,10 @@ def test_a_killed_run_resumes_while_others_review(
     run_audit(small(server), storage=local_storage)
     for process, output_lines in reviewers:
         assert next(output_lines) == "ready\n"
-        go(process)
+        continue_deciding(process)
     assert run_until(small(server), url, "after_response:20")[0] == -9
     for process, _ in reviewers:
-        go(process)
+        continue_deciding(process)
     run_audit(small(server), storage=url)
 
     for _, output_lines in reviewers:
@@ -120,7 +120,7 @@ def copy_rows(old: Database, new: Database) -> None:
 def test_sqlite_and_postgres_export_the_same_bytes(form: Any, postgres: Postgres, tmp_path: Path) -> None:
     hashes, chains_and_queues = [], []
     with open_database(f"sqlite:///{tmp_path / 'audits.db'}") as old, open_database(postgres.schema()) as new:
-        audit = review_case(old, name="moral", topics=("divorce", "Éclat", "abortion", "_x", "Zölibat"))
+        audit = save_review_audit(old, name="moral", topics=("divorce", "Éclat", "abortion", "_x", "Zölibat"))
         keys = [key for key, _ in review_queue.ConflictQueue(old, audit.id, "ada").keys(QueueFilter())]
         for key in keys[:5]:
             rating_log.append_rating(

@@ -6,9 +6,9 @@ import pytest
 
 from auditor.reports.build import build_report
 from auditor.reports.report_schema import Report
-from tests.support.inspect_logs import Made
+from tests.support.inspect_logs import SyntheticDatabase
 
 
 @pytest.fixture(scope="module")
-def report(made_audit: Made) -> Report:
+def report(made_audit: SyntheticDatabase) -> Report:
     return build_report(made_audit.db, "population")

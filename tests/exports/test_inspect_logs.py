@@ -24,7 +24,7 @@ from auditor.exports.inspect_samples import TraceRecord, build_sample
 from auditor.run import open_audit
 from auditor.storage import audits, results
 from auditor.storage.transcripts import CallTranscript
-from tests.support.inspect_logs import Made
+from tests.support.inspect_logs import SyntheticDatabase
 
 inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra 'inspect' is not installed")
 
@@ -35,7 +35,7 @@ def alder(inspect_logs: Path) -> Any:
     return inspect_log.read_eval_log(str(inspect_logs / "population_alder.eval"))
 
 
-def test_every_trace_is_a_sample_with_its_own_score_or_none(alder: Any, made_audit: Made) -> None:
+def test_every_trace_is_a_sample_with_its_own_score_or_none(alder: Any, made_audit: SyntheticDatabase) -> None:
     audit = audits.get_audit(made_audit.db, "population")
     traces = {(t.cell, t.sample): t for t in results.load_traces(made_audit.db, audit.id, model="alder")}
     assert len(alder.samples) == len(traces) > 100
@@ -61,7 +61,7 @@ def test_no_failure_has_a_number(alder: Any) -> None:
     assert failed.output.completion == ""
 
 
-def test_verdicts_are_scores_of_their_judges(alder: Any, made_audit: Made) -> None:
+def test_verdicts_are_scores_of_their_judges(alder: Any, made_audit: SyntheticDatabase) -> None:
     audit = audits.get_audit(made_audit.db, "population")
     for verdict in results.load_verdicts(made_audit.db, audit.id, model="alder"):
         sample = next(s for s in alder.samples if s.id == " | ".join(verdict.cell) and s.epoch == verdict.sample + 1)
@@ -71,7 +71,7 @@ def test_verdicts_are_scores_of_their_judges(alder: Any, made_audit: Made) -> No
             assert sample.metadata["judges_without_verdict"][verdict.judge] == verdict.outcome
 
 
-def test_figures_usage_and_source_are_those_of_the_report(alder: Any, made_audit: Made) -> None:
+def test_figures_usage_and_source_are_those_of_the_report(alder: Any, made_audit: SyntheticDatabase) -> None:
     report = open_audit("population", storage=made_audit.url).report()
     row = next(r for r in report.alignment if r.model == "alder")
     [score] = [s for s in alder.results.scores if s.name == "score"]
@@ -94,7 +94,7 @@ def test_an_unknown_price_is_no_price(inspect_logs: Path) -> None:
     assert cedar.stats.model_usage["openai/cedar-1"].output_tokens > 0
 
 
-def test_an_export_that_cannot_be_written_is_an_error(made_audit: Made, tmp_path: Path) -> None:
+def test_an_export_that_cannot_be_written_is_an_error(made_audit: SyntheticDatabase, tmp_path: Path) -> None:
     with pytest.raises(StorageError):
         export_inspect(made_audit.db, "nobody", tmp_path)
     (tmp_path / "file").write_text("")
@@ -102,7 +102,9 @@ def test_an_export_that_cannot_be_written_is_an_error(made_audit: Made, tmp_path
         export_inspect(made_audit.db, "population", tmp_path / "file")
 
 
-def test_without_inspect_the_extra_is_named(made_audit: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_inspect_the_extra_is_named(
+    made_audit: SyntheticDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "inspect_ai.log", None)
     with pytest.raises(UsageError, match=r"auditor\[inspect\]"):
         export_inspect(made_audit.db, "population", tmp_path / "out")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from tests.hostile.axes import BATCHES
 from tests.hostile.bodies import Body, body_of, encoded
 from tests.hostile.corpus import Case
-from tests.support.fake_batches import FakeBatches, Submitted
+from tests.support.fake_batches import FakeBatch, FakeBatches
 from tests.support.fake_server import NEVER, FakeServer, Reply, Request
 
 CASE = re.compile(r"\[case ([\w-]+)\]")
@@ -81,7 +81,7 @@ class HostileServer:
             }
         return reply_of(choice, request, large=self._large)
 
-    def _deliver(self, batch: Submitted, data: bytes) -> Reply:
+    def _deliver(self, batch: FakeBatch, data: bytes) -> Reply:
         """Results of a batch, in the encoding and with the timing of its case."""
         choice = self.cases[_case_id_in(json.dumps(batch.bodies))].choice
         lines = [json.loads(line) for line in data.splitlines() if line]

@@ -24,7 +24,7 @@ from tests.hostile.keys import KEY, leaks_in, leaks_in_folder
 from tests.hostile.runner import MODELS
 from tests.hostile.server import reply_of
 from tests.support.audit_configs import KEY_VARIABLE, config
-from tests.support.cli_runner import Done, auditor
+from tests.support.cli_runner import CommandOutput, auditor
 from tests.support.fake_server import FakeServer, Reply, Request, answer
 
 ODD = "/odd"
@@ -128,7 +128,7 @@ def test_each_audit_is_as_expected(audit: Audit, server: FakeServer, tmp_path: P
     assert count_usable(storage) == audit.ok
 
 
-def check_outputs(audit: Audit, server: FakeServer, commands: list[Done], folder: Path) -> None:
+def check_outputs(audit: Audit, server: FakeServer, commands: list[CommandOutput], folder: Path) -> None:
     """Check the number of requests, the printed texts, and that the key is only in request headers."""
     assert sum(ODD in request.path for request in server.requests) == audit.requests
     text = "\n".join(command.stdout + command.stderr for command in commands)

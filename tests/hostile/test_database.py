@@ -28,7 +28,7 @@ from auditor.storage.database import Database, open_database
 from auditor.storage.rating_log import RatingChange
 from tests.e2e.test_run import CALLS, config_file, stored
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
-from tests.support.cli_runner import Done, auditor
+from tests.support.cli_runner import CommandOutput, auditor
 from tests.support.fake_server import FakeServer, Reply, Request, answer
 
 
@@ -36,7 +36,7 @@ def url(path: Path) -> str:
     return f"sqlite:///{path}"
 
 
-def error_line(command: Done, code: int) -> str:
+def error_line(command: CommandOutput, code: int) -> str:
     """Check the exit code and return the one line of stderr that explains the failure."""
     assert command.returncode == code, command.stderr
     assert "Traceback" not in command.stderr
@@ -62,7 +62,7 @@ def with_event(request_number: int, event: Callable[[], object]) -> Callable[[Re
     return script
 
 
-def run(server: FakeServer, folder: Path) -> Done:
+def run(server: FakeServer, folder: Path) -> CommandOutput:
     """Run the test audit with its database in `audits.db` of a folder."""
     return auditor("run", config_file(folder, config(server.url)), "--storage", url(folder / "audits.db"))
 

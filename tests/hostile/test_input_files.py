@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from auditor.__main__ import UNEXPECTED_ERROR_PREFIX
-from tests.support.cli_runner import Done, auditor
+from tests.support.cli_runner import CommandOutput, auditor
 
 FOREIGN = re.compile(
     r"Traceback|pydantic|Input should be|NoneType|valid string|Value error|type=|_type\b|validation error"
@@ -27,7 +27,7 @@ ACTING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202
 """Control characters of terminals and of text direction."""
 
 
-def assert_refused(command: Done, *expected_words: str) -> None:
+def assert_refused(command: CommandOutput, *expected_words: str) -> None:
     """Check that a command refused its input in one line that names the fault and says how to fix it."""
     assert command.returncode in (1, 2), command
     assert command.stdout == ""
@@ -233,7 +233,7 @@ ROWS = {
 NUMBERS = {"scores": "score", "traces": "score", "survey": "score"}
 
 
-def read_table(kind: str, file: Path, folder: Path) -> Done:
+def read_table(kind: str, file: Path, folder: Path) -> CommandOutput:
     """Run the command that reads a table of this kind."""
     if kind == "survey":
         return auditor("surveys", "show", file.name, cwd=folder)

@@ -16,7 +16,7 @@ from auditor.run import open_audit
 HEAD = "judge,context,item_a,item_b,relation,decision"
 
 
-def written(path: Path, *rows: str, head: str = HEAD) -> Path:
+def write_rows(path: Path, *rows: str, head: str = HEAD) -> Path:
     """Write a CSV file of comparisons and return its path."""
     path.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
     return path
@@ -41,7 +41,7 @@ def rows_of_consistent_judge(judge: str, wins: list[tuple[str, str]]) -> list[st
 
 def test_a_cycle_of_four_items_without_shorter_cycles(storage: str, tmp_path: Path) -> None:
     wins = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]
-    file = written(tmp_path / "x.csv", *rows_of_consistent_judge("j", wins))
+    file = write_rows(tmp_path / "x.csv", *rows_of_consistent_judge("j", wins))
     counts = import_comparisons(file, audit="judged", storage=storage)
     assert (counts.rows, counts.judges, counts.sets, counts.items) == (16, 1, 1, 4)
     row = logic_section(storage).judges[0]
@@ -58,7 +58,7 @@ def test_a_cycle_of_four_items_without_shorter_cycles(storage: str, tmp_path: Pa
 def test_ties_agree_and_an_empty_decision_is_not_measured(storage: str, tmp_path: Path) -> None:
     rows = ["j,c,a,b,standard,TIE", "j,c,b,a,standard,tie", "j,c,a,b,negated,TIE", "j,c,a,d,standard,A"]
     rows += ["j,c,d,a,standard,", "j,c,a,d,negated,B"]
-    assert import_comparisons(written(tmp_path / "x.csv", *rows), audit="judged", storage=storage).empty == 1
+    assert import_comparisons(write_rows(tmp_path / "x.csv", *rows), audit="judged", storage=storage).empty == 1
     row = logic_section(storage).judges[0]
     assert (row.commutativity.value, row.commutativity.n, row.commutativity.lost) == (1.0, 1, 1)
     assert (row.negation.value, row.negation.n) == (1.0, 2)
@@ -68,7 +68,7 @@ def test_ties_agree_and_an_empty_decision_is_not_measured(storage: str, tmp_path
 
 def test_human_comparisons_are_compared_with_judges(storage: str, tmp_path: Path) -> None:
     rows = ["ann,c,a,b,standard,B", "j,c,b,a,standard,A", "j,c,a,b,standard,A", "j,c,a,d,standard,A"]
-    file = written(tmp_path / "x.csv", *rows)
+    file = write_rows(tmp_path / "x.csv", *rows)
     assert import_comparisons(file, audit="judged", storage=storage, people="ann").with_people == 3
     row = next(r for r in logic_section(storage).judges if r.judge == "j")
     assert (row.human_agreement.n, row.human_agreement_calibrated.n) == (2, 1)
@@ -79,8 +79,8 @@ def test_human_comparisons_are_compared_with_judges(storage: str, tmp_path: Path
 def test_repeats_long_items_and_their_descriptions(storage: str, tmp_path: Path) -> None:
     long_item = "word " * 400
     rows = [f"j,c,{long_item},b,standard,{d},{s}" for s, d in enumerate("AABAA")]
-    file = written(tmp_path / "x.csv", *rows, head=f"{HEAD},sample")
-    items = written(
+    file = write_rows(tmp_path / "x.csv", *rows, head=f"{HEAD},sample")
+    items = write_rows(
         tmp_path / "items.csv", "b,c,the second,1", f"{long_item},c,{long_item},2", head="item,context,text,human"
     )
     import_comparisons(file, audit="judged", storage=storage, items=items)
@@ -90,8 +90,8 @@ def test_repeats_long_items_and_their_descriptions(storage: str, tmp_path: Path)
 
 
 def test_a_second_import_replaces_the_first(storage: str, tmp_path: Path) -> None:
-    import_comparisons(written(tmp_path / "x.csv", "j,c,a,b,standard,A"), audit="judged", storage=storage)
-    second_file = written(tmp_path / "x.csv", "k,c,a,d,standard,A", "k,c,d,a,standard,A")
+    import_comparisons(write_rows(tmp_path / "x.csv", "j,c,a,b,standard,A"), audit="judged", storage=storage)
+    second_file = write_rows(tmp_path / "x.csv", "k,c,a,d,standard,A", "k,c,d,a,standard,A")
     assert import_comparisons(second_file, audit="judged", storage=storage).replaced
     assert [r.judge for r in logic_section(storage).judges] == ["k"]
     assert logic_section(storage).judges[0].commutativity.value == 0.0
@@ -108,7 +108,7 @@ def test_a_second_import_replaces_the_first(storage: str, tmp_path: Path) -> Non
     ],
 )
 def test_a_row_that_cannot_be_used_is_named(storage: str, tmp_path: Path, row: str, message: str) -> None:
-    file = written(tmp_path / "x.csv", "j,c,x,y,standard,A", row)
+    file = write_rows(tmp_path / "x.csv", "j,c,x,y,standard,A", row)
     with pytest.raises(ImportFileError, match=message) as caught:
         import_comparisons(file, audit="judged", storage=storage)
     assert "line 3" in caught.value.message

@@ -16,13 +16,13 @@ from auditor.run import open_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from tests.support.cli_runner import auditor
-from tests.support.inspect_logs import Made
+from tests.support.inspect_logs import SyntheticDatabase
 
 inspect_log = pytest.importorskip("inspect_ai.log", reason="the extra 'inspect' is not installed")
 
 
 def test_an_exported_audit_is_imported_unchanged(
-    inspect_logs: Path, made_audit: Made, tmp_path: Path, storage: str
+    inspect_logs: Path, made_audit: SyntheticDatabase, tmp_path: Path, storage: str
 ) -> None:
     survey = tmp_path / "truth.csv"
     audit = audits.get_audit(made_audit.db, "population")

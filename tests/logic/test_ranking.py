@@ -16,7 +16,7 @@ from auditor.logic.ranking import RankingOptions, rank_items
 from auditor.run import run_audit
 from auditor.storage import audits, costs
 from auditor.storage.database import open_database
-from tests.e2e.test_logic import comparing
+from tests.e2e.test_logic import config_of_comparisons
 from tests.e2e.test_run import config_file, wait_for
 from tests.support.audit_configs import config
 from tests.support.comparison_judge import TOPICS, scripted
@@ -28,16 +28,16 @@ N = len(TOPICS)
 
 def test_a_judge_without_faults_is_ranked_right_and_asked_little(server: FakeServer, storage: str) -> None:
     server.script = scripted(TOPICS.index)
-    [one] = rank_items(comparing(server.url), RankingOptions(), storage=storage)
+    [one] = rank_items(config_of_comparisons(server.url), RankingOptions(), storage=storage)
     assert [one.item_set.items[i].id for i in one.ranking.order] == TOPICS[::-1]
     assert one.ranking.asked == len(server.requests) <= 1.1 * N * math.log2(N)
     assert one.ranking.complete
     assert one.human_correlation.n == N
-    rank_items(comparing(server.url), RankingOptions(), storage=storage)
+    rank_items(config_of_comparisons(server.url), RankingOptions(), storage=storage)
     assert len(server.requests) == one.ranking.asked
-    run_audit(comparing(server.url), storage=storage)
+    run_audit(config_of_comparisons(server.url), storage=storage)
     assert len(server.requests) == 4 * N * (N - 1) // 2  # the probe asks only what the ranking had not asked
-    rank_items(comparing(server.url), RankingOptions(beam=3, calibrated=True), storage=storage)
+    rank_items(config_of_comparisons(server.url), RankingOptions(beam=3, calibrated=True), storage=storage)
     assert len(server.requests) == 4 * N * (N - 1) // 2
 
 
@@ -48,7 +48,7 @@ def test_it_goes_on_where_it_was_stopped(server: FakeServer, storage: str) -> No
         return good(request) if request.number < 10 else error(401, "bad key")
 
     server.script = failing
-    chosen = comparing(server.url, models=1)
+    chosen = config_of_comparisons(server.url, models=1)
     [one] = rank_items(chosen, RankingOptions(), storage=storage)
     assert one.ranking.failed > 0
     server.script, before = good, len(server.requests)
@@ -61,7 +61,7 @@ def test_a_signal_drains_and_the_same_command_goes_on(server: FakeServer, storag
     good = scripted(TOPICS.index)
     stopped = threading.Event()
     server.script = lambda request: replace(good(request), after=stopped if request.number >= 2 else None)
-    file = config_file(tmp_path, comparing(server.url, models=1))
+    file = config_file(tmp_path, config_of_comparisons(server.url, models=1))
     running = start("logic", "rank", file, "--storage", storage)
     wait_for(server, 3)
     running.send_signal(signal.SIGINT)
@@ -77,7 +77,7 @@ def test_a_signal_drains_and_the_same_command_goes_on(server: FakeServer, storag
 
 def test_a_budget_holds(server: FakeServer, storage: str) -> None:
     server.script = scripted(TOPICS.index)
-    [one] = rank_items(comparing(server.url), RankingOptions(budget=5), storage=storage)
+    [one] = rank_items(config_of_comparisons(server.url), RankingOptions(budget=5), storage=storage)
     assert one.ranking.asked == len(server.requests) == 5
     assert not one.ranking.complete
     assert sorted(one.ranking.order) == list(range(N))
@@ -85,7 +85,7 @@ def test_a_budget_holds(server: FakeServer, storage: str) -> None:
 
 def test_the_audits_money_is_one_and_what_ranking_costs_is_its_own(server: FakeServer, storage: str) -> None:
     server.script = scripted(TOPICS.index)
-    settings = comparing(server.url).model_dump(mode="json")
+    settings = config_of_comparisons(server.url).model_dump(mode="json")
     settings["models"][0]["price"] = {"input": 10.0, "output": 10.0}
     rank_items(AuditConfig.model_validate(settings), RankingOptions(), storage=storage)
     asked = len(server.requests)
@@ -104,4 +104,4 @@ def test_items_that_cannot_be_ranked_are_an_error(server: FakeServer, storage: s
     with pytest.raises(UsageError, match="no probe 'logic'"):
         rank_items(config(server.url), RankingOptions(), storage=storage)
     with pytest.raises(UsageError, match="It has: model-a"):
-        rank_items(comparing(server.url), RankingOptions(), judge="nobody", storage=storage)
+        rank_items(config_of_comparisons(server.url), RankingOptions(), judge="nobody", storage=storage)

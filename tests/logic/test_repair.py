@@ -30,7 +30,7 @@ from auditor.storage.conflict_status import ConflictKey, ConflictStatus
 from auditor.storage.database import Database, open_database
 from auditor.storage.review_queue import ConflictQueue
 from auditor.tui.plain_text_app import run_plain_text_review
-from tests.imports.test_comparisons import written
+from tests.imports.test_comparisons import write_rows
 
 NAMES = list("abcdefghijkl")
 
@@ -42,7 +42,7 @@ def recorded(storage: str, folder: Path, noise: float, seed: int = 0) -> None:
     for a, b in permutations(NAMES, 2):
         right = (a < b) == (rng.random() >= noise)
         rows.append(f"j,c,{a},{b},standard,{'A' if right else 'B'},0,0,{'A' if a < b else 'B'}")
-    file = written(
+    file = write_rows(
         folder / "x.csv", *rows, head="judge,context,item_a,item_b,relation,decision,sample,paraphrase,people"
     )
     import_comparisons(file, audit="judged", storage=storage)
@@ -150,7 +150,7 @@ def test_three_ratings_of_the_items(db: Database, storage: str, tmp_path: Path) 
     assert {rows[0].item, rows[-1].item} <= {"a", "b", "k", "l"}
     assert rows[0].strength > rows[-1].strength
     assert rows[0].elo_low <= rows[0].elo <= rows[0].elo_high
-    separate_files = written(
+    separate_files = write_rows(
         tmp_path / "apart.csv",
         "j,c,a,b,standard,A",
         "j,c,x,y,standard,A",

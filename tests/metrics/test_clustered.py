@@ -36,7 +36,7 @@ def test_a_share_of_single_answers_is_wilsons_but_for_the_t() -> None:
     assert (share.ci_low, share.ci_high) == pytest.approx((plain.ci_low, plain.ci_high), abs=0.003)
 
 
-def test_more_samples_of_the_same_tell_nothing_more() -> None:
+def test_repeated_samples_of_an_item_add_no_precision() -> None:
     hits = np.array([1, 0, 1, 1, 0, 1, 0, 1, 1, 0])
     one, ten = clustered_share(hits, np.ones(10)), clustered_share(10 * hits, np.full(10, 10))
     assert (ten.value, ten.ci_low, ten.ci_high) == pytest.approx((one.value, one.ci_low, one.ci_high))

@@ -22,7 +22,7 @@ from auditor.models.response_body import TokenUsage
 from auditor.storage import costs, ledger
 from auditor.storage.database import Database, open_database
 from tests.models.test_finish_reasons import anthropic, gemini, openai
-from tests.storage.test_database import make
+from tests.storage.test_database import save_sample_audit
 from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.fake_server import NEVER, FakeServer, Reply, answer, completion, error
 
@@ -215,7 +215,7 @@ async def test_all_attempts_are_charged_and_count_against_the_next_runs_budget(
     server: FakeServer, db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 0.0)
-    audit = make(db)
+    audit = save_sample_audit(db)
     server.script = lambda _: completion("")  # a reasoning model that says nothing of its reasoning
     empty_answers = await run(server, db, audit.id, *(call(i) for i in range(3)), max_attempts=6)
     assert len(server.requests) == 18
@@ -232,7 +232,7 @@ async def test_all_attempts_are_charged_and_count_against_the_next_runs_budget(
 async def test_estimated_costs_are_counted_separately_and_an_unknown_price_stays_unknown(
     server: FakeServer, db: Database
 ) -> None:
-    audit = make(db)
+    audit = save_sample_audit(db)
     server.script = lambda r: completion("hello", usage=r.number > 0)
     await run(server, db, audit.id, call(0), call(1))
     rows = costs.count_calls(db, audit.id)
@@ -248,7 +248,7 @@ async def test_estimated_costs_are_counted_separately_and_an_unknown_price_stays
 
 
 async def test_the_answer_in_the_ledger_has_the_cost_of_all_attempts(server: FakeServer, db: Database) -> None:
-    audit = make(db)
+    audit = save_sample_audit(db)
     server.script = lambda r: completion("" if r.number == 0 else "hello")
     await run(server, db, audit.id, call(), max_attempts=3)
     assert ledger.load_answers(db, [call().key])[call().key].cost_usd == 280

@@ -16,12 +16,20 @@ import pytest
 from auditor.run import AuditHandle
 from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.cli_runner import run
-from tests.support.docs_blocks import UNHEARD, Block, blocks, configs, supply
-from tests.support.docs_workspace import ROOT, Letters, Shown, furnish, script, scripted, shown
+from tests.support.docs_blocks import ESTIMATE_ONLY_SECTIONS, Block, blocks, configs, write_block_files
+from tests.support.docs_workspace import (
+    ROOT,
+    DocumentedCommand,
+    Letters,
+    create_workspace,
+    documented_commands,
+    script,
+    scripted,
+)
 from tests.support.fake_server import FakeServer
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-COMMANDS = {page.name: list(shown(page)) for page in PAGES}
+COMMANDS = {page.name: list(documented_commands(page)) for page in PAGES}
 CONFIGS = {page.name: list(blocks(page, "toml")) for page in PAGES}
 PROGRAMS = [block for page in PAGES for block in blocks(page, "python")]
 ACCEPTED_EXIT_CODES = {"check": {0, 3, 4}, "surveys check": {0, 1}}
@@ -40,13 +48,15 @@ def docs_workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[P
     patch.setattr("auditor.models.embeddings.load_encoder", lambda name: Letters())
     patch.setattr("auditor.models.embeddings.check_encoder", lambda name: None)
     with FakeServer(script) as server:
-        furnish(folder, server.url)
+        create_workspace(folder, server.url)
         yield folder, server.url
     patch.undo()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [name for name, commands in COMMANDS.items() if any(not c.why_not for c in commands)])
+@pytest.mark.parametrize(
+    "page", [name for name, commands in COMMANDS.items() if any(not c.skip_reason for c in commands)]
+)
 def test_the_commands_of_a_page_run(
     docs_workspace: tuple[Path, str], page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -56,13 +66,13 @@ def test_the_commands_of_a_page_run(
     monkeypatch.setenv("WANDB_CONFIG_DIR", str(tmp_path))
     monkeypatch.setenv("WANDB_CACHE_DIR", str(tmp_path))
     for command in COMMANDS[page]:
-        if not command.why_not:
+        if not command.skip_reason:
             follow(command, reader_folder, docs_workspace[1])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "page", [name for name, page_blocks in CONFIGS.items() if any(not b.why_not for b in page_blocks)]
+    "page", [name for name, page_blocks in CONFIGS.items() if any(not b.skip_reason for b in page_blocks)]
 )
 def test_the_configurations_of_a_page_run(
     docs_workspace: tuple[Path, str], page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -70,15 +80,15 @@ def test_the_configurations_of_a_page_run(
     reader_folder = shutil.copytree(docs_workspace[0], tmp_path / "here")
     monkeypatch.chdir(reader_folder)
     monkeypatch.setenv(KEY_VARIABLE, KEY)
-    supply(reader_folder)
+    write_block_files(reader_folder)
     if page == "surveys.md":  # the survey that the page's commands import
         official = ["WVS_Cross-National_Wave_7.csv", "--mapping", "wvs7", "-o", "my_wvs.csv"]
         assert run(["surveys", "import", *official]).returncode == 0
     for block in CONFIGS[page]:
-        for table in () if block.why_not else configs(block, docs_workspace[1]):
+        for table in () if block.skip_reason else configs(block, docs_workspace[1]):
             path = reader_folder / f"{table['name']}.yaml"
             path.write_text(json.dumps(table), encoding="utf-8")  # JSON is YAML
-            for command in ["estimate"] if UNHEARD & table.keys() else ["estimate", "run"]:
+            for command in ["estimate"] if ESTIMATE_ONLY_SECTIONS & table.keys() else ["estimate", "run"]:
                 completed = run([command, path.name])
                 assert completed.returncode == 0, (
                     f"{block.id}: auditor {command}\n{json.dumps(table)}\n{completed.stderr}"
@@ -106,7 +116,7 @@ def test_the_programs_of_a_page_run(
             test(lambda file_name: audit_of(reader_folder / file_name))
 
 
-def follow(command: Shown, folder: Path, url: str) -> None:
+def follow(command: DocumentedCommand, folder: Path, url: str) -> None:
     """Run one command as a shell would: without its comment, with its piped input and its `>>` redirection."""
     line, stdin_text = command.line, ""
     if (pipe := re.match(r"printf '(.*?)' \| (.*)", line)) is not None:
@@ -132,16 +142,16 @@ def follow(command: Shown, folder: Path, url: str) -> None:
 
 def test_few_commands_are_not_run_and_each_says_why() -> None:
     all_commands = [command for page_commands in COMMANDS.values() for command in page_commands]
-    skipped = [command for command in all_commands if command.why_not]
+    skipped = [command for command in all_commands if command.skip_reason]
     skipped_auditor_commands = [command for command in skipped if command.line.startswith("auditor")]
     assert len(all_commands) > 80
-    assert len(skipped) <= 24, Counter(command.why_not for command in skipped)
+    assert len(skipped) <= 24, Counter(command.skip_reason for command in skipped)
     assert len(skipped_auditor_commands) <= 6, [command.line for command in skipped_auditor_commands]
-    assert all(len(command.why_not) > 10 for command in skipped)
+    assert all(len(command.skip_reason) > 10 for command in skipped)
 
 
 def test_few_configurations_are_not_run_and_there_are_programs() -> None:
     all_blocks = [block for page_blocks in CONFIGS.values() for block in page_blocks]
     assert len(all_blocks) >= 20
-    assert sorted(block.page for block in all_blocks if block.why_not) == ["review.md", "surveys.md"]
+    assert sorted(block.page for block in all_blocks if block.skip_reason) == ["review.md", "surveys.md"]
     assert len(PROGRAMS) >= 3

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.support.cpu_time import timed
+from tests.support.cpu_time import measure_cpu_time
 
 HEAVY = (
     "litellm",
@@ -66,6 +66,6 @@ def test_public_names_exist() -> None:
 
 def test_help_is_quick() -> None:
     """Guard against heavy imports that `HEAVY` does not list; the limit of 5 CPU seconds is generous."""
-    with timed() as spent:
+    with measure_cpu_time() as spent:
         subprocess.run([sys.executable, "-m", "auditor", "--help"], check=True, capture_output=True)
     assert spent.seconds < 5

@@ -41,7 +41,7 @@ def build_regional_report(db: Database, grouping: str, worse_region: str = "", m
     rng = np.random.default_rng(5)
     survey = group_countries(SAMPLE, grouping)
     assert survey.grouping is not None
-    region = survey.grouping.by_country
+    region = survey.grouping.region_by_country
     audit = audits.save_audit(db, name="a", config=None, config_hash=None, survey=survey, environment={"auditor": "0"})
     rows = []
     for cell, score in survey.scores.items():

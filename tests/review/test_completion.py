@@ -4,11 +4,11 @@ from auditor.domain import Decision
 from auditor.review.completion import CompletionNotifier
 from auditor.storage.database import Database
 from tests.review.test_session import open_session
-from tests.support.review_audit import review_case
+from tests.support.review_audit import save_review_audit
 
 
 def test_completion_is_notified_once_when_all_are_resolved_and_at_the_end(db: Database) -> None:
-    review_case(db, conflicts=2)
+    save_review_audit(db, conflicts=2)
     notified_audits: list[str] = []
     session = open_session(db)
     notifier = CompletionNotifier(notified_audits.append)

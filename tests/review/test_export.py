@@ -13,12 +13,12 @@ from auditor.review.session import ReviewSession
 from auditor.storage import results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
-from tests.support.review_audit import review_case
+from tests.support.review_audit import save_review_audit
 
 
 @pytest.fixture
 def audit(db: Database) -> Audit:
-    audit = review_case(db, conflicts=3)
+    audit = save_review_audit(db, conflicts=3)
     session = ReviewSession(db, audit, "ada")
     scored_key, undone_key, _ = session.conflict_keys()
     session.decide(session.load_item(scored_key), Decision.SCORE, score=-0.5, note="=1+1")
@@ -65,7 +65,7 @@ def test_rows_have_the_id_of_their_conflict(db: Database, audit: Audit) -> None:
     ],
 )
 def test_spreadsheet_formulas_are_escaped(db: Database, note: str, written: str) -> None:
-    audit = review_case(db, conflicts=1)
+    audit = save_review_audit(db, conflicts=1)
     session = ReviewSession(db, audit, "ada")
     session.decide(session.load_item(session.conflict_keys()[0]), Decision.SCORE, score=-0.5, note=note)
     out = io.StringIO(newline="")

@@ -13,7 +13,7 @@ from auditor.review.session import ReviewSession
 from auditor.storage import results
 from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database
-from tests.support.review_audit import review_case
+from tests.support.review_audit import save_review_audit
 
 L, R, B, N = Decision.LEFT, Decision.RIGHT, Decision.BOTH, Decision.NEITHER
 
@@ -28,7 +28,7 @@ def blind_decisions(*rows: dict[str, Decision]) -> BlindDecisions:
 
 def test_judged_sides_do_not_depend_on_the_displayed_order(db: Database) -> None:
     """The judges call the negative side VALID: raters who pick it agree with them in either display order."""
-    audit = review_case(db)
+    audit = save_review_audit(db)
     for rater in ("ada", "grace", "mary"):
         session = ReviewSession(db, audit, rater)
         for k in list(session.conflict_keys()):
@@ -48,7 +48,7 @@ def test_judged_sides_do_not_depend_on_the_displayed_order(db: Database) -> None
 
 def test_a_side_in_several_conflicts_is_counted_once(db: Database) -> None:
     """With 12 cells, three models and every pair decided, a judge has 24 sides, although each is in two conflicts."""
-    audit = review_case(db, conflicts=12)
+    audit = save_review_audit(db, conflicts=12)
     pairs = results.load_conflicts(db, audit.id)
     conflicts = [
         pair
@@ -74,7 +74,7 @@ def test_a_side_in_several_conflicts_is_counted_once(db: Database) -> None:
 
 
 def test_verdicts_that_an_adaptive_panel_adds_are_not_used(db: Database) -> None:
-    audit = review_case(db, conflicts=1)
+    audit = save_review_audit(db, conflicts=1)
     (conflict,) = results.load_conflicts(db, audit.id)
     verdicts = [verdict for verdict in results.load_verdicts(db, audit.id) if verdict.cell == conflict.cell]
     results.save_verdicts(db, audit.id, [replace(verdict, always=verdict.judge != "cedar") for verdict in verdicts])
@@ -83,7 +83,7 @@ def test_verdicts_that_an_adaptive_panel_adds_are_not_used(db: Database) -> None
 
 
 def test_both_and_neither_are_used_and_custom_scores_are_not(db: Database) -> None:
-    audit = review_case(db, conflicts=3)
+    audit = save_review_audit(db, conflicts=3)
     session = ReviewSession(db, audit, "ada")
     both, neither, scored = session.conflict_keys()
     session.decide(session.load_item(both), B)

@@ -12,7 +12,7 @@ from auditor.review.judge_weights import estimate_panel_weights, format_weights_
 from auditor.review.session import ReviewSession
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
-from tests.support.review_audit import review_case
+from tests.support.review_audit import save_review_audit
 
 
 def decide(db: Database, audit: Audit, conflicts: int, *, with_judges: bool = True) -> None:
@@ -25,7 +25,7 @@ def decide(db: Database, audit: Audit, conflicts: int, *, with_judges: bool = Tr
 
 
 def test_exported_weights_are_a_valid_configuration(db: Database) -> None:
-    audit = review_case(db)
+    audit = save_review_audit(db)
     decide(db, audit, 20)
     panel_weights = estimate_panel_weights(db, audit)
     panel = tomllib.loads(format_weights_toml(panel_weights))["panel"]
@@ -54,7 +54,7 @@ def test_exported_weights_are_a_valid_configuration(db: Database) -> None:
 
 
 def test_a_judge_with_too_few_sides_gets_the_average_weight(db: Database) -> None:
-    audit = review_case(db)
+    audit = save_review_audit(db)
     decide(db, audit, 6)
     panel_weights = estimate_panel_weights(db, audit)
     by_judge = {j.judge: j for j in panel_weights.judges}
@@ -65,7 +65,7 @@ def test_a_judge_with_too_few_sides_gets_the_average_weight(db: Database) -> Non
 
 
 def test_too_few_decisions_are_refused_with_the_counts_per_judge(db: Database) -> None:
-    audit = review_case(db)
+    audit = save_review_audit(db)
     with pytest.raises(ReviewError, match=r"needs 10 judged sides .*alder 0, birch 0, cedar 0"):
         estimate_panel_weights(db, audit)
     decide(db, audit, 4)
@@ -74,7 +74,7 @@ def test_too_few_decisions_are_refused_with_the_counts_per_judge(db: Database) -
 
 
 def test_judges_no_better_than_chance_are_refused(db: Database) -> None:
-    audit = review_case(db)
+    audit = save_review_audit(db)
     decide(db, audit, 20, with_judges=False)
     with pytest.raises(ReviewError, match="no judge of 'moral' says what people say more often than chance"):
         estimate_panel_weights(db, audit)

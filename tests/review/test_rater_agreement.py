@@ -13,7 +13,7 @@ from auditor.storage import results
 from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database
 from tests.review.test_judge_calibration import B, L, N, R, blind_decisions
-from tests.support.review_audit import review_case
+from tests.support.review_audit import save_review_audit
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_no_rater_and_one_rater_have_no_agreement_with_a_reason() -> None:
 
 
 def test_only_blind_decisions_count(db: Database) -> None:
-    audit = review_case(db)
+    audit = save_review_audit(db)
     session = ReviewSession(db, audit, "ada", second_rater_share=1.0)
     revised, revealed, undone, redecided, skipped, plain = session.conflict_keys()[:6]
     session.decide(session.load_item(revised), B)
@@ -79,7 +79,7 @@ def test_only_blind_decisions_count(db: Database) -> None:
 
 
 def test_decisions_on_changed_scores_do_not_count(db: Database) -> None:
-    audit = review_case(db, conflicts=2)
+    audit = save_review_audit(db, conflicts=2)
     session = ReviewSession(db, audit, "ada")
     for k in list(session.conflict_keys()):
         session.decide(session.load_item(k), B)

@@ -15,7 +15,7 @@ from auditor.storage import audits, rating_log, results
 from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFilter
 from auditor.storage.database import Database
 from auditor.storage.rating_log import FULL_DISCLOSURE
-from tests.support.review_audit import MODELS, review_case
+from tests.support.review_audit import MODELS, save_review_audit
 
 
 def text_of(value: Any) -> str:
@@ -24,7 +24,7 @@ def text_of(value: Any) -> str:
 
 
 def open_session(db: Database, rater: str = "ada", **options: Any) -> ReviewSession:
-    return ReviewSession(db, audits.find_audit(db, "moral") or review_case(db), rater, **options)
+    return ReviewSession(db, audits.find_audit(db, "moral") or save_review_audit(db), rater, **options)
 
 
 def load_first_item(session: ReviewSession, **filters: Any) -> ReviewItem:
@@ -48,7 +48,7 @@ def test_a_blind_item_holds_no_author_verdict_or_survey_until_it_is_decided(db: 
 def test_the_queue_is_blind_too_and_cannot_be_searched_for_authors(db: Database) -> None:
     session = open_session(db)
 
-    assert not any(name in text_of(session.queue_rows(session.conflict_keys())) for name in MODELS)
+    assert not any(name in text_of(session.load_queue_rows(session.conflict_keys())) for name in MODELS)
     assert session.conflict_keys(QueueFilter(models=("alder",))) == []
 
     item = load_first_item(session)
@@ -88,9 +88,9 @@ def test_sides_are_randomized_per_rater_and_decisions_are_stored_in_stored_order
         assert stored.swapped is item.swapped
         reloaded = session.load_item(key)
         assert reloaded.decision is Decision.LEFT
-        assert session.queue_rows([key])[0].decision is Decision.LEFT
+        assert session.load_queue_rows([key])[0].decision is Decision.LEFT
         assert reloaded.left.score == (stored.score_right if item.swapped else stored.score_left)
-        assert session.history(key)[-1].rating.decision is Decision.LEFT
+        assert session.load_history(key)[-1].rating.decision is Decision.LEFT
 
 
 def test_disclosure_and_duration_are_stored(db: Database) -> None:
@@ -144,11 +144,11 @@ def test_a_custom_score_is_dropped_with_its_decision(db: Database) -> None:
     session = open_session(db)
     item = load_first_item(session)
     session.decide(item, Decision.SCORE, score=-0.25)
-    assert session.queue_rows([item.key])[0].score == -0.25
+    assert session.load_queue_rows([item.key])[0].score == -0.25
     session.save_note(session.load_item(item.key), "why")
-    assert session.queue_rows([item.key])[0].score == -0.25
+    assert session.load_queue_rows([item.key])[0].score == -0.25
     session.decide(session.load_item(item.key), Decision.BOTH)
-    assert session.queue_rows([item.key])[0].score is None
+    assert session.load_queue_rows([item.key])[0].score is None
 
 
 @pytest.mark.parametrize(("decision", "score"), [(Decision.SCORE, None), (Decision.LEFT, 0.5), (Decision.SCORE, 1.2)])
@@ -202,7 +202,7 @@ def test_a_share_of_conflicts_needs_a_second_rater_and_disputes_a_third(db: Data
 
     mary.decide(mary.load_item(shared[0]), Decision.NEITHER)
     assert mary.count_by_status()[ConflictStatus.DISPUTED] == 0
-    assert mary.queue_rows([shared[0]])[0].n_raters == 3
+    assert mary.load_queue_rows([shared[0]])[0].n_raters == 3
 
 
 def test_a_deleted_conflict_raises_a_storage_error(db: Database) -> None:
@@ -224,7 +224,7 @@ def test_the_question_is_the_surveys_wording(db: Database) -> None:
 
 def test_a_cell_seen_in_one_conflict_is_not_blind_in_the_next(db: Database) -> None:
     """The first decision discloses alder's side, its verdicts and the survey's score, also in other conflicts."""
-    audit = review_case(db, conflicts=2)
+    audit = save_review_audit(db, conflicts=2)
     conflict, unrelated_conflict = results.load_conflicts(db, audit.id)
     related_conflicts = [
         replace(conflict, right="cedar", score_right=0.05),
@@ -255,7 +255,7 @@ def test_a_cell_seen_in_one_conflict_is_not_blind_in_the_next(db: Database) -> N
 
 
 def test_a_note_or_a_skip_on_a_known_cell_reveals_nothing(db: Database) -> None:
-    audit = review_case(db, conflicts=1)
+    audit = save_review_audit(db, conflicts=1)
     (conflict,) = results.load_conflicts(db, audit.id)
     related_conflict = replace(conflict, left="dill", right="elm")
     results.replace_conflicts(db, audit.id, [conflict, related_conflict])

@@ -4,11 +4,11 @@ from auditor.review.session import ReviewSession
 from auditor.review.summary import summarize_ratings
 from auditor.storage.database import Database
 from tests.review.test_judge_calibration import B, L, R
-from tests.support.review_audit import review_case
+from tests.support.review_audit import save_review_audit
 
 
 def test_the_summary_has_tables_of_raters_judges_and_weights(db: Database) -> None:
-    audit = review_case(db)
+    audit = save_review_audit(db)
     assert [t.note for t in summarize_ratings(db, audit).tables] == [
         "Nobody has decided anything blind yet.",
         "No judged side has been decided blind yet.",

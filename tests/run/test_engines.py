@@ -22,7 +22,7 @@ from auditor.run.engines import dedicated_model_selector, slot_factory
 from auditor.run.fingerprints import fingerprint
 from auditor.storage import audits
 from auditor.storage.database import open_database
-from tests.e2e.test_replay import log, replayed
+from tests.e2e.test_replay import config_with_replay, write_log
 from tests.e2e.test_run import question, stored
 from tests.run.test_ray_pool import LocalWorker
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
@@ -62,7 +62,7 @@ def url(postgres: Postgres, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_replayed_models_are_answered_in_this_process_and_recorded_once(
     server: FakeServer, url: str, storage: str, worker_gpus: list[float], tmp_path: Path
 ) -> None:
-    audit = replayed(server, log(tmp_path), others=2, judges="peers")
+    audit = config_with_replay(server, write_log(tmp_path), others=2, judges="peers")
     run_audit(audit, storage=storage)
     local_questions = [question(r) for r in server.requests]
     server.requests.clear()

@@ -6,14 +6,14 @@ import pytest
 
 from auditor.errors import StorageError
 from auditor.storage import audits
-from auditor.storage.backup import copy_database, unused_path
+from auditor.storage.backup import copy_database, find_unused_path
 from auditor.storage.database import open_database
-from tests.storage.test_database import make
+from tests.storage.test_database import save_sample_audit
 
 
 def test_a_copy_of_a_database_in_use_is_complete(file_storage: str, tmp_path: Path) -> None:
     with open_database(file_storage) as db:
-        audit = make(db)
+        audit = save_sample_audit(db)
         assert db.path is not None
         with db.read():  # an open reader keeps the writes in the WAL file
             copy_database(db.path, tmp_path / "copy.db")
@@ -36,7 +36,7 @@ def test_a_copy_never_overwrites_a_file(file_storage: str, tmp_path: Path) -> No
 
 def test_a_damaged_database_gives_no_copy(file_storage: str, tmp_path: Path) -> None:
     with open_database(file_storage) as db:
-        make(db)
+        save_sample_audit(db)
         assert db.path is not None
         copy_database(db.path, tmp_path / "copy.db")
     content = bytearray((tmp_path / "copy.db").read_bytes())
@@ -48,7 +48,7 @@ def test_a_damaged_database_gives_no_copy(file_storage: str, tmp_path: Path) -> 
 
 
 def test_unused_path_appends_the_next_number(tmp_path: Path) -> None:
-    assert unused_path(tmp_path / "a.bak") == tmp_path / "a.bak"
+    assert find_unused_path(tmp_path / "a.bak") == tmp_path / "a.bak"
     (tmp_path / "a.bak").touch()
     (tmp_path / "a.bak-2").touch()
-    assert unused_path(tmp_path / "a.bak") == tmp_path / "a.bak-3"
+    assert find_unused_path(tmp_path / "a.bak") == tmp_path / "a.bak-3"

@@ -49,7 +49,7 @@ def db(storage: str) -> Iterator[Database]:
         yield opened
 
 
-def make(db: Database, config_hash: str = "h") -> audits.Audit:
+def save_sample_audit(db: Database, config_hash: str = "h") -> audits.Audit:
     return audits.save_audit(db, name="a", config="{}", config_hash=config_hash, survey=SURVEY, environment={})
 
 
@@ -92,7 +92,7 @@ def test_a_database_of_a_newer_version_is_refused(db: Database, storage: str) ->
 
 
 def test_an_audit_comes_back_as_it_was(db: Database) -> None:
-    audit = make(db)
+    audit = save_sample_audit(db)
     assert audits.load_audit_survey(db, audit) == SURVEY
     assert audits.get_audit(db, "a") == audit
     with pytest.raises(StorageError, match="Did you mean 'a'"):
@@ -100,13 +100,13 @@ def test_an_audit_comes_back_as_it_was(db: Database) -> None:
 
 
 def test_a_changed_config_drops_derived_rows_and_keeps_answers(db: Database) -> None:
-    audit = make(db)
+    audit = save_sample_audit(db)
     call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT)
     asyncio.run(ledger.record_answer(db, call, Answer(call.key, Outcome.OK, "yes")))
     results.save_traces(db, audit.id, [Trace("m", CELL, 0, Outcome.OK, 0.5, "t", call.key)])
-    make(db)
+    save_sample_audit(db)
     assert len(results.load_traces(db, audit.id)) == 1
-    make(db, config_hash="other")
+    save_sample_audit(db, config_hash="other")
     assert results.load_traces(db, audit.id) == []
     assert set(ledger.load_answers(db, [call.key, "nothing"])) == {call.key}
 
@@ -186,7 +186,7 @@ def test_a_read_sees_what_another_process_wrote(db: Database, storage: str) -> N
         "import sys\nfrom auditor.storage import audits\nfrom auditor.storage.database import open_database\n"
         "db = open_database(sys.argv[1])\nprint([a.name for a in audits.load_audits(db)])\ndb.close()\n"
     )
-    make(db)
+    save_sample_audit(db)
     completed = subprocess.run(
         [sys.executable, "-c", program, storage], capture_output=True, text=True, check=True, env=dict(os.environ)
     )

@@ -34,7 +34,7 @@ from auditor.storage.database import Database, open_database, table_of
 from auditor.storage.rating_log import RatingChange
 from auditor.storage.tables import ChainLinkRow, RatingRow
 from tests.storage.conftest import ENGINES
-from tests.storage.test_database import CELL, make
+from tests.storage.test_database import CELL, save_sample_audit
 from tests.support.postgres_server import Postgres
 
 LEFT, RIGHT = "alder", "birch"
@@ -69,7 +69,7 @@ def new_database(request: pytest.FixtureRequest, engine: str) -> Iterator[Databa
 
 
 def save_conflict(db: Database, left: float | None, right: float | None) -> int:
-    audit = make(db)
+    audit = save_sample_audit(db)
     new_conflict = Conflict(CELL, LEFT, RIGHT, left, right, ConflictKind.BINARY, ConflictState.OPEN, 1, 0, 0)
     results.replace_conflicts(db, audit.id, [new_conflict])
     return audit.id
@@ -105,7 +105,7 @@ def test_any_sequence_of_ratings_verifies(
 def test_an_imported_rating_of_whole_numbers_verifies(storage: str) -> None:
     rating = Rating(CELL, LEFT, RIGHT, 1, -1, "ada", Decision.SCORE, datetime.now(UTC), score=0, duration_s=3)
     with open_database(storage) as db:
-        results.add_rating(db, make(db).id, rating)
+        results.add_rating(db, save_sample_audit(db).id, rating)
         assert hash_chain.verify_chain(db).breaks == []
 
 
@@ -113,7 +113,7 @@ def test_a_link_hashes_the_numbers_as_read_back(storage: str) -> None:
     """Hashes recomputed from an export equal those of the chain."""
     rating = Rating(CELL, LEFT, RIGHT, 1, -0.0, "ada", Decision.SCORE, datetime.now(UTC), score=0, duration_s=3)
     with open_database(storage) as db:
-        results.add_rating(db, make(db).id, rating)
+        results.add_rating(db, save_sample_audit(db).id, rating)
         with db.read() as connection:
             row = connection.execute(select(table_of(RatingRow))).mappings().one()
             digest = connection.execute(select(table_of(ChainLinkRow).c.digest)).scalar_one()
@@ -154,7 +154,7 @@ EARLIER: dict[str, Any] = {
 
 def write_earlier(db: Database, **chained_columns: object) -> None:
     """Store a rating as an earlier version did: its link hashes `chained_columns` instead of the stored ones."""
-    row = {"id": 1, "audit_id": make(db).id, **EARLIER}
+    row = {"id": 1, "audit_id": save_sample_audit(db).id, **EARLIER}
     link = {
         "kind": "rating",
         "row": "1",

@@ -19,7 +19,7 @@ from auditor.models.provider_request import ProviderReply
 from auditor.storage import hash_chain, ledger
 from auditor.storage.database import Database, make_storable, open_database, table_of
 from auditor.storage.tables import AttemptRow, DispatchRow, PayloadRow
-from tests.storage.test_database import make
+from tests.storage.test_database import save_sample_audit
 from tests.storage.test_writer import block_writer, make_answer, make_call
 
 
@@ -51,7 +51,7 @@ def attempts_of(db: Database, call: Call) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("content", UNSTORABLE, ids=lambda content: next(iter(content)))
 async def test_an_answer_that_cannot_be_stored_is_a_failure_of_its_call(db: Database, content: dict[str, Any]) -> None:
     """The others of the same group are stored, and so are both attempts of the failed call."""
-    audit = make(db)
+    audit = save_sample_audit(db)
     calls = [make_call(i) for i in range(4)]
     unstorable_call = calls[1]
     first = Attempt(1, datetime.now(UTC), 0.2, Outcome.RATE_LIMITED, 429, "slow down", 2.0)
@@ -115,7 +115,7 @@ async def test_the_caller_gets_the_storage_failure(db: Database) -> None:
     async def ask(_: Call) -> ProviderReply:
         return reply
 
-    recorded = await CallRecorder(db, make(db).id, "run").ask_and_record(call, ask)
+    recorded = await CallRecorder(db, save_sample_audit(db).id, "run").ask_and_record(call, ask)
     assert (recorded.answer.outcome, recorded.failure) == (Outcome.SERVER_ERROR, None)
 
 

@@ -21,7 +21,7 @@ from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFi
 from auditor.storage.database import Database, open_database
 from auditor.storage.engine import make_engine
 from auditor.storage.rating_log import RatingChange, undo_redo_stacks
-from tests.support.review_audit import review_case
+from tests.support.review_audit import save_review_audit
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def db(storage: str) -> Iterator[Database]:
 
 @pytest.fixture
 def audit(db: Database) -> Audit:
-    return review_case(db, conflicts=4)
+    return save_review_audit(db, conflicts=4)
 
 
 def keys_of(db: Database, audit: Audit) -> list[ConflictKey]:
@@ -153,7 +153,7 @@ def test_a_decision_holds_only_while_the_scores_are_unchanged(db: Database, audi
 def test_a_locked_database_is_an_error_and_nothing_is_stored(tmp_path: Path) -> None:
     path = tmp_path / "audits.db"
     with open_database(f"sqlite:///{path}") as db:
-        audit = review_case(db, conflicts=1)
+        audit = save_review_audit(db, conflicts=1)
         key = keys_of(db, audit)[0]
         db.write(lambda connection: connection.exec_driver_sql("PRAGMA busy_timeout=50"))
         holder = sqlite3.connect(path, isolation_level=None)
@@ -187,7 +187,7 @@ with open_database(sys.argv[1], create=False) as db:
 """
 
 
-def deciding(url: str, rater: str) -> tuple[subprocess.Popen[str], Iterator[str]]:
+def start_deciding_process(url: str, rater: str) -> tuple[subprocess.Popen[str], Iterator[str]]:
     """Start a process that decides 100 times; returns it and its stdout by line."""
     command = [sys.executable, "-c", DECIDE, url, rater]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -195,7 +195,7 @@ def deciding(url: str, rater: str) -> tuple[subprocess.Popen[str], Iterator[str]
     return process, process.stdout
 
 
-def go(process: subprocess.Popen[str]) -> None:
+def continue_deciding(process: subprocess.Popen[str]) -> None:
     """Let the process make its next 50 decisions."""
     assert process.stdin is not None
     process.stdin.write("go\n")
@@ -205,15 +205,15 @@ def go(process: subprocess.Popen[str]) -> None:
 def test_two_processes_that_decide_at_once_lose_nothing(storage: str) -> None:
     storage_url = storage
     with open_database(storage_url) as db:
-        audit = review_case(db)
+        audit = save_review_audit(db)
     raters = ("ada", "grace")
-    processes = [deciding(storage_url, rater) for rater in raters]
+    processes = [start_deciding_process(storage_url, rater) for rater in raters]
     assert [next(printed_lines) for _, printed_lines in processes] == ["ready\n"] * 2
     for process, _ in processes:
-        go(process)
+        continue_deciding(process)
     ids_by_process = [[int(next(printed_lines))] for _, printed_lines in processes]
     for process, _ in processes:
-        go(process)  # neither reaches its second half before both have started
+        continue_deciding(process)  # neither reaches its second half before both have started
     for ids, (process, printed_lines) in zip(ids_by_process, processes, strict=True):
         ids.extend(map(int, printed_lines))
         assert process.wait() == 0

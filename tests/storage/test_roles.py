@@ -17,11 +17,11 @@ from auditor.run.storage_upgrade import upgrade_storage
 from auditor.storage import audits, hash_chain, rating_log, results, review_queue
 from auditor.storage.conflict_status import QueueFilter
 from auditor.storage.database import Database, open_database, run_lock
-from auditor.storage.roles import roles_sql
+from auditor.storage.roles import build_roles_sql
 from tests.storage.test_database import CELL, SURVEY
 from tests.storage.test_engine import record_answer
 from tests.support.postgres_server import PASSWORD, Postgres
-from tests.support.review_audit import review_case
+from tests.support.review_audit import save_review_audit
 
 PEOPLE = {"ro": "auditor_reader", "ada": "auditor_reviewer", "robot": "auditor_runner"}
 
@@ -34,10 +34,10 @@ def team(postgres: Postgres) -> Iterator[Callable[[str], Database]]:
         open_database(postgres.url(name), create=False)
     assert upgrade_storage(postgres.url(name)) is None  # creates the tables
     with open_database(postgres.url(name)) as db:
-        review_case(db, conflicts=4)
+        save_review_audit(db, conflicts=4)
     with postgres.connect(name) as connection:
         for _ in range(2):  # the SQL is run again after each upgrade
-            connection.execute(roles_sql())
+            connection.execute(build_roles_sql())
         for person, role in PEOPLE.items():
             connection.execute(f"CREATE ROLE {person} LOGIN PASSWORD '{PASSWORD}' IN ROLE {role}")
     opened: list[Database] = []

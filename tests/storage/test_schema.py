@@ -20,7 +20,7 @@ from auditor.storage.database import Database, open_database, table_of, upgrade_
 from auditor.storage.engine import make_engine, read_only_options
 from auditor.storage.schema import VERSION_TABLE_DEFINITION, SchemaState
 from auditor.storage.tables import REVISION, AttemptRow, TraceRow
-from tests.storage.test_database import CELL, make
+from tests.storage.test_database import CELL, save_sample_audit
 
 NEXT = f"{tables.SCHEMA_VERSION + 1:04}"
 REVISION_FILE = f'''
@@ -56,7 +56,7 @@ def versions(tmp_path: Path) -> Path:
 
 
 def save_audit_with_traces(db: Database) -> None:
-    audit = make(db)
+    audit = save_sample_audit(db)
     results.save_traces(db, audit.id, [Trace("m", CELL, i, Outcome.OK, 0.5, f"text {i}", "k") for i in range(50)])
 
 
@@ -233,7 +233,7 @@ def test_an_upgrade_that_would_break_references_is_undone(file_storage: str, ver
 
 def test_a_writer_upgrades_and_a_reader_explains_how(file_storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_database(file_storage) as db:
-        make(db)
+        save_sample_audit(db)
     upgraded_to: list[str] = []
 
     def add_table(connection: Connection, to: str, versions: tuple[Path, ...]) -> None:
@@ -281,7 +281,7 @@ def test_concurrent_opens_create_one_database(storage: str) -> None:
 
 def test_opening_today_s_database_loads_no_alembic(file_storage: str) -> None:
     with open_database(file_storage) as db:
-        audit = make(db)
+        audit = save_sample_audit(db)
         results.save_traces(db, audit.id, [Trace("m", Cell("NO", "x"), 0, Outcome.OK, 0.5, "t", "k")])
         with db.read() as connection:
             assert connection.execute(select(table_of(TraceRow).c.text)).scalars().all() == ["t"]

@@ -22,7 +22,7 @@ from auditor.storage import hash_chain, ledger
 from auditor.storage.database import Database, open_database, table_of
 from auditor.storage.tables import AnswerRow, AttemptRow, DispatchRow, PayloadRow, VectorRow
 from auditor.storage.writer import MAX_JOBS_PER_TRANSACTION
-from tests.storage.test_database import make
+from tests.storage.test_database import save_sample_audit
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ async def test_a_group_of_calls_is_a_few_statements_and_one_wake_up(
     file: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With one statement per call the writer would release and reacquire the interpreter lock hundreds of times."""
-    audit = make(file)
+    audit = save_sample_audit(file)
     calls = [make_call(i) for i in range(100)]
     loop = asyncio.get_running_loop()
     wake_ups: list[Any] = []

@@ -21,7 +21,7 @@ from tests.support.comparison_judge import scripted
 from tests.support.fake_batches import as_anthropic, as_openai
 from tests.support.fake_server import Reply, Request, answer, completion, error, review_of_answer
 from tests.support.fixed_address import HOST, URL
-from tests.support.scripted_tasks import sums
+from tests.support.scripted_tasks import sum_task
 
 CELLS = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["divorce", "abortion"]}
 BATCH = {"poll_s": 0.02, "quiet_s": 0.05, "least": 1}
@@ -249,7 +249,7 @@ def semantic_as_text(storage: str, _: Path) -> None:
 
 
 def _task(storage: str, folder: Path, kind: str, mode: str, models: int = 1, **changes: Any) -> None:
-    task = sums(folder, kind, items=2)
+    task = sum_task(folder, kind, items=2)
     probes = {"direct": {"samples": 1, "mode": mode}}
     run_audit(config(URL, models, survey=None, task=task, probes=probes, **changes), storage=storage)
 

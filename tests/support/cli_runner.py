@@ -17,7 +17,7 @@ from auditor.__main__ import main
 
 
 @dataclass(frozen=True)
-class Done:
+class CommandOutput:
     """Exit code and output of a command, with the field names of `subprocess.CompletedProcess`."""
 
     returncode: int
@@ -25,23 +25,23 @@ class Done:
     stderr: str
 
 
-def auditor(*words: str | Path, cwd: Path | None = None, **env: str) -> Done:
+def auditor(*words: str | Path, cwd: Path | None = None, **env: str) -> CommandOutput:
     """Run a command in a folder, with additional environment variables."""
     with mock.patch.dict(os.environ, env), contextlib.chdir(cwd or "."):
         return run([str(word) for word in words])
 
 
-def run(words: Sequence[str], given: str = "") -> Done:
+def run(words: Sequence[str], stdin_text: str = "") -> CommandOutput:
     """Run a command in the current folder, with a text as its standard input."""
     out, err = StringIO(), StringIO()
     with (
         mock.patch.object(sys, "argv", ["auditor", *words]),
-        mock.patch.object(sys, "stdin", StringIO(given)),
+        mock.patch.object(sys, "stdin", StringIO(stdin_text)),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):
         code = _code()
-    return Done(code, out.getvalue(), err.getvalue())
+    return CommandOutput(code, out.getvalue(), err.getvalue())
 
 
 def _code() -> int:

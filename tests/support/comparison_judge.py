@@ -23,7 +23,7 @@ TOPICS = [
 ]
 
 
-class Asked(NamedTuple):
+class ComparisonQuestion(NamedTuple):
     """The two items of a comparison, and whether its question is negated."""
 
     first: str
@@ -31,12 +31,14 @@ class Asked(NamedTuple):
     negated: bool
 
 
-def read_question(request: Request) -> Asked:
+def read_question(request: Request) -> ComparisonQuestion:
     """Parse the items and the form of an English comparison question."""
     user = str(request.body["messages"][-1]["content"])
     match = re.search(r"A: (?P<a>.*)\nB: (?P<b>.*)\n(?P<q>[^\n]*)\Z", user, re.DOTALL)
     assert match, user
-    return Asked(_bare(match["a"]), _bare(match["b"]), bool(re.search(r"\b(less|worse|later)\b", match["q"])))
+    return ComparisonQuestion(
+        _bare(match["a"]), _bare(match["b"]), bool(re.search(r"\b(less|worse|later)\b", match["q"]))
+    )
 
 
 def _bare(item: str) -> str:

@@ -15,19 +15,19 @@ YARDSTICK_S = 0.06
 
 
 @dataclass
-class Spent:
+class CpuTime:
     """Normalized processor time in seconds; NaN until the work has ended."""
 
     seconds: float = float("nan")
 
 
 @contextmanager
-def timed() -> Iterator[Spent]:
+def measure_cpu_time() -> Iterator[CpuTime]:
     """Measure the normalized processor time of this process and its awaited children.
 
     Independent of other programs' load and of the machine's speed.
     """
-    spent, before = Spent(), _processor_time()
+    spent, before = CpuTime(), _processor_time()
     yield spent
     elapsed_s = _processor_time() - before
     spent.seconds = elapsed_s * YARDSTICK_S / max(YARDSTICK_S, min(_yardstick() for _ in range(3)))

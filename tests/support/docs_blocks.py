@@ -23,7 +23,7 @@ NO_AUDIT = {
     'title = "My survey 2025"': "a mapping of a survey's columns: tests/project/test_docs_surveys.py loads it",
 }
 """Why a block is not run, by its first line."""
-UNHEARD = {"telemetry", "run"}
+ESTIMATE_ONLY_SECTIONS = {"telemetry", "run"}
 """Sections that name a collector or a cluster that does not exist here: these audits are only estimated."""
 
 
@@ -40,7 +40,7 @@ class Block(NamedTuple):
         return f"{self.page}:{self.line}"
 
     @property
-    def why_not(self) -> str:
+    def skip_reason(self) -> str:
         return NO_AUDIT.get(self.text.split("\n", 1)[0], "")
 
 
@@ -68,10 +68,10 @@ def configs(block: Block, url: str) -> Iterator[Table]:
         yield _with_scripted_endpoint(full_config, url)
 
 
-def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> Table:
+def merged(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> Table:
     """Merge two tables recursively; the second's values take precedence."""
-    merged_table = dict(one)
-    for key, value in other.items():
+    merged_table = dict(base)
+    for key, value in overrides.items():
         base_value = merged_table.get(key)
         merged_table[key] = (
             merged(base_value, value) if isinstance(base_value, dict) and isinstance(value, dict) else value
@@ -109,7 +109,7 @@ def _with_scripted_endpoint(table: Table, url: str) -> Table:
     return table
 
 
-def supply(folder: Path) -> None:
+def write_block_files(folder: Path) -> None:
     """Write the files that blocks refer to."""
     shutil.copy(ROOT / "prompts" / "en" / "review.md", folder / "stern.md")
     items = [f"q{i},Is {i} an even number?,{'no' if i % 2 else 'yes'},yes|no" for i in range(4)]

@@ -30,7 +30,7 @@ from tests.surveys.official_files import pew_columns, pew_sav, write_csv, wvs_co
 
 ROOT = Path(__file__).parents[2]
 COUNTRIES, TOPICS = ("Germany", "Japan", "Nigeria"), ("divorce", "homosexuality", "abortion", "suicide")
-FOREIGN = {
+EXTERNAL_PROGRAMS = {
     "pip": "installing is set-up: `make test` does it",
     "make": "what continuous integration runs",
     "promptfoo": "another program's command",
@@ -40,15 +40,15 @@ FOREIGN = {
 }
 
 
-class Shown(NamedTuple):
-    """A shell command of a page; `why_not` is the reason why it is not run here, or empty."""
+class DocumentedCommand(NamedTuple):
+    """A shell command of a page; `skip_reason` is the reason why it is not run here, or empty."""
 
     page: str
     line: str
-    why_not: str = ""
+    skip_reason: str = ""
 
 
-def shown(path: Path) -> Iterator[Shown]:
+def documented_commands(path: Path) -> Iterator[DocumentedCommand]:
     """Yield every command of a page; a comment `<!-- not run: why -->` above a block excludes it."""
     matches = re.finditer(
         r"(?:<!-- not run: ([^\n]*?) -->\n)?^```console\n(.*?)^```", path.read_text(encoding="utf-8"), re.S | re.M
@@ -56,7 +56,7 @@ def shown(path: Path) -> Iterator[Shown]:
     for skip_reason, block in (match.groups() for match in matches):
         for line in re.findall(r"^\$ (.+)$", block, re.MULTILINE):
             command = line.removeprefix(".venv/bin/").replace("| .venv/bin/", "| ")
-            yield Shown(path.name, command, skip_reason or FOREIGN.get(command.split()[0], ""))
+            yield DocumentedCommand(path.name, command, skip_reason or EXTERNAL_PROGRAMS.get(command.split()[0], ""))
 
 
 class Letters:
@@ -101,7 +101,7 @@ def _at(url: str) -> str:
     return f'api_base = "{url}"\napi_key = "os.environ/{KEY_VARIABLE}"\nprice = {{ input = 0, output = 0 }}\n'
 
 
-def furnish(folder: Path, url: str) -> None:
+def create_workspace(folder: Path, url: str) -> None:
     """Create all files and audits that the pages refer to; `folder` must be the working directory."""
     shutil.copytree(ROOT / "examples", folder / "examples")
     for path in (folder / "examples").glob("*.toml"):

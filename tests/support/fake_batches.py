@@ -14,12 +14,12 @@ from aiohttp import web
 
 from tests.support.fake_server import Reply, Request, Script, respond
 
-DONE, EXPIRED, CANCELLED, SILENT = "done", "expired", "cancelled", "silent"
+COMPLETED, EXPIRED, CANCELLED, SILENT = "done", "expired", "cancelled", "silent"
 Fate = Callable[[int, int], str]
 
 
 @dataclass
-class Submitted:
+class FakeBatch:
     """A submitted batch: its requests by custom id, and how often it was polled."""
 
     id: str
@@ -29,7 +29,7 @@ class Submitted:
     headers: dict[str, str]
     of_messages: bool = False
     looks: int = 0
-    made: float = field(default_factory=time.time)
+    created_at: float = field(default_factory=time.time)
 
 
 @dataclass
@@ -43,21 +43,21 @@ class FakeBatches:
         extra: additional lines in the results.
         refuse: error with which a whole batch fails, by its number; None accepts it.
         deaf: number of next submissions that are accepted but answered with an error.
-        there: whether the server has batch endpoints.
+        is_available: whether the server has batch endpoints.
         deliver: builds the reply with a batch's results file; None sends it as usual.
         instead: response that replaces the usual one, by method and path.
     """
 
     looks: int = 1
     held: bool = False
-    fate: Fate = lambda batch, line: DONE
+    fate: Fate = lambda batch, line: COMPLETED
     extra: list[bytes] = field(default_factory=list)
     refuse: Callable[[int], dict[str, str] | None] = lambda number: None
     deaf: int = 0
-    there: bool = True
-    deliver: Callable[[Submitted, bytes], Reply] | None = None
+    is_available: bool = True
+    deliver: Callable[[FakeBatch, bytes], Reply] | None = None
     instead: Callable[[str, str], web.Response | None] = lambda method, path: None
-    batches: list[Submitted] = field(default_factory=list)
+    batches: list[FakeBatch] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
     asked: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
 
@@ -86,7 +86,7 @@ class FakeBatches:
     def _recorded(self, handler: Callable[[web.Request], Any]) -> Callable[[web.Request], Any]:
         async def record_and_handle(raw: web.Request) -> web.StreamResponse:
             self.asked.append((raw.method, raw.path, dict(raw.headers)))
-            if not self.there and raw.path != "/v1/messages":
+            if not self.is_available and raw.path != "/v1/messages":
                 return _json({"error": {"message": "no such route"}}, 404)
             if (page := self.instead(raw.method, raw.path)) is not None:
                 return page
@@ -141,11 +141,11 @@ class FakeBatches:
                 "error": None,
                 "response": None,
             }
-            if fate == DONE:
+            if fate == COMPLETED:
                 result_line["response"] = {"status_code": reply.status, "request_id": "r", "body": _body(reply)}
             elif fate != SILENT:
                 result_line["error"] = {"code": f"batch_{fate}", "message": "This request was not executed."}
-            if fate != SILENT and (kind == "out") == (fate == DONE and reply.status == 200):
+            if fate != SILENT and (kind == "out") == (fate == COMPLETED and reply.status == 200):
                 rows.append(json.dumps(result_line).encode())
         return await self._delivered(raw, batch, rows)
 
@@ -175,16 +175,16 @@ class FakeBatches:
         batch = self._batch(raw)
         for key, fate, reply in self._answered(batch):
             result_fields: dict[str, Any] = {"type": {CANCELLED: "canceled"}.get(fate, fate)}
-            if fate == DONE and reply.status == 200:
+            if fate == COMPLETED and reply.status == 200:
                 result_fields = {"type": "succeeded", "message": _body(reply)}
-            elif fate == DONE:
+            elif fate == COMPLETED:
                 result_fields = {"type": "errored", "error": _body(reply)}
             rows += [json.dumps({"custom_id": key, "result": result_fields}).encode()] if fate != SILENT else []
         return await self._delivered(raw, batch, rows)
 
     # --- both -------------------------------------------------------------------------------------------------------
 
-    async def _delivered(self, raw: web.Request, batch: Submitted, rows: list[bytes]) -> web.StreamResponse:
+    async def _delivered(self, raw: web.Request, batch: FakeBatch, rows: list[bytes]) -> web.StreamResponse:
         """Send a batch's results file."""
         data = b"\n".join(rows) + b"\n"
         if self.deliver is not None:
@@ -192,11 +192,11 @@ class FakeBatches:
         kind = "application/x-jsonl" if batch.of_messages else "application/octet-stream"
         return web.Response(body=data, content_type=kind)
 
-    def _add(self, lines: list[tuple[str, Any]], metadata: dict[str, str], raw: web.Request) -> Submitted:
+    def _add(self, lines: list[tuple[str, Any]], metadata: dict[str, str], raw: web.Request) -> FakeBatch:
         assert len({key for key, _ in lines}) == len(lines), "a custom id is there twice"
         number = len(self.batches)
         of_messages = raw.path.startswith("/v1/messages")
-        batch = Submitted(f"batch_{number}", dict(lines), metadata, number, dict(raw.headers), of_messages)
+        batch = FakeBatch(f"batch_{number}", dict(lines), metadata, number, dict(raw.headers), of_messages)
         self.batches.append(batch)
         return batch
 
@@ -206,17 +206,17 @@ class FakeBatches:
             return _json({"error": {"message": "overloaded"}}, 503)
         return _json(reply_body)
 
-    def _batch(self, raw: web.Request) -> Submitted:
+    def _batch(self, raw: web.Request) -> FakeBatch:
         batch = next((b for b in self.batches if b.id == raw.match_info["id"]), None)
         if batch is None:
             raise web.HTTPNotFound(text='{"error": {"message": "no such batch"}}', content_type="application/json")
         return batch
 
-    def _has_ended(self, batch: Submitted) -> bool:
+    def _has_ended(self, batch: FakeBatch) -> bool:
         batch.looks += 1
         return not self.held and batch.looks >= self.looks
 
-    def _answered(self, batch: Submitted) -> Iterator[tuple[str, str, Reply]]:
+    def _answered(self, batch: FakeBatch) -> Iterator[tuple[str, str, Reply]]:
         """Yield each line's custom id, fate and reply, in reverse order."""
         for i, (key, body) in reversed(list(enumerate(batch.bodies.items()))):
             asked = as_openai(body) if batch.of_messages else body
@@ -226,21 +226,22 @@ class FakeBatches:
             yield key, self.fate(batch.number, i), reply
 
 
-def _page(batches: list[Submitted], after: str | None, limit: int) -> tuple[list[Submitted], bool]:
+def _page(batches: list[FakeBatch], after: str | None, limit: int) -> tuple[list[FakeBatch], bool]:
     latest = batches[::-1]
     start = next((i + 1 for i, b in enumerate(latest) if b.id == after), 0)
     return latest[start : start + limit], len(latest) > start + limit
 
 
-def _openai(batch: Submitted, status: str) -> dict[str, Any]:
+def _openai(batch: FakeBatch, status: str) -> dict[str, Any]:
     return {
         "id": batch.id, "object": "batch", "endpoint": "/v1/chat/completions", "status": status,
         "output_file_id": None, "error_file_id": None, "errors": None, "metadata": batch.metadata,
-        "created_at": int(batch.made), "request_counts": {"total": len(batch.bodies), "completed": 0, "failed": 0},
+        "created_at": int(batch.created_at),
+        "request_counts": {"total": len(batch.bodies), "completed": 0, "failed": 0},
     }  # fmt: skip
 
 
-def _anthropic(batch: Submitted, status: str) -> dict[str, Any]:
+def _anthropic(batch: FakeBatch, status: str) -> dict[str, Any]:
     n, ended = len(batch.bodies), status == "ended"
     counts = {
         "processing": 0 if ended else n,
@@ -251,7 +252,7 @@ def _anthropic(batch: Submitted, status: str) -> dict[str, Any]:
     }
     return {
         "id": batch.id, "type": "message_batch", "processing_status": status, "request_counts": counts,
-        "created_at": datetime.fromtimestamp(batch.made, UTC).isoformat().replace("+00:00", "Z"),
+        "created_at": datetime.fromtimestamp(batch.created_at, UTC).isoformat().replace("+00:00", "Z"),
         "results_url": "https://elsewhere.example/results",
     }  # fmt: skip
 

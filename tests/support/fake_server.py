@@ -46,9 +46,9 @@ class Request:
         """Contents of all messages, joined by newlines."""
         return "\n".join(str(m["content"]) for m in self.body.get("messages", []))
 
-    def draw(self, what: str = "") -> float:
+    def draw(self, label: str = "") -> float:
         """A pseudo-random number in [0, 1) that depends only on the model, the messages, the seed and a label."""
-        seed_text = json.dumps([self.body.get("model"), self.text, self.body.get("seed"), what])
+        seed_text = json.dumps([self.body.get("model"), self.text, self.body.get("seed"), label])
         return int.from_bytes(hashlib.sha256(seed_text.encode()).digest()[:6], "big") / 2**48
 
 

@@ -23,7 +23,7 @@ CONTEXT.set_forkserver_preload(["tests.support.preloaded_imports"])
 STREAMS = ("stdout", "stderr")
 
 
-class Running:
+class RunningCommand:
     """A running command, with the interface of `subprocess.Popen`."""
 
     def __init__(self, words: list[str], largest_file: int) -> None:
@@ -69,9 +69,9 @@ class Running:
         return out, err
 
 
-def start(*words: str | Path, largest_file: int = resource.RLIM_INFINITY) -> Running:
+def start(*words: str | Path, largest_file: int = resource.RLIM_INFINITY) -> RunningCommand:
     """Start a command with this folder and environment; no file that it writes grows beyond `largest_file` bytes."""
-    return Running([str(word) for word in words], largest_file)
+    return RunningCommand([str(word) for word in words], largest_file)
 
 
 def _run(words: list[str], folder: str, environment: dict[str, str], largest_file: int, streams: Path) -> None:

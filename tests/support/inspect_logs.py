@@ -12,7 +12,7 @@ from auditor.storage.database import Database, open_database
 from tests.support.synthetic_audit import populate
 
 
-class Made(NamedTuple):
+class SyntheticDatabase(NamedTuple):
     """An open database with the audit `population`, and its URL."""
 
     db: Database
@@ -20,16 +20,16 @@ class Made(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def made_audit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+def made_audit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyntheticDatabase]:
     """Three models on a few cells, with every outcome among their traces."""
     url = f"sqlite:///{tmp_path_factory.mktemp('made')}/audit.db"
     with open_database(url) as db:
         populate(db, models=3, countries=8, topics=5, samples=3)
-        yield Made(db, url)
+        yield SyntheticDatabase(db, url)
 
 
 @pytest.fixture(scope="session")
-def inspect_logs(made_audit: Made, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def inspect_logs(made_audit: SyntheticDatabase, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder with the audit exported as Inspect logs."""
     pytest.importorskip("inspect_ai", reason="the extra 'inspect' is not installed")
     from auditor.exports.inspect_logs import export_inspect

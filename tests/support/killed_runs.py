@@ -11,7 +11,7 @@ from auditor.config import AuditConfig
 from auditor.run import run_audit
 from tests.support.forked_commands import CONTEXT
 
-EVERY = bool(os.environ.get("AUDITOR_ALL_FAULTS"))
+ALL_FAULTS = bool(os.environ.get("AUDITOR_ALL_FAULTS"))
 """Whether to test every failpoint (`make faults`) and not only a representative subset."""
 
 

@@ -23,10 +23,10 @@ FAST = (
     "fsync=off", "synchronous_commit=off", "full_page_writes=off", "wal_level=minimal", "max_wal_senders=0",
     "autovacuum=off", "max_connections=60", "shared_buffers=16MB",
 )  # fmt: skip
-START_S = 120.0
+START_TIMEOUT_S = 120.0
 
 
-class NoServer(Exception):
+class PostgresUnavailable(Exception):
     """No server can be started; the message gives the reason."""
 
 
@@ -73,7 +73,7 @@ def programs() -> Path:
     if not bin_folders and (initdb_path := shutil.which("initdb")):
         bin_folders = [Path(initdb_path).resolve().parent]
     if not bin_folders:
-        raise NoServer("no PostgreSQL server is installed: apt-get install postgresql (`make system`)")
+        raise PostgresUnavailable("no PostgreSQL server is installed: apt-get install postgresql (`make system`)")
     return bin_folders[0]
 
 
@@ -97,7 +97,7 @@ def running() -> Iterator[Postgres]:
         words = [str(bin_folder / "initdb"), "-D", str(data), *auth_options, *locale]
         initdb_process = subprocess.run(words, capture_output=True, text=True, cwd=folder, **user_options)
         if initdb_process.returncode != 0:
-            raise NoServer(f"initdb failed: {initdb_process.stderr.strip()[-300:]}")
+            raise PostgresUnavailable(f"initdb failed: {initdb_process.stderr.strip()[-300:]}")
         with _serving(bin_folder, folder, data, user_options) as (port, pid):
             yield Postgres(port, pid)
     finally:
@@ -118,21 +118,21 @@ def _serving(bin_folder: Path, folder: Path, data: Path, user_options: dict[str,
         yield port, process.pid
     finally:
         process.send_signal(signal.SIGQUIT)  # immediate shutdown: the data is not needed
-        process.wait(START_S)
+        process.wait(START_TIMEOUT_S)
         log.close()
 
 
 def _wait(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
     import psycopg
 
-    deadline = time.monotonic() + START_S
+    deadline = time.monotonic() + START_TIMEOUT_S
     while True:
         try:
             psycopg.connect(host="127.0.0.1", port=port, user=OWNER, password=PASSWORD, dbname="postgres").close()
             return
         except psycopg.OperationalError:
             if process.poll() is not None or time.monotonic() > deadline:
-                raise NoServer(f"the server did not start: {log.read_text()[-300:]}") from None
+                raise PostgresUnavailable(f"the server did not start: {log.read_text()[-300:]}") from None
             time.sleep(0.05)
 
 
@@ -143,5 +143,5 @@ def _user() -> dict[str, Any]:
     try:
         user = pwd.getpwnam("postgres")
     except KeyError:
-        raise NoServer("PostgreSQL refuses to run as root, and there is no user 'postgres'") from None
+        raise PostgresUnavailable("PostgreSQL refuses to run as root, and there is no user 'postgres'") from None
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}

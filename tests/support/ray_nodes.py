@@ -19,10 +19,10 @@ from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.postgres_server import PASSWORD
 
 TOKEN = "7a0c1e5d9b3f4a6c8e2d0b1f3a5c7e9d"
-WAIT_S = 180.0
+TIMEOUT_S = 180.0
 ADDRESS = r"--address='([^']+)'"
 RAY = (sys.executable, "-m", "ray.scripts.scripts")
-ON_EVERY_HOST = {
+HOST_ENVIRONMENT = {
     KEY_VARIABLE: KEY,
     "AUDITOR_TRUST": f"{KEY_VARIABLE}@127.0.0.1",
     "PGPASSWORD": PASSWORD,
@@ -31,12 +31,12 @@ ON_EVERY_HOST = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_health_check_period_ms": "1000",  # a dead node is noticed in seconds and not in half a minute
 }
-SMALL = ("--num-cpus=1", "--object-store-memory=80000000", "--disable-usage-stats", "--block")
+NODE_OPTIONS = ("--num-cpus=1", "--object-store-memory=80000000", "--disable-usage-stats", "--block")
 
 
 def environment(**changes: str) -> dict[str, str]:
     """Environment of a host: the keys, without the user's Ray settings."""
-    return {k: v for k, v in os.environ.items() if not k.startswith("RAY_")} | ON_EVERY_HOST | changes
+    return {k: v for k, v in os.environ.items() if not k.startswith("RAY_")} | HOST_ENVIRONMENT | changes
 
 
 def descendants(pid: int) -> list[int]:
@@ -65,11 +65,11 @@ class Node:
             for pid in family:
                 with suppress(ProcessLookupError):
                     os.kill(pid, number)
-        self.process.wait(WAIT_S)
+        self.process.wait(TIMEOUT_S)
 
-    def said(self, pattern: str) -> str:
+    def wait_for_output(self, pattern: str) -> str:
         """Wait until the log matches a pattern; returns its first group."""
-        deadline = time.monotonic() + WAIT_S
+        deadline = time.monotonic() + TIMEOUT_S
         while (match := re.search(pattern, self.log.read_text())) is None:
             assert self.process.poll() is None, self.log.read_text()
             assert time.monotonic() < deadline, self.log.read_text()
@@ -83,7 +83,7 @@ def node(folder: Path, name: str, *words: str, **changes: str) -> Iterator[Node]
     log = folder / f"{name}.log"
     with log.open("w") as output:
         process = subprocess.Popen(
-            [*RAY, "start", *SMALL, *words],
+            [*RAY, "start", *NODE_OPTIONS, *words],
             env=environment(**changes),
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -131,10 +131,10 @@ def clusters() -> Iterator[Clusters]:
         with ExitStack() as stack:
             locked = stack.enter_context(head(folder, "locked"))
             unlocked = stack.enter_context(head(folder, "open", RAY_AUTH_MODE="disabled"))
-            address = locked.said(ADDRESS)
+            address = locked.wait_for_output(ADDRESS)
             second = stack.enter_context(node(folder, "second", f"--address={address}"))
-            shared_clusters = Clusters(address, second, unlocked.said(ADDRESS), folder)
-            second.said("(Ray runtime started)")
+            shared_clusters = Clusters(address, second, unlocked.wait_for_output(ADDRESS), folder)
+            second.wait_for_output("(Ray runtime started)")
             yield shared_clusters
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -44,7 +44,7 @@ HOSTILE = (
 )
 
 
-def review_case(
+def save_review_audit(
     db: Database,
     *,
     name: str = "moral",
@@ -115,7 +115,7 @@ def _text(cell: Cell, centre: float, *, hostile: bool) -> str:
 
 
 def _verdicts(model: str, cell: Cell, samples: int, centre: float, *, hostile: bool) -> list[Verdict]:
-    """Verdicts of the other models; traces with a negative centre are VALID more often, so judges are right or wrong."""
+    """Verdicts of the other models; traces with a negative centre are VALID more often, so some judges are wrong."""
     verdicts = []
     for judge, sample in itertools.product([m for m in MODELS if m != model], range(samples)):
         valid = centre < 0 or (sample + len(judge)) % 3 == 0

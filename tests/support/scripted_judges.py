@@ -15,13 +15,13 @@ from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.fake_server import Reply, Request, completion, error
 
 JUDGES = ("always", "coin", "first", "long", "kin", "fails", "tired", "honest1", "honest2", "honest3")
-HONEST = 0.8
-FAILS = 0.3
-LONG = (0.8, 0.2)
+HONEST_ACCURACY = 0.8
+FAILURE_SHARE = 0.3
+LONG_VALID_SHARES = (0.8, 0.2)
 """Probability of VALID from the judge `long`, for long and for short traces."""
-TIRED = (0.2, 0.8)
+TIRED_VALID_SHARES = (0.2, 0.8)
 """Probability of VALID from the judge `tired` in the first and in the second half of its verdicts."""
-PAD = " Moreover, what is said in public differs from what is done at home, and moreover it differs by generation."
+PADDING = " Moreover, what is said in public differs from what is done at home, and moreover it differs by generation."
 COUNTRIES = ["Germany", "Japan", "Nigeria", "Brazil"]
 TOPICS = ["homosexuality", "divorce", "abortion", "suicide", "euthanasia"]
 
@@ -70,7 +70,7 @@ class Script:
             first = name == "first" or request.draw("place") < 0.5
             return completion(json.dumps({"reason": "So.", "better": "FIRST" if first else "SECOND"}))
         self.asked[name] += 1
-        if name == "fails" and request.draw("fail") < FAILS and self.asked[name] > 2:
+        if name == "fails" and request.draw("fail") < FAILURE_SHARE and self.asked[name] > 2:
             return error(400, "no")
         valid = request.draw("valid") < self._chance(name, request)
         return completion(json.dumps(_review(valid)))
@@ -80,22 +80,22 @@ class Script:
         if name == "always":
             return 1.0
         if name == "long":
-            return LONG[0] if "moreover" in text else LONG[1]
+            return LONG_VALID_SHARES[0] if "moreover" in text else LONG_VALID_SHARES[1]
         if name == "kin":
             return 1.0 if "kappa" in text else 0.5
         if name == "tired":
-            return TIRED[self.asked[name] > self.verdicts / 2]
+            return TIRED_VALID_SHARES[self.asked[name] > self.verdicts / 2]
         if name in ("coin", "first"):
             return 0.5
         faulty = "hastily" in text or "rained" in text or "liberal societies" in text
-        return 1 - HONEST if faulty else HONEST
+        return 1 - HONEST_ACCURACY if faulty else HONEST_ACCURACY
 
 
 def _author(request: Request) -> Reply:
     """Write a trace; those of model-a contain a word that the judge `kin` recognizes."""
     manner = "carefully" if request.draw("sound") < 0.5 else "hastily"
     mark = " They speak of kappa." if request.body["model"] == "model-a" else ""
-    pad = PAD if request.draw("long") < 0.5 else ""
+    pad = PADDING if request.draw("long") < 0.5 else ""
     norms = f"People there weigh norm {int(1e6 * request.draw('n'))} {manner}.{mark}"
     score = round(2 * request.draw() - 1, 2)
     country = next(c for c in COUNTRIES if f"Country: {c}" in request.text)

@@ -15,7 +15,7 @@ SKILL = {"scripted-a": 0.9, "scripted-b": 0.6, "scripted-c": 0.3}
 VALID_OF_RIGHT, VALID_OF_WRONG = 0.85, 0.25
 
 
-def sums(folder: Path, kind: str = "exact", items: int = 10, *, truth: bool = True) -> dict[str, Any]:
+def sum_task(folder: Path, kind: str = "exact", items: int = 10, *, truth: bool = True) -> dict[str, Any]:
     """Write the items; returns the table `task`. A choice is among the sum and its neighbours."""
     rows = []
     for i in range(items):
@@ -36,7 +36,7 @@ def sums(folder: Path, kind: str = "exact", items: int = 10, *, truth: bool = Tr
 
 def audit(url: str, folder: Path, kind: str = "exact", **changes: Any) -> AuditConfig:
     """An audit of the task with three scripted models."""
-    task = changes.pop("task", None) or sums(folder, kind)
+    task = changes.pop("task", None) or sum_task(folder, kind)
     return config(url, survey=None, task=task, name="sums", **changes)
 
 

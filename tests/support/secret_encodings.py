@@ -32,7 +32,7 @@ def encodings(secret: str) -> dict[str, str]:
     return code_by_encoding
 
 
-def traces_of(secret: str) -> list[bytes]:
+def secret_fragments(secret: str) -> list[bytes]:
     """Byte strings that reveal the secret; of base64 only the part that does not depend on the neighbouring bytes."""
     code_by_encoding = encodings(secret)
     parts = [code for name, code in code_by_encoding.items() if "-" not in name]

@@ -37,7 +37,7 @@ def people(rng: np.random.Generator, n: int = 3000) -> tuple[Floats, Floats]:
     return complete_answers, seen
 
 
-def test_what_other_answers_tell_is_used() -> None:
+def test_imputation_uses_a_respondents_other_answers() -> None:
     complete_answers, seen = people(np.random.default_rng(1))
     truth, dropped = complete_answers[:, 0].mean(), float(np.nanmean(seen[:, 0]))
     imputed_mean = compute_imputed_means(

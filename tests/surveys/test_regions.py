@@ -105,15 +105,15 @@ def test_a_survey_keeps_its_groups_in_the_order_of_the_file(tmp_path: Path) -> N
     assert (grouping.name, grouping.title) == ("my_groups.csv", "my_groups")
     assert grouping.regions == (Region("South", ("Nigeria",)), Region("North", ("Germany", "Japan")))
     Path(path).unlink()
-    assert grouping.by_country["Nigeria"] == "South"
-    assert "Brazil" not in grouping.by_country
+    assert grouping.region_by_country["Nigeria"] == "South"
+    assert "Brazil" not in grouping.region_by_country
 
 
 def test_without_a_choice_western_countries_are_compared_with_others() -> None:
     grouping = get_grouping(SURVEY)
     assert [r.name for r in grouping.regions] == ["Western", "Non-Western"]
     assert grouping == get_grouping(group_countries(SURVEY))
-    assert set(grouping.by_country) == set(SURVEY.countries)
+    assert set(grouping.region_by_country) == set(SURVEY.countries)
 
 
 @pytest.mark.parametrize(

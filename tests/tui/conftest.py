@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from auditor.storage.database import Database, open_database
 from auditor.tui.app import ReviewApp
 from auditor.tui.settings import SETTINGS_FOLDER_VARIABLE, ReviewSettings
-from tests.support.review_audit import review_case
+from tests.support.review_audit import save_review_audit
 from tests.tui.app_driver import Driver
 
 Run = Callable[..., AbstractAsyncContextManager[Driver]]
@@ -24,7 +24,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with one audit, made once and copied for each test."""
     path = tmp_path_factory.mktemp("template") / "audits.db"
     with open_database(f"sqlite:///{path}") as database:
-        review_case(database)
+        save_review_audit(database)
     return path
 
 

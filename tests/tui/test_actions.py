@@ -21,7 +21,7 @@ from auditor.tui.home import HomeScreen
 from auditor.tui.queue import QueueScreen
 from auditor.tui.settings import ReviewSettings
 from auditor.tui.theme import DARK, LIGHT
-from tests.support.review_audit import review_case
+from tests.support.review_audit import save_review_audit
 from tests.tui.app_driver import Driver
 from tests.tui.conftest import Run
 
@@ -173,7 +173,7 @@ async def test_every_key_does_what_its_help_says(
     run: Run, db: Database, screen: str, size: tuple[int, int], theme: str, tmp_path: object
 ) -> None:
     if screen == "home":
-        review_case(db, name="second", conflicts=2)
+        save_review_audit(db, name="second", conflicts=2)
     if screen == "people":
         _disagree(db)
     settings = ReviewSettings(tmp_path, theme=theme)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from auditor.review.session import ReviewSession
 from auditor.storage import audits
 from auditor.storage.conflict_status import ConflictStatus, QueueFilter
 from auditor.storage.database import Database
-from tests.support.review_audit import review_case
+from tests.support.review_audit import save_review_audit
 from tests.tui.conftest import Run
 
 
@@ -45,7 +45,7 @@ async def test_disputed_conflicts_are_one_key_away(run: Run) -> None:
 
 
 async def test_an_unrated_audit_is_explained(run: Run, db: Database) -> None:
-    review_case(db, name="fresh")
+    save_review_audit(db, name="fresh")
     assert audits.get_audit(db, "fresh")
     async with run("fresh") as driver:
         await driver.press("a")

@@ -24,7 +24,7 @@ from auditor.tui.home import HomeScreen
 from auditor.tui.queue import QueueScreen
 from auditor.tui.settings import ReviewSettings
 from auditor.tui.theme import DARK, LIGHT, THEMES
-from tests.support.review_audit import review_case
+from tests.support.review_audit import save_review_audit
 from tests.tui.app_driver import Driver
 from tests.tui.conftest import Run
 
@@ -176,7 +176,7 @@ async def test_the_callback_gets_audits_with_decisions(run: Run) -> None:
 
 
 async def test_the_callback_runs_at_once_when_all_is_resolved(run: Run, db: Database) -> None:
-    review_case(db, name="one", conflicts=1)
+    save_review_audit(db, name="one", conflicts=1)
     notified = threading.Event()
     async with run("one", on_decided=lambda name: notified.set()) as driver:
         await driver.press("enter", "1")
@@ -187,7 +187,7 @@ async def test_an_error_of_the_callback_is_shown(run: Run, db: Database) -> None
     def fail(name: str) -> None:
         raise StorageError(f"audit '{name}' is being run.", "Wait for it.")
 
-    review_case(db, name="one", conflicts=1)
+    save_review_audit(db, name="one", conflicts=1)
     async with run("one", on_decided=fail) as driver:
         await driver.press("enter", "1")
         await asyncio.to_thread(driver.app._prefetch_executor.submit(lambda: None).result)

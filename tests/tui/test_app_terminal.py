@@ -19,7 +19,7 @@ from auditor.storage import rating_log
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import open_database
 from auditor.storage.review_queue import ConflictQueue
-from tests.support.review_audit import review_case
+from tests.support.review_audit import save_review_audit
 
 STARTS_EMPTY = True
 PROGRAM = "import sys; from auditor.tui.app import run_review; run_review(sys.argv[1], 'moral', rater='ada')"
@@ -85,7 +85,7 @@ def tmux(tmp_path: Path) -> Iterator[Tmux]:
 def test_a_review_killed_midway_loses_no_saved_decision(tmux: Tmux, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/audits.db"
     with open_database(url) as db:
-        audit = review_case(db)
+        audit = save_review_audit(db)
     command = shlex.join([sys.executable, "-c", PROGRAM, url])
     keys = "1234" * 5
 
@@ -125,7 +125,7 @@ def test_a_kill_before_saving_leaves_the_conflict_undecided(tmux: Tmux, tmp_path
     """A decision that was not shown as saved is not stored."""
     url = f"sqlite:///{tmp_path}/audits.db"
     with open_database(url) as db:
-        audit = review_case(db, conflicts=1)
+        audit = save_review_audit(db, conflicts=1)
         tmux.start(shlex.join([sys.executable, "-c", PROGRAM, url]))
         tmux.wait_for("1 of 1")
         tmux.press("Enter")

@@ -14,7 +14,7 @@ from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database
 from auditor.storage.rating_log import load_entries
 from auditor.tui.settings import ReviewSettings
-from tests.support.review_audit import MODELS, review_case
+from tests.support.review_audit import MODELS, save_review_audit
 from tests.tui.app_driver import Driver
 from tests.tui.conftest import Run
 
@@ -246,7 +246,7 @@ async def test_previous_and_next_conflict_stop_at_the_ends(run: Run) -> None:
 
 
 async def test_next_shows_a_message_when_nothing_is_left(run: Run, db: Database) -> None:
-    audit = review_case(db, name="one", conflicts=1)
+    audit = save_review_audit(db, name="one", conflicts=1)
     assert len(results.load_conflicts(db, audit.id)) == 1
     async with run("one") as driver:
         await open_first_conflict(driver)

@@ -23,7 +23,7 @@ from auditor.storage import audits, results
 from auditor.storage.audits import Audit, _save_survey, _serialize_survey
 from auditor.storage.database import Database, open_database
 from auditor.tui.formatting import fit_width, highlight_spans, to_content, to_multiline, to_single_line
-from tests.support.review_audit import HOSTILE, review_case
+from tests.support.review_audit import HOSTILE, save_review_audit
 from tests.tui.conftest import Run
 
 STARTS_EMPTY = True
@@ -77,7 +77,7 @@ def test_every_formatter_removes_control_characters(attack: str) -> None:
 
 def save_hostile_audit(db: Database, attack: str) -> Audit:
     """Save an audit in which all external text is an attack: reasoning, verdicts, names and survey."""
-    audit = review_case(db, conflicts=2, hostile=True)
+    audit = save_review_audit(db, conflicts=2, hostile=True)
     text = attack.encode("utf-8", "replace").decode()  # a lone surrogate cannot be stored
     new_cells = {
         cell: Cell(text + cell.country, text + cell.topic)

@@ -22,7 +22,7 @@ from auditor.storage.overview import load_overviews
 from auditor.tui.agreement import AgreementScreen
 from auditor.tui.home import HomeScreen, render_audit_card
 from auditor.tui.queue import QueueScreen
-from tests.support.review_audit import review_case
+from tests.support.review_audit import save_review_audit
 from tests.support.synthetic_audit import populate
 from tests.tui.conftest import Run
 
@@ -33,7 +33,7 @@ STARTS_EMPTY = True
 async def test_audits_are_listed_with_progress_coverage_cost_and_open_conflicts(
     run: Run, db: Database, size: tuple[int, int]
 ) -> None:
-    review_case(db)
+    save_review_audit(db)
     populate(db)
     async with run(None, size=size) as driver:
         text = driver.text
@@ -65,7 +65,7 @@ def test_the_figures_equal_those_of_the_rows(db: Database) -> None:
 
 
 async def test_a_run_in_another_process_is_followed_without_locking_it(run: Run, db: Database) -> None:
-    audit = review_case(db)
+    audit = save_review_audit(db)
     async with run(None) as driver:
         assert isinstance(driver.page, HomeScreen)
         writer = sqlite3.connect(str(db.path), timeout=0)  # like the other process; fails if the app holds a lock
@@ -110,8 +110,8 @@ def test_a_dead_process_is_not_a_runner(db: Database, tmp_path: Path) -> None:
 
 
 async def test_choosing_an_audit(run: Run, db: Database) -> None:
-    review_case(db, name="older")
-    review_case(db, name="newer")
+    save_review_audit(db, name="older")
+    save_review_audit(db, name="newer")
     async with run(None) as driver:
         await driver.press("j", "k", "down", "enter")
         assert driver.queue.session.audit.name == "older"
@@ -142,7 +142,7 @@ async def test_q_quits(run: Run, db: Database) -> None:
 
 
 def test_an_audit_of_imported_scores_has_no_plan(db: Database) -> None:
-    review_case(db)
+    save_review_audit(db)
     (overview,) = load_overviews(db)
     overview_without_plan = replace(
         overview, planned_samples=None, traces=0, traces_ok=0, cost_usd=None, conflicts=dict.fromkeys(ConflictStatus, 0)

@@ -17,7 +17,7 @@ from auditor.storage.database import Database, open_database
 from auditor.tui.actions import ACTIONS
 from auditor.tui.plain_text_app import needs_plain_text, run_plain_text_review
 from auditor.tui.plain_text_commands import COMMANDS
-from tests.support.review_audit import MODELS, review_case
+from tests.support.review_audit import MODELS, save_review_audit
 
 ONLY_ON_A_SCREEN = {
     "everywhere.theme", "everywhere.command_palette", "conflict.differences",
@@ -34,7 +34,7 @@ Review = Callable[..., str]
 def review(tmp_path: Path) -> Review:
     url = f"sqlite:///{tmp_path}/audits.db"
     with open_database(url) as db:
-        review_case(db)
+        save_review_audit(db)
 
     def run(*commands: str, audit: str | None = "moral", **more: Any) -> str:
         out = io.StringIO()
@@ -115,7 +115,7 @@ def test_lists_filters_and_orders(review: Review) -> None:
 
 def test_long_lists_come_in_pages(tmp_path: Path, review: Review) -> None:
     with open_database(f"sqlite:///{tmp_path}/audits.db", create=False) as db:
-        review_case(db, name="long", conflicts=45, topics=[f"t{i}" for i in range(9)], samples=1)
+        save_review_audit(db, name="long", conflicts=45, topics=[f"t{i}" for i in range(9)], samples=1)
     transcript = review("list", "list", "list", "list", audit="long")
     assert "25 more; 'list' goes on." in transcript
     assert "5 more; 'list' goes on." in transcript
@@ -176,7 +176,7 @@ def test_the_end_of_input_ends_the_session(review: Review) -> None:
 
 def test_control_characters_in_hostile_texts_are_escaped(tmp_path: Path, review: Review) -> None:
     with open_database(f"sqlite:///{tmp_path}/audits.db", create=False) as db:
-        review_case(db, name="hostile", conflicts=1, hostile=True)
+        save_review_audit(db, name="hostile", conflicts=1, hostile=True)
     transcript = review("next", "left", audit="hostile")
     assert "[/INST] [bold red]gotcha[/]" in transcript
     assert not [c for c in transcript if not (c.isprintable() or c == "\n")]

@@ -20,7 +20,7 @@ from auditor.tui.home import HomeScreen
 from auditor.tui.queue import QueueScreen
 from auditor.tui.queue_table import ROWS_PER_FETCH, compute_column_widths, format_cells, format_header
 from auditor.tui.settings import ReviewSettings
-from tests.support.review_audit import COUNTRIES, MODELS, TOPICS, review_case
+from tests.support.review_audit import COUNTRIES, MODELS, TOPICS, save_review_audit
 from tests.tui.app_driver import Driver
 from tests.tui.conftest import Run
 
@@ -197,7 +197,7 @@ async def test_leaving_and_other_screens(run: Run) -> None:
 
 
 async def test_an_audit_without_conflicts(run: Run, db: Database) -> None:
-    results.replace_conflicts(db, review_case(db, name="calm").id, [])
+    results.replace_conflicts(db, save_review_audit(db, name="calm").id, [])
     async with run("calm") as driver:
         assert "This audit has no conflicts." in driver.text
         await driver.press("j", "G", "enter", "space")
@@ -205,7 +205,7 @@ async def test_an_audit_without_conflicts(run: Run, db: Database) -> None:
 
 
 async def test_only_the_lines_in_view_are_fetched(run: Run, db: Database) -> None:
-    review_case(
+    save_review_audit(
         db, name="large", conflicts=1000, samples=1,
         countries=[f"Country {i}" for i in range(50)], topics=[f"topic {i}" for i in range(20)],
     )  # fmt: skip
@@ -222,7 +222,7 @@ async def test_only_the_lines_in_view_are_fetched(run: Run, db: Database) -> Non
 @pytest.mark.parametrize("width", [20, 40, 60, 79, 80, 120, 136, 200, 320])
 def test_a_row_is_as_wide_as_its_header_and_fits(width: int, db: Database) -> None:
     session = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
-    row = session.queue_rows(session.conflict_keys())[0]
+    row = session.load_queue_rows(session.conflict_keys())[0]
     line = "".join(text for text, _ in format_cells(row, width, is_cursor=True))
     assert cell_len(line) == cell_len(format_header(width))
     assert cell_len(line) == width or width < 62
@@ -232,7 +232,7 @@ def test_a_row_is_as_wide_as_its_header_and_fits(width: int, db: Database) -> No
 @pytest.mark.parametrize("country", ["日本国とても長い名前です", "ไทย", "a\nb\tc", "\x1b[31mred", "e\u0301\u0302x" * 9])
 def test_no_name_breaks_the_columns(country: str, db: Database) -> None:
     session = ReviewSession(db, audits.get_audit(db, "moral"), "ada")
-    row = session.queue_rows(session.conflict_keys())[0]
+    row = session.load_queue_rows(session.conflict_keys())[0]
     row_with_country = replace(row, key=row.key._replace(country=country))
     line = "".join(text for text, _ in format_cells(row_with_country, 80, is_cursor=False))
     assert cell_len(line) == 80

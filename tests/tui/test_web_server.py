@@ -20,7 +20,7 @@ from auditor.errors import UsageError
 from auditor.storage import audits, rating_log
 from auditor.storage.database import open_database
 from auditor.tui.web_server import create_server
-from tests.support.review_audit import review_case
+from tests.support.review_audit import save_review_audit
 from tests.tui.test_app_terminal import PROGRAM
 
 SERVER = "import sys; from auditor.tui.web_server import serve_app; serve_app(sys.argv[2:], port=int(sys.argv[1]))"
@@ -32,7 +32,7 @@ def served(tmp_path: Path, unused_port: int) -> Iterator[str]:
     pytest.importorskip("textual_serve")
     url = f"sqlite:///{tmp_path}/audits.db"
     with open_database(url) as db:
-        review_case(db)
+        save_review_audit(db)
     command = [sys.executable, "-c", PROGRAM, url]
     server = subprocess.Popen(
         [sys.executable, "-c", SERVER, str(unused_port), *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE

@@ -132,7 +132,9 @@ def build_regions_report(source: ReportSource) -> RegionsReport:
     """Compute agreement in each region, and the gap in MAE between the two regions, or the largest of several gaps."""
     grouping = get_grouping(source.survey)
     by_country = {
-        country: region_name for country, region_name in grouping.by_country.items() if country in source.countries
+        country: region_name
+        for country, region_name in grouping.region_by_country.items()
+        if country in source.countries
     }
     region_names = [region.name for region in grouping.regions if region.name in by_country.values()]
     region_by_cell = np.array([by_country.get(country.country, "") for country in source.cells], dtype=np.str_)

@@ -74,7 +74,7 @@ def _build_method_rankings(source: ReportSource, method: str) -> list[TierRankin
             by_r.model_copy(update={"by": "MAE", "rows": [], "left_out": {}, "reason": RESCALED_SCORES_REASON}),
         ]
     rankings = [by_r, _build_ranking(source, method, columns, ALL_COUNTRIES, "MAE", all_cells)]
-    by_country = get_grouping(source.survey).by_country
+    by_country = get_grouping(source.survey).region_by_country
     region_by_cell = np.array([by_country.get(cell.country, "") for cell in source.cells], dtype=np.str_)
     region_names = [
         region.name for region in get_grouping(source.survey).regions if (region_by_cell == region.name).any()

@@ -277,7 +277,7 @@ def _load_full_audit(db: Database, audit_name: str) -> tuple[FullAudit, AuditCon
     may_judge = np.zeros((len(model_index), len(judge_index)), dtype=np.bool_)
     for model, i in model_index.items():
         may_judge[i, [judge_index[judge.name] for judge in config.judges_of(model)]] = True
-    region_by_country = get_grouping(source.survey).by_country
+    region_by_country = get_grouping(source.survey).region_by_country
     strata = [(region_by_country.get(cell.country), cell.topic) for cell in cells]
     truth = np.array([source.survey.scores[cell] for cell in cells])
     place_names = [sorted({getattr(cell, place_kind) for cell in cells}) for place_kind in ("country", "topic")]

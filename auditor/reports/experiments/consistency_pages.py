@@ -129,9 +129,9 @@ def accuracy_page(audit: str, rows: Sequence[ConsistencyAccuracyRow]) -> ReportP
     )
 
 
-def judgements_page(audit: str, part: HumanJudgementReport) -> ReportPage:
+def judgements_page(audit: str, judgement_report: HumanJudgementReport) -> ReportPage:
     """Build the page on how well measures of consistency correlate with human judgements."""
-    measured = [correlation for correlation in part.correlations if correlation.r is not None]
+    measured = [correlation for correlation in judgement_report.correlations if correlation.r is not None]
     best_measure = max(measured, key=lambda correlation: correlation.r or 0.0, default=None)
     headline = (
         f"Of {pluralize(len(measured), 'measure')}, {best_measure.metric} of {best_measure.text} "
@@ -141,15 +141,16 @@ def judgements_page(audit: str, part: HumanJudgementReport) -> ReportPage:
         else ""
     )
     basis = (
-        f"{pluralize(part.judgements, 'judgement')} on {pluralize(part.questions, 'question')}; Krippendorff’s alpha "
-        f"of the raters {format_estimate_or_reason(part.alpha)}; entropy of the judgements on a question "
-        f"{format_estimate_or_reason(part.entropy)} bits."
+        f"{pluralize(judgement_report.judgements, 'judgement')} on "
+        f"{pluralize(judgement_report.questions, 'question')}; Krippendorff’s alpha "
+        f"of the raters {format_estimate_or_reason(judgement_report.alpha)}; entropy of the judgements on a question "
+        f"{format_estimate_or_reason(judgement_report.entropy)} bits."
     )
     table = PageTable(
         "Each measure beside people: r with the share of judgements that find two answers alike, and with how torn "
         "people are. n counts models' questions.",
         ["Measure", "Of", "r with people", "95% interval", "r with entropy", "n"],
-        [_correlation_cells(correlation) for correlation in part.correlations],
+        [_correlation_cells(correlation) for correlation in judgement_report.correlations],
     )
     differences = [
         f"r of {difference.than_metric} of {difference.than_text} less {difference.metric} of {difference.text}: "
@@ -158,7 +159,7 @@ def judgements_page(audit: str, part: HumanJudgementReport) -> ReportPage:
             or f"{format_signed(difference.difference)} ({format_interval(difference.ci_low, difference.ci_high)}, "
             f"p {format_p_value(difference.p_value)})."
         )
-        for difference in part.differences
+        for difference in judgement_report.differences
     ]
     section = PageSection("Each measure", [basis], differences, tables=[table])
     empty_headline = "No measure can be held against these judgements."

@@ -21,9 +21,9 @@ JUDGE_DIFFERENCE_AXIS = Axis(-1, 1, (-1, -0.5, 0, 0.5, 1), "difference", 0.0)
 PREFERENCE_AXIS = Axis(SHARE_AXIS.low, SHARE_AXIS.high, SHARE_AXIS.ticks, "share", 0.5)
 
 
-def fault_injection_page(audit: str, part: PanelReport) -> ReportPage:
+def fault_injection_page(audit: str, panel: PanelReport) -> ReportPage:
     """Build the page on which judges notice planted faults."""
-    fault_sentences = [sentence for sentence in part.certificate if "planted" in sentence]
+    fault_sentences = [sentence for sentence in panel.certificate if "planted" in sentence]
     explanation = (
         "Each fault is planted in traces; a judge's objections to them stand beside its objections to the same traces "
         "without the fault. A judge whose difference may be 0 cannot see the fault, and a panel of such judges repeats "
@@ -34,14 +34,14 @@ def fault_injection_page(audit: str, part: PanelReport) -> ReportPage:
         ["Judge", "Fault", "With the fault", "Without it", "Difference", "n"],
         [
             [row.judge, row.fault, *estimate_cells(row.detected, row.false_alarms, row.difference)]
-            for row in part.faults
+            for row in panel.faults
         ],
     )
     plots = [
         plot
-        for judge in dict.fromkeys(row.judge for row in part.faults)
+        for judge in dict.fromkeys(row.judge for row in panel.faults)
         for plot in plot_estimates(
-            ((row.fault, row.difference) for row in part.faults if row.judge == judge),
+            ((row.fault, row.difference) for row in panel.faults if row.judge == judge),
             JUDGE_DIFFERENCE_AXIS,
             "difference",
             f"{judge}: objections with the fault less without",
@@ -51,20 +51,20 @@ def fault_injection_page(audit: str, part: PanelReport) -> ReportPage:
     return build_experiment_page(audit, "planted faults", fault_sentences[:1], [section], "No fault was planted.")
 
 
-def judge_bias_page(audit: str, part: PanelReport) -> ReportPage:
+def judge_bias_page(audit: str, panel: PanelReport) -> ReportPage:
     """Build the page on judges' position bias and self-preference."""
-    position_biased = [row.judge for row in part.positions if compare_interval_with(row.first, 0.5)]
-    self_lenient = [row.judge for row in part.own_traces if compare_interval_with(row.preference) > 0]
+    position_biased = [row.judge for row in panel.positions if compare_interval_with(row.first, 0.5)]
+    self_lenient = [row.judge for row in panel.own_traces if compare_interval_with(row.preference) > 0]
     no_position_bias, no_self_leniency = (
         "none is shown to prefer what stands first or last",
         "none is shown to be milder with itself",
     )
     headlines = (
-        count_sentence(position_biased, len(part.positions), "judges", "prefer a place", no_position_bias),
-        count_sentence(self_lenient, len(part.own_traces), "judges", "are milder with themselves", no_self_leniency),
+        count_sentence(position_biased, len(panel.positions), "judges", "prefer a place", no_position_bias),
+        count_sentence(self_lenient, len(panel.own_traces), "judges", "are milder with themselves", no_self_leniency),
     )
     sections = [
-        section for section in (_position_section(part), _self_preference_section(part)) if section.tables[0].rows
+        section for section in (_position_section(panel), _self_preference_section(panel)) if section.tables[0].rows
     ]
     return build_experiment_page(
         audit, "order, and own traces", headlines, sections, "There was nothing to show to the judges."

@@ -17,10 +17,10 @@ TREATMENTS_EXPLANATION = (
 )
 
 
-def nonresponse_page(audit: str, part: NonresponseReport) -> ReportPage:
+def nonresponse_page(audit: str, nonresponse: NonresponseReport) -> ReportPage:
     """Build the page on whether the alignment depends on the treatment of respondents without an answer."""
     treatment_rows = [
-        (treatment_row.treatment, row) for treatment_row in part.treatments for row in treatment_row.alignment
+        (treatment_row.treatment, row) for treatment_row in nonresponse.treatments for row in treatment_row.alignment
     ]
     marks = [
         IntervalMark(
@@ -63,12 +63,12 @@ def nonresponse_page(audit: str, part: NonresponseReport) -> ReportPage:
                 format_number(bounds_row.mae_worst),
                 format_count(bounds_row.n),
             ]
-            for bounds_row in part.bounds
+            for bounds_row in nonresponse.bounds
         ],
     )
-    reasons = dict.fromkeys(part.not_possible.values())
+    reasons = dict.fromkeys(nonresponse.not_possible.values())
     untried_treatments = [
-        f"{', '.join(name for name, cause in part.not_possible.items() if cause == reason)} "
+        f"{', '.join(name for name, cause in nonresponse.not_possible.items() if cause == reason)} "
         f"could not be tried: {reason}"
         for reason in reasons
     ]
@@ -77,6 +77,8 @@ def nonresponse_page(audit: str, part: NonresponseReport) -> ReportPage:
         [TREATMENTS_EXPLANATION],
         untried_treatments,
         plots,
-        [agreement_table, *([bounds_table] if part.bounds else [])],
+        [agreement_table, *([bounds_table] if nonresponse.bounds else [])],
     )
-    return build_experiment_page(audit, "respondents without an answer", [nonresponse_sentence(part)], [section], "")
+    return build_experiment_page(
+        audit, "respondents without an answer", [nonresponse_sentence(nonresponse)], [section], ""
+    )

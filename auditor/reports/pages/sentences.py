@@ -168,24 +168,24 @@ def kappa_sentence(report: Report) -> str:
     )
 
 
-def language_sentences(part: LanguagesReport) -> list[tuple[str, list[str]]]:
+def language_sentences(languages: LanguagesReport) -> list[tuple[str, list[str]]]:
     """Describe the languages that were used, each with a list of countries, or of models for unequal usability.
 
     Also lists countries that fell back to English, and those whose configured languages are the same.
     """
-    groups = [(f"Asked in “{use.language}”", use.countries) for use in part.asked]
-    if part.fell_back:
-        groups.append(("Asked in English for want of prompts in their main language", part.fell_back))
-    if part.once:
+    groups = [(f"Asked in “{use.language}”", use.countries) for use in languages.asked]
+    if languages.fell_back:
+        groups.append(("Asked in English for want of prompts in their main language", languages.fell_back))
+    if languages.once:
         description = (
             "Asked once and left out of every difference, since the languages of the configuration are the same there"
         )
-        groups.append((description, part.once))
-    if part.uneven:
+        groups.append((description, languages.once))
+    if languages.uneven:
         description = (
             "Answers could be used unequally often in these languages, so that some means behind a score rest on fewer"
         )
-        groups.append((description, [f"{row.model} ({_format_answer_shares(row)})" for row in part.uneven]))
+        groups.append((description, [f"{row.model} ({_format_answer_shares(row)})" for row in languages.uneven]))
     return groups
 
 
@@ -287,21 +287,21 @@ def _within_topic_sentence(row: GainRow) -> str:
     return f"is not shown to know how countries differ ({figures})"
 
 
-def nonresponse_sentence(part: NonresponseReport) -> str:
+def nonresponse_sentence(nonresponse: NonresponseReport) -> str:
     """State whether the ranking of models depends on the treatment of respondents without an answer."""
     labels = {"low": "unacceptable", "high": "acceptable"}
-    treatment_names = [labels.get(row.treatment, row.treatment) for row in part.treatments[1:]]
-    if part.ranking_holds is None:
-        return f"Whether the ranking of models holds cannot be told: {part.reason}."
-    audited_ranking = " > ".join(part.treatments[0].ranking)
-    if part.ranking_holds:
+    treatment_names = [labels.get(row.treatment, row.treatment) for row in nonresponse.treatments[1:]]
+    if nonresponse.ranking_holds is None:
+        return f"Whether the ranking of models holds cannot be told: {nonresponse.reason}."
+    audited_ranking = " > ".join(nonresponse.treatments[0].ranking)
+    if nonresponse.ranking_holds:
         return (
             f"The ranking of models by r is the same under all treatments ({', '.join(treatment_names)}): "
             f"{audited_ranking}."
         )
     other_rankings = [
         f"{' > '.join(treatment.ranking)} ({treatment.treatment})"
-        for treatment in part.treatments
-        if treatment.ranking != part.treatments[0].ranking
+        for treatment in nonresponse.treatments
+        if treatment.ranking != nonresponse.treatments[0].ranking
     ]
     return f"The ranking of models by r does not hold: {audited_ranking} as audited, but {'; '.join(other_rankings)}."

@@ -18,7 +18,7 @@ DEFAULT_MAX_LISTED = 10
 def build_least_consistent_rows(
     db: Database,
     source: ReportSource,
-    facts: SemanticScoringSettings,
+    settings: SemanticScoringSettings,
     models: Sequence[str],
     questions: Sequence[MoralQuestion],
     scores: Sequence[QuestionScore],
@@ -28,7 +28,7 @@ def build_least_consistent_rows(
     limit = DEFAULT_MAX_LISTED if probe is None else probe.worst
     question_by_id = {question.id: question for question in questions}
     lowest_scores = [
-        score for model in models for score in semantic_results.select_least_consistent(scores, facts, model, limit)
+        score for model in models for score in semantic_results.select_least_consistent(scores, settings, model, limit)
     ]
     answer_by_key = {
         (answer.model, answer.question, answer.wording): answer
