@@ -166,8 +166,7 @@ def test_every_key_is_pressed() -> None:
         assert set(action.keys.split(",")) <= pressed_keys, action.id
 
 
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize(("size", "theme"), list(zip(SIZES, THEMES, strict=True)), ids=str)
 @pytest.mark.parametrize("screen", list(STEPS_BY_SCREEN))
 async def test_every_key_does_what_its_help_says(
     run: Run, db: Database, screen: str, size: tuple[int, int], theme: str, tmp_path: object
