@@ -33,13 +33,13 @@ async def record_answer_times(context: Any, calls: int) -> list[float]:
 
     times: list[float] = []
 
-    class Clock(SilentProgress):
+    class AnswerTimer(SilentProgress):
         """Records the time of each answer."""
 
         def on_answer(self, stage: str, answer: Any) -> None:
             times.append(time.perf_counter())
 
-    object.__setattr__(context, "progress", Clock())
+    object.__setattr__(context, "progress", AnswerTimer())
     await run_calls(
         context,
         "rate",

@@ -37,7 +37,7 @@ MAX_WAIT_S = 0.3
 
 
 @dataclass(frozen=True)
-class Audit:
+class HostileAudit:
     """One line of `audits.tsv`.
 
     Attributes:
@@ -57,12 +57,12 @@ class Audit:
     words: tuple[str, ...]
 
 
-def load_audits() -> list[Audit]:
+def load_audits() -> list[HostileAudit]:
     """All lines of `audits.tsv`."""
     with Path(__file__).with_name("audits.tsv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     return [
-        Audit(
+        HostileAudit(
             row["id"], {axis: row[axis] for axis in AXES}, row["budget"].strip("-"), int(row["exit"]),
             int(row["requests"]), int(row["ok"]), tuple(w for w in row["words"].split(";") if w != "-"),
         )
@@ -82,7 +82,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
         yield running
 
 
-def config_of(audit: Audit, server: FakeServer) -> AuditConfig:
+def config_of(audit: HostileAudit, server: FakeServer) -> AuditConfig:
     """Config of an audit of three cells with a normal and a hostile model and a judge.
 
     With a budget, the hostile model is alone.
@@ -111,7 +111,7 @@ def config_of(audit: Audit, server: FakeServer) -> AuditConfig:
 
 
 @pytest.mark.parametrize("audit", CHOSEN, ids=lambda audit: audit.id)
-def test_each_audit_is_as_expected(audit: Audit, server: FakeServer, tmp_path: Path) -> None:
+def test_each_audit_is_as_expected(audit: HostileAudit, server: FakeServer, tmp_path: Path) -> None:
     def script(request: Request) -> Reply:
         return reply_of(audit.choice, request) if ODD in request.path else answer(request)
 
@@ -128,7 +128,7 @@ def test_each_audit_is_as_expected(audit: Audit, server: FakeServer, tmp_path: P
     assert count_usable(storage) == audit.ok
 
 
-def check_outputs(audit: Audit, server: FakeServer, commands: list[CommandOutput], folder: Path) -> None:
+def check_outputs(audit: HostileAudit, server: FakeServer, commands: list[CommandOutput], folder: Path) -> None:
     """Check the number of requests, the printed texts, and that the key is only in request headers."""
     assert sum(ODD in request.path for request in server.requests) == audit.requests
     text = "\n".join(command.stdout + command.stderr for command in commands)
