@@ -69,6 +69,8 @@ class CallRecorder:
 
 @dataclass(frozen=True, slots=True)
 class _BareAnswer:
+    """The result of a call that consists of the answer alone."""
+
     answer: Answer
 
 
@@ -89,4 +91,5 @@ class RecordingClient:
         return (await self._recorder.ask_and_record(call, self._send)).answer
 
     async def _send(self, call: Call) -> _BareAnswer:
+        """Send a call without recording it, and wrap the answer for the recorder."""
         return _BareAnswer(await self._client.complete(call))

@@ -90,8 +90,14 @@ async def _judge_pairs(
     questions: Sequence[MoralQuestion],
     pairs: Sequence[AnswerPair],
 ) -> None:
-    """Ask the judge about pairs of answers, and store the verdicts."""
+    """Ask the judge about pairs of answers, and store the verdicts.
+
+    Args:
+        purpose: `Purpose.CONSISTENCY` or `Purpose.CONTRADICTION`.
+        questions: the questions asked about; pairs of answers to others are skipped.
+    """
     judge, texts = context.config.model(judge_name), {question.id: question.text for question in questions}
+    # pair[0] and pair[1] are the two answers.
     requests: list[tuple[Call, AnswerPair]] = [
         (
             build_pair_call(

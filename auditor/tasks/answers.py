@@ -33,6 +33,8 @@ _NUMBER = re.compile(
     rf"(?:\s*/\s*(?P<below>{_NUMBER_BODY}))?(?P<unit>\s*[%°$€£¥₹]|(?:\s*[^\W\d_]+[23²³]?\.?){{1,3}}(?:/[^\W\d_]+)?)?",
     re.IGNORECASE,
 )
+"""A single number: `sign`, `currency`, `body` (the digits), `exponent`, `below` (the denominator) and `unit`."""
+
 _GLUED_DIGITS = re.compile(r"(?<=\d)(?=[⁰¹²³⁴-⁹₀-₉¼-¾⅐-⅞])")
 """Boundary between a digit and a superscript, subscript or fraction. NFKC would turn 10² into 102, and 1½ into 11/2."""
 _MULTIPLIER_WORDS = re.compile(
@@ -82,7 +84,7 @@ def is_correct(task: Task, item: TaskItem, answer: str) -> bool | None:
 
 def most_common_answer(answers: Iterable[str]) -> str | None:
     """The most frequent answer; None if there is none, or in a tie."""
-    counts = Counter(answers).most_common(2)
+    counts = Counter(answers).most_common(2)  # pairs of an answer and its count
     return None if not counts or (len(counts) > 1 and counts[0][1] == counts[1][1]) else counts[0][0]
 
 
@@ -120,12 +122,14 @@ def _parse_rational(text: str, *, reject_units: bool) -> Fraction | None:
 
 
 def _unit_of_match(match: re.Match[str]) -> str:
+    """Lower-case unit or words after a matched number; empty without one."""
     return (match["unit"] or "").casefold()
 
 
 def _format_number(number: Fraction) -> str:
-    """Format a number as a finite decimal if possible, otherwise as a fraction."""
+    """Format a number as a finite decimal if possible, otherwise as a fraction such as `1/3`."""
     cofactor, places = number.denominator, 0
+    # A decimal is finite if the denominator has no prime factor but 2 and 5; `places` are its decimal places.
     for prime in (2, 5):
         exponent = 0
         while cofactor % prime == 0:
