@@ -122,7 +122,7 @@ def _scale_to_model_range(
             n_ok=sum(pair_score.outcome is Outcome.OK for pair_score in pair_scores_by_cell[cell]),
             n_planned=n_planned,
             raw=mean_by_cell[cell],
-            measure=pair_scores_by_cell[cell][0].measure,
+            measure=pair_scores_by_cell[cell][0].measure,  # the same for all pairs of a model
         )
         for cell, scaled_mean in zip(pair_scores_by_cell, scaled_means, strict=True)
     ]
@@ -160,6 +160,7 @@ def self_consistencies(
     if load_encoder is None or not groups:
         return dict.fromkeys(texts)
     vectors = load_encoder().encode([text for group in groups.values() for text in group])
+    # Positions in `vectors` at which the groups end.
     group_ends = np.cumsum([len(group) for group in groups.values()])
     cosine_sums: dict[K, float] = dict.fromkeys(texts, 0.0)
     pair_counts: dict[K, int] = dict.fromkeys(texts, 0)

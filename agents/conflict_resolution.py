@@ -156,6 +156,7 @@ class TraceValidity:
     """
 
     def __init__(self, verdicts: Iterable[Verdict]) -> None:
+        """Estimate the judges' error rates from all verdicts of an audit; those without a ruling are ignored."""
         usable_verdicts = [
             verdict for verdict in verdicts if verdict.outcome is Outcome.OK and verdict.ruling is not None
         ]

@@ -162,6 +162,7 @@ class _FoldTable(dict[int, str]):
     """Maps code points to folded characters; entries are computed on first use."""
 
     def __missing__(self, code: int) -> str:
+        """Fold a character on first use, and keep the result."""
         folded = self[code] = _fold_character(chr(code))
         return folded
 

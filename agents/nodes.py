@@ -332,6 +332,7 @@ def _group_by_model_and_cell(traces: Iterable[Trace]) -> dict[tuple[str, Cell], 
     """Group traces by (model, cell)."""
 
     def model_and_cell(trace: Trace) -> tuple[str, Cell]:
+        """Key of the groups, also the order of the traces."""
         return trace.model, trace.cell
 
     return {

@@ -66,6 +66,7 @@ def build_panel(context: RunContext, trace: Trace) -> TracePanel:
     config = context.config
 
     def order_key(judge: ModelSection) -> int:
+        """Random number that orders the judges of this trace, the same in every run."""
         return derive_seed(config.seed, "turn", judge.model, judge.system, judge.params, *trace.cell, trace.text)
 
     return TracePanel(trace, sorted(context.panel_assignment.panel(TraceKey.from_trace(trace)), key=order_key))

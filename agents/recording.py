@@ -49,6 +49,7 @@ class CallRecorder:
         Raises:
             AuditorError: the call cannot be sent, or the database cannot be written.
         """
+        # Failpoints are where tests end the process, to check that nothing is lost or asked twice.
         failpoint("before_dispatch")
         await ledger.record_dispatch(self.db, self.run_id, self.audit_id, call)
         try:

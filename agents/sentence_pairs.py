@@ -124,9 +124,11 @@ def parse_sentence_pair_score(
 def _logprob_difference(pair: SentencePair, measure: LogprobMeasure | None, texts: list[str]) -> float | None:
     """log P(positive) - log P(negative) in nats from the texts of the pair's answers; averaged over both orders."""
     if measure is LogprobMeasure.CHOICE:
+        # A is the positive ending in the first order, and the negative one in the swapped order.
         difference, swapped_difference = (letter_logprob_difference(text) for text in texts)
         return None if difference is None or swapped_difference is None else (difference - swapped_difference) / 2
     assert pair.call
+    # The one answer lists the log-probabilities of all endings of the sentence, in the order of the call.
     end_logprobs: list[float] = json.loads(texts[0])
     ends = pair.call.continuations
     logprob_by_end = dict(zip(ends, end_logprobs, strict=True))

@@ -148,7 +148,11 @@ def _build_letter_call(judge: ModelSection, item_set: ItemSet, question: LogicQu
 
 
 def render_question(item_set: ItemSet, first: int, second: int, relation: Relation) -> tuple[Message, ...]:
-    """Render a question in its first wording, without a judge's system text."""
+    """Render a question in its first wording, without a judge's system text.
+
+    Args:
+        first, second: positions in the set of the items shown as A and as B.
+    """
     return _render_messages("logic.structured", None, item_set, LogicQuestion(0, first, second, relation), {})
 
 
@@ -183,7 +187,7 @@ def comparison_prompt_fields(item_set: ItemSet, relation: Relation, paraphrase: 
 
 
 def _fence_long_text(text: str) -> str:
-    """Put a long or multi-line text between delimiter lines that do not occur in it."""
+    """Put a long or multi-line text between delimiter lines that do not occur in it; a short one stays as it is."""
     if len(text) <= MAX_UNFENCED_LENGTH and "\n" not in text:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()

@@ -49,7 +49,7 @@ _OPTION_LETTER = re.compile(
 
 
 def canonical_answer(task: Task, item: TaskItem, text: str) -> str | None:
-    """Canonical form of an answer; None if the answer is not valid for the item.
+    """Convert an answer to its canonical form; None if the answer is not valid for the item.
 
     A choice becomes the text of its option, if the answer names it by its text, its letter, or both consistently. A
     number becomes a plain decimal or fraction, without separators, currency or unit; a score must be a plain decimal
@@ -154,6 +154,7 @@ def _canonical_score(task: Task, answer_text: str) -> str | None:
 
 def _match_option(item: TaskItem, answer_text: str) -> str | None:
     """The option that an answer names by its letter, its text, or both; None if none or several are named."""
+    # An answer may be the text of an option, or a letter, followed by a mark and the text of the option if at all.
     option_by_words = {_normalize_words(option): option for option in item.options}
     named_options = {option_by_words[words] for words in (_normalize_words(answer_text),) if words in option_by_words}
     match = _OPTION_LETTER.match(answer_text)
