@@ -10,7 +10,7 @@ from auditor.domain import Cell, CellScore, Conflict, ConflictKind
 
 
 def find_answer_conflicts(scores: Iterable[CellScore], models: Sequence[str], cells: Sequence[Cell]) -> list[Conflict]:
-    """Find the pairs of models whose most common answers to an item differ.
+    """Find the pairs of models whose most common answers to an item differ: one open conflict per item and pair.
 
     A model without a most common answer is in no conflict.
 
@@ -31,7 +31,7 @@ def find_answer_conflicts(scores: Iterable[CellScore], models: Sequence[str], ce
 
 
 def add_answers(conflicts: Iterable[Conflict], scores: Iterable[CellScore]) -> list[Conflict]:
-    """Add both sides' answers, in the units of the task, to conflicts of scores."""
+    """Return the conflicts with both models' answers to the item, in the units of the task; None if there is none."""
     commonest_answers = {(score.cell, score.model): score.answer for score in scores}
     return [
         replace(
@@ -52,7 +52,8 @@ def commonest_answer_filter(
 
     Args:
         scores: all scores of an audit.
-        answers: by sample, all answers that could be parsed.
+        answers: by sample (model, item, number), all answers that could be parsed.
     """
     commonest_answers = {(score.model, score.cell): score.answer for score in scores}
+    # The first two parts of a sample's key are the model and the cell.
     return lambda sample_key: sample_key in answers and answers[sample_key] == commonest_answers.get(sample_key[:2])

@@ -40,8 +40,11 @@ _SCORE_LINE = re.compile(
 _INLINE_SCORE = re.compile(
     rf"\bSCORE[\s*_`]*=[\s*_`]*(?:x\s*=)?(?P<open>{_OPENING_MARKS})(?P<value>{_DECIMAL})(?P<rest>[^\n]*)$", re.MULTILINE
 )
-"""The requested form within a line; in capitals only, as running text may mention other scores."""
+"""The requested form within a line; in capitals only, as running text may mention other scores.
+
+Groups of both patterns: `open`, marks before the number; `value`, the number; `rest`, what follows it on the line."""
 _HARMLESS_SUFFIX = re.compile(rf"^{_CLOSING_MARKS}(?:\([^()\d]*\))?{_CLOSING_MARKS}$")
+"""What may follow a score on its line: closing marks, and a remark in parentheses without digits."""
 _THINKING_BLOCK = re.compile(r"<(think|thinking|reasoning|reflection)>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL)
 _UNOPENED_THINKING = re.compile(r"\A.*</(?:think|thinking|reasoning|reflection)>", re.IGNORECASE | re.DOTALL)
 """Thinking whose opening tag was part of the prompt."""
@@ -114,7 +117,7 @@ def strip_thinking(text: str) -> str:
 
 
 def is_refusal(text: str, language: str) -> bool:
-    """Whether a text is a refusal, in the given language or in English."""
+    """Whether a text matches a known phrase of refusal, in the given language (ISO 639-1 code) or in English."""
     normalized_text = text.replace("\u2019", "'")
     patterns = [
         pattern for code in dict.fromkeys((language, ENGLISH)) for pattern in load_refusal_patterns(code).refuses
@@ -145,7 +148,7 @@ def parse_score(text: str) -> float | None:
 
 
 def _match_score_lines(text: str) -> Iterator[re.Match[str]]:
-    """Yield one match for each line with a score."""
+    """Yield one match per line that states a score, with the groups `open`, `value` and `rest`."""
     for line in text.split("\n"):
         match = _SCORE_LINE.match(line) or _INLINE_SCORE.search(line)
         if match:
@@ -153,14 +156,18 @@ def _match_score_lines(text: str) -> Iterator[re.Match[str]]:
 
 
 def _strip_score_lines(text: str) -> str:
-    """Remove lines that state a score."""
+    """Return a text without the lines that state a score; empty if nothing else is left."""
     lines = text.split("\n")
     other_lines = [line for line in lines if not _SCORE_LINE.match(line.translate(TO_ASCII))]
     return "\n".join(other_lines).strip()
 
 
 def _parse_number(opening: str, number_text: str, suffix: str) -> float | None:
-    """Convert a matched number; None if it is ambiguous, outside [-1, 1], or followed by more than closing marks."""
+    """Convert a matched number; None if it is ambiguous, outside [-1, 1], or followed by more than closing marks.
+
+    Args:
+        opening, number_text, suffix: the marks before the number, the number, and the rest of its line.
+    """
     if "," in number_text and re.search(r"[\[(]", opening):  # [0,1] may be a range or a decimal comma
         return None
     number = float(re.sub(r"\s", "", number_text).replace(",", "."))

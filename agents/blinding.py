@@ -92,7 +92,7 @@ def blind_text(
     )
     for code in languages:
         text = mask_terms(text, terms, code)
-    return _REPEATED_LABELS.sub(r"\1", text).strip()
+    return _REPEATED_LABELS.sub(r"\1", text).strip()  # one label for a run of equal labels
 
 
 def blind_and_truncate(
@@ -127,7 +127,10 @@ def blind_and_truncate(
 
 
 def _to_terms(terms: Sequence[str | IdentifyingTerm], label: str) -> tuple[IdentifyingTerm, ...]:
-    """Convert words to terms with a label; ASCII words in capitals match in capitals only."""
+    """Convert words to terms that are replaced by `label`; ready terms stay as they are, blank words are left out.
+
+    ASCII words in capitals match in capitals only.
+    """
     return tuple(
         term
         if isinstance(term, IdentifyingTerm)
@@ -169,6 +172,7 @@ def mask_authors(text: str, model_names: Sequence[str]) -> str:
     ("I am …", "model 7").
     """
     names = [name for name in dict.fromkeys(model_names) if name.strip()]
+    # The introduction ("I am ", "model ") stays, and only the name after it is replaced.
     text = _introduction_pattern(tuple(names)).sub(
         lambda match: (match["before"] or match["model"]) + AUTHOR_LABEL, text
     )
@@ -184,7 +188,7 @@ def mask_authors(text: str, model_names: Sequence[str]) -> str:
 
 
 def _author_terms(name: str) -> list[IdentifyingTerm]:
-    """Forms of a name that are masked anywhere in a text; none for ordinary words."""
+    """Terms for the forms of a name that are masked anywhere in a text; empty for an ordinary word."""
     if _is_ordinary_word(name):
         return []
     if not _LETTERS_ONLY.fullmatch(name):
@@ -219,7 +223,10 @@ def _short_ordinary_words() -> frozenset[str]:
 
 @functools.lru_cache(maxsize=64)
 def _introduction_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Pattern of names that a text introduces; group `before`, or `model` for a number, is the introduction.
+    """Compile the pattern of an introduction and the name after it, such as "I am GPT" or "model 7".
+
+    The introduction is in the group `before`, or in `model` for "model" and a number; `quote` is a quotation mark
+    between the introduction and the name, after which short ordinary words and numbers match in any case.
 
     A name that is a short ordinary word must be capitalized or quoted ("I am No", not "I am no expert").
     """
@@ -239,5 +246,5 @@ def _introduction_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _alternation(names: Sequence[str]) -> str:
-    """Pattern that matches any of the names, longest first; matches nothing without names."""
+    """Regular expression that matches any of the names, longest first; without names it matches nothing."""
     return f"(?:{'|'.join(sorted(map(re.escape, names), key=len, reverse=True))})" if names else "(?!)"

@@ -78,7 +78,11 @@ class GuessOptions(NamedTuple):
 def _build_guess_call(
     context: RunContext, judge: ModelSection, trace: Trace, text: str
 ) -> tuple[tuple[GuessOptions, ...], Call]:
-    """Build the call that asks for a guess; returned with its options for country, topic and author."""
+    """Build the call that asks a judge for a guess; returns its options for country, topic and author, and the call.
+
+    Args:
+        text: the blinded trace. The order of the options depends on it, on the judge and on the audit's seed.
+    """
     config, survey = context.config, context.survey
     identity = (judge.model, judge.system, judge.params, text)
     rng = random.Random(derive_seed(config.seed, "guess", *identity))
@@ -88,6 +92,7 @@ def _build_guess_call(
         _draw_options(rng, trace.cell.topic, survey.topics),
         _draw_options(rng, author_ids[trace.model], sorted(set(author_ids.values()))),
     )
+    # The options are those for country, topic and author, in this order; the prompt calls a topic a practice.
     messages = load_prompt("review.guess").render(
         preamble=judge.system,
         trace=text,
@@ -117,7 +122,12 @@ def _draw_options(rng: random.Random, correct: str, candidates: Sequence[str]) -
 
 
 def _parse_guess(answer: Answer, judge: str, trace: Trace, options: Sequence[GuessOptions]) -> Guess:
-    """Parse a judge's guess; `options` are those for country, topic and author, in this order."""
+    """Parse a judge's guess, and compare it with the truth; without hits if the call failed or the answer is invalid.
+
+    Args:
+        options: those for country, topic and author, in this order.
+    """
+    # Number of options in each list.
     countries, topics, authors = (len(choices.names) for choices in options)
     unanswered = Guess(
         judge, trace.model, trace.cell, trace.sample, answer.outcome,
@@ -139,7 +149,10 @@ def _parse_guess(answer: Answer, judge: str, trace: Trace, options: Sequence[Gue
 
 
 async def restate_traces(context: RunContext, traces: Iterable[Trace]) -> None:
-    """Have the rewriter restate other models' traces, and the judges other than it give verdicts on the results."""
+    """Have the configured rewriter restate other models' traces, and the other judges give verdicts on the results.
+
+    Both are stored; the verdicts under the alteration `neutral`.
+    """
     config = context.config
     rewriter = config.model(config.probes.review.rewriter or "")
     restatable_traces = [candidate for candidate in traces if candidate.model != rewriter.name]
@@ -189,7 +202,7 @@ def _build_restatement_call(context: RunContext, rewriter: ModelSection, trace: 
 
 
 def _parse_restatement(answer: Answer, rewriter: str, trace: Trace) -> Restatement:
-    """Parse the rewriter's answer."""
+    """Parse the rewriter's answer into the restated trace; without text if the call failed or the answer is invalid."""
     unanswered = Restatement(trace.model, trace.cell, trace.sample, rewriter, answer.outcome, key=answer.key)
     if answer.outcome is not Outcome.OK or answer.text is None:
         return unanswered
@@ -204,14 +217,14 @@ def _parse_restatement(answer: Answer, rewriter: str, trace: Trace) -> Restateme
 async def judge_altered_traces(
     context: RunContext, alteration: str, judges_and_traces: Sequence[tuple[ModelSection, Trace]]
 ) -> list[AlteredTraceVerdict]:
-    """Ask for verdicts on altered traces with the panel's prompt; they are stored apart from other verdicts.
+    """Ask for verdicts on altered traces with the panel's prompt; return and store them, apart from other verdicts.
 
     Args:
         alteration: name of the alteration, as in `AlteredTraceVerdict`.
         judges_and_traces: pairs of a judge and the altered trace.
     """
     config = context.config
-    blinded_texts: dict[int, str] = {}
+    blinded_texts: dict[int, str] = {}  # by id() of the trace, since each trace goes to several judges
     calls = []
     for judge, trace in judges_and_traces:
         if id(trace) not in blinded_texts:

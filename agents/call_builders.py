@@ -24,7 +24,7 @@ LABEL_CONSONANTS = "BCDFGHJKLMNPQRSTVWXZ"
 
 
 def build_direct_call(config: AuditConfig, survey: Survey, model: ModelSection, cell: Cell, sample: int) -> Call:
-    """Build the call for one sample of a direct score.
+    """Build the call that asks a model the question on a cell, or the item of a task, for one sample of its answer.
 
     The seed depends on the cell and the sample, not on the model's name, so that renaming a model changes no call.
     """
@@ -64,7 +64,8 @@ def build_review_call(config: AuditConfig, survey: Survey, judge: ModelSection, 
     """Build the call that asks one judge for a verdict on one trace.
 
     Args:
-        text: the trace as shown to judges, from `blind_trace`.
+        trace: the trace judged; its score or answer is shown, and its cell and sample determine the seed.
+        text: the trace's text as shown to judges, from `blind_trace`.
     """
     probe = config.probes.review
     messages = _render_review_messages(config, survey, judge, text, trace)
@@ -113,7 +114,11 @@ def select_traces_for_review(config: AuditConfig, traces: Iterable[Trace]) -> li
 def _render_review_messages(
     config: AuditConfig, survey: Survey, judge: ModelSection, text: str, trace: Trace
 ) -> tuple[Message, ...]:
-    """Fill in the judge's review template for a survey trace (with its score) or a task trace (with its answer)."""
+    """Fill in the judge's review template for a survey trace (with its score) or a task trace (with its answer).
+
+    Args:
+        text: the trace's text as shown to judges, from `blind_trace`.
+    """
     task = survey.task
     identity = (judge.model, judge.system, judge.params, text, trace.score if task is None else trace.answer)
     field_values = {
@@ -123,6 +128,7 @@ def _render_review_messages(
         "max_words": str(config.probes.review.max_words),
     }
     if task is None:
+        # `never` and `always` are the labels of the scale's ends, -1 and +1.
         field_values |= {"score": f"{trace.score:+.2f}", "never": survey.scale[0], "always": survey.scale[1]}
     else:
         shown_answer = truncate_middle(trace.answer or "", config.probes.review.max_trace_chars)
@@ -153,7 +159,7 @@ def load_review_prompt(judge: ModelSection, *, for_task: bool = False) -> Prompt
 
 def analyst_label(seed: int, *identity: object) -> str:
     """Four-letter pseudonym of a trace's author, different for each judge and trace, the same in every run."""
-    number = derive_seed(seed, "label", *identity)
+    number = derive_seed(seed, "label", *identity)  # its last four digits in base 20 are the letters
     return "".join(LABEL_CONSONANTS[number // len(LABEL_CONSONANTS) ** i % len(LABEL_CONSONANTS)] for i in range(4))
 
 
@@ -166,14 +172,17 @@ def fence_line(text: str, seed: int, *identity: object) -> str:
 
 
 def judge_params(config: AuditConfig, judge: ModelSection, seed: int) -> dict[str, object]:
-    """Request parameters of a call to a judge."""
+    """Request parameters of a call to a judge; if the models judge each other, none has a temperature of its own."""
     probe = config.probes.review
     temperature = probe.temperature if config.judges == "peers" else _effective_temperature(judge, probe.temperature)
     return _request_params(judge, temperature, probe.max_tokens, seed)
 
 
 def _request_params(model: ModelSection, temperature: float, max_tokens: int, seed: int) -> dict[str, object]:
-    """Request parameters; the model's configured `params` override them."""
+    """Request parameters; the model's configured `params` override them.
+
+    For a model whose answers come from a file, `answers` holds the hash of that file.
+    """
     answers_param = {"answers": _file_digest(model.answers)} if model.answers else {}
     return {"temperature": temperature, "max_tokens": max_tokens, "seed": seed, **model.params, **answers_param}
 
@@ -186,5 +195,5 @@ def _file_digest(filename: str) -> str:
 
 
 def _effective_temperature(model: ModelSection, default_temperature: float) -> float:
-    """The model's own temperature, or the default."""
+    """The temperature configured for the model, or the default if it has none."""
     return default_temperature if model.temperature is None else model.temperature

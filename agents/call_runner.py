@@ -13,7 +13,7 @@ from auditor.storage import ledger
 
 
 async def run_calls(context: RunContext, stage: str, calls: Sequence[Call]) -> dict[str, Answer]:
-    """Get answers by key, from the ledger or from the models.
+    """Get the answers to calls, by the key of the call, from the ledger or from the models.
 
     Each model has its own workers, so that a slow model does not hold up the others. If a model turns out to be
     unusable, or the run is asked to stop, no further call is sent, calls in flight are awaited and recorded, and the
@@ -30,7 +30,7 @@ async def run_calls(context: RunContext, stage: str, calls: Sequence[Call]) -> d
         *(
             _run_queue(context, stage, queue, answers)
             for name, model_calls in calls_by_model.items()
-            for queue in [iter(model_calls)]
+            for queue in [iter(model_calls)]  # one queue, from which all workers of the model take calls
             for _ in range(min(len(model_calls), context.max_concurrent_calls(name)))
         )
     )
@@ -38,7 +38,7 @@ async def run_calls(context: RunContext, stage: str, calls: Sequence[Call]) -> d
 
 
 async def _run_queue(context: RunContext, stage: str, queue: Iterator[Call], answers: dict[str, Answer]) -> None:
-    """Send calls one after another until the queue is empty or the run is stopped."""
+    """Send calls one after another until the queue is empty or the run is stopped; add answers by key to `answers`."""
     for call in queue:
         if context.stop_event.is_set():
             return

@@ -26,6 +26,12 @@ def compute_cell_score(
 
     Each language with an answer has the same weight, regardless of its number of `ok` samples. Variance and agreement
     of samples are computed within languages. Answers to an item of a task give their most common one.
+
+    Args:
+        traces: all traces of the model on the cell, with any outcome.
+        n_planned: number of planned samples.
+        consistency: self-consistency of the traces, in [-1, 1]; None if not measured.
+        evidence: hash from `evidence_hash` of the texts that `consistency` was computed from.
     """
     ok_traces = [
         trace
@@ -98,7 +104,10 @@ def compute_logprob_scores(pair_scores: Iterable[SentencePairScore]) -> list[Cel
 def _scale_to_model_range(
     model: str, pair_scores_by_cell: Mapping[Cell, Sequence[SentencePairScore]]
 ) -> list[CellScore]:
-    """Scores of all cells of one model: mean differences, scaled so that their range becomes [-1, 1]."""
+    """Compute the scores of all cells of one model: mean differences, scaled so that their range becomes [-1, 1].
+
+    The score is None for a cell without a score for every sentence pair.
+    """
     n_planned = load_sentence_pairs().pairs_per_cell
     mean_by_cell = {
         cell: _mean_difference(cell_pair_scores, n_planned) for cell, cell_pair_scores in pair_scores_by_cell.items()
@@ -113,7 +122,7 @@ def _scale_to_model_range(
             n_ok=sum(pair_score.outcome is Outcome.OK for pair_score in pair_scores_by_cell[cell]),
             n_planned=n_planned,
             raw=mean_by_cell[cell],
-            measure=pair_scores_by_cell[cell][0].measure,
+            measure=pair_scores_by_cell[cell][0].measure,  # the same for all pairs of a model
         )
         for cell, scaled_mean in zip(pair_scores_by_cell, scaled_means, strict=True)
     ]
@@ -126,7 +135,7 @@ def _mean_difference(pair_scores: Sequence[SentencePairScore], n_planned: int) -
 
 
 def evidence_hash(encoder: str, texts: Sequence[str]) -> str:
-    """Hash of the inputs of a self-consistency, which is recomputed only if the hash has changed."""
+    """Hash of the inputs of a self-consistency: encoder and texts; it is recomputed only if the hash has changed."""
     return canonical_hash([encoder, *texts])
 
 
@@ -137,7 +146,7 @@ def self_consistencies(
 
     Args:
         texts: by key, such as (model, cell), the texts by language.
-        encoder: returns the sentence encoder; None if self-consistency is not measured.
+        load_encoder: returns the sentence encoder; None if self-consistency is not measured.
 
     Returns:
         In [-1, 1]; None for a key without two texts in one language, or without an encoder.
@@ -151,6 +160,7 @@ def self_consistencies(
     if load_encoder is None or not groups:
         return dict.fromkeys(texts)
     vectors = load_encoder().encode([text for group in groups.values() for text in group])
+    # Positions in `vectors` at which the groups end.
     group_ends = np.cumsum([len(group) for group in groups.values()])
     cosine_sums: dict[K, float] = dict.fromkeys(texts, 0.0)
     pair_counts: dict[K, int] = dict.fromkeys(texts, 0)

@@ -66,15 +66,18 @@ class _WatchedSqliteSaver(AsyncSqliteSaver):
     """Raises after a write if the file was moved or deleted; SQLite would silently continue to write to it."""
 
     def __init__(self, connection: aiosqlite.Connection, serde: JsonPlusSerializer, watched_file: WatchedFile) -> None:
+        """Set up the checkpointer; `watched_file` is the file that the connection writes to."""
         super().__init__(connection, serde=serde)
         self._watched_file = watched_file
 
     async def aput(self, *args: Any, **options: Any) -> RunnableConfig:
+        """Save a checkpoint and return its config; raises if the file was moved or deleted."""
         config = await super().aput(*args, **options)
         self._watched_file.require_unmoved()
         return config
 
     async def aput_writes(self, *args: Any, **options: Any) -> None:
+        """Save the writes of a node; raises if the file was moved or deleted."""
         await super().aput_writes(*args, **options)
         self._watched_file.require_unmoved()
 
@@ -87,6 +90,7 @@ async def _postgres_checkpointer(db: Database, serde: JsonPlusSerializer) -> Asy
     from psycopg.rows import dict_row
 
     try:
+        # The options that langgraph's checkpointer requires of its connection.
         connect_args = server_connect_args(db.engine) | {
             "autocommit": True,
             "prepare_threshold": 0,
@@ -111,6 +115,7 @@ async def _create_tables_if_missing(connection: AsyncConnection[Any], saver: Any
         if not await _schema_exists(connection):
             await connection.execute(f"CREATE SCHEMA {GRAPH_SCHEMA}")
         await connection.execute(f"SET search_path TO {GRAPH_SCHEMA}")
+        # The last revision is the index of the last migration.
         if await _checkpoint_revision(connection) < len(saver.MIGRATIONS) - 1:
             await saver.setup()
     finally:
@@ -137,7 +142,7 @@ async def _schema_exists(connection: AsyncConnection[Any]) -> bool:
 
 
 async def _checkpoint_revision(connection: AsyncConnection[Any]) -> int:
-    """Revision of the checkpoint tables; -1 if they do not exist."""
+    """Revision of the checkpoint tables: the index of the last migration applied; -1 if there are no tables."""
     table_row = await (await connection.execute("SELECT to_regclass('checkpoint_migrations') AS name")).fetchone()
     if table_row is None or table_row["name"] is None:
         return -1

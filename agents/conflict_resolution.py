@@ -71,7 +71,10 @@ def find_cell_conflicts(
 
 
 def find_method_conflicts(scores: Iterable[CellScore], threshold: float) -> list[Conflict]:
-    """Find the cells on which the scores of one model by two methods differ by at least the threshold, sorted."""
+    """Find the cells on which the scores of one model by two methods differ by at least the threshold, sorted by cell.
+
+    The sides of such a conflict are named by model and method, as in `gpt (direct)`.
+    """
     scores_by_model: dict[tuple[Cell, str], dict[str, float]] = defaultdict(dict)
     for score in scores:
         if score.score is not None:
@@ -94,7 +97,11 @@ def find_method_conflicts(scores: Iterable[CellScore], threshold: float) -> list
 
 
 def mark_within_noise(conflicts: Iterable[Conflict], scores: Iterable[CellScore]) -> list[Conflict]:
-    """Set `within_noise` of conflicts: whether the difference is within the sampling noise of both scores."""
+    """Return the conflicts with `within_noise` set: whether the difference is within the sampling noise of both scores.
+
+    Args:
+        scores: the scores in conflict, at least one per side and cell.
+    """
     score_by_side = {(score.model, score.cell): score for score in scores}
     return [
         replace(
@@ -149,6 +156,7 @@ class TraceValidity:
     """
 
     def __init__(self, verdicts: Iterable[Verdict]) -> None:
+        """Estimate the judges' error rates from all verdicts of an audit; those without a ruling are ignored."""
         usable_verdicts = [
             verdict for verdict in verdicts if verdict.outcome is Outcome.OK and verdict.ruling is not None
         ]
@@ -165,6 +173,7 @@ class TraceValidity:
             self._rulings[judge_rows[verdict.judge], trace_columns[verdict.model, verdict.cell, verdict.sample]] = (
                 verdict.ruling is Ruling.VALID
             )
+        # `_rulings` has one row per judge and one column per trace: 1 is VALID, 0 INVALID, nan no ruling.
         self._fit = dawid_skene(self._rulings)
         self._trace_columns: dict[tuple[str, Cell], list[int]] = defaultdict(list)
         for (model, cell, _), index in trace_columns.items():
@@ -190,7 +199,12 @@ def collect_votes(
     verdicts: Iterable[Verdict],
     assigned_judges: AssignedJudges | None = None,
 ) -> Iterator[tuple[Conflict, dict[str, VoteSide | None]]]:
-    """Yield each conflict with the votes by eligible judge; None if a judge abstains, failed or was not asked."""
+    """Yield each conflict with the vote of each eligible judge; None if it abstains, failed or was not asked.
+
+    Args:
+        assigned_judges: None if every judge was assigned every trace.
+    """
+    # By judge, model and cell: the number of its VALID rulings, and of all its rulings.
     ruling_counts: dict[tuple[str, str, Cell], list[int]] = defaultdict(lambda: [0, 0])
     for verdict in verdicts:
         if verdict.outcome is Outcome.OK:
@@ -222,7 +236,12 @@ def _resolve_conflict(
     votes: Mapping[str, VoteSide | None],
     validity: TraceValidity | None,
 ) -> Conflict:
-    """Set a conflict's vote counts, winner and state."""
+    """Return the conflict with its vote counts, winner and state.
+
+    Args:
+        votes: by eligible judge; None is an abstention or a failure.
+        validity: if given, decides the winner instead of the votes.
+    """
     judge_votes = list(votes.values())
     winning_side = (
         _winning_side(config, list(votes), judge_votes)
@@ -232,7 +251,7 @@ def _resolve_conflict(
     winner = {"left": conflict.left, "right": conflict.right, None: None}[winning_side]
     return replace(
         conflict,
-        seats=len(votes),
+        seats=len(votes),  # number of judges eligible to vote
         votes_left=judge_votes.count("left"),
         votes_right=judge_votes.count("right"),
         winner=winner,
@@ -272,12 +291,17 @@ def _more_valid_side(conflict: Conflict, validity: TraceValidity, voters: Collec
 
 
 def _winning_side(config: AuditConfig, judges: Sequence[str], votes: Sequence[VoteSide | None]) -> VoteSide | None:
-    """The side that wins under the configured voting rule; None leaves the conflict open."""
+    """The side that wins under the configured voting rule; None leaves the conflict open.
+
+    Args:
+        judges, votes: the eligible judges, and their votes in the same order.
+    """
     if config.panel.vote == "majority":
         return settle(votes.count("left"), votes.count("right"), len(judges))
     weights = [config.panel.weights[judge] for judge in judges]
     if not any(weights):  # every judge eligible for this pair has weight 0
         return None
     sides: tuple[VoteSide, VoteSide] = ("left", "right")
+    # One row per judge, with the index of its side; nan is an abstention.
     [winner_index] = weighted_majority([[np.nan if vote is None else sides.index(vote)] for vote in votes], weights)
     return None if np.isnan(winner_index) else sides[int(winner_index)]

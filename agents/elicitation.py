@@ -61,6 +61,7 @@ def find_surplus_samples(
     """
     samples_by_series: dict[tuple[str, Cell, int], list[tuple[int, float | None]]] = {}
     for model, cell, sample, score in samples:
+        # Samples are numbered language by language, so the quotient tells the language.
         samples_by_series.setdefault((model, cell, sample // probe.samples), []).append((sample, score))
     surplus = []
     for (model, cell, _), series_samples in samples_by_series.items():
@@ -74,7 +75,7 @@ def find_surplus_samples(
 
 
 def _has_converged(probe: DirectProbe, scores: Iterable[float | None]) -> bool:
-    """Whether scores agree within the configured tolerance; False without one."""
+    """Whether scores agree within the configured tolerance; False if no tolerance is configured."""
     return probe.tolerance is not None and is_settled([score for score in scores if score is not None], probe.tolerance)
 
 
@@ -108,7 +109,10 @@ async def elicit_traces(context: RunContext, cells: Sequence[Cell]) -> None:
 async def _take_samples(
     context: RunContext, samples: Sequence[tuple[ModelSection, Cell, int]]
 ) -> dict[tuple[str, Cell, int], Trace]:
-    """Ask for samples, and store and return their traces; samples left unanswered by a stop are missing."""
+    """Ask for samples, repair unreadable answers, and store and return the traces by (model, cell, sample).
+
+    Samples that a stopped run leaves unanswered are missing.
+    """
     config, mode = context.config, context.config.direct.mode
     requests = [
         (build_direct_call(config, context.survey, model, cell, sample), model.name, cell, sample)
@@ -134,7 +138,7 @@ async def _take_samples(
 
 
 def _parse_sample(context: RunContext, answer: Answer, model: str, cell: Cell, sample: int) -> Trace:
-    """Parse the answer to a survey question or a task item."""
+    """Parse the answer to a survey question or a task item into a trace."""
     config, task = context.config, context.survey.task
     if task is not None:
         return parse_task_trace(answer, task, model, cell, sample, config.direct.mode)
@@ -143,7 +147,12 @@ def _parse_sample(context: RunContext, answer: Answer, model: str, cell: Cell, s
 
 
 def build_repair_call(context: RunContext, call: Call, trace: Trace, text: str | None) -> Call | None:
-    """Build the repair call, which shows the model its unreadable answer; None if not needed or not configured."""
+    """Build the repair call, which shows the model its unreadable answer; None if not needed or not configured.
+
+    Args:
+        call, text: the first call, and the text of its answer.
+        trace: parsed from that answer.
+    """
     probe, max_chars = context.config.direct, context.config.probes.review.max_trace_chars
     if not probe.repair or trace.outcome is not Outcome.UNPARSED or not text:
         return None
@@ -155,6 +164,7 @@ def build_repair_call(context: RunContext, call: Call, trace: Trace, text: str |
         fields = question_prompt_fields(context.survey, trace.cell, ENGLISH)
         prompt, field_values = (
             load_prompt(f"repair.{probe.mode}"),
+            # The labels of the scale's ends, -1 and +1.
             {field_name: fields[field_name] for field_name in ("never", "always")},
         )
         problem = str(parse_structured_answer(MoralJudgement, text))

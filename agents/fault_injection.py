@@ -43,7 +43,7 @@ def negate_score(trace: Trace, pool: TracePool) -> Trace | None:
 
 
 def swap_norms(trace: Trace, pool: TracePool) -> Trace | None:
-    """Replace a trace's norms by those of the same model on the country with the most different score.
+    """Replace a trace's norms, its first paragraph, by the same model's on the country with the most distant score.
 
     None if there is no trace with a score far enough away, or no separate paragraph of norms.
     """
@@ -67,6 +67,7 @@ def swap_norms(trace: Trace, pool: TracePool) -> Trace | None:
     )
     # Blinded as a trace on its own country, so that the country is not labelled as another country.
     norms = blind_trace(pool.config, pool.survey, donor).split("\n\n", 1)[0]
+    # chr(10) * 2 is the blank line after the norms.
     return replace(trace, text=f"{norms}\n\n{trace.text.split(chr(10) * 2, 1)[1]}")
 
 
@@ -86,10 +87,10 @@ FAULTS: Mapping[str, Callable[[Trace, TracePool], Trace | None]] = {
 
 
 def inject_faults(pool: TracePool, max_traces: int) -> dict[str, list[tuple[Trace, Trace]]]:
-    """By fault, pairs of an original and an altered trace; the same ones in every run.
+    """Alter traces: by fault, pairs of an original and an altered trace; the same ones in every run.
 
     Args:
-        sample: maximum number of traces for each fault.
+        max_traces: maximum number of traces for each fault.
     """
     pairs_by_fault = {}
     for fault_name, inject_fault in FAULTS.items():
@@ -107,6 +108,7 @@ def inject_faults(pool: TracePool, max_traces: int) -> dict[str, list[tuple[Trac
 
 @functools.cache
 def _fault_sentences(language: str) -> Mapping[str, str]:
+    """Sentences to insert into traces in a language: `western_norm` and `non_sequitur`."""
     text = (resources.files("auditor.prompts") / language / "faults.toml").read_text(encoding="utf-8")
     sentences: dict[str, str] = tomllib.loads(text)
     return sentences

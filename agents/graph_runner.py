@@ -52,4 +52,5 @@ async def resume_graph(context: RunContext, database: Database, thread_id: str, 
 
 
 def _runnable_config(thread_id: str) -> RunnableConfig:
+    """Settings of langgraph for one run: the thread of its checkpoints, and the maximum number of steps."""
     return {"configurable": {"thread_id": thread_id}, "recursion_limit": RECURSION_LIMIT}

@@ -51,6 +51,7 @@ def other_country_terms(countries: tuple[str, ...], language: str) -> tuple[Iden
 
 @functools.lru_cache(maxsize=4096)
 def _cached_topic_terms(topic: str, survey_terms: tuple[str, ...], language: str) -> tuple[IdentifyingTerm, ...]:
+    """Terms of a topic: its label, the survey's words for it, and its wording and further words in a language."""
     words = (
         topic,
         *survey_terms,
@@ -61,11 +62,15 @@ def _cached_topic_terms(topic: str, survey_terms: tuple[str, ...], language: str
 
 
 def topic_terms(survey: Survey, topic: str, language: str) -> tuple[IdentifyingTerm, ...]:
-    """A topic's label and the survey's words for it, with their translations into a language."""
+    """Terms of a topic: its label, the survey's words for it, and its wording and further words in a language."""
     return _cached_topic_terms(topic, tuple(survey.words.get(topic, ())), language)
 
 
 def _build_term(text: str, label: str, *, proper: bool = False) -> IdentifyingTerm:
-    """Make a term; ASCII text in capitals is a code, matched case-sensitively. `proper` terms need a capital."""
+    """Make a term that is replaced by `label`; ASCII text in capitals is a code, matched case-sensitively.
+
+    Args:
+        proper: whether the text is a proper name, which matches with a capital first letter only.
+    """
     is_code = text.isascii() and text.isupper()
     return IdentifyingTerm(text, label, needs_capital=proper and text[:1].isupper(), case_sensitive=is_code)

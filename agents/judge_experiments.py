@@ -28,7 +28,7 @@ async def run_fault_injection(context: RunContext, max_traces: int) -> None:
     """Have panels judge traces with an injected fault, and the same traces without it.
 
     Args:
-        sample: maximum number of traces for each fault.
+        max_traces: maximum number of traces per fault.
     """
     traces = await _load_traces_for_review(context)
     for fault, pairs in inject_faults(TracePool(context.config, context.survey, traces), max_traces).items():
@@ -58,7 +58,7 @@ async def run_self_judging(context: RunContext, max_traces: int) -> None:
     """Have each judge that is also audited judge its own traces; these verdicts are excluded from votes.
 
     Args:
-        sample: maximum number of traces for each judge.
+        max_traces: maximum number of traces per judge.
     """
     judges = {judge.name: judge for judge in context.config.judge_models}
     traces = await _load_traces_for_review(context)
@@ -75,7 +75,7 @@ async def run_contests(context: RunContext, max_conflicts: int) -> None:
     """Have judges compare both sides of conflicts, once in each order.
 
     Args:
-        sample: maximum number of conflicts.
+        max_conflicts: maximum number of conflicts.
     """
     conflicts = await asyncio.to_thread(results.load_model_conflicts, context.db, context.audit_id)
     first_traces: dict[tuple[str, Cell], Trace] = {}
@@ -83,6 +83,7 @@ async def run_contests(context: RunContext, max_conflicts: int) -> None:
         first_traces.setdefault((trace.model, trace.cell), trace)
     requests = []
     for conflict in _draw_sample(context, "contest", conflicts, max_conflicts):
+        # The first reviewed trace of the left and of the right model; None for a model without one.
         side_traces = [first_traces.get((name, conflict.cell)) for name in (conflict.left, conflict.right)]
         if side_traces[0] is None or side_traces[1] is None:
             continue
@@ -125,7 +126,7 @@ def _build_contest_call(
         score_first=f"{score_first:+.2f}",
         score_second=f"{score_second:+.2f}",
         fence=fence_line(f"{first_text}\n{second_text}", config.seed, "contest", judge.model),
-        never=survey.scale[0],
+        never=survey.scale[0],  # labels of the scale's ends, -1 and +1
         always=survey.scale[1],
     )
     return Call(
@@ -141,7 +142,11 @@ def _build_contest_call(
 
 
 def _parse_contest(answer: Answer, judge: str, conflict: Conflict, swapped: bool) -> Contest:
-    """Parse a judge's preference."""
+    """Parse a judge's preference; without one if the call failed or the answer is invalid.
+
+    Args:
+        swapped: whether the trace of `conflict.right` was shown first.
+    """
     unanswered = Contest(judge, conflict.cell, conflict.left, conflict.right, swapped, answer.outcome, key=answer.key)
     if answer.outcome is not Outcome.OK or answer.text is None:
         return unanswered
@@ -158,7 +163,7 @@ async def _load_traces_for_review(context: RunContext) -> list[Trace]:
 
 
 def _draw_sample(context: RunContext, purpose: str, items: Sequence[T], size: int) -> list[T]:
-    """Draw at most `size` items at random; the same ones in every run."""
+    """Draw at most `size` items at random; the same ones in every run with the same seed and `purpose`."""
     shuffled = list(items)
     random.Random(derive_seed(context.config.seed, "sample", purpose)).shuffle(shuffled)
     return shuffled[:size]

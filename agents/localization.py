@@ -35,7 +35,7 @@ def question_prompt_fields(survey: Survey, cell: Cell, language: str) -> dict[st
     return {
         "country": country,
         "question": fill_placeholders(question.wording, {"topic": topic, "country": country}),
-        "never": question.scale[0],
+        "never": question.scale[0],  # labels of the scale's ends, -1 and +1
         "always": question.scale[1],
     }
 
@@ -67,7 +67,7 @@ def topic_wording(survey: Survey, topic: str, language: str) -> str:
 
 
 def translate_topic(topic: str, language: str) -> str:
-    """Translate a topic.
+    """Translate a topic, given by its English label, into a language.
 
     Raises:
         ConfigError: it has no translation.
@@ -105,11 +105,12 @@ def wording_stem_patterns(wording: str) -> tuple[str, ...]:
 
 
 def _stem_pattern(word: str, n_dropped_letters: int) -> str:
+    """Stem pattern of a word (`stem*`): the word without its last letters, or all of a short word."""
     return f"{word[:-n_dropped_letters] if len(word) > MIN_STEMMED_WORD_LENGTH else word}*"
 
 
 def used_languages(config: AuditConfig, survey: Survey) -> list[str]:
-    """All languages of an audit's questions, in order."""
+    """All languages of an audit's questions, by ISO 639-1 code, in the order in which the countries need them."""
     languages_by_country = [config.languages_in(native_languages(country)) for country in survey.countries]
     return list(dict.fromkeys(language for languages in languages_by_country for language in languages))
 

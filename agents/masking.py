@@ -55,9 +55,11 @@ def mask_terms(text: str, terms: tuple[IdentifyingTerm, ...], language: str) -> 
     text = matcher.case_sensitive_pattern.sub(lambda code_match: matcher.label_by_code[code_match.group()], text)
     pieces, end = [], 0
     for match in matcher.folded_pattern.finditer(fold_text(text)):
+        # Groups: `word`, a whole word; `open`, the stem of a term with any ending; `inner`, within Chinese or Japanese.
         key = " ".join(str(match["word"] or match["open"] or match["inner"]).split())
         label, needs_capital = matcher.label_by_term[key]
         group_name = next(name for name in ("word", "open", "inner") if match[name])
+        # The folded text has the same positions, so the original letter shows whether the word begins with a capital.
         if needs_capital and not text[match.start(group_name)].isupper():
             continue
         pieces += [text[end : match.start()], label]
@@ -70,9 +72,10 @@ class _TermMatcher:
     """Compiled patterns for a set of terms.
 
     Attributes:
-        folded_pattern: matches all terms but codes, in text from `fold_text`; groups `word`, `open`, `inner`.
+        folded_pattern: matches all terms but codes, in text from `fold_text`. Its groups hold the matched term without
+            its ending: `word` for a whole word, `open` for one with any ending, `inner` for one in text without spaces.
         label_by_term: label of each folded term, and whether it needs a capital.
-        case_sensitive_pattern: matches codes in the original text.
+        case_sensitive_pattern: matches codes, such as `US`, in the original text.
         label_by_code: label of each code.
     """
 
@@ -115,7 +118,7 @@ def _build_matcher(terms: tuple[IdentifyingTerm, ...], language: str) -> _TermMa
 
 
 def _optional_pattern(prefix_pattern: str) -> str:
-    """Make an optional prefix pattern lazy, since a term may itself begin with a particle of the prefix."""
+    """Make an optional prefix pattern (one that ends in `?`) lazy, since a term may itself begin with a particle."""
     return f"{prefix_pattern}?" if prefix_pattern.endswith("?") else prefix_pattern
 
 
@@ -132,12 +135,12 @@ def _trie_pattern(terms: Iterable[str]) -> str:
         node = root
         for letter in term:
             node = node.setdefault(letter, {})
-        node[""] = {}
+        node[""] = {}  # marks the end of a term
     return _branch_pattern(root) if root else _NEVER_MATCHES
 
 
 def _branch_pattern(node: Mapping[str, Any]) -> str:
-    """Pattern of a trie node: all continuations, optional if a term ends here."""
+    """Pattern of a trie node: all continuations, optional if a term ends here (the key `""`); empty for a leaf."""
     branches = [_letter_pattern(letter) + _branch_pattern(child) for letter, child in sorted(node.items()) if letter]
     if not branches:
         return ""
@@ -146,6 +149,7 @@ def _branch_pattern(node: Mapping[str, Any]) -> str:
 
 
 def _letter_pattern(letter: str) -> str:
+    """Pattern of one character of a term; a space matches any white space."""
     return r"\s+" if letter == " " else re.escape(letter)
 
 
@@ -158,6 +162,7 @@ class _FoldTable(dict[int, str]):
     """Maps code points to folded characters; entries are computed on first use."""
 
     def __missing__(self, code: int) -> str:
+        """Fold a character on first use, and keep the result."""
         folded = self[code] = _fold_character(chr(code))
         return folded
 

@@ -65,7 +65,7 @@ def route_precision_check(state: AuditState, runtime: Runtime[RunContext]) -> li
 
 
 def _next_elicitation_batches(context: RunContext, n_reached: int) -> list[Send]:
-    """One branch for each batch of cells up to the next precision check; for all cells without a target width."""
+    """One branch per batch of cells from position `n_reached` to the next precision check, or to the last cell."""
     if not context.config.probes.direct:
         return []
     n_cells = len(context.cells_in_elicitation_order)
@@ -94,7 +94,7 @@ async def check_precision(state: AuditState, runtime: Runtime[RunContext]) -> Au
 
 
 def _drop_surplus_samples(context: RunContext, n_reached: int) -> None:
-    """Delete stored samples that the stopping rule does not require."""
+    """Delete stored samples that the stopping rule does not require; `n_reached` is the number of cells asked about."""
     sample_scores = results.load_sample_scores(context.db, context.audit_id)
     surplus = find_surplus_samples(
         context.config.direct, set(context.cells_in_elicitation_order[:n_reached]), sample_scores
@@ -110,6 +110,7 @@ def _intervals_are_narrow(context: RunContext, n_reached: int, width: float) -> 
         if cell in row_by_cell:
             scores[model][row_by_cell[cell]] = mean
     survey_scores = context.survey.scores
+    # One array per model, each in the order of the cells.
     return is_narrow(list(scores.values()), [survey_scores[cell] for cell in row_by_cell], width)
 
 
@@ -164,6 +165,7 @@ def _save_direct_scores(context: RunContext) -> None:
                 if model_cell in changed_texts
                 else old_scores[model_cell].self_consistency
             )
+            # The second part of the key is the cell. A stopping rule may have taken more samples than guaranteed.
             n_planned = max(
                 context.config.guaranteed_samples_per_cell(native_languages(model_cell[1].country)), len(traces)
             )
@@ -172,7 +174,7 @@ def _save_direct_scores(context: RunContext) -> None:
 
 
 def _texts_by_language(traces: Iterable[Trace]) -> dict[str, list[str]]:
-    """Texts of `ok` traces by language; self-consistency compares answers to the same question only."""
+    """Group the texts of `ok` traces by language; self-consistency compares answers to the same question only."""
     texts: dict[str, list[str]] = {}
     for trace in traces:
         if trace.outcome is Outcome.OK and trace.text:
@@ -219,6 +221,7 @@ def _detect_conflicts(context: RunContext) -> list[Conflict]:
         answer_conflicts = find_answer_conflicts(scores, [model.name for model in context.config.models], context.cells)
         results.replace_conflicts(context.db, context.audit_id, answer_conflicts)
         return answer_conflicts
+    # One row per cell and one column per model; nan for a missing score.
     score_table = np.full((len(context.cells), len(context.config.models)), np.nan)
     row_by_cell = {cell: index for index, cell in enumerate(context.cells)}
     column_by_model = {model.name: index for index, model in enumerate(context.config.models)}
@@ -287,7 +290,7 @@ def _resolve_by_vote(context: RunContext) -> list[Conflict]:
 
 
 def _verdict_filter(context: RunContext) -> Callable[[tuple[str, Cell, int]], bool]:
-    """Predicate on samples (model, cell, number): whether verdicts on them count in conflicts.
+    """Build a predicate on samples (model, cell, number): whether verdicts on them count in conflicts.
 
     All count, except for tasks without scores; see `commonest_answer_filter`.
     """
@@ -318,7 +321,7 @@ async def report(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:
 
 
 def _cell_batches(n_cells: int, start: int = 0) -> list[CellBatch]:
-    """Split the positions from `start` to `cells` into batches."""
+    """Split the positions of cells from `start` up to `n_cells`, exclusive, into batches."""
     return [
         CellBatch(start=batch_start, stop=min(batch_start + CELLS_PER_BATCH, n_cells))
         for batch_start in range(start, n_cells, CELLS_PER_BATCH)
@@ -329,6 +332,7 @@ def _group_by_model_and_cell(traces: Iterable[Trace]) -> dict[tuple[str, Cell], 
     """Group traces by (model, cell)."""
 
     def model_and_cell(trace: Trace) -> tuple[str, Cell]:
+        """Key of the groups, also the order of the traces."""
         return trace.model, trace.cell
 
     return {

@@ -27,7 +27,8 @@ class Assignment:
 
     Attributes:
         turn: position in the order of asking, from 0.
-        always: whether the judge is asked regardless of the other verdicts.
+        always: whether the judge is asked regardless of the other verdicts; False for one that an adaptive panel asks
+            only while no majority is certain.
     """
 
     trace: Trace
@@ -45,7 +46,7 @@ class TracePanel:
     votes: dict[str, Ruling | None] = field(default_factory=dict)
 
     def assignment(self, turn: int) -> Assignment:
-        """Assignment of the judge at a position."""
+        """Assignment of the judge at a position, from 0; the first ones, enough for a majority, are always asked."""
         return Assignment(self.trace, self.judges[turn], turn, turn < min_majority(len(self.judges)))
 
     def assignments_of(self, judge: str) -> list[Assignment]:
@@ -65,6 +66,7 @@ def build_panel(context: RunContext, trace: Trace) -> TracePanel:
     config = context.config
 
     def order_key(judge: ModelSection) -> int:
+        """Random number that orders the judges of this trace, the same in every run."""
         return derive_seed(config.seed, "turn", judge.model, judge.system, judge.params, *trace.cell, trace.text)
 
     return TracePanel(trace, sorted(context.panel_assignment.panel(TraceKey.from_trace(trace)), key=order_key))
@@ -91,7 +93,7 @@ async def review_traces(context: RunContext, traces: Iterable[Trace]) -> None:
 
 
 def _record_votes(panels: Sequence[TracePanel], verdicts: Iterable[Verdict]) -> None:
-    """Add rulings to the panels of their traces."""
+    """Add the ruling of each verdict to the panel of its trace; None if the judge's call failed."""
     panel_by_trace = {(panel.trace.model, panel.trace.cell, panel.trace.sample): panel for panel in panels}
     for verdict in verdicts:
         panel_by_trace[verdict.model, verdict.cell, verdict.sample].votes[verdict.judge] = verdict.ruling
@@ -172,6 +174,7 @@ async def ask_panels_on_conflicts(context: RunContext, conflicts: Sequence[Confl
                 ]
                 for judge in votes
             }
+            # Only the votes of judges that have judged all traces of both sides.
             cast_votes = {judge: vote for judge, vote in votes.items() if not missing_assignments[judge]}
             if outcome_can_change(config, list(votes), cast_votes):
                 next_judge = next(judge for judge in votes if missing_assignments[judge])

@@ -49,6 +49,7 @@ class CallRecorder:
         Raises:
             AuditorError: the call cannot be sent, or the database cannot be written.
         """
+        # Failpoints are where tests end the process, to check that nothing is lost or asked twice.
         failpoint("before_dispatch")
         await ledger.record_dispatch(self.db, self.run_id, self.audit_id, call)
         try:
@@ -69,6 +70,8 @@ class CallRecorder:
 
 @dataclass(frozen=True, slots=True)
 class _BareAnswer:
+    """The result of a call that consists of the answer alone."""
+
     answer: Answer
 
 
@@ -89,4 +92,5 @@ class RecordingClient:
         return (await self._recorder.ask_and_record(call, self._send)).answer
 
     async def _send(self, call: Call) -> _BareAnswer:
+        """Send a call without recording it, and wrap the answer for the recorder."""
         return _BareAnswer(await self._client.complete(call))

@@ -12,7 +12,7 @@ from auditor.errors import ConfigError, did_you_mean
 
 
 def apply_rephrasing(survey: Survey, rephrasing: Rephrasing, languages: Sequence[str]) -> Survey:
-    """Apply the configured wording to a survey, and add it to the terms masked before judges.
+    """Return a survey with the configured wording, which is also added to the terms masked before judges.
 
     Args:
         languages: all languages of the audit. Each needs the new wording; otherwise differences between languages
@@ -42,7 +42,7 @@ def apply_rephrasing(survey: Survey, rephrasing: Rephrasing, languages: Sequence
 
 
 def _build_phrasing(survey: Survey, rephrasing: Rephrasing, language: str) -> Phrasing:
-    """Configured wording in one language; a missing question or scale is taken from the survey."""
+    """Build the configured wording in one language; a question or scale that is not configured is the survey's own."""
     rewords_question_and_scale = rephrasing.question and rephrasing.scale
     current_question = None if rewords_question_and_scale else localized_question(survey, language)
     return Phrasing(
@@ -61,7 +61,11 @@ def _identifying_wordings(phrasings: Mapping[str, Phrasing], topic: str) -> list
 
 
 def _require_languages(key: str, wording_by_language: Mapping[str, object], languages: Sequence[str]) -> None:
-    """Raise a ConfigError if a configured wording is missing in one of the languages."""
+    """Raise a ConfigError if a configured wording is missing in one of the languages; fine if there is none at all.
+
+    Args:
+        key: key of the wording under `survey.rephrase`, for the error message.
+    """
     missing_languages = [
         language for language in languages if wording_by_language and language not in wording_by_language
     ]

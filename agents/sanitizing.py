@@ -50,7 +50,7 @@ def strip_control_sequences(text: str) -> str:
 
 
 def _strip_speaker_labels(text: str) -> str:
-    """Remove speaker labels at the start of lines ("System:"), in time linear in the length of the text."""
+    """Remove speaker labels at the start of a text's lines ("System:"), in time linear in the length of the text."""
     pieces, end = [], 0
     for label in _SPEAKER_LABEL.finditer(text):
         start = label.start()
@@ -64,7 +64,7 @@ def _strip_speaker_labels(text: str) -> str:
 
 
 def _is_allowed_character(text: str, index: int, char: str) -> bool:
-    """Whether to keep the character at an index of a text."""
+    """Whether to keep the character at an index of a text: False for control, format and unassigned characters."""
     if char in "\n\t":
         return True
     if char in _JOINERS:
@@ -98,9 +98,11 @@ _ASCII_PUNCTUATION = str.maketrans(
 
 def strip_style(text: str) -> str:
     """Remove formatting that can identify a text's author: Markdown, bullets, emoji, curly quotes."""
+    # Group 1 of a table row is what stands between its outer bars.
     text = _TABLE_ROWS.sub(lambda row: row[1].replace("|", ","), _BLOCK_MARKS.sub("", text))
     text = _LINE_MARKERS.sub("", _BLOCK_MARKS.sub("", _unwrap_links(text)))
     for _ in range(_MAX_PASSES):
+        # Group 2 is the text between the marks of emphasis.
         previous, text = text, _SINGLE_EMPHASIS.sub(r"\2", _PAIRED_EMPHASIS.sub(r"\2", text))
         if text == previous:
             break
@@ -110,5 +112,6 @@ def strip_style(text: str) -> str:
 
 
 def _unwrap_links(text: str) -> str:
-    """Replace Markdown links by their text."""
+    """Replace Markdown links by their text; other bracketed text stays as it is."""
+    # Group 1 is the text in brackets, group 2 the target, which only a link has; group 0 is the whole match.
     return _LINKS.sub(lambda link: link[1] if link[2] else link[0], text)

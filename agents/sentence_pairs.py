@@ -60,7 +60,7 @@ def build_sentence_pairs(model: ModelSection, cell: Cell, measure: LogprobMeasur
 
 
 def _build_sentence_call(model: ModelSection, beginning: str, measure: LogprobMeasure) -> Call:
-    """Build the call that measures all endings of one beginning."""
+    """Build the call that measures the log-probabilities of all endings of one beginning."""
     ends = tuple(f" {end}" for pair in load_sentence_pairs().ends for end in pair)
     return _build_logprob_call(model, (Message("user", beginning),), measure, ends)
 
@@ -124,9 +124,11 @@ def parse_sentence_pair_score(
 def _logprob_difference(pair: SentencePair, measure: LogprobMeasure | None, texts: list[str]) -> float | None:
     """log P(positive) - log P(negative) in nats from the texts of the pair's answers; averaged over both orders."""
     if measure is LogprobMeasure.CHOICE:
+        # A is the positive ending in the first order, and the negative one in the swapped order.
         difference, swapped_difference = (letter_logprob_difference(text) for text in texts)
         return None if difference is None or swapped_difference is None else (difference - swapped_difference) / 2
     assert pair.call
+    # The one answer lists the log-probabilities of all endings of the sentence, in the order of the call.
     end_logprobs: list[float] = json.loads(texts[0])
     ends = pair.call.continuations
     logprob_by_end = dict(zip(ends, end_logprobs, strict=True))
@@ -144,6 +146,7 @@ def letter_logprob_difference(text: str) -> float | None:
     """
     logprobs_by_letter: dict[str, list[float]] = {letter: [] for letter in ANSWER_LETTERS}
     for token, logprob in json.loads(text):
+        # U+2581 and U+0120 stand for a space in the tokens of some tokenizers.
         stripped_token = token.strip(" \n\t\u2581\u0120\"'().:*")
         if stripped_token in logprobs_by_letter:
             logprobs_by_letter[stripped_token].append(logprob)

@@ -84,7 +84,10 @@ def _answer_schema(task: Task) -> type[TaskAnswerSchema]:
 
 
 def _parse_structured(task: Task, item: TaskItem, text: str) -> tuple[str | None, str]:
-    """Parse a structured answer into the canonical answer and the reasoning; None and the text if invalid."""
+    """Parse a structured answer into the canonical answer and the reasoning; None and the unchanged text if invalid.
+
+    The canonical answer is also None if the answer is not valid for the item.
+    """
     parsed_answer = parse_structured_answer(_answer_schema(task), text)
     if isinstance(parsed_answer, str):
         return None, text
@@ -92,7 +95,7 @@ def _parse_structured(task: Task, item: TaskItem, text: str) -> tuple[str | None
 
 
 def _candidate_answers(text: str) -> list[str]:
-    """Texts after the requested form "ANSWER ="; only if there are none, after similar phrases."""
+    """Texts that follow the requested "ANSWER ="; if there are none, those after "answer is" and the like."""
     lines = text.split("\n")
     inline_answers = [match["value"] for line in lines if (match := _INLINE_ANSWER.search(line.translate(TO_ASCII)))]
     # A repetition of the instruction, "ANSWER = x", is no answer.
@@ -101,5 +104,5 @@ def _candidate_answers(text: str) -> list[str]:
 
 
 def _strip_answer_lines(text: str) -> str:
-    """Remove lines that state the answer."""
+    """Return a text without the lines that state the answer; empty if nothing else is left."""
     return "\n".join(line for line in text.split("\n") if not _ANSWER_LINE.match(line)).strip()

@@ -15,7 +15,7 @@ def task_prompt_name(task: Task) -> str:
 
 
 def item_prompt_fields(task: Task, cell: Cell) -> dict[str, str]:
-    """Values for the placeholders of the prompt of an item."""
+    """Values for the placeholders of an item's prompt: question, and options of a choice or range of a score."""
     item = task.item_for(cell)
     fields = {"question": question_with_context(item)}
     if task.kind is AnswerKind.CHOICE:

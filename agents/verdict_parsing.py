@@ -54,6 +54,7 @@ def parse_verdict(
         confidence=None if review.confidence is None else review.confidence / 100,
         justification=truncate_words(justification, max_words),
         shortened=_word_count(justification) > max_words,
+        # Key of the call that asked for a shorter justification.
         again_key=shorter_answer.key if shorter_answer is not None else None,
     )
 
@@ -90,4 +91,5 @@ def truncate_words(text: str, max_words: int) -> str:
 
 
 def _word_count(text: str) -> int:
+    """Number of words of a text, separated by white space."""
     return len(text.split())

@@ -18,7 +18,7 @@ from auditor.surveys.regions import get_grouping
 
 
 class TraceKey(NamedTuple):
-    """Identifies a trace."""
+    """Identifies a trace: the audited model, the cell, and the index of the sample on it."""
 
     model: str
     cell: Cell
@@ -106,7 +106,7 @@ def assign_panels(config: AuditConfig, survey: Survey) -> PanelAssignment:
     """
     judges_by_author = {model.name: config.judges_of(model.name) for model in config.models}
     if config.panel.judges_per_trace is None:
-        return PanelAssignment(judges_by_author, {}, {}, {}, None)
+        return PanelAssignment(judges_by_author, {}, {}, {}, None)  # without a design no index is needed
     judge_columns = {judge.name: i for i, judge in enumerate(sorted(config.judge_models, key=_model_sort_key))}
     author_rows = {model.name: i for i, model in enumerate(sorted(config.models, key=_model_sort_key))}
     n_samples_by_cell, cells = config.samples_by_cell(survey), sorted(survey.asked_cells)
@@ -120,6 +120,7 @@ def assign_panels(config: AuditConfig, survey: Survey) -> PanelAssignment:
     may_judge = np.zeros((len(author_rows), len(judge_columns)), dtype=np.bool_)
     for author, eligible_judges in judges_by_author.items():
         may_judge[author_rows[author], [judge_columns[judge.name] for judge in eligible_judges]] = True
+    # `may_judge` has one row per audited model and one column per judge.
     design = balanced_panels(
         may_judge, len(sample_slots), config.panel.judges_per_trace, derive_seed(config.seed, "seats")
     )

@@ -42,6 +42,7 @@ class BlindingTerms(BaseModel):
     @field_validator("countries", "topics", mode="before")
     @classmethod
     def _split_terms(cls, terms_by_keys: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+        """Split keys and terms at `|`: each of the keys in one entry gets all its terms."""
         return {
             key: tuple(joined_terms.split("|"))
             for joined_keys, joined_terms in terms_by_keys.items()
@@ -51,11 +52,13 @@ class BlindingTerms(BaseModel):
     @field_validator("short", mode="before")
     @classmethod
     def _split_words(cls, joined_words: str) -> list[str]:
+        """Split a text into its words."""
         return joined_words.split()
 
     @field_validator("myself", mode="before")
     @classmethod
     def _compile_patterns(cls, patterns: list[str]) -> tuple[re.Pattern[str], ...]:
+        """Compile patterns that match in any case."""
         return tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
 
 

@@ -92,6 +92,7 @@ def read_prompt(path: str, language: str = "en") -> Prompt:
 
 @functools.lru_cache(maxsize=64)
 def _read_prompt_cached(path: str, language: str, modified_ns: int) -> Prompt:
+    """Read a template from a file; `modified_ns` makes the cache miss once the file has changed."""
     return parse_prompt(read_text(Path(path), ConfigError, max_bytes=MAX_SETTINGS_BYTES), language, source=path)
 
 
@@ -149,4 +150,5 @@ def _check_front_matter(front_matter: Mapping[str, Any], source: str) -> None:
 
 
 def _join_names(names: Iterable[str]) -> str:
+    """Names in alphabetical order, separated by commas; `none` if there are none."""
     return ", ".join(sorted(names)) or "none"

@@ -22,6 +22,7 @@ class RefusalPatterns(BaseModel):
     @field_validator("refuses", mode="before")
     @classmethod
     def _compile_patterns(cls, patterns: list[str]) -> tuple[re.Pattern[str], ...]:
+        """Compile patterns that match in any case."""
         return tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
 
 

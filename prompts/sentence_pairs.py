@@ -28,6 +28,7 @@ class SentencePairTemplates(BaseModel):
 
     @model_validator(mode="after")
     def _check_placeholders(self) -> Self:
+        """Raise a ValueError if a beginning lacks a placeholder or has an unknown one."""
         for text in self.beginnings:
             if set(PLACEHOLDER.findall(text)) != REQUIRED_FIELDS:
                 raise ValueError(f"'{text}' must use {sorted(REQUIRED_FIELDS)}")
@@ -35,7 +36,7 @@ class SentencePairTemplates(BaseModel):
 
     @property
     def pairs_per_cell(self) -> int:
-        """Number of sentence pairs for each cell."""
+        """Number of sentence pairs per cell: every beginning with every pair of endings."""
         return len(self.beginnings) * len(self.ends)
 
 

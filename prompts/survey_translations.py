@@ -11,6 +11,7 @@ from importlib import resources
 from pydantic import BaseModel, ConfigDict
 
 LOCALES = {"zh": "zh_CN"}
+"""Locales of the languages whose code is not the name of a catalog of country names."""
 
 
 class SurveyQuestionWording(BaseModel):

@@ -58,7 +58,11 @@ def configured_countries(probe: LogicProbe, survey: Survey) -> list[str]:
 
 
 def build_topic_set(config: AuditConfig, survey: Survey, country: str, cells: Iterable[Cell]) -> ItemSet:
-    """Build the set of a country's topics, with the survey scores as people's scores."""
+    """Build the set of a country's topics, with the survey scores as people's scores.
+
+    Args:
+        cells: all cells of the audit.
+    """
     language = _prompt_language(config, country)
     topics = [cell.topic for cell in cells if cell.country == country]
     items = tuple(
@@ -150,7 +154,7 @@ def _prompt_language(config: AuditConfig, country: str | None = None) -> str:
 
 
 def _subsample(item_set: ItemSet, max_items: int, seed: int) -> ItemSet:
-    """Draw `max_items` items at random if the set has more, in their original order."""
+    """Return the set with `max_items` items drawn at random if it has more, in their original order."""
     n_items = len(item_set.items)
     if n_items <= max_items:
         return item_set

@@ -38,6 +38,7 @@ class ItemPair(NamedTuple):
 
     Attributes:
         set_index: position of the set among all sets.
+        first, second: positions of the two items in the set, in the order in which they are shown first.
         repeated: whether its questions are repeated to measure self-agreement.
     """
 
@@ -48,7 +49,14 @@ class ItemPair(NamedTuple):
 
 
 class LogicQuestion(NamedTuple):
-    """One question about a pair; the item at position `first` is shown as A."""
+    """One question about a pair.
+
+    Attributes:
+        set_index: position of the set among all sets.
+        first, second: positions in the set of the items shown as A and as B.
+        paraphrase: index of the wording of the question, from 0.
+        sample: 0 for the first answer, from 1 for repeats.
+    """
 
     set_index: int
     first: int
@@ -69,9 +77,9 @@ def plan_pairs(sets: Sequence[ItemSet], probe: LogicProbe, seed: int) -> list[It
 
 
 def _plan_set_pairs(set_index: int, item_set: ItemSet, probe: LogicProbe, seed: int) -> list[ItemPair]:
-    """Select a set's pairs at random, the order within each pair, and the pairs to repeat."""
+    """Select one set's pairs at random, the order within each pair, and the pairs to repeat."""
     rng = np.random.default_rng(derive_seed(seed, "logic", "pairs", item_set.context))
-    first, second = np.triu_indices(len(item_set.items), 1)
+    first, second = np.triu_indices(len(item_set.items), 1)  # positions of the two items of every pair
     random_order = rng.permutation(len(first))
     pair_indices = np.sort(random_order if probe.max_pairs is None else random_order[: probe.max_pairs])
     repeated_indices = set(rng.permutation(pair_indices)[: probe.sampled_pairs].tolist()) if probe.samples else set()
@@ -109,6 +117,7 @@ def build_comparison_call(
     extra_fields = {"max_words": str(probe.max_words)} if probe.cot else {}
     messages = _render_messages(template, judge.system, item_set, question, extra_fields)
     seed = derive_seed(config.seed, "logic", item_set.context, question.relation, question.paraphrase, question.sample)
+    # Repeats, from 1, have a temperature of their own.
     default_temperature = probe.sample_temperature if question.sample else probe.temperature
     temperature = default_temperature if judge.temperature is None else judge.temperature
     params = {"temperature": temperature, "max_tokens": probe.max_tokens, "seed": seed, **judge.params}
@@ -139,14 +148,18 @@ def _build_letter_call(judge: ModelSection, item_set: ItemSet, question: LogicQu
 
 
 def render_question(item_set: ItemSet, first: int, second: int, relation: Relation) -> tuple[Message, ...]:
-    """Render a question in its first wording, without a judge's system text."""
+    """Render a question in its first wording, without a judge's system text.
+
+    Args:
+        first, second: positions in the set of the items shown as A and as B.
+    """
     return _render_messages("logic.structured", None, item_set, LogicQuestion(0, first, second, relation), {})
 
 
 def _render_messages(
     template: str, preamble: str | None, item_set: ItemSet, question: LogicQuestion, extra_fields: dict[str, str]
 ) -> tuple[Message, ...]:
-    """Fill in a template with the two items of a question."""
+    """Fill in a template with the two items of a question; `preamble` is a judge's own system text."""
     return load_prompt(template, item_set.language).render(
         preamble=preamble,
         first=_fence_long_text(item_set.items[question.first].text),
@@ -157,7 +170,11 @@ def _render_messages(
 
 
 def comparison_prompt_fields(item_set: ItemSet, relation: Relation, paraphrase: int = 0) -> dict[str, str]:
-    """Values for the placeholders `context` (description of the set) and `question`, in the set's language."""
+    """Values for the placeholders `context` (description of the set) and `question`, in the set's language.
+
+    Args:
+        paraphrase: index of the wording of the question; its placeholder `what` stands for the criterion of comparison.
+    """
     wording = load_comparison_wording(item_set.language)
     criterion = wording.criteria[item_set.criterion]
     criterion_text = criterion.standard if relation is Relation.STANDARD else criterion.negated
@@ -170,7 +187,7 @@ def comparison_prompt_fields(item_set: ItemSet, relation: Relation, paraphrase: 
 
 
 def _fence_long_text(text: str) -> str:
-    """Put a long or multi-line text between delimiter lines that do not occur in it."""
+    """Put a long or multi-line text between delimiter lines that do not occur in it; a short one stays as it is."""
     if len(text) <= MAX_UNFENCED_LENGTH and "\n" not in text:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()
@@ -223,7 +240,10 @@ def parse_comparison(
 
 
 def _parse_decision(text: str) -> ComparisonChoice | None:
-    """Parse the choice from an answer with or without reasoning, since a judge may leave out requested reasoning."""
+    """Parse the choice from an answer with or without reasoning; None if it is invalid.
+
+    Both forms are read, since a judge may leave out requested reasoning.
+    """
     unreasoned, reasoned = parse_structured_answer(Preference, text), parse_structured_answer(ReasonedPreference, text)
     if isinstance(unreasoned, Preference):
         return ComparisonChoice(unreasoned.answer)

@@ -52,7 +52,11 @@ async def collect_answers(context: RunContext, questions: Sequence[MoralQuestion
 
 
 def _plan_answers(context: RunContext, model: ModelSection, wordings: Sequence[MoralWording]) -> list[_PlannedAnswer]:
-    """Plan one answer to each paraphrase and, for the consistency score, several to the original question."""
+    """Plan one answer of a model to each paraphrase and, for the consistency score, several to the original question.
+
+    Args:
+        wordings: all wordings of one question; number 0 is the question itself, None a rejected paraphrase.
+    """
     config = context.config
     consistency = semantic_probe(config).consistency
     planned_answers = [
@@ -77,13 +81,13 @@ def _plan_answers(context: RunContext, model: ModelSection, wordings: Sequence[M
 async def add_rules_of_thumb(
     context: RunContext, answers: Sequence[MoralAnswerRecord], wording_texts: dict[tuple[str, int | None], str]
 ) -> list[MoralAnswerRecord]:
-    """Ask for the rules of thumb behind answers, if configured, and add them.
+    """Ask for the rules of thumb behind answers to paraphrases, if configured, and return the answers with them.
 
     Args:
         wording_texts: text of each wording, by question id and wording number.
     """
     probe = semantic_probe(context.config)
-    calls: dict[int, Call] = {}
+    calls: dict[int, Call] = {}  # by position of the answer
     for index, answer in enumerate(answers):
         if probe.rot and answer.text is not None and answer.wording:
             author = context.config.model(probe.rot_model or answer.model)
@@ -100,7 +104,7 @@ async def add_rules_of_thumb(
 
 
 async def run_audit_calls(context: RunContext, stage: str, calls: Sequence[Call]) -> dict[str, Answer]:
-    """Get answers by key, and record the calls so that their cost is attributed to the audit."""
+    """Get the answers by key of the call, and record the calls so that their cost is attributed to the audit."""
     if not calls:
         return {}
     call_identities = [(call.name, call.purpose.value, call.key) for call in calls]

@@ -82,7 +82,10 @@ def parse_paraphrases(answer: Answer) -> list[str]:
 
 
 def parse_pair_verdict(answer: Answer, purpose: Purpose) -> tuple[Outcome, bool | None, str | None]:
-    """Parse a verdict on a pair of answers: the outcome, whether the judge says yes, and the reason."""
+    """Parse a verdict on a pair of answers: the outcome, whether the judge says yes, and the reason.
+
+    The last two are None unless the outcome is `ok`.
+    """
     if answer.outcome is not Outcome.OK or answer.text is None:
         return answer.outcome, None, None
     if purpose is Purpose.CONSISTENCY:
@@ -101,5 +104,5 @@ def parse_pair_verdict(answer: Answer, purpose: Purpose) -> tuple[Outcome, bool 
 
 
 def _require_letters(text: str) -> tuple[Outcome, str | None]:
-    """Outcome and text; `unparsed` for a text without a letter or digit."""
+    """Return `ok` and the text; `unparsed` and None for a text without a letter or digit."""
     return (Outcome.OK, text) if any(char.isalnum() for char in text) else (Outcome.UNPARSED, None)

@@ -77,7 +77,11 @@ def build_choice_call(config: AuditConfig, model: ModelSection, question: str, c
 
 
 def build_rule_call(config: AuditConfig, model: ModelSection, question: str, answer: str) -> Call:
-    """Build the call that asks for the rule of thumb behind an answer."""
+    """Build the call that asks for the rule of thumb behind an answer.
+
+    Args:
+        question, answer: text of the wording, and of the answer to it.
+    """
     probe = semantic_probe(config)
     messages = load_prompt(f"semantic.rule.{probe.mode}").render(
         preamble=model.system,
@@ -100,7 +104,7 @@ def build_rule_call(config: AuditConfig, model: ModelSection, question: str, ans
 def build_paraphrase_call(
     config: AuditConfig, model: ModelSection, question: MoralQuestion, count: int, attempt: int
 ) -> Call:
-    """Build the call that asks for `count` paraphrases of a question."""
+    """Build the call that asks for `count` paraphrases of a question; `attempt` numbers repeated calls, from 0."""
     messages = load_prompt("semantic.paraphrase").render(
         preamble=model.system, question=question.text, count=str(count)
     )
@@ -110,7 +114,7 @@ def build_paraphrase_call(
         Purpose.PARAPHRASE,
         messages,
         temperature=PARAPHRASE_TEMPERATURE,
-        max_tokens=max(300, 80 * count),
+        max_tokens=max(300, 80 * count),  # two tokens per word of the longest paraphrases
         schema=Paraphrases,
         max_words=MAX_PARAPHRASE_WORDS,
         sample=attempt,
@@ -120,7 +124,13 @@ def build_paraphrase_call(
 def build_pair_call(
     config: AuditConfig, judge: ModelSection, purpose: Purpose, question: str, first: str, second: str
 ) -> Call:
-    """Build the call that asks a judge whether the first answer supports the second, or whether they contradict."""
+    """Build the call that asks a judge whether the first answer supports the second, or whether they contradict.
+
+    Args:
+        purpose: `Purpose.CONSISTENCY` asks for support, `Purpose.CONTRADICTION` for contradiction.
+        question: text of the original question.
+        first, second: texts of the two answers.
+    """
     first, second = truncate_shown_text(config, first), truncate_shown_text(config, second)
     structure = Support if purpose is Purpose.CONSISTENCY else Contradiction
     fence = fence_line(first + second, config.seed, question)
@@ -154,7 +164,13 @@ def _build_call(
     max_words: int,
     sample: int = 0,
 ) -> Call:
-    """Build a call of the probe, with a reproducible seed."""
+    """Build a call of the probe, with a reproducible seed.
+
+    Args:
+        schema: schema of the structured answer; None for free text.
+        max_words: maximum length of each text in a structured answer.
+        sample: index of the call among equal ones, from 0.
+    """
     # The seed depends on the question, not on the model's name, so that renaming a model changes no call.
     seed = derive_seed(config.seed, purpose.value, messages[-1].content, sample)
     return Call(

@@ -25,7 +25,12 @@ Floats = NDArray[np.float64]
 
 
 class AnswerRequest(NamedTuple):
-    """Parameters of one answer to collect; see `build_answer_call`."""
+    """Parameters of one answer to collect; see `build_answer_call`.
+
+    Attributes:
+        model: name of the model.
+        text: text of the wording to ask.
+    """
 
     model: str
     text: str
@@ -76,6 +81,7 @@ async def elicit_answers(context: RunContext, requests: Sequence[AnswerRequest])
     ]
     answers = await run_audit_calls(context, "answer", calls)
     context.raise_if_stopped()
+    # Item 1 of a parsed answer or rule is its text; item 0 is the outcome.
     texts = [parse_answer(answers[call.key], probe.mode)[1] for call in calls]
     rule_calls: dict[int, Call] = {
         index: build_rule_call(config, config.model(probe.rot_model or request.model), request.text, text)
@@ -94,7 +100,9 @@ async def elicit_answers(context: RunContext, requests: Sequence[AnswerRequest])
 def score_groups(
     context: RunContext, groups: Sequence[Sequence[AnswerWithRule]], *, answers_only: bool = False
 ) -> Floats:
-    """Score each group of answers as the audit does; nan with fewer than two usable answers.
+    """Score the consistency of each group of answers as the audit does: one score per group.
+
+    A score is nan with fewer than two usable answers.
 
     Args:
         answers_only: whether to score answers even if the audit scores rules of thumb.
@@ -177,7 +185,7 @@ class KnownAnswerQuestion(NamedTuple):
 
     Attributes:
         wordings: at least two wordings.
-        correct: number of the correct choice, from 1.
+        correct_choice: number of the correct choice, from 1.
     """
 
     id: str
@@ -216,7 +224,7 @@ async def accuracy_and_consistency(
 
 
 async def _elicit_and_score(context: RunContext, requests: Sequence[Sequence[AnswerRequest]]) -> Floats:
-    """Collect the answers of each group of requests, and score each group."""
+    """Collect the answers of each group of requests, and score their consistency: one score per group."""
     answers = await elicit_answers(context, [request for group in requests for request in group])
     group_ends = np.cumsum([len(group) for group in requests])
     groups = [answers[end - len(group) : end] for group, end in zip(requests, group_ends, strict=True)]

@@ -22,7 +22,7 @@ AnswerPair = tuple[MoralAnswerRecord, MoralAnswerRecord, int, int]
 async def judge_consistency(
     context: RunContext, section: ConsistencySection, questions: Sequence[MoralQuestion]
 ) -> None:
-    """Ask the judge, for pairs of sampled answers, whether the first supports the second."""
+    """Ask the judge whether the first of two sampled answers of a model supports the second, and store the verdicts."""
     ids = [question.id for question in questions]
     answers = await asyncio.to_thread(semantic_results.load_answers, context.db, context.audit_id, ids)
     groups: dict[tuple[str, str], list[MoralAnswerRecord]] = {}
@@ -54,7 +54,10 @@ async def judge_contradictions(context: RunContext, probe: SemanticProbe, questi
 
 
 def _least_consistent_pairs(context: RunContext, probe: SemanticProbe) -> list[AnswerPair]:
-    """The two least similar answers to each of the `worst` least consistent questions of each model but the judge."""
+    """The two least similar answers to each of a model's least consistent questions, `probe.worst` of them at most.
+
+    The judge's own answers are left out.
+    """
     facts = semantic_results.load_facts(context.db, context.audit_id)
     assert facts is not None
     scores = semantic_results.load_scores(context.db, context.audit_id)
@@ -90,8 +93,14 @@ async def _judge_pairs(
     questions: Sequence[MoralQuestion],
     pairs: Sequence[AnswerPair],
 ) -> None:
-    """Ask the judge about pairs of answers, and store the verdicts."""
+    """Ask the judge about pairs of answers, and store the verdicts.
+
+    Args:
+        purpose: `Purpose.CONSISTENCY` or `Purpose.CONTRADICTION`.
+        questions: the questions asked about; pairs of answers to others are skipped.
+    """
     judge, texts = context.config.model(judge_name), {question.id: question.text for question in questions}
+    # pair[0] and pair[1] are the two answers.
     requests: list[tuple[Call, AnswerPair]] = [
         (
             build_pair_call(

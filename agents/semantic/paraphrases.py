@@ -50,7 +50,7 @@ async def generate_paraphrases(context: RunContext, probe: SemanticProbe, questi
 
 
 def _accepted_paraphrases(wordings: Sequence[MoralWording]) -> list[MoralWording]:
-    """Wordings that are asked, without the original question."""
+    """The accepted paraphrases among wordings: those with a number other than 0, which is the original question."""
     return [wording for wording in wordings if wording.number]
 
 
@@ -71,7 +71,7 @@ def _assess_candidates(
     for text in texts:
         similarity = float(vectors[question.text] @ vectors[text])
         accepted = [wording.text for wording in (*known_wordings, *candidates) if wording.number is not None]
-        if len(accepted) > probe.paraphrases:
+        if len(accepted) > probe.paraphrases:  # `accepted` has the question itself, too
             break
         reason, distance, score = assess_paraphrase(text, question.text, accepted, similarity, probe.threshold)
         candidates.append(

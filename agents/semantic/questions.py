@@ -138,7 +138,10 @@ def _require_distinct_wordings(question: MoralQuestion, source: str) -> None:
 
 
 def written_wordings(question: MoralQuestion) -> list[MoralWording]:
-    """The wordings of a question before any are generated: itself as number 0, and its own paraphrases from 1."""
+    """The wordings of a question before any are generated: itself as number 0, and its own paraphrases from 1.
+
+    `candidate` and `number` of such a wording are equal, since all are accepted.
+    """
     languages = question.languages or (question.language,) * len(question.paraphrases)
     original = MoralWording(question.id, 0, 0, question.text, "question", language=question.language)
     numbered_paraphrases = enumerate(zip(question.paraphrases, languages, strict=True), 1)

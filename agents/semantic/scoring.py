@@ -123,7 +123,7 @@ def _scoring_identity(settings: SemanticScoringSettings) -> list[object]:
 def _hash_texts(
     db: Database, audit_id: int, models: list[str], question_ids: list[str], n_wordings: int
 ) -> tuple[str, int]:
-    """Hash of all texts, and the number of texts."""
+    """Hash of all answers and rules of thumb of the models, in hex, and the number of these texts."""
     digest, n_texts = hashlib.sha256(), 0
     for model in models:
         for block in iterate_blocks(db, audit_id, model, question_ids, n_wordings):
@@ -162,7 +162,12 @@ def _wording_languages(db: Database, audit_id: int, question_ids: Sequence[str],
 
 
 def _score_language_pairs(model: str, block: QuestionBlock, text_kind: str, rows: Floats32) -> list[QuestionScore]:
-    """Mean cosine between answers to wordings in each pair of languages, and within each language."""
+    """Score each question by the mean cosine of answers to wordings in each pair of languages, and in each language.
+
+    Args:
+        text_kind: `rot`, `answer` or `mix`.
+        rows: vectors of shape (questions, wordings, dimensions), nan for a missing text.
+    """
     similarities = cosine_similarities(rows)
     first_wordings, second_wordings = np.triu_indices(similarities.shape[-1], 1)
     scores = []
@@ -225,7 +230,7 @@ def mix_vectors(rules: Floats32, answers: Floats32, weight: float) -> Floats32:
 def _score_vectors(
     model: str, question_ids: Sequence[str], text_kind: str, rows: Floats32, settings: SemanticScoringSettings
 ) -> list[QuestionScore]:
-    """The score and the mean cosine of each question, with its two least similar answers.
+    """Compute the score and the mean cosine of each question, with its two least similar answers.
 
     Args:
         rows: vectors of shape (questions, wordings, dimensions), nan for a missing text.
@@ -244,6 +249,7 @@ def _score_vectors(
             ]
             continue
         lowest = int(np.nanargmin(pair_cosines[i]))
+        # Numbers of the two wordings, from 1, and the cosine of their answers.
         worst_pair = (int(first_wordings[lowest]) + 1, int(second_wordings[lowest]) + 1, float(pair_cosines[i, lowest]))
         scores += [
             QuestionScore(
@@ -257,10 +263,12 @@ def _score_vectors(
 
 
 def _entropy_variant(settings: SemanticScoringSettings) -> EntropyVariant:
+    """Variant of the entropy to compute; every metric other than `sge` uses `sage`."""
     return "sge" if settings.variant == "sge" else "sage"
 
 
 def _nan_to_none(score: float) -> float | None:
+    """Return a score as a plain number; None for nan."""
     return None if np.isnan(score) else float(score)
 
 
@@ -278,7 +286,12 @@ def _draw_null_questions(question_ids: Sequence[str], seed: int) -> frozenset[st
 
 
 def _extend_null_sample(sample: _NullSample, block: QuestionBlock, rows: Floats32, text_kind: str) -> None:
-    """Add the vectors and text lengths of a block's questions to the null sample."""
+    """Add the vectors and mean text lengths of a block's questions to the null sample, if these were drawn for it.
+
+    Args:
+        rows: vectors of shape (questions, wordings, dimensions).
+        text_kind: `rot`, `answer` or `mix`; for `mix` the lengths are those of the answers.
+    """
     texts = block.rules if text_kind == "rot" else block.answers
     for i, question in enumerate(block.question_ids):
         lengths = [len(text) for text in texts[i] if text is not None]
@@ -288,10 +301,11 @@ def _extend_null_sample(sample: _NullSample, block: QuestionBlock, rows: Floats3
 
 
 def _null_scores(model: str, sample: _NullSample, settings: SemanticScoringSettings, seed: int) -> list[NullScore]:
-    """Null distributions of a model's mean score."""
+    """Null distributions of a model's mean score: answers shuffled across all questions, and among similar lengths."""
     null_scores = []
     for kind, lengths in (("shuffled", None), ("length", sample.lengths)):
         if not sample.vectors:
+            # No mean and quantiles, 0 shuffles, 0 questions, and the reason.
             null_scores.append(NullScore(model, kind, None, None, None, 0, 0, "no question has a usable answer"))
             continue
         null = shuffled_null(

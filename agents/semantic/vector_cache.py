@@ -17,7 +17,7 @@ TEXTS_PER_BLOCK = 256
 
 
 def text_hash(text: str) -> str:
-    """SHA-256 of a text, in hex."""
+    """SHA-256 of a text, in hex; lone surrogates are allowed."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

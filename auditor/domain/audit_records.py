@@ -228,6 +228,7 @@ class Conflict:
             None for answers that are not scores.
         answer_left, answer_right: the answers to an item of a task; None for a survey.
         seats: number of judges eligible to vote (authors of neither side); votes_left + votes_right <= seats.
+        votes_left, votes_right: number of judges that voted for each side.
         winner: the model whose side was upheld; None while open, or if a person decided for both or neither.
         within_noise: whether the difference is no larger than the sampling noise of both scores; None if unknown.
     """

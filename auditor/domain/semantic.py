@@ -162,6 +162,8 @@ class SemanticScoringSettings:
     Attributes:
         source: source of the questions.
         encoder, revision: the sentence encoder, and the hash of its weights.
+        variant, alpha: the variant of the graph entropy, `sage` or `sge`, and its parameter.
+        rot_weight: weight of the rules of thumb (rot) if `measured` is `mix`, in [0, 1]; answers have the rest.
         measured: the texts scored: `rot` (rules of thumb), `answer` or `mix`.
         wordings: planned number of paraphrases of each question.
         evidence: hash of all inputs of the scores.

@@ -33,6 +33,8 @@ _NUMBER = re.compile(
     rf"(?:\s*/\s*(?P<below>{_NUMBER_BODY}))?(?P<unit>\s*[%°$€£¥₹]|(?:\s*[^\W\d_]+[23²³]?\.?){{1,3}}(?:/[^\W\d_]+)?)?",
     re.IGNORECASE,
 )
+"""A single number: `sign`, `currency`, `body` (the digits), `exponent`, `below` (the denominator) and `unit`."""
+
 _GLUED_DIGITS = re.compile(r"(?<=\d)(?=[⁰¹²³⁴-⁹₀-₉¼-¾⅐-⅞])")
 """Boundary between a digit and a superscript, subscript or fraction. NFKC would turn 10² into 102, and 1½ into 11/2."""
 _MULTIPLIER_WORDS = re.compile(
@@ -47,7 +49,7 @@ _OPTION_LETTER = re.compile(
 
 
 def canonical_answer(task: Task, item: TaskItem, text: str) -> str | None:
-    """Canonical form of an answer; None if the answer is not valid for the item.
+    """Convert an answer to its canonical form; None if the answer is not valid for the item.
 
     A choice becomes the text of its option, if the answer names it by its text, its letter, or both consistently. A
     number becomes a plain decimal or fraction, without separators, currency or unit; a score must be a plain decimal
@@ -82,7 +84,7 @@ def is_correct(task: Task, item: TaskItem, answer: str) -> bool | None:
 
 def most_common_answer(answers: Iterable[str]) -> str | None:
     """The most frequent answer; None if there is none, or in a tie."""
-    counts = Counter(answers).most_common(2)
+    counts = Counter(answers).most_common(2)  # pairs of an answer and its count
     return None if not counts or (len(counts) > 1 and counts[0][1] == counts[1][1]) else counts[0][0]
 
 
@@ -120,12 +122,14 @@ def _parse_rational(text: str, *, reject_units: bool) -> Fraction | None:
 
 
 def _unit_of_match(match: re.Match[str]) -> str:
+    """Lower-case unit or words after a matched number; empty without one."""
     return (match["unit"] or "").casefold()
 
 
 def _format_number(number: Fraction) -> str:
-    """Format a number as a finite decimal if possible, otherwise as a fraction."""
+    """Format a number as a finite decimal if possible, otherwise as a fraction such as `1/3`."""
     cofactor, places = number.denominator, 0
+    # A decimal is finite if the denominator has no prime factor but 2 and 5; `places` are its decimal places.
     for prime in (2, 5):
         exponent = 0
         while cofactor % prime == 0:
@@ -150,6 +154,7 @@ def _canonical_score(task: Task, answer_text: str) -> str | None:
 
 def _match_option(item: TaskItem, answer_text: str) -> str | None:
     """The option that an answer names by its letter, its text, or both; None if none or several are named."""
+    # An answer may be the text of an option, or a letter, followed by a mark and the text of the option if at all.
     option_by_words = {_normalize_words(option): option for option in item.options}
     named_options = {option_by_words[words] for words in (_normalize_words(answer_text),) if words in option_by_words}
     match = _OPTION_LETTER.match(answer_text)

@@ -45,7 +45,7 @@ def load_task(section: TaskSection) -> Task:
         item = _parse_item(task, row, section.options)
         if item.id in task.items:
             raise ImportFileError(f"{row.location}: the id '{item.id}' is there twice.", "Give each item its own.")
-        task.items[item.id] = item  # type: ignore[index]  # the mapping is this function's until it returns
+        task.items[item.id] = item  # type: ignore[index]  # filled only here, read-only for all others
     return task
 
 
