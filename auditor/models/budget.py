@@ -90,7 +90,7 @@ def charge_estimate(call: Call, price: TokenPrice | None) -> RequestCharge:
 
 
 def plausible_token_counts(call: Call, usage: TokenUsage | None, *, has_text: bool) -> tuple[int, int] | None:
-    """(prompt tokens, completion tokens) as the provider reported them; None unless they are plausible for this call.
+    """Return (prompt tokens, completion tokens) as the provider reported them; None if implausible for this call.
 
     Args:
         call: the call that was sent.

@@ -198,7 +198,7 @@ def _require_sentence_transformers() -> None:
 
 
 def _resolve_model_source(model: str) -> tuple[str, bool]:
-    """(folder or hub name to load a model from, whether all of it is on this machine).
+    """Return the folder or hub name to load a model from, and whether all of it is on this machine.
 
     Raises:
         ModelSetupError: there is no such folder, or the model must be downloaded and the hub cannot be reached.

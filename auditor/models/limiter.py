@@ -181,7 +181,7 @@ class RateLimiter:
         if self._request_limiter:
             await self._wait_unless_stopped(self._request_limiter.acquire())
         if self._token_limiter:
-            # At most the limit of a minute: a larger request would wait forever.
+            # At most the limit of a minute: the limiter refuses a larger amount.
             await self._wait_unless_stopped(self._token_limiter.acquire(min(tokens, self._token_limiter.max_rate)))
 
     async def _wait_unless_stopped(self, acquisition: Coroutine[object, object, None]) -> None:

@@ -115,6 +115,7 @@ def listed_token_price(model: str) -> TokenPrice | None:
     entry = load_litellm().model_cost.get(model) or load_litellm().model_cost.get(model.split("/", 1)[-1])
     if not entry or entry.get("input_cost_per_token") is None or entry.get("output_cost_per_token") is None:
         return None
+    # US dollars per token.
     prompt_price, cached_price = entry["input_cost_per_token"], entry.get("cache_read_input_token_cost")
     return TokenPrice(
         float(prompt_price),
@@ -225,7 +226,7 @@ def _truncate_error_text(error: Exception) -> None:
 
 @functools.cache
 def _undecorated_litellm() -> tuple[Callable[..., Any], Callable[..., Any], Callable[[dict[str, Any]], Any]]:
-    """(litellm's `acompletion`, its `completion`, both without decorators, and a factory of the log object they need).
+    """Return litellm's `acompletion` and `completion` without decorators, and a factory of the log object they need.
 
     `completion` called with `acompletion=True` builds a request and returns the coroutine that sends it.
     """

@@ -62,6 +62,7 @@ async def send_request(
         answer = _response_parser(call)(call, response, exchange.json_body)
         usage, cached_tokens = litellm_token_usage(response)
         if answer.outcome is Outcome.SERVER_ERROR:
+            # Retryable (True), and does not block the model (False).
             failure = RequestFailure(
                 Outcome.SERVER_ERROR, True, False, answer.error or "an empty answer", exchange.status
             )

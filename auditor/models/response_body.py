@@ -62,6 +62,7 @@ def parse_usage(body: Mapping[str, Any] | None) -> TokenUsage | None:
     """Token counts in a body; cached prompt tokens and hidden reasoning are included. None if it has no counts."""
     if body is None:
         return None
+    # Counts are looked for in the formats of Gemini, Ollama, OpenAI, Bedrock and Anthropic, in this order.
     if "usageMetadata" in body:
         return _parse_gemini_usage(body["usageMetadata"])
     if "usage" not in body:

@@ -56,7 +56,7 @@ def parse_response(call: Call, response: Any, body: ResponseBody = None) -> Answ
 
 
 def _classify_outcome(call: Call, response: Any, body: ResponseBody, text: str | None) -> tuple[Outcome, str | None]:
-    """(outcome of a call whose response has this text, error message or None if the outcome says enough)."""
+    """Return a call's outcome for a response with this text, and an error message, None if the outcome says enough."""
     reason, category = finish_reason(response.choices[0], body), finish_category(response, body)
     is_empty = not (text and text.strip())
     if is_empty and category is not FinishCategory.FAILED and category is not FinishCategory.REFUSED:
@@ -168,7 +168,7 @@ def finish_category(response: Any, body: ResponseBody) -> FinishCategory:
 
 
 def litellm_token_usage(response: Any) -> tuple[TokenUsage | None, int | None]:
-    """(token counts as litellm read them, number of prompt tokens that came from the provider's cache).
+    """Return the token counts as litellm read them, and the number of prompt tokens from the provider's cache.
 
     Each is None if unknown. litellm writes zeros for counts that are missing, and puts into one place what providers
     name `cached_tokens`, `cache_read_input_tokens` or `prompt_cache_hit_tokens`.

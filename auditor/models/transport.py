@@ -81,6 +81,7 @@ class HttpExchange:
     )
 
     def __init__(self, max_response_bytes: int = MAX_RESPONSE_BYTES, total_timeout_s: float | None = None) -> None:
+        """Create an empty record, with the limits of the request that will be recorded."""
         self.max_response_bytes, self.total_timeout_s = max_response_bytes, total_timeout_s
         self.n_requests = 0
         self.start_request(b"")
