@@ -46,7 +46,7 @@ NO_CHARGE = RequestCharge(None, None, 0.0, False)
 
 
 def estimate_max_tokens(call: Call) -> float:
-    """Upper estimate of a request's tokens: of the prompt, and the completion's limit if the call sets one."""
+    """Upper estimate of a request's tokens: the prompt's, plus the call's limit on output tokens if it sets one."""
     return _estimate_max_prompt_tokens(call) + (_requested_output_limit(call) or 0.0)
 
 
@@ -79,6 +79,7 @@ def charge_usage(
 def charge_estimate(call: Call, price: TokenPrice | None) -> RequestCharge:
     """Estimate a request's cost from the characters of its prompt and its limit on output tokens."""
     if price is None:
+        # No token counts and no cost: without a price there is not even an estimate.
         return RequestCharge(None, None, None, False)
     return RequestCharge(
         None,
@@ -89,7 +90,13 @@ def charge_estimate(call: Call, price: TokenPrice | None) -> RequestCharge:
 
 
 def plausible_token_counts(call: Call, usage: TokenUsage | None, *, has_text: bool) -> tuple[int, int] | None:
-    """Prompt and completion tokens that a provider reported; None unless they are plausible integers for this call."""
+    """Return (prompt tokens, completion tokens) as the provider reported them; None if implausible for this call.
+
+    Args:
+        call: the call that was sent.
+        usage: the provider's counts, of any type; None if it sent none.
+        has_text: whether the answer has a text; a missing or zero count of completion tokens is implausible then.
+    """
     if usage is None:
         return None
     prompt_tokens, completion_tokens = _as_integer(usage.prompt), _as_integer(usage.completion)
@@ -100,6 +107,7 @@ def plausible_token_counts(call: Call, usage: TokenUsage | None, *, has_text: bo
         MAX_PLAUSIBLE_TOKENS, MAX_PLAUSIBLE_TOKEN_RATIO * (_estimate_prompt_tokens(call) + _max_output_tokens(call))
     )
     if (
+        # `has_text` counts as 1: an answer with a text has at least one completion token.
         isinstance(completion_tokens, bool)
         or prompt_tokens <= 0
         or completion_tokens < has_text
@@ -122,12 +130,12 @@ def _prompt_texts(call: Call) -> list[str]:
 
 
 def _estimate_prompt_tokens(call: Call) -> int:
-    """Estimate of the prompt's tokens, for a cost."""
+    """Estimate the number of the prompt's tokens from its characters, to compute a cost."""
     return math.ceil(sum(map(len, _prompt_texts(call))) / PROMPT_CHARS_PER_TOKEN)
 
 
 def _estimate_max_prompt_tokens(call: Call) -> float:
-    """Upper estimate of the prompt's tokens, for a reservation."""
+    """Upper estimate of the number of the prompt's tokens from its bytes, to reserve a part of the budget."""
     return sum(len(text.encode()) for text in _prompt_texts(call)) / BYTES_PER_TOKEN
 
 
@@ -171,6 +179,12 @@ class Budget:
     """
 
     def __init__(self, limit_usd: float | None, spent_usd: float = 0.0) -> None:
+        """Create a budget without reservations.
+
+        Args:
+            limit_usd: limit in US dollars; None for no limit.
+            spent_usd: cost of earlier requests, in US dollars.
+        """
         self.limit_usd = limit_usd
         self.spent_usd = spent_usd
         self._reserved_usd = 0.0
@@ -200,6 +214,6 @@ class Budget:
         self._reserved_usd += estimated_usd
 
     def settle_reservation(self, estimated_usd: float, cost_usd: float | None) -> None:
-        """Replace a reservation by the request's cost; None for an unknown cost, which counts as 0."""
+        """Release a request's reservation of `estimated_usd` and add its cost to what is spent; None counts as 0."""
         self._reserved_usd = max(0.0, self._reserved_usd - estimated_usd)
         self.spent_usd += cost_usd or 0.0

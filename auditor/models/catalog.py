@@ -40,12 +40,12 @@ class ModelWeights:
 
     @property
     def size_bytes(self) -> int:
-        """Total size of all files."""
+        """Total size of all files in bytes."""
         return sum(file.size_bytes for file in self.files)
 
     @property
     def revision(self) -> str:
-        """SHA-256 of the file with the weights."""
+        """SHA-256 of the file with the weights, which comes first, in hex."""
         return self.files[0].sha256
 
 

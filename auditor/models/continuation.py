@@ -25,17 +25,17 @@ _compute_lock = threading.Lock()
 
 
 def weights_identity(section: ModelSection) -> str:
-    """Identifier of a model's weights: the SHA-256 of known ones, else the path or name in the config."""
+    """Identifier of a model's weights: the SHA-256 if they are in the catalog, else the path or name in the config."""
     if section.weights is None:
         return KNOWN_WEIGHTS[section.model.removeprefix(EMBEDDED_PREFIX)].revision
     return section.weights
 
 
 def check_scoring_weights(section: ModelSection) -> None:
-    """Check that the packages are installed and known weights are on this machine, without loading anything.
+    """Check that packages are installed and that weights from the catalog are on this machine; nothing is loaded.
 
     Raises:
-        ModelSetupError: a package is missing, or known weights are not on this machine.
+        ModelSetupError: a package is missing, or the catalog's weights are not on this machine.
     """
     missing = [name for name in REQUIRED_PACKAGES if not importlib.util.find_spec(name)]
     if missing:
@@ -77,6 +77,7 @@ class ContinuationScorer:
     """Scores continuations by a causal language model with 32-bit weights, on a GPU if there is one."""
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
+        """Store a loaded causal language model of transformers and its tokenizer."""
         self._model = model
         self._tokenizer = tokenizer
 
@@ -95,6 +96,8 @@ class ContinuationScorer:
 
         token_sequences = [self._encode(prefix + continuation) for continuation in continuations]
         n_shared = _shared_prefix_length([self._encode(prefix), *token_sequences])
+        # A tail is what follows the shared tokens. All are padded with 0 to the longest; `is_token` is False there.
+        # Both tensors have the shape (continuations, longest tail).
         tails = [token_ids[n_shared:] for token_ids in token_sequences]
         max_tail_tokens = max(map(len, tails))
         padded_tails = torch.tensor(
@@ -108,11 +111,15 @@ class ContinuationScorer:
                 torch.tensor([token_sequences[0][:n_shared]], device=self._model.device), use_cache=True
             )
             cache = prefix_output.past_key_values
+            # The prefix was computed as a batch of 1; its cached states are repeated for every continuation.
             cache.batch_repeat_interleave(len(tails))
             attention_mask = torch.cat(
                 [torch.ones(len(tails), n_shared, device=is_token.device, dtype=torch.long), is_token.long()], 1
             )
             tail_logits = self._model(padded_tails, past_key_values=cache, attention_mask=attention_mask).logits
+            # Logits at one position predict the next token: those at the end of the prefix predict each tail's first
+            # token, and those at a tail's last token predict nothing that is scored. Shape: (continuations, tail,
+            # vocabulary).
             first_logits = prefix_output.logits[:, -1:].expand(len(tails), -1, -1)
             vocabulary_logprobs = torch.cat([first_logits, tail_logits[:, :-1]], 1).double().log_softmax(-1)
             token_logprobs = vocabulary_logprobs.gather(-1, padded_tails[..., None])[..., 0]
@@ -128,8 +135,11 @@ class ContinuationScorer:
 def _shared_prefix_length(token_sequences: Sequence[Sequence[int]]) -> int:
     """Number of tokens that all sequences share at their beginning.
 
-    The first sequence is the prefix. Of each other one at least one token is left over, to have a log-probability.
+    Args:
+        token_sequences: token ids of the prefix, then of each whole sentence. The result is smaller than the length of
+            each sentence, so that at least one token of it remains to be scored.
     """
+    # One less than the shortest sentence's length.
     limit = min(map(len, token_sequences[1:])) - 1
     tokens_by_position = zip(*(token_ids[:limit] for token_ids in token_sequences), strict=False)
     first_difference = next((i for i, tokens in enumerate(tokens_by_position) if len(set(tokens)) > 1), None)

@@ -46,6 +46,7 @@ class EmbeddedServer:
     def __init__(
         self, weights_path: Path, name: str, *, slots: int = SLOTS, context_tokens: int = CONTEXT_TOKENS
     ) -> None:
+        """Store the settings; the server starts when the context is entered."""
         self.weights_path = weights_path
         self.name = name
         self.slots = slots
@@ -60,6 +61,11 @@ class EmbeddedServer:
         return self._process is not None and self._process.poll() is None
 
     def __enter__(self) -> Self:
+        """Start the server's process and wait until its model is loaded.
+
+        Raises:
+            ModelSetupError: xllamacpp is not installed, or the model cannot be loaded.
+        """
         require_xllamacpp()
         # A session of its own, so that Ctrl-C reaches only this process, which waits for the requests in flight.
         script = str(Path(__file__).with_name("llama_server_process.py"))
@@ -84,6 +90,7 @@ class EmbeddedServer:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc_value: BaseException | None, exc_traceback: TracebackType | None
     ) -> None:
+        """Stop the server's process, by force if it does not exit within `STOP_TIMEOUT_S` seconds."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -124,6 +131,8 @@ def available_cores() -> int:
     """Number of CPU cores that this process may use, by its affinity and its cgroup's quota; at least 1."""
     n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
+        # The file holds two numbers: the CPU time allowed per period, and the period, both in microseconds. The quota
+        # can also be "max", which raises ValueError below and means that there is none.
         quota, period = CPU_QUOTA_FILE.read_text().split()
         return max(1, min(n_cores, int(quota) // int(period)))
     except (OSError, ValueError):
@@ -132,12 +141,13 @@ def available_cores() -> int:
 
 # --- one server a process and model -------------------------------------------------------------------------------
 
+# Keys: the model's name, and the index of the server among the model's servers.
 _servers: dict[tuple[str, int], EmbeddedServer] = {}
 _servers_lock = threading.Lock()
 
 
 def start_server_replicas(model: str) -> tuple[tuple[str, str], ...]:
-    """Start an embedded model's servers, one per core and at most `SLOTS`, and return the base URL and key of each.
+    """Start an embedded model's servers, one per core and at most `SLOTS`, and return (base URL, API key) of each.
 
     Raises:
         ModelSetupError: see `start_server`.
@@ -146,7 +156,7 @@ def start_server_replicas(model: str) -> tuple[tuple[str, str], ...]:
 
 
 def start_server(model: str, replica: int = 0) -> tuple[str, str]:
-    """Return the base URL and key of an embedded model's server, which is started if it is not running.
+    """Return (base URL, API key) of an embedded model's server, which is started if it is not running.
 
     Args:
         model: `embedded/smollm2-135m`, or the same without the prefix.
@@ -163,6 +173,7 @@ def start_server(model: str, replica: int = 0) -> tuple[str, str]:
                 raise ModelSetupError(
                     f"{name} is a sentence encoder, not a language model.", "See `auditor models list`."
                 )
+            # `SLOTS` divided by the number of servers, rounded up.
             slots_per_server = -(-SLOTS // min(available_cores(), SLOTS))
             _servers[name, replica] = EmbeddedServer(path, name, slots=slots_per_server).__enter__()
         server = _servers[name, replica]
@@ -174,6 +185,7 @@ def stop_all_servers() -> None:
     """Stop all servers of this process; registered to run at exit."""
     with _servers_lock:
         while _servers:
+            # The popped item is (key, server).
             _servers.popitem()[1].__exit__(None, None, None)
 
 

@@ -37,6 +37,7 @@ class SentenceEncoder:
     """
 
     def __init__(self, model: Any, name: str) -> None:
+        """Store a loaded `SentenceTransformer` and the name it was loaded by."""
         self._model = model
         self.name = name
 
@@ -67,8 +68,10 @@ class SentenceEncoder:
             return np.zeros((0, self._model.get_embedding_dimension() or 0), dtype=np.float32)
         pieces_by_text = [self._split_text(truncate_middle(text, MAX_TEXT_CHARS)) for text in unique_texts]
         piece_vectors = self._encode_pieces(list(itertools.chain.from_iterable(pieces_by_text)))
+        # Row of each text's first piece in `piece_vectors`; the rows from there to the next text's first are added up.
         first_piece_rows = np.cumsum([0, *map(len, pieces_by_text[:-1])])
         text_vectors = np.add.reduceat(piece_vectors, first_piece_rows, axis=0)
+        # The smallest positive number as the least divisor: a vector of zeros stays one.
         text_vectors /= np.maximum(np.linalg.norm(text_vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
         row_by_text = {text: i for i, text in enumerate(unique_texts)}
         return text_vectors[[row_by_text[text] for text in texts]]
@@ -84,6 +87,7 @@ class SentenceEncoder:
         for piece in self._split_text(text):
             tensor = self._model.encode([piece], output_value="token_embeddings", show_progress_bar=False)[0]
             token_vectors = np.asarray(tensor.detach().cpu().float(), dtype=np.float32)
+            # One entry per token, 1 for a special token.
             special_tokens_mask = self._model.tokenizer.get_special_tokens_mask(
                 self._model.tokenizer(piece, truncation=True, max_length=len(token_vectors))["input_ids"],
                 already_has_special_tokens=True,
@@ -109,12 +113,13 @@ class SentenceEncoder:
             return [text]
         cuts = [_word_start(text, len(text) * i // n_pieces) for i in range(1, n_pieces)]
         bounds = sorted({0, *cuts, len(text)})
+        # No word starts inside the text: it is cut in the middle.
         if len(bounds) < 3:
             bounds = [0, len(text) // 2, len(text)]
         return [piece for start, end in itertools.pairwise(bounds) for piece in self._split_text(text[start:end])]
 
     def _piece_count(self, text: str) -> int:
-        """Number of tokens in a text over the encoder's limit, rounded up; 1 for an encoder without a limit."""
+        """Number of pieces that a text needs: its tokens divided by those that fit in, rounded up; 1 if unlimited."""
         max_tokens = self._max_text_tokens
         # Tokenizing is skipped for short texts: with most tokenizers a token covers at least one character.
         if math.isinf(max_tokens) or len(text) <= max_tokens:
@@ -136,7 +141,7 @@ _UNTRUNCATED = {"add_special_tokens": False, "truncation": False, "verbose": Fal
 
 
 def _word_start(text: str, position: int) -> int:
-    """Start of the word at a position; the position itself if there is no space in the 50 characters before it."""
+    """Index of the start of the word at a position; the position itself if no space is in the 50 characters before."""
     space_index = text.rfind(" ", max(0, position - 50), position)
     return space_index + 1 if space_index >= 0 else position
 
@@ -184,6 +189,7 @@ _ENCODER_HINT = "Name a sentence-transformers model or a folder that holds one; 
 
 
 def _require_sentence_transformers() -> None:
+    """Raise ModelSetupError if sentence-transformers is not installed."""
     if not importlib.util.find_spec("sentence_transformers"):
         raise ModelSetupError(
             "sentence embeddings need the package sentence-transformers.",
@@ -192,7 +198,7 @@ def _require_sentence_transformers() -> None:
 
 
 def _resolve_model_source(model: str) -> tuple[str, bool]:
-    """The folder or hub name to load a model from, and whether all of it is on this machine.
+    """Return the folder or hub name to load a model from, and whether all of it is on this machine.
 
     Raises:
         ModelSetupError: there is no such folder, or the model must be downloaded and the hub cannot be reached.
@@ -220,6 +226,7 @@ def _is_in_hub_cache(model: str) -> bool:
 
     repository = model if "/" in model else f"{DEFAULT_ORGANISATION}/{model}"
     try:
+        # The path of the cached file as a string; another type if it is not in the cache.
         return isinstance(try_to_load_from_cache(repository, "config.json"), str)
     except HFValidationError:
         raise ModelSetupError(f"the encoder '{model}' has no name that a model can have.", _ENCODER_HINT) from None

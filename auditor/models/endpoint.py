@@ -49,7 +49,12 @@ class Endpoint:
     api_key: str | None = field(default=None, repr=False)
 
     def request_kwargs(self, call: Call, timeout_s: float) -> dict[str, Any]:
-        """Keyword arguments of one litellm request, with litellm's and the SDK's own retries turned off."""
+        """Keyword arguments of the litellm request for a call, with litellm's and the SDK's own retries turned off.
+
+        Args:
+            call: the call to send.
+            timeout_s: time limit of each read from the connection, in seconds.
+        """
         kwargs: dict[str, Any] = {
             "model": self.model,
             "messages": [{"role": message.role, "content": message.content} for message in call.messages],
@@ -60,9 +65,12 @@ class Endpoint:
         }
         base_url, api_key = self.base_url, self.api_key
         if self.replicas:
+            # The key is a hexadecimal hash, so its beginning spreads calls evenly over the servers, and a repeated call
+            # reaches the same server.
             base_url, api_key = self.replicas[int(call.key[:8], 16) % len(self.replicas)]
         if base_url is not None:
             kwargs["api_base"] = base_url
+        # A signed provider's requests carry a signature in place of a key.
         if api_key is None and base_url is not None and find_signed_provider(self.model, api_key) is None:
             api_key = PLACEHOLDER_KEY
         if api_key is not None:
@@ -79,6 +87,10 @@ class Endpoint:
         """Arguments that request a structured answer: a response format, else a required tool.
 
         Empty if the provider supports neither: the prompt alone then describes the structure.
+
+        Args:
+            schema: name of the structure, a key of `SCHEMA_BY_NAME`.
+            max_words: limit on each text of the structure.
         """
         supported_params, requested_format = (
             litellm_client.supported_params(self.model),
@@ -119,6 +131,7 @@ def _to_completions_request(kwargs: dict[str, Any], call: Call) -> dict[str, Any
     Changes `kwargs` in place and returns it.
     """
     kwargs.pop("messages")
+    # The part of the model's name before the first slash is the provider, which is replaced.
     kwargs["model"] = f"{COMPLETIONS_PROVIDER}/{kwargs['model'].split('/', 1)[1]}"
     if "prompt_logprobs" in kwargs:  # not a parameter of OpenAI's, so its client accepts it only in `extra_body`
         kwargs["extra_body"] = {"prompt_logprobs": kwargs.pop("prompt_logprobs"), **kwargs.get("extra_body", {})}
@@ -145,6 +158,7 @@ def resolve_endpoint(section: ModelSection) -> Endpoint:
         replicas = start_server_replicas(weights_name)
         return Endpoint(
             model=f"openai/{weights_name}",
+            # A replica is (base URL, API key); each request chooses its own replica.
             base_url=replicas[0][0],
             price=token_price(section),
             slots=SLOTS,
@@ -166,11 +180,12 @@ def embedded_slots(model: str) -> int | None:
 
 
 def token_price(section: ModelSection) -> TokenPrice | None:
-    """Price per token: 0 for an embedded model, else the config's or litellm's listed price; None if unknown."""
+    """US dollars per token: 0 for an embedded model, else the config's or litellm's listed price; None if unknown."""
     if section.model.startswith(EMBEDDED_PREFIX):
         return TokenPrice(0.0, 0.0, 0.0)
     if (price := section.price) is not None:
         cached_input_usd = price.input if price.cached_input is None else price.cached_input
+        # The config's prices are per million tokens.
         return TokenPrice(price.input / 1e6, price.output / 1e6, cached_input_usd / 1e6)
     # The user's own server may serve any model under a listed name, so its price is not known.
     return None if section.api_base else litellm_client.listed_token_price(section.model)

@@ -41,7 +41,13 @@ STRUCTURE_PARAMETERS = frozenset(
 
 
 def add_exchange_details(answer: Answer, call: Call, exchange: HttpExchange) -> Answer:
-    """Add the parameters sent, those that litellm altered, and the model and fingerprint that the provider reports."""
+    """Add to an answer the parameters sent, those that litellm altered, and the provider's model and fingerprint.
+
+    Returns:
+        The answer with `sent` (JSON of the parameters), `altered`, `served_model` and `fingerprint`. The first
+        two are unchanged if the request's body is not JSON, the other two if the response's is not.
+    """
+    # Fields of `Answer`, by name.
     details: dict[str, str | None] = {}
     if (body := _parse_json(exchange.request_body)) is not None:
         parameters = {name: value for name, value in body.items() if name not in NON_PARAMETER_FIELDS}
@@ -70,6 +76,7 @@ def list_altered_params(
         Sorted and joined by commas; empty if nothing was altered.
     """
     sent_by_name = dict(_iter_flattened(sent_params))
+    # A structured answer is requested by one of `STRUCTURE_PARAMETERS`; if none was sent, the format was dropped.
     altered = [] if not is_structured or STRUCTURE_PARAMETERS & sent_by_name.keys() else ["response_format"]
     for name, value in requested_params.items():
         normalized_name = _normalize_name(name)
@@ -94,6 +101,7 @@ def redact_response_body(exchange: HttpExchange) -> ResponseBody | None:
 
 
 def _parse_json(data: bytes) -> dict[str, Any] | None:
+    """Parse bytes as a JSON object; None if they are not one."""
     try:
         return parse_json_object(data)
     except UnreadableResponse:

@@ -77,6 +77,7 @@ def classify_failure(error: Exception, exchange: HttpExchange) -> RequestFailure
     if (unacceptable := _find_cause(error, UnacceptableExchange)) is not None:
         outcome = Outcome.CLIENT_ERROR if isinstance(unacceptable, RedirectRefused) else Outcome.SERVER_ERROR
         return RequestFailure(outcome, False, False, str(unacceptable), status)
+    # Arguments of `RequestFailure` below: outcome, is_retryable, blocks_model, error, http_status, retry_after_s.
     text, retry_after_s = _describe_error(error, exchange), parse_retry_after(exchange.headers)
     if isinstance(error, (asyncio.TimeoutError, litellm.Timeout)):
         if status is not None and status < 300:
@@ -182,6 +183,7 @@ def _describe_error(error: Exception, exchange: HttpExchange) -> str:
         text = _redacted_excerpt(
             str(_find_cause(error, httpx.TransportError) or "") or str(getattr(error, "message", "") or error)
         )
+        # Removes the exception's class names that litellm puts first: `litellm.APIError: OpenAIException - `.
         text = re.sub(r"^(?:(?:litellm\.)?\w+: )+(?:\w+Exception - )?", "", text.split(TRACEBACK_HEADER, 1)[0])
         text = TLS_HOST_SUFFIX.sub("", text)
         return (f"the server answered with {unreadable}" if unreadable else " ".join(text.split()))[:MAX_ERROR_CHARS]
@@ -213,8 +215,10 @@ def _describe_body(exchange: HttpExchange, body: str) -> str:
 
 
 def _format_bytes(n_bytes: int) -> str:
+    """Format a number of bytes for a message, such as `1,024 bytes`."""
     return f"{n_bytes:,} byte{'' if n_bytes == 1 else 's'}"
 
 
 def _replace_unprintable(text: str) -> str:
+    """Replace every unprintable character by the Unicode replacement character."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)

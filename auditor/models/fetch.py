@@ -98,6 +98,8 @@ def download(
         return
     timeout = httpx.Timeout(60.0, connect=connect_timeout_s)
     with httpx.Client(follow_redirects=True, timeout=timeout, verify=ssl.create_default_context()) as client:
+        # `n_idle_attempts`: failed connections in a row without a byte received. `was_reached`: whether any connection
+        # was made; if none was, the download is not retried.
         n_idle_attempts, was_reached = 0, False
         while True:
             size_before = _file_size(target)
@@ -108,6 +110,7 @@ def download(
                 n_idle_attempts = 0 if _file_size(target) > size_before else n_idle_attempts + 1
                 if not was_reached or n_idle_attempts >= MAX_IDLE_ATTEMPTS:
                     raise
+                # Seconds: doubled with each idle attempt, and 4 at most.
                 time.sleep(min(0.25 * 2**n_idle_attempts, 4.0))
 
 

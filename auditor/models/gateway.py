@@ -28,7 +28,9 @@ from auditor.models.provider_request import failed_answer
 from auditor.models.retries import ModelSuspension, append_error_reason, no_retry_reason, pause_notice, retry_delay
 
 MAX_UNREACHABLE_ATTEMPTS = 2
+# Called with the account, the old limit, the new limit and the reason.
 LimitChangeCallback = Callable[[str, int, int, str], None]
+# Called with a sentence for the user.
 NotifyCallback = Callable[[str], None]
 
 
@@ -134,6 +136,7 @@ class Gateway:
         """
         connection = self._connections[call.name]
         if call.measure is LogprobMeasure.CONTINUATION:
+            # Computed on this machine: first and only attempt, without time limit, retries and budget.
             return (await self._dispatcher.send(call, 1, None)).answer
         if not connection.is_confirmed:
             async with connection.first_request_lock:
@@ -167,6 +170,7 @@ class Gateway:
             RunInterrupted: the run was stopped before a request was sent for this call.
             AuditorError: no request can be sent.
         """
+        # End of the call's time by `time.monotonic`; the costs are in US dollars per attempt, None if unknown.
         deadline: float | None = None
         attempts: list[Attempt] = []
         costs: list[float | None] = []
@@ -208,7 +212,16 @@ class Gateway:
     async def _wait_before_retry(
         self, connection: _ModelConnection, failure: RequestFailure | None, n_attempts: int, deadline: float
     ) -> str | None:
-        """Wait before the next attempt and return None; return a reason, which may be empty, if there is none."""
+        """Wait before the next attempt and return None; if there will be no next attempt, return why.
+
+        The reason is added to the call's error. It is empty after a success, or if the error says enough by itself.
+
+        Args:
+            connection: to the model.
+            failure: of the last attempt; None if it succeeded.
+            n_attempts: number of attempts so far.
+            deadline: end of the call's time, by `time.monotonic`.
+        """
         if failure is None or not failure.is_retryable:
             return ""
         wait_s, retry_after_s = retry_delay(failure, n_attempts, self._rng), failure.retry_after_s or 0.0
@@ -236,6 +249,7 @@ class Gateway:
         Raises:
             AuditorError: no request can be sent; its `answer` has the earlier attempts.
         """
+        # The total limit is positive even if the deadline has just passed.
         total_timeout_s, attempt_number = (
             max(0.01, min(connection.section.timeout_s, deadline - time.monotonic())),
             len(earlier_attempts) + 1,
@@ -282,13 +296,14 @@ def _build_limiters(
     notify: NotifyCallback,
     is_stopped: Callable[[], bool],
 ) -> dict[tuple[str, str | None, str | None], ConcurrencyLimiter]:
-    """Create one concurrency limiter per account.
+    """Create one concurrency limiter per account, by `rate_limit_key`: (provider, key's name in the config, base URL).
 
     An embedded model's limit is at most the slots of its servers: requests that wait in a server would time out.
     """
     limiter_by_account = {}
     for account in {model.rate_limit_key for model in models}:
         account_models = [model for model in models if model.rate_limit_key == account]
+        # The sum of the `concurrency` that the models set; if none does, the largest `max_concurrency`.
         configured_limit = sum(model.concurrency for model in account_models if model.concurrency) or max(
             model.max_concurrency for model in account_models
         )
@@ -308,7 +323,14 @@ def _build_limiters(
 
 
 def _notify_pause(notify: NotifyCallback, account: str, wait_s: float, retry_after_s: float) -> None:
-    """Notify the user that requests to an account wait."""
+    """Notify the user that requests to an account wait.
+
+    Args:
+        notify: called with the message.
+        account: description of the account.
+        wait_s: how long requests wait, in seconds.
+        retry_after_s: how long the provider asks to wait, in seconds.
+    """
     notify(pause_notice(account, wait_s, retry_after_s))
 
 

@@ -108,10 +108,12 @@ async def serve_requests(reader: asyncio.StreamReader, writer: asyncio.StreamWri
     writer.write(frame_message(b""))  # ready
 
     async def send_and_reply(request: HelperRequest) -> None:
+        """Send one request and write its reply, or the class and place of this process's own failure."""
         try:
             reply = await dispatcher.send(request.call, request.attempt_number, request.total_timeout_s)
             reply_json = REPLY_ADAPTER.dump_json(HelperReply(request.id, reply))
         except Exception as error:  # noqa: BLE001 - reported to the parent process, which waits for the reply
+            # The last entry: the function that raised.
             frame = traceback.extract_tb(error.__traceback__)[-1]
             error_text = f"{type(error).__name__} at {frame.name}, line {frame.lineno}"
             reply_json = REPLY_ADAPTER.dump_json(HelperReply(request.id, None, error_text))

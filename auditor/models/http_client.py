@@ -126,6 +126,7 @@ def install_minimal_client(handler: type[Any]) -> None:
     Args:
         handler: litellm's asynchronous HTTP handler class, whose transports are guarded already.
     """
+    # `light` marks a class that this function has changed already.
     if getattr(handler, "light", False):
         return
     from litellm.llms.custom_httpx.http_handler import get_default_headers, get_ssl_configuration
@@ -133,6 +134,7 @@ def install_minimal_client(handler: type[Any]) -> None:
     def create_client(
         _: Any, timeout: Any = None, event_hooks: Any = None, ssl_verify: Any = None, shared_session: Any = None
     ) -> MinimalHttpClient:
+        """Create a client as litellm's method of this name does; event hooks are ignored."""
         ssl_setting = get_ssl_configuration(ssl_verify)
         context = ssl_setting if isinstance(ssl_setting, ssl.SSLContext) else None
         verify = ssl_setting if isinstance(ssl_setting, bool) else None
@@ -142,5 +144,6 @@ def install_minimal_client(handler: type[Any]) -> None:
         return MinimalHttpClient(transport, get_default_headers(), DEFAULT_TIMEOUT if timeout is None else timeout)
 
     handler.create_client = create_client
+    # The decorator of `post` times each request.
     handler.post = inspect.unwrap(handler.post)
     handler.light = True

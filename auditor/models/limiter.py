@@ -64,8 +64,11 @@ class ConcurrencyLimiter:
         self.limit = float(min(initial_limit, max_limit))
         self._max_limit = max_limit
         self._clock = clock
+        # Requests in flight now, their maximum in this round, and successes in this round.
         self._in_flight = self._peak_in_flight = self._clean_responses = 0
         self._in_slow_start = True
+        # Times by `clock` until which requests are held back and until which the limit stays, and the wait in seconds
+        # that the provider asked for last.
         self._closed_until = self._cooldown_until = self._retry_after_s = 0.0
         self._announced_until = -math.inf
         self._max_wait_s, self._on_wait = max_wait_s, on_wait
@@ -121,6 +124,7 @@ class ConcurrencyLimiter:
             return
         if self._peak_in_flight >= MIN_UTILIZATION * int(self.limit):
             reason = "a clean round at first" if self._in_slow_start else "a clean round"
+            # It doubles in slow start, which lasts until the first 429.
             self._set_limit(min(self._max_limit, self.limit * (2 if self._in_slow_start else INCREASE_FACTOR)), reason)
         self._clean_responses, self._peak_in_flight = 0, self._in_flight
 
@@ -139,7 +143,12 @@ class ConcurrencyLimiter:
             self._cooldown_until = now + max(COOLDOWN_S, retry_after_s)
 
     def announce_wait(self, wait_s: float, retry_after_s: float) -> None:
-        """Call `on_wait` for a wait that is longer than `MIN_ANNOUNCED_WAIT_S` and has not been announced yet."""
+        """Call `on_wait` for a wait that is longer than `MIN_ANNOUNCED_WAIT_S` and has not been announced yet.
+
+        Args:
+            wait_s: how long requests wait from now, in seconds.
+            retry_after_s: how long the provider asked to wait, in seconds.
+        """
         wait_end = self._clock() + wait_s
         if wait_s > MIN_ANNOUNCED_WAIT_S and wait_end > self._announced_until + MIN_ANNOUNCED_WAIT_S:
             self._announced_until = wait_end
@@ -161,7 +170,9 @@ class RateLimiter:
     """Limits on requests per minute (`rpm`) and tokens per minute (`tpm`); None for no limit."""
 
     def __init__(self, rpm: int | None, tpm: int | None, is_stopped: Callable[[], bool] = lambda: False) -> None:
+        """Create a limiter of each kind; once `is_stopped` returns True, no request waits any more."""
         self._is_stopped = is_stopped
+        # Per 60 seconds.
         self._request_limiter = AsyncLimiter(rpm, 60) if rpm else None
         self._token_limiter = AsyncLimiter(tpm, 60) if tpm else None
 
@@ -170,6 +181,7 @@ class RateLimiter:
         if self._request_limiter:
             await self._wait_unless_stopped(self._request_limiter.acquire())
         if self._token_limiter:
+            # At most the limit of a minute: the limiter refuses a larger amount.
             await self._wait_unless_stopped(self._token_limiter.acquire(min(tokens, self._token_limiter.max_rate)))
 
     async def _wait_unless_stopped(self, acquisition: Coroutine[object, object, None]) -> None:

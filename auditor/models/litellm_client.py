@@ -115,6 +115,7 @@ def listed_token_price(model: str) -> TokenPrice | None:
     entry = load_litellm().model_cost.get(model) or load_litellm().model_cost.get(model.split("/", 1)[-1])
     if not entry or entry.get("input_cost_per_token") is None or entry.get("output_cost_per_token") is None:
         return None
+    # US dollars per token.
     prompt_price, cached_price = entry["input_cost_per_token"], entry.get("cache_read_input_token_cost")
     return TokenPrice(
         float(prompt_price),
@@ -132,7 +133,7 @@ def listed_max_output(model: str) -> int | None:
 
 
 def drop_schema_keywords(schema: Any, keywords: set[str]) -> Any:
-    """Copy a JSON schema without the given keywords, at every depth."""
+    """Copy a JSON schema, or a part of it, without the given keywords at every depth."""
     if isinstance(schema, dict):
         return {k: drop_schema_keywords(v, keywords) for k, v in schema.items() if k not in keywords}
     return [drop_schema_keywords(v, keywords) for v in schema] if isinstance(schema, list) else schema
@@ -152,6 +153,7 @@ def open_http_clients() -> None:
     litellm.in_memory_llm_clients_cache.flush_cache()  # clients created before have no guarded transport
     request_cache.clear_request_cache()
     transport: Any = AsyncHTTPHandler.create_async_transport()
+    # The attribute `litellm.aclient_session` holds the client that litellm gives to OpenAI's SDK.
     vars(litellm)["aclient_session"] = MinimalHttpClient(transport)
 
 
@@ -185,6 +187,7 @@ async def complete_chat(**request: Any) -> Any:
     Raises:
         Exception: an exception of litellm's, for any failure of the provider.
     """
+    # The first sends a request and awaits the response; the second returns a coroutine that sends it.
     create_completion, build_request, create_log = _undecorated_litellm()
     if request["model"].split("/", 1)[0] not in DIRECT_BUILD_PROVIDERS or not request.get("api_key"):
         return await create_completion(**request, litellm_logging_obj=create_log(request))
@@ -202,6 +205,7 @@ def _map_provider_error(error: Exception, request: dict[str, Any]) -> Exception:
     from litellm.litellm_core_utils import exception_mapping_utils as errors
 
     _truncate_error_text(error)
+    # `get_llm_provider` returns the model's name without provider, then the provider.
     model, provider = request["model"], load_litellm().get_llm_provider(request["model"])[1]
     map_error: Callable[..., Exception] = errors.exception_type
     try:
@@ -222,7 +226,7 @@ def _truncate_error_text(error: Exception) -> None:
 
 @functools.cache
 def _undecorated_litellm() -> tuple[Callable[..., Any], Callable[..., Any], Callable[[dict[str, Any]], Any]]:
-    """litellm's `acompletion` and `completion` without their decorators, and a factory of a log object that they need.
+    """Return litellm's `acompletion` and `completion` without decorators, and a factory of the log object they need.
 
     `completion` called with `acompletion=True` builds a request and returns the coroutine that sends it.
     """
@@ -242,6 +246,7 @@ def _undecorated_litellm() -> tuple[Callable[..., Any], Callable[..., Any], Call
             return False
 
     def create_log(request: dict[str, Any]) -> Any:
+        """Create the log object for a request's keyword arguments; it records nothing."""
         return SilentLogging(
             model=request["model"],
             messages=request["messages"],

@@ -26,6 +26,7 @@ def start_llama_server(settings: dict[str, Any]) -> Any:
     params = library.CommonParams()
     params.model.path = settings["path"]
     params.model_alias = {settings["name"]}
+    # Port 0: any free port.
     params.hostnames, params.port, params.api_keys = ["127.0.0.1"], 0, [settings["api_key"]]
     params.ui = params.endpoint_slots = False
     params.verbosity = 0
@@ -43,6 +44,7 @@ def main() -> None:
     """Start the server, report its address to the parent, and exit when the parent closes standard input."""
     pipe_to_parent = os.fdopen(os.dup(1), "w", encoding="utf-8")
     null_device = os.open(os.devnull, os.O_WRONLY)
+    # 1 and 2 are standard output and error: what the library prints is discarded.
     os.dup2(null_device, 1)
     os.dup2(null_device, 2)
     try:
@@ -53,6 +55,7 @@ def main() -> None:
     print(json.dumps(startup_message), file=pipe_to_parent, flush=True)
     if "url" in startup_message:
         sys.stdin.read()
+    # At once and without clean-up: stopping the server while it answers would hang.
     os._exit(0)
 
 

@@ -49,6 +49,9 @@ def supported_measures(section: ModelSection, method: str) -> tuple[LogprobMeasu
     Args:
         section: the model's section in the config.
         method: the config's `probes.logprob.method`: a measure's name, or `auto`.
+
+    Returns:
+        Empty if none is supported, as for recorded answers that are replayed.
     """
     if section.model.startswith(REPLAY_PREFIX):
         return ()
@@ -68,7 +71,10 @@ def supported_measures(section: ModelSection, method: str) -> tuple[LogprobMeasu
 
 
 def measure_params(measure: LogprobMeasure) -> dict[str, Any]:
-    """Request parameters of a measure. At temperature 1 the probabilities are those of the model."""
+    """Request parameters of a measure; empty if no request is sent for it.
+
+    At temperature 1 the probabilities are those of the model.
+    """
     if measure is LogprobMeasure.ECHO:
         return {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 1.0}
     if measure is LogprobMeasure.PROMPT:
@@ -125,6 +131,7 @@ def _echo_logprob(choice: Any, prefix: str, sentence: str) -> float | None:
     if not token_logprobs or not tokens or len(token_logprobs) != len(tokens):
         return None
     # Positions are computed from the tokens: servers differ in whether `text_offset` counts the first special token.
+    # `token_boundaries`: index of the character where each token starts, then the end of the last one.
     sentence_start = "".join(tokens).find(sentence)
     token_boundaries = [0, *itertools.accumulate(map(len, tokens))]
     continuation_start, continuation_end = sentence_start + len(prefix), sentence_start + len(sentence)
@@ -143,6 +150,7 @@ def _prompt_logprob(choice: Any, prefix: str, sentence: str) -> float | None:
     entries = getattr(choice, "prompt_logprobs", None)
     if not isinstance(entries, list) or len(entries) < 2 or not all(entries[1:]):
         return None
+    # Each entry is a dict by token id, whose first value belongs to the prompt's token; the null entry is left out.
     prompt_tokens = [next(iter(entry.values())) for entry in entries[1:]]
     tokens = [str(token.get("decoded_token") or "") for token in prompt_tokens]
     # The first token's text is missing: it is the sentence's first token, or a special token before the sentence. So
@@ -168,7 +176,10 @@ def _sum_logprobs(logprobs: Sequence[float | None]) -> float | None:
 
 
 def parse_choice_logprobs(call: Call, response: Any, body: ResponseBody = None) -> Answer:
-    """Parse the likeliest next tokens with their log-probabilities; which of them mean A and B is decided later."""
+    """Parse the likeliest next tokens; the answer's text is a JSON list of [token, log-probability in nats].
+
+    Which tokens mean option A and option B is decided later.
+    """
     if failed_answer := _failed_answer(call, response, body):
         return failed_answer
     content = getattr(getattr(response.choices[0], "logprobs", None), "content", None)

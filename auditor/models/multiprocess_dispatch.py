@@ -150,6 +150,7 @@ class MultiprocessDispatcher:
         self._remote_models = {model.name: model for model in models if not model.model.startswith(EMBEDDED_PREFIX)}
         self._helpers = [HelperProcess() for _ in range(n_helpers)]
         self._helper_tasks: list[asyncio.Task[None]] = []
+        # Time of the last check, and the CPU time that this thread had used by then, both in seconds.
         self._last_load_check = time.monotonic(), time.thread_time()
 
     async def send(self, call: Call, attempt_number: int, total_timeout_s: float | None) -> ProviderReply:
@@ -181,6 +182,7 @@ class MultiprocessDispatcher:
         if now_s - last_check_s < LOAD_CHECK_INTERVAL_S:
             return False
         self._last_load_check = now_s, time.thread_time()
+        # [1] is the CPU time until now; the difference is the CPU time used since the last check.
         return self._last_load_check[1] - last_cpu_s >= BUSY_CPU_SHARE * (now_s - last_check_s)
 
     async def close(self) -> None:

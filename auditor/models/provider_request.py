@@ -47,8 +47,8 @@ async def send_request(
         endpoint: where the request is sent.
         call: the call to send.
         attempt_number: number of this attempt at the call, from 1.
-        timeout_s: time limit of each read from the connection, passed to litellm.
-        total_timeout_s: time limit of the whole request; None for no limit.
+        timeout_s: time limit of each read from the connection, in seconds, passed to litellm.
+        total_timeout_s: time limit of the whole request, in seconds; None for no limit.
     """
     started_at, start_s = datetime.now(UTC), time.monotonic()
     failure, unreachable = None, False
@@ -62,6 +62,7 @@ async def send_request(
         answer = _response_parser(call)(call, response, exchange.json_body)
         usage, cached_tokens = litellm_token_usage(response)
         if answer.outcome is Outcome.SERVER_ERROR:
+            # Retryable (True), and does not block the model (False).
             failure = RequestFailure(
                 Outcome.SERVER_ERROR, True, False, answer.error or "an empty answer", exchange.status
             )
@@ -146,6 +147,7 @@ async def _reread_body(endpoint: Endpoint, call: Call, timeout_s: float, body: b
     """
 
     def replay_body(request: httpx.Request, _: bytes) -> httpx.Response:
+        """Answer any request with the repaired body."""
         return httpx.Response(200, headers={"content-type": "application/json"}, content=body)
 
     stub_token, exchange_token = SERVER_STUB.set(replay_body), CURRENT_EXCHANGE.set(HttpExchange())
@@ -170,12 +172,22 @@ def _request_charge(
 
     Nothing if it was not sent or failed with an HTTP error; an estimate if it was sent and no answer came, since the
     provider may charge for it; else by the provider's token counts.
+
+    Args:
+        endpoint: holds the price.
+        call: the call that was sent.
+        answer: the parsed or failed answer.
+        exchange: record of the request and response.
+        usage: token counts as litellm read them; None if unknown.
+        cached_tokens: number of prompt tokens that the provider had cached; None if unknown.
     """
+    # A missing status is not an error: the request was sent, and no response began.
     if not exchange.n_requests or exchange.unreachable or (exchange.status or 200) >= 300:
         return NO_CHARGE
     if exchange.status is None:
         return charge_estimate(call, endpoint.price)
     reported_usage = parse_usage(exchange.json_body)
+    # Counts that are not integers are passed on as the provider sent them, since litellm has zeros in their place.
     if usage is None or (reported_usage is not None and not has_integer_counts(reported_usage)):
         usage = reported_usage
     return charge_usage(call, endpoint.price, usage, cached_tokens or 0, has_text=answer.text is not None)

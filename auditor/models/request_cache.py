@@ -58,6 +58,7 @@ def send_cached_request(
     messages, seed = request["messages"], request.get("seed")
     other_params = {name: value for name, value in request.items() if name not in ("messages", "seed")}
     try:
+        # Requests with the same roles, the same parameters and a seed or none share one entry.
         key = json.dumps([[message["role"] for message in messages], seed is None, other_params], sort_keys=True)
     except TypeError:
         return None
@@ -85,11 +86,17 @@ def _capture_request(litellm: ModuleType, build: Callable[..., Any], request: di
     """Capture the keyword arguments that litellm passes to its HTTP handler, without sending the request.
 
     None if litellm uses another handler for it, if it fails, or if the seed cannot be replaced in the arguments.
+
+    Args:
+        litellm: the module.
+        build: litellm's function that builds a request from keyword arguments.
+        request: keyword arguments of `build`, with `SEED_MARKER` as the seed if it has one.
     """
     handler = _capturing_handler(litellm)
     captured: list[dict[str, Any]] = []
     token = _CAPTURED.set(captured)
     try:
+        # The coroutine is closed without being awaited: the handler has recorded its arguments by then.
         build(**request, acompletion=True).close()
     except Exception:  # noqa: BLE001 - the uncached request raises it again, and it is reported then
         return None
@@ -103,6 +110,8 @@ def _capture_request(litellm: ModuleType, build: Callable[..., Any], request: di
 def _is_seed_replaceable(captured_kwargs: dict[str, Any]) -> bool:
     """Whether the marker of the seed occurs in the optional parameters only, and only as a value of its own."""
     optional_params, marker = captured_kwargs["optional_params"], str(SEED_MARKER)
+    # The marker must occur at least once, and in the optional parameters as often as in all arguments; and no marker
+    # may be left once the seed is replaced, as one inside a longer text would be.
     n_replaceable = repr(optional_params).count(marker)
     return n_replaceable == repr(captured_kwargs).count(marker) > 0 and marker not in repr(
         _copy_with_seed(optional_params, 0)

@@ -62,6 +62,7 @@ def parse_usage(body: Mapping[str, Any] | None) -> TokenUsage | None:
     """Token counts in a body; cached prompt tokens and hidden reasoning are included. None if it has no counts."""
     if body is None:
         return None
+    # Counts are looked for in the formats of Gemini, Ollama, OpenAI, Bedrock and Anthropic, in this order.
     if "usageMetadata" in body:
         return _parse_gemini_usage(body["usageMetadata"])
     if "usage" not in body:
@@ -90,6 +91,7 @@ def join_text_parts(body: Mapping[str, Any] | None) -> str | None:
     litellm takes only the last part, or none.
     """
     match body:
+        # The first choice's message has a list as its content.
         case {"choices": [{"message": {"content": [*parts]}}, *_]}:
             texts = [part.get("text") for part in parts if isinstance(part, Mapping) and part.get("type") == "text"]
             return "".join(text for text in texts if isinstance(text, str)) or None
@@ -108,6 +110,7 @@ def fill_missing_fields(body: Mapping[str, Any]) -> bytes | None:
             "choices": [{**first_choice, "message": {**first_choice["message"], "content": text}}, *other_choices],
         }
         return fill_missing_fields(body) or json.dumps(body).encode()
+    # Each provider's format is recognized by one field of the body.
     format_field = next((field for field in REQUIRED_FIELDS if field in body), None)
     if format_field is None:
         return None
@@ -122,7 +125,7 @@ def fill_missing_fields(body: Mapping[str, Any]) -> bytes | None:
 
 
 def _finish_reason_objects(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """JSON objects of a body that may have a finish reason: the answer first, then the objects that contain it."""
+    """JSON objects of a body that may hold a finish reason: first the answers, then the objects that contain them."""
     enclosing_objects = [body, *(body[name] for name in WRAPPER_FIELDS if isinstance(body.get(name), Mapping))]
     answers = [
         answer
@@ -150,7 +153,7 @@ def _parse_ollama_usage(body: Mapping[str, Any]) -> TokenUsage | None:
 
 
 def _sum_counts(first: object, *others: object) -> object:
-    """Add counts, of which all but the first may be None; if one is not an integer, return that one unchanged.
+    """Add a required count and optional ones, None if missing; if one is not an integer, return that one unchanged.
 
     So callers see what was sent, and do not take a partial sum for a count.
     """

@@ -56,7 +56,7 @@ def parse_response(call: Call, response: Any, body: ResponseBody = None) -> Answ
 
 
 def _classify_outcome(call: Call, response: Any, body: ResponseBody, text: str | None) -> tuple[Outcome, str | None]:
-    """Outcome of a call whose response has this text, and the error message of a failure."""
+    """Return a call's outcome for a response with this text, and an error message, None if the outcome says enough."""
     reason, category = finish_reason(response.choices[0], body), finish_category(response, body)
     is_empty = not (text and text.strip())
     if is_empty and category is not FinishCategory.FAILED and category is not FinishCategory.REFUSED:
@@ -90,13 +90,20 @@ def _is_at_token_limit(call: Call, response: Any) -> bool:
     """Whether the answer has at least `max_tokens` tokens; False if the count is missing or implausible."""
     limit, counts = (
         call.params.get("max_tokens"),
+        # [0] is the usage, without the cached tokens; `counts` is (prompt tokens, completion tokens).
         plausible_token_counts(call, litellm_token_usage(response)[0], has_text=False),
     )
     return isinstance(limit, int) and counts is not None and counts[1] >= limit > 0
 
 
 def _is_all_reasoning(call: Call, response: Any, message: Any) -> bool:
-    """Whether a response without text used up its tokens for reasoning: a retry with the same limit would not help."""
+    """Whether a response without text used up its tokens for reasoning: a retry with the same limit would not help.
+
+    Args:
+        call: the call that was sent.
+        response: litellm's response object.
+        message: of the first choice; None if the response has no choice.
+    """
     usage = getattr(response, "usage", None)
     completion_tokens = getattr(usage, "completion_tokens", None)
     reasoning_tokens = getattr(getattr(usage, "completion_tokens_details", None), "reasoning_tokens", None)
@@ -161,7 +168,7 @@ def finish_category(response: Any, body: ResponseBody) -> FinishCategory:
 
 
 def litellm_token_usage(response: Any) -> tuple[TokenUsage | None, int | None]:
-    """Token counts as litellm read them, and the number of prompt tokens that came from the provider's cache.
+    """Return the token counts as litellm read them, and the number of prompt tokens from the provider's cache.
 
     Each is None if unknown. litellm writes zeros for counts that are missing, and puts into one place what providers
     name `cached_tokens`, `cache_read_input_tokens` or `prompt_cache_hit_tokens`.

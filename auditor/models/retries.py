@@ -38,7 +38,7 @@ def no_retry_reason(
 
     Args:
         failure: of the last attempt.
-        wait_s: wait before the next attempt.
+        wait_s: wait before the next attempt, in seconds.
         n_attempts: number of attempts so far.
         deadline: end of the call's time, by `time.monotonic`.
         limits: of the audit.
@@ -60,7 +60,7 @@ def append_error_reason(failed_request: T, reason: str) -> T:
 
 
 def long_wait_message(retry_after_s: float, limits: Limits) -> str:
-    """Message that a provider asks for a longer wait than the config allows."""
+    """Message that a provider asks to wait `retry_after_s` seconds, longer than the config's limit allows."""
     wait_limit = f"limits.max_retry_wait_s = {limits.max_retry_wait_s:g} s"
     return f"the provider asks to wait {format_duration(retry_after_s)}, longer than {wait_limit}"
 
@@ -73,7 +73,10 @@ class ModelSuspension:
     """
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+        """Create the state of a model whose requests are not suspended; `clock` returns a time in seconds."""
         self._limits, self._clock = limits, clock
+        # Times by `clock`: of the first response since the last success that asked for a too long wait, and of the end
+        # of the suspension.
         self._first_long_wait_at: float | None = None
         self._suspended_until = 0.0
 
@@ -103,6 +106,7 @@ def pause_notice(account: str, wait_s: float, retry_after_s: float) -> str:
         retry_after_s: how long the provider asks to wait.
     """
     resumes_at = datetime.now().astimezone() + timedelta(seconds=wait_s)
+    # The date is shown for a wait of 12 hours or more.
     end_time = f"{resumes_at:%H:%M:%S}" if wait_s < 43_200 else f"{resumes_at:%Y-%m-%d %H:%M}"
     cap_note = (
         f", of which limits.max_retry_wait_s allows {format_duration(wait_s)}" if retry_after_s > wait_s + 1 else ""
@@ -112,6 +116,7 @@ def pause_notice(account: str, wait_s: float, retry_after_s: float) -> str:
 
 def format_duration(seconds: float) -> str:
     """Format a duration for a message: `45 s`, `20 min`, `24 h`, `365 days`."""
+    # Each entry: name of the unit, its length in seconds, and the duration in seconds from which a larger unit is used.
     for unit, unit_s, upper_bound_s in (("s", 1, 180), ("min", 60, 7200), ("h", 3600, 172_800)):
         if seconds < upper_bound_s:
             return f"{seconds / unit_s:.3g} {unit}"

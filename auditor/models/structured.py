@@ -34,6 +34,7 @@ def _require_all_properties(schema: dict[str, Any]) -> None:
 
 
 def _text_field(description: str) -> Any:
+    """A pydantic field for a text that may not be empty; the description is sent to the model."""
     return Field(min_length=1, description=description)
 
 
@@ -48,6 +49,7 @@ def _normalize_percent(value: object) -> object:
 
 
 def _normalize_case(value: object) -> object:
+    """A text in upper case without surrounding whitespace; other values are returned unchanged."""
     return value.strip().upper() if isinstance(value, str) else value
 
 
@@ -267,6 +269,7 @@ def enumerate_bounded_numbers(schema: Any) -> Any:
     """
     if isinstance(schema, dict):
         if schema.get("type") == "number" and "minimum" in schema:
+            # Every bounded number of the structures is a score, which is in [-1, 1].
             return {**schema, "enum": [round(i / 10, 1) for i in range(-10, 11)]}
         return {k: enumerate_bounded_numbers(v) for k, v in schema.items()}
     return [enumerate_bounded_numbers(v) for v in schema] if isinstance(schema, list) else schema
@@ -286,6 +289,7 @@ def parse_structured_answer(structure: type[S], text: str) -> S | str:
         try:
             return structure.model_validate_json(extract_json_from_codeblock(text))
         except (ValidationError, ValueError):
+            # The first of the validation errors; `loc` is the path to the field.
             problem = error.errors(include_url=False, include_input=False)[0]
             field_path = ".".join(str(key) for key in problem["loc"])
             return f"{field_path}: {problem['msg']}" if field_path else str(problem["msg"])

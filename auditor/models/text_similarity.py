@@ -108,6 +108,7 @@ def rouge_l(text_a: str, text_b: str) -> float:
 
 @functools.cache
 def _rouge_scorer():  # type: ignore[no-untyped-def]
+    """rouge-score's scorer for ROUGE-L without stemming, created once."""
     from rouge_score.rouge_scorer import RougeScorer
 
     return RougeScorer(["rougeL"], use_stemmer=False)
@@ -123,9 +124,12 @@ def bertscore(encoder: TokenEncoder) -> TextSimilarity:
     encode_tokens = functools.lru_cache(MAX_CACHED_TEXTS)(encoder.encode_tokens)
 
     def similarity(left: str, right: str) -> float:
+        """BERTScore F1 of two texts; nan if one has no tokens of its own."""
         (vectors_a, is_word_a), (vectors_b, is_word_b) = encode_tokens(left), encode_tokens(right)
         if not is_word_a.any() or not is_word_b.any():
             return float("nan")
+        # Shape (tokens of the left text, tokens of the right text). Each token is matched to the most similar one of
+        # the other text; `is_word_…` is False for special tokens.
         cosines = vectors_a @ vectors_b.T
         precision, recall = cosines.max(axis=1)[is_word_a].mean(), cosines.max(axis=0)[is_word_b].mean()
         total = float(precision + recall)

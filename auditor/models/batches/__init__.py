@@ -23,5 +23,5 @@ _PROVIDERS: dict[str, BatchProvider] = {
 
 
 def find_batch_provider(section: ModelSection) -> BatchProvider | None:
-    """The batch API of a model's provider; None if it has none that is supported."""
+    """The batch API of a model's provider, which is the part of its name before the slash; None if unsupported."""
     return _PROVIDERS.get(section.model.split("/", 1)[0])

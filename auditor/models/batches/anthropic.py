@@ -41,13 +41,14 @@ class _AnthropicBatches:
         try:
             page = await client.request_json("GET", "/messages/batches", params={"limit": 1})
         except BatchRequestFailed as error:
+            # 200: the server answers this path, but not with a JSON object, so it has no batch endpoints.
             if error.http_status in NO_BATCHES_STATUSES or error.http_status == 200:
                 return False
             raise
         return isinstance(page.get("data"), list)
 
     def format_call(self, key: str, body: bytes) -> bytes:
-        """Format one call as an element of the list of requests."""
+        """Format one call as an element of the list of requests: its key, and the body of a single request as JSON."""
         return b'{"custom_id": "' + key.encode() + b'", "params": ' + body + b"}"
 
     async def submit(self, client: BatchClient, formatted_calls: Sequence[bytes], tag: str) -> str:
@@ -65,8 +66,12 @@ class _AnthropicBatches:
     async def find_submitted(
         self, client: BatchClient, tag: str, n_calls: int, since: datetime, known_ids: set[str]
     ) -> list[str]:
-        """Find unknown batches with this number of calls since this time; only their results show which one it is."""
+        """Return the ids of batches not in `known_ids` that have `n_calls` calls and were created at `since` or later.
+
+        Only their results show which one was submitted, as the API stores no tag. Pages list the latest batch first.
+        """
         candidate_ids: list[str] = []
+        # Query parameter for the page after the last batch seen; empty for the first page.
         cursor: dict[str, str] = {}
         while True:
             page = await client.request_json("GET", "/messages/batches", params={"limit": PAGE_SIZE, **cursor})
@@ -90,7 +95,7 @@ class _AnthropicBatches:
         return BatchStatus(status, has_ended, result_paths=(f"{path}/results",) if has_ended else ())
 
     def parse_line(self, line: dict[str, Any]) -> BatchCallResponse | None:
-        """Parse one line of the results; None if it is malformed."""
+        """Parse one line of the results into the response to one call; None if the line is malformed."""
         key, result = line.get("custom_id"), line.get("result")
         if not isinstance(key, str) or not isinstance(result, dict):
             return None

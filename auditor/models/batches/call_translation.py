@@ -28,6 +28,7 @@ async def prepare_request(endpoint: Endpoint, call: Call, timeout_s: float) -> P
     captured_requests: list[PreparedRequest] = []
 
     def capture_request(request: httpx.Request, body: bytes) -> httpx.Response:
+        """Keep the request, and answer it with an error; the reply made of that is discarded."""
         captured_requests.append(PreparedRequest(str(request.url), dict(request.headers), body))
         return httpx.Response(400, json={"error": {"message": "kept", "type": "invalid_request_error"}})
 
@@ -45,10 +46,11 @@ async def parse_batch_answer(
         call: the call that was submitted.
         call_response: the batch's response; the call must have been sent.
         attempt_number: number of this attempt at the call, from 1.
-        timeout_s: passed on to `send_request`.
+        timeout_s: time limit in seconds, passed on to `send_request`.
     """
 
     def replay_response(request: httpx.Request, body: bytes) -> httpx.Response:
+        """Answer any request with the batch's response to the call."""
         return httpx.Response(
             call_response.http_status or 500, headers={"content-type": "application/json"}, content=call_response.body
         )

@@ -32,6 +32,7 @@ class BatchRequestFailed(Exception):
     def __init__(
         self, message: str, http_status: int | None, *, is_retryable: bool, retry_after_s: float | None = None
     ) -> None:
+        """Store the message, whose secrets the caller has redacted, and the attributes."""
         super().__init__(message)
         self.http_status = http_status
         self.is_retryable = is_retryable
@@ -65,7 +66,7 @@ class BatchClient:
         Args:
             method: HTTP method.
             path: appended to the base URL.
-            total_timeout_s: time limit of the request.
+            total_timeout_s: time limit of the request, in seconds.
             content_type: of `content`, if that is bytes.
             httpx_options: httpx's `json`, `content`, `data`, `files` or `params`.
 
@@ -96,7 +97,7 @@ class BatchClient:
         Args:
             path: appended to the base URL.
             file: where the bytes are written.
-            max_response_bytes: largest allowed size.
+            max_response_bytes: largest allowed size of the file.
 
         Raises:
             BatchRequestFailed: the download failed, or the file is too large; `file` may hold a part of it.
@@ -118,7 +119,7 @@ class BatchClient:
             raise self._connection_failure(error) from error
 
     def _connection_failure(self, error: Exception) -> BatchRequestFailed:
-        """Convert a transport's error; it is retryable unless the exchange was refused as `UnacceptableExchange`."""
+        """Convert an error without a response; it is retryable unless `UnacceptableExchange` is among its causes."""
         cause: BaseException | None = error
         while cause is not None and not isinstance(cause, UnacceptableExchange):
             cause = cause.__cause__
@@ -130,6 +131,7 @@ class BatchClient:
         if response.is_success:
             return
         status, text = response.status_code, sanitize(_error_message(response))
+        # Timeout, conflict, too many requests.
         is_retryable = status in (408, 409, 429) or status >= 500
         raise BatchRequestFailed(
             text[:MAX_ERROR_CHARS], status, is_retryable=is_retryable, retry_after_s=parse_retry_after(response.headers)

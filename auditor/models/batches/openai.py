@@ -34,18 +34,21 @@ class _OpenAIBatches:
         try:
             page = await client.request_json("GET", "/batches", params={"limit": 1})
         except BatchRequestFailed as error:
+            # 200: the server answers this path, but not with a JSON object, so it has no batch endpoints.
             if error.http_status in NO_BATCHES_STATUSES or error.http_status == 200:
                 return False
             raise
         return isinstance(page.get("data"), list)
 
     def format_call(self, key: str, body: bytes) -> bytes:
-        """Format one call as a line of the file of requests."""
+        """Format one call as a line of the file of requests: its key, and the body of a single request as JSON."""
         line_start = json.dumps({"custom_id": key, "method": "POST", "url": CHAT_ENDPOINT})
+        # Without its closing brace, which follows the body; a line must not contain line breaks.
         return line_start[:-1].encode() + b', "body": ' + body.replace(b"\n", b" ") + b"}"
 
     async def submit(self, client: BatchClient, formatted_calls: Sequence[bytes], tag: str) -> str:
         """Upload the file, create the batch and return the batch's id."""
+        # As httpx takes it: name, content, content type.
         file = ("requests.jsonl", b"\n".join(formatted_calls) + b"\n", "application/jsonl")
         uploaded_file = await client.request_json(
             "POST", "/files", total_timeout_s=FILE_TRANSFER_TIMEOUT_S, data={"purpose": "batch"}, files={"file": file}
@@ -62,7 +65,11 @@ class _OpenAIBatches:
     async def find_submitted(
         self, client: BatchClient, tag: str, n_calls: int, since: datetime, known_ids: set[str]
     ) -> list[str]:
-        """Find the batch by the tag in its metadata; the list starts with the latest batch."""
+        """Return the id of the batch with this tag in its metadata, as a list of one; empty if there is none.
+
+        The pages list the latest batch first, so the search ends at a batch created before `since`.
+        """
+        # Query parameter for the page after the last batch seen; empty for the first page.
         cursor: dict[str, str] = {}
         while True:
             page = await client.request_json("GET", "/batches", params={"limit": PAGE_SIZE, **cursor})
@@ -99,7 +106,7 @@ class _OpenAIBatches:
         )
 
     def parse_line(self, line: dict[str, Any]) -> BatchCallResponse | None:
-        """Parse one line of the file of results or of errors; None if it is malformed."""
+        """Parse one line of the file of results or of errors into the response to one call; None if it is malformed."""
         key, response, error = line.get("custom_id"), line.get("response"), line.get("error")
         if not isinstance(key, str):
             return None

@@ -66,7 +66,12 @@ class BatchProvider(Protocol):
         ...
 
     def format_call(self, key: str, body: bytes) -> bytes:
-        """Format one call as an element of a batch."""
+        """Format one call as an element of a batch.
+
+        Args:
+            key: the call's key, which its result will carry.
+            body: body of a single request, as JSON.
+        """
         ...
 
     async def submit(self, client: BatchClient, formatted_calls: Sequence[bytes], tag: str) -> str:
@@ -103,10 +108,10 @@ class BatchProvider(Protocol):
         ...
 
     def parse_line(self, line: dict[str, Any]) -> BatchCallResponse | None:
-        """Parse one line of the results; None if it is malformed."""
+        """Parse one line of the results, a JSON object, into the response to one call; None if it is malformed."""
         ...
 
 
 def encode_body(parsed_body: Any) -> bytes:
-    """Encode a decoded part of a result line as JSON, as the body of a single response."""
+    """Encode the part of a result line that is the body of a single call's response as JSON."""
     return json.dumps(parsed_body).encode()
