@@ -92,6 +92,7 @@ codecs.register_error(ENCODING_ERROR_HANDLER, _replace_unencodable)
 
 
 def _is_descriptor_open(descriptor: int) -> bool:
+    """Whether a file descriptor of this process is open."""
     try:
         os.fstat(descriptor)
     except OSError:
@@ -202,6 +203,7 @@ def _describe_error(error: BaseException) -> str:
 
 
 def _print_traceback(error: BaseException) -> None:
+    """Print an error's traceback to standard error; a failure to format it is ignored."""
     import traceback
 
     from auditor.cli.output import print_message

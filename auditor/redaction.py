@@ -254,6 +254,7 @@ def _replace_spans(data: bytes, spans: Iterable[tuple[int, int]], end: int) -> b
 
 
 def _same_offset(offset: int) -> int:
+    """The offset map of data without any escape undone."""
     return offset
 
 

@@ -173,6 +173,7 @@ def _require_writable(path: Path) -> None:
 
 
 def _write_report(audit_report: Report, path: Path, report_format: str) -> None:
+    """Write a report to a file in one of the formats html, json or markdown, and print its path."""
     from auditor.atomic_files import write_atomically
     from auditor.reports.pages.render import render_report
 
@@ -298,6 +299,7 @@ def review(
     open_by_audit: dict[str, int] = {}
 
     def on_decided(name: str) -> None:
+        """Resume the audit after a decision, and keep how many of its conflicts are still open."""
         from auditor.run import resume_after_review
 
         open_by_audit[name] = resume_after_review(name, storage=url)

@@ -185,6 +185,7 @@ def _run_variants(audit: str, url: str, variants: Callable[[AuditConfig], list[A
 
 
 def _present_sampling(experiment: SamplingExperiment, output: Path | None, as_json: bool) -> None:
+    """Print a sampling experiment, or write its page to a file; see `present_page`."""
     from auditor.reports.sampling.page import build_sampling_page
 
     present_page(experiment.model_dump(mode="json"), build_sampling_page(experiment), output, as_json)

@@ -273,4 +273,5 @@ def import_answers(
 
 
 def _pluralize(n: int, noun: str) -> str:
+    """A number with its noun, in the plural unless the number is 1: `1 row`, `2 rows`."""
     return f"{n} {noun}{'' if n == 1 else 's'}"

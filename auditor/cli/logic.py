@@ -257,6 +257,7 @@ def _format_change(before_and_after: tuple[float | None, float | None]) -> str:
 
 
 def _flip_to_dict(flip: FlippedComparison) -> dict[str, str]:
+    """A flipped comparison as a row: the items as they were shown, the judge's choice, and the choice that follows."""
     items = flip.item_set.items
     return {
         "judge": flip.judge,

@@ -53,6 +53,7 @@ def verify(
 
 
 def _print_verification(verification: AuditVerification) -> None:
+    """Print planned and recorded results by stage and model, changed records, and the head of the hash chain."""
     columns = ["stage", "model", "planned", "done", "failed", "cancelled", "pending", "adds up"]
     rows = [
         [

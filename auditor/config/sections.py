@@ -64,6 +64,7 @@ class TaskSection(ConfigSection):
 
     @model_validator(mode="after")
     def _check_answer_kind(self) -> TaskSection:
+        """Check that `range`, `options`, `numbers` and `tolerance` are set only for kinds of answers that use them."""
         if (self.range is not None) != (self.answer == "score"):
             if self.range is None:
                 raise ValueError("the key 'range' is missing. How to fix: Add it, as in range = [0, 10].")

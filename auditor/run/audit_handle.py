@@ -50,6 +50,7 @@ class AuditHandle:
             return load_frame(db, self.name, table, library)
 
     def _repr_html_(self) -> str:
+        """The audit's summary as HTML, which a notebook shows for the handle."""
         with open_database(self.storage, create=False) as db:
             return render_audit_html(db, self.name)
 

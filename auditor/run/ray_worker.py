@@ -174,7 +174,9 @@ class WorkerActor:
         )
 
     async def _recorded_answer(self, call: Call) -> Answer | None:
+        """The answer to a call that any worker has recorded in the database; None if there is none."""
         return (await asyncio.to_thread(ledger.load_answers, self._db, [call.key])).get(call.key)
 
     def _with_host_name(self, error: AuditorError) -> AuditorError:
+        """A copy of an error whose message begins with this host's name."""
         return type(error)(f"on the host {self._host}: {error.message}", error.how_to_fix)

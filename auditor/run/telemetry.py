@@ -178,6 +178,7 @@ def request_attributes(call: Call) -> SpanAttributes:
 
 
 def _server_attributes(url: str) -> SpanAttributes:
+    """Attributes of the server of a request: host and port; without a port in the URL, its scheme's default port."""
     split_url = urlsplit(url)
     port = split_url.port or (443 if split_url.scheme == "https" else 80)
     return {"server.address": split_url.hostname or url, "server.port": port}
@@ -212,6 +213,7 @@ def message_attributes(call: Call, answer: Answer | None, attempt: Attempt) -> S
     """
 
     def text_parts(text: str) -> list[Mapping[str, str]]:
+        """A text as the only part of a message, in the form of the conventions."""
         return [{"type": "text", "content": text}]
 
     input_messages = [{"role": message.role, "parts": text_parts(message.content)} for message in call.messages]

@@ -200,6 +200,7 @@ async def _download_results(
     max_bytes = len(batch.stored_batch.call_keys) * MAX_RECORDED_BYTES + MAX_RESPONSE_BYTES
 
     async def download_from_start() -> None:
+        """Download the file from its beginning, without what a failed attempt has written."""
         file.seek(0)
         file.truncate()
         await queue.client.download_file(path, file, max_bytes)
