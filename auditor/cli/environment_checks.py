@@ -67,6 +67,7 @@ def _check_package(name: str, state_if_missing: Literal["warn", "FAIL"], how_to_
 def _check_sqlite_version() -> DoctorCheck:
     """Warn of SQLite releases that can corrupt a database; see `SAFE_SQLITE_VERSIONS`."""
     version = sqlite3.sqlite_version_info
+    # The newest fixed release comes first; the others are fixes of older release series, such as 3.50.
     is_safe = version >= SAFE_SQLITE_VERSIONS[0] or any(
         version[:2] == fixed_version[:2] and version >= fixed_version for fixed_version in SAFE_SQLITE_VERSIONS[1:]
     )

@@ -138,7 +138,7 @@ class AuditConfig(ConfigSection):
 
     @property
     def review_varies_by_trace(self) -> bool:
-        """Whether the judges of a trace, or whether it has any, depend on its number within the cell."""
+        """Whether a trace's judges, or whether it is judged at all, depend on the trace's number within its cell."""
         return self.panel.judges_per_trace is not None or self.direct.tolerance is not None
 
     def samples_by_cell(self, survey: Survey, *, guaranteed_only: bool = False) -> dict[Cell, int]:
@@ -274,7 +274,7 @@ class AuditConfig(ConfigSection):
         ]
 
     def panel_size(self, name: str) -> int:
-        """Number of judges of each of a model's traces."""
+        """Number of judges of each trace of the model with this name."""
         return min(len(self.judges_of(name)), self.panel.judges_per_trace or len(self.judge_models))
 
     def shared_judges(self, *names: str) -> list[ModelSection]:

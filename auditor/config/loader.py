@@ -63,6 +63,7 @@ def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
     """A copy of a configuration whose relative paths are absolute, taken from `folder`."""
 
     def resolved(value: str) -> str:
+        """The absolute path of what exists in `folder`; any other value, such as a built-in name, unchanged."""
         candidate = folder / value
         return str(candidate.resolve()) if candidate.exists() else value
 

@@ -170,6 +170,7 @@ def _require_supported_provider(model: ModelSection) -> None:
 
 
 def _model_binding(model: ModelSection) -> CredentialBinding | None:
+    """Binding of the key or credentials that a model sends; None if it sends no secret to a configured server."""
     signed_provider = find_signed_provider(model.model, model.api_key)
     if signed_provider is not None:
         return (

@@ -63,7 +63,7 @@ def type_at_step(annotation: Any, loc_part: str | int, remaining_loc: tuple[str 
 
 
 def key_type(annotation: Any) -> Any:
-    """Type of the keys of a mapping type."""
+    """Type of the keys of a mapping type, such as str for `dict[str, int]`."""
     return typing.get_args(_unwrap_annotation(annotation)[0])[0]
 
 

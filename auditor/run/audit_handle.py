@@ -45,7 +45,7 @@ class AuditHandle:
             return build_report(db, self.name)
 
     def frame(self, table: str, library: Literal["pandas", "polars"] = "pandas") -> Any:
-        """A table as a data frame: `scores`, `traces`, `verdicts`, `conflicts`, … as stored, or one of the report."""
+        """A table as a data frame: a stored one such as `scores`, or one of the report such as `tiers`."""
         with open_database(self.storage, create=False) as db:
             return load_frame(db, self.name, table, library)
 

@@ -128,6 +128,7 @@ class OpenTelemetrySink:
     ) -> None:
         """Export the span of one request; see `TelemetrySink`."""
         self._id_generator.trace_id, self._id_generator.span_id = ids
+        # `timing` is the request's start and its duration in seconds; spans take nanoseconds since 1970.
         start_ns = int(timing[0].timestamp() * 1e9)
         span = self._tracer.start_span(name, kind=SpanKind.CLIENT, attributes=attributes, start_time=start_ns)
         if failed:

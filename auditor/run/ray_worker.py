@@ -65,6 +65,7 @@ class WorkerRequest:
 
 
 NumberedReply = tuple[int, "ProviderReply | AuditorError"]
+"""A request's id, and its reply or error."""
 
 
 class WorkerActor:
@@ -157,7 +158,7 @@ class WorkerActor:
         return replace(reply, answer=replace(reply.answer, attempts=attempts_without_body))
 
     async def _resend_unless_recorded(self, request: WorkerRequest) -> ProviderReply:
-        """Send a request unless the ledger has its answer; a recorded answer takes precedence over a new one.
+        """Send a request unless the database has its answer; a recorded answer takes precedence over a new one.
 
         A worker that was given up as dead may record its answer at any time, also while this one sends the request.
         """
