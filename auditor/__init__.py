@@ -31,4 +31,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
+    """Names of the public API, for completion in a shell."""
     return __all__

@@ -92,6 +92,7 @@ codecs.register_error(ENCODING_ERROR_HANDLER, _replace_unencodable)
 
 
 def _is_descriptor_open(descriptor: int) -> bool:
+    """Whether a file descriptor of this process is open."""
     try:
         os.fstat(descriptor)
     except OSError:
@@ -130,6 +131,7 @@ def _root_cause(error: BaseException) -> BaseException:
         return error
     members = [_root_cause(member) for member in error.exceptions]
     interrupts: list[BaseException] = [m for m in members if isinstance(m, KeyboardInterrupt)]
+    # By priority: interrupts, then unexpected errors, then all others; of these the first.
     return (interrupts or [m for m in members if not _is_expected(m)] or members)[0]
 
 
@@ -168,7 +170,7 @@ def _print_error(error: BaseException, *, is_debugging: bool) -> int:
         _print_traceback(error)
     if isinstance(error, KeyboardInterrupt):
         print_message("stopped.")
-        return 130
+        return 130  # as a shell reports SIGINT: 128 + 2
     if isinstance(error, AuditorError):
         print_error(error)
         return error.exit_code
@@ -202,6 +204,7 @@ def _describe_error(error: BaseException) -> str:
 
 
 def _print_traceback(error: BaseException) -> None:
+    """Print an error's traceback to standard error; a failure to format it is ignored."""
     import traceback
 
     from auditor.cli.output import print_message
@@ -228,7 +231,10 @@ def _print_usage_error(error: Any) -> int:
 
 
 def _reword_conversion_error(match: re.Match[str]) -> str:
-    """Reword pydantic's phrase, such as "Input should be a valid integer" to "must be a whole number"."""
+    """Reword pydantic's phrase, such as "Input should be a valid integer" to "must be a whole number".
+
+    The prefix "Value error, ", which has no first group (the expected type), is removed.
+    """
     if match[1] is None:
         return ""
     return f"must be {match[1].replace('a valid', 'a').replace('integer', 'whole number')}"

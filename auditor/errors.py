@@ -36,6 +36,7 @@ class AuditorError(Exception):
         self.how_to_fix = how_to_fix
 
     def __str__(self) -> str:
+        """The message, followed by the advice if there is any."""
         return f"{self.message} {self.how_to_fix}".rstrip()
 
     def with_answer(self, answer: Answer | None) -> Self:

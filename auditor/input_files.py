@@ -27,6 +27,7 @@ _KEY_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*+(?:{_KEY_PART}\.[ \t]*+){{{MAX_DEPTH}}}", re.MULTILINE)
 """A dotted key of `MAX_DEPTH` parts or more: tomllib's memory is quadratic in them (40 GB for a key of 200 kB)."""
 _TUPLE_REPR = re.compile(r"\((?:'[^']*',? ?)+\)")
+"""A tuple of strings as `repr` shows it, such as `('a', 'b')`."""
 
 
 def require_file(path: Path, error_class: type[AuditorError], how_to_fix: str = "Check the name.") -> None:
@@ -106,6 +107,7 @@ def parse_toml(text: str, source: str, error_class: type[AuditorError]) -> dict[
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
+        # tomllib shows a key as a tuple, "('a', 'b')"; it is shown as in the file, "a.b".
         message = _TUPLE_REPR.sub(lambda match: ".".join(re.findall(r"'([^']*)'", match[0])), str(error))
         message = message.replace("Cannot overwrite a value", "a key is there twice")
         raise error_class(f"{source}: not TOML: {message}.", "Correct that line.") from None
@@ -209,4 +211,5 @@ def _nested_values(level: list[Any]) -> list[Any]:
 
 
 def _integer_too_large(source: str, error_class: type[AuditorError]) -> AuditorError:
+    """The error for an integer of more than 64 bits; it is not raised here."""
     return error_class(f"{source}: has a whole number that is too large.", "Use at most 9,223,372,036,854,775,807.")

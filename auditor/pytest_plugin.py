@@ -33,6 +33,7 @@ def audit_of(request: pytest.FixtureRequest) -> Callable[[str | Path], AuditHand
     handles: dict[str, AuditHandle] = {}
 
     def audit_of(config_or_name: str | Path) -> AuditHandle:
+        """The audit of a config file or name; each is run or opened once per session."""
         from auditor.run import open_audit, run_audit  # loads numpy and SQLAlchemy (1 s): not in every pytest session
 
         if str(config_or_name) not in handles:

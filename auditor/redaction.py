@@ -22,7 +22,9 @@ MAX_NESTED_ESCAPES = 4
 MAX_SEQUENTIAL_SEARCH_SIZE = 20_000
 """Bytes of data times encoded secrets, up to which searching for one secret after another is faster than the table."""
 GRAM_BYTES = 4
+"""Bytes of a word that is looked up in the table."""
 HASH_BITS = 20
+"""Bits of a word's hash; the table has 2**20 entries (1 MB)."""
 
 OffsetMap = Callable[[int], int]
 """Maps an offset in unescaped data to the offset in the original data."""
@@ -109,7 +111,7 @@ class Redactor:
                     yield start, start + len(needle)
 
     def _unescape_levels(self, data: bytes) -> Iterator[tuple[bytes, OffsetMap]]:
-        """The original data, then the data with one more level of escapes undone each, with their offset maps."""
+        """Yield the original data, then the data with one more level of escapes undone each, with their offset maps."""
         to_source_offset: OffsetMap = _same_offset
         yield data, to_source_offset
         for _ in range(MAX_NESTED_ESCAPES):
@@ -122,13 +124,13 @@ class Redactor:
     def _safe_end(self, data: bytes) -> int:
         """The offset to cut data at, so that it does not end with the beginning of an encoded secret."""
         end = len(data) - len(match.group()) if (match := PARTIAL_ESCAPE.search(data[-8:])) else len(data)
-        max_overlap = min(len(self._needles[-1]), end)
+        max_overlap = min(len(self._needles[-1]), end)  # needles are sorted: the last is the longest
         tail = data[end - max_overlap : end]
         return min([end, *(end - _overlap_length(tail, needle) for needle in self._needles)])
 
 
 def encoded_forms(secret: str) -> Iterator[bytes]:
-    """The secret in every searched encoding, apart from escapes of single characters.
+    """Yield the secret in every searched encoding, apart from escapes of single characters.
 
     Base64 depends on the number of preceding bytes modulo three: one form for each, without the characters that also
     encode neighbouring bytes.
@@ -145,6 +147,7 @@ def encoded_forms(secret: str) -> Iterator[bytes]:
     yield data.hex().upper().encode()
     for n_bytes_before in range(3):
         encoded = base64.b64encode(b"\0" * n_bytes_before + data)
+        # A base64 character holds six bits: the slice leaves out those that share bits with a neighbouring byte.
         stable_part = encoded[(8 * n_bytes_before + 5) // 6 : 8 * (n_bytes_before + len(data)) // 6]
         yield stable_part
         yield stable_part.replace(b"+", b"-").replace(b"/", b"_")
@@ -152,7 +155,7 @@ def encoded_forms(secret: str) -> Iterator[bytes]:
 
 
 def _unescaped_forms(data: bytes) -> Iterator[bytes]:
-    """A secret that itself looks escaped ("é%41"), with what looks like its escapes undone."""
+    """Yield a secret that itself looks escaped ("é%41") with what looks like its escapes undone, once per level."""
     while (unescaped := _unescape_once(data)[0]) != data and len(unescaped) >= MIN_NEEDLE_BYTES:
         yield unescaped
         data = unescaped
@@ -185,10 +188,12 @@ def _unescape_once(data: bytes) -> tuple[bytes, OffsetMap]:
     size = len(data)
     chars = np.frombuffer(data + b"\0" * 5, dtype=np.uint8)
     next_chars, hex_values = chars[1 : size + 1], np.array(HEX_VALUES, dtype=np.uint8)[chars]
+    # hex_ahead[i][j] is the hexadecimal value of the byte i places after byte j; 255 if it is no digit.
     hex_ahead = [hex_values[i : i + size] for i in range(6)]
     chars = chars[:size]
     is_backslash, position = chars == BACKSLASH, np.arange(size, dtype=np.int32)
     position_in_run = position - np.maximum.accumulate(np.where(is_backslash, -1, position)) - 1
+    # In a run of backslashes, the first escapes the second, the third the fourth, and so on.
     escapes_next = is_backslash & (position_in_run % 2 == 0)
     percent_escapes = np.flatnonzero((chars == ord("%")) & (hex_ahead[1] < 16) & (hex_ahead[2] < 16))
     simple_escapes = np.flatnonzero(escapes_next & np.isin(next_chars, list(b'/"\\')))
@@ -222,6 +227,7 @@ def _write_utf8(starts: Any, hex_values: list[Any], unescaped: Any, is_kept: Any
     """
     all_code_points = (hex_values[0] << 12) | (hex_values[1] << 8) | (hex_values[2] << 4) | hex_values[3]
     unescaped[starts] = all_code_points & 0x7F
+    # For sequences of two, then of three bytes: lowest code point, marker of the first byte, shift of each byte.
     for low, lead, shifts in ((0x80, 0xC0, (6, 0)), (0x800, 0xE0, (12, 6, 0))):
         needs_sequence = all_code_points >= low
         positions, code_points = starts[needs_sequence], all_code_points[needs_sequence]
@@ -233,7 +239,7 @@ def _write_utf8(starts: Any, hex_values: list[Any], unescaped: Any, is_kept: Any
 
 
 def _hash_words(words: Any) -> Any:
-    """Multiplicative hashes of 32-bit words."""
+    """Multiplicative hashes of an array of 32-bit words, each of `HASH_BITS` bits; the factor is a large odd number."""
     return (words * words.dtype.type(0x9E3779B1)) >> (32 - HASH_BITS)
 
 
@@ -254,6 +260,7 @@ def _replace_spans(data: bytes, spans: Iterable[tuple[int, int]], end: int) -> b
 
 
 def _same_offset(offset: int) -> int:
+    """The offset map of data without any escape undone."""
     return offset
 
 

@@ -55,6 +55,7 @@ def join_ends(beginning: str, end: str, max_chars: int, length: int) -> str:
 
 
 def _omission_mark(n_omitted: int) -> str:
+    """The mark that replaces the middle of a text, with the number of omitted characters."""
     return f"\n[… {n_omitted:,}{OMISSION_MARK_END}\n"
 
 
@@ -129,6 +130,7 @@ class _JsonEscapeTable(dict[int, str]):
     """Map a code point to itself or to its escape `\\uXXXX`, filled on first use."""
 
     def __missing__(self, code: int) -> str:
+        """The character or escape for a code point that is looked up for the first time."""
         char = chr(code)
         is_kept = code == 0x0A or (code != _DELETE and _visible_form(code) == char)
         escaped = self[code] = char if is_kept else json.dumps(char)[1:-1] if code > _DELETE else f"\\u{code:04x}"
@@ -139,6 +141,7 @@ class _VisibleTable(dict[int, str]):
     """Map a code point to its visible form, filled on first use."""
 
     def __missing__(self, code: int) -> str:
+        """The visible form of a code point that is looked up for the first time."""
         visible = self[code] = _visible_form(code)
         return visible
 

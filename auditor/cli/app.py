@@ -23,6 +23,7 @@ app = typer.Typer(
 
 
 def _print_version(is_requested: bool) -> None:
+    """Print the program's version and exit, if --version was given."""
     if is_requested:
         from auditor import __version__
 

@@ -55,6 +55,7 @@ def is_audit_name(name_or_path: Path, storage: str | None) -> bool:
 
 
 def _make_failed_check(name: str, error: AuditorError) -> DoctorCheck:
+    """A failed check with an error's message and advice."""
     return DoctorCheck("FAIL", name, error.message, error.how_to_fix)
 
 
@@ -111,6 +112,7 @@ def _describe_plan(config: AuditConfig) -> str:
 
 
 def _check_cluster(config: AuditConfig, url: str) -> str:
+    """Describe the Ray cluster; raises AuditorError if it, or the database from its hosts, cannot be used."""
     from auditor.run.ray_cluster import describe_cluster
     from auditor.storage.engine import require_shareable_url
 
@@ -133,6 +135,7 @@ def _check_model(model: ModelSection, *, is_called_locally: bool) -> Iterator[Do
 
 
 def _check_weight_file(model: ModelSection) -> str:
+    """Name of the file with an embedded model's weights; raises AuditorError if it is not on this machine."""
     from auditor.models.embedded_server import require_xllamacpp
     from auditor.models.weights import locate_weights
 
@@ -176,6 +179,7 @@ def _check_secret_lengths(config: AuditConfig) -> Iterator[DoctorCheck]:
 
 
 def _check_budget(config: AuditConfig) -> str:
+    """Describe the budget; raises AuditorError if the price of a model is unknown."""
     from auditor.models.budget import require_prices
 
     require_prices({model.name: model for model in [*config.models, *config.judge_models]}.values(), config.limits)
@@ -206,6 +210,7 @@ def _check_encoder(config: AuditConfig) -> str:
 
 
 def _check_semantic_encoder(config: AuditConfig) -> str:
+    """The encoder for the probe `semantic`; raises AuditorError if it cannot be loaded."""
     from auditor.run import semantic_encoder_loader
 
     semantic_encoder_loader(config)

@@ -92,7 +92,7 @@ def _count_expected_reviews(config: AuditConfig, samples: Iterable[int]) -> int:
         config: the audit's configuration.
         samples: number of samples of each cell.
     """
-    limit = config.probes.review.traces
+    limit = config.probes.review.traces  # traces to judge per cell and model, or "all"
     n_traces = sum(n_samples if limit == "all" else min(limit, n_samples) for n_samples in samples)
     return n_traces * sum(config.panel_size(model.name) for model in config.models)
 
@@ -116,6 +116,7 @@ def _print_summary(report: Report, progress: RunProgress) -> None:
     )
     for saving in report.savings:
         print_message(summarize_savings(saving))
+    # One row per kind of record, such as samples or verdicts; `ok` of the `planned` ones are usable.
     for row in report.coverage.total:
         if row.ok < row.planned:
             losses = [f"{count} {outcome}" for outcome, count in row.losses.items()]
@@ -173,6 +174,7 @@ def _require_writable(path: Path) -> None:
 
 
 def _write_report(audit_report: Report, path: Path, report_format: str) -> None:
+    """Write a report to a file in one of the formats html, json or markdown, and print its path."""
     from auditor.atomic_files import write_atomically
     from auditor.reports.pages.render import render_report
 
@@ -298,6 +300,7 @@ def review(
     open_by_audit: dict[str, int] = {}
 
     def on_decided(name: str) -> None:
+        """Resume the audit after a decision, and keep how many of its conflicts are still open."""
         from auditor.run import resume_after_review
 
         open_by_audit[name] = resume_after_review(name, storage=url)

@@ -41,6 +41,7 @@ def check_environment(url: str | None) -> list[DoctorCheck]:
 
 
 def _check_python() -> DoctorCheck:
+    """Check that the interpreter is Python 3.11 or newer."""
     version = ".".join(map(str, sys.version_info[:3]))
     is_supported = sys.version_info >= (3, 11)
     return DoctorCheck(
@@ -49,6 +50,7 @@ def _check_python() -> DoctorCheck:
 
 
 def _check_packages() -> Iterator[DoctorCheck]:
+    """Check that the required packages are installed, which fails otherwise, and the optional ones, which warns."""
     for name in ("litellm", "instructor", "langgraph", "sqlmodel", "textual"):
         yield _check_package(name, "FAIL", "Install auditor again: pip install auditor")
     yield _check_package("xllamacpp", "warn", "For embedded models: pip install 'auditor[embedded]'")
@@ -56,6 +58,7 @@ def _check_packages() -> Iterator[DoctorCheck]:
 
 
 def _check_package(name: str, state_if_missing: Literal["warn", "FAIL"], how_to_fix: str) -> DoctorCheck:
+    """Check that a package is installed, and report its version."""
     if util.find_spec(name.replace("-", "_")) is None:
         return DoctorCheck(state_if_missing, name, "not installed", how_to_fix)
     return DoctorCheck("ok", name, metadata.version(name))
@@ -64,6 +67,7 @@ def _check_package(name: str, state_if_missing: Literal["warn", "FAIL"], how_to_
 def _check_sqlite_version() -> DoctorCheck:
     """Warn of SQLite releases that can corrupt a database; see `SAFE_SQLITE_VERSIONS`."""
     version = sqlite3.sqlite_version_info
+    # The newest fixed release comes first; the others are fixes of older release series, such as 3.50.
     is_safe = version >= SAFE_SQLITE_VERSIONS[0] or any(
         version[:2] == fixed_version[:2] and version >= fixed_version for fixed_version in SAFE_SQLITE_VERSIONS[1:]
     )
@@ -110,6 +114,7 @@ def _check_permissions(url: str) -> Iterator[DoctorCheck]:
 
 
 def _check_model_weights() -> Iterator[DoctorCheck]:
+    """Check that the weights of each embedded model are on this machine and intact; else warn."""
     from auditor.models.weights import WeightState, list_weights, verify_weights
 
     for status in list_weights():

@@ -166,7 +166,16 @@ def savings(
 
 
 def _run_variants(audit: str, url: str, variants: Callable[[AuditConfig], list[AuditConfig]]) -> None:
-    """Run variants of an audit, to get the answers that an experiment lacks."""
+    """Run variants of an audit, to get the answers that an experiment lacks.
+
+    Args:
+        audit: the audit's name.
+        url: database URL.
+        variants: makes the configurations of the variants from that of the audit.
+
+    Raises:
+        UsageError: the audit was imported, so that it has no configuration.
+    """
     from auditor.cli.progress import RunProgress
     from auditor.errors import UsageError
     from auditor.run import run_audit
@@ -185,6 +194,7 @@ def _run_variants(audit: str, url: str, variants: Callable[[AuditConfig], list[A
 
 
 def _present_sampling(experiment: SamplingExperiment, output: Path | None, as_json: bool) -> None:
+    """Print a sampling experiment, or write its page to a file; see `present_page`."""
     from auditor.reports.sampling.page import build_sampling_page
 
     present_page(experiment.model_dump(mode="json"), build_sampling_page(experiment), output, as_json)

@@ -115,7 +115,7 @@ def import_traces(
 
 
 def _print_import_summary(audit: str, counts: ImportedScores, storage: str | None) -> None:
-    """Print how many scores were imported, which rows were skipped or failed, and the next commands."""
+    """Print how many scores were imported, how many rows lacked a score or a cell of the survey, and what is next."""
     counted_scores = f"{_pluralize(counts.scores, 'score')} of {_pluralize(counts.models, 'model')} in audit '{audit}'"
     print_message(
         f"{_pluralize(counts.rows, 'row')}: {counted_scores}"
@@ -273,4 +273,5 @@ def import_answers(
 
 
 def _pluralize(n: int, noun: str) -> str:
+    """A number with its noun, in the plural unless the number is 1: `1 row`, `2 rows`."""
     return f"{n} {noun}{'' if n == 1 else 's'}"

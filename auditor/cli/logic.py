@@ -193,6 +193,7 @@ def _print_ranking(judge_ranking: JudgeRanking) -> None:
 
 
 def _ranking_to_dict(judge_ranking: JudgeRanking) -> dict[str, object]:
+    """One judge's ranking of a set, for --json; `asked` counts questions, and `spearman_rho` is against people."""
     return {
         "judge": judge_ranking.judge,
         "context": judge_ranking.item_set.context,
@@ -210,6 +211,7 @@ def _ranking_to_dict(judge_ranking: JudgeRanking) -> dict[str, object]:
 
 def _print_repair(summaries: list[RepairSummary], flipped_comparisons: list[FlippedComparison]) -> None:
     """Print measures before and after the repair by judge, and the flipped comparisons."""
+    # transitivity, commutativity and people (agreement with people) are pairs: before and after the repair.
     columns = ["judge", "sets", "answers", "flipped", "transitivity (K = 3)", "commutativity", "people"]
     rows = [
         [
@@ -257,7 +259,8 @@ def _format_change(before_and_after: tuple[float | None, float | None]) -> str:
 
 
 def _flip_to_dict(flip: FlippedComparison) -> dict[str, str]:
-    items = flip.item_set.items
+    """A flipped comparison as a row: the items as they were shown, the judge's choice, and the choice that follows."""
+    items = flip.item_set.items  # `flip.first` and `flip.second` are indices of the items, in the order shown
     return {
         "judge": flip.judge,
         "context": flip.item_set.context,

@@ -129,6 +129,7 @@ def show_embedding_bar() -> Iterator[Callable[[int, int], None]]:
         task = bar.add_task("embed", total=0)
 
         def on_progress(n_added: int, n_embedded: int) -> None:
+            """Add newly planned texts to the bar's total, and newly embedded ones to its progress."""
             bar.update(task, total=(bar.tasks[0].total or 0) + n_added, advance=n_embedded)
 
         yield on_progress

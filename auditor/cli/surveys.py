@@ -187,6 +187,7 @@ def show_regions(
 
 
 def _format_size(survey: Survey) -> str:
+    """The numbers of countries and topics, such as `55 countries × 19 topics`."""
     return f"{len(survey.countries)} countries × {len(survey.topics)} topics"
 
 
@@ -207,6 +208,7 @@ def _print_country(survey: Survey) -> None:
         low, high = compute_score_interval(survey_cell)
         interval = None if low is None or high is None else f"{low:.2f} to {high:.2f}"
         plot = None if survey_cell.score is None else draw_score_plot(survey_cell.score, low, high)
+        # `nonresponse` is the share of respondents without an answer, from 0 to 1.
         missing = None if survey_cell.nonresponse is None else f"{100 * survey_cell.nonresponse:.0f}%"
         rows.append([survey_cell.cell.topic, _format_score(survey_cell.score), interval, survey_cell.n, missing, plot])
     print_message(f"{survey.title}: {', '.join(survey.countries)}")
@@ -242,6 +244,7 @@ def _print_all_countries(survey: Survey) -> None:
 
 
 def _format_score(score: float | None) -> str | None:
+    """A score with two decimals; None if there is none."""
     return None if score is None else f"{score:.2f}"
 
 

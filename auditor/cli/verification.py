@@ -53,6 +53,8 @@ def verify(
 
 
 def _print_verification(verification: AuditVerification) -> None:
+    """Print planned and recorded results by stage and model, changed records, and the head of the hash chain."""
+    # A balance is of one stage and model: planned = done + failed + cancelled + pending, and no stray records.
     columns = ["stage", "model", "planned", "done", "failed", "cancelled", "pending", "adds up"]
     rows = [
         [

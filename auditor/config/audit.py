@@ -89,6 +89,7 @@ class AuditConfig(ConfigSection):
     @field_validator("storage")
     @classmethod
     def _reject_password(cls, value: str | None) -> str | None:
+        """Reject a database URL with a password: `//USER:PASSWORD@` or a query parameter that ends with `password`."""
         if value is not None and re.search(r"//[^/@]*:[^/@]+@|[?&]\w*password=", value):
             raise ValueError(
                 "the URL holds a password, which no config may. "
@@ -99,6 +100,7 @@ class AuditConfig(ConfigSection):
     @field_validator("language")
     @classmethod
     def _check_languages(cls, value: str | list[str]) -> str | list[str]:
+        """Reject an empty list of languages, duplicates and unknown languages; returns the value unchanged."""
         languages = [value] if isinstance(value, str) else value
         if not languages:
             raise ValueError("the list is empty. How to fix: Name at least one language.")
@@ -136,7 +138,7 @@ class AuditConfig(ConfigSection):
 
     @property
     def review_varies_by_trace(self) -> bool:
-        """Whether the judges of a trace, or whether it has any, depend on its number within the cell."""
+        """Whether a trace's judges, or whether it is judged at all, depend on the trace's number within its cell."""
         return self.panel.judges_per_trace is not None or self.direct.tolerance is not None
 
     def samples_by_cell(self, survey: Survey, *, guaranteed_only: bool = False) -> dict[Cell, int]:
@@ -151,6 +153,7 @@ class AuditConfig(ConfigSection):
 
     @model_validator(mode="after")
     def _require_survey_or_task(self) -> AuditConfig:
+        """Require a survey if a probe asks about its cells; a task goes without one and with the direct probe only."""
         survey_probes = [name for name in ("direct", "logprob") if getattr(self.probes, name)]
         if self.task is not None:
             require_standalone_task(self.probes, self.languages, has_survey=self.survey is not None)
@@ -163,12 +166,14 @@ class AuditConfig(ConfigSection):
 
     @model_validator(mode="after")
     def _require_local_engine_for_batches(self) -> AuditConfig:
+        """Reject batches together with workers on a Ray cluster."""
         if self.batch is not None and self.run.engine != "local":
             raise ValueError("batch: batches go out from one process. How to fix: Leave out this table, or run.engine.")
         return self
 
     @model_validator(mode="after")
     def _reject_target_width_with_logprob(self) -> AuditConfig:
+        """Reject early stopping over cells with the probe `logprob`, which covers all cells."""
         if self.direct.target_width is not None and self.probes.logprob:
             raise ValueError(
                 "probes.direct.target_width: the probe 'logprob' is of all cells, so that the two could not be set "
@@ -178,6 +183,7 @@ class AuditConfig(ConfigSection):
 
     @model_validator(mode="after")
     def _require_replay_answers(self) -> AuditConfig:
+        """Require a file of answers for every replayed model, and reject replayed models as judges."""
         for model in self.models:
             if model.model.startswith(REPLAY_PREFIX) and model.answers is None:
                 raise ValueError(
@@ -193,6 +199,7 @@ class AuditConfig(ConfigSection):
 
     @model_validator(mode="after")
     def _require_local_weights(self) -> AuditConfig:
+        """Require local weights of every model if the probe `logprob` scores continuations."""
         if self.probes.logprob and self.probes.logprob.method == "continuation":
             for model in self.models:
                 if model.weights is None and not model.model.startswith(EMBEDDED_PREFIX):
@@ -204,11 +211,13 @@ class AuditConfig(ConfigSection):
 
     @model_validator(mode="after")
     def _require_comparable_items(self) -> AuditConfig:
+        """Check the probe `logic`; see `require_comparable_items`."""
         require_comparable_items(self.probes, has_survey=self.survey is not None)
         return self
 
     @model_validator(mode="after")
     def _check_names_and_judges(self) -> AuditConfig:
+        """Check that names are unique, that every model has enough judges, and that the judges' weights can be used."""
         require_unique_names([model.name for model in self.models], "models")
         require_distinct_models(self.models)
         if isinstance(self.judges, list):
@@ -232,6 +241,7 @@ class AuditConfig(ConfigSection):
 
     @model_validator(mode="after")
     def _check_semantic_probe(self) -> AuditConfig:
+        """Require a sentence encoder, and known helper models, for the probe `semantic`."""
         probe = self.probes.semantic
         if probe is None:
             return self
@@ -264,7 +274,7 @@ class AuditConfig(ConfigSection):
         ]
 
     def panel_size(self, name: str) -> int:
-        """Number of judges of each of a model's traces."""
+        """Number of judges of each trace of the model with this name."""
         return min(len(self.judges_of(name)), self.panel.judges_per_trace or len(self.judge_models))
 
     def shared_judges(self, *names: str) -> list[ModelSection]:
@@ -275,6 +285,7 @@ class AuditConfig(ConfigSection):
         ]
 
     def _family_exclusion_phrase(self, model: ModelSection) -> str:
+        """Part of an error message: that judges of the model's family are excluded; empty if they are not."""
         return f", nor one of its family ({model.resolved_family})" if self.panel.exclude_family else ""
 
     def with_run(self, **overrides: str | None) -> AuditConfig:
@@ -302,6 +313,7 @@ class AuditConfig(ConfigSection):
 
 
 def _strip_folders(value: Any) -> Any:
+    """A copy of nested settings in which absolute paths are replaced by their file's name."""
     if isinstance(value, dict):
         return {key: _strip_folders(child) for key, child in value.items()}
     if isinstance(value, list):

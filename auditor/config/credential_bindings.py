@@ -21,6 +21,7 @@ class CredentialBinding(NamedTuple):
     scheme: str | None = None
 
     def __str__(self) -> str:
+        """The binding as a line of the trust file: `KEY@HOST`, with the scheme if it is not the default one."""
         return (
             f"{self.key}@{self.host}"
             if self._is_default_scheme(self.scheme)
@@ -62,6 +63,7 @@ def extract_host(url: str) -> str:
 
 
 def _strip_port(host: str) -> str:
+    """A host without its port, if it has one."""
     name, separator, port = host.rpartition(":")
     return name if separator and port.isdigit() else host
 

@@ -47,6 +47,7 @@ def load_config(path: str | Path) -> AuditConfig:
 
 
 def _read_config_file(path: Path) -> dict[str, Any]:
+    """Read a TOML or YAML file, told apart by its suffix; raises ConfigError."""
     require_file(path, ConfigError, "`auditor init` writes one to start from.")
     text = read_text(path, ConfigError, max_bytes=MAX_CONFIG_BYTES)
     if path.suffix in (".yaml", ".yml"):
@@ -59,7 +60,10 @@ def _read_config_file(path: Path) -> dict[str, Any]:
 
 
 def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
+    """A copy of a configuration whose relative paths are absolute, taken from `folder`."""
+
     def resolved(value: str) -> str:
+        """The absolute path of what exists in `folder`; any other value, such as a built-in name, unchanged."""
         candidate = folder / value
         return str(candidate.resolve()) if candidate.exists() else value
 
@@ -88,6 +92,7 @@ def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
 
 
 def _resolve_semantic_paths(probes: Probes, resolve: Callable[[str], str]) -> Probes:
+    """A copy of the probes with absolute paths in the probe `semantic`; unchanged without that probe."""
     probe = probes.semantic
     if probe is None:
         return probes

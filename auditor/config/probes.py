@@ -46,6 +46,7 @@ class DirectProbe(ConfigSection):
 
     @model_validator(mode="after")
     def _check_early_stopping(self) -> Self:
+        """Require that sampling can stop early if `tolerance` is set: fewer samples at least than at most."""
         if self.tolerance is not None and self.min_samples >= self.samples:
             raise ValueError(
                 f"tolerance: {self.min_samples} samples are taken in any case, and {self.samples} at most. "
@@ -150,6 +151,7 @@ class Probes(ConfigSection):
     @model_validator(mode="before")
     @classmethod
     def _default_to_direct(cls, data: Any) -> Any:
+        """Add the direct probe if the table names no probe; `review` alone is none."""
         if isinstance(data, dict) and not set(data) & (set(cls.model_fields) - {"review"}):
             return {**data, "direct": {}}
         return data

@@ -58,6 +58,7 @@ def check_language(name: str, known: Sequence[str] = LANGUAGES) -> str:
 
 
 def _find_placeholders(text: str) -> list[str]:
+    """Names in braces in a text, in order; raises ValueError if a brace is not closed."""
     try:
         return [name for _, name, _, _ in string.Formatter().parse(text) if name is not None]
     except ValueError:
@@ -65,6 +66,7 @@ def _find_placeholders(text: str) -> list[str]:
 
 
 def _default_to_english(value: Any) -> Any:
+    """A text without a language becomes a table with that text for English; a table is returned unchanged."""
     return value if isinstance(value, dict) else {ENGLISH: value}
 
 

@@ -64,6 +64,7 @@ class TaskSection(ConfigSection):
 
     @model_validator(mode="after")
     def _check_answer_kind(self) -> TaskSection:
+        """Check that `range`, `options`, `numbers` and `tolerance` are set only for kinds of answers that use them."""
         if (self.range is not None) != (self.answer == "score"):
             if self.range is None:
                 raise ValueError("the key 'range' is missing. How to fix: Add it, as in range = [0, 10].")
@@ -145,7 +146,10 @@ class ModelSection(ConfigSection):
 
     @property
     def rate_limit_key(self) -> tuple[str, str | None, str | None]:
-        """Who bears the load: models of one account share what it allows; without key and server, each has its own."""
+        """Provider or model id, key and server; models for which all are equal share an account's rate limits.
+
+        Without a key and a server of its own, a model has limits of its own.
+        """
         known = self.api_key or self.api_base
         return self.model.split("/", 1)[0] if known else self.model, self.api_key, self.api_base
 

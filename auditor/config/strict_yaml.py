@@ -15,6 +15,7 @@ ALLOWED_TAGS = (None, "tag:yaml.org,2002:str")
 
 
 def _yaml_error(problem: str, mark: Any) -> yaml.MarkedYAMLError:
+    """An error of the YAML parser at a position (`mark`) in the text."""
     return yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
 
 
@@ -22,6 +23,7 @@ class _StrictLoader(yaml.SafeLoader):
     """Loader with the core scalars of YAML 1.2; it rejects aliases, duplicate keys and all tags but `!!str`."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
+        """Build a node of the document; raises an error for an alias or a tag."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.events.AliasEvent):
             raise _yaml_error("aliases are not allowed; write the value out", event.start_mark)
@@ -30,6 +32,7 @@ class _StrictLoader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        """Build a table; raises an error for a key that is no scalar or occurs twice."""
         seen_keys: set[str] = set()
         for key_node, _ in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
@@ -41,6 +44,7 @@ class _StrictLoader(yaml.SafeLoader):
 
 
 def _build_resolvers() -> dict[str, list[tuple[str, Any]]]:
+    """Resolvers of plain scalars by first character: only true and false, decimal numbers, and null get a type."""
     resolvers: dict[str, list[tuple[str, Any]]] = {}
     for tag, pattern, first_characters in (
         ("tag:yaml.org,2002:bool", r"^(?:true|false)$", "tf"),

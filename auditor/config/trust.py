@@ -102,6 +102,7 @@ def require_trusted_storage(servers: Iterable[str]) -> None:
 
 
 def _require_binding(binding: CredentialBinding, trusted: list[CredentialBinding], action: str) -> None:
+    """Raise ConfigError, with a message that starts with `action`, if no trusted binding covers this one."""
     if any(trusted_binding.covers(binding) for trusted_binding in trusted):
         return
     destination = (
@@ -152,10 +153,12 @@ def trust_file_path() -> Path:
 
 
 def _all_models(config: AuditConfig) -> list[ModelSection]:
+    """Audited models and judges; a model that is also a judge is listed once."""
     return list({model.name: model for model in [*config.models, *config.judge_models]}.values())
 
 
 def _require_supported_provider(model: ModelSection) -> None:
+    """Raise ConfigError if the provider of a model is not supported."""
     if (reason := unsupported_reason(extract_provider(model.model))) is not None:
         raise ConfigError(
             f"model '{model.name}': {reason}",
@@ -167,6 +170,7 @@ def _require_supported_provider(model: ModelSection) -> None:
 
 
 def _model_binding(model: ModelSection) -> CredentialBinding | None:
+    """Binding of the key or credentials that a model sends; None if it sends no secret to a configured server."""
     signed_provider = find_signed_provider(model.model, model.api_key)
     if signed_provider is not None:
         return (
@@ -197,6 +201,7 @@ def _cluster_bindings(config: AuditConfig) -> list[CredentialBinding]:
 
 
 def _telemetry_texts_phrase(config: AuditConfig) -> str:
+    """Part of a sentence: that telemetry holds texts; empty if it does not."""
     return ", with questions and answers" if config.telemetry and config.telemetry.texts else ""
 
 
@@ -221,6 +226,7 @@ def resolve_collector_url(config: AuditConfig) -> str | None:
 
 
 def _parse_trust_line(line: str) -> CredentialBinding:
+    """Parse a line of the trust file or of AUDITOR_TRUST; raises ConfigError if it is malformed."""
     if (binding := parse_binding(line)) is None:
         raise ConfigError(f"'{line}' in {TRUST_VARIABLE} or {trust_file_path()} is no KEY@HOST.", "Mend or remove it.")
     return binding

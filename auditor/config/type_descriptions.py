@@ -63,7 +63,7 @@ def type_at_step(annotation: Any, loc_part: str | int, remaining_loc: tuple[str 
 
 
 def key_type(annotation: Any) -> Any:
-    """Type of the keys of a mapping type."""
+    """Type of the keys of a mapping type, such as str for `dict[str, int]`."""
     return typing.get_args(_unwrap_annotation(annotation)[0])[0]
 
 
@@ -85,6 +85,7 @@ def find_field(annotation: Any, key: str | int) -> FieldInfo | None:
 
 
 def _annotated_type(field: FieldInfo) -> Any:
+    """Type of a field, with its constraints as `Annotated` metadata."""
     return Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
 
 
@@ -114,6 +115,7 @@ def _union_members(annotation: Any) -> list[Any]:
 
 
 def _is_union(annotation: Any) -> bool:
+    """Whether a type has several members besides None."""
     return len(_union_members(annotation)) > 1
 
 
@@ -151,4 +153,5 @@ _BOUND_NAMES = ("ge", "gt", "le", "lt", "min_length", "max_length")
 
 
 def _join_alternatives(alternatives: list[str]) -> str:
+    """Join phrases with commas and a final `or`."""
     return f"{', '.join(alternatives[:-1])} or {alternatives[-1]}" if len(alternatives) > 1 else alternatives[0]

@@ -59,6 +59,7 @@ def explain_validation_error(error: pydantic.ValidationError, data: Any, root_mo
         for error_details in error.errors(include_url=False)
     ]
     # If a word or a list is allowed, pydantic reports both; the errors within the list are more specific.
+    # These are all proper prefixes of the errors' paths, that is, the tables and lists around them.
     outer_paths = {location.path[:n] for _, location in located_errors for n in range(len(location.path))}
     specific_errors = [
         (error_details, location) for error_details, location in located_errors if location.path not in outer_paths
@@ -82,6 +83,7 @@ def _deduplicate_problems(problems: Iterable[str]) -> list[str]:
 
 
 def _explain_problem(problem: dict[str, Any], location: _ErrorLocation, data: Any) -> str:
+    """Explain one of pydantic's errors in a sentence: the key, what is wrong, and how to fix it."""
     path, error_type = _format_path(location.path, data), problem["type"]
     if error_type == "extra_forbidden":
         known_keys = sorted(field_types(location.parent_type))
@@ -110,14 +112,17 @@ def _explain_problem(problem: dict[str, Any], location: _ErrorLocation, data: An
 
 
 def _collapse_whitespace(text: str | None) -> str:
+    """A text in one line with single spaces; empty for None."""
     return " ".join((text or "").split())
 
 
 def _suggest_key(key: str, known_keys: list[str]) -> str:
+    """The known key closest to a misspelt one, as a question; if none is close, a list of all known keys."""
     return did_you_mean(key, known_keys, f"{KNOWN_KEYS_PREFIX}{', '.join(known_keys)}.")
 
 
 def _how_to_fix(location: _ErrorLocation) -> str:
+    """Advice to correct a key or value, with the key's default if it has a simple one."""
     field = location.field_info
     if location.is_key:
         return "Correct that key."
@@ -152,7 +157,7 @@ def _format_setting(value: object, *, is_secret: bool = False) -> str:
 
 
 def _locate_error(loc: tuple[str | int, ...], root_model: Any) -> _ErrorLocation:
-    """Follow an error location of pydantic's along the types of the model."""
+    """Follow an error location of pydantic's along the types of the model; its path has no branches of unions."""
     location = _ErrorLocation((), None, root_model)
     for index, part in enumerate(loc):
         if part == "[key]" and index == len(loc) - 1:

@@ -42,6 +42,7 @@ def _is_host(host: str, netloc: str) -> bool:
         except AddressValueError:
             return False
         return netloc.partition("]")[2][:1] in ("", ":")
+    # DNS allows 253 characters in a name, and 63 in each of its labels.
     return len(host) <= 253 and all(0 < len(label) <= 63 for label in host.rstrip(".").split("."))
 
 
@@ -58,6 +59,7 @@ def check_json_serializable(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _find_non_json(value: Any) -> str | None:
+    """Description of the first nested value that JSON cannot hold; None if there is none."""
     if isinstance(value, dict):
         return next((problem for child in value.values() if (problem := _find_non_json(child))), None)
     if isinstance(value, list):

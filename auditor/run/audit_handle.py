@@ -45,11 +45,12 @@ class AuditHandle:
             return build_report(db, self.name)
 
     def frame(self, table: str, library: Literal["pandas", "polars"] = "pandas") -> Any:
-        """A table as a data frame: `scores`, `traces`, `verdicts`, `conflicts`, … as stored, or one of the report."""
+        """A table as a data frame: a stored one such as `scores`, or one of the report such as `tiers`."""
         with open_database(self.storage, create=False) as db:
             return load_frame(db, self.name, table, library)
 
     def _repr_html_(self) -> str:
+        """The audit's summary as HTML, which a notebook shows for the handle."""
         with open_database(self.storage, create=False) as db:
             return render_audit_html(db, self.name)
 

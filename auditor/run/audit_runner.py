@@ -124,5 +124,5 @@ async def _resume_graph(config: AuditConfig, audit: audits.Audit, db: Database, 
 
 
 def _thread_id(audit: audits.Audit) -> str:
-    """Name of the audit's thread in the graph's checkpoints."""
+    """Id of the audit's saved state (its langgraph thread) among the graph's checkpoints."""
     return f"{audit.id}/{audit.created_at}"

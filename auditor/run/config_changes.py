@@ -30,6 +30,7 @@ def describe_config_change(stored_audit: Audit | None, config: AuditConfig, fing
     changed_keys = sorted(
         key for key in stored_leaves.keys() | new_leaves.keys() if stored_leaves.get(key) != new_leaves.get(key)
     )
+    # Sections that change no result, as in `AuditConfig.hash`.
     sections = ("storage", "check", "run", "telemetry")
     shown_keys = [
         key for key in changed_keys if key.split(".", 1)[0] not in sections and key != "limits.max_retry_wait_s"

@@ -105,6 +105,7 @@ def slot_factory(
     )
 
     def create_slots(dedicated_model: str | None, on_change: Callable[[], None]) -> list[WorkerSlot]:
+        """Create the slots for one model with weights, or for all network models (None); no worker starts yet."""
         model_names = _network_models(config) if dedicated_model is None else (dedicated_model,)
         worker_config = WorkerConfig(
             worker_audit_config,

@@ -29,13 +29,14 @@ SEMANTIC_PROMPTS = (
 
 
 def fingerprint(config: AuditConfig) -> str:
-    """Hash of all that determines an audit's calls and how answers are parsed: config, prompts and program version.
+    """SHA-256 of all that determines an audit's calls and how answers are parsed: config, prompts, program version.
 
     Raises:
         ConfigError: a judge's own prompt cannot be used.
     """
     from auditor.agents.call_builders import load_review_prompt  # loads scipy (1 s)
 
+    # Prompts are stored in one folder per language.
     folders = sorted(LANGUAGES) if config.languages != (ENGLISH,) else [ENGLISH]
     if config.task is None:
         answer_templates, review_templates = ["direct"], ["review", "review.shorter", "review.guess", "review.rewrite"]
@@ -62,7 +63,7 @@ def fingerprint(config: AuditConfig) -> str:
 
 
 def _logprob_inputs(config: AuditConfig) -> list[object]:
-    """Prompts that determine the log-probabilities, besides the config; empty without that probe."""
+    """Prompts that determine the log-probabilities, besides the config; empty without the probe `logprob`."""
     return (
         [load_sentence_pairs().model_dump(mode="json"), load_prompt("logprob.choice").user]
         if config.probes.logprob
@@ -71,7 +72,14 @@ def _logprob_inputs(config: AuditConfig) -> list[object]:
 
 
 def _comparison_inputs(config: AuditConfig, folders: list[str]) -> list[object]:
-    """What determines the comparisons, besides the config: prompts, wording, and the hash of a file of items."""
+    """What determines the pairwise comparisons, besides the config: prompts, wording, and the hash of a file of items.
+
+    Empty without the probe `logic`; the hash is None if the items are not from a file.
+
+    Args:
+        config: the audit's configuration.
+        folders: language codes, each of which is a folder of prompts.
+    """
     probe = config.probes.logic
     if probe is None:
         return []

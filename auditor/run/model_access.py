@@ -74,6 +74,7 @@ def run_with_models(
         progress.on_notice(warning)
 
     async def run_work() -> T:
+        """Run `work` with an open context; a second signal ends it as RunInterrupted."""
         async with _open_context(config, survey, audit, db, progress or SilentProgress(), load_encoder) as context:
             try:
                 with _stop_on_signals(context.stop_event) if signals else _no_signals():
@@ -89,7 +90,13 @@ def run_with_models(
 
 
 def semantic_encoder_loader(config: AuditConfig) -> Callable[[], TextEncoder] | None:
-    """A loader of the encoder for the probe `semantic`, which is checked now; None without that probe."""
+    """A function that loads the text encoder of the probe `semantic` once; None without that probe.
+
+    Whether the encoder and the packages of other similarity measures (`rivals`) can be used is checked at once.
+
+    Raises:
+        AuditorError: they cannot be used.
+    """
     probe = config.probes.semantic
     if probe is None:
         return None
@@ -103,7 +110,14 @@ def semantic_encoder_loader(config: AuditConfig) -> Callable[[], TextEncoder] | 
 
 
 def direct_encoder_loader(config: AuditConfig) -> Callable[[], TextEncoder] | None:
-    """A loader of the encoder that compares direct answers, which is checked now; None if none is needed."""
+    """A function that loads the text encoder that compares direct answers; None if no answers are compared.
+
+    None is needed without the direct probe, with fewer than two samples per cell, or with the model "none". Whether
+    the encoder can be used is checked at once.
+
+    Raises:
+        AuditorError: it cannot be used.
+    """
     if config.embedding.model == NO_ENCODER or config.probes.direct is None or config.direct.samples < 2:
         return None
     from auditor.models.embeddings import check_encoder, load_encoder  # loads httpx (0.2 s)
@@ -120,7 +134,16 @@ def _create_gateway(
     dispatcher: Dispatcher | None,
     notify: Callable[[str], None],
 ) -> Gateway:
-    """Create the gateway to all models that are not replayed from a file."""
+    """Create the gateway to all models that are not replayed from a file.
+
+    Args:
+        config: the audit's configuration.
+        recorder: names the database, run and audit that limits and costs are recorded for.
+        replayed_models: names of models whose answers come from a file.
+        stop_event: once set, no further request is sent.
+        dispatcher: sends requests from the workers of a cluster; None to send them from processes of this machine.
+        notify: receives notices for the user.
+    """
     from auditor.models.gateway import Gateway  # loads httpx (0.3 s)
     from auditor.models.multiprocess_dispatch import MultiprocessDispatcher, max_helpers  # loads httpx (0.5 s)
 
@@ -128,6 +151,7 @@ def _create_gateway(
         model.name: model for model in [*config.models, *config.judge_models] if model.name not in replayed_models
     }
     if dispatcher is None:
+        # `run.processes` counts this process too; the helpers are the others.
         n_helpers = max_helpers(os.cpu_count()) if config.run.processes is None else config.run.processes - 1
         dispatcher = MultiprocessDispatcher(models.values(), n_helpers)
     return Gateway(
@@ -165,6 +189,7 @@ async def _open_context(
     async with open_dispatcher(config, audit.id, db, progress.on_notice) as dispatcher:
         gateway = _create_gateway(config, recorder, records, stop_event, dispatcher, progress.on_notice)
         batching_client = create_batching_client(gateway, config, recorder, stop_event, progress.on_notice)
+        # Outermost first: recording (without a cluster), replay, telemetry, batches, gateway.
         traced_client = (
             TracedClient(batching_client or gateway, sink, config.name, config.telemetry)
             if sink and config.telemetry
@@ -216,6 +241,7 @@ def _short_switch_interval() -> Iterator[None]:
 
 @contextmanager
 def _no_signals() -> Iterator[None]:
+    """A context that leaves signals as they are."""
     yield
 
 
@@ -227,6 +253,7 @@ def _stop_on_signals(stop_event: threading.Event) -> Iterator[None]:
     signal_numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
     def on_signal() -> None:
+        """Ask the run to stop; if it was asked before, cancel it."""
         if stop_event.is_set() and task is not None:
             task.cancel()
         stop_event.set()

@@ -92,7 +92,17 @@ def _flatten_row(row: Any) -> dict[str, Any]:
 def _create_frame(
     library: FrameLibrary, rows: list[dict[str, Any]], columns: list[str], column_kinds: Mapping[str, str]
 ) -> Any:
-    """Build a data frame; the columns are typed by `column_kinds`, or by their values if it is empty."""
+    """Build a pandas or polars data frame.
+
+    Args:
+        library: which of the two.
+        rows: values by column.
+        columns: the columns, in order.
+        column_kinds: `integer`, `number`, `boolean` or `text` by column; if empty, types are inferred from the values.
+
+    Raises:
+        UsageError: the library is unknown or not installed.
+    """
     if library == "polars":
         try:
             import polars
@@ -121,6 +131,7 @@ def render_html_table(title: str, columns: list[str], rows: list[list[str]]) -> 
     """A small HTML table for a notebook; all texts are escaped."""
 
     def render_cell(tag: str, text: str) -> str:
+        """One cell as HTML; `tag` is th or td."""
         return f"<{tag}>{escape(escape_invisible(text))}</{tag}>"
 
     head = "".join(render_cell("th", text) for text in columns)
@@ -182,7 +193,7 @@ def _render_task_html(source: ReportSource) -> str:
 
 
 def _format_estimate(estimate: Estimate | None) -> list[str]:
-    """The value and its interval as two cells."""
+    """The value and its interval as two table cells; the symbol for a missing value twice if there is no estimate."""
     from auditor.reports.pages.number_format import MISSING_SYMBOL, format_interval, format_number
 
     return (

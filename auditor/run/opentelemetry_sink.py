@@ -38,9 +38,11 @@ class _PresetIdGenerator(IdGenerator):
     trace_id, span_id = 0, 0
 
     def generate_trace_id(self) -> int:
+        """The trace id that was assigned last."""
         return self.trace_id
 
     def generate_span_id(self) -> int:
+        """The span id that was assigned last."""
         return self.span_id
 
 
@@ -51,10 +53,13 @@ class _DeliveryCount:
 
 
 class _CountingSpanExporter(SpanExporter):
+    """Passes spans on to another exporter, and counts those that the collector accepted."""
+
     def __init__(self, inner: SpanExporter, delivery_count: _DeliveryCount) -> None:
         self._inner, self._delivery_count = inner, delivery_count
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Export spans; they are counted as delivered if the inner exporter succeeds."""
         result = self._inner.export(spans)
         if result is SpanExportResult.SUCCESS:
             self._delivery_count.delivered += len(spans)
@@ -65,10 +70,13 @@ class _CountingSpanExporter(SpanExporter):
 
 
 class _CountingLogExporter(LogRecordExporter):
+    """Passes events on to another exporter, and counts those that the collector accepted."""
+
     def __init__(self, inner: LogRecordExporter, delivery_count: _DeliveryCount) -> None:
         self._inner, self._delivery_count = inner, delivery_count
 
     def export(self, batch: Sequence[ReadableLogRecord]) -> LogRecordExportResult:
+        """Export events; they are counted as delivered if the inner exporter succeeds."""
         result = self._inner.export(batch)
         if result is LogRecordExportResult.SUCCESS:
             self._delivery_count.delivered += len(batch)
@@ -120,6 +128,7 @@ class OpenTelemetrySink:
     ) -> None:
         """Export the span of one request; see `TelemetrySink`."""
         self._id_generator.trace_id, self._id_generator.span_id = ids
+        # `timing` is the request's start and its duration in seconds; spans take nanoseconds since 1970.
         start_ns = int(timing[0].timestamp() * 1e9)
         span = self._tracer.start_span(name, kind=SpanKind.CLIENT, attributes=attributes, start_time=start_ns)
         if failed:

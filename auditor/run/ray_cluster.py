@@ -69,6 +69,7 @@ def start_worker(actor_class: type[Any], *, n_gpus: float) -> RayWorker:
     """
     import ray
 
+    # A worker that died is not restarted by Ray: `WorkerSlot` requests a new one.
     options = {"num_cpus": 1, "num_gpus": n_gpus, "scheduling_strategy": "SPREAD", "max_restarts": 0}
     return RayWorker(ray.remote(actor_class).options(**options).remote())
 
@@ -152,6 +153,7 @@ def _require_token_auth(address: str) -> None:
     """
     if "://" in address or ":" not in address:
         raise UsageError(f"'{address}' is no address of a Ray cluster's head.", "Give it as HOST:PORT.")
+    # Connect without a token: a cluster that lets that in lets everybody in.
     environment = {name: value for name, value in os.environ.items() if name not in TOKEN_VARIABLES} | {
         AUTH_MODE_VARIABLE: "disabled"
     }

@@ -76,7 +76,7 @@ class WorkerSlot:
         Raises:
             AuditorError: a worker cannot work on its host, or `MAX_CONSECUTIVE_DEATHS` died without an answer.
         """
-        fruitless_deaths = 0
+        fruitless_deaths = 0  # workers that died one after another without an answer
         while fruitless_deaths < MAX_CONSECUTIVE_DEATHS:
             answers_before, worker = self._answer_count, self.start_worker()
             try:
@@ -123,7 +123,7 @@ class WorkerSlot:
             await worker.call_method("accept_requests", batch)
 
     async def _collect_replies(self, worker: RayWorker) -> None:
-        """Resolve pending requests with the worker's replies."""
+        """Resolve pending requests with the worker's replies, until the worker dies or the task is cancelled."""
         while True:
             for request_id, reply_or_error in await worker.call_method("collect_replies"):
                 self._answer_count += 1

@@ -65,6 +65,7 @@ class WorkerRequest:
 
 
 NumberedReply = tuple[int, "ProviderReply | AuditorError"]
+"""A request's id, and its reply or error."""
 
 
 class WorkerActor:
@@ -157,7 +158,7 @@ class WorkerActor:
         return replace(reply, answer=replace(reply.answer, attempts=attempts_without_body))
 
     async def _resend_unless_recorded(self, request: WorkerRequest) -> ProviderReply:
-        """Send a request unless the ledger has its answer; a recorded answer takes precedence over a new one.
+        """Send a request unless the database has its answer; a recorded answer takes precedence over a new one.
 
         A worker that was given up as dead may record its answer at any time, also while this one sends the request.
         """
@@ -174,7 +175,9 @@ class WorkerActor:
         )
 
     async def _recorded_answer(self, call: Call) -> Answer | None:
+        """The answer to a call that any worker has recorded in the database; None if there is none."""
         return (await asyncio.to_thread(ledger.load_answers, self._db, [call.key])).get(call.key)
 
     def _with_host_name(self, error: AuditorError) -> AuditorError:
+        """A copy of an error whose message begins with this host's name."""
         return type(error)(f"on the host {self._host}: {error.message}", error.how_to_fix)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 REPLAY_COLUMNS = ("model", "country", "topic", "sample", "text")
 ReplayRecord = Mapping[tuple[Cell, int], str]
+"""Texts of one model's answers, by cell and number of the sample."""
 
 
 class ReplayClient:
@@ -60,7 +61,11 @@ def load_records(models: Iterable[ModelSection], survey: Survey) -> dict[str, Re
 
 
 def _load_record(model: ModelSection, survey: Survey) -> ReplayRecord:
-    """Load one model's recorded answers by cell and sample."""
+    """Load one model's recorded answers by cell and sample.
+
+    Raises:
+        ImportFileError: the file cannot be read, has no row of the model, or has a cell and sample twice.
+    """
     name, file = model.model.removeprefix(REPLAY_PREFIX), Path(model.answers or "")
     spell_country = make_country_speller(survey)
     record: dict[tuple[Cell, int], str] = {}

@@ -11,7 +11,9 @@ EMPTY_SURVEY = Survey(name="", title="", source="", wording="", scale=("", ""), 
 
 
 def load_planned_survey(config: AuditConfig) -> Survey:
-    """The survey that a config asks about: its selected cells, with regions, treatment of nonresponse and wording.
+    """The survey that a config asks about, limited to its countries and topics.
+
+    Regions, native languages, the treatment of nonresponse, and rephrased questions are set as configured.
 
     A task is returned as a survey of its items. Without either, the survey is empty.
 

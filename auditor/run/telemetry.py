@@ -52,8 +52,8 @@ class TelemetrySink(Protocol):
 
         Args:
             name: name of the span.
-            ids: ids of the trace and of the span.
-            timing: when the request started, and its duration in seconds.
+            ids: ids of the trace and of the span, in this order.
+            timing: when the request started, and its duration in seconds, in this order.
             attributes: attributes of the span.
             failed: whether the request failed.
         """
@@ -142,12 +142,14 @@ def open_telemetry_sink(config: AuditConfig) -> TelemetrySink | None:
 
 
 def is_sampled(key: str, sample_share: float) -> bool:
-    """Whether a call is in the exported share; decided by its key, so that all runs and events agree."""
+    """Whether a call is in the exported share, from 0 to 1; decided by its key, so that all runs and events agree."""
+    # The first eight of the key's hexadecimal digits are a number below 2**32, the same in every run.
     return int(key[:8], 16) < sample_share * 2**32
 
 
 def span_ids(key: str, attempt_number: int, started_at: str) -> tuple[int, int]:
     """Ids of a call's trace (128 bits of its key) and of the span of one of its requests (64 bits)."""
+    # 32 hexadecimal digits are 128 bits, and 16 are 64.
     request_digest = sha256(f"{key} {attempt_number} {started_at}".encode()).hexdigest()
     return int(key[:32], 16), int(request_digest[:16], 16)
 
@@ -178,13 +180,14 @@ def request_attributes(call: Call) -> SpanAttributes:
 
 
 def _server_attributes(url: str) -> SpanAttributes:
+    """Attributes of the server of a request: host and port; without a port in the URL, its scheme's default port."""
     split_url = urlsplit(url)
     port = split_url.port or (443 if split_url.scheme == "https" else 80)
     return {"server.address": split_url.hostname or url, "server.port": port}
 
 
 def _cost_attributes(attempt: Attempt) -> SpanAttributes:
-    """Attributes of a request's cost; empty if it is unknown."""
+    """Attributes of a request's cost in USD, and whether it is an estimate; empty if the cost is unknown."""
     if attempt.cost_usd is None:
         return {}
     return {"auditor.cost_usd": attempt.cost_usd, "auditor.cost_estimated": bool(attempt.estimated)}
@@ -212,6 +215,7 @@ def message_attributes(call: Call, answer: Answer | None, attempt: Attempt) -> S
     """
 
     def text_parts(text: str) -> list[Mapping[str, str]]:
+        """A text as the only part of a message, in the form of the conventions."""
         return [{"type": "text", "content": text}]
 
     input_messages = [{"role": message.role, "parts": text_parts(message.content)} for message in call.messages]

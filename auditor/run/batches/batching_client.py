@@ -90,6 +90,7 @@ class BatchingClient:
                 raise error.with_answer(_merge_attempts(earlier_answer, error.answer or earlier_answer)) from error
             earlier_answer = _merge_attempts(earlier_answer, answer)
             n_attempts = len(earlier_answer.attempts)
+            # Individual calls are retried by the gateway; the others go into another batch if they may be retried.
             if reply is None or reply.failure is None or not reply.failure.is_retryable:
                 return earlier_answer
             if n_attempts >= self._config.limits.max_attempts:
@@ -156,6 +157,7 @@ class BatchingClient:
         return ModelBatchQueue(section, replace(endpoint, price=batch_price), provider, client)
 
     def _notify_no_batches(self, model_name: str, provider_model: str) -> None:
+        """Tell the user that a model's calls are sent individually, unless it is embedded, where calls cost nothing."""
         if not provider_model.startswith(EMBEDDED_PREFIX):
             self._manager.notify(
                 f"The provider of '{model_name}' has no batches: its calls go out as usual, at the usual price."
@@ -184,6 +186,7 @@ class BatchingClient:
 
     async def _submit_or_release(self, queue: ModelBatchQueue, pending_calls: list[PendingCall]) -> None:
         """Submit calls as batches; if they are too few for one, release them to be sent individually."""
+        # `batch.least` is the smallest number of calls that the config allows in a batch.
         if len(pending_calls) < self._manager.settings.least:
             for pending_call in pending_calls:
                 pending_call.resolve(None)

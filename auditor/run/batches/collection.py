@@ -108,6 +108,7 @@ async def _wait_until_ended(
     while True:
         if is_new:
             await asyncio.sleep(pause_s)
+            # Each pause is half as long again, up to the limit.
             pause_s = min(1.5 * pause_s, MAX_POLL_FACTOR * initial_pause_s)
         is_new = True
         try:
@@ -138,13 +139,14 @@ async def _requeue_rejected(
         and not other_batch.collect_task.done()
         and not other_batch.is_queue_full
     ]
+    # The calls' rejections so far without another open batch that could have filled the provider's queue.
     n_rejections = max((pending_call.n_rejections for pending_call in batch.pending_calls.values()), default=0)
     if not status.is_queue_full or (n_rejections >= manager.config.limits.max_attempts and not other_tasks):
         manager.close_batch(batch, "refused")
         raise rejected_batch_error(queue, status.rejection_reason or "")
     manager.notify(f"The batch {batch.remote_id} has to wait for others: {status.rejection_reason}")
     for pending_call in batch.pending_calls.values():
-        pending_call.n_rejections += not other_tasks
+        pending_call.n_rejections += not other_tasks  # counted only if no other batch explains the full queue
     await asyncio.wait(
         [*other_tasks, manager.start_background_task(asyncio.sleep(MAX_POLL_FACTOR * manager.settings.poll_s))],
         return_when=asyncio.FIRST_COMPLETED,
@@ -200,6 +202,7 @@ async def _download_results(
     max_bytes = len(batch.stored_batch.call_keys) * MAX_RECORDED_BYTES + MAX_RESPONSE_BYTES
 
     async def download_from_start() -> None:
+        """Download the file from its beginning, without what a failed attempt has written."""
         file.seek(0)
         file.truncate()
         await queue.client.download_file(path, file, max_bytes)

@@ -69,6 +69,7 @@ class BatchManager:
         """
         retention_limit = datetime.now(UTC) - timedelta(days=MIN_RETENTION_DAYS)
         earlier_batches: list[OpenBatch] = []
+        # Batches come oldest first: a call that is in several is expected from the latest.
         for batch in batches.load_open_batches(self.recorder.db):
             answered_keys = ledger.find_answered_keys(self.recorder.db, batch.call_keys)
             open_batch = OpenBatch(
@@ -97,6 +98,7 @@ class BatchManager:
 
     def open_batches(self) -> list[OpenBatch]:
         """Batches with calls whose answers are not recorded."""
+        # `batches_by_key` lists a batch once per call; ids make the list unique.
         return [
             batch for batch in {id(batch): batch for batch in self.batches_by_key.values()}.values() if batch.open_keys
         ]
@@ -183,7 +185,7 @@ class BatchManager:
         return (error.retry_after_s or 0.0) > self.config.limits.max_retry_wait_s
 
     def start_background_task(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Start a task that `close` cancels."""
+        """Start a coroutine as a task that `close` cancels; returns the task."""
         task = asyncio.create_task(coroutine)
         self.background_tasks.add(task)
         task.add_done_callback(self.background_tasks.discard)

@@ -26,6 +26,7 @@ async def submit_calls(manager: BatchManager, queue: ModelBatchQueue, pending_ca
     Raises:
         ModelSetupError: the provider rejects a batch.
     """
+    # `batch.most` is the config's limit of calls in a batch.
     max_calls = min(manager.settings.most, queue.provider.max_calls)
     async for chunk in split_into_chunks(
         queue, pending_calls, max_calls, lambda pending_call: _reserve_budget(manager, queue, pending_call)
@@ -39,7 +40,7 @@ async def submit_calls(manager: BatchManager, queue: ModelBatchQueue, pending_ca
 
 
 def _reserve_budget(manager: BatchManager, queue: ModelBatchQueue, pending_call: PendingCall) -> bool:
-    """Reserve a call's maximum cost; if the budget does not allow it, resolve the call as over budget."""
+    """Reserve a call's maximum cost, and return whether it may be sent; a call over the budget is resolved as such."""
     if manager.stop_event.is_set():
         return False
     pending_call.reserved_usd = manager.budget.estimate_max_cost(pending_call.call, queue.endpoint.price)
