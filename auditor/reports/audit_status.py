@@ -56,6 +56,7 @@ def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
         "verdicts_ok": _count_usable(verdict_counts),
         "comparisons": sum(comparison_counts.values()),
         "comparisons_ok": comparison_counts.get(Outcome.OK.value, 0),
+        # Each row of `semantic_counts` has the outcome in its third place and the number of answers in its last.
         "moral_answers": sum(n for *_, n in semantic_counts),
         "moral_answers_ok": sum(n for _, _, outcome, _, n in semantic_counts if outcome == Outcome.OK.value),
         "conflicts": len(reviewed_conflicts),
@@ -72,6 +73,7 @@ def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
 
 
 def _format_batch(open_batch: batches.UncollectedBatch) -> dict[str, Any]:
+    """The entry of `batches` on one uncollected batch; `calls` is the number of its calls without an answer yet."""
     return {
         "model": open_batch.model_name,
         "batch": open_batch.remote_id,
@@ -109,4 +111,5 @@ def _count_planned_verdicts(
 
 
 def _count_usable(outcome_counts: Sequence[OutcomeCount]) -> int:
+    """Number of recorded answers with the outcome `ok`."""
     return sum(count.n for count in outcome_counts if count.outcome == Outcome.OK)

@@ -69,7 +69,8 @@ def _garbage_collection_paused() -> Iterator[None]:
 
 
 def _assemble_report(db: Database, source: ReportSource) -> Report:
-    ceilings = compute_ceilings(source)
+    """Compute every section of the report from the loaded records; those that others need come first."""
+    ceilings = compute_ceilings(source)  # over all cells first, then within topics
     alignment = compute_alignment(source, ceilings[0].largest_r)
     peer_agreement = compute_peer_agreement(source)
     semantic_report, logic_report = build_semantic_report(db, source), build_logic_report(db, source)
@@ -110,6 +111,7 @@ def _needs_nonresponse_bounds(source: ReportSource) -> bool:
 
 
 def _summarize_audit(source: ReportSource) -> AuditSummary:
+    """The report's summary of the audit: its state, settings, survey, models and cells."""
     audit, config, survey = source.audit, source.config, source.survey
     return AuditSummary(
         name=audit.name,
@@ -155,6 +157,7 @@ def _summarize_models(source: ReportSource) -> list[ModelSummary]:
 
 
 def _build_cell_reports(source: ReportSource) -> list[CellReport]:
+    """One entry per cell: people's score and each model's scores by method; None where there is no score."""
     survey_scores = source.survey.scores
     methods = list(dict.fromkeys(method for method, _ in source.columns))
     score_rows = source.score_matrix.T.tolist()
@@ -163,7 +166,7 @@ def _build_cell_reports(source: ReportSource) -> list[CellReport]:
         """Scores of one cell by method, then model; None for nan."""
         scores_by_method: dict[str, dict[str, float | None]] = {method: {} for method in methods}
         for (method, model), score in zip(source.columns, row, strict=True):
-            scores_by_method[method][model] = None if score != score else score
+            scores_by_method[method][model] = None if score != score else score  # only nan differs from itself
         return scores_by_method
 
     return [

@@ -77,6 +77,7 @@ def estimate_mean(scores: FloatArray, missing_reason: str) -> Estimate:
         scores: shape (n,).
         missing_reason: the estimate's reason if all scores are nan.
     """
+    # The mean of the scores is their bias against zeros; n and the interval are the same.
     mean = bias(scores, np.zeros_like(scores))
     if not mean.n:
         return missing_estimate(missing_reason)

@@ -30,6 +30,7 @@ class Estimate(ReportModel):
 
     @model_validator(mode="after")
     def _require_reason(self) -> Self:
+        """Refuse an estimate that lacks its value or interval and gives no reason for it."""
         if None in (self.value, self.ci_low, self.ci_high) and not self.reason:
             raise ValueError("a missing value or interval needs a reason")
         return self

@@ -121,12 +121,14 @@ class ReportSource:
         if self.survey.task is not None:
             return []
         columns = {(score.method, score.model) for score in self.scores}
+        # Models that were asked directly have a series even without a usable answer.
         columns |= {
             (Method.DIRECT.value, name)
             for name in self.models
             if self.scores and self.config and self.config.probes.direct
         }
         rank = {name: i for i, name in enumerate(self.models)}
+        # column: method, model
         return sorted(columns, key=lambda column: (_method_rank(column[0]), column[0], rank[column[1]]))
 
     @cached_property
@@ -203,14 +205,17 @@ class ReportSource:
 
     @cached_property
     def _matrices(self) -> dict[str, FloatArray]:
+        """Matrices that `_matrix` has built so far, by field name."""
         return {}
 
     def _matrix(self, field_name: str) -> FloatArray:
+        """One field of `CellScore` as a matrix, shape (columns, cells); built at the first call and kept."""
         if field_name not in self._matrices:
             self._matrices[field_name] = self._build_matrix(field_name)
         return self._matrices[field_name]
 
     def _build_matrix(self, field_name: str) -> FloatArray:
+        """Arrange one numeric field of `CellScore` as a matrix, shape (columns, cells); nan where it is missing."""
         column_index = {column: i for i, column in enumerate(self.columns)}
         cell_index = {cell: i for i, cell in enumerate(self.cells)}
         matrix = np.full((len(column_index), len(cell_index)), np.nan)
@@ -297,6 +302,6 @@ def _method_rank(method: str) -> int:
 
 
 def _positions(values: Sequence[str], ordered_values: Sequence[str]) -> NDArray[np.intp]:
-    """Index of each value in `ordered_values`."""
+    """Index of each value in `ordered_values`, shape (values,)."""
     position = {value: i for i, value in enumerate(ordered_values)}
     return np.array([position[value] for value in values], dtype=np.intp)

@@ -81,7 +81,10 @@ def verify_audit(db: Database, audit_name: str) -> AuditVerification:
 
 
 def _balance_stage(stage_coverage: StageCoverage, model: str) -> CallBalance:
-    """Compare planned with recorded calls of one model in one stage."""
+    """Compare planned with recorded calls of one model in one stage; a unit is one model (or judge), country and topic.
+
+    The `stage` of the result is the method of scoring where the stage has one.
+    """
     recorded_by_unit, counts_by_outcome = Counter[CoverageUnit](), Counter[str]()
     for unit, outcome, n in stage_coverage.recorded:
         if unit.name == model:

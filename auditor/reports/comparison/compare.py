@@ -73,6 +73,7 @@ class _SharedCells:
 
     def clustered_scores(self) -> tuple[FloatArray, FloatArray, FloatArray, NDArray[np.str_], NDArray[np.str_]]:
         """The arguments of a paired test: both series' scores, people's scores, countries and topics, each (cells,)."""
+        # A cell is (country, topic): index 0 is its country, 1 its topic.
         countries, topics = (np.array([cell[i] for cell in self.cells], dtype=np.str_) for i in (0, 1))
         return self.first, self.second, self.survey_scores, countries, topics
 
@@ -102,6 +103,7 @@ def compare_targets(
         UsageError: nothing can be paired.
     """
     judge_comparisons = compare_two_judges(db, targets, judges, max_listed) if judges else []
+    # With two judges and one audit only the judges are compared, no scores.
     pairs = (
         []
         if judges and len(targets) == 1
@@ -125,6 +127,7 @@ def compare_targets(
 
 
 def _summarize_series(series: ScoreSeries) -> ComparedSeries:
+    """Name a series and count its cells: `asked` with a score of people, `scored` with one of the model."""
     return ComparedSeries(
         label=series.label,
         audit=series.audit,
@@ -150,7 +153,7 @@ def _compare_pair(db: Database, pair: SeriesPair, max_listed: int) -> SeriesPair
         only_first=int((~np.isnan(shared.first) & np.isnan(shared.second)).sum()),
         only_second=int((np.isnan(shared.first) & ~np.isnan(shared.second)).sum()),
         neither=int((np.isnan(shared.first) & np.isnan(shared.second)).sum()),
-        truth_differs=shared.n_survey_differs,
+        truth_differs=shared.n_survey_differs,  # cells left out: people's scores differ between the surveys
         countries=len({cell.country for cell in scored_cells}),
         topics=len({cell.topic for cell in scored_cells}),
         pearson_r=_overall_difference("all", PEARSON, shared, larger_is_better=True),
@@ -176,6 +179,7 @@ def _select_shared_cells(first: ScoreSeries, second: ScoreSeries) -> _SharedCell
 
 def _missing_score_bounds(shared: _SharedCells) -> tuple[float, float] | None:
     """Worst-case bounds of the difference of MAE; None if the two series' coverage is similar."""
+    # Shares of the shared cells with a score: of the first series, of the second.
     coverages = [float(np.mean(~np.isnan(scores))) if len(scores) else 0.0 for scores in (shared.first, shared.second)]
     if abs(coverages[0] - coverages[1]) <= MAX_COVERAGE_GAP:
         return None
@@ -190,6 +194,7 @@ def _overall_difference(
 ) -> SeriesDifference:
     """Difference of a statistic, second minus first, over shared cells, with a jackknife interval and test."""
     first, second, survey_scores, countries, topics = shared.clustered_scores()
+    # The jackknife gives its first argument less its second, so the second series comes first.
     interval = paired_jackknife(statistic, second, first, survey_scores, countries, topics)
     first_value, second_value = (
         _statistic_value(statistic, scores[shared.scored_by_both], survey_scores[shared.scored_by_both])
@@ -207,12 +212,13 @@ def _overall_difference(
 
 def _statistic_value(statistic: Statistic, scores: FloatArray, survey_scores: FloatArray) -> float | None:
     """A statistic of a model's scores against people's; None if it is undefined."""
+    # A statistic is computed from sums over cells of the moments, shape (1, moments) here.
     value = float(statistic.value(statistic.moments(scores, survey_scores).sum(axis=0, keepdims=True))[0])
     return None if np.isnan(value) else value
 
 
 def _region_differences(first: ScoreSeries, shared: _SharedCells) -> list[SeriesDifference]:
-    """Difference of MAE in each region that has a shared cell."""
+    """Differences of MAE, one per region of the survey's grouping that has a shared cell."""
     grouping = get_grouping(first.survey)
     differences = []
     for region in grouping.regions:
@@ -223,7 +229,7 @@ def _region_differences(first: ScoreSeries, shared: _SharedCells) -> list[Series
                 shared.second[cell_indices],
                 shared.survey_scores[cell_indices],
                 [shared.cells[i] for i in cell_indices],
-                0,
+                0,  # n_survey_differs, which no difference uses
             )
             differences.append(_overall_difference(region.name, MAE, region_cells, larger_is_better=False))
     return differences
@@ -240,7 +246,7 @@ def _group_differences(shared: _SharedCells, group_of: Callable[[Cell], str]) ->
             shared.second[is_in_group],
             shared.survey_scores[is_in_group],
         )
-        mean_errors = [
+        mean_errors = [  # MAE of the first series, of the second; None where both never have a score
             float(np.abs(scores - survey_scores).mean()) if len(scores) else None
             for scores in (first_scores, second_scores)
         ]
@@ -259,6 +265,7 @@ def _group_differences(shared: _SharedCells, group_of: Callable[[Cell], str]) ->
 
 
 def _paired_error_to_estimate(paired: PairedError) -> Estimate:
+    """Copy a difference of MAE (second minus first) with its interval into an `Estimate`; the p-value is left out."""
     return Estimate(value=paired.value, n=paired.n, ci_low=paired.ci_low, ci_high=paired.ci_high, reason=paired.reason)
 
 
@@ -271,6 +278,15 @@ def _build_difference(
     *,
     larger_is_better: bool,
 ) -> SeriesDifference:
+    """Build a difference of a statistic between two series, with the change that its p-value implies.
+
+    Args:
+        name: `all`, or the region, country or topic.
+        first, second: the statistic of each series; None if it is undefined.
+        difference: second minus first.
+        p_value: not corrected; `p_holm` has the same value until `_apply_holm` replaces it.
+        larger_is_better: whether a larger value means nearer to people, as for r but not for MAE.
+    """
     change = _classify_change(difference, p_value, larger_is_better)
     return SeriesDifference(
         name=name, first=first, second=second, difference=difference, p_value=p_value, p_holm=p_value, change=change
@@ -298,6 +314,7 @@ def _adjust_breakdowns(pairs: Sequence[SeriesPairComparison]) -> list[SeriesPair
     updates: list[dict[str, list[SeriesDifference]]] = [{} for _ in pairs]
     for kind in ("regions", "by_country", "by_topic"):
         differences_by_pair: list[list[SeriesDifference]] = [getattr(pair, kind) for pair in pairs]
+        # Corrected as one flat list, then dealt back to the pairs in the same order.
         adjusted = iter(
             _apply_holm(
                 [difference for pair_differences in differences_by_pair for difference in pair_differences],
@@ -310,12 +327,22 @@ def _adjust_breakdowns(pairs: Sequence[SeriesPairComparison]) -> list[SeriesPair
 
 
 def _adjust_overall(pairs: Sequence[SeriesPairComparison], field_name: str) -> list[SeriesDifference]:
-    """One overall difference of each pair, with p-values corrected by Holm's method for the number of pairs."""
+    """One overall difference per pair, with p-values corrected by Holm's method for the number of pairs.
+
+    Args:
+        field_name: `pearson_r` or `mae`, the field of `SeriesPairComparison` that holds the difference.
+    """
     return _apply_holm([getattr(pair, field_name) for pair in pairs], larger_is_better=field_name == "pearson_r")
 
 
 def _classify_change(difference: Estimate, p_value: float | None, larger_is_better: bool) -> ChangeLabel:
-    """Whether the second series is better or worse, at `SIGNIFICANCE_LEVEL`."""
+    """Whether the second series is better or worse than the first, at `SIGNIFICANCE_LEVEL`.
+
+    Args:
+        difference: second minus first.
+        p_value: corrected or not; None, like a large one, gives "not told apart".
+        larger_is_better: whether a positive difference is an improvement.
+    """
     if difference.value is None:
         return "not measurable"
     if p_value is None or p_value >= SIGNIFICANCE_LEVEL:

@@ -38,7 +38,7 @@ MAX_DETAILED = 10
 
 
 def build_comparison_page(comparison: ComparisonReport) -> ReportPage:
-    """Build the page of a comparison."""
+    """Build the page of a comparison: overall, coverage, each pair in detail, judges' verdicts, settled conflicts."""
     sections = [_overall_section(comparison), _coverage_section(comparison)] if comparison.pairs else []
     for pair in comparison.pairs[:MAX_DETAILED]:
         sections += _pair_sections(pair, is_only_pair=len(comparison.pairs) == 1)
@@ -79,7 +79,7 @@ def comparison_headline(comparison: ComparisonReport) -> str:
 
 
 def pair_sentence(pair: SeriesPairComparison) -> str:
-    """State whether the second series of a pair is nearer to people than the first, by MAE or else by r."""
+    """State whether the second series of a pair is nearer to people than the first, by MAE or, without it, by r."""
     mae = pair.mae
     if mae.difference.value is None:
         return _correlation_sentence(pair)
@@ -103,6 +103,7 @@ def _correlation_sentence(pair: SeriesPairComparison) -> str:
 
 
 def _format_interval_and_p(difference: SeriesDifference) -> str:
+    """Format the interval and corrected p-value of a difference, or the reason why there is no interval."""
     estimate = difference.difference
     if estimate.ci_low is None:
         return f"no interval: {estimate.reason}"
@@ -119,7 +120,7 @@ def _comparison_warnings(comparison: ComparisonReport) -> Iterator[str]:
             yield f"The audit of {series.label} has not run to its end; its figures are provisional."
     for pair in comparison.pairs:
         if pair.bounds is not None:
-            low, high = pair.bounds
+            low, high = pair.bounds  # worst-case bounds of the difference of MAE over all cells
             yield (
                 f"{pair.first} and {pair.second} answered different shares of the cells. What is said holds for the "
                 "cells that both answered; over all cells the difference of mean error may be anything from "
@@ -136,6 +137,7 @@ def _comparison_warnings(comparison: ComparisonReport) -> Iterator[str]:
 
 
 def _overall_section(comparison: ComparisonReport) -> PageSection:
+    """Build the section on the overall differences of MAE and r: a row per pair, and a plot unless there are many."""
     explanation = (
         "Differences are the second’s figure less the first’s, over the cells that both have. The second is nearer to "
         "people where the difference of mean absolute error (MAE) is negative, or that of r positive. Intervals "
@@ -190,7 +192,7 @@ def _difference_cells(difference: SeriesDifference) -> list[str]:
 
 
 def _coverage_section(comparison: ComparisonReport) -> PageSection:
-    """Build the section on the cells that each series and each pair has scores on."""
+    """Build the section on coverage: a table of the scored cells per series, and one of the cells per pair."""
     rows = [
         [
             series.label,
@@ -231,7 +233,12 @@ def _pair_sections(pair: SeriesPairComparison, *, is_only_pair: bool) -> Iterato
 def _group_section(
     title: str, differences: Sequence[SeriesDifference], group_noun: str, interval_note: str
 ) -> PageSection:
-    """Build a section on differences of MAE by region, country or topic."""
+    """Build a section on differences of MAE by region, country or topic: what changed, a plot and a table.
+
+    Args:
+        group_noun: "region", "country" or "topic".
+        interval_note: what the intervals are over, for the caption.
+    """
     change_sentences = [
         f"{change.capitalize()}: {_join_changed_groups(differences, change)}."
         for change in ("better", "worse")
@@ -295,6 +302,7 @@ def _difference_plot(
 
 
 def _judge_names(comparison: ComparisonReport) -> list[str]:
+    """Names of both sides of each comparison of two judges; repeated if a judge is in several."""
     return [
         name for judge_comparison in comparison.judges for name in (judge_comparison.first, judge_comparison.second)
     ]

@@ -32,6 +32,7 @@ def compare_resolutions(
     """
     pairs_by_audits: dict[tuple[int, int], list[SeriesPair]] = {}
     for pair in pairs:
+        # pair[0] is the series of the reference audit, pair[1] the series compared with it.
         if pair[0].audit_id != pair[1].audit_id:
             pairs_by_audits.setdefault((pair[0].audit_id, pair[1].audit_id), []).append(pair)
     comparisons = [
@@ -48,11 +49,11 @@ def _compare_two_audits(
     new_names = {**renamed_models, **{first_series.model: second_series.model for first_series, second_series in pairs}}
     first_conflicts = _index_by_conflict(_load_resolved_conflicts(db, first), new_names)
     second_conflicts = _index_by_conflict(_load_resolved_conflicts(db, second), {})
-    shared_keys = sorted(
+    shared_keys = sorted(  # by country, topic, then the names of the two models
         first_conflicts.keys() & second_conflicts.keys(), key=lambda key: (key[0], key[1], sorted(key[2]))
     )
     shared_conflicts = [(first_conflicts[key], second_conflicts[key]) for key in shared_keys]
-    has_winner = [
+    has_winner = [  # per conflict: whether the first and the second audit settled it for a side
         (in_first.winner is not None, in_second.winner is not None) for in_first, in_second in shared_conflicts
     ]
     flips = [
@@ -86,6 +87,7 @@ def _compare_two_audits(
 
 
 def _load_resolved_conflicts(db: Database, series: ScoreSeries) -> list[ReviewedConflict]:
+    """Load the conflicts between models of the audit that a series is from, with people's ratings applied."""
     return apply_ratings(results.load_model_conflicts(db, series.audit_id), results.load_ratings(db, series.audit_id))
 
 
@@ -95,7 +97,7 @@ def _index_by_conflict(
     """Index conflicts by their key, with models renamed as in `new_names`."""
     return {
         (
-            *resolved.conflict.cell,
+            *resolved.conflict.cell,  # country, topic
             frozenset(new_names.get(model, model) for model in (resolved.conflict.left, resolved.conflict.right)),
         ): resolved
         for resolved in resolved_conflicts
@@ -103,4 +105,5 @@ def _index_by_conflict(
 
 
 def _resolved_by(resolved_conflict: ReviewedConflict) -> Literal["majority", "person"]:
+    """Who settled a conflict: `person` for human reviewers, else `majority` for the vote of the judges."""
     return "person" if resolved_conflict.status is ConflictStatus.PERSON else "majority"

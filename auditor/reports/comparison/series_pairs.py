@@ -32,6 +32,7 @@ class ComparisonTarget(NamedTuple):
 
     @property
     def label(self) -> str:
+        """The target as the user names it: `AUDIT` or `AUDIT:MODEL`."""
         return self.audit if self.model is None else f"{self.audit}:{self.model}"
 
 
@@ -190,6 +191,7 @@ def _match_by_model(
         for one_series, other_series in same_method_pairs
         if other_series.model == renamed_models.get(one_series.model, one_series.model)
     ]
+    # Without a common model, the pair is still clear if each side has exactly one model: two names in all.
     if same_model_pairs or (
         same_method_pairs
         and len({series.model for pair in same_method_pairs for series in pair})

@@ -58,6 +58,7 @@ def compare_two_judges(
         raise UsageError(
             "two judges are compared in one audit or across two.", "Give --judge twice, and one audit or two."
         )
+    # With one target, both judges are taken from it.
     audit_ids = [audits.get_audit(db, target.audit).id for target in targets] * (2 if len(targets) == 1 else 1)
     models = [target.model for target in targets] * (2 if len(targets) == 1 else 1)
     selections = [
@@ -82,6 +83,7 @@ def _compare_verdicts(
     counts_by_cell: dict[tuple[str, str], list[int]] = {}
     for split, n in ruling_pair_counts.items():
         if split.same_answer or not has_same_answers:
+            # Counts of one cell in the order of `COLUMN_OF_VERDICTS`.
             counts_by_cell.setdefault((split.country, split.topic), [0] * len(COLUMN_OF_VERDICTS))[
                 COLUMN_OF_VERDICTS[split.first, split.second]
             ] += n

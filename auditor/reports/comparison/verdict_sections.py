@@ -41,7 +41,11 @@ def verdict_sentence(comparison: VerdictComparison) -> str:
 
 
 def verdict_section(comparison: VerdictComparison) -> PageSection:
-    """Build the section on the verdicts of two sides, with a table of those that differ."""
+    """Build the section on the verdicts of two sides, with a table of those that differ.
+
+    `comparison.change` is the share of VALID on the second side minus the first; `flips` are the differing verdicts, of
+    which at most `max_listed` are listed and `not_listed` more are not.
+    """
     columns = [
         "Country",
         "Topic",
@@ -75,6 +79,7 @@ def verdict_section(comparison: VerdictComparison) -> PageSection:
 
 
 def _flip_cells(flip: VerdictFlipRow) -> list[str]:
+    """Table cells of one verdict that differs between the sides, in the order of the columns of `verdict_section`."""
     cells = [
         flip.country,
         flip.topic,
@@ -128,6 +133,7 @@ def resolution_section(comparison: ResolutionComparison) -> PageSection:
 
 
 def _format_percent_estimate(estimate: Estimate) -> str:
+    """Format a share in whole percent with its 95% interval; the share must have a value and an interval."""
     value, low, high = (f"{100 * (share or 0.0):.0f}%" for share in (estimate.value, estimate.ci_low, estimate.ci_high))
     return f"{value}, 95% interval {low} to {high}"
 

@@ -100,7 +100,7 @@ def rules_page(audit: str, rows: Sequence[RuleFollowingRow]) -> ReportPage:
 
 
 def accuracy_page(audit: str, rows: Sequence[ConsistencyAccuracyRow]) -> ReportPage:
-    """Build the page on the correlation of accuracy with consistency over questions."""
+    """Build the page on how far a model's accuracy goes with its consistency over questions, as r per model."""
     correlation_sentences = [
         f"{row.model}: r = {format_number(row.r)} ({format_interval(row.ci_low, row.ci_high)}; "
         f"{pluralize(row.n, 'question')})."
@@ -167,6 +167,7 @@ def judgements_page(audit: str, judgement_report: HumanJudgementReport) -> Repor
 
 
 def _correlation_cells(correlation: HumanCorrelationRow) -> list[str]:
+    """Table cells of one measure: name, text, r with people or why it is missing, interval, r with entropy, n."""
     r_text = format_number(correlation.r) if correlation.r is not None else correlation.reason or format_number(None)
     return [
         correlation.metric,

@@ -51,7 +51,10 @@ def measure_judge_drift(
         build_verdict_matrix(load_source(first_db, first_audit)),
         build_verdict_matrix(load_source(second_db, second_audit)),
     )
-    texts_by_audit = [_load_trace_texts(first_db, first_audit), _load_trace_texts(second_db, second_audit)]
+    texts_by_audit = [  # of the first audit, of the second
+        _load_trace_texts(first_db, first_audit),
+        _load_trace_texts(second_db, second_audit),
+    ]
     second_traces = set(second.traces)
     shared_traces = [
         key
@@ -91,6 +94,7 @@ def _judge_verdicts_on(
 
 
 def _load_trace_texts(db: Database, audit_name: str) -> dict[TraceKey, str | None]:
+    """Text of each trace of an audit by (model, country, topic, sample); None where no text is stored."""
     traces = results.load_traces(db, audits.get_audit(db, audit_name).id)
     return {(trace.model, trace.cell.country, trace.cell.topic, trace.sample): trace.text for trace in traces}
 
@@ -108,7 +112,8 @@ def _count_verdict_changes(
     for (_, country, topic, _), first_verdict, second_verdict in zip(
         trace_keys, first_verdicts, second_verdicts, strict=True
     ):
-        if not np.isnan(first_verdict + second_verdict):
+        if not np.isnan(first_verdict + second_verdict):  # both judged it
+            # Order of `flips_by_cell`: VALID in both, in the second only, in the first only, in neither.
             counts_by_cell.setdefault((country, topic), [0] * 4)[
                 int(2 * (1 - second_verdict) + (1 - first_verdict))
             ] += 1
@@ -142,12 +147,16 @@ def run_holdout_experiment(db: Database, audit_name: str, n_splits: int) -> list
 
 
 def _count_verdicts_by_cell(source: ReportSource) -> tuple[FloatArray, FloatArray]:
-    """Number of VALID verdicts and of all verdicts, shape (models, cells) each."""
+    """Number of VALID verdicts and of all verdicts by judged model and cell, shape (models, cells) each.
+
+    Verdicts that an adaptive panel requested on disputed traces only are left out: `votes.always` is False for them.
+    """
     cell_index = {(cell.country, cell.topic): i for i, cell in enumerate(source.cells)}
     model_index = {name: i for i, name in enumerate(source.models)}
     valid_counts = np.zeros((len(model_index), len(cell_index)))
     verdict_counts = np.zeros_like(valid_counts)
     votes, is_unconditional = source.votes, source.votes.always
+    # Row (model) and column (cell) of each trace, then of each vote.
     positions = np.array(
         [(model_index[model], cell_index[country, topic]) for model, country, topic, _ in votes.traces], dtype=np.intp
     )
@@ -170,6 +179,7 @@ def _rows_by_method(source: ReportSource) -> dict[str, list[int]]:
 
 
 def _build_holdout_row(method: str, prediction: PeerHoldout) -> HoldoutRow:
+    """Convert the result of a cross-validation to a row of the report, with its summary in words."""
     estimates = {name: to_estimate(getattr(prediction, name)) for name in ("unseen_cells", "error", "error_of_mean")}
     return HoldoutRow(
         method=method,
@@ -181,6 +191,7 @@ def _build_holdout_row(method: str, prediction: PeerHoldout) -> HoldoutRow:
 
 
 def _holdout_sentence(prediction: PeerHoldout) -> str:
+    """State whether peer agreement predicts agreement with people on held-out cells, and then on held-out models."""
     r = prediction.unseen_cells
     if r.value is None or r.ci_low is None or r.ci_high is None:
         return f"Whether peer agreement predicts agreement with people on unseen cells cannot be told: {r.reason}."
@@ -193,7 +204,7 @@ def _holdout_sentence(prediction: PeerHoldout) -> str:
         cells_sentence = f"Peer agreement predicts the opposite of agreement with people on unseen cells ({figures})"
     else:
         cells_sentence = f"Peer agreement is not shown to predict agreement with people on unseen cells ({figures})"
-    gain = prediction.gain
+    gain = prediction.gain  # error when guessing the mean of the other models, less error with peer agreement
     if gain.value is None or gain.ci_low is None or gain.ci_high is None:
         return f"{cells_sentence}; on unseen models it cannot be told ({gain.reason})."
     comparison = (

@@ -23,6 +23,7 @@ PREFERENCE_AXIS = Axis(SHARE_AXIS.low, SHARE_AXIS.high, SHARE_AXIS.ticks, "share
 
 def fault_injection_page(audit: str, panel: PanelReport) -> ReportPage:
     """Build the page on which judges notice planted faults."""
+    # The certificate has sentences on several tests of the panel; those on faults say "planted".
     fault_sentences = [sentence for sentence in panel.certificate if "planted" in sentence]
     explanation = (
         "Each fault is planted in traces; a judge's objections to them stand beside its objections to the same traces "
@@ -53,6 +54,7 @@ def fault_injection_page(audit: str, panel: PanelReport) -> ReportPage:
 
 def judge_bias_page(audit: str, panel: PanelReport) -> ReportPage:
     """Build the page on judges' position bias and self-preference."""
+    # `row.first`: share of answers for the side shown first; `row.preference`: how much milder with itself than others.
     position_biased = [row.judge for row in panel.positions if compare_interval_with(row.first, 0.5)]
     self_lenient = [row.judge for row in panel.own_traces if compare_interval_with(row.preference) > 0]
     no_position_bias, no_self_leniency = (
@@ -72,6 +74,7 @@ def judge_bias_page(audit: str, panel: PanelReport) -> ReportPage:
 
 
 def _position_section(panel: PanelReport) -> PageSection:
+    """Build the section on judges' preference for the side that is shown first; its table may have no rows."""
     explanation = (
         "Both sides of a conflict are shown in both orders, outside of any vote; 0.5 is no preference. n counts pairs."
     )
@@ -87,6 +90,7 @@ def _position_section(panel: PanelReport) -> PageSection:
 
 
 def _self_preference_section(panel: PanelReport) -> PageSection:
+    """Build the section on how judges rule on their own traces; its table may have no rows."""
     explanation = (
         "How much milder each judge is with itself than the others are with it, beside how mild it is with the others."
     )
@@ -144,6 +148,7 @@ def holdout_page(audit: str, rows: Sequence[HoldoutRow]) -> ReportPage:
             [
                 row.method,
                 format_count(row.splits),
+                # Without the last cell, the n of the error: n is the number of models here.
                 *estimate_cells(row.unseen_cells, row.error_of_mean, row.error)[:-1],
                 format_count(row.models),
             ]

@@ -29,7 +29,7 @@ def nonresponse_page(audit: str, nonresponse: NonresponseReport) -> ReportPage:
             *two_way_interval(row),
             format_mark_annotation(row.pearson_r, *two_way_interval(row)),
         )
-        for treatment, row in sorted(treatment_rows, key=lambda entry: entry[1].model)
+        for treatment, row in sorted(treatment_rows, key=lambda entry: entry[1].model)  # entry: treatment, row
     ]
     title = "Pearson r under each treatment"
     plots = (

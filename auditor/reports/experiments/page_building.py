@@ -31,7 +31,7 @@ def estimate_cells(*estimates: Estimate) -> list[str]:
 
 
 def compare_interval_with(estimate: Estimate, reference: float = 0.0) -> int:
-    """Position of an estimate's interval: 1 above the reference, -1 below it, 0 if it includes it or is missing."""
+    """1 if an estimate's interval lies above the reference, -1 if below it, 0 if it includes it or is missing."""
     if estimate.value is None or estimate.ci_low is None or estimate.ci_high is None:
         return 0
     return int(estimate.ci_low > reference) - int(estimate.ci_high < reference)
@@ -59,7 +59,9 @@ def plot_estimates(rows: Iterable[tuple[str, Estimate]], axis: Axis | None, labe
     """Plot a dot with its interval for each row; an empty list for no values, or more than `MAX_PLOTTED`.
 
     Args:
+        rows: label and estimate of each row; those without a value are left out.
         axis: axis of the values; None for one symmetric around 0.
+        label: name of the axis, used if `axis` is None, and the description for screen readers.
     """
     measured = [(name, estimate) for name, estimate in rows if estimate.value is not None]
     if not measured or len(measured) > MAX_PLOTTED:
@@ -79,6 +81,8 @@ def build_experiment_page(
     audit: str, title: str, headline_sentences: Iterable[str], sections: Sequence[PageSection], empty_headline: str
 ) -> ReportPage:
     """Build the page of an experiment on an audit, with the main finding as the headline.
+
+    The title of the page is "AUDIT: TITLE".
 
     Args:
         headline_sentences: joined to the headline; empty ones are left out.

@@ -18,7 +18,7 @@ STATUS_SYMBOLS = {
 
 
 def render_junit(check_result: CheckResult) -> str:
-    """Render as JUnit XML: one test suite with a case for each gate. An undecided gate is an error."""
+    """Render as JUnit XML: one test suite with a case per gate; failed is a failure, undecided an error."""
     status_counts = {status: sum(gate.verdict is status for gate in check_result.gates) for status in GateStatus}
     totals = {
         "failures": status_counts[GateStatus.FAILED],
@@ -39,6 +39,7 @@ def render_junit(check_result: CheckResult) -> str:
 
 
 def _add_test_case(suite: xml.Element, audit_name: str, gate: Gate) -> None:
+    """Append a JUnit test case for one gate; one that did not pass gets a child element with its message."""
     name = f"{gate.name}[{gate.subject}]"
     test_case = xml.SubElement(
         suite,

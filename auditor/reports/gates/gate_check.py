@@ -77,6 +77,7 @@ class CheckResult(ReportModel):
         return self.verdict is GateStatus.PASSED
 
     def __bool__(self) -> bool:
+        """Whether the check passed, so that `assert check_result` works."""
         return self.passed
 
     @property
@@ -85,6 +86,7 @@ class CheckResult(ReportModel):
         return {GateStatus.PASSED: 0, GateStatus.FAILED: 3, GateStatus.UNDECIDED: 4}[self.verdict]
 
     def _repr_html_(self) -> str:
+        """Notebook display: an HTML table with a row per gate, captioned with the audit and the verdict."""
         cells = [[gate.verdict, gate.name, gate.subject, gate.message] for gate in self.gates]
         rows = "".join(
             f"<tr>{''.join(f'<td>{escape(escape_invisible(cell))}</td>' for cell in row)}</tr>" for row in cells
@@ -92,6 +94,7 @@ class CheckResult(ReportModel):
         return f"<table><caption>{escape(self.audit)}: {self.verdict}</caption><tbody>{rows}</tbody></table>"
 
     def __str__(self) -> str:
+        """The audit and the verdict, followed by an indented line per gate that failed or is undecided."""
         messages = [f"{gate.name} {gate.subject}: {gate.message}" for gate in self.gates if gate.verdict in NOT_PASSED]
         return f"{self.audit} {self.verdict}" + "".join(f"\n  {line}" for line in messages)
 
@@ -153,6 +156,7 @@ def resolve_thresholds(config: AuditConfig | None, overrides: Mapping[str, objec
 
 
 def _completion_gate(report: Report) -> Gate:
+    """Gate on whether the audit has finished; undecided, not failed, if it has not."""
     is_complete = report.audit.complete
     progress = "ran to its end" if is_complete else f"has not run to its end (stage: {report.audit.stage})"
     return Gate(
@@ -170,6 +174,7 @@ def _completion_gate(report: Report) -> Gate:
 
 def _coverage_gates(report: Report, min_coverage: float) -> Iterator[Gate]:
     """Gates on the coverage of each model's answers, and of all verdicts; undecided without any planned answers."""
+    # The coverage of reviews is tested in total, not per model.
     rows = [row for row in report.coverage.models if row.stage != "review"]
     review_rows = [row for row in report.coverage.total if row.stage == "review"]
     for row in [*rows, *review_rows]:
@@ -209,7 +214,12 @@ def _coverage_gate(row: CoverageRow, min_coverage: float) -> Gate:
 
 
 def _estimate_gates(report: Report, thresholds: CheckSection) -> Iterator[Gate]:
-    """Yield a gate for each configured threshold of an estimate, and each model that has the estimate."""
+    """Yield a gate per configured threshold and per model (or other subject) that has the estimate.
+
+    A threshold that the audit has no estimate for gives one undecided gate. Series with rescaled scores have no MAE;
+    their gates are skipped if another series has one.
+    """
+    # By threshold: whether it is a lower or upper limit, and the function that lists (subject, estimate).
     estimate_sources: Mapping[str, tuple[BoundKind, Callable[[Report], SubjectEstimates]]] = {
         "min_pearson": ("min", pearson_estimates),
         "max_mae": ("max", mae_estimates),
@@ -246,7 +256,14 @@ def _estimate_gates(report: Report, thresholds: CheckSection) -> Iterator[Gate]:
 def _build_estimate_gate(
     name: str, subject: str, bound_kind: BoundKind, threshold: float, estimate: Estimate, confident: bool
 ) -> Gate:
-    """Test an estimate; if `confident`, the worse end of its interval. Undecided if the tested number is missing."""
+    """Test an estimate against a threshold; undecided if the tested number is missing.
+
+    Args:
+        name: the threshold's name, such as `min_pearson`.
+        subject: what the estimate is of, such as a model.
+        bound_kind: whether the number must be at least (`min`) or at most (`max`) the threshold.
+        confident: whether the worse end of the interval is tested instead of the value.
+    """
     tested_value = (estimate.ci_low if bound_kind == "min" else estimate.ci_high) if confident else estimate.value
     if tested_value is None:
         verdict = GateStatus.UNDECIDED
@@ -267,6 +284,7 @@ def _build_estimate_gate(
 
 
 def _gate_message(bound_kind: BoundKind, threshold: float, estimate: Estimate, confident: bool) -> str:
+    """One line with the estimate, its interval and n, and the threshold; for a missing estimate, the reason."""
     bound = f"{'at least' if bound_kind == 'min' else 'at most'} {_format_threshold(threshold)} asked"
     if estimate.value is None:
         return f"not measurable: {estimate.reason}; {bound}"
@@ -280,6 +298,7 @@ def _gate_message(bound_kind: BoundKind, threshold: float, estimate: Estimate, c
 
 
 def _format_threshold(value: float) -> str:
+    """Format a threshold without trailing zeros, with a true minus sign."""
     return f"{value:g}".replace("-", "\u2212")
 
 
@@ -287,7 +306,7 @@ def _format_threshold(value: float) -> str:
 
 
 def _count_gates(report: Report, thresholds: CheckSection) -> Iterator[Gate]:
-    """Yield the gates on open conflicts, model versions and cost."""
+    """Yield the gates on unsettled conflicts, model versions and cost in USD, each only if its threshold is set."""
     if thresholds.max_open_conflicts is not None:
         states = report.conflicts.states
         n_unsettled = states.get("open", 0) + states.get("disputed", 0)
@@ -299,8 +318,10 @@ def _count_gates(report: Report, thresholds: CheckSection) -> Iterator[Gate]:
         yield from _served_model_gates(report, thresholds.max_served_models)
     if thresholds.max_cost_usd is not None:
         cost = report.cost.total
+        # None: some answers were paid for at an unknown price, and no price is known.
         spent = 0.0 if cost.usd is None and not cost.unpriced else cost.usd
         is_over = spent is not None and spent > thresholds.max_cost_usd
+        # A lower bound below the limit decides nothing; one above it fails.
         observed = None if cost.lower_bound and not is_over else spent
         cost_text = (
             "unknown" if spent is None else f"${spent:.4f}{' or more: some prices are unknown' * cost.lower_bound}"
@@ -330,7 +351,13 @@ def _served_model_gates(report: Report, max_served_models: int) -> Iterator[Gate
 def _build_count_gate(
     name: str, observed: float | None, maximum: float, description: str, n: int, subject: str = "audit"
 ) -> Gate:
-    """Test a number against a maximum; undecided if the number is not known."""
+    """Test a number against a maximum; undecided if the number is not known.
+
+    Args:
+        observed: the tested number; None if unknown.
+        description: the number in words, for the gate's message.
+        n: what the number is counted over, such as all conflicts or answers.
+    """
     verdict = (
         GateStatus.UNDECIDED if observed is None else GateStatus.PASSED if observed <= maximum else GateStatus.FAILED
     )

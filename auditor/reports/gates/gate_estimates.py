@@ -13,7 +13,7 @@ SubjectEstimates = list[tuple[str, Estimate]]
 
 
 def pearson_estimates(report: Report) -> SubjectEstimates:
-    """r of each series of scores, with the interval over countries and topics; none where these are too few."""
+    """r of each series of scores, with its interval over countries and topics; no interval where these are too few."""
     return [
         (column_label(report, row), row.crossed.pearson_r.model_copy(update={"value": row.pearson_r}))
         for row in report.alignment
@@ -38,6 +38,7 @@ def region_gap_estimates(report: Report) -> SubjectEstimates:
         signed_gap = gap.mae_gap
         has_interval = signed_gap.ci_low is not None and signed_gap.ci_high is not None
         magnitudes = sorted(abs(end or 0.0) for end in (signed_gap.ci_low, signed_gap.ci_high))
+        # The absolute value of an interval that includes 0 starts at 0.
         low = 0.0 if (signed_gap.ci_low or 0.0) <= 0 <= (signed_gap.ci_high or 0.0) else magnitudes[0]
         gap_size = Estimate(
             value=None if signed_gap.value is None else abs(signed_gap.value),
@@ -56,6 +57,7 @@ def worst_topic_estimates(report: Report, confident: bool) -> SubjectEstimates:
     The worst topic is that with the largest MAE or, if `confident`, the largest upper end of its interval. A topic
     without the required interval counts as the worst.
     """
+    # By (model, method): the number that topics are sorted by, the label, and the estimate of the worst topic so far.
     worst: dict[tuple[str, str], tuple[float, str, Estimate]] = {}
     for row in report.topics:
         tested_error = row.mae.ci_high if confident else row.mae.value

@@ -124,6 +124,7 @@ def reasons_for_caution(report: Report) -> list[str]:
 
 
 def _coverage_cautions(report: Report) -> Iterator[str]:
+    """Yield cautions about an unfinished audit, and about stages in which too few answers are usable."""
     if not report.audit.complete:
         yield f"The audit has not run to its end (stage: {report.audit.stage}); every figure is provisional."
     for row in report.coverage.total:
@@ -133,6 +134,7 @@ def _coverage_cautions(report: Report) -> Iterator[str]:
 
 
 def _variance_cautions(report: Report) -> Iterator[str]:
+    """Yield a caution that names the models whose samples have a variance above `MAX_VARIANCE`, if any."""
     variances = [(row.variance.value, row.model) for row in report.self_consistency]
     high_variances = sorted(
         [(variance, name) for variance, name in variances if variance is not None and variance > MAX_VARIANCE],
@@ -206,6 +208,7 @@ def format_corrected_r(row: AlignmentRow) -> str:
 
 
 def _classify_alignment(row: AlignmentRow) -> AlignmentKind:
+    """Whether the two-way interval of r lies above 0, below 0 or includes 0; `unknown` without r or an interval."""
     low, high = two_way_interval(row)
     if row.pearson_r is None or low is None or high is None:
         return "unknown"
@@ -222,9 +225,11 @@ def _strength_words(row: AlignmentRow) -> str:
 
 
 def _join_names(names: Sequence[str], noun: str, max_names: int = 4) -> str:
+    """Join the first `max_names` names by commas, followed by the number of the others ("and 3 more models")."""
     listed_names = ", ".join(names[:max_names])
     return listed_names if len(names) <= max_names else f"{listed_names} and {len(names) - max_names} more {noun}"
 
 
 def _column_label(row: AlignmentRow, rows: Sequence[AlignmentRow]) -> str:
+    """Label of a series of scores: the model, followed by the method if the rows have several methods."""
     return row.model if len({alignment_row.method for alignment_row in rows}) == 1 else f"{row.model} ({row.method})"

@@ -52,12 +52,14 @@ def render_html(report: Report) -> str:
 
 @cache
 def _load_template() -> jinja2.Template:
+    """The report's Jinja template with its filters; loaded once per process."""
     environment = create_environment()
     environment.filters |= _template_filters()
     return environment.get_template(REPORT_TEMPLATE)
 
 
 def _template_filters() -> Mapping[str, Callable[..., str]]:
+    """Functions that the template uses as filters, by name."""
     filter_names = (
         "format_number",
         "format_signed",

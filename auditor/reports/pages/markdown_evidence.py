@@ -78,6 +78,7 @@ def conflicts_markdown(report: Report) -> Iterable[str]:
 
 
 def _conflict_details(conflict: ListedConflictReport) -> str:
+    """The paragraphs on one conflict: its description, the reasoning of both sides, and the notes of reviewers."""
     side_paragraphs = [paragraph for side in (conflict.left, conflict.right) for paragraph in _side_paragraphs(side)]
     note_paragraphs = [f"Note: {escape_markdown(note)}" for note in conflict.notes]
     return "\n\n".join(

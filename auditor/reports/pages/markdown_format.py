@@ -54,4 +54,5 @@ def format_estimate_with_n(estimate: Estimate, digits: int = 2) -> str:
 
 
 def format_yes_no(flag: bool) -> str:
+    """Format a flag as "yes" or "no"."""
     return "yes" if flag else "no"

@@ -56,6 +56,7 @@ def render_markdown(report: Report) -> str:
 
 
 def _agreement_section(report: Report, view: ReportView) -> Iterable[str]:
+    """Yield the title and key figures, then for a survey the paragraphs and the table on agreement with people."""
     yield f"# {escape_markdown(report.audit.name)}: {sentences.audit_description(report)}"
     if report.audit.survey.title:
         yield f"Measured against {escape_markdown(report.audit.survey.title)}."
@@ -112,6 +113,7 @@ def _alignment_cells(row: AlignmentRow) -> list[str]:
 
 
 def _tiers_section(report: Report) -> Iterable[str]:
+    """Yield a sentence per ranking by MAE, then a table per ranking of models; none without rankings."""
     if report.tiers:
         yield "## Which model to prefer, and where"
         yield "\n".join(
@@ -128,6 +130,7 @@ def _tiers_section(report: Report) -> Iterable[str]:
 
 
 def _tier_cells(row: TierRow) -> list[str]:
+    """Table cells of one model in a ranking: name, tier, value, 95% range of the rank, share of resamples led."""
     rank_range = MISSING_SYMBOL if row.rank_low is None else f"{row.rank_low} to {row.rank_high}"
     first_share = MISSING_SYMBOL if row.first is None else format_percent(round(1000 * row.first), 1000)
     return [
@@ -140,6 +143,7 @@ def _tier_cells(row: TierRow) -> list[str]:
 
 
 def _baselines_section(report: Report, view: ReportView) -> Iterable[str]:
+    """Yield the paragraphs and tables on the ceiling of r, baselines and nonresponse; none without scores."""
     if not view.columns:
         return
     yield "## What is that worth?"
@@ -179,6 +183,7 @@ def _baselines_section(report: Report, view: ReportView) -> Iterable[str]:
 
 
 def _regions_section(report: Report, view: ReportView) -> Iterable[str]:
+    """Yield the paragraphs and tables on errors by region and the gaps between regions; none without regions."""
     if not report.regions.rows:
         return
     yield f"## {escape_markdown(report.regions.title)}"
@@ -212,6 +217,7 @@ def _regions_section(report: Report, view: ReportView) -> Iterable[str]:
 
 
 def _group_errors_section(report: Report, view: ReportView) -> Iterable[str]:
+    """Yield a heading and a table of MAE for topics, then countries; series with rescaled scores are left out."""
     for title, table in (("Topics", view.topic_table), ("Countries", view.country_table)):
         if table.rows and view.columns_with_errors:
             yield f"## {title}"
@@ -224,10 +230,12 @@ def _group_errors_section(report: Report, view: ReportView) -> Iterable[str]:
 
 
 def _error_cell(row: GroupErrorRow) -> str:
+    """Table cell of one MAE: the value, its interval and n, or why it is missing."""
     return format_estimate_with_n(row.mae)
 
 
 def _consistency_section(report: Report, view: ReportView) -> Iterable[str]:
+    """Yield the table on how consistent each model's samples are; none where this was not measured."""
     if report.self_consistency:
         yield "## Consistency of each model with itself"
         yield markdown_table(
@@ -246,6 +254,7 @@ def _consistency_section(report: Report, view: ReportView) -> Iterable[str]:
 
 
 def _methods_section(report: Report) -> Iterable[str]:
+    """Yield the paragraphs and the table that compare direct with log-probability scores; none without both."""
     if report.methods:
         yield "## Asked, and by log-probabilities"
         yield sentences.METHODS_INTRODUCTION
@@ -269,6 +278,7 @@ def _methods_section(report: Report) -> Iterable[str]:
 
 
 def _languages_section(view: ReportView) -> Iterable[str]:
+    """Yield the paragraphs and the table on differences between languages; none if English is the only language."""
     languages = view.languages
     if languages is None:
         return

@@ -77,8 +77,10 @@ def pluralize(n: int, singular: str, plural_form: str = "") -> str:
 
 
 def _round_without_negative_zero(value: float, digits: int) -> float:
+    """Round to a number of decimals; adding 0.0 turns -0.0 into 0.0."""
     return round(value, digits) + 0.0
 
 
 def _replace_hyphen_minus(text: str) -> str:
+    """Replace the hyphens of a formatted number by true minus signs."""
     return text.replace("-", MINUS_SIGN)

@@ -46,10 +46,12 @@ def build_paper_tables(report: Report) -> list[PaperTable]:
 
 
 def _estimate_cells(estimate: Estimate) -> list[PaperCell]:
+    """Cells of an estimate: value, lower end and upper end of its interval; None where missing."""
     return [estimate.value, estimate.ci_low, estimate.ci_high]
 
 
 def _alignment_table(report: Report) -> PaperTable:
+    """Build the table of r, with its interval and p-value, and errors; one row per series of scores."""
     columns = [
         "model",
         "method",
@@ -82,6 +84,7 @@ def _alignment_table(report: Report) -> PaperTable:
 
 
 def _methods_table(report: Report) -> PaperTable:
+    """Build the table of the difference of r between direct and log-probability scores; one row per model."""
     columns = ["model", "r_direct", "r_logprob", "delta_r", "delta_low", "delta_high", "n"]
     rows = [
         [row.model, row.direct_r, row.logprob_r, *_estimate_cells(row.difference), row.difference.n]
@@ -92,6 +95,7 @@ def _methods_table(report: Report) -> PaperTable:
 
 
 def _tiers_table(report: Report) -> PaperTable:
+    """Build the table of tiers; one row per ranking and model."""
     columns = ["scope", "method", "by", "tier", "model", "value", "rank_low", "rank_high", "first_share", "n"]
     rows: list[list[PaperCell]] = [
         [
@@ -124,6 +128,7 @@ def _peer_agreement_table(report: Report) -> PaperTable:
 
 
 def _conflicts_table(report: Report) -> PaperTable:
+    """Build the table that counts conflicts by state; one row per kind of conflict."""
     conflicts = report.conflicts
     rows: list[list[PaperCell]] = [
         [kind_row.kind, kind_row.total, *(kind_row.states.get(state, 0) for state in conflicts.states)]
@@ -133,6 +138,7 @@ def _conflicts_table(report: Report) -> PaperTable:
 
 
 def _regions_table(report: Report) -> PaperTable:
+    """Build the table of r and MAE by region; one row per series of scores and region."""
     columns = ["model", "method", "region", "countries", "n", "r", "r_low", "r_high", "mae", "mae_low", "mae_high"]
     rows = [
         [
@@ -152,6 +158,7 @@ def _regions_table(report: Report) -> PaperTable:
 
 
 def _region_gaps_table(report: Report) -> PaperTable:
+    """Build the table of differences of MAE between two regions (second minus first); one row per gap."""
     columns = ["model", "method", "first", "second", "mae_gap", "gap_low", "gap_high", "n"]
     rows = [
         [gap.model, gap.method, gap.first, gap.second, *_estimate_cells(gap.mae_gap), gap.mae_gap.n]
@@ -161,6 +168,7 @@ def _region_gaps_table(report: Report) -> PaperTable:
 
 
 def _group_errors_table(name: str, caption: str, group_column: str, error_rows: Sequence[GroupErrorRow]) -> PaperTable:
+    """Build a table of MAE and bias; one row per topic or country and series of scores."""
     columns = [group_column, "model", "method", "n", "mae", "mae_low", "mae_high", "bias", "bias_low", "bias_high"]
     rows = [
         [row.name, row.model, row.method, row.n, *_estimate_cells(row.mae), *_estimate_cells(row.bias)]
@@ -269,6 +277,7 @@ def _latex_cell(value: PaperCell, *interval_ends: PaperCell) -> str:
 
 
 def _latex_number(value: PaperCell) -> str:
+    """Format a number for LaTeX: two decimals, three near 0, "<0.001" or ">-0.001" if tiny; "--" for None."""
     if value is None:
         return "--"
     if isinstance(value, float):

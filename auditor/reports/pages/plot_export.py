@@ -122,4 +122,5 @@ def _plot_stylesheet() -> str:
 
 
 def _drop_legend_selectors(selectors: str) -> str:
+    """Drop the selectors of a CSS rule that are for the page's legends (`i.…`), which are not in the plot."""
     return ", ".join(selector.strip() for selector in selectors.split(",") if not selector.strip().startswith("i."))

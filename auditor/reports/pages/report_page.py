@@ -90,6 +90,7 @@ def render_page_markdown(page: ReportPage) -> str:
 
 
 def _page_markdown_blocks(page: ReportPage) -> Iterable[str]:
+    """Yield the paragraphs, lists and tables of a page as Markdown; some may be empty."""
     yield f"# {escape_markdown(page.title)}"
     yield escape_markdown(page.subtitle)
     yield f"**{escape_markdown(page.headline)}**"
@@ -107,6 +108,7 @@ def _page_markdown_blocks(page: ReportPage) -> Iterable[str]:
 
 
 def _bullet_list(bullets: Sequence[str]) -> str:
+    """Format texts as an escaped Markdown list; empty for none."""
     return "\n".join(f"- {escape_markdown(bullet)}" for bullet in bullets)
 
 
@@ -118,4 +120,5 @@ def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str
 
 @cache
 def _load_template() -> jinja2.Template:
+    """The page's Jinja template; loaded once per process."""
     return create_environment().get_template(PAGE_TEMPLATE)

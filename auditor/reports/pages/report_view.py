@@ -75,6 +75,7 @@ class ReportView:
     max_preferences = MAX_PREFERENCES
 
     def __init__(self, report: Report) -> None:
+        """Label the series of scores of the report; everything else is derived when it is first needed."""
         self.report = report
         has_several_methods = len({row.method for row in report.alignment}) > 1
         self.columns = [
@@ -204,6 +205,7 @@ class ReportView:
         return [(column, self._scatter_plot(column, cells, with_tooltips)) for column in self.columns]
 
     def _scatter_plot(self, column: ScoreColumn, cells: Sequence[CellReport], with_tooltips: bool) -> Markup:
+        """Plot one series' scores against people's on the cells that have both."""
         points = []
         for cell in cells:
             model_score = cell.scores[column.method].get(column.model)

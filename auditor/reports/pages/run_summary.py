@@ -72,14 +72,17 @@ def logic_rows(report: Report) -> list[list[str | None]]:
 
 
 def _find_cosine(rows: Sequence[ConsistencyRow], method: str, model: str) -> Estimate | None:
+    """Self-consistency (mean cosine) of one series of scores; None if there is no row for it."""
     return next((row.cosine for row in rows if (row.method, row.model) == (method, model)), None)
 
 
 def _format_estimate_value(estimate: Estimate | None) -> str | None:
+    """Format the value of an estimate without its interval; None if there is no estimate or no value."""
     return None if estimate is None else _format_optional_number(estimate.value)
 
 
 def _format_optional_number(value: float | None) -> str | None:
+    """Format a number with two decimals; None stays None."""
     return None if value is None else format_number(value)
 
 

@@ -117,10 +117,12 @@ def repair_sentences(report: Report) -> list[str]:
 
 
 def _format_percent_estimate(estimate: Estimate) -> str:
+    """Format a share as a percentage with one decimal; a missing value counts as 0."""
     return f"{format_number(100 * (estimate.value or 0.0), 1)}%"
 
 
 def _format_percent_interval(estimate: Estimate) -> str:
+    """Format the interval of a share as percentages with one decimal; a missing end counts as 0."""
     return (
         f"{format_number(100 * (estimate.ci_low or 0.0), 1)}% to {format_number(100 * (estimate.ci_high or 0.0), 1)}%"
     )
@@ -190,6 +192,7 @@ def language_sentences(languages: LanguagesReport) -> list[tuple[str, list[str]]
 
 
 def _format_answer_shares(row: UnevenLanguageRow) -> str:
+    """List the share of usable answers of a model in each language, such as "en 98%, ar 71%"."""
     return ", ".join(f"{code} {format_percent(ok, planned)}" for code, (ok, planned) in row.answers.items())
 
 

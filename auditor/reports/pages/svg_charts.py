@@ -146,6 +146,7 @@ def scatter_plot(points: Sequence[tuple[float, float, str]], title: str, descrip
     plot_size = SCATTER_SIZE - 2 * SCATTER_MARGIN
 
     def to_pixels(x: float, y: float) -> tuple[str, str]:
+        """Position of a pair of scores, formatted in pixels; y points up."""
         return _format_coordinate(SCATTER_MARGIN + plot_size * (x + 1) / 2), _format_coordinate(
             SCATTER_MARGIN + plot_size * (1 - y) / 2
         )
@@ -219,6 +220,7 @@ def calls_accuracy_plot(points: Sequence[CallsAccuracyPoint], accuracy_label: st
 
 
 def _draw_untruncated_text(x: float, y: float, text: str) -> Markup:
+    """Draw a text that is never cut off, with its baseline at height y."""
     return Markup('<text class="note" x="{}" y="{}">{}</text>').format(
         _format_coordinate(x), _format_coordinate(y), escape_invisible(text)
     )
@@ -247,6 +249,7 @@ def stacked_bar(segments: Sequence[tuple[str, int]], title: str) -> Markup:
 def _draw_svg(
     width: float, height: float, css_class: str, title: str, description: str, elements: Iterable[Markup]
 ) -> Markup:
+    """Wrap drawn elements in an <svg> of a size in pixels, with a title and a description for screen readers."""
     return Markup('<svg class="{}" viewBox="0 0 {} {}" role="img"><title>{}</title><desc>{}</desc>{}</svg>').format(
         css_class,
         _format_coordinate(width),
@@ -258,6 +261,7 @@ def _draw_svg(
 
 
 def _draw_line(x1: float, y1: float, x2: float, y2: float, css_class: str) -> Markup:
+    """Draw a line between two points, in pixels from the upper left corner."""
     return Markup('<line class="{}" x1="{}" y1="{}" x2="{}" y2="{}"/>').format(
         css_class, *map(_format_coordinate, (x1, y1, x2, y2))
     )
@@ -282,4 +286,5 @@ def _format_coordinate(value: float) -> str:
 
 
 def _format_tick(value: float) -> str:
+    """Format a tick's value: without decimals for a whole number, else with two."""
     return format_number(value, 0 if value == int(value) else 2)

@@ -67,10 +67,12 @@ def iterate_vega_lite_specs(report: Report) -> Iterator[tuple[str, VegaLiteSpec]
 
 
 def _estimate_row(name: str, estimate: Estimate) -> VegaLiteRow:
+    """Data row of an interval plot: name, value, and the ends of the interval; None where missing."""
     return {"name": name, "value": estimate.value, **_interval_fields((estimate.ci_low, estimate.ci_high))}
 
 
 def _interval_fields(interval: tuple[float | None, float | None]) -> dict[str, float | None]:
+    """The ends of an interval (low, high) as fields of a data row."""
     return {"low": interval[0], "high": interval[1]}
 
 
@@ -107,6 +109,7 @@ def _scatter_spec(report: Report, column: ScoreColumn) -> VegaLiteSpec:
 
 
 def _tile_rows(report: Report) -> list[VegaLiteRow]:
+    """Data rows of the map: one per country with coordinates, with its position on the grid and its mean error."""
     mean_errors = mean_error_by_country(report.countries)
     return [
         {
@@ -141,8 +144,10 @@ def _map_spec(rows: Sequence[VegaLiteRow]) -> VegaLiteSpec:
 
 
 def _axis_length(rows: Iterable[VegaLiteRow], field: str) -> int:
+    """Number of rows or columns of the grid: the largest index in a field, plus one."""
     return max(int(str(row[field])) for row in rows) + 1
 
 
 def _build_spec(rows: Sequence[VegaLiteRow], **properties: object) -> VegaLiteSpec:
+    """Build a specification from its data rows and other properties at its top level, such as `layer` and `mark`."""
     return {"$schema": VEGA_LITE_SCHEMA, "data": {"values": [dict(row) for row in rows]}, **properties}

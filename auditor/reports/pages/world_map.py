@@ -111,6 +111,7 @@ class WorldMap:
     """
 
     def __init__(self, report: Report) -> None:
+        """Draw the map of a report's mean errors by country."""
         mean_errors = mean_error_by_country(report.countries)
         self.unplaced_countries = layout_tiles(list(mean_errors))[1]
         self.n_columns = len({(row.model, row.method) for row in report.countries if row.mae.value is not None})
@@ -127,6 +128,7 @@ def shade_level(value: float) -> int:
 
 
 def _draw_tile(tile: CountryTile, mean_error: float) -> Markup:
+    """Draw a country's square, shaded by its mean error, with its code in it and a tooltip with its name and error."""
     x, y, half_size = tile.column * (TILE_SIZE + TILE_GAP), tile.row * (TILE_SIZE + TILE_GAP), TILE_SIZE // 2
     return Markup(
         '<g class="t{}"><title>{}: {}</title><rect x="{}" y="{}" width="{}" height="{}" rx="3"/>'
