@@ -60,6 +60,7 @@ def find_filesystem_type(path: Path, mount_table: str | None = None) -> str | No
 
 
 def _read_mount_table() -> str:
+    """Read the system's table of mounts as text; empty if it cannot be read."""
     if sys.platform == "darwin":
         return subprocess.run(["/sbin/mount"], capture_output=True, text=True, check=False).stdout
     try:

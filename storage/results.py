@@ -255,6 +255,7 @@ def save_rows(db: Database, audit_id: int, row_class: type[SQLModel], records: S
 
 
 def _to_row(audit_id: int, record: Any) -> dict[str, Any]:
+    """Convert a record to a row of an audit: its fields as columns, `cell` split into country and topic."""
     values = asdict(record)
     country, topic = values.pop("cell")
     return {"audit_id": audit_id, "country": country, "topic": topic, **values}

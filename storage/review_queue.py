@@ -93,6 +93,7 @@ def _majority_decision(votes: dict[Decision, int]) -> Decision | None:
 
 
 def _parse_queue_row(row: RowMapping) -> QueueRow:
+    """Convert a row of `ConflictQuery.rows_query` to a `QueueRow`."""
     return QueueRow(
         key=ConflictKey(*(row[name] for name in CONFLICT_KEY_COLUMNS)),
         kind=ConflictKind(row["kind"]),
