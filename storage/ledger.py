@@ -177,6 +177,8 @@ def compress_payload(data: bytes) -> bytes:
     Clearing zlib's default window of 32 KB takes longer than compressing these payloads.
     """
     window_bits = min(zlib.MAX_WBITS, (len(data) + ZLIB_LOOKAHEAD_BYTES).bit_length())
+    # Level 1 is the fastest. The last argument is zlib's memLevel: its default of 8 for the largest window, less for
+    # smaller ones.
     compressor = zlib.compressobj(1, zlib.DEFLATED, window_bits, window_bits - 7)
     return compressor.compress(data) + compressor.flush()
 

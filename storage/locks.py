@@ -135,6 +135,7 @@ def hold_server_lock(engine: Engine, audit_name: str) -> Iterator[None]:
 
 def find_server_lock_holder(connection: Connection, audit_name: str) -> str | None:
     """Application name of the connection that holds an audit's advisory lock; None if none does."""
+    # pg_locks shows the id as an unsigned number.
     parameters = {"kind": RUN_LOCK_CLASS, "audit": _lock_id(audit_name) % 2**32}
     return connection.execute(HOLDER_QUERY, parameters).scalars().first()
 

@@ -86,7 +86,7 @@ def _load_overview(db: Database, audit: Audit) -> AuditOverview:
     config = json.loads(audit.config) if audit.config else None
     survey = json.loads(audit.survey)
     with db.read() as connection:
-        row_counts = [
+        row_counts = [  # per table: (number of rows, number of those with the outcome `ok`)
             _count_rows(connection, audit.id, row_class)
             for row_class in (TraceRow, VerdictRow, MoralAnswerRow, ComparisonRow)
         ]

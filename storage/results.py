@@ -297,7 +297,7 @@ def _iter_stored_rows(
         query = query.where(table.c.country.in_({cell.country for cell in selected_cells}))
     with db.read() as connection:
         for row in connection.execute(query):
-            cell = Cell(row[0], row[1])
+            cell = Cell(row[0], row[1])  # country, topic; the other columns follow in order of `stored_names`
             if selected_cells is None or cell in selected_cells:
                 values = dict(zip(stored_names, row[2:], strict=True))
                 yield (

@@ -39,6 +39,7 @@ class ConflictQueue:
         )
         query = query.order_by(*conflict_query.order_by(queue_filter)).limit(limit)
         with self._db.read() as connection:
+            # Four key columns, then the number of raters who decided.
             return [(ConflictKey(*row[:4]), row[4]) for row in connection.execute(query)]
 
     def rows(self, keys: Sequence[ConflictKey]) -> list[QueueRow]:

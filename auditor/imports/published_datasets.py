@@ -116,7 +116,7 @@ def _read_novel_eval(source: Path, _: str) -> PublishedDataset:
     queries = dict(_read_tsv(source / "queries.tsv"))
     rows = []
     for line in _read_lines(source / "qrels.txt"):
-        query, _q0, passage, grade = line.split()
+        query, _q0, passage, grade = line.split()  # TREC format; its second column is not used
         rows.append(PublishedItem(queries[query], passage, texts[passage], float(grade)))
     return PublishedDataset(rows, [])
 
@@ -177,6 +177,7 @@ def _read_summarize_from_feedback(source: Path, _: str) -> PublishedDataset:
             continue
         for text in (first_summary, second_summary):
             items.setdefault((post, text), PublishedItem(post, text, text))
+        # Votes for the first and for the second summary of the pair in alphabetical order.
         votes = votes_by_pair.setdefault((post, *sorted((first_summary, second_summary))), [0, 0])
         votes[int((first_summary, second_summary)[record["choice"]] == max(first_summary, second_summary))] += 1
     rows = [
