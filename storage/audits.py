@@ -182,6 +182,7 @@ def _parse_phrasing(stored: dict[str, Any]) -> Phrasing:
 
 
 def _parse_grouping(stored: dict[str, Any] | None) -> Grouping | None:
+    """Parse the groups of countries from the stored JSON; None if the survey has none."""
     if stored is None:
         return None
     regions = tuple(Region(name, tuple(countries)) for name, countries in stored["regions"])
@@ -189,11 +190,13 @@ def _parse_grouping(stored: dict[str, Any] | None) -> Grouping | None:
 
 
 def _find_audit_id(connection: Connection, name: str) -> int:
+    """Load the id of the audit of this name, which must exist."""
     table = table_of(AuditRow)
     return int(connection.execute(select(table.c.id).where(table.c.name == name)).scalar_one())
 
 
 def _delete_derived_rows(connection: Connection, audit_id: int) -> None:
+    """Delete all rows of an audit that are rebuilt from the ledger."""
     for row_class in DERIVED_TABLES:
         table = table_of(row_class)
         connection.execute(delete(table).where(table.c.audit_id == audit_id))
@@ -210,6 +213,7 @@ def _serialize_survey(survey: Survey) -> str:
 
 
 def _survey_cell_rows(audit_id: int, survey: Survey) -> list[dict[str, Any]]:
+    """Convert the cells of a survey to rows; `position` keeps their order."""
     rows = []
     for position, cell in enumerate(survey.cells):
         values = asdict(cell)
@@ -227,6 +231,7 @@ def _has_same_truth(connection: Connection, audit_id: int, survey: Survey) -> bo
 
 
 def _save_survey(connection: Connection, audit_id: int, survey: Survey) -> None:
+    """Store the cells of a survey and the items of its task in place of those that the audit had."""
     table = table_of(SurveyCellRow)
     connection.execute(delete(table).where(table.c.audit_id == audit_id))
     if survey.cells:
@@ -235,6 +240,7 @@ def _save_survey(connection: Connection, audit_id: int, survey: Survey) -> None:
 
 
 def _parse_survey_cell(row: RowMapping) -> SurveyCell:
+    """Convert a row to a cell of the survey; the reverse of `_survey_cell_rows`."""
     values = dict(row)
     cell = Cell(values.pop("country"), values.pop("topic"))
     for key in ("audit_id", "position"):

@@ -60,6 +60,7 @@ def _connect_read_only(path: Path) -> sqlite3.Connection:
 
 
 def _flush_to_disk(path: Path) -> None:
+    """Wait until a file is durable on the disk, as `os.fsync` does."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())
 

@@ -132,6 +132,7 @@ def load_remote_ids(db: Database) -> set[str]:
 
 
 def _parse_batch(row: RowMapping) -> ProviderBatch:
+    """Convert a row to a `ProviderBatch`; the call keys are stored as one text."""
     return ProviderBatch(
         id=row["id"],
         audit_id=row["audit_id"],

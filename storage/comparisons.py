@@ -126,6 +126,7 @@ def count_outcomes(db: Database, audit_id: int) -> dict[str, int]:
 def _load_rows(
     db: Database, audit_id: int, row_class: type[SQLModel], order_column: str | None = None
 ) -> Sequence[RowMapping]:
+    """Load an audit's rows of a class, in order of a column, or of the primary key if none is named."""
     table = table_of(row_class)
     order = [table.c[order_column]] if order_column else list(table.primary_key)
     with db.read() as connection:
@@ -134,6 +135,7 @@ def _load_rows(
 
 
 def _parse_column(name: str, value: Any) -> Any:
+    """Convert a stored value to the enum of its column; other values and None are returned as they are."""
     enum_by_column = {
         "relation": Relation,
         "outcome": Outcome,

@@ -209,6 +209,7 @@ def count_ruling_splits(db: Database, audit_id: int) -> list[RulingSplitCount]:
 
 
 def _count_outcomes_by_cell(table: Table, audit_id: int) -> Select[Any]:
+    """Build the query that counts a table's rows as the columns of `OutcomeCount`, in their order."""
     group = (table.c.model, table.c.country, table.c.topic, table.c.outcome)
     return select(*group, func.count()).where(table.c.audit_id == audit_id).group_by(*group).order_by(*group)
 

@@ -247,6 +247,7 @@ def _coerce_value(column: Column[Any], value: Any) -> Any:
 
 
 def _unstorable_value_error(column: Column[Any]) -> UnstorableError:
+    """Build the error for a value that a column cannot hold."""
     message = f"the value of '{column.name}' is not one that the table '{column.table.name}' can hold."
     return UnstorableError(message, "Correct it where it comes from, then give the same command again.")
 
@@ -269,6 +270,7 @@ def upsert(connection: Connection, row_class: type[SQLModel], values: list[dict[
 
 
 def _insert_statement(connection: Connection, row_class: type[SQLModel]) -> Any:
+    """Build an INSERT of the database's dialect, which, unlike SQLAlchemy's own, supports ON CONFLICT."""
     # Imported on first use: a dialect imports all of its drivers, which takes time.
     if connection.dialect.name == "postgresql":
         from sqlalchemy.dialects.postgresql import insert

@@ -104,6 +104,7 @@ def read_only_options(engine: Engine) -> dict[str, Any]:
 
 
 def _make_sqlite_engine(url: URL, foreign_keys: bool) -> Engine:
+    """Create an engine for a SQLite file that can be written to; sets `PRAGMAS` on each new connection."""
     engine = create_engine(url)
     # Insert all rows in one statement, except with ON CONFLICT: with a statement per row, the interpreter's lock is
     # released and acquired again for every row.
@@ -149,6 +150,7 @@ def _is_writing(connection: Connection) -> bool:
 
 
 def _make_postgres_engine(url: URL) -> Engine:
+    """Create an engine for a server; its writing transactions begin by taking the writers' lock."""
     engine = create_engine(url, connect_args=_connect_args(url), pool_pre_ping=True)
     event.listen(engine, "begin", _acquire_writer_lock)
     return engine

@@ -117,6 +117,7 @@ def _load_claim(connection: Connection, audit_id: int, key: ConflictKey, model: 
 
 
 def _load_verdicts(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[Verdict, ...]:
+    """Load the judges' verdicts on a model's traces on the cell of a conflict, in order of judge and sample."""
     table = table_of(VerdictRow)
     c = table.c
     conditions = (c.audit_id == audit_id, c.country == key.country, c.topic == key.topic, c.model == model)
@@ -141,6 +142,7 @@ def _load_verdicts(connection: Connection, audit_id: int, key: ConflictKey, mode
 
 
 def _load_survey_cell(connection: Connection, audit_id: int, key: ConflictKey) -> SurveyCell | None:
+    """Load the survey's result for the cell of a conflict; None if the survey has no such cell."""
     table = table_of(SurveyCellRow)
     c = table.c
     query = select(table).where(c.audit_id == audit_id, c.country == key.country, c.topic == key.topic)
@@ -152,6 +154,10 @@ def _load_survey_cell(connection: Connection, audit_id: int, key: ConflictKey) -
 
 
 def _load_task_truth(connection: Connection, audit_id: int, key: ConflictKey) -> str | None:
+    """Load the correct answer to an item of a task; None if unknown, and in an audit of a survey.
+
+    The topic is then the item's id, and the country is empty.
+    """
     c = table_of(TaskItemRow).c
     query = select(c.truth).where(c.audit_id == audit_id, c.id == key.topic)
     return None if key.country else connection.execute(query).scalar_one_or_none()

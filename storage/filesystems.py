@@ -60,6 +60,7 @@ def find_filesystem_type(path: Path, mount_table: str | None = None) -> str | No
 
 
 def _read_mount_table() -> str:
+    """Read the system's table of mounts as text; empty if it cannot be read."""
     if sys.platform == "darwin":
         return subprocess.run(["/sbin/mount"], capture_output=True, text=True, check=False).stdout
     try:
@@ -72,7 +73,7 @@ def _parse_mounts(mount_table: str) -> Iterator[tuple[Path, str]]:
     """Parse mount points and types from Linux's mountinfo (proc(5)) or the output of macOS's `mount`."""
     for line in mount_table.splitlines():
         mount_fields, separator, filesystem_fields = line.partition(" - ")
-        if separator:
+        if separator:  # mountinfo: the fifth field is the mount point, the first one after ` - ` the type
             yield Path(_unescape_mount_point(mount_fields.split()[4])), filesystem_fields.split()[0]
         elif match := re.fullmatch(r".+? on (/.*) \((\w+)[,)].*", line):
             yield Path(match[1]), match[2]

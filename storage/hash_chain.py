@@ -112,6 +112,7 @@ def _find_unlinked_rows(
 
 
 def _find_row(connection: Connection, kind: str, row_id: str) -> RowMapping | None:
+    """Load the row that a link refers to by the text of its key; None if it no longer exists."""
     row_class, key_column = CHAINED_TABLES[kind]
     table: Table = table_of(row_class)
     return (

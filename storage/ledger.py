@@ -144,6 +144,7 @@ class _LedgerUpdate(GroupedJob):
 
     @property
     def label(self) -> str | None:
+        """Model, purpose and beginning of the call's key; None if no request was sent, so that nothing can be lost."""
         if not self.attempts:
             return None
         attempt = self.attempts[-1]
@@ -176,6 +177,8 @@ def compress_payload(data: bytes) -> bytes:
     Clearing zlib's default window of 32 KB takes longer than compressing these payloads.
     """
     window_bits = min(zlib.MAX_WBITS, (len(data) + ZLIB_LOOKAHEAD_BYTES).bit_length())
+    # Level 1 is the fastest. The last argument is zlib's memLevel: its default of 8 for the largest window, less for
+    # smaller ones.
     compressor = zlib.compressobj(1, zlib.DEFLATED, window_bits, window_bits - 7)
     return compressor.compress(data) + compressor.flush()
 
@@ -183,12 +186,14 @@ def compress_payload(data: bytes) -> bytes:
 # Statements are cached: SQLAlchemy takes longer to build one than SQLite to execute it.
 @functools.cache
 def _delete_dispatches_statement() -> Delete:
+    """Statement that deletes one run's dispatches of calls; its parameters are `of`, the run's id, and `keys`."""
     table = table_of(DispatchRow)
     return delete(table).where(table.c.run == bindparam("of"), table.c.key.in_(bindparam("keys", expanding=True)))
 
 
 @functools.cache
 def _known_keys_statement(row_class: type[SQLModel], key_column: str) -> Select[Any]:
+    """Statement that selects which of the values bound to `keys` a key column already holds."""
     column = table_of(row_class).c[key_column]
     return select(column).where(column.in_(bindparam("keys", expanding=True)))
 
@@ -218,11 +223,13 @@ def _select_new_rows(
 
 
 def _insert_rows(connection: Connection, row_class: type[SQLModel], rows: list[dict[str, Any]]) -> None:
+    """Insert rows; does nothing without any."""
     if rows:
         connection.execute(_insert_statement(row_class), rows)
 
 
 def _answer_columns(call: Call, answer: Answer) -> dict[str, object]:
+    """Build the row of a call's answer; `payload` is the SHA-256 of the last response's beginning, None without one."""
     request: dict[str, object] = {
         "messages": [asdict(message) for message in call.messages],
         "params": dict(call.params),
@@ -254,6 +261,7 @@ def _answer_columns(call: Call, answer: Answer) -> dict[str, object]:
 
 
 def _attempt_columns(call: Call, attempt: Attempt, audit_id: int | None = None) -> dict[str, object]:
+    """Build the row of one request of a call; `audit_id` is the audit that it is charged to, None for none."""
     return {
         "key": call.key,
         "number": attempt.number,
@@ -277,6 +285,7 @@ def _attempt_columns(call: Call, attempt: Attempt, audit_id: int | None = None) 
 
 
 def _parse_answer(row: RowMapping) -> Answer:
+    """Convert a row of the ledger to an answer without its attempts."""
     return Answer(
         key=row["key"],
         outcome=Outcome(row["outcome"]),

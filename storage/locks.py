@@ -59,6 +59,11 @@ def hold_file_lock(database: Path, audit_name: str) -> Iterator[None]:
 
 
 def _write_holder(holder_file: Path) -> None:
+    """Write the description of this process to a file.
+
+    Raises:
+        StorageError: the file cannot be written.
+    """
     try:
         create_private(holder_file)
         holder_file.write_text(describe_process(), encoding="utf-8")
@@ -67,6 +72,7 @@ def _write_holder(holder_file: Path) -> None:
 
 
 def _lock_error(file: str, error: OSError) -> StorageError:
+    """Build the error for a lock's file that cannot be written."""
     how_to_fix = "A run needs a folder that it may write to, and room there: copy the database to one."
     return StorageError(f"{file}: cannot be written: {error.strerror}.", how_to_fix)
 
@@ -129,6 +135,7 @@ def hold_server_lock(engine: Engine, audit_name: str) -> Iterator[None]:
 
 def find_server_lock_holder(connection: Connection, audit_name: str) -> str | None:
     """Application name of the connection that holds an audit's advisory lock; None if none does."""
+    # pg_locks shows the id as an unsigned number.
     parameters = {"kind": RUN_LOCK_CLASS, "audit": _lock_id(audit_name) % 2**32}
     return connection.execute(HOLDER_QUERY, parameters).scalars().first()
 

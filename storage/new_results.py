@@ -45,6 +45,7 @@ def load_new_results(db: Database, audit_id: int, since: str) -> Iterator[NewRes
 
 
 def _new_scores_query(audit_id: int, since: str) -> Select[Any]:
+    """Query of the traces whose answer was recorded at or after `since`; columns in order of `NewResult`."""
     traces, answers = table_of(TraceRow), table_of(AnswerRow)
     trace, attempt = traces.c, _attempt_alias()
     query = select(
@@ -62,6 +63,10 @@ def _new_scores_query(audit_id: int, since: str) -> Select[Any]:
 
 
 def _new_verdicts_query(audit_id: int, since: str) -> Select[Any]:
+    """Query of the verdicts whose answer was recorded at or after `since`; columns in order of `NewResult`.
+
+    Key, number and start are those of the call that gave the trace, not of the call of the judge.
+    """
     verdicts, traces, answers = table_of(VerdictRow), table_of(TraceRow), table_of(AnswerRow)
     verdict, trace, attempt = verdicts.c, traces.c, _attempt_alias()
     same_trace = [verdict[name] == trace[name] for name in ("audit_id", "model", "country", "topic", "sample")]

@@ -82,10 +82,11 @@ def load_overviews(db: Database) -> list[AuditOverview]:
 
 
 def _load_overview(db: Database, audit: Audit) -> AuditOverview:
+    """Load the overview of one audit."""
     config = json.loads(audit.config) if audit.config else None
     survey = json.loads(audit.survey)
     with db.read() as connection:
-        row_counts = [
+        row_counts = [  # per table: (number of rows, number of those with the outcome `ok`)
             _count_rows(connection, audit.id, row_class)
             for row_class in (TraceRow, VerdictRow, MoralAnswerRow, ComparisonRow)
         ]
@@ -117,6 +118,7 @@ def _load_overview(db: Database, audit: Audit) -> AuditOverview:
 
 
 def _count_rows(connection: Connection, audit_id: int, row_class: type[SQLModel]) -> tuple[int, int]:
+    """Return the number of an audit's rows of a class, and the number of those whose outcome is `ok`."""
     c = table_of(row_class).c
     query = select(c.outcome, func.count()).where(c.audit_id == audit_id).group_by(c.outcome)
     n_by_outcome = {outcome: int(n) for outcome, n in connection.execute(query)}

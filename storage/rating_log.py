@@ -254,6 +254,7 @@ def _repeat_rating(rating: Rating, reference: Rating, act: RatingAction, row_id:
 
 
 def _insert_entry(connection: Connection, audit_id: int, rating: Rating) -> RatingEntry:
+    """Append a rating to the log and the hash chain, and return it with the new row's id."""
     values = asdict(rating)
     country, topic = values.pop("cell")
     values |= {"decided_at": rating.decided_at.isoformat(timespec="milliseconds")}
@@ -262,6 +263,7 @@ def _insert_entry(connection: Connection, audit_id: int, rating: Rating) -> Rati
 
 
 def _load_rated_content(connection: Connection, audit_id: int, key: ConflictKey) -> RatedContent | None:
+    """Load the scores and answers that a conflict has now; None if the conflict no longer exists."""
     c = table_of(ConflictRow).c
     cursor = connection.execute(
         select(*(c[name] for name in RATED_COLUMNS)).where(c.audit_id == audit_id, _is_conflict(c, key))
@@ -317,15 +319,18 @@ def _load_acts(connection: Connection, audit_id: int, rater: str) -> list[tuple[
 
 
 def _load_entry(connection: Connection, row_id: int) -> RatingEntry:
+    """Load one row of the log by its id, which must exist."""
     table = table_of(RatingRow)
     return _parse_entry(connection.execute(select(table).where(table.c.id == row_id)).mappings().one())
 
 
 def _is_conflict(columns: Any, key: ConflictKey) -> ColumnElement[bool]:
+    """Condition: a row of these columns belongs to the conflict with this key."""
     return and_(*(columns[name] == part for name, part in zip(CONFLICT_KEY_COLUMNS, key, strict=True)))
 
 
 def _parse_entry(row: RowMapping) -> RatingEntry:
+    """Convert a row of the log to a `RatingEntry`."""
     values = {f.name: row[f.name] for f in fields(Rating) if f.name != "cell"}
     values |= {"decision": Decision(row["decision"]), "act": RatingAction(row["act"]), "flagged": bool(row["flagged"])}
     values["decided_at"] = datetime.fromisoformat(row["decided_at"])

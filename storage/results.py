@@ -255,6 +255,7 @@ def save_rows(db: Database, audit_id: int, row_class: type[SQLModel], records: S
 
 
 def _to_row(audit_id: int, record: Any) -> dict[str, Any]:
+    """Convert a record to a row of an audit: its fields as columns, `cell` split into country and topic."""
     values = asdict(record)
     country, topic = values.pop("cell")
     return {"audit_id": audit_id, "country": country, "topic": topic, **values}
@@ -296,7 +297,7 @@ def _iter_stored_rows(
         query = query.where(table.c.country.in_({cell.country for cell in selected_cells}))
     with db.read() as connection:
         for row in connection.execute(query):
-            cell = Cell(row[0], row[1])
+            cell = Cell(row[0], row[1])  # country, topic; the other columns follow in order of `stored_names`
             if selected_cells is None or cell in selected_cells:
                 values = dict(zip(stored_names, row[2:], strict=True))
                 yield (

@@ -39,6 +39,7 @@ class ConflictQueue:
         )
         query = query.order_by(*conflict_query.order_by(queue_filter)).limit(limit)
         with self._db.read() as connection:
+            # Four key columns, then the number of raters who decided.
             return [(ConflictKey(*row[:4]), row[4]) for row in connection.execute(query)]
 
     def rows(self, keys: Sequence[ConflictKey]) -> list[QueueRow]:
@@ -93,6 +94,7 @@ def _majority_decision(votes: dict[Decision, int]) -> Decision | None:
 
 
 def _parse_queue_row(row: RowMapping) -> QueueRow:
+    """Convert a row of `ConflictQuery.rows_query` to a `QueueRow`."""
     return QueueRow(
         key=ConflictKey(*(row[name] for name in CONFLICT_KEY_COLUMNS)),
         kind=ConflictKind(row["kind"]),

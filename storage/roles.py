@@ -47,6 +47,7 @@ def _sql_lines() -> Iterator[str]:
 
 
 def _create_role_lines(role: str) -> Iterator[str]:
+    """Yield the lines that create a role that cannot log in; nothing happens if the role exists."""
     yield "DO $$ BEGIN"
     yield f"  CREATE ROLE {role} NOLOGIN;"
     yield "EXCEPTION WHEN duplicate_object THEN NULL; END $$;"

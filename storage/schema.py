@@ -79,6 +79,7 @@ def detect_schema(engine: Engine) -> DetectedSchema:
 
 
 def _detect_schema(connection: Connection) -> DetectedSchema:
+    """Detect the state of the tables on an open connection; see `detect_schema`."""
     table_names = inspect(connection).get_table_names()
     if VERSION_TABLE not in table_names:
         is_unreleased = {"meta", "audit", "answer"} <= set(table_names)

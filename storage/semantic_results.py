@@ -257,6 +257,7 @@ def _replace_rows(db: Database, audit_id: int, row_class: type[SQLModel], rows: 
 
 
 def _save_records(db: Database, audit_id: int, row_class: type[SQLModel], records: Sequence[Any]) -> None:
+    """Store records as rows of an audit; a stored row with the same key is replaced."""
     rows = [_to_row(audit_id, record) for record in records]
     if rows:
         db.write(lambda connection: upsert(connection, row_class, rows))

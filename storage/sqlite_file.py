@@ -144,6 +144,7 @@ def _file_identity(status: os.stat_result) -> tuple[int, int]:
 
 
 def _unsaved_warning(unsaved: Sequence[str]) -> str:
+    """Sentence that lists the first answers that may be lost, with a space before it; empty if there are none."""
     if not unsaved:
         return ""
     listed = ", ".join(unsaved[:MAX_LISTED_ANSWERS])

@@ -69,6 +69,7 @@ def list_excluded_tables() -> dict[str, str]:
 
 
 def _all_row_classes() -> dict[str, type[SQLModel]]:
+    """Row classes of all tables of the database, by table name."""
     return {
         str(row_class.__tablename__): row_class
         for row_class in vars(tables).values()
@@ -109,6 +110,7 @@ def _table_columns(table: Table) -> tuple[DumpColumn, ...]:
 
 
 def _column_kind(column_type: object) -> ColumnKind:
+    """Kind of a column by its SQLAlchemy type; `text` for all other types."""
     if isinstance(column_type, Boolean):
         return "boolean"
     if isinstance(column_type, Integer):

@@ -74,5 +74,6 @@ def save_items(connection: Connection, audit_id: int, task: Task | None) -> None
 
 
 def _parse_item(row: RowMapping) -> TaskItem:
+    """Convert a row to an item of a task."""
     options = tuple(json.loads(row["options"]))
     return TaskItem(row["id"], row["question"], row["context"], options, row["truth"])

@@ -66,6 +66,10 @@ def load_transcripts(db: Database, keys: Iterable[str]) -> dict[str, CallTranscr
 
 
 def _build_transcript(answer: RowMapping | None, attempts: list[RowMapping]) -> CallTranscript:
+    """Build a call's transcript from its answer, if recorded, and its requests, oldest first.
+
+    The cost is the sum over the requests that have a cost of their own; before revision 6 only the answer has one.
+    """
     last_attempt = attempts[-1] if attempts else None
     attempt_fields = {
         "attempts": len(attempts),

@@ -108,6 +108,11 @@ class Writer:
         return await future
 
     def _put(self, queued_job: _QueuedJob) -> None:
+        """Queue a job.
+
+        Raises:
+            RuntimeError: the writer was closed.
+        """
         with self._lock:
             if self._closed:
                 raise RuntimeError("the database is closed")
@@ -122,6 +127,7 @@ class Writer:
         self._thread.join()
 
     def _run(self) -> None:
+        """Run the thread: commit groups of queued jobs until the None that `close` puts at the end of the queue."""
         while (first := self._jobs.get()) is not None:
             group = [first]
             while len(group) < MAX_JOBS_PER_TRANSACTION and not self._jobs.empty():
@@ -207,6 +213,7 @@ def _resolve_futures(finished_jobs: Iterable[_FinishedJob]) -> None:
 
 
 def _resolve_all(finished_jobs: list[_FinishedJob]) -> None:
+    """Resolve the futures of jobs; runs in the thread of their event loop."""
     for finished_job in finished_jobs:
         finished_job.resolve()
 

@@ -85,6 +85,7 @@ def export_inspect(db: Database, name: str, folder: Path) -> list[WrittenLog]:
 
 
 def _unique_name(name: str, used_names: set[str]) -> str:
+    """Return a name, with `-2`, `-3`, … appended if it is used already, and add it to `used_names`."""
     candidate, number = name, 2
     while candidate in used_names:
         candidate, number = f"{name}-{number}", number + 1
@@ -93,6 +94,7 @@ def _unique_name(name: str, used_names: set[str]) -> str:
 
 
 def _write_log(log: EvalLog, path: Path) -> None:
+    """Write a log to a temporary folder next to its path, then move it there, so that no file is left half written."""
     from inspect_ai.log import write_eval_log
 
     with report_write_errors(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".part-") as temporary_folder:
@@ -102,6 +104,7 @@ def _write_log(log: EvalLog, path: Path) -> None:
 
 
 def _load_trace_records(db: Database, source: ReportSource, model: str) -> list[TraceRecord]:
+    """Load a model's traces, each with its verdicts, its calls, and the conflicts and people's score of its cell."""
     traces = results.load_traces(db, source.audit.id, model=model)
     verdicts: defaultdict[tuple[Cell, int], list[Verdict]] = defaultdict(list)
     for verdict in results.load_verdicts(db, source.audit.id, model=model):
@@ -131,6 +134,10 @@ def _load_trace_records(db: Database, source: ReportSource, model: str) -> list[
 def _build_log(
     source: ReportSource, model: str, records: Sequence[TraceRecord], alignment_row: AlignmentRow | None
 ) -> EvalLog:
+    """Build a model's Inspect log: one sample per trace, the report's figures, and the tokens used.
+
+    The token usage is left out unless it is known for every sample with an answer.
+    """
     from inspect_ai.log import EvalLog, EvalResults, EvalStats
 
     config, audit = source.config, source.audit
@@ -156,6 +163,11 @@ def _build_log(
 
 
 def _build_spec(source: ReportSource, model: str, provider: str, records: Sequence[TraceRecord]) -> Any:
+    """Build the head of a model's log: ids, data set, model, judges and settings; returns Inspect's `EvalSpec`.
+
+    Settings are left out for an audit without a config, which was imported. `provider` is the provider's name of the
+    model, such as `openai/gpt-4o`.
+    """
     from inspect_ai.log import EvalConfig, EvalDataset, EvalSpec
     from inspect_ai.model import GenerateConfig, ModelConfig
     from inspect_ai.viewer import ViewerConfig
@@ -193,6 +205,7 @@ def _build_spec(source: ReportSource, model: str, provider: str, records: Sequen
 
 
 def _audit_metadata(source: ReportSource, model: str) -> dict[str, Any]:
+    """Build the entry of the log's metadata that says which audit, model and survey the log is about."""
     audit, survey = source.audit, source.survey
     return {
         "version": metadata.version("auditor"),
@@ -242,6 +255,10 @@ def _build_eval_scores(records: Sequence[TraceRecord], alignment_row: AlignmentR
 
 
 def _agreement_figures(row: AlignmentRow | None) -> dict[str, float | None]:
+    """Return a model's figures of agreement with people, by name, with the ends of their 95% CIs; empty without a row.
+
+    Intervals are over countries and topics (`row.crossed`) if available, else over cells.
+    """
     if row is None:
         return {}
     figures: dict[str, float | None] = {"cells": row.n}
@@ -256,6 +273,7 @@ def _agreement_figures(row: AlignmentRow | None) -> dict[str, float | None]:
 
 
 def _build_eval_metrics(figures: Mapping[str, float | None]) -> dict[str, Any]:
+    """Convert figures to Inspect's metrics by name; a figure that is None is left out."""
     from inspect_ai.log import EvalMetric
 
     return {name: EvalMetric(name=name, value=value) for name, value in figures.items() if value is not None}

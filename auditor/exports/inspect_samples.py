@@ -95,6 +95,7 @@ def _build_messages(record: TraceRecord) -> tuple[list[ChatMessage], list[ChatMe
 
 
 def _build_output(record: TraceRecord, model: str, replies: list[ChatMessage], usage: ModelUsage | None) -> ModelOutput:
+    """Build the output of a sample: the answer (no choice if there was none), its stop reason, usage and error."""
     from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, ModelOutput
 
     final_call = record.final_call
@@ -132,6 +133,7 @@ def sum_trace_usage(record: TraceRecord) -> ModelUsage | None:
 
 
 def _total_seconds(record: TraceRecord) -> float | None:
+    """Total latency of a trace's calls in seconds; None if no request of them is recorded."""
     calls = [call for call in (record.first_call, record.repair_call) if call is not None and call.attempts]
     return sum(call.seconds for call in calls) if calls else None
 
@@ -172,6 +174,7 @@ def judge_score_name(judge: str) -> str:
 
 
 def _sample_metadata(record: TraceRecord) -> dict[str, Any]:
+    """Build the metadata of a sample: what the trace is about and how it came about; empty entries are left out."""
     trace = record.trace
     metadata: dict[str, Any] = {
         "country": trace.cell.country,
@@ -199,6 +202,7 @@ def _sample_metadata(record: TraceRecord) -> dict[str, Any]:
 
 
 def _build_error(record: TraceRecord) -> Any:
+    """Build Inspect's `EvalError` for a call that failed; None if the model answered, readably or not."""
     from inspect_ai.log import EvalError
 
     outcome = record.trace.outcome

@@ -61,6 +61,10 @@ def export_mlflow(report: Report, *, uri: str | None = None, experiment: str = "
 
 
 def _log_runs(client: Any, tracking_uri: str, experiment: str, report: Report) -> MlflowExport:
+    """Write the parent run and its child runs, unless a finished parent run of the same report exists.
+
+    `client` is an `MlflowClient`.
+    """
     existing_experiment = client.get_experiment_by_name(experiment)
     experiment_id = existing_experiment.experiment_id if existing_experiment else client.create_experiment(experiment)
     digest = compute_report_digest(report)
@@ -82,6 +86,7 @@ def _log_runs(client: Any, tracking_uri: str, experiment: str, report: Report) -
 
 
 def _start_run(client: Any, experiment_id: str, run: TrackerRun, tags: dict[str, str]) -> str:
+    """Create a run with its metrics and parameters and return its id; the run is left open."""
     from mlflow.entities import Metric, Param
 
     run_id: str = client.create_run(experiment_id, run_name=run.name, tags=tags).info.run_id

@@ -156,6 +156,7 @@ RowBatches = Iterable[list[dict[str, Any]]]
 
 
 def _write_parquet(path: Path, table: DumpTable, batches: RowBatches, file_metadata: dict[str, Any]) -> int:
+    """Write a table as Parquet, with `file_metadata` as JSON under `auditor.NAME`; return the number of rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -174,6 +175,7 @@ def _write_parquet(path: Path, table: DumpTable, batches: RowBatches, file_metad
 
 
 def _write_jsonl(path: Path, table: DumpTable, batches: RowBatches, file_metadata: dict[str, Any]) -> int:
+    """Write a table as one JSON object per line; return the number of rows. `file_metadata` is not written."""
     n_rows = 0
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for batch in batches:
@@ -183,6 +185,7 @@ def _write_jsonl(path: Path, table: DumpTable, batches: RowBatches, file_metadat
 
 
 def _rater_renamer(keep_rater_names: bool) -> Callable[[str], str]:
+    """Return a function that maps a rater's name to itself, or to the pseudonym `rater-N` in order of first use."""
     pseudonyms: dict[str, str] = {}
     return (
         (lambda name: name)
@@ -216,6 +219,7 @@ def _escape_surrogates(text: str) -> str:
 def _build_card(
     db: Database, audit: Audit, table_export: TableExport, file_format: TableFormat, keep_rater_names: bool
 ) -> str:
+    """Build the data card in Markdown: what the audit is, its ground truth, models and tables, and their limits."""
     survey = audits.load_audit_survey(db, audit)
     config = json.loads(audit.config) if audit.config else None
     models = [[model["name"], model["model"]] for model in config["models"]] if config else []
@@ -289,6 +293,7 @@ def _move_into_place(temporary_folder: Path, folder: Path, old_manifest: dict[st
 
 
 def _read_manifest(folder: Path) -> dict[str, Any] | None:
+    """Read the manifest of an earlier export; None if there is none, or it is not auditor's."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -297,5 +302,6 @@ def _read_manifest(folder: Path) -> dict[str, Any] | None:
 
 
 def _sha256(path: Path) -> str:
+    """SHA-256 of a file's content, as 64 hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

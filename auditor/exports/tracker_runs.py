@@ -66,6 +66,7 @@ def write_artifacts(report: Report, folder: Path) -> None:
 
 
 def _shared_params(report: Report) -> Params:
+    """Settings of the audit that all of its runs have, as text; those without a value are left out."""
     audit = report.audit
     params = {
         "audit": audit.name,
@@ -82,6 +83,7 @@ def _shared_params(report: Report) -> Params:
 
 
 def _audit_metrics(report: Report) -> Metrics:
+    """Metrics of the whole audit: agreement of the judges, conflicts, number of models, and cost."""
     metrics = _estimate_metrics("fleiss_kappa", report.panel.fleiss_kappa) | _estimate_metrics(
         "conflicts_settled", report.conflicts.settled
     )
@@ -94,6 +96,7 @@ def _audit_metrics(report: Report) -> Metrics:
 
 
 def _model_metrics(report: Report, model_name: str) -> Metrics:
+    """Metrics of one model; those of a method other than direct questions are named `METHOD.NAME`."""
     metrics: Metrics = {}
     for row in (report_row for report_row in report.alignment if report_row.model == model_name):
         prefix = "" if row.method == Method.DIRECT else f"{row.method}."
@@ -140,6 +143,7 @@ def _agreement_estimates(row: AlignmentRow) -> Iterable[tuple[str, Estimate]]:
 
 
 def _estimate_metrics(name: str, estimate: Estimate) -> Metrics:
+    """Metrics of an estimate: `NAME`, `NAME_low` and `NAME_high` (95% CI) and `NAME_n`; empty if it has no value."""
     if estimate.value is None:
         return {}
     interval_ends = {f"{name}_low": estimate.ci_low, f"{name}_high": estimate.ci_high}

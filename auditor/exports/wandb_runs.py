@@ -60,6 +60,15 @@ def export_wandb(report: Report, folder: Path, *, project: str = "auditor", onli
 def _log_run(
     wandb: Any, folder: Path, project: str, online: bool, run: TrackerRun, digest: str, artifact_folder: str | None
 ) -> str:
+    """Write one run and return its URL if `online`, else its folder.
+
+    Args:
+        wandb: the package, which is imported only when it is needed.
+        folder, project, online: as in `export_wandb`.
+        run: the run to write.
+        digest: hash of the report, part of the run's id.
+        artifact_folder: files to attach to the audit's run; None for the run of a model.
+    """
     settings = wandb.Settings(
         console="off", disable_git=True, save_code=False, silent=True, x_disable_meta=True, x_disable_stats=True
     )

@@ -142,6 +142,11 @@ def _shorten_ids(judge_comparisons: Sequence[Comparison], criterion: str) -> tup
 
 
 def _parse_comparison(row: TextRow) -> Comparison:
+    """Parse a row; its context and items are the full texts, which `_shorten_ids` replaces by ids.
+
+    Raises:
+        ImportFileError: a cell cannot be used, or the item is compared with itself.
+    """
     judge, item_a, item_b = (row.required_text(name) for name in ("judge", "item_a", "item_b"))
     if item_a == item_b:
         raise ImportFileError(f"{row.location}: compares '{item_a}' with itself.", "Leave the row out.")
@@ -161,6 +166,11 @@ def _parse_comparison(row: TextRow) -> Comparison:
 
 
 def _parse_enum(row: TextRow, column: str, enum_class: type[C], normalize: Callable[[str], str]) -> C | None:
+    """Parse a cell as a member of an enum, after `normalize` has adjusted its case; None if the cell is empty.
+
+    Raises:
+        ImportFileError: the cell holds none of the enum's values.
+    """
     text = row.cells[column]
     if not text:
         return None

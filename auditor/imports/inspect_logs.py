@@ -112,6 +112,13 @@ def _read_samples(log: ModuleType, path: Path, header: EvalLog) -> Iterable[Eval
 
 
 def _parse_answer(location: str, log: EvalLog, sample: EvalSample, keys: LogKeys) -> RecordedAnswer:
+    """Convert a sample to a recorded answer; its score is None if it must be parsed from the text, or if it failed.
+
+    In auditor's own logs, the score's explanation is the trace, so it is used as the text.
+
+    Raises:
+        ImportFileError: country or topic is missing, or the score is not in [-1, 1].
+    """
     auditor_metadata: dict[str, Any] = (log.eval.metadata or {}).get(METADATA_KEY) or {}
     country, topic = _parse_cell(location, sample, keys)
     score_name = keys.score or (SCORE_NAME if auditor_metadata else None)
@@ -135,6 +142,11 @@ def _parse_answer(location: str, log: EvalLog, sample: EvalSample, keys: LogKeys
 
 
 def _parse_cell(location: str, sample: EvalSample, keys: LogKeys) -> tuple[str, str]:
+    """Return country and topic of a sample: from its metadata or, without any, from an id `COUNTRY | TOPIC`.
+
+    Raises:
+        ImportFileError: neither names them.
+    """
     identifier = str(sample.id)
     try:
         return find_text(location, keys.country, sample.metadata), find_text(location, keys.topic, sample.metadata)
@@ -146,6 +158,7 @@ def _parse_cell(location: str, sample: EvalSample, keys: LogKeys) -> tuple[str, 
 
 
 def _sample_outcome(sample: EvalSample, is_auditor_log: bool, text: str | None) -> Outcome:
+    """Outcome of a sample without a score: as auditor recorded it, else from its error, limit or stop reason."""
     outcome_name = sample.metadata.get("outcome")
     if is_auditor_log and outcome_name in tuple(Outcome) and outcome_name != Outcome.OK:
         return Outcome(outcome_name)

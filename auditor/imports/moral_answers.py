@@ -203,6 +203,16 @@ def _score_answers(
     make_encoder: Callable[[], TextEncoder],
     on_progress: Callable[[int, int], None],
 ) -> None:
+    """Score the imported answers of an audit, store the scores and mark the audit as finished.
+
+    Args:
+        db: the database.
+        name: name of the audit.
+        facts: settings of the scores, stored with them.
+        probe: names the further consistency measures to compute (`rivals`).
+        make_encoder: loads the sentence encoder when the first text is embedded.
+        on_progress: as in `import_answers`.
+    """
     audit = audits.get_audit(db, name)
     plan = ScoringPlan(
         baseline_names=probe.rivals,
@@ -232,6 +242,7 @@ def read_answer_rows(file: Path, model: str | None = None) -> Iterator[AnswerFil
 
 
 def _read_standard_rows(file: Path) -> Iterator[AnswerFileRow]:
+    """Read auditor's own format: `model,question_id,paraphrase,answer[,rot][,question][,foundation]`."""
     for row in read_rows(file, ("model", "question_id", "paraphrase", "answer"), ("rot", "question", "foundation")):
         cells = row.cells
         model, question, paraphrase = (row.required_text(name) for name in ("model", "question_id", "paraphrase"))

@@ -40,6 +40,11 @@ def read_promptfoo(path: Path, keys: LogKeys) -> Iterator[RecordedAnswer]:
 
 
 def _read_results(path: Path) -> list[tuple[str, dict[str, Any]]]:
+    """Read the results of a file, each with its location for messages, in order of their tests.
+
+    Raises:
+        ImportFileError: the file has no list of results.
+    """
     if path.suffix.lower() == ".jsonl":
         results: Any = []
         for number, line in enumerate(read_text(path, ImportFileError).split("\n"), start=1):
@@ -62,6 +67,11 @@ def _test_index(result: dict[str, Any]) -> int:
 
 
 def _parse_answer(location: str, result: dict[str, Any], keys: LogKeys, has_several_prompts: bool) -> RecordedAnswer:
+    """Convert a result to a recorded answer; its score is None unless `keys.score` names one and the call succeeded.
+
+    Raises:
+        ImportFileError: country, topic or provider is missing, or the score is not in [-1, 1].
+    """
     test, response = (
         _nested_object(result, "testCase"),
         _nested_object(result, "response") or _nested_object(result, "providerResponse"),
@@ -87,6 +97,7 @@ def _parse_answer(location: str, result: dict[str, Any], keys: LogKeys, has_seve
 
 
 def _nested_object(parent: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the object under a name; empty if there is none, or the value is no object."""
     child = parent.get(name)
     return child if isinstance(child, dict) else {}
 
@@ -97,6 +108,11 @@ def _prompt_label(result: dict[str, Any]) -> str:
 
 
 def _model_name(location: str, result: dict[str, Any], has_several_prompts: bool) -> str:
+    """Name of the model: the provider's label or id, with the prompt's label if the file has several prompts.
+
+    Raises:
+        ImportFileError: the result names no provider.
+    """
     provider = result.get("provider")
     name = provider if isinstance(provider, str) else None
     if isinstance(provider, dict):
@@ -107,12 +123,17 @@ def _model_name(location: str, result: dict[str, Any], has_several_prompts: bool
 
 
 def _output_text(output: Any) -> str | None:
+    """Text of a response's output, as JSON if it is no text; None if it is missing or empty."""
     if output is None or isinstance(output, str):
         return output or None
     return json.dumps(output, ensure_ascii=False)
 
 
 def _call_outcome(result: dict[str, Any], response: dict[str, Any], text: str | None) -> Outcome:
+    """Outcome of a result's call: from a refusal or stop reason, else from its error message, else `ok`.
+
+    A failed assertion of a test is no failure of the call. An unknown error, or a missing text, is `client_error`.
+    """
     reason = response.get("finishReason")
     stop_outcome = finish_reason_outcome(reason) if isinstance(reason, str) else None
     if response.get("isRefusal") is True or stop_outcome is not None:

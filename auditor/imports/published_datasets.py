@@ -98,6 +98,7 @@ def write_dataset(dataset: PublishedDataset, file: Path, row_kind: str) -> int:
 
 
 def _read_summeval(source: Path, aspect: str) -> PublishedDataset:
+    """Read SummEval: per text, the summaries of several systems with the experts' mean score of an aspect."""
     aspect = aspect or SUMMEVAL_ASPECTS[0]
     if aspect not in SUMMEVAL_ASPECTS:
         raise UsageError(f"SummEval has no aspect '{aspect}'.", f"It has {', '.join(SUMMEVAL_ASPECTS)}.")
@@ -110,16 +111,18 @@ def _read_summeval(source: Path, aspect: str) -> PublishedDataset:
 
 
 def _read_novel_eval(source: Path, _: str) -> PublishedDataset:
+    """Read NovelEval: per query, its passages with people's grade of relevance."""
     texts = dict(_read_tsv(source / "corpus.tsv"))
     queries = dict(_read_tsv(source / "queries.tsv"))
     rows = []
     for line in _read_lines(source / "qrels.txt"):
-        query, _q0, passage, grade = line.split()
+        query, _q0, passage, grade = line.split()  # TREC format; its second column is not used
         rows.append(PublishedItem(queries[query], passage, texts[passage], float(grade)))
     return PublishedDataset(rows, [])
 
 
 def _read_ms_marco(source: Path, _: str) -> PublishedDataset:
+    """Read MS MARCO: per query, its passages with the score 1 if people used them for the answer, else 0."""
     rows = []
     for record in _read_jsonl(source):
         passages = record["passages"]
@@ -133,6 +136,10 @@ def _read_ms_marco(source: Path, _: str) -> PublishedDataset:
 
 
 def _read_caters(source: Path, aspect: str) -> PublishedDataset:
+    """Read CaTeRS: per story, its events as items without scores, and people's relations of events as comparisons.
+
+    The decision is always `A`: the first event comes earlier, or is the cause (see `_orders_events`).
+    """
     if aspect not in ("", "temporal", "causal"):
         raise UsageError(f"CaTeRS has no aspect '{aspect}'.", "It has temporal and causal.")
     items, comparisons = [], []
@@ -160,6 +167,7 @@ def _orders_events(relation: str, aspect: str) -> bool:
 
 
 def _read_summarize_from_feedback(source: Path, _: str) -> PublishedDataset:
+    """Read Summarize from Feedback: per post, its summaries, and people's majority decision on each pair of them."""
     items: dict[tuple[str, str], PublishedItem] = {}
     votes_by_pair: dict[tuple[str, str, str], list[int]] = {}
     for record in _read_jsonl(source):
@@ -169,6 +177,7 @@ def _read_summarize_from_feedback(source: Path, _: str) -> PublishedDataset:
             continue
         for text in (first_summary, second_summary):
             items.setdefault((post, text), PublishedItem(post, text, text))
+        # Votes for the first and for the second summary of the pair in alphabetical order.
         votes = votes_by_pair.setdefault((post, *sorted((first_summary, second_summary))), [0, 0])
         votes[int((first_summary, second_summary)[record["choice"]] == max(first_summary, second_summary))] += 1
     rows = [
@@ -188,17 +197,24 @@ DATASET_READERS: dict[str, Callable[[Path, str], PublishedDataset]] = {
 
 
 def _read_jsonl(file: Path) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a JSONL file.
+
+    Raises:
+        ImportFileError: a line is not JSON; the message names it.
+    """
     for number, line in enumerate(_read_lines(file), start=1):
         yield parse_json(line, f"{file}: line {number}", ImportFileError)
 
 
 def _read_tsv(file: Path) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a file as (text before the first tab, text after it)."""
     for line in _read_lines(file):
         name, _, text = line.partition("\t")
         yield name, text
 
 
 def _read_lines(file: Path) -> Iterator[str]:
+    """Yield the lines of a file without their ends; blank lines are left out."""
     # Not `splitlines`: it also splits at characters that occur within a text, such as U+2028.
     for line in read_text(file, ImportFileError).split("\n"):
         if line.strip():

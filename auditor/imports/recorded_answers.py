@@ -89,6 +89,7 @@ def read_recorded_answers(
 def _read_file(
     path: Path, file_format: AnswerFileFormat, keys: LogKeys, report_problem: Callable[[str], None]
 ) -> Iterator[RecordedAnswer]:
+    """Read the answers of one file with the reader of its format; arguments as in `read_recorded_answers`."""
     from auditor.imports.inspect_logs import read_inspect_log  # imports this module: a cycle
     from auditor.imports.promptfoo import read_promptfoo  # imports this module: a cycle
 
@@ -168,6 +169,7 @@ def require_score(location: str, value: Any) -> float:
 
 
 def _read_table(path: Path, _: LogKeys) -> Iterator[RecordedAnswer]:
+    """Read a table with `model,country,topic,sample,text[,score]`; a row without text is a failed call."""
     for row in read_rows(path, TABLE_COLUMNS, ["score"]):
         text = row.cells["text"]
         yield RecordedAnswer(

@@ -169,6 +169,7 @@ def import_traces(
 
 
 def _build_trace(recorded_answer: RecordedAnswer, cell: Cell, number: int) -> Trace:
+    """Build the trace of a recorded answer; without a recorded score, the score is parsed from its text."""
     if recorded_answer.score is not None:
         return Trace(recorded_answer.model, cell, number, Outcome.OK, recorded_answer.score, recorded_answer.text)
     return replace(
@@ -225,6 +226,11 @@ def import_verdicts(file: Path, *, audit: str, storage: str | None = None) -> Im
 
 
 def _parse_verdict(row: TextRow, cell: Cell) -> Verdict:
+    """Parse a row as a verdict on a cell's sample; an empty verdict has the outcome `unparsed`.
+
+    Raises:
+        ImportFileError: the verdict is neither VALID nor INVALID, or a required cell is empty.
+    """
     verdict_text = row.cells["verdict"].upper()
     if verdict_text and verdict_text not in tuple(Ruling):
         raise ImportFileError(
@@ -266,6 +272,7 @@ def _save_audit(db: Database, name: str, survey: Survey, scores: list[CellScore]
 
 
 def _average_samples(model: str, cell: Cell, method: str, samples: list[float | None]) -> CellScore:
+    """Build the score of a cell from its samples' scores: their mean and variance; None stands for a failed sample."""
     usable_scores = [score for score in samples if score is not None]
     return CellScore(
         model=model,
