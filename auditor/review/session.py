@@ -73,7 +73,7 @@ class ReviewSession:
         queue_filter = queue_filter or QueueFilter()
         if queue_filter.todo is None:
             return [key for key, _ in self._queue.keys(queue_filter, limit)]
-        # `keys` returns each conflict with the number of raters who decided it. One that a single other rater has decided
+        # `keys` returns each conflict with the number of raters who decided it. One that a single other rater decided
         # is left to do only if it is in the share that two raters decide, which the database cannot tell. So four times
         # as many keys are loaded as asked for, and all of them if too few remain.
         if queue_filter.todo:
