@@ -11,7 +11,7 @@ OnDecided = Callable[[str], None]
 
 
 class CompletionNotifier:
-    """Calls `on_decided` when no conflict of an audit is open, and when the reviewer leaves; once for each change."""
+    """Calls `on_decided` when no conflict of an audit is open, and when the reviewer leaves; never twice per change."""
 
     def __init__(self, on_decided: OnDecided | None) -> None:
         self._on_decided = on_decided
@@ -29,9 +29,11 @@ class CompletionNotifier:
                 self._notify(session)
 
     def _has_new_decisions(self, session: ReviewSession) -> bool:
+        """Whether there is a callback, and the session has changes since its last call."""
         return self._on_decided is not None and session.n_changes > self._notified_changes.get(session.audit.name, 0)
 
     def _notify(self, session: ReviewSession) -> None:
+        """Call `on_decided` with the audit's name, and note the number of changes that it covers."""
         self._notified_changes[session.audit.name] = session.n_changes
         if self._on_decided is not None:
             self._on_decided(session.audit.name)

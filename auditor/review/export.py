@@ -58,6 +58,11 @@ def write_ratings(
 
 
 def _format_rating_row(audit: Audit, entry: RatingEntry, *, in_force: bool) -> dict[str, Any]:
+    """Return one entry of the log as a row: its values by the names in `RATING_COLUMNS`.
+
+    `act` is what the person did; `of` is the id of the entry that an undo reverts or a redo restores; `shown` names the
+    hidden evidence that they had seen, empty for a blind rating; `swapped` is true if left was shown on the right.
+    """
     rating = entry.rating
     values = (
         audit.name, entry.id, entry.key.id, *rating.cell, rating.left, rating.right,

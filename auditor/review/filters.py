@@ -15,6 +15,7 @@ from auditor.storage.conflict_status import ConflictStatus, QueueFilter, QueueSo
 
 EnumT = TypeVar("EnumT", bound=StrEnum)
 
+# Field of `QueueFilter` by key of the filter; for an enum also its class; for `is:` by word, with the value to set.
 LIST_FIELDS = {"country": "countries", "topic": "topics", "model": "models", "rater": "raters"}
 ENUM_FIELDS: dict[str, tuple[str, type[StrEnum]]] = {
     "kind": ("kinds", ConflictKind),
@@ -28,6 +29,7 @@ FLAG_FIELDS = {
 }
 FILTER_KEYS = (*LIST_FIELDS, *ENUM_FIELDS, "gap", "is", "sort")
 MAX_SCORE_GAP = 2.0
+"""Largest difference of two scores in [-1, 1]."""
 
 
 def parse_filter(text: str) -> QueueFilter:
@@ -120,18 +122,19 @@ def _parse_term(key: str, value: str) -> dict[str, Any]:
 
 
 def _parse_gap(value: str) -> dict[str, Any]:
-    """Parse a bound on the difference of scores, such as `>0.5` or `<=1`."""
+    """Parse a bound on the difference of scores, such as `>0.5` or `<=1`; return it as `min_gap` or `max_gap`."""
     sign, number = value[0], value[1:].lstrip("=")
     try:
         bound = float(number)
     except ValueError:
-        bound = -1.0
+        bound = -1.0  # outside the range, so that it is refused below
     if sign not in "<>" or not 0 <= bound <= MAX_SCORE_GAP:
         raise UsageError(f"'gap:{value}' is not a bound.", "Write gap:>0.5 or gap:<1, between 0 and 2.")
     return {"min_gap" if sign == ">" else "max_gap": bound}
 
 
 def _parse_enum(enum_class: type[EnumT], key: str, value: str) -> EnumT:
+    """Return the member of `enum_class` with this value, in any case; raise UsageError if there is none."""
     try:
         return enum_class(value.lower())
     except ValueError:
@@ -141,5 +144,6 @@ def _parse_enum(enum_class: type[EnumT], key: str, value: str) -> EnumT:
 
 
 def _suggest_name(word: str, known: Iterable[str]) -> str:
+    """Return a hint: the known name that is most similar to `word`, or all known names if none is similar."""
     names = list(known)
     return did_you_mean(word.lower(), names, f"Known: {', '.join(names)}.")

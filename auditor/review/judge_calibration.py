@@ -68,6 +68,7 @@ def load_judged_sides(db: Database, audit_id: int, blind_decisions: BlindDecisio
     A model that conflicts with several others on a cell counts once. Sides that people call correct in as many
     conflicts as wrong are left out.
     """
+    # A side is a model and a cell; its shares are pairs of a judge and the share of VALID among its verdicts.
     shares_by_side: dict[tuple[str, Cell], list[tuple[str, float]]] = {}
     for (judge, model, cell), (n_valid, n_verdicts) in evidence.count_valid_verdicts(db, audit_id).items():
         shares_by_side.setdefault((model, cell), []).append((judge, n_valid / n_verdicts))
@@ -79,6 +80,7 @@ def load_judged_sides(db: Database, audit_id: int, blind_decisions: BlindDecisio
         cell = Cell(key.country, key.topic)
         for model, is_correct in zip((key.left, key.right), CORRECT_SIDES[decision], strict=True):
             net_votes_by_side[model, cell] += 1 if is_correct else -1
+    # `side[1]` is the cell. More votes for correct than for wrong make the side correct; equal numbers leave it out.
     return [
         JudgedSide(judge, side[1], valid_share, net_votes > 0)
         for side, net_votes in net_votes_by_side.items()
@@ -88,7 +90,7 @@ def load_judged_sides(db: Database, audit_id: int, blind_decisions: BlindDecisio
 
 
 def calibrate_judges(judged_sides: Iterable[JudgedSide]) -> list[JudgeCalibration]:
-    """Compare each judge with people; the judges are sorted by name."""
+    """Compare each judge with people; return one entry per judge, sorted by name."""
     by_judge: dict[str, list[JudgedSide]] = {}
     for judged_side in judged_sides:
         by_judge.setdefault(judged_side.judge, []).append(judged_side)
@@ -114,9 +116,11 @@ def _calibrate_judge(judge: str, judged_sides: list[JudgedSide]) -> JudgeCalibra
     """Compare one judge with people; sides on which its verdicts tie only count for the calibration."""
     untied_sides = [side for side in judged_sides if side.valid_share != 0.5]
     n_agreed = sum((side.valid_share > 0.5) == side.is_correct for side in untied_sides)
+    # Two raters of each side, in rows: the judge (1 if most of its verdicts are VALID) and people (1 for correct).
     table = np.array(
         [[float(side.valid_share > 0.5) for side in untied_sides], [float(side.is_correct) for side in untied_sides]]
     )
+    # Estimated probability that the judge agrees with people, which is never 0 or 1; see `compute_judge_weights`.
     p = (n_agreed + 1) / (len(untied_sides) + 2)
     cell_index = {cell: i for i, cell in enumerate(dict.fromkeys(side.cell for side in judged_sides))}
     return JudgeCalibration(

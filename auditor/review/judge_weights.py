@@ -67,6 +67,7 @@ def estimate_panel_weights(db: Database, audit: Audit) -> PanelWeights:
         for calibration in calibrate_judges(load_judged_sides(db, audit.id, blind_decisions))
     }
     configured_judges = AuditConfig.model_validate_json(audit.config).judge_models if audit.config else []
+    # The judges of the configuration come first, then judges that only the stored verdicts name.
     names = [*(model.name for model in configured_judges), *calibration_by_judge]
     _require_enough_decisions(audit.name, list(dict.fromkeys(names)), calibration_by_judge)
     weights = compute_judge_weights(calibration_by_judge.values())
@@ -76,7 +77,7 @@ def estimate_panel_weights(db: Database, audit: Audit) -> PanelWeights:
 
 
 def format_weights_toml(panel_weights: PanelWeights) -> str:
-    """Format the weights as TOML to append to a configuration."""
+    """Return the weights as TOML to append to a configuration: a comment and the tables `panel`, `panel.weights`."""
     basis = f"{panel_weights.n_conflicts} conflicts that {_format_rater_count(panel_weights)} decided blind"
     comment = f"# Learnt in audit {_format_toml_key(panel_weights.audit)} from {basis}."
     rows = [
@@ -87,7 +88,11 @@ def format_weights_toml(panel_weights: PanelWeights) -> str:
 
 
 def weights_to_dict(panel_weights: PanelWeights) -> dict[str, Any]:
-    """Convert the weights to a JSON-serializable dict; its key `panel` is the part for a configuration."""
+    """Convert the weights to a JSON-serializable dict; its key `panel` is the part for a configuration.
+
+    Per judge, `known` says whether the weight was estimated, `agreement` is the share of its `n` sides on which it
+    agrees with people, and `ties` is the number of sides on which its verdicts tie, which are not among the `n`.
+    """
     return {
         "audit": panel_weights.audit,
         "conflicts": panel_weights.n_conflicts,
@@ -128,6 +133,7 @@ def _require_enough_decisions(audit: str, judges: Sequence[str], calibrations: M
 
 
 def _make_judge_weight(name: str, calibration: JudgeCalibration | None, weights: Mapping[str, float]) -> JudgeWeight:
+    """Return the weight of one judge; 1, not estimated, for a judge without a calibration or with too few sides."""
     agreement = calibration.raw_agreement if calibration else wilson_share(0, 0)
     return JudgeWeight(
         name, weights.get(name, 1.0), agreement, calibration is not None and calibration.weight is not None
@@ -135,6 +141,7 @@ def _make_judge_weight(name: str, calibration: JudgeCalibration | None, weights:
 
 
 def _format_weight_basis(judge_weight: JudgeWeight) -> str:
+    """Return the reason for a weight: the judge's agreement with people, or that it has too few sides."""
     if not judge_weight.is_estimated:
         return f"too few sides ({judge_weight.raw_agreement.n} of at least {MIN_SIDES}): weighs as much as the average"
     agreement = judge_weight.raw_agreement
@@ -145,6 +152,7 @@ def _format_weight_basis(judge_weight: JudgeWeight) -> str:
 
 
 def _format_rater_count(panel_weights: PanelWeights) -> str:
+    """Return the number of raters as text, such as `1 person` or `3 people`."""
     return "1 person" if len(panel_weights.raters) == 1 else f"{len(panel_weights.raters)} people"
 
 

@@ -24,6 +24,7 @@ BlindDecisions = Mapping[ConflictKey, Mapping[str, Decision]]
 """Blind decision by conflict and rater."""
 
 DECISION_CODES = {decision: float(i) for i, decision in enumerate(d for d in Decision if d.resolves_conflict)}
+"""Number that stands for each decision in a table of ratings, as a category without an order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ def load_blind_decisions(db: Database, audit_id: int) -> BlindDecisions:
     """Load each rater's last blind decision on each conflict, if the conflict still has the scores that were rated."""
     last_ratings: dict[ConflictKey, dict[str, Rating]] = {}
     for entry in select_current_entries(db, audit_id, rating_log.load_entries(db, audit_id)):
-        if not entry.rating.shown:
+        if not entry.rating.shown:  # `shown` names the hidden evidence that the rater had seen: empty if blind
             last_ratings.setdefault(entry.key, {})[entry.rating.rater] = entry.rating
     decisions_by_conflict = {
         key: {rater: rating.decision for rater, rating in by_rater.items() if rating.decision.resolves_conflict}
@@ -74,14 +75,14 @@ def select_current_entries(db: Database, audit_id: int, entries: Iterable[Rating
 
 
 def find_majority(decisions: Iterable[Decision]) -> Decision | None:
-    """Decision of a strict majority; None if there is no majority."""
+    """Return the decision that more than half of `decisions` are; None if there is no majority."""
     counts = Counter(decisions)
     most_common = max(counts, key=counts.__getitem__, default=None)
     return most_common if most_common is not None and 2 * counts[most_common] > counts.total() else None
 
 
 def compute_rater_agreement(blind_decisions: BlindDecisions) -> RaterAgreement:
-    """Compute the agreement between raters over their blind decisions."""
+    """Compute the agreement of all raters, and of each two raters who share a conflict, over their blind decisions."""
     raters = sorted({rater for decisions in blind_decisions.values() for rater in decisions})
     n_decided_by_rater = {rater: sum(rater in decisions for decisions in blind_decisions.values()) for rater in raters}
     pairs = [_compute_pair_agreement(blind_decisions, rater_a, rater_b) for rater_a, rater_b in combinations(raters, 2)]
@@ -93,6 +94,7 @@ def compute_rater_agreement(blind_decisions: BlindDecisions) -> RaterAgreement:
 
 
 def _compute_pair_agreement(blind_decisions: BlindDecisions, rater_a: str, rater_b: str) -> PairAgreement:
+    """Return the agreement of two raters on the conflicts that both decided; its share has n = 0 if there are none."""
     shared = {
         key: decisions for key, decisions in blind_decisions.items() if rater_a in decisions and rater_b in decisions
     }
@@ -103,7 +105,7 @@ def _compute_pair_agreement(blind_decisions: BlindDecisions, rater_a: str, rater
 
 
 def _compute_kappa(blind_decisions: BlindDecisions, raters: list[str]) -> Agreement:
-    """Fleiss' kappa between some raters over the conflicts of `blind_decisions`."""
+    """Return Fleiss' kappa between some raters, with its interval, over the conflicts of `blind_decisions`."""
     table = np.full((len(raters), len(blind_decisions)), np.nan)
     for item, decisions in enumerate(blind_decisions.values()):
         for row, rater in enumerate(raters):
@@ -113,5 +115,9 @@ def _compute_kappa(blind_decisions: BlindDecisions, raters: list[str]) -> Agreem
 
 
 def compute_fleiss_kappa(ratings: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Agreement:
-    """Compute Fleiss' kappa of categories, shape (raters, items), nan if a rater did not rate an item."""
+    """Compute Fleiss' kappa of ratings given as category numbers.
+
+    Args:
+        ratings: shape (raters, items); nan if a rater did not rate an item.
+    """
     return fleiss_kappa(count_ratings(ratings))

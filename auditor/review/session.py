@@ -25,6 +25,7 @@ from auditor.storage.database import Database
 from auditor.storage.rating_log import FULL_DISCLOSURE, RatingChange, RatingEntry
 
 DEFAULT_SECOND_RATER_SHARE = 0.2
+"""Share of the conflicts that two raters decide, so that their agreement can be measured."""
 MIRRORED_DECISIONS: dict[Any, Any] = {Decision.LEFT: Decision.RIGHT, Decision.RIGHT: Decision.LEFT}
 DecisionT = TypeVar("DecisionT", Decision, Decision | None)
 
@@ -68,10 +69,13 @@ class ReviewSession:
     # --- the queue
 
     def conflict_keys(self, queue_filter: QueueFilter | None = None, limit: int | None = None) -> list[ConflictKey]:
-        """Return the conflicts that match a filter, in its sort order, at most `limit`."""
+        """Return the keys of the conflicts that match a filter, in its order: at most `limit`, all if it is None."""
         queue_filter = queue_filter or QueueFilter()
         if queue_filter.todo is None:
             return [key for key, _ in self._queue.keys(queue_filter, limit)]
+        # `keys` returns each conflict with the number of raters who decided it. One that a single other rater decided
+        # is left to do only if it is in the share that two raters decide, which the database cannot tell. So four times
+        # as many keys are loaded as asked for, and all of them if too few remain.
         if queue_filter.todo:
             keys_and_raters = self._queue.keys(queue_filter, limit and 4 * limit)
             todo = [key for key, n_raters in keys_and_raters if n_raters != 1 or self.needs_second_rater(key)]
@@ -85,7 +89,7 @@ class ReviewSession:
         return [self._swap_row_if_shown_swapped(row) for row in self._queue.rows(keys)]
 
     def count_by_status(self) -> dict[ConflictStatus, int]:
-        """Number of conflicts of the audit by status."""
+        """Return the number of conflicts of the audit by status."""
         return self._queue.count_by_status()
 
     def needs_second_rater(self, key: ConflictKey) -> bool:
@@ -95,7 +99,7 @@ class ReviewSession:
     def next_conflict_key(self, after: ConflictKey | None = None) -> ConflictKey | None:
         """Return the most informative undecided conflict other than `after`; None if there is none.
 
-        Uses the keys of `prefetch_next_keys`, which is called again when they are used up.
+        Takes the first of the prefetched keys that is left; if none is, it prefetches anew and looks a second time.
         """
         for is_second_pass in (False, True):
             if is_second_pass:
@@ -128,6 +132,7 @@ class ReviewSession:
         revealed = row.revealed and not keep_hidden
         if revealed and not self.blind:
             self._log_unblinded_view(row, swapped)
+        # Samples of the stored left side, then of the stored right side.
         samples = evidence.load_sides(self.db, self.audit.id, key)
         left = ReviewSide(row.score_left, samples[0], answer=row.answer_left)
         right = ReviewSide(row.score_right, samples[1], answer=row.answer_right)
@@ -216,16 +221,23 @@ class ReviewSession:
     # --- inside
 
     def _apply_undo(self, entry: RatingEntry | None) -> RatingEntry | None:
+        """Drop the prefetched conflicts and count the change after an undo or redo; return its entry as shown."""
         self._next_keys = []
         self.n_changes += entry is not None
         return entry and entry._replace(rating=self._to_shown_sides(entry))
 
     def _to_shown_sides(self, entry: RatingEntry) -> Rating:
+        """Return the entry's rating with its decision about the sides as shown to the rater."""
         return replace(entry.rating, decision=_mirror_decision(entry.rating.decision, self._is_swapped(entry.key)))
 
     def _append_to_log(
         self, item: ReviewItem, rating_change: RatingChange, disclosure: str | None = None
     ) -> RatingEntry:
+        """Store a change of the rater's rating, with what they had seen and the seconds since the conflict was shown.
+
+        Args:
+            disclosure: the evidence shown, as in `Rating.shown`; by default all if the item is revealed, else none.
+        """
         rating_change = replace(
             rating_change,
             note=rating_change.note and escape_unstorable(rating_change.note),
@@ -259,11 +271,13 @@ class ReviewSession:
         self._mask_author_names("-")
 
     def _blind_side(self, side: ReviewSide) -> ReviewSide:
+        """Return the side with the names of models and providers masked in the texts of its samples."""
         return replace(
             side, samples=tuple(replace(sample, text=self._mask_author_names(sample.text)) for sample in side.samples)
         )
 
     def _mask_author_names(self, text: str | None) -> str | None:
+        """Mask the names of the audit's models and their providers in a text; None stays None."""
         # Not at the top: it loads word lists, which would delay the first screen.
         from auditor.agents.blinding import author_names, mask_authors
 
@@ -271,6 +285,7 @@ class ReviewSession:
         return text and mask_authors(text, [*author_names(self._models), *provider_names])
 
     def _format_question(self, key: ConflictKey) -> str:
+        """Return a task item's text with its options, or the survey's wording with topic and country filled in."""
         if self.is_task_audit and (item := tasks.load_item(self.db, self.audit.id, key.topic)) is not None:
             return "\n".join(part for part in (item.context, item.question, *lettered_options(item)) if part)
         wording: str = self._survey["wording"]
@@ -278,9 +293,11 @@ class ReviewSession:
         return wording.replace("{topic}", topics.get(key.topic, key.topic)).replace("{country}", key.country)
 
     def _is_swapped(self, key: ConflictKey) -> bool:
+        """Whether this rater sees the stored left side of a conflict on the right: so for half of them, by a hash."""
         return _hash_to_fraction("side", self.audit.name, self.rater, *key) < 0.5
 
     def _swap_row_if_shown_swapped(self, row: QueueRow) -> QueueRow:
+        """Return a row of the queue with scores, answers and decision for the sides as shown to the rater."""
         if not self._is_swapped(row.key):
             return row
         return replace(
@@ -294,16 +311,17 @@ class ReviewSession:
 
 
 def _mirror_decision(decision: DecisionT, swapped: bool) -> DecisionT:
+    """Exchange the decisions left and right if the sides are swapped; other decisions stay as they are."""
     return MIRRORED_DECISIONS.get(decision, decision) if swapped else decision
 
 
 def _hash_to_fraction(*parts: str) -> float:
-    """Hash texts to a number in [0, 1)."""
+    """Hash texts to a number in [0, 1): pseudo-random, but the same for the same texts in every session."""
     digest = hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64
 
 
 def _list_audit_models(audit: Audit) -> list[tuple[str, str]]:
-    """Name and model string of each model in the audit's configuration."""
+    """Return the name and model string of each model in the audit's configuration; empty without one."""
     config = json.loads(audit.config) if audit.config else {"models": []}
     return [(model["name"], model["model"]) for model in config["models"]]

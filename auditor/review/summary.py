@@ -67,6 +67,7 @@ def summarize_ratings(db: Database, audit: Audit) -> RatingSummary:
 
 
 def _make_rater_table(agreement: RaterAgreement) -> SummaryTable:
+    """Return the table on raters: decisions of each, kappa of all, and agreement and kappa of each pair."""
     rows = [SummaryRow(name, f"{n} decided blind") for name, n in agreement.n_decided_by_rater.items()]
     rows.append(_make_kappa_row("all raters: kappa", agreement.kappa))
     for pair in agreement.pairs:
@@ -79,6 +80,7 @@ def _make_rater_table(agreement: RaterAgreement) -> SummaryTable:
 
 
 def _make_judge_table(calibrations: tuple[JudgeCalibration, ...]) -> SummaryTable:
+    """Return the table on judges: the share of sides on which each agrees with people, and its kappa."""
     rows = []
     for calibration in calibrations:
         rows.append(_make_share_row(f"{calibration.judge}: same", calibration.raw_agreement))
@@ -90,6 +92,7 @@ def _make_judge_table(calibrations: tuple[JudgeCalibration, ...]) -> SummaryTabl
 
 
 def _make_calibration_table(calibrations: tuple[JudgeCalibration, ...]) -> SummaryTable:
+    """Return the table on what the judges' verdicts are worth: per judge its calibration curve, error and weight."""
     weights = compute_judge_weights(calibrations)
     rows = []
     for calibration in calibrations:
@@ -97,6 +100,7 @@ def _make_calibration_table(calibrations: tuple[JudgeCalibration, ...]) -> Summa
         if curve.reason is not None:
             rows.append(SummaryRow(f"{calibration.judge}: curve", curve.reason))
         else:
+            # How often people call a side right if none, half or all of the judge's verdicts on it are VALID.
             predicted_shares = zip(("0%", "50%", "100%"), curve.predict([0.0, 0.5, 1.0]), strict=True)
             rows.append(
                 SummaryRow(
@@ -121,6 +125,7 @@ def _make_calibration_table(calibrations: tuple[JudgeCalibration, ...]) -> Summa
 
 
 def _format_errors(curve: Calibration) -> str:
+    """Return a curve's mean absolute errors before and after calibration and their difference, with 95% intervals."""
     parts = []
     for name, error in (("raw", curve.error_before), ("held out", curve.error_after), ("gain", curve.gain)):
         if error.value is None:
@@ -132,6 +137,7 @@ def _format_errors(curve: Calibration) -> str:
 
 
 def _make_share_row(name: str, share: Proportion) -> SummaryRow:
+    """Return a row for a share in [0, 1] with its interval; without a plot, but with the reason, if it is None."""
     if share.value is None:
         return SummaryRow(name, share.reason or "not measured")
     text = f"{share.value:.0%} [{share.ci_low:.0%}, {share.ci_high:.0%}] of {share.n}"
@@ -139,6 +145,7 @@ def _make_share_row(name: str, share: Proportion) -> SummaryRow:
 
 
 def _make_kappa_row(name: str, kappa: Agreement) -> SummaryRow:
+    """Return a row for a kappa in [-1, 1] with its interval; without a plot, but with the reason, if it is None."""
     if kappa.value is None:
         return SummaryRow(name, kappa.reason or "not measured")
     bounds = "no interval" if kappa.ci_low is None else f"[{kappa.ci_low:+.2f}, {kappa.ci_high:+.2f}]"

@@ -15,6 +15,7 @@ from auditor.surveys.regions import get_grouping
 
 CellScores = dict[Cell, float]
 GroupKey = Callable[[Cell], Hashable | None]
+"""Maps a cell to its group, over which a mean is taken; None leaves the cell out."""
 
 
 def topic_mean(survey: Survey) -> CellScores:
@@ -49,7 +50,7 @@ def compute_baselines(survey: Survey) -> dict[str, CellScores]:
 
 
 def compute_fitted_baselines(survey: Survey) -> dict[str, CellScores]:
-    """The baselines of `compute_baselines` with the predicted cell included in its mean: the best fit of such means."""
+    """Baselines by name, as in `compute_baselines`, but with the predicted cell included in its own mean."""
     group_keys = {"topic mean": _topic_key, "country mean": _country_key, "regional mean": _make_region_key(survey)}
     scores = survey.scores
     means_by_baseline: dict[str, CellScores] = {name: {} for name in group_keys}
@@ -74,7 +75,7 @@ def _make_region_key(survey: Survey) -> GroupKey:
 
 
 def _leave_one_out_means(survey: Survey, group_key: GroupKey) -> CellScores:
-    """Mean of the other scored cells of each scored cell's group; cells that are alone in their group are absent."""
+    """Return each scored cell's mean over the other scored cells of its group; a cell alone in its group is absent."""
     scores = survey.scores
     predictions: CellScores = {}
     for cells in _group_scored_cells(survey, group_key):
@@ -85,7 +86,7 @@ def _leave_one_out_means(survey: Survey, group_key: GroupKey) -> CellScores:
 
 
 def _group_scored_cells(survey: Survey, group_key: GroupKey) -> Iterable[list[Cell]]:
-    """Lists of the scored cells of each group; cells whose group key is None are left out."""
+    """Return one list of scored cells per group; cells whose group key is None are left out."""
     members: dict[Hashable, list[Cell]] = defaultdict(list)
     for cell in survey.scores:
         key = group_key(cell)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MIN_RESPONDENTS = 100
 MAX_NONRESPONSE = 0.3
+"""Largest share of people without an answer; also the largest width of the bounds of a score of uncertain sign."""
 OUTLIER_THRESHOLD_SD = 5.0
 """Distance from a topic's median, in robust standard deviations, above which a country is an outlier."""
 SHARE_SUM_TOLERANCE = 0.011
@@ -58,6 +59,7 @@ def findings_by_check(survey: Survey, facts: SurveyFacts | None = None) -> list[
 
 
 def _check_countries(survey: Survey) -> Iterator[str]:
+    """Yield a finding for countries that are unknown, and one for countries without a region."""
     unknown_countries = [country for country in survey.countries if country_code(country) is None]
     if unknown_countries:
         yield (
@@ -73,6 +75,7 @@ def _check_countries(survey: Survey) -> Iterator[str]:
 
 
 def _check_similar_names(survey: Survey) -> Iterator[str]:
+    """Yield a finding per pair of topics or countries whose names are spelt almost alike."""
     for kind, names in (("topics", survey.topics), ("countries", survey.countries)):
         folded_names = [name.casefold() for name in names]
         matcher, remaining_cost = difflib.SequenceMatcher(None), MAX_COMPARISON_COST
@@ -91,12 +94,16 @@ def _check_similar_names(survey: Survey) -> Iterator[str]:
 
 
 def _comparison_cost(length_a: int, length_b: int) -> int:
-    """Cost of comparing two names; `difflib` ignores frequent letters in names of 200 letters or more."""
+    """Estimate the cost of comparing two names of these lengths, in the units of `MAX_COMPARISON_COST`.
+
+    It is the product of the lengths, but at most 30 times their sum, a rough bound: `difflib` ignores frequent letters
+    in names of 200 letters or more.
+    """
     return min(length_a * length_b, 30 * (length_a + length_b))
 
 
 def _find_candidate_pairs(names: Sequence[str]) -> NDArray[np.intp]:
-    """Positions of pairs of names that share enough letters and pairs of letters to be similar: shape (pairs, 2).
+    """Return the positions of pairs of names that may be similar, by letters in common: shape (pairs, 2).
 
     A ratio r = 2M / T, of M letters in matching blocks and T letters in all, needs M letters in common in any order.
     Any two blocks have an unmatched letter between them, so there are T - 2M + 1 blocks at most, and they have
@@ -112,6 +119,7 @@ def _find_candidate_pairs(names: Sequence[str]) -> NDArray[np.intp]:
         total_lengths = np.maximum(lengths[others] + lengths[i], 1)
         others = others[2.0 * _count_shared_parts(letter_counts, i, others) / total_lengths > NAME_SIMILARITY_THRESHOLD]
         total_lengths = lengths[others] + lengths[i]
+        # From M - (T - 2M + 1) = 3M - T - 1 with M = r T / 2: (1.5 r - 1) T - 1, with 1 of slack.
         others = others[
             _count_shared_parts(neighbour_counts, i, others) > (1.5 * NAME_SIMILARITY_THRESHOLD - 1) * total_lengths - 2
         ]
@@ -135,7 +143,12 @@ def _count_parts(texts: Sequence[Sequence[object]]) -> NDArray[np.int32]:
 
 
 def _count_shared_parts(counts: NDArray[np.int32], i: int, others: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Number of parts that text i shares with each of the other texts, in any order: shape (others,)."""
+    """Return the number of parts that text i shares with each of the other texts, in any order: shape (others,).
+
+    Args:
+        counts: shape (distinct parts, texts), as returned by `_count_parts`.
+        others: shape (others,), positions of the other texts.
+    """
     import numpy as np
 
     parts_of_text = np.flatnonzero(counts[:, i])
@@ -146,7 +159,9 @@ def _count_shared_parts(counts: NDArray[np.int32], i: int, others: NDArray[np.in
 
 
 def _check_coverage(survey: Survey) -> Iterator[str]:
+    """Yield findings for countries and topics with far fewer scored cells than the one with most."""
     scored = set(survey.scores)
+    # A cell is (country, topic): `key_index` selects one of them.
     for kind, names, key_index in (("country", survey.countries, 0), ("topic", survey.topics, 1)):
         n_scored_by_name = Counter(cell[key_index] for cell in scored)
         max_scored = max(n_scored_by_name.values(), default=0)
@@ -159,6 +174,7 @@ def _check_coverage(survey: Survey) -> Iterator[str]:
 
 
 def _check_scale(survey: Survey) -> Iterator[str]:
+    """Yield findings that suggest a wrong scale: no negative score, scores of exactly -1 or +1, or equal scores."""
     scores = list(survey.scores.values())
     if len(scores) >= 3 and min(scores) >= 0:
         yield "no score is below 0: is the scale from 0 to 1, and not from -1 (never acceptable) to +1 (always)?"
@@ -171,6 +187,7 @@ def _check_scale(survey: Survey) -> Iterator[str]:
 
 
 def _check_outliers(survey: Survey) -> Iterator[str]:
+    """Yield a finding per cell whose score is far from its topic's median; topics with under 8 scores are skipped."""
     for topic, cells in _group_by_topic(survey).items():
         scores = [cell.score for cell in cells if cell.score is not None]
         if len(scores) < 8:
@@ -188,6 +205,7 @@ def _check_outliers(survey: Survey) -> Iterator[str]:
 
 
 def _check_respondents(survey: Survey) -> Iterator[str]:
+    """Yield findings for scored cells with few respondents, and for those with much nonresponse."""
     scored_cells = [cell for cell in survey.cells if cell.score is not None]
     small_cells = [
         f"{_format_cell(cell)} ({cell.n})" for cell in scored_cells if cell.n is not None and cell.n < MIN_RESPONDENTS
@@ -204,6 +222,7 @@ def _check_respondents(survey: Survey) -> Iterator[str]:
 
 
 def _check_shares(survey: Survey) -> Iterator[str]:
+    """Yield findings for cells whose shares of answers add up to more than 1, or do not give the score."""
     excess_cells, inconsistent_cells = [], []
     for cell in survey.cells:
         shares = (cell.acceptable, cell.not_a_moral_issue, cell.unacceptable)
@@ -226,6 +245,7 @@ def _check_shares(survey: Survey) -> Iterator[str]:
 
 
 def _check_topic_words(survey: Survey) -> Iterator[str]:
+    """Yield a finding for topics with fewer than two words that reveal them in a text."""
     topics_without_words = [topic for topic in survey.topics if len(survey.words.get(topic, ())) < 2]
     if topics_without_words:
         yield (
@@ -235,6 +255,7 @@ def _check_topic_words(survey: Survey) -> Iterator[str]:
 
 
 def _check_microdata(facts: SurveyFacts) -> Iterator[str]:
+    """Yield findings from the microdata: unusable rows, notes, low reliability, and scores of uncertain sign."""
     for reason, count in facts.left_out.items():
         yield f"{count} rows of the file could not be used: {reason}."
     yield from facts.notes
@@ -257,7 +278,7 @@ def _check_microdata(facts: SurveyFacts) -> Iterator[str]:
 
 
 def _group_by_topic(survey: Survey) -> dict[str, list[SurveyCell]]:
-    """Cells that have a score, by topic."""
+    """Return the cells that have a score by topic, with an empty list for a topic without any."""
     cells_by_topic: dict[str, list[SurveyCell]] = {topic: [] for topic in survey.topics}
     for cell in survey.cells:
         if cell.score is not None:
@@ -266,9 +287,11 @@ def _group_by_topic(survey: Survey) -> dict[str, list[SurveyCell]]:
 
 
 def _format_cell(cell: SurveyCell) -> str:
+    """Return `country × topic`."""
     return f"{cell.cell.country} × {cell.cell.topic}"
 
 
 def _format_names(names: Sequence[str]) -> str:
+    """Join up to `MAX_NAMES_SHOWN` names by commas, followed by the number of those omitted."""
     omitted_count = f" and {len(names) - MAX_NAMES_SHOWN} more" if len(names) > MAX_NAMES_SHOWN else ""
     return ", ".join(names[:MAX_NAMES_SHOWN]) + omitted_count

@@ -19,6 +19,7 @@ from auditor.surveys.file_signatures import reject_other_formats
 
 DELIMITERS = (",", ";", "\t")
 READ_BLOCK_BYTES = 4 << 20
+"""Bytes that pyarrow parses at a time: 4 MiB."""
 
 
 ColumnValue = str | float | None
@@ -88,6 +89,7 @@ def read_columns(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[D
 
 def _match_column_names(header: Sequence[str], candidate_names: Sequence[Sequence[str]], path: Path) -> list[str]:
     """Return for each column the first candidate name that is in the header; raise ImportFileError if none is."""
+    # Reversed, so that of names that only differ in case the first one wins.
     name_by_folded = {name.casefold(): name for name in reversed(header)}
     matched_names = []
     for names in candidate_names:
@@ -115,6 +117,7 @@ def _match_column_names(header: Sequence[str], candidate_names: Sequence[Sequenc
 
 
 def _read_csv(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[DistinctValueColumn]:
+    """Read columns of a CSV file; candidates, result and errors as for `read_columns`."""
     import pyarrow as pa
 
     header, delimiter = _read_header(path)
@@ -129,12 +132,13 @@ def _read_csv(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[Dist
     try:
         return _parse_csv(path, names, delimiter, use_threads=False)
     except pa.ArrowInvalid as error:
-        reason = str(error).splitlines()[0][:200]
+        reason = str(error).splitlines()[0][:200]  # its first line, which may quote a long row
         how_to_fix = "Save the file as UTF-8." if "UTF8" in reason else "Mend that row, or export the file again."
         raise ImportFileError(f"{path}: is not CSV: {reason}.", how_to_fix) from None
 
 
 def _parse_csv(path: Path, names: list[str], delimiter: str, use_threads: bool) -> list[DistinctValueColumn]:
+    """Parse the named columns of a CSV file as text; raise pyarrow.ArrowInvalid for an invalid file."""
     import pyarrow as pa
     from pyarrow import csv as pa_csv
 
@@ -154,7 +158,7 @@ def _parse_csv(path: Path, names: list[str], delimiter: str, use_threads: bool) 
 
 
 def _column_from_arrow(name: str, chunked: Any) -> DistinctValueColumn:
-    """Convert a dictionary-encoded pyarrow ChunkedArray of text."""
+    """Convert a dictionary-encoded pyarrow ChunkedArray of text to a column without value labels."""
     # Each chunk has a dictionary of its own until they are unified.
     unified = chunked.unify_dictionaries()
     if not unified.num_chunks:
@@ -197,6 +201,7 @@ def _read_header(path: Path) -> tuple[list[str], str]:
 
 
 def _read_sav(path: Path, candidate_names: Sequence[Sequence[str]]) -> list[DistinctValueColumn]:
+    """Read columns of an SPSS file; candidates, result and errors as for `read_columns`."""
     try:
         import pyreadstat
     except ImportError:

@@ -54,6 +54,7 @@ def known_codes() -> frozenset[str]:
 def country_name(code: str) -> str | None:
     """Return the English name for an ISO 3166 code, alphabetic or numeric; None for an unknown code or another text."""
     alpha_3 = country_code(code.zfill(3) if code.isdecimal() else code)
+    # `country_code` also understands names, which are longer than any code.
     if alpha_3 is None or len(code) > 3:
         return None
     return _load_countries()[alpha_3].name if alpha_3 in _load_countries() else _iso_names(alpha_3)[0]
@@ -74,16 +75,19 @@ def country_name_forms(country: str) -> tuple[str, ...]:
     if known_country is not None:
         people_forms = [form for demonym in known_country.demonyms for form in (demonym, _pluralize_demonym(demonym))]
         forms += [known_country.name, *known_country.other_names, *_iso_names(known_country.code), *people_forms]
+    # One form per spelling: case only distinguishes forms in capitals; of others that differ in case the first wins.
     unique = {form.casefold() if not form.isupper() else form: form for form in reversed(forms)}
     return tuple(sorted(unique.values(), key=lambda form: (-len(form), form)))
 
 
 def _pluralize_demonym(demonym: str) -> str:
+    """Return the plural of a word for people, which for some endings equals the singular."""
     return demonym if demonym.endswith(_INVARIANT_PLURAL_ENDINGS) else demonym + "s"
 
 
 @cache
 def _load_countries() -> dict[str, Country]:
+    """Read the countries of `data/countries.csv`, by alpha-3 code."""
     with open(DATA_FOLDER / "countries.csv", encoding="utf-8", newline="") as file:
         countries = [
             Country(row["code"], row["name"], _split_names(row["other_names"]), _split_names(row["demonyms"]))
@@ -93,6 +97,7 @@ def _load_countries() -> dict[str, Country]:
 
 
 def _split_names(text: str) -> tuple[str, ...]:
+    """Split a field at `|` into its names; empty names are left out."""
     return tuple(filter(None, text.split("|")))
 
 
@@ -109,6 +114,7 @@ def _load_codes_by_name() -> dict[str, str]:
 
 @cache
 def _find_code(name: str) -> str | None:
+    """Return the alpha-3 code of a country given by any name or code; None if it is unknown. Results are cached."""
     if _normalize_name(name) in _load_codes_by_name():
         return _load_codes_by_name()[_normalize_name(name)]
     import pycountry  # loads 249 records that most names do not need

@@ -14,6 +14,7 @@ def make_country_speller(survey: Survey) -> Callable[[str], str]:
     survey_countries = set(survey.countries)
 
     def spell(name: str) -> str:
+        """Return a country in the survey's spelling; a name that is not in the survey stays as it is."""
         return name if name in survey_countries else by_code.get(country_code(name) or "", name)
 
     return spell

@@ -41,4 +41,5 @@ def _load_country_terms() -> dict[tuple[str, str], CountryTerms]:
 
 
 def _split_terms(text: str) -> tuple[str, ...]:
+    """Split a field at `|` into its words; empty ones are left out."""
     return tuple(filter(None, text.split("|")))

@@ -85,4 +85,5 @@ def _load_builtin_topic_words() -> dict[str, tuple[str, ...]]:
 
 
 def _has_description(path: Path) -> bool:
+    """Whether a file with the description of a survey is next to its data file."""
     return path.with_name(path.stem + DESCRIPTION_SUFFIX).exists()

@@ -72,6 +72,7 @@ def import_survey(
 
 
 def _build_survey(name: str, mapping: SurveyMapping, cells: tuple[SurveyCell, ...]) -> Survey:
+    """Return the survey with the texts of the mapping, the given cells, and the words that reveal each topic."""
     return Survey(
         name=name,
         title=mapping.title,
@@ -87,7 +88,7 @@ def _build_cells(
     microdata: Microdata, rng: np.random.Generator, n_imputations: int
 ) -> Iterator[tuple[SurveyCell, CellFacts]]:
     """Yield each country x topic cell with its facts."""
-    # The last element is for ANSWERED, which is -1 as an index.
+    # By kind of nonresponse, whether the question was asked. The last element is for ANSWERED, which is -1 as an index.
     was_asked = np.array([*microdata.kind_was_asked, True])
     for country, start, end in zip(
         microdata.countries, microdata.country_offsets[:-1], microdata.country_offsets[1:], strict=True
@@ -111,7 +112,13 @@ def _build_cell(
     asked: np.ndarray[tuple[int], np.dtype[np.bool_]],
     imputed_mean: PooledEstimate,
 ) -> tuple[SurveyCell, CellFacts]:
-    """Estimate one cell; `asked`, shape (respondents of the country,), tells who was asked the question."""
+    """Estimate one cell of a country and topic; return its published figures and its facts.
+
+    Args:
+        country_rows: the country's rows of `microdata`.
+        asked: shape (respondents of the country,), whether each was asked the question.
+        imputed_mean: the score of this cell by imputation.
+    """
     all_weights, kind_index, answers = (
         microdata.weights[country_rows],
         microdata.kind_index[country_rows, topic_index],
@@ -150,8 +157,8 @@ def _build_cell(
             n_effective=score.n_effective,
             neutral=_clip_to_scale(neutral.mean),
             neutral_error=neutral.standard_error,
-            low=_clip_to_scale(bounds[0]) if bounds else None,
-            high=_clip_to_scale(bounds[1]) if bounds else None,
+            low=_clip_to_scale(bounds[0]) if bounds else None,  # all missing answers at -1
+            high=_clip_to_scale(bounds[1]) if bounds else None,  # all missing answers at +1
             imputed=_clip_to_scale(imputed_mean.mean),
             imputed_error=imputed_mean.standard_error,
             missing_information=imputed_mean.missing_information,

@@ -84,7 +84,7 @@ def impute_answers(answers: Floats, asked: NDArray[np.bool_], rng: np.random.Gen
 
 
 def _respondent_means(answers: Floats, is_answered: NDArray[np.bool_]) -> Floats:
-    """Each respondent's mean deviation from the topic means, over all topics but one, shape (respondents, topics).
+    """Return each respondent's mean deviation from the topic means over the other topics: shape (respondents, topics).
 
     0 is average. Answers are centred by topic, so that respondents who skip the topics with the lowest scores do not
     get a high mean.
@@ -111,12 +111,16 @@ def _draw_donors(
     Returns:
         Shape (n_imputations, recipients): positions among the donors.
     """
+    # `window` is the number of donors among whom one is drawn; `offset` makes positions unique over all samples.
     n_donors, window = donor_means.size, min(N_DONORS, donor_means.size)
     offset = n_donors * np.arange(n_imputations)[:, None]
+    # How often each bootstrap sample contains each donor: shape (n_imputations, n_donors).
     draw_counts = np.bincount(
         (rng.integers(0, n_donors, (n_imputations, n_donors)) + offset).ravel(), minlength=n_imputations * n_donors
     ).reshape(n_imputations, n_donors)
     cumulative_counts = np.cumsum(draw_counts, axis=1)
+    # `counts_before[:, d]` is the number of draws of donors before d. A sample is taken as sorted by the donors' means:
+    # `first_tied` and `after_tied` bound the positions in it of draws whose mean equals the recipient's.
     counts_before = np.hstack([np.zeros((n_imputations, 1), cumulative_counts.dtype), cumulative_counts])
     first_tied, after_tied = (
         counts_before[:, np.searchsorted(donor_means, recipient_means, side)] for side in ("left", "right")
@@ -131,6 +135,7 @@ def _draw_donors(
     sample_position = np.where(ties_fill_window, first_tied, window_start) + (
         rng.random(first_tied.shape) * n_choices
     ).astype(np.intp)
+    # Which donor is at that position of the sorted sample.
     donor_positions: NDArray[np.intp] = (
         np.searchsorted((cumulative_counts + offset).ravel(), sample_position + offset, side="right") - offset
     )

@@ -97,6 +97,7 @@ def locate_survey(source: str) -> Path:
 
 
 def _parse_cell(row: TextRow) -> SurveyCell:
+    """Convert a row of the file to a cell; raise ImportFileError for an invalid field."""
     return SurveyCell(
         cell=Cell(row.required_text("country"), row.required_text("topic")),
         score=_parse_bounded_number(row, "score", SCORE_MIN, SCORE_MAX),
@@ -107,7 +108,7 @@ def _parse_cell(row: TextRow) -> SurveyCell:
 
 
 def _parse_bounded_number(row: TextRow, column: str, low: float, high: float) -> float | None:
-    """Number in [low, high], None if the cell is empty; raise ImportFileError for any other content."""
+    """Return a cell as a number in [low, high], None if it is empty; raise ImportFileError for any other content."""
     number = row.number(column)
     if number is not None and not low <= number <= high:
         correction = "Rescale it" if column == "score" else "Write a share, not a percentage"
@@ -117,8 +118,8 @@ def _parse_bounded_number(row: TextRow, column: str, low: float, high: float) ->
 
 
 def _parse_count(row: TextRow, column: str) -> int | None:
-    """Whole number from 0, None if the cell is empty; raise ImportFileError for any other content."""
-    number = _parse_bounded_number(row, column, 0.0, 1e12)
+    """Return a cell as a whole number from 0, None if it is empty; raise ImportFileError for any other content."""
+    number = _parse_bounded_number(row, column, 0.0, 1e12)  # 1e12 is more than there are people
     if number is not None and not number.is_integer():
         raise row.make_cell_error(column, f"{row.cells[column]} is not a whole number", "Mend it.")
     return None if number is None else int(number)

@@ -49,6 +49,7 @@ class SurveyScale(_MappingSection):
 
     @model_validator(mode="after")
     def _require_distinct_ends(self) -> Self:
+        """Return the scale; raise ValueError if both ends have the same code."""
         if self.low == self.high:
             raise ValueError("'low' and 'high' must differ. How to fix: Give the codes of both ends")
         return self
@@ -94,6 +95,7 @@ class SurveyMapping(SurveyDescription):
 
     @model_validator(mode="after")
     def _require_consistency(self) -> Self:
+        """Return the mapping if it has one form of answers, and no code or topic twice; raise ValueError otherwise."""
         if (self.answers is None) == (self.choices is None):
             raise ValueError(
                 "give either [answers], a scale, or [choices], and not both. How to fix: Remove or add one of them"

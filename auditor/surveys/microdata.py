@@ -66,6 +66,7 @@ def read_microdata(path: Path, mapping: SurveyMapping) -> Microdata:
         *([topic_column] for topic_column in mapping.topics),
     ]
     columns, excluded_rows = _select_mapped_rows(read_columns(path, candidate_names), mapping, path)
+    # In the order of `candidate_names`: country, weight if the mapping names one, filters, topics.
     country_column, topic_columns = columns[0], columns[-len(mapping.topics) :]
     weights = _parse_weights(columns[1], path) if weight_candidates else np.ones(country_column.value_index.size)
     country_names, country_index = _parse_countries(country_column, path)
@@ -141,6 +142,7 @@ def _find_usable_rows(
 
 
 def _make_no_rows_error(path: Path, excluded_rows: dict[str, int]) -> ImportFileError:
+    """Return the error that no row can be used, with the number of excluded rows by reason."""
     reasons = ", ".join(f"{reason} ({count} rows)" for reason, count in excluded_rows.items())
     return ImportFileError(f"{path}: not one row can be used: {reasons}.", "Is it the right file and mapping?")
 
@@ -227,7 +229,7 @@ def _parse_countries(column: DistinctValueColumn, path: Path) -> tuple[list[str]
 
 
 def _resolve_country_name(value: ColumnValue, number: float | None, label: str | None) -> str | None:
-    """Name of a country from its value label, numeric or alphabetic code, or name; None for an unknown numeric code."""
+    """Return a country's name from its value label, code of digits or letters, or name; None for unknown digits."""
     if label:
         return label
     if number is not None:
@@ -315,7 +317,7 @@ def _orient_scale(scale: SurveyScale, column: DistinctValueColumn) -> SurveyScal
 def _describe_unknown_code(
     column: DistinctValueColumn, value_position: int, scale: SurveyScale | None, path: Path
 ) -> tuple[str, str]:
-    """Error message about a value without a meaning, and how to fix it."""
+    """Return the error message about a value that the mapping does not explain, and how to fix it."""
     value, count = column.values[value_position], column.count_rows(value_position)
     label = column.labels.get(value)
     code = f"{value:g}" if isinstance(value, float) else f"'{value}'"

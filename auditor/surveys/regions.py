@@ -104,7 +104,7 @@ def _build_grouping(grouping_file: _GroupingFile, name: str, countries: Sequence
 
 
 def _find_region(country: str, grouping_file: _GroupingFile) -> str | None:
-    """Region of a country; the default region only applies to countries of `known_codes`."""
+    """Return a country's region, None if it is in none; the default region only applies to countries of `known_codes`."""
     region_by_key = grouping_file.region_by_country
     return region_by_key.get(
         country_key(country), grouping_file.default_region if country_code(country) in known_codes() else None
@@ -126,6 +126,7 @@ def _check_country_names(grouping_file: _GroupingFile, countries: Sequence[str])
 
 
 def _load_grouping(grouping: str) -> _GroupingFile:
+    """Load a built-in grouping by name, or read a grouping file; raise SurveyError if there is neither."""
     if grouping in builtin_groupings():
         return _load_builtin_grouping(grouping)
     path = Path(grouping)
@@ -139,10 +140,12 @@ def _load_grouping(grouping: str) -> _GroupingFile:
 
 @cache
 def _load_builtin_grouping(name: str) -> _GroupingFile:
+    """Read a built-in grouping, once."""
     return _read_grouping_toml(DATA_FOLDER / f"{name}{GROUPING_SUFFIX}")
 
 
 def _read_grouping_csv(path: Path) -> _GroupingFile:
+    """Read a CSV file with the columns country and region; raise SurveyError if a field is empty or there is no row."""
     entries = []
     for row in read_rows(path, GROUPING_COLUMNS, missing_column_hint=GROUPING_FORMAT_HINT):
         for column in GROUPING_COLUMNS:
@@ -155,6 +158,7 @@ def _read_grouping_csv(path: Path) -> _GroupingFile:
 
 
 def _read_grouping_toml(path: Path) -> _GroupingFile:
+    """Read a TOML file with lists of countries by region; raise SurveyError if a key has the wrong type."""
     grouping_table = read_toml(path, SurveyError)
     regions = grouping_table.get("regions")
     if not isinstance(regions, dict) or not all(
@@ -174,6 +178,7 @@ def _read_grouping_toml(path: Path) -> _GroupingFile:
 
 
 def _is_text_list(value: object) -> bool:
+    """Whether a value is a list of texts only."""
     return isinstance(value, list) and all(isinstance(element, str) for element in value)
 
 

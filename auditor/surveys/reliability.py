@@ -33,6 +33,7 @@ def compute_half_scores(microdata: Microdata, seed: int = 0, n_splits: int = DEF
             np.where(is_answered[country_rows], microdata.answers[country_rows], 0.0)
             * microdata.weights[country_rows, None]
         )
+        # Shape (splits, respondents): 1 for those in the first half of each split, else 0.
         in_first_half = rng.permuted(np.tile(np.arange(end - start) % 2, (n_splits, 1)), axis=1).astype(float)
         for half_index, membership in enumerate((in_first_half, 1 - in_first_half)):
             total_weight = membership @ answer_weights
@@ -60,11 +61,14 @@ def compute_reliability(half_scores: Floats, within_topics: bool = False) -> Rel
     correlations = [
         _correlate_halves(first_half, second_half, within_topics) for first_half, second_half in half_scores
     ]
+    # The fewest cells that any split could compare.
     n = min((n for _, n in correlations), default=0)
     half_rs = [half_r for half_r, _ in correlations if half_r is not None]
     if not half_rs or len(half_rs) < len(correlations):
         reason = "fewer than 3 cells have answers in both halves" if n < 3 else "all scores are equal"
+        # No half_r, reliability, low, high and ceiling.
         return Reliability(None, None, None, None, None, n, len(half_scores), reason)
+    # Spearman-Brown: the reliability of the whole sample from the correlation of its halves; r = -1 would divide by 0.
     reliabilities = np.array([2 * half_r / (1 + half_r) if half_r > -1 else -1.0 for half_r in half_rs])
     mean = float(reliabilities.mean())
     low, high = (float(quantile) for quantile in np.quantile(reliabilities, (0.025, 0.975)))
@@ -72,7 +76,7 @@ def compute_reliability(half_scores: Floats, within_topics: bool = False) -> Rel
 
 
 def _correlate_halves(first_half: Floats, second_half: Floats, within_topics: bool) -> tuple[float | None, int]:
-    """Pearson r between two halves, both of shape (countries, topics), and the number of cells compared.
+    """Return Pearson r between two halves, both of shape (countries, topics), and the number of cells compared.
 
     r is None for fewer than 3 cells or equal scores. With `within_topics`, topics with one country are left out.
     """

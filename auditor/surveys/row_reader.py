@@ -26,6 +26,7 @@ MAX_NAME_CHARS = 40
 """Characters of a column name in an error message: a file that is not a table may have one very long line."""
 MAX_DIGITS = 9
 """Digits of a whole number: a database's 32-bit column can store it on every system."""
+# A NUL character, or a lone surrogate: half of a character in UTF-16.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _TYPE_NAMES: dict[type, str] = {dict: "table", list: "list", bytes: "run of bytes"}
 
@@ -109,6 +110,7 @@ def read_rows(
     reject_other_formats(path, "a Parquet file" if reader is _read_parquet_rows else "text")
 
     def check(columns: Sequence[str], location: str) -> None:
+        """Raise ImportFileError if the columns of the file, or of the row at `location`, are not as expected."""
         _check_columns(columns, required, known_columns, location, missing_column_hint)
 
     try:
@@ -135,7 +137,7 @@ def _require_storable(row: TextRow) -> None:
 
 
 def _find_non_utf8_line(path: Path) -> int:
-    """Number of the first line that is not UTF-8, from 1; 0 if there is none, or for a Parquet file."""
+    """Return the number of the first line that is not UTF-8, from 1; 0 if there is none, or for a Parquet file."""
     if path.suffix.lower() == ".parquet":
         return 0
     with open(path, "rb") as file:
@@ -172,6 +174,7 @@ def _check_columns(
     location: str,
     missing_column_hint: str,
 ) -> None:
+    """Raise ImportFileError for a duplicate or missing column, or one that looks like a misspelling."""
     duplicates = sorted({column for column in columns if columns.count(column) > 1})
     if duplicates:
         raise ImportFileError(f"{location}: the column '{duplicates[0][:MAX_NAME_CHARS]}' is there twice.", "Keep one.")
@@ -198,6 +201,7 @@ def _check_spelling(columns: Sequence[str], known_columns: Sequence[str], locati
 
 
 def _read_csv_rows(path: Path, known_columns: Sequence[str], check_columns: ColumnCheck) -> Iterator[TextRow]:
+    """Yield the rows of a CSV file with all its columns; raise ImportFileError for one that does not fit the header."""
     with open(path, encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, strict=True)
         try:
@@ -224,6 +228,7 @@ def _read_csv_rows(path: Path, known_columns: Sequence[str], check_columns: Colu
 
 
 def _read_jsonl_rows(path: Path, known_columns: Sequence[str], check_columns: ColumnCheck) -> Iterator[TextRow]:
+    """Yield the rows of a JSONL file, known columns only; columns are checked again when they change."""
     checked_columns: Set[str] = set()
     with open(path, encoding="utf-8-sig") as file:
         for line_number, line in enumerate(file, start=1):
@@ -242,6 +247,7 @@ def _read_jsonl_rows(path: Path, known_columns: Sequence[str], check_columns: Co
 
 
 def _read_parquet_rows(path: Path, known_columns: Sequence[str], check_columns: ColumnCheck) -> Iterator[TextRow]:
+    """Yield the rows of a Parquet file, known columns only; raise ImportFileError if it cannot be read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -266,7 +272,7 @@ def _read_parquet_rows(path: Path, known_columns: Sequence[str], check_columns: 
 
 
 def _cell_to_text(value: Any, location: str, column: str) -> str:
-    """Text of a JSON or Parquet value; raise ImportFileError unless it is a text, a number or missing."""
+    """Return a JSON or Parquet text or number as text, empty if missing; raise ImportFileError for other values."""
     if value is None:
         return ""
     if isinstance(value, str):

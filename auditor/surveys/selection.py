@@ -26,6 +26,7 @@ def select_cells(survey: Survey, countries: NameSelection = "all", topics: NameS
             selection has a score.
     """
     kept_countries = _resolve_selection(countries, survey.countries, "country", survey.name, _is_same_country)
+    # Topics have no other spellings: the function always says no.
     kept_topics = _resolve_selection(
         topics, survey.topics, "topic", survey.name, lambda requested_name, survey_topic: False
     )
@@ -51,6 +52,15 @@ def _resolve_selection(
     survey_name: str,
     is_same_name: Callable[[str, str], bool],
 ) -> frozenset[str]:
+    """Return the names of the survey that a selection means.
+
+    Args:
+        kind: `country` or `topic`, for the error message.
+        is_same_name: whether a requested name means a name of the survey, though spelt otherwise.
+
+    Raises:
+        SurveyError: a requested name is not in the survey.
+    """
     if selection == "all":
         return frozenset(available_names)
     if isinstance(selection, str):
@@ -61,6 +71,7 @@ def _resolve_selection(
 def _match_name(
     name: str, available_names: Sequence[str], kind: str, survey_name: str, is_same_name: Callable[[str, str], bool]
 ) -> str:
+    """Return the available name that `name` means: equal, else equal in any case, else by `is_same_name`."""
     if name in available_names:
         return name
     folded_name = name.strip().casefold()
@@ -74,12 +85,13 @@ def _match_name(
 
 
 def _is_same_country(requested_name: str, survey_country: str) -> bool:
+    """Whether two names are spellings or codes of the same country; False for an unknown country."""
     code = country_code(requested_name)
     return code is not None and code == country_code(survey_country)
 
 
 def _suggest_names(normalized_name: str, available_names: Iterable[str]) -> str:
-    """Suggest similar names, or list up to 20 names if none is similar."""
+    """Return a hint with up to three similar names, or up to 20 of all names if none is similar."""
     name_by_folded = {name.casefold(): name for name in available_names}
     containing = [name for folded, name in name_by_folded.items() if normalized_name and normalized_name in folded]
     suggestions = containing or [

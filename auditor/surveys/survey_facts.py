@@ -136,6 +136,11 @@ def apply_treatment(survey: Survey, treatment: Treatment, facts: SurveyFacts | N
 
 
 def _treat_cell(cell: SurveyCell, treatment: Treatment, facts: CellFacts | None) -> SurveyCell:
+    """Return a cell with its score and standard error under a treatment of nonresponse.
+
+    Without facts the score follows from the cell's shares, and has no standard error if it changes. A cell without a
+    score stays as it is.
+    """
     if cell.score is None:
         return cell
     if facts is None:
@@ -143,6 +148,7 @@ def _treat_cell(cell: SurveyCell, treatment: Treatment, facts: CellFacts | None)
         return cell if score == cell.score else dataclasses.replace(cell, score=score, standard_error=None)
     if treatment == "drop":
         return cell
+    # Score and its standard error.
     by_treatment: dict[str, tuple[float | None, float | None]] = {
         "neutral": (facts.neutral, facts.neutral_error),
         "low": (facts.low, None),
@@ -154,7 +160,7 @@ def _treat_cell(cell: SurveyCell, treatment: Treatment, facts: CellFacts | None)
 
 
 def _score_from_shares(cell: SurveyCell, treatment: Treatment) -> float:
-    """Score of a cell under a treatment, from its shares of answers or of nonresponse; see `apply_treatment`."""
+    """Return a cell's score under a treatment, from its shares of answers or of nonresponse; see `apply_treatment`."""
     acceptable, not_moral_issue, unacceptable = cell.acceptable, cell.not_a_moral_issue, cell.unacceptable
     missing_share: float | None
     drop_score: float | None

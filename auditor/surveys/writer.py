@@ -73,6 +73,7 @@ def _format_csv(cells: Sequence[SurveyCell]) -> str:
 
 
 def _format_description(survey: Survey) -> str:
+    """Return the description of a survey as TOML: title, source, wording, scale and the words of each topic."""
     lines = [f"{key} = {_format_toml_string(getattr(survey, key))}" for key in ("title", "source", "wording")]
     lines += [f"scale = {_format_toml_list(survey.scale)}", "", "[words]"]
     lines += [f"{_format_toml_string(topic)} = {_format_toml_list(words)}" for topic, words in survey.words.items()]
@@ -80,6 +81,7 @@ def _format_description(survey: Survey) -> str:
 
 
 def _format_toml_list(texts: Sequence[str]) -> str:
+    """Return texts as a TOML array on one line."""
     return f"[{', '.join(map(_format_toml_string, texts))}]"
 
 
