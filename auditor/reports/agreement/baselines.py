@@ -58,6 +58,7 @@ def _load_survey_facts(source: ReportSource) -> SurveyFacts | str:
 
 
 def _build_ceiling_row(scope: str, reliability: Reliability) -> CeilingRow:
+    """Build the row of one scope (`all` or `within topics`) from the reliability of the survey in that scope."""
     estimate = Estimate(
         value=reliability.reliability,
         n=reliability.n,
@@ -87,6 +88,10 @@ def compute_baselines(source: ReportSource) -> list[BaselineRow]:
 def _build_baseline_row(
     source: ReportSource, column: int, baseline: str, leave_one_out_scores: FloatArray, full_scores: FloatArray
 ) -> BaselineRow:
+    """Compute r and MAE of one baseline against people, over the cells on which one model has a score.
+
+    `column` is the index of the model and method in `source.columns`.
+    """
     method, model = source.columns[column]
     missing = np.isnan(source.score_matrix[column]) | np.isnan(leave_one_out_scores)
     r, mae = (

@@ -95,11 +95,11 @@ def build_languages_report(db: Database, source: ReportSource) -> LanguagesRepor
 
 
 def _find_uneven_models(traces: Sequence[Trace], models: Sequence[str]) -> list[UnevenLanguageRow]:
-    """Find models whose shares of usable answers differ between languages."""
+    """Find models whose shares of usable answers differ between languages; one row per such model."""
     counts_by_model: dict[str, dict[str, list[int]]] = {model: {} for model in models}
     for trace in traces:
         if trace.model in counts_by_model:
-            language_counts = counts_by_model[trace.model].setdefault(trace.language, [0, 0])
+            language_counts = counts_by_model[trace.model].setdefault(trace.language, [0, 0])  # usable, asked
             language_counts[0] += trace.outcome is Outcome.OK and trace.score is not None
             language_counts[1] += 1
     return [
@@ -120,7 +120,8 @@ def _shares_differ(usable_counts: Sequence[tuple[int, int]]) -> bool:
         usable_counts: usable and asked answers of each language.
     """
     (high_usable, high_asked), (low_usable, low_asked) = (
-        select(usable_counts, key=lambda counts: counts[0] / counts[1]) for select in (max, min)
+        select(usable_counts, key=lambda counts: counts[0] / counts[1])  # usable / asked
+        for select in (max, min)
     )
     difference = difference_of_shares(high_usable, high_asked, low_usable, low_asked)
     return (difference.value or 0.0) > MIN_USABLE_SHARE_GAP and (difference.ci_low or 0.0) > 0
@@ -129,9 +130,10 @@ def _shares_differ(usable_counts: Sequence[tuple[int, int]]) -> bool:
 def _build_difference_rows(
     traces: Sequence[Trace], source: ReportSource, config: AuditConfig
 ) -> list[LanguageDifferenceRow]:
-    """Compute the paired difference of each further language from the first, for each model."""
+    """Compute the mean score in each further language minus that in the first, paired by cell, for each model."""
     languages = config.languages
     mean_scores = _compute_mean_scores(traces, source, config)
+    # Bias against a truth of zero is the mean score, so that its paired difference is that of mean scores.
     zero_truth_and_places = (np.zeros(len(source.cells)), source.country_index, source.topic_index)
     return [
         LanguageDifferenceRow(
@@ -148,7 +150,7 @@ def _build_difference_rows(
 
 
 def _compute_mean_scores(traces: Sequence[Trace], source: ReportSource, config: AuditConfig) -> FloatArray:
-    """Mean score, shape (languages, models, cells); nan without a score, or where the language equals the first one."""
+    """Compute mean scores, shape (languages, models, cells); nan without a score, or where the language is the first."""
     shape = (len(config.languages), len(source.models), len(source.cells))
     sums, counts = np.zeros(shape), np.zeros(shape)
     model_index = {name: i for i, name in enumerate(source.models)}

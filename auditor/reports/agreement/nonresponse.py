@@ -93,7 +93,10 @@ def _apply_treatments(source: ReportSource) -> tuple[dict[str, Survey], dict[str
 
 
 def _build_bounds_rows(source: ReportSource, surveys: Mapping[str, Survey]) -> list[NonresponseBoundsRow]:
-    """Bound each model's MAE: nonrespondents answer in every cell as suits the model best, or worst."""
+    """Bound each model's MAE: nonrespondents answer in every cell as suits the model best, or worst.
+
+    Empty unless the survey can be recomputed with all nonrespondents at the low, and at the high, end of the scale.
+    """
     if not {"low", "high"} <= surveys.keys():
         return []
     low, high = (dataclasses.replace(source, survey=surveys[treatment]).survey_scores for treatment in ("low", "high"))
@@ -103,6 +106,11 @@ def _build_bounds_rows(source: ReportSource, surveys: Mapping[str, Survey]) -> l
 def _build_bounds_row(
     source: ReportSource, column: int, truth_low: FloatArray, truth_high: FloatArray
 ) -> NonresponseBoundsRow:
+    """Bound the MAE of one model and method, if people's mean in each cell may lie anywhere from low to high.
+
+    The smallest error of a cell is the distance of the score from that range, the largest that from its farther
+    end. `truth_low` and `truth_high` have shape (cells,).
+    """
     method, model = source.columns[column]
     scores = source.score_matrix[column]
     has_bounds = ~np.isnan(scores) & ~np.isnan(truth_low) & ~np.isnan(truth_high)

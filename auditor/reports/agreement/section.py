@@ -51,6 +51,10 @@ def compute_alignment(source: ReportSource, ceiling: float | None = None) -> lis
 
 
 def _build_alignment_row(source: ReportSource, column: int, ceiling: float | None) -> AlignmentRow:
+    """Compute the agreement of one model and method with people over all cells.
+
+    `column` is the index of the model and method in `source.columns`; `ceiling` is the largest r to be expected.
+    """
     method, model = source.columns[column]
     scores, truth = source.score_matrix[column], source.survey_scores
     r, rho = pearson(scores, truth), spearman(scores, truth)
@@ -89,12 +93,13 @@ def _build_alignment_row(source: ReportSource, column: int, ceiling: float | Non
 
 
 def _to_corrected_estimate(corrected: CorrectedCorrelation, missing_reason: str | None) -> Estimate:
+    """Convert r corrected for sampling noise to an estimate; its reason is None where value and interval exist."""
     reason = missing_r_reason(corrected, missing_reason)
     return Estimate(value=corrected.r, n=corrected.n, ci_low=corrected.ci_low, ci_high=corrected.ci_high, reason=reason)
 
 
 def _compute_errors(method: str, scores: FloatArray, truth: FloatArray, missing_reason: str | None) -> list[Estimate]:
-    """MAE, RMSE and bias with intervals over cells; null for rescaled scores, whose distances mean nothing."""
+    """Compute MAE, RMSE and bias, in this order, over cells; null for rescaled scores, whose distances mean nothing."""
     estimates = [to_estimate(statistic(scores, truth)) for statistic in (mae, rmse, bias)]
     if has_rescaled_scores(method):
         estimates = [missing_estimate(RESCALED_SCORES_REASON, estimate.n) for estimate in estimates]
@@ -104,14 +109,15 @@ def _compute_errors(method: str, scores: FloatArray, truth: FloatArray, missing_
 def _compute_two_way_figures(
     source: ReportSource, column: int, r_interval: TwoWayEstimate, r_missing_reason: str | None
 ) -> TwoWayEstimates:
-    """Compute the figures with intervals over countries and topics (two-way jackknife)."""
+    """Compute r, corrected r, MAE, RMSE and bias with intervals over countries and topics (two-way jackknife)."""
     aligned_arrays = (source.score_matrix[column], source.survey_scores, source.country_index, source.topic_index)
     variances_and_counts, score_reason = (
         (source.variance_matrix[column], source.column_values("n_ok", column)),
         missing_score_reason(source, column),
     )
+    # The first two arrays are scores and survey scores, the last two the country and topic of each cell.
     corrected = crossed_corrected(*aligned_arrays[:2], *variances_and_counts, *aligned_arrays[2:])
-    if has_rescaled_scores(source.columns[column][0]):
+    if has_rescaled_scores(source.columns[column][0]):  # a column is (method, model)
         mae_estimate = rmse_estimate = bias_estimate = missing_estimate(RESCALED_SCORES_REASON, r_interval.n_cells)
     else:
         mae_estimate, rmse_estimate, bias_estimate = (
@@ -171,11 +177,13 @@ def build_regions_report(source: ReportSource) -> RegionsReport:
 def _build_region_row(
     source: ReportSource, column: int, region: str, in_region: NDArray[np.bool_], n_countries: int
 ) -> RegionRow:
+    """Compute r and MAE of one model and method over the cells of one region; `in_region` has shape (cells,)."""
     method, model = source.columns[column]
     region_arrays = [
         array[in_region]
         for array in (source.score_matrix[column], source.survey_scores, source.country_index, source.topic_index)
     ]
+    # The first two arrays are the scores and the survey scores.
     r, score_reason = pearson(*region_arrays[:2]), missing_score_reason(source, column)
     two_way_r = with_missing_reason(
         interval_to_estimate(crossed_jackknife(PEARSON, *region_arrays)), missing_r_reason(r, score_reason)
@@ -203,7 +211,10 @@ def _build_region_row(
 def _build_gap_row(
     source: ReportSource, column: int, region_names: Sequence[str], region_by_cell: NDArray[np.str_]
 ) -> RegionGapRow:
-    """Compute the gap in MAE between the two regions of a grouping."""
+    """Compute the MAE in the second region minus that in the first, for a grouping with two regions.
+
+    `region_by_cell` holds the region of each cell, shape (cells,); empty for countries without one.
+    """
     method, model = source.columns[column]
     is_compared = ~np.isnan(source.survey_scores) & (region_by_cell != "")
     cell_arrays = (
@@ -232,7 +243,10 @@ def _build_gap_row(
 
 
 def _build_max_gap_rows(source: ReportSource, column: int, region_by_cell: NDArray[np.str_]) -> Iterator[RegionGapRow]:
-    """Yield the largest gap between two regions; nothing where fewer than two regions have a figure."""
+    """Yield one row with the largest gap in MAE between two regions, of a grouping with more than two.
+
+    Yields nothing where fewer than two regions have a figure, and for rescaled scores.
+    """
     method, model = source.columns[column]
     if has_rescaled_scores(method):
         return
@@ -275,7 +289,7 @@ def _add_gap_bounds(
     if abs(scored_shares[0] - scored_shares[1]) <= MAX_COVERAGE_GAP:
         return {"mae_gap": gap}
     mae_limits = [mae_bounds(scores[region_by_cell == name], truth[region_by_cell == name]) for name in region_names]
-    low, high = gap_bounds(*mae_limits)
+    low, high = gap_bounds(*mae_limits)  # for each of the two regions: smallest and largest possible MAE
     bounds = {"bound_low": low, "bound_high": high}
     if low is not None and high is not None and (low > 0 or high < 0):
         return {"mae_gap": gap, **bounds}
@@ -299,6 +313,10 @@ def compute_country_errors(source: ReportSource) -> list[GroupErrorRow]:
 def _build_place_rows(
     source: ReportSource, place_names: Sequence[str], place_index: NDArray[np.intp]
 ) -> list[GroupErrorRow]:
+    """Build one row per place and series.
+
+    Places are countries or topics; `place_index` holds the position in `place_names` of each cell, shape (cells,).
+    """
     missing_reasons = [missing_score_reason(source, i) for i in range(len(source.columns))]
     return [
         _build_place_row(
@@ -316,7 +334,9 @@ def _build_place_rows(
 def _build_place_row(
     name: str, series: tuple[str, str], scores: FloatArray, truth: FloatArray, missing_reason: str | None
 ) -> GroupErrorRow:
+    """Compute MAE and bias of one series over the cells of one country or topic; `series` is (method, model)."""
     method, model = series
+    # The estimate that is not used is RMSE.
     mae_estimate, _, bias_estimate = _compute_errors(method, scores, truth, missing_reason)
     return GroupErrorRow(
         name=name,

@@ -91,14 +91,16 @@ def _build_ranking(
 
     Args:
         columns: indices of the models' series in `source.columns`.
+        scope: the name of a region, or `ALL_COUNTRIES`.
         criterion: `r` or `MAE`.
-        in_scope: shape (cells,).
+        in_scope: whether each cell is in the scope, shape (cells,).
     """
     is_ranked_on = in_scope & ~np.isnan(source.survey_scores)
     n_cells = int(is_ranked_on.sum())
     n_scored = {i: int((~np.isnan(source.score_matrix[i]) & is_ranked_on).sum()) for i in columns}
     ranked = [i for i in columns if n_cells and n_scored[i] >= MIN_SCORED_SHARE * n_cells]
     left_out = {
+        # The second item of a column is the model.
         source.columns[i][1]: f"has a score on {format_percent(n_scored[i], n_cells)} of the cells"
         for i in columns
         if i not in ranked
@@ -143,6 +145,8 @@ def _missing_tiers_reason(names: Sequence[str], tiers: ModelTiers, criterion: st
 
 
 def _build_tier_rows(names: Sequence[str], tiers: ModelTiers) -> list[TierRow]:
+    """Build one row per model, in the order of `names`; tier and ranks are None where there are no tiers."""
+
     def value_at(values: NDArray[np.intp] | None, i: int) -> int | None:
         return None if values is None else int(values[i])
 
@@ -173,6 +177,7 @@ def describe_preference(ranking: TierRanking) -> str:
             f"{pluralize(ranking.cells, 'cell')}), but how sure that is cannot be said: {ranking.reason}."
         )
     tied = [row for row in ranking.rows[1:] if row.tier == 1]
+    # `first` is the share of resamples in which the model is the best, shown in percent to one decimal.
     certainty = f"first in {format_percent(round(1000 * (best.first or 0.0)), 1000)} of resamples"
     figures = f"{criterion_name} {format_number(best.value)}, {certainty}, {pluralize(ranking.cells, 'shared cell')}"
     if not tied:

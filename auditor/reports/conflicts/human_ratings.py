@@ -52,7 +52,10 @@ def apply_ratings(conflicts: Iterable[Conflict], ratings: Iterable[Rating]) -> l
 
 
 def _rating_key(conflict_or_rating: Conflict | Rating) -> tuple[object, ...]:
-    """Key shared by a conflict and the ratings of it; other scores give another key."""
+    """Return the key that a conflict shares with its ratings: cell, models and the scores that were rated.
+
+    A conflict whose scores changed after it was rated has another key than those ratings.
+    """
     return (
         conflict_or_rating.cell,
         conflict_or_rating.left,
@@ -62,6 +65,7 @@ def _rating_key(conflict_or_rating: Conflict | Rating) -> tuple[object, ...]:
 
 
 def _without_ratings(conflict: Conflict) -> ReviewedConflict:
+    """Return a conflict with the status that the judges gave it, since no person decided."""
     return ReviewedConflict(conflict, STATUS_BY_STATE[conflict.state], conflict.winner, None, ())
 
 
@@ -73,6 +77,7 @@ def _apply_conflict_ratings(conflict: Conflict, ratings: Sequence[Rating]) -> Re
     if not resolving_ratings:
         return _without_ratings(conflict)
     decision, n_agreeing = Counter(rating.decision for rating in resolving_ratings).most_common(1)[0]
+    # No strict majority: people disagree.
     if 2 * n_agreeing <= len(resolving_ratings):
         return ReviewedConflict(conflict, ConflictStatus.DISPUTED, None, None, resolving_ratings)
     winner = {Decision.LEFT: conflict.left, Decision.RIGHT: conflict.right}.get(decision)

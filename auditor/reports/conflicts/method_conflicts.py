@@ -53,6 +53,10 @@ def find_method_conflicts(source: ReportSource, threshold: float | None) -> list
 def _build_method_conflict_row(
     source: ReportSource, model: str, methods: tuple[str, str], column_indices: tuple[int, int], threshold: float
 ) -> MethodConflictRow:
+    """Count the cells on which two methods of one model differ by at least the threshold.
+
+    `methods` and `column_indices` hold the first and the second method, and their indices in `source.columns`.
+    """
     first_scores, second_scores = (source.score_matrix[i] for i in column_indices)
     difference = first_scores - second_scores
     has_both = ~np.isnan(difference)

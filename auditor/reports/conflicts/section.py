@@ -96,15 +96,19 @@ def _sort_key(reviewed: ReviewedConflict) -> tuple[str, ...]:
 
 
 def _count_by_status(reviewed_conflicts: Sequence[ReviewedConflict]) -> dict[str, int]:
+    """Count conflicts by status; 0 for a status that none has."""
     counts = Counter(reviewed.status for reviewed in reviewed_conflicts)
     return {status.value: counts[status] for status in ConflictStatus}
 
 
 def _build_voting_report(panel: PanelSection, scored_conflicts: Sequence[Conflict]) -> VotingReport:
-    """Compare the configured voting rule with a plain majority of the assigned judges."""
+    """Compare the configured voting rule with a plain majority of the assigned judges (`seats`).
+
+    The comparison is None for an adaptive panel, which does not ask all of its judges.
+    """
     majority_sides = [
         settle(conflict.votes_left, conflict.votes_right, conflict.seats) for conflict in scored_conflicts
-    ]
+    ]  # "left", "right" or None
     by_majority = sum(side is not None for side in majority_sides)
     if panel.vote == "majority":
         return VotingReport(
@@ -138,6 +142,7 @@ def _build_kind_row(kind: ConflictKind, reviewed_conflicts: Sequence[ReviewedCon
 
 def _build_pair_rows(reviewed_conflicts: Sequence[ReviewedConflict], models: Sequence[str]) -> list[ConflictPairRow]:
     """Count voted conflicts by pair of models and kind, in the order of `models`."""
+    # `rank` is the position of each model; `counts` below is by (left model, right model), then by kind.
     rank, voted_kinds = (
         {name: i for i, name in enumerate(models)},
         [kind for kind in _select_kinds(reviewed_conflicts) if kind in VOTED_CONFLICT_KINDS],
@@ -161,7 +166,7 @@ def _build_pair_rows(reviewed_conflicts: Sequence[ReviewedConflict], models: Seq
 
 
 def _distance_from_side(sample: BlindedSample, score: float | None, answer: str | None) -> float:
-    """Absolute difference of the scores; for answers 0 if they are equal, else 1."""
+    """Distance of a sample from its side's mean score; for answers 0 if it gives the side's answer, else 1."""
     return float(sample.answer != answer) if score is None else abs((sample.score or 0.0) - score)
 
 

@@ -109,11 +109,12 @@ def _describe_unvoted_kinds(conflicts: ConflictsReport) -> str:
 
 
 def describe_method_conflicts(report: Report) -> list[str]:
-    """Describe how often each model's two methods contradict each other, one sentence a pair of methods."""
+    """Describe how often each model's two methods contradict each other, one sentence per pair of methods."""
     return [_describe_method_conflict(row) for row in report.conflicts.between_methods]
 
 
 def _describe_method_conflict(row: MethodConflictRow) -> str:
+    """Describe in a sentence how often one model's two methods contradict each other, with the largest examples."""
     if row.conflicts.value is None:
         return f"{row.model} has no cell with scores by both {row.first} and {row.second}."
     interval = format_interval(100 * (row.conflicts.ci_low or 0), 100 * (row.conflicts.ci_high or 0), 0)
@@ -174,6 +175,7 @@ def describe_conflict(row: ListedConflictReport) -> str:
 
 
 def _describe_decision(row: ListedConflictReport) -> str:
+    """Return people's decision on a conflict as a clause; empty where people have not decided."""
     decision_labels = {
         "left": f"{row.left.model} is right",
         "right": f"{row.right.model} is right",

@@ -25,11 +25,13 @@ class ForecastRange(ReportModel):
     high: float
 
     def __add__(self, other: ForecastRange) -> ForecastRange:
+        """Add two ranges end by end."""
         return ForecastRange(
             low=self.low + other.low, expected=self.expected + other.expected, high=self.high + other.high
         )
 
     def __mul__(self, other: ForecastRange) -> ForecastRange:
+        """Multiply two ranges end by end, such as calls by tokens per call."""
         return ForecastRange(
             low=self.low * other.low, expected=self.expected * other.expected, high=self.high * other.high
         )
@@ -125,6 +127,7 @@ def describe_forecast(forecast: CostForecast) -> str:
 
 
 def _format_count_range(count_range: ForecastRange) -> str:
+    """Format the expected count, rounded, with low and high ends in brackets where they differ."""
     return format_count(round(count_range.expected)) + (
         f" ({format_count(round(count_range.low))} to {format_count(round(count_range.high))})"
         if count_range.low != count_range.high
@@ -133,6 +136,7 @@ def _format_count_range(count_range: ForecastRange) -> str:
 
 
 def _list_warnings(forecast: CostForecast) -> Iterator[str]:
+    """Yield sentences on unknown prices, parts not estimated, the budget, and calls answered already."""
     if forecast.unknown_prices:
         names = ", ".join(forecast.unknown_prices)
         yield f"The price of {names} is not known: give price = {{ input = …, output = … }} in the config."
@@ -146,6 +150,7 @@ def _list_warnings(forecast: CostForecast) -> Iterator[str]:
 
 
 def _build_stage_section(forecast: CostForecast) -> PageSection:
+    """Build the table of expected calls, tokens and cost, with one row per model and stage."""
     columns = ["Model", "Stage", "Calls", "Tokens in", "Tokens out", "USD low", "USD expected", "USD high"]
     columns += ["USD per million in / out", "Price from", "Answers from"]
     rows = [
@@ -161,14 +166,17 @@ def _build_stage_section(forecast: CostForecast) -> PageSection:
 
 
 def _format_usd_range(cost: ForecastRange | None) -> list[str]:
+    """Format the low, expected and high cost, in this order."""
     return ["unknown"] * 3 if cost is None else [format_usd(cost.low), format_usd(cost.expected), format_usd(cost.high)]
 
 
 def _format_price(row: ForecastRow) -> str:
+    # US dollars per million prompt tokens, and per million completion tokens.
     return "unknown" if row.price is None else f"{row.price[0]:g} / {row.price[1]:g}"
 
 
 def _build_outcome_sections(forecast: CostForecast) -> Iterator[PageSection]:
+    """Yield the table of forecast against recorded usage; nothing before any call is recorded."""
     if not any(row.actual for row in forecast.rows):
         return
     columns = ["Model", "Stage", "Answers expected", "Answers", "Tokens out expected", "Tokens out"]
@@ -191,5 +199,6 @@ def _format_outcome_row(row: ForecastRow, actual: RecordedUsage) -> list[str]:
     return [
         row.name, row.stage, format_count(round(row.calls.expected)), format_count(actual.answers),
         format_count(round(row.completion_tokens.expected)), format_count(actual.completion_tokens),
+        # The second item is the expected cost.
         _format_usd_range(row.usd)[1], format_usd(actual.usd, actual.unpriced > 0), ratio, within_range,
     ]  # fmt: skip

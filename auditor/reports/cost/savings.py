@@ -43,7 +43,7 @@ def build_savings_rows(source: ReportSource) -> list[SavingsRow]:
 
 
 def summarize_savings(row: SavingsRow) -> str:
-    """Describe one row in a sentence."""
+    """Write one sentence: calls of a stage, those of the full design, and the settings that saved the others."""
     answer_kind = "direct answers" if row.stage == "direct" else "verdicts"
     estimate_marker = "" if row.stage == "direct" else "about "
     return (
@@ -54,6 +54,7 @@ def summarize_savings(row: SavingsRow) -> str:
 
 
 def _list_direct_settings(config: AuditConfig) -> Iterator[str]:
+    """Yield the settings that save direct calls, each as `name = value`."""
     if config.direct.tolerance is not None:
         yield f"probes.direct.tolerance = {config.direct.tolerance:g}"
     if config.direct.target_width is not None:
@@ -61,6 +62,7 @@ def _list_direct_settings(config: AuditConfig) -> Iterator[str]:
 
 
 def _list_review_settings(config: AuditConfig) -> Iterator[str]:
+    """Yield the settings that save verdicts, as the configuration names them."""
     if config.probes.review.traces != "all":
         yield f"probes.review.traces = {config.probes.review.traces}"
     if config.panel.judges_per_trace is not None:
@@ -70,6 +72,7 @@ def _list_review_settings(config: AuditConfig) -> Iterator[str]:
 
 
 def _build_direct_row(source: ReportSource, config: AuditConfig, saving_settings: list[str]) -> SavingsRow:
+    """Compare the recorded samples with all planned samples of every cell and model."""
     full = sum(config.samples_by_cell(source.survey).values()) * len(config.models)
     return SavingsRow(
         stage="direct", made=sum(count.n for count in source.trace_counts), full=full, means=saving_settings
@@ -77,6 +80,10 @@ def _build_direct_row(source: ReportSource, config: AuditConfig, saving_settings
 
 
 def _build_review_row(source: ReportSource, config: AuditConfig, saving_settings: list[str]) -> SavingsRow:
+    """Compare the verdicts asked for with those of every judge on every usable trace of a full design.
+
+    The usable traces of the full design are estimated from each model's recorded share of usable traces.
+    """
     n_traces, n_usable = Counter[str](), Counter[str]()
     for count in source.trace_counts:
         n_traces[count.model] += count.n

@@ -89,9 +89,10 @@ class SavingsStudy(ReportModel):
 def list_sampling_plans(n_models: int, n_samples: int, target_width: float = 0.1) -> list[SamplingPlan]:
     """List the sampling plans to compare: each saving alone, and combinations.
 
-    Without a third model there are no plans with fewer judges a trace or adaptive panels, and with three samples or
+    Without a third model there are no plans with fewer judges per trace or adaptive panels, and with three samples or
     fewer none with a tolerance.
     """
+    # Four in ten of the other models, but at least two.
     n_judges = max(2, round(0.4 * (n_models - 1)))
     plans = [
         SamplingPlan(f"{n_judges} judges a trace", judges_per_trace=n_judges),
@@ -131,7 +132,9 @@ def compare_sampling_plans(
             _compare_conclusions(full_conclusions, _compute_conclusions(full_audit, replay, seed)) for replay in replays
         ]
         mean_differences = {
-            key: _mean_of_known([difference[key] for difference in differences]) for key in differences[0]
+            # The keys are fields of `SamplingPlanRow`.
+            key: _mean_of_known([difference[key] for difference in differences])
+            for key in differences[0]
         }
         direct, review = (
             float(np.mean([getattr(replay, stage) for replay in replays])) for stage in ("direct", "review")
@@ -152,7 +155,7 @@ def compare_sampling_plans(
 
 @dataclass(frozen=True)
 class _Conclusions:
-    """Conclusions of one replay: one value a model; winners one a conflict."""
+    """Conclusions of one replay: one value per model; of `winners`, one per conflict of the full audit."""
 
     pearson_r: FloatArray
     corrected_r: FloatArray
@@ -162,6 +165,7 @@ class _Conclusions:
 
 
 def _compute_conclusions(full_audit: FullAudit, replayed: ReplayedAudit, seed: int) -> _Conclusions:
+    """Compute the conclusions of one replay: r, tiers, peer agreement, and the winners of conflicts."""
     truth = full_audit.replay_input.truth
     ranking = model_tiers(
         PEARSON, list(replayed.scores), truth, full_audit.country_index, full_audit.topic_index,
@@ -200,6 +204,7 @@ def _compare_conclusions(full: _Conclusions, reduced: _Conclusions) -> dict[str,
 
 
 def _nan_if_empty(statistic: Callable[[FloatArray], float], values: FloatArray) -> float:
+    """Apply a statistic to the values that are not nan; nan where all are."""
     known = values[~np.isnan(values)]
     return float(statistic(known)) if known.size else np.nan
 
@@ -209,6 +214,7 @@ def _none_to_nan(value: float | None) -> float:
 
 
 def _mean_of_known(values: Sequence[float]) -> float | None:
+    """Mean of the values that are not nan; None where all are."""
     known = [v for v in values if v == v]
     return float(np.mean(known)) if known else None
 
@@ -265,6 +271,7 @@ def _load_full_audit(db: Database, audit_name: str) -> tuple[FullAudit, AuditCon
     for trace in results.load_traces(db, source.audit.id):
         if trace.outcome is Outcome.OK and trace.score is not None:
             samples[model_index[trace.model], cell_index[trace.cell], trace.sample] = trace.score
+    # Shape (judges, models, cells, samples).
     verdicts = np.full((len(judge_index), *samples.shape), np.nan, dtype=np.float32)
     votes = source.votes
     sample_indices = [
@@ -280,6 +287,7 @@ def _load_full_audit(db: Database, audit_name: str) -> tuple[FullAudit, AuditCon
     region_by_country = get_grouping(source.survey).region_by_country
     strata = [(region_by_country.get(cell.country), cell.topic) for cell in cells]
     truth = np.array([source.survey.scores[cell] for cell in cells])
+    # Country names and topic names, each sorted; `place_index` numbers the cells by each.
     place_names = [sorted({getattr(cell, place_kind) for cell in cells}) for place_kind in ("country", "topic")]
     place_index = [
         np.array([ordered_names.index(getattr(cell, place_kind)) for cell in cells])
@@ -305,6 +313,7 @@ def format_plan_row(row: SamplingPlanRow) -> list[str]:
     """Format one row of the table, in the order of `TABLE_COLUMNS`."""
 
     def format_share(value: float | None) -> str:
+        # In thousandths, so that the percentage keeps one decimal.
         return "–" if value is None else format_percent(round(1000 * value), 1000)
 
     shifts = (row.shift, row.largest, row.corrected_shift, row.corrected_largest)
@@ -319,7 +328,7 @@ def format_plan_row(row: SamplingPlanRow) -> list[str]:
 
 
 def build_savings_page(study: SavingsStudy) -> ReportPage:
-    """Build a page that shows the study."""
+    """Build a page that shows the study, headed by the cheapest plan that keeps every r within `MAX_R_SHIFT`."""
     accurate_rows = [row for row in study.rows if max(row.largest, row.corrected_largest or 0.0) <= MAX_R_SHIFT]
     cheapest = min(accurate_rows, key=lambda row: row.calls, default=None)
     headline = "None of these ways keeps every model's r within 0.01."

@@ -11,9 +11,9 @@ from auditor.storage.costs import CallCounts, UnreturnedCallCount
 
 
 def build_cost_report(source: ReportSource) -> CostReport:
-    """Compute the cost by model and purpose, and in total."""
+    """Compute the cost by model and purpose, and in total; models in the order of the audit, then judges."""
     order = {name: i for i, name in enumerate([*source.models, *source.judge_names])}
-    groups: dict[tuple[str, str], list[CallCounts]] = {}
+    groups: dict[tuple[str, str], list[CallCounts]] = {}  # by (model or judge, purpose)
     for counts in source.call_counts:
         groups.setdefault((counts.name, counts.purpose), []).append(counts)
     keys = sorted(groups, key=lambda key: (order.get(key[0], len(order)), key))
@@ -45,6 +45,10 @@ def _bound_unanswered_cost(
 
 
 def _build_cost_row(name: str | None, purpose: str | None, call_counts: Sequence[CallCounts]) -> CostRow:
+    """Sum calls, tokens and cost over groups of like calls.
+
+    `cost_usd` and `estimated_usd` of a group are US dollars per call. `name` and `purpose` are None in the total.
+    """
     priced = [counts.cost_usd * counts.calls for counts in call_counts if counts.cost_usd is not None]
     unpriced = sum(counts.unpriced for counts in call_counts)
     return CostRow(
@@ -55,10 +59,12 @@ def _build_cost_row(name: str | None, purpose: str | None, call_counts: Sequence
         answers=sum(counts.answers for counts in call_counts),
         prompt_tokens=sum(counts.prompt_tokens for counts in call_counts),
         completion_tokens=sum(counts.completion_tokens for counts in call_counts),
+        # Answers that report no token counts.
         untold_tokens=sum(counts.answers_without_usage for counts in call_counts),
         cached_tokens=sum(counts.cached_tokens for counts in call_counts)
         if any(counts.prompt_tokens_with_cache_count for counts in call_counts)
         else None,
+        # Prompt tokens of the answers that report how many of them were cached.
         told_tokens=sum(counts.prompt_tokens_with_cache_count for counts in call_counts),
         usd=math.fsum(priced) if priced else None,
         unpriced=unpriced,

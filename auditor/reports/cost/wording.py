@@ -23,11 +23,15 @@ def describe_cost(report: Report) -> str:
 
 
 def format_cached_share(row: CostRow) -> str:
-    """Format the share of prompt tokens that came from the provider's cache."""
+    """Format the share of prompt tokens that came from the provider's cache.
+
+    The share is of `told_tokens`: prompt tokens of the answers that report cached tokens.
+    """
     return MISSING_SYMBOL if row.cached_tokens is None else format_percent(row.cached_tokens, row.told_tokens)
 
 
 def _describe_estimated_cost(total: CostRow) -> str:
+    """Describe the part of the cost that is estimated, in sentences that start with a space; empty without one."""
     if not total.estimated_usd:
         return ""
     return (
@@ -38,8 +42,10 @@ def _describe_estimated_cost(total: CostRow) -> str:
 
 
 def _describe_cached_tokens(total: CostRow) -> str:
+    """Describe the share of prompt tokens that came from a cache; empty where no answer reports them."""
     if not total.answers or total.cached_tokens is None:
         return ""
+    # `told_tokens` counts prompt tokens of the answers that report cached tokens.
     scope_phrase = "" if total.told_tokens == total.prompt_tokens else ", of those of which it is told"
     return (
         f" Providers had {format_percent(total.cached_tokens, total.told_tokens)} of the tokens in from earlier "
@@ -48,18 +54,21 @@ def _describe_cached_tokens(total: CostRow) -> str:
 
 
 def _describe_unanswered_requests(report: Report) -> str:
+    """Describe the calls without an answer and what they may have cost; empty without such calls."""
     cost = report.cost
     if not cost.lost:
         return ""
     cost_phrase = (
         "what they may have cost is not known" if cost.lost_usd is None else f"up to {format_usd(cost.lost_usd)}"
     )
+    # `lost` counts calls without an answer.
     noun_phrase = "request was" if cost.lost == 1 else "requests were"
     timing = "in flight or about to go out when a run was cut short, or are now"
     return f" {format_count(cost.lost)} more {noun_phrase} {timing}: paid for perhaps, {cost_phrase}."
 
 
 def _describe_known_cost(report: Report) -> str:
+    """Describe answers, requests, tokens and their cost; a lower bound where some prices are unknown."""
     total = report.cost.total
     if not total.calls:
         return "No call is recorded: the scores were imported, and what they cost is not known."

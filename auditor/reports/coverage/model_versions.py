@@ -72,6 +72,7 @@ def describe_model_versions(rows: Sequence[ModelVersionRow]) -> list[str]:
 
 
 def _describe_version_change(model_name: str, rows: Sequence[ModelVersionRow]) -> str:
+    """Write one sentence on the versions that a provider used under one model name, with answers per version."""
     answers_by_version: dict[str, int] = {}
     for row in rows:
         if row.name == model_name:
@@ -86,6 +87,7 @@ def _describe_version_change(model_name: str, rows: Sequence[ModelVersionRow]) -
 
 
 def _describe_altered_requests(rows: Sequence[ModelVersionRow]) -> list[str]:
+    """Write one sentence per model and set of altered parameters; empty where no request was altered."""
     answers_by_alteration: dict[tuple[str, str], int] = {}
     for row in rows:
         if row.altered:

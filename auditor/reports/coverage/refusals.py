@@ -57,13 +57,14 @@ def build_refusals_report(source: ReportSource) -> RefusalsReport | None:
 
 
 def build_reask_rows(source: ReportSource) -> list[ReaskRow]:
-    """Build one row for each model that was asked again."""
+    """Build one row per model whose unreadable answers were asked for again."""
     return [ReaskRow(model=counts.model, asked=counts.asked, read=counts.repaired) for counts in source.repair_counts]
 
 
 def _build_refusal_rows(
     outcome_counts: Iterable[OutcomeCount], group_key: Callable[[OutcomeCount], str]
 ) -> list[RefusalRow]:
+    """Build one row per group of answers, largest share of refusals first; `group_key` returns the group's name."""
     groups: dict[str, list[OutcomeCount]] = {}
     for count in outcome_counts:
         groups.setdefault(group_key(count), []).append(count)

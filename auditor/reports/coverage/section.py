@@ -61,7 +61,10 @@ class StageCoverage:
 def build_coverage_report(
     source: ReportSource, semantic: SemanticReport | None = None, logic: LogicReport | None = None
 ) -> CoverageReport:
-    """Compute coverage of scores, verdicts and the other probes, by model, country, topic and judge."""
+    """Compute coverage of scores, verdicts and the other probes, by model, country, topic and judge.
+
+    Moral questions and comparisons of items belong to no country or topic, so they are counted by model only.
+    """
     cell_stages, other_stages = measure_coverage(source), [*_semantic_coverage(semantic), *_logic_coverage(logic)]
     all_stages = [*cell_stages, *other_stages]
     judge_stages = [stage for stage in [_judge_coverage(source)] if stage.planned or stage.recorded]
@@ -117,7 +120,7 @@ def _semantic_coverage(semantic: SemanticReport | None) -> Iterator[StageCoverag
 
 
 def _logic_coverage(logic: LogicReport | None) -> Iterator[StageCoverage]:
-    """Yield the coverage of comparisons of items."""
+    """Yield the coverage of comparisons of items, by judge; nothing where none were asked for."""
     if logic is not None:
         yield _coverage_by_model(
             "logic", None, [(row.judge, row.questions, row.ok, row.losses) for row in logic.judges]
@@ -151,7 +154,7 @@ def measure_coverage(source: ReportSource) -> list[StageCoverage]:
 
 
 def measure_score_coverage(source: ReportSource) -> list[StageCoverage]:
-    """Measure the coverage of scores, one entry a method."""
+    """Measure the coverage of scores, one entry per method."""
     methods = dict.fromkeys(method for method, _ in source.columns)
     if source.config and source.config.probes.direct:
         methods = {Method.DIRECT.value: None} | methods
@@ -161,6 +164,7 @@ def measure_score_coverage(source: ReportSource) -> list[StageCoverage]:
 
 
 def _score_coverage(source: ReportSource, method: str) -> StageCoverage:
+    """Measure the coverage of one method: from traces, from comparisons of sentence pairs, or from imported scores."""
     if method == Method.DIRECT and source.trace_counts:
         return _trace_coverage(source)
     if method == Method.LOGPROB and source.sentence_pair_counts:
@@ -173,6 +177,7 @@ def _score_coverage(source: ReportSource, method: str) -> StageCoverage:
 
 
 def _trace_coverage(source: ReportSource) -> StageCoverage:
+    """Measure the coverage of direct samples; planned samples are inferred where there is no configuration."""
     outcome_counts = [
         UnitOutcomeCount(CoverageUnit(count.model, count.country, count.topic), count.outcome, count.n)
         for count in source.trace_counts
@@ -207,6 +212,7 @@ def _infer_planned_samples(
     size_frequencies: dict[str, Counter[int]] = defaultdict(Counter)
     for unit, n_samples in recorded_samples:
         size_frequencies[unit.name][n_samples] += 1
+    # The most common number of samples of each model, and of equally common ones the largest.
     typical_sizes = {
         name: max(1, *(n_samples for n_samples, n_cells in frequencies.items() if n_cells == max(frequencies.values())))
         for name, frequencies in size_frequencies.items()
@@ -245,6 +251,7 @@ def _planned_samples(source: ReportSource, method: str) -> dict[CoverageUnit, in
 
 
 def _verdict_coverage(source: ReportSource) -> StageCoverage:
+    """Measure the coverage of verdicts by author of the trace, country and topic; nothing is planned for imports."""
     planned = count_planned_verdicts(source.config, source.trace_counts, source.scored_traces) if source.config else {}
     outcome_counts = [
         UnitOutcomeCount(CoverageUnit(count.model, count.country, count.topic), count.outcome, count.n)
@@ -292,7 +299,7 @@ def _judge_coverage(source: ReportSource) -> StageCoverage:
 
 
 def _count_traces_by_judge(source: ReportSource) -> Counter[str]:
-    """Count the traces assigned to each judge."""
+    """Count the traces assigned to each judge; all traces of the models that it may judge, unless assigned singly."""
     if source.judges_by_trace is not None:
         return Counter(judge for judges in source.judges_by_trace.values() for judge in judges)
     traces_by_author, traces_by_judge = Counter[str](), Counter[str]()
@@ -305,6 +312,7 @@ def _count_traces_by_judge(source: ReportSource) -> Counter[str]:
 
 
 def _count_reviewable_in_audit(source: ReportSource) -> dict[CoverageUnit, int]:
+    """Count the traces of each model and cell that judges of this audit review."""
     return count_reviewable_traces(source.config, source.trace_counts, source.scored_traces)
 
 
@@ -330,6 +338,10 @@ def count_reviewable_traces(
 def _build_coverage_rows(
     stages: Iterable[StageCoverage], group_key: Callable[[CoverageUnit], str | None], group_order: Sequence[str | None]
 ) -> list[CoverageRow]:
+    """Sum each stage by group.
+
+    `group_key` returns the group of a unit, such as its country; `group_order` lists the groups to show, in order.
+    """
     return [row for stage in stages for row in _build_stage_rows(stage, group_key, group_order)]
 
 
@@ -353,6 +365,7 @@ def _build_stage_rows(
 def _build_coverage_row(
     stage_coverage: StageCoverage, name: str | None, planned: int, outcome_counts: Counter[str]
 ) -> CoverageRow:
+    """Build the row of one group; items that are planned but have no outcome are `missing`."""
     return CoverageRow(
         stage=stage_coverage.stage,
         method=stage_coverage.method,

@@ -75,6 +75,7 @@ def render_logic_section(
 
 
 def _format_judge_row(row: LogicRow, format_estimate: FormatEstimate) -> list[str]:
+    """Format one judge's row: name, usable answers, ties, share of decisions for the item shown first, and figures."""
     return [
         wording.judge_label(row),
         wording.format_usable_answers(row),
@@ -85,6 +86,7 @@ def _format_judge_row(row: LogicRow, format_estimate: FormatEstimate) -> list[st
 
 
 def _format_transitivity(row: TransitivityRow) -> str:
+    """Format the share of subsets without a cycle, with its interval, subsets, decided pairs and unanswered pairs."""
     share = row.share
     if share.value is None:
         return f"not measurable: {share.reason}"

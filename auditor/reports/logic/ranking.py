@@ -18,6 +18,7 @@ from auditor.storage.comparisons import ItemSetAnswers
 MIN_RANKED_ITEMS, MAX_RANKED_ITEMS = 4, 60
 """Sizes of sets that are ranked: smaller sets have too few possible rankings, larger ones take minutes."""
 MAX_RANKED_SETS = 20
+"""Item sets of one judge that are ranked; the others are ignored."""
 MIN_ASKED_SHARE = 0.95
 """Share of all pairs, in both orders, that must have been asked, since rankings are replayed from the answers."""
 
@@ -36,11 +37,13 @@ def build_ranking_rows(judge: str, answers: Sequence[ItemSetAnswers], seed: int)
 
 
 def _is_complete(answers: ItemSetAnswers) -> bool:
+    """Whether a set has a size that is ranked, and nearly all ordered pairs of it were asked."""
     n = len(answers.item_set.items)
     return MIN_RANKED_ITEMS <= n <= MAX_RANKED_ITEMS and bool(answers.asked[0].sum() >= MIN_ASKED_SHARE * n * (n - 1))
 
 
 def _build_ranking_row(judge: str, method: str, points: Sequence[RankingMethodStats]) -> RankingRow:
+    """Average the results of one ranking method over item sets; `points` holds one result per set."""
     return RankingRow(
         judge=judge,
         method=method,

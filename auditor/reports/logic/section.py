@@ -140,6 +140,7 @@ def _build_logic_row(
         ok=questions - sum(losses.values()),
         losses={name: n for name, n in losses.items() if n},
         ties=len(valid_comparisons) - len(decided),
+        # Share of decisions for the item shown first.
         first=first_position_share(valid_comparisons),
         transitivity=[
             _build_transitivity_row(sets, k, probe.max_subsets, seed, calibrated)
@@ -173,7 +174,7 @@ def first_position_share(answered_comparisons: Iterable[Comparison]) -> Estimate
     decisions = [
         comparison.decision
         for by_first_item in comparisons_by_pair.values()
-        if len(by_first_item) == 2
+        if len(by_first_item) == 2  # each of the two items was shown first once
         for comparison in by_first_item.values()
     ]
     decided = [decision for decision in decisions if decision is not ComparisonChoice.TIE]
@@ -225,6 +226,7 @@ def _to_answered_sets(answers: Iterable[ItemSetAnswers]) -> list[JudgeAnswers]:
 def _build_transitivity_row(
     sets: Sequence[JudgeAnswers], k: int, max_subsets: int, seed: int, calibrated: bool
 ) -> TransitivityRow:
+    """Compute the share of subsets of `k` items without a cycle; at most `max_subsets` per set are drawn."""
     transitivity = pooled_transitivity(sets, k, max_subsets, seed, calibrated)
     return TransitivityRow(
         k=k,
@@ -236,6 +238,7 @@ def _build_transitivity_row(
 
 
 def _to_logic_estimate(figure: LogicShare) -> LogicEstimate:
+    """Convert a share to the form of the report, field by field."""
     return LogicEstimate(
         value=figure.value,
         n=figure.n,
@@ -275,6 +278,7 @@ def item_names(item_set: ItemSet) -> list[str]:
 
 
 def _build_repair_row(judge: str, answers: Sequence[ItemSetAnswers], seed: int) -> RankingRepairRow:
+    """Compute how ranking the items changes one judge's answers and their agreement with people, over all sets."""
     repaired = [repair(set_answers.preferences) for set_answers in answers]
     effect = measure_repair_effect(
         _to_answered_sets(answers), [repaired_set.preferences for repaired_set in repaired], seed
@@ -300,6 +304,7 @@ def _build_correlation_rows(unit_label: str, rows: Sequence[LogicRow]) -> list[L
     """
     if len(rows) < 3:
         return []
+    # The first transitivity figure: the first configured K, uncalibrated.
     transitivity_label = f"transitivity (K = {rows[0].transitivity[0].k})"
     transitivity = [row.transitivity[0].share.value for row in rows]
     commutativity = [row.commutativity.value for row in rows]
@@ -320,6 +325,10 @@ def _build_correlation_rows(unit_label: str, rows: Sequence[LogicRow]) -> list[L
 def _build_correlation_row(
     unit_label: str, x_name: str, x_figures: Sequence[float | None], y_name: str, y_figures: Sequence[float | None]
 ) -> LogicCorrelationRow:
+    """Compute Pearson's r of two figures over rows, leaving out rows where either is None.
+
+    `unit_label` names the rows.
+    """
     correlation = pearson(np.array(x_figures, dtype=float), np.array(y_figures, dtype=float))
     r = Estimate(
         value=correlation.r,

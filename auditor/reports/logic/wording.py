@@ -74,6 +74,7 @@ def describe_judge(row: LogicRow) -> str:
 
 
 def _list_judge_statements(row: LogicRow) -> Iterator[str]:
+    """Yield clauses on position bias, commutativity, negation and transitivity, where they are known."""
     first_share, commutativity, negation = row.first, row.commutativity, row.negation
     if first_share.ci_low is not None and first_share.ci_low > 0.5:
         yield f"leans to the item shown first ({_format_percent(first_share)} of its decisions)"
@@ -96,6 +97,7 @@ def _list_judge_statements(row: LogicRow) -> Iterator[str]:
 
 
 def _format_percent(estimate: Estimate) -> str:
+    """Format a share as a percentage with its interval."""
     if estimate.value is None:
         return "an unknown share"
     if estimate.ci_low is None or estimate.ci_high is None:
