@@ -100,8 +100,8 @@ def consistency_weights(judges: Mapping[str, ConsistencyMeasures], bench_below: 
     included_measures = [
         consistency.measures for name, consistency in judges.items() if exclusion_reasons[name] is None
     ]
+    # Measures by position: transitivity, commutativity, negation invariance and self-agreement.
     shared_measures = [
-        # The measures by position: transitivity, commutativity, negation invariance and self-agreement.
         i for i in range(4) if included_measures and all(measures[i] is not None for measures in included_measures)
     ]
     return {

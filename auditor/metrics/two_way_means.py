@@ -151,6 +151,7 @@ def _log_odds(sums: Floats) -> Floats:
     return log_odds
 
 
+# Scores and truth of this statistic are hits and totals.
 _LOG_ODDS = Statistic(lambda hits, totals: np.stack([hits, totals], axis=1), _log_odds)
 
 
