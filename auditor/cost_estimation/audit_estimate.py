@@ -38,7 +38,10 @@ from auditor.storage.database import Database
 MIN_RECORDED_ANSWERS = 20
 """Number of recorded answers of a model and purpose from which their mean length is used."""
 BYTES_PER_TOKEN = (4.6, 4.0, 3.0)
-"""UTF-8 bytes per token of prompts: at most, expected, at least (the order of a `ForecastRange` of tokens)."""
+"""UTF-8 bytes per token of prompts: at most, expected, at least (the order of a `ForecastRange` of tokens).
+
+Rules of thumb for English and other languages: the more bytes a token has, the fewer tokens a prompt has.
+"""
 WORDS_PER_TOKEN = 0.75
 """Words per token of answers, a rule of thumb for English."""
 ESTIMATED_PROBES = ("direct", "review", "logprob", "logic", "semantic")
@@ -51,13 +54,15 @@ ANSWER_OVERHEAD_TOKENS = 25
 def estimate_audit(
     config: AuditConfig, survey: Survey, cells: Sequence[Cell], db: Database | None = None
 ) -> CostForecast:
-    """Estimate calls, tokens and cost of an audit by model and stage, each as low, expected and high.
+    """Estimate calls, tokens and cost of an audit before it is run: one row per model and stage, and totals.
+
+    Every figure is a range: low, expected and high.
 
     Args:
         config: the audit's configuration.
         survey, cells: what it would ask about, see `auditor.run.load_planned_survey` and `planned_cells`.
-        db: database in which it would be run. Gives the mean lengths of each model's answers, and the number of
-            calls that are recorded already. None uses rules of thumb.
+        db: database in which it would be run. It gives the mean lengths of each model's answers, and the number of
+            calls that are recorded already. Without it, lengths are rules of thumb, and the number is None.
     """
     length_by_model_and_purpose = {
         (length.model, length.purpose): length for length in (costs.load_mean_answer_lengths(db) if db else ())
@@ -82,7 +87,7 @@ def estimate_audit(
 
 
 def estimate_past_audit(db: Database, audit_name: str) -> CostForecast:
-    """Estimate an audit that was run, and add its recorded usage and cost to the rows.
+    """Estimate an audit that was run, as if before its run, and add its recorded usage and cost for comparison.
 
     Raises:
         StorageError: there is no such audit.
@@ -105,7 +110,10 @@ def estimate_past_audit(db: Database, audit_name: str) -> CostForecast:
 
 
 def _plan_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iterator[PlannedCalls]:
-    """Yield the planned calls of all probes, except logic over traces, whose items depend on the answers."""
+    """Yield the planned calls of all configured probes, one entry per model and stage.
+
+    The probe `logic` over traces is left out, since its items depend on the answers.
+    """
     if config.probes.direct and cells:
         yield from _plan_direct_calls(config, survey, cells)
         yield from _plan_review_calls(config, survey, cells)
@@ -132,7 +140,10 @@ def _sample_evenly(cells: Sequence[Cell]) -> Sequence[Cell]:
 
 
 def _plan_direct_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iterator[PlannedCalls]:
-    """Direct questions to each model; the examples have one sample in each language of a cell."""
+    """Yield the direct questions to each model; the examples have one sample per language of a cell.
+
+    Samples are numbered language by language, `direct.samples` of each, so every `direct.samples`-th is another one.
+    """
     calls = count_direct_calls(config, cells)
     for model in config.models:
         examples = [
@@ -144,9 +155,11 @@ def _plan_direct_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell
 
 
 def _plan_review_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iterator[PlannedCalls]:
-    """Each judge's verdicts and guesses, and the rewriter's restatements of traces.
+    """Yield the calls of the judging models: each judge's verdicts and guesses, and the rewriter's restatements.
 
-    A judge gets its share of each author's traces. An adaptive panel asks between a majority and all of its judges.
+    A guess is of a trace's country, topic and author, to test blinding; a restatement is the trace in neutral words.
+    Each author's traces are shared out equally among its judges, `panel_size` of them per trace. An adaptive panel
+    asks between a majority and all of its judges.
     """
     share, traces = share_of_cells_asked(config, len(cells)), count_reviewed_traces(config, cells)
     calls_by_judge: dict[str, ForecastRange] = {}
@@ -156,10 +169,11 @@ def _plan_review_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell
             judge_share = config.panel_size(author.name) / len(judges)
             judge_calls = share * count_judge_calls(config, traces, author.name, judge_share)
             calls_by_judge[judge.name] = calls_by_judge.get(judge.name, ForecastRange.from_bounds(0)) + judge_calls
-    text = " ".join(["word"] * config.direct.max_words)
+    text = " ".join(["word"] * config.direct.max_words)  # stands for a trace, which is not written yet
     for judge in config.judge_models:
         if judge.name in calls_by_judge:
             example_traces = [Trace("", cell, 0, Outcome.OK, 0.0, text) for cell in _sample_evenly(cells)[:5]]
+            # The prompt of a verdict also stands for that of a guess, and below for that of a restatement.
             examples = [build_review_call(config, survey, judge, trace, text) for trace in example_traces]
             judge_calls = calls_by_judge[judge.name]
             if config.probes.review.rewrite == "neutral" and judge.name != config.probes.review.rewriter:
@@ -170,6 +184,7 @@ def _plan_review_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell
                     author.name: [panel_judge.name for panel_judge in config.judges_of(author.name)]
                     for author in config.models
                 }
+                # The judge's number of authors, each counted by the share of its traces that the judge gets.
                 n_assigned_authors = sum(
                     config.panel_size(author) / len(judge_names)
                     for author, judge_names in judges_by_author.items()
@@ -187,10 +202,10 @@ def _plan_review_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell
 
 
 def _plan_logprob_calls(config: AuditConfig, cells: Sequence[Cell]) -> Iterator[PlannedCalls]:
-    """Calls for log-probabilities by model.
+    """Yield the calls for log-probabilities of each model.
 
-    Which measure a model supports is only known after a call: the first candidate is expected, and low and high are
-    those of all candidates.
+    Which measure a model supports is only known after a call. The expected number of calls is that of the first
+    measure it may support; low and high are the fewest and the most calls over all these measures.
     """
     probe = config.probes.logprob
     assert probe is not None
@@ -210,7 +225,7 @@ def _plan_logprob_calls(config: AuditConfig, cells: Sequence[Cell]) -> Iterator[
 
 
 def _plan_logic_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iterator[PlannedCalls]:
-    """Pairwise comparisons of items by each comparing model."""
+    """Yield the pairwise comparisons of items by each comparing model; all models are asked the same questions."""
     from auditor.agents.logic.graph import comparing_models  # loads langgraph (2 s)
 
     probe = config.probes.logic
@@ -234,7 +249,14 @@ def _plan_logic_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell]
 def _forecast_row(
     planned: PlannedCalls, recorded_length: MeanAnswerLength | None, batch: BatchSection | None
 ) -> ForecastRow:
-    """Tokens and cost of planned calls, from the mean size of the example prompts and the expected answer length."""
+    """Estimate the tokens and the cost of planned calls.
+
+    They follow from the mean size of the example prompts, the expected length of an answer and the price of a token.
+
+    Args:
+        recorded_length: mean length of the model's recorded answers for this purpose; None where there is none.
+        batch: how calls are sent in batches, at a share `batch.price` of the full price; None without batches.
+    """
     sizes = [_count_prompt_bytes(call) for call in planned.examples] or [0]
     mean_size = sum(sizes) / len(sizes)
     prompt = ForecastRange.from_bounds(*(mean_size / bytes_per_token for bytes_per_token in BYTES_PER_TOKEN))
@@ -242,6 +264,7 @@ def _forecast_row(
     price, source = _find_price(planned.model)
     calls = planned.calls
     tokens_in, tokens_out = (calls * tokens for tokens in (prompt, answer))
+    # price[0] is in USD per prompt token, price[1] in USD per answer token.
     cost = (
         None
         if price is None
@@ -259,7 +282,7 @@ def _forecast_row(
         prompt_tokens=tokens_in,
         completion_tokens=tokens_out,
         usd=cost,
-        price=None if price is None else (round(price[0] * 1e6, 9), round(price[1] * 1e6, 9)),
+        price=None if price is None else (round(price[0] * 1e6, 9), round(price[1] * 1e6, 9)),  # per million tokens
         price_source=source,
         basis=basis,
     )
@@ -275,7 +298,11 @@ def _count_prompt_bytes(call: Call) -> int:
 def _estimate_answer_tokens(
     planned: PlannedCalls, recorded_length: MeanAnswerLength | None
 ) -> tuple[ForecastRange, str]:
-    """Tokens of an answer as low, expected and high, and what they are based on."""
+    """Tokens of one answer as low, expected and high, and a phrase that names what they are based on.
+
+    Based on the recorded answers if there are enough, else on the limit of tokens (log-probabilities) or the expected
+    number of words. High is the calls' `max_tokens`, if larger.
+    """
     max_tokens = max((int(call.params.get("max_tokens", 0)) for call in planned.examples), default=0)
     if recorded_length is not None and recorded_length.n >= MIN_RECORDED_ANSWERS:
         return ForecastRange.from_bounds(
@@ -291,7 +318,7 @@ def _estimate_answer_tokens(
 
 
 def _find_price(model: ModelSection) -> tuple[TokenPrice | None, str]:
-    """Price of a model's tokens, None if unknown, and where it comes from."""
+    """Price of a model's tokens, None if unknown, and a phrase that names where it comes from."""
     price = token_price(model)
     if price is None:
         return None, "unknown"

@@ -17,9 +17,10 @@ USABLE_TRACE_SHARES = (0.6, 0.95, 1.0)
 
 
 def count_direct_calls(config: AuditConfig, cells: Sequence[Cell]) -> ForecastRange:
-    """Number of samples of all cells by one model.
+    """Number of direct questions to one model: one per sample of each cell.
 
-    Low is the number taken in any case, high the maximum, and expected the middle between the two.
+    Low is the number asked in any case: early stopping may end a cell after `guaranteed_samples`. High is the maximum,
+    and expected the middle between the two. All are multiplied by the share of cells that are asked at all.
     """
     probe = config.direct
     n_samples = sum(samples_per_cell(config, cell.country) for cell in cells)
@@ -30,7 +31,9 @@ def count_direct_calls(config: AuditConfig, cells: Sequence[Cell]) -> ForecastRa
 
 
 def share_of_cells_asked(config: AuditConfig, n_cells: int) -> ForecastRange:
-    """Share of the cells that are asked until the 95% CI of r is as narrow as `target_width`; 1 without a target.
+    """Share of the cells that are asked until the 95% interval of r with people is as narrow as `target_width`.
+
+    It is 1 without a target.
 
     Low is for r = 0.9, expected for r = 0.6, high is all cells. The number of cells n follows from the width of the
     Fisher interval, about 2 z (1 - r^2) / sqrt(n - 3). At least the cells before the first interim look are asked.
@@ -44,7 +47,10 @@ def share_of_cells_asked(config: AuditConfig, n_cells: int) -> ForecastRange:
 
 
 def count_reviewed_traces(config: AuditConfig, cells: Sequence[Cell]) -> int:
-    """Number of one model's traces that judges review if all can be parsed, without early stopping's extra samples."""
+    """Number of one model's traces that judges review if all can be parsed.
+
+    At most `review.traces` per cell, and none of the samples that are taken only if early stopping does not end a cell.
+    """
     limit, probe = config.probes.review.traces, config.direct
     guaranteed_samples = [
         samples_per_cell(config, cell.country) // probe.samples * probe.guaranteed_samples for cell in cells
@@ -64,6 +70,7 @@ def count_judge_calls(config: AuditConfig, n_traces: int, author: str, assigned_
         assigned_share: share of these traces that are assigned to the judge, in [0, 1].
     """
     low, expected, high = (share * assigned_share * n_traces for share in USABLE_TRACE_SHARES)
+    # An adaptive panel asks at least a majority of its judges, at most all: the middle is expected.
     if not config.panel.adaptive:
         return ForecastRange.from_bounds(low, expected, 2 * high)
     panel_size = config.panel_size(author)

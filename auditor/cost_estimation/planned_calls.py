@@ -15,14 +15,14 @@ MAX_EXAMPLES = 40
 
 @dataclass(frozen=True, slots=True)
 class PlannedCalls:
-    """Calls of one model at one stage.
+    """Calls of one model at one stage, for an estimate of their tokens and cost.
 
     Attributes:
         model: the model's section of the configuration.
         purpose: what the calls are for.
         calls: number of calls: low, expected, high.
-        examples: some of the calls, with their prompts.
-        expected_words: expected number of words of an answer.
+        examples: some of the calls, from whose prompts the mean size is computed.
+        expected_words: expected number of words in the prose of an answer.
     """
 
     model: ModelSection

@@ -31,10 +31,15 @@ def count_recorded_calls(db: Database, config: AuditConfig, survey: Survey, cell
 
 
 def load_recorded_usage(db: Database, audit_id: int) -> Mapping[tuple[str, str], RecordedUsage]:
-    """Load an audit's recorded usage by (model name, purpose)."""
+    """Load an audit's recorded usage by (model name, purpose of the calls).
+
+    Calls that cost different amounts are counted in separate rows, which are added up here. The cost leaves out calls
+    whose price is unknown, which are counted as `unpriced`; it is None where no price is known.
+    """
     usage_by_stage: dict[tuple[str, str], RecordedUsage] = {}
     for counts in costs.count_calls(db, audit_id):
         previous = usage_by_stage.get((counts.name, counts.purpose))
+        # `cost_usd` is the cost of one call, the same for all calls of the row.
         cost = None if counts.cost_usd is None else counts.cost_usd * counts.calls
         known_costs = [usd for usd in (previous.usd if previous else None, cost) if usd is not None]
         usage_by_stage[counts.name, counts.purpose] = RecordedUsage(

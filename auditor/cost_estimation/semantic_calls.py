@@ -28,7 +28,11 @@ EXPECTED_PARAPHRASE_ATTEMPTS = 2
 
 
 def plan_semantic_calls(config: AuditConfig, probe: SemanticProbe) -> Iterator[PlannedCalls]:
-    """Yield the planned calls: answers to all wordings and further samples, rules of thumb, and verdicts on pairs."""
+    """Yield the planned calls of the probe `semantic`, one entry per model and purpose.
+
+    They are paraphrases of questions, answers to all wordings, further samples of the answers, rules of thumb behind
+    the answers, and judges' verdicts on pairs of answers (consistency and contradiction).
+    """
     questions = load_planned_questions(probe)
     sampled_questions = questions[:: max(1, len(questions) // MAX_EXAMPLES)][:MAX_EXAMPLES]
     n_wordings = len(questions) * probe.paraphrases
@@ -53,7 +57,7 @@ def plan_semantic_calls(config: AuditConfig, probe: SemanticProbe) -> Iterator[P
 def _plan_paraphrase_calls(
     config: AuditConfig, probe: SemanticProbe, questions: Sequence[MoralQuestion]
 ) -> Iterator[PlannedCalls]:
-    """Calls for paraphrases of the questions with too few wordings; rejected candidates are asked for again."""
+    """Yield the calls for paraphrases of the questions with too few wordings; rejected ones are asked for again."""
     incomplete = [
         (question, n_missing)
         for question in questions
@@ -74,7 +78,12 @@ def _plan_paraphrase_calls(
 def _plan_rule_calls(
     config: AuditConfig, probe: SemanticProbe, sampled_questions: Sequence[MoralQuestion], n_wordings: int
 ) -> Iterator[PlannedCalls]:
-    """Calls for a rule of thumb of each usable answer, by the configured model or by the answer's author."""
+    """Yield the calls for a rule of thumb behind each usable answer, by the configured model or the answer's author.
+
+    Args:
+        sampled_questions: whose prompts are built as examples.
+        n_wordings: number of wordings of all questions, which is also each model's number of answers to them.
+    """
     text = " ".join(["word"] * probe.max_words)
     rules = ForecastRange.from_bounds(*(share * n_wordings for share in USABLE_TRACE_SHARES))
     authors = [config.model(probe.rot_model)] * len(config.models) if probe.rot_model else config.models
@@ -89,9 +98,13 @@ def _plan_rule_calls(
 def _plan_consistency_calls(
     config: AuditConfig, probe: SemanticProbe, section: ConsistencySection, questions: Sequence[MoralQuestion]
 ) -> Iterator[PlannedCalls]:
-    """Calls to the judge of consistency about pairs of answers to one question: all pairs, or `n - 1` of n answers."""
+    """Yield the calls to the judge of consistency about pairs of answers to one question.
+
+    They are about all pairs of the n answers, or about `n - 1` pairs, as `section.pairs` says.
+    """
 
     def pairs(answers: float) -> float:
+        """The number of judged pairs of this many answers to one question."""
         return comb(round(answers), 2) if section.pairs == "all" else max(0.0, answers - 1)
 
     sampled_questions = questions[:: max(1, len(questions) // MAX_EXAMPLES)][:MAX_EXAMPLES]
@@ -109,7 +122,13 @@ def _plan_pair_calls(
     sampled_questions: Sequence[MoralQuestion],
     pairs_per_model: ForecastRange,
 ) -> Iterator[PlannedCalls]:
-    """Calls to a judge about pairs of answers of every model except the judge itself."""
+    """Yield the calls to a judge about pairs of answers of every model except the judge itself; none without others.
+
+    Args:
+        judge: name of the judging model.
+        purpose: what the judge is asked: about consistency or contradiction.
+        pairs_per_model: number of pairs of one model's answers.
+    """
     models = sum(model.name != judge for model in config.models)
     section, text = config.model(judge), " ".join(["word"] * probe.max_words)
     if models:

@@ -43,7 +43,16 @@ def run_temperature_experiment(
     progress: ProgressReporter | None = None,
     signals: bool = False,
 ) -> list[SemanticTemperatureRow]:
-    """Consistency at several temperatures: the same wording repeated, against paraphrases, with equally many answers.
+    """Compare the consistency of answers to one repeated wording with that of answers to as many paraphrases.
+
+    Models are asked at each of the temperatures; there is one row per model and temperature.
+
+    Args:
+        audit_name: an audit of moral questions, whose models, encoder and score are used.
+        temperatures: at which the models are asked.
+        storage: database URL.
+        progress: receives every answer.
+        signals: whether SIGINT, SIGTERM and SIGHUP stop the experiment with everything saved, as in `run_audit`.
 
     Raises:
         UsageError: the audit asked no moral questions by a config.
@@ -56,6 +65,7 @@ def run_temperature_experiment(
         audit_name, lambda context: scores_by_temperature(context, temperatures), storage, progress, signals
     )
     rows = []
+    # Keys are (model, temperature, whether the answers are to paraphrases); values are one consistency per question.
     for model, temperature in dict.fromkeys((model, temperature) for model, temperature, _ in scores):
         same_words, other_words = scores[model, temperature, False], scores[model, temperature, True]
         change = paired_difference(same_words, other_words, seed=seed)
@@ -75,7 +85,9 @@ def run_temperature_experiment(
 def run_rule_experiment(
     audit_name: str, *, storage: str | None = None, progress: ProgressReporter | None = None, signals: bool = False
 ) -> list[RuleFollowingRow]:
-    """Consistency before and after a model is told to follow its own first rule of thumb on each question.
+    """Compare the consistency of answers before and after a model is told to follow its own rule of thumb.
+
+    The rule is the first that the model gave for the question. There is one row per model.
 
     Raises:
         As `run_temperature_experiment`.
@@ -84,6 +96,7 @@ def run_rule_experiment(
 
     scores, seed = _ask_audit_models(audit_name, scores_by_rule, storage, progress, signals)
     rows = []
+    # Keys are (model, whether it was told the rule); values are one consistency per question.
     for model in dict.fromkeys(model for model, _ in scores):
         before, after = scores[model, False], scores[model, True]
         change = paired_difference(before, after, seed=seed)
@@ -107,11 +120,13 @@ def run_accuracy_experiment(
     progress: ProgressReporter | None = None,
     signals: bool = False,
 ) -> list[ConsistencyAccuracyRow]:
-    """Whether consistent models are right: questions with a known answer, in several wordings.
+    """Correlate the consistency of a model's answers with their accuracy, on questions with a known answer.
+
+    Each question is asked in several wordings. There is one row per model.
 
     Args:
         audit_name: an audit of moral questions, whose models, encoder and score are used.
-        file: `question_id,question,choices,correct[,paraphrase]`, choices separated by `|`; a row for each paraphrase.
+        file: `question_id,question,choices,correct[,paraphrase]`, choices separated by `|`; one row per paraphrase.
 
     Raises:
         ImportFileError: a row that cannot be used.
@@ -143,7 +158,11 @@ def run_accuracy_experiment(
 
 
 def _read_known_answers(file: Path) -> list[KnownAnswerQuestion]:
-    """Read the questions of a file, with their wordings; ImportFileError for a row that cannot be used."""
+    """Read the questions of a file, one entry per id with all its wordings: the question itself, then its paraphrases.
+
+    Raises:
+        ImportFileError: a row that cannot be used, rows of one id that differ, no rows, or no paraphrase of a question.
+    """
     from auditor.agents.semantic.experiments import KnownAnswerQuestion  # loads langgraph (2 s)
 
     questions_by_id: dict[str, KnownAnswerQuestion] = {}
@@ -156,7 +175,7 @@ def _read_known_answers(file: Path) -> list[KnownAnswerQuestion]:
             raise ImportFileError(
                 f"{row.location}, column 'correct': '{cells['correct']}' is none of the choices.", "Mend it."
             )
-        parsed = KnownAnswerQuestion(
+        parsed = KnownAnswerQuestion(  # choices are numbered from 1
             cells["question_id"], (cells["question"],), choices, choices.index(cells["correct"]) + 1
         )
         earlier = questions_by_id.setdefault(parsed.id, parsed)
@@ -185,7 +204,18 @@ def _ask_audit_models(
     progress: ProgressReporter | None,
     signals: bool,
 ) -> tuple[T, int]:
-    """Run `ask` with the models of an audit; its return value, and the audit's seed."""
+    """Run `ask` with the models of a stored audit of moral questions, while no other process runs it.
+
+    Args:
+        ask: awaits the answers it needs, given the context of the run, and returns what is computed from them.
+        storage, progress, signals: as of `run_temperature_experiment`.
+
+    Returns:
+        What `ask` returned, and the audit's seed.
+
+    Raises:
+        UsageError: the audit asked no moral questions by a config.
+    """
     bootstrap.prepare_environment()
     with open_database(resolve_storage_url(storage), create=False) as db:
         audit = audits.get_audit(db, audit_name)

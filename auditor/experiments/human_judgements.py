@@ -48,6 +48,7 @@ def compare_with_human_judgements(audit_name: str, file: Path, *, storage: str |
         stored = semantic_results.load_scores(db, audit.id)
     if facts is None:
         raise UsageError(f"the audit '{audit_name}' has no semantic scores.", "Run one, or import answers.")
+    # A unit is one model's answers to one question. Judgements have the keys of `JudgementsByPair`.
     scored_units = {(score.model, score.question) for score in stored}
     units = sorted({(model, question) for _, model, question, _, _ in judgements} & scored_units)
     if not units:
@@ -58,13 +59,13 @@ def compare_with_human_judgements(audit_name: str, file: Path, *, storage: str |
     }
     consistent_shares = np.array([_share_judged_consistent(labels[unit]) for unit in units])
     entropy = np.array([_judgement_entropy(labels[unit]) for unit in units])
-    columns: dict[tuple[str, str], Floats] = {}
+    columns: dict[tuple[str, str], Floats] = {}  # by (scored text, measure): one value per unit, nan where none
     unit_index = {unit: i for i, unit in enumerate(units)}
     for score in stored:
         if (score.model, score.question) in unit_index and score.value is not None:
             column = columns.setdefault((score.text, score.metric), np.full(len(units), np.nan))
             column[unit_index[score.model, score.question]] = score.value
-    main_key = (facts.measured, facts.variant)
+    main_key = (facts.measured, facts.variant)  # the audit's own measure, with which the others are compared
     return HumanJudgementReport(
         questions=len(units),
         judgements=len(judgements),
@@ -86,11 +87,11 @@ JudgementsByPair = dict[tuple[str, str, str, str, str], float]
 
 
 def _read_judgements(file: Path) -> JudgementsByPair:
-    """Read the judgements of a file; ImportFileError for a row that cannot be used."""
+    """Read the judgements of a file; ImportFileError for a row that cannot be used, or without rows."""
     judgements: JudgementsByPair = {}
     columns = ("rater", "model", "question_id", "left", "right", "judgement")
     for row in read_rows(file, columns):
-        *ids, text = (row.cells[column] for column in columns)
+        *ids, text = (row.cells[column] for column in columns)  # ids: rater, model, question_id, left and right
         if not all(ids):
             raise ImportFileError(f"{row.location}: a cell is empty.", f"Fill {', '.join(columns)}.")
         if text.upper() not in JUDGEMENT_SCORES:
@@ -106,8 +107,8 @@ def _read_judgements(file: Path) -> JudgementsByPair:
 
 
 def _share_judged_consistent(labels: Sequence[float]) -> float:
-    """Share of Y in the judgements that are Y or N; nan without any."""
-    decided = [label for label in labels if label == label]
+    """Share of Y (1) among the judgements that are Y or N (0), without those of NA (nan); nan if all are NA."""
+    decided = [label for label in labels if label == label]  # nan is not equal to itself
     return float(np.mean(decided)) if decided else float("nan")
 
 
@@ -121,17 +122,18 @@ def _judgement_entropy(labels: Sequence[float]) -> float:
         ]
     )
     shares = counts[counts > 0] / counts.sum()
-    return float(-(shares * np.log2(shares)).sum()) + 0.0
+    return float(-(shares * np.log2(shares)).sum()) + 0.0  # + 0.0 turns -0.0 into 0.0
 
 
 def _krippendorff_estimate(judgements: JudgementsByPair) -> Estimate:
-    """Krippendorff's alpha of the raters."""
+    """Krippendorff's alpha of the raters over the judged pairs, with its 95% interval; NA counts as no rating."""
     alpha = krippendorff_alpha(_rating_table(judgements))
     return Estimate(value=alpha.value, n=alpha.n_items, ci_low=alpha.ci_low, ci_high=alpha.ci_high, reason=alpha.reason)
 
 
 def _rating_table(judgements: JudgementsByPair) -> Floats:
-    """Judgements as a table, shape (raters, pairs); nan where a rater did not judge, or could not say."""
+    """Judgements (1 or 0) as a table, shape (raters, pairs); nan where a rater did not judge, or could not say."""
+    # key[0] is the rater, key[1:] the pair: model, question and the two wordings.
     raters = sorted({key[0] for key in judgements})
     pairs = sorted({key[1:] for key in judgements})
     rater_index, pair_index = {rater: i for i, rater in enumerate(raters)}, {pair: j for j, pair in enumerate(pairs)}
@@ -144,7 +146,13 @@ def _rating_table(judgements: JudgementsByPair) -> Floats:
 def _correlation_row(
     metric_key: tuple[str, str], values: Floats, human_scores: Floats, entropy: Floats
 ) -> HumanCorrelationRow:
-    """Correlation of one measure with the share of consistent judgements, and with their entropy."""
+    """Correlate one measure with the share of consistent judgements, and with the entropy of the judgements.
+
+    Args:
+        metric_key: the scored text, and the measure.
+        values, human_scores, entropy: one value per model and question: of the measure, the share judged consistent,
+            and the entropy of its judgements in bits.
+    """
     with_people, with_entropy = pearson(human_scores, values), pearson(entropy, values)
     return HumanCorrelationRow(
         text=metric_key[0],
@@ -161,7 +169,13 @@ def _correlation_row(
 def _correlation_difference(
     main_key: tuple[str, str], metric_key: tuple[str, str], first: Floats, second: Floats, human_scores: Floats
 ) -> CorrelationDifferenceRow:
-    """Difference between the main measure's correlation with people and another measure's."""
+    """Difference between the main measure's correlation with people and another measure's.
+
+    Args:
+        main_key, metric_key: scored text and measure of the main measure and of the other.
+        first, second: values of the main measure and of the other, one per model and question.
+        human_scores: share judged consistent, one per model and question.
+    """
     difference = dependent_correlation_difference(human_scores, first, second)
     return CorrelationDifferenceRow(
         text=metric_key[0],

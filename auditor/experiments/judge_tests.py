@@ -34,10 +34,10 @@ def run_judge_experiment(
         audit_name: of an audit that was run.
         experiment: `planted` injects known faults; `bias` shows two sides in both orders, and has judges rate their own
             traces.
-        sample_size: most traces for each fault, of each judge, or most conflicts.
+        sample_size: most traces per fault (`planted`), or most conflicts and most own traces per judge (`bias`).
         storage: database URL.
         progress: receives every answer.
-        signals: as of `run_audit`.
+        signals: whether SIGINT, SIGTERM and SIGHUP stop the experiment with everything saved, as in `run_audit`.
 
     Raises:
         UsageError: the audit was imported, or has no judges.
@@ -69,7 +69,7 @@ def run_judge_experiment(
 
 
 def _experiment_steps(experiment: JudgeExperiment) -> tuple[Callable[[RunContext, int], Awaitable[None]], ...]:
-    """The functions to run in order, each with the run's context and the sample size."""
+    """The functions that make up an experiment, in order; each takes the run's context and the sample size."""
     return (
         (judge_experiments.run_fault_injection,)
         if experiment == "planted"

@@ -15,8 +15,8 @@ from auditor.storage.database import Database
 def load_sample_size_experiment(db: Database, audit_name: str, sizes: Sequence[int]) -> SamplingExperiment:
     """Compare smaller numbers of samples, drawn from the recorded ones; calls no model.
 
-    They are drawn from the variant with more samples if that was run to its end (see `build_variant`). Sizes for which
-    neither has enough samples are in `missing`.
+    They are drawn from the audit's variant with `max(sizes)` samples if that was run to its end (see `build_variant`),
+    else from the audit itself. Sizes for which there are too few samples are in `missing`.
 
     Raises:
         StorageError: there is no such audit.
@@ -31,9 +31,9 @@ def load_sample_size_experiment(db: Database, audit_name: str, sizes: Sequence[i
 
 
 def load_temperature_experiment(db: Database, audit_name: str, temperatures: Sequence[float]) -> SamplingExperiment:
-    """Compare the temperatures that were run; calls no model.
+    """Compare the temperatures at which the audit or a variant of it was run; calls no model.
 
-    `missing` has the number of calls of each temperature that was not run yet.
+    `missing` has the number of calls that each temperature that was not run yet would take.
 
     Raises: as `load_sample_size_experiment`.
     """
@@ -66,7 +66,9 @@ def uses_temperature(config: AuditConfig, temperature: float) -> bool:
 
 
 def build_variant(config: AuditConfig, *, samples: int | None = None, temperature: float | None = None) -> AuditConfig:
-    """The audit's config with another number of samples or another temperature, without review.
+    """The audit's config with another number of samples or another temperature, and without judges.
+
+    Its name is the audit's with a suffix such as `.k10` (samples) or `.t0.5` (temperature), of at most 100 characters.
 
     Recorded calls are not repeated: the calls of a sample depend on the cell and the sample only.
     """

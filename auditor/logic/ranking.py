@@ -34,7 +34,7 @@ class RankingOptions:
         beam: number of partial merges to follow; 1 is greedy.
         uncertainty: with a beam, both outcomes are followed where the probability is closer to 1/2 than this.
         calibrated: whether each comparison is asked in both orders and averaged.
-        budget: most questions for each set and judge; None is no limit.
+        budget: most questions per set and judge; None is no limit.
     """
 
     beam: int = 1
@@ -75,10 +75,10 @@ def rank_items(
     Args:
         config: with a probe `logic`, which defines the items; with `items = "traces"` the audit must have run.
         options: of the ranking algorithm.
-        judge: only this model.
+        judge: name of the only model to use as comparator; None uses every model that compares items.
         storage: database URL.
         progress: receives every answer.
-        signals: as of `run_audit`.
+        signals: whether SIGINT, SIGTERM and SIGHUP stop the ranking with everything saved, as in `run_audit`.
 
     Raises:
         UsageError: the config has no probe `logic`, or no model of that name.
@@ -108,14 +108,14 @@ def rank_items(
 
 
 def _logic_judges(config: AuditConfig) -> list[ModelSection]:
-    """The models of a config that compare items."""
+    """The config's sections of the models that compare items in the probe `logic`."""
     from auditor.agents.logic.graph import comparing_models  # loads langgraph: after prepare_environment
 
     return comparing_models(config)
 
 
 def _create_audit(db: Database, config: AuditConfig, survey: Survey) -> audits.Audit:
-    """Create the audit that the questions belong to, if it has not run yet."""
+    """Store a new audit of the config, to which the recorded questions will belong, and return it."""
     return audits.save_audit(
         db,
         name=config.name,
@@ -129,7 +129,10 @@ def _create_audit(db: Database, config: AuditConfig, survey: Survey) -> audits.A
 async def _rank_item_set(
     context: RunContext, probe: LogicProbe, options: RankingOptions, judge: ModelSection, item_set: ItemSet
 ) -> JudgeRanking:
-    """Rank one set with one judge, from a random initial order."""
+    """Rank one set with one judge, from an initial order drawn with the config's seed.
+
+    The judge's ranks, counted so that the best item has the largest number, are correlated with human scores.
+    """
     n_items = len(item_set.items)
     seed = derive_seed(context.config.seed, "rank", item_set.context)
     initial_order: list[int] = np.random.default_rng(seed).permutation(n_items).tolist()
@@ -155,8 +158,15 @@ async def _rank_item_set(
 async def _ask_comparisons(
     context: RunContext, probe: LogicProbe, judge: ModelSection, item_set: ItemSet, pairs_to_ask: list[PairQuestion]
 ) -> list[float]:
-    """Ask a batch of questions; probabilities that the item shown first is preferred, nan without an answer."""
-    questions = [LogicQuestion(0, first, second) for first, second in pairs_to_ask]
+    """Ask one judge a batch of questions about the items of a set.
+
+    Args:
+        pairs_to_ask: positions in the set of the item shown first and of the other item, one pair per question.
+
+    Returns:
+        One probability per question that the item shown first is preferred; nan where there is no valid answer.
+    """
+    questions = [LogicQuestion(0, first, second) for first, second in pairs_to_ask]  # 0: position of the only set
     calls = [build_comparison_call(context.config, probe, judge, item_set, question) for question in questions]
     answers = await run_audit_calls(context, "rank", calls)
     context.raise_if_stopped()

@@ -37,14 +37,20 @@ REPAIRED_SUFFIX = "after repair"
 
 @dataclass(frozen=True)
 class RepairedAnswers:
-    """One judge's answers on one set: the original ones, and those implied by the ranking."""
+    """One judge's answers on one set: the original ones, and the ranking with the answers implied by it (`repair`)."""
 
     original: ItemSetAnswers
     repair: Repair
 
 
 class FlippedComparison(NamedTuple):
-    """A verdict that the ranking reverses, on the question that shows `first` first; both are positions in the set."""
+    """A verdict that the ranking reverses.
+
+    Attributes:
+        first, second: positions in the set of the item shown first and of the item shown second.
+        original_choice: what the judge answered.
+        repaired_choice: what follows from the ranking.
+    """
 
     judge: str
     item_set: ItemSet
@@ -55,12 +61,18 @@ class FlippedComparison(NamedTuple):
 
 
 class RepairSummary(NamedTuple):
-    """Effect of the repair on one judge's answers; each pair is before and after, None where it cannot be measured.
+    """Effect of the repair on one judge's answers.
+
+    Each pair of numbers is a share in [0, 1] before and after the repair, None where it cannot be measured.
 
     Attributes:
-        questions: answers to the standard question.
-        flipped: those of them that the ranking reverses.
-        people: share of answers that agree with people, over questions decided by people and both sides.
+        sets: number of item sets.
+        questions: number of answers to the standard question.
+        flipped: number of those that the ranking reverses.
+        transitivity: share of subsets of items without a cycle.
+        commutativity: share of pairs whose decision is the same in both orders.
+        people: share of answers that agree with people, over the questions that people, the judge and the ranking all
+            decide (no ties).
     """
 
     judge: str
@@ -73,7 +85,15 @@ class RepairSummary(NamedTuple):
 
 
 class TrainingRow(NamedTuple):
-    """One question with the answer implied by the ranking (`chosen`) and the opposite one (`rejected`)."""
+    """One question with the answer implied by the ranking (`chosen`) and the opposite one (`rejected`).
+
+    Attributes:
+        context: name of the item set.
+        item_a, item_b: ids of the items shown first and second.
+        relation: whether the question is the standard or the negated form.
+        messages: the prompt.
+        flipped: whether the judge itself had given the rejected answer.
+    """
 
     judge: str
     context: str
@@ -94,9 +114,12 @@ def repair_comparisons(
     Args:
         db: the database with the audit.
         audit_name: name of the audit.
-        judge: only this judge's comparisons.
-        noise: share of the answers to reverse first, to test the repair.
+        judge: only this judge's comparisons; None repairs those of all judges.
+        noise: share of the answers, in [0, 1], to reverse at random before the repair, to test it.
         seed: of the noise.
+
+    Returns:
+        One entry per judge and item set.
 
     Raises:
         StorageError: there is no such audit.
@@ -129,13 +152,14 @@ def repair_comparisons(
 
 
 def list_flips(repaired: Sequence[RepairedAnswers]) -> list[FlippedComparison]:
-    """List the verdicts that the rankings reverse, in order."""
+    """List the verdicts that the rankings reverse, in the order of the sets and of the items in each."""
     return [
         FlippedComparison(
             judge=repaired_set.original.judge,
             item_set=repaired_set.original.item_set,
             first=int(i),
             second=int(j),
+            # A preference above 0.5 means that the item shown first was preferred.
             original_choice=ComparisonChoice.FIRST
             if repaired_set.original.preferences[i, j] > 0.5
             else ComparisonChoice.SECOND,
@@ -149,9 +173,13 @@ def list_flips(repaired: Sequence[RepairedAnswers]) -> list[FlippedComparison]:
 
 
 def summarize_repairs(repaired: Sequence[RepairedAnswers], k: int = 3, max_subsets: int = 1000) -> list[RepairSummary]:
-    """Summarize the repair before and after, judge by judge, over all sets.
+    """Measure each judge's answers over all its sets before and after the repair; one summary per judge.
 
     Transitivity is computed from one order of each pair, drawn at random.
+
+    Args:
+        k: number of items in each subset that is checked for cycles.
+        max_subsets: most subsets to check per set; of more, a sample is drawn.
     """
     return [
         _summarize_judge(
@@ -162,7 +190,7 @@ def summarize_repairs(repaired: Sequence[RepairedAnswers], k: int = 3, max_subse
 
 
 def _summarize_judge(judge: str, repaired: Sequence[RepairedAnswers], k: int, max_subsets: int) -> RepairSummary:
-    """Summarize the repair of one judge's answers."""
+    """Measure one judge's answers over all its sets before and after the repair; see `summarize_repairs`."""
     before = [_to_judge_answers(repaired_set.original, repaired_set.original.preferences) for repaired_set in repaired]
     after = [_to_judge_answers(repaired_set.original, repaired_set.repair.preferences) for repaired_set in repaired]
     transitivity = [pooled_transitivity(answer_sets, k, max_subsets).value for answer_sets in (before, after)]
@@ -180,7 +208,7 @@ def _summarize_judge(judge: str, repaired: Sequence[RepairedAnswers], k: int, ma
 
 
 def _to_judge_answers(answers: ItemSetAnswers, preferences: NDArray[np.float64]) -> JudgeAnswers:
-    """Answers on a set with other preferences, as input of the metrics."""
+    """Convert the answers on a set to the input of the metrics, with the given preferences instead of its own."""
     return JudgeAnswers(preferences, answers.negated, answers.asked, answers.samples, answers.human_preferences)
 
 
@@ -218,7 +246,7 @@ def rate_items(repaired: Sequence[RepairedAnswers], seed: int = 0) -> tuple[list
         strength, note = _estimate_strengths(comparison_rows, n_items)
         elo_ratings = elo(comparison_rows, n_items, seed=seed)
         notes += [f"{repaired_set.original.judge}, {item_set.context}: {note}"] if note else []
-        columns = (
+        columns = (  # one value per item, in the order of the fields of `ItemRating` from `win_loss` on
             repaired_set.repair.rating,
             strength.strength,
             strength.std_error,
@@ -240,7 +268,14 @@ def rate_items(repaired: Sequence[RepairedAnswers], seed: int = 0) -> tuple[list
 
 
 def _estimate_strengths(comparison_rows: NDArray[np.float64], n_items: int) -> tuple[BradleyTerry, str | None]:
-    """Bradley–Terry strengths by maximum likelihood; where there is no estimate, with a prior and a note on it."""
+    """Estimate Bradley–Terry strengths by maximum likelihood, or with a prior where that gives no finite estimate.
+
+    Args:
+        comparison_rows: shape (m, 3): first item, second item and outcome (see `auditor.metrics.ranking`).
+
+    Returns:
+        The strengths, and a note that explains the prior; None where none was needed.
+    """
     unregularized = bradley_terry(comparison_rows, n_items, prior=0.0)
     if unregularized.reason is None and np.isfinite(unregularized.strength).all():
         return unregularized, None
@@ -258,7 +293,7 @@ def build_training_rows(repaired: Sequence[RepairedAnswers]) -> list[TrainingRow
 
 
 def _training_rows_of_set(repaired: RepairedAnswers) -> list[TrainingRow]:
-    """Rows of one judge's ranking of one set."""
+    """Build the training rows of one judge's ranking of one set; see `build_training_rows`."""
     item_set, repair_outcome = repaired.original.item_set, repaired.repair
     flipped = {(int(i), int(j)) for i, j in repair_outcome.flipped}
     rows = []
@@ -288,14 +323,16 @@ def _training_rows_of_set(repaired: RepairedAnswers) -> list[TrainingRow]:
 
 
 def send_to_review(db: Database, audit_name: str, flips: Sequence[FlippedComparison]) -> int:
-    """Put the flipped verdicts into the review queue, one conflict for each pair, in place of those sent before.
+    """Put the flipped verdicts into the queue for human review, in place of those sent before.
+
+    There is one conflict per judge and pair of items, between the judge's answer and the one implied by the ranking.
 
     Earlier human decisions on a pair are kept, since they belong to the pair and not to one submission.
 
     Returns:
         The number of conflicts in the queue.
     """
-    conflicts: dict[Conflict, tuple[str, str]] = {}
+    conflicts: dict[Conflict, tuple[str, str]] = {}  # each with the texts of its left and right side
     for flip in flips:
         conflict, claims = _build_conflict(flip)
         if not any(queued.id == conflict.id for queued in conflicts):
@@ -305,14 +342,15 @@ def send_to_review(db: Database, audit_name: str, flips: Sequence[FlippedCompari
 
 
 def _build_conflict(flip: FlippedComparison) -> tuple[Conflict, tuple[str, str]]:
-    """The conflict between an original and a repaired verdict, and the text of each side.
+    """The conflict between an original (left) and a repaired verdict (right), and the text that each side upholds.
 
-    A score of +1 upholds the item of the pair with the lower position, -1 the other.
+    A verdict has no survey score, so it is written as one: +1 prefers the item with the lower position in the set, -1
+    the other item. The context of the set stands for the country, and both item ids for the topic.
     """
     pair = sorted((flip.first, flip.second))
     first_item, second_item = (flip.item_set.items[i] for i in pair)
     prefers_shown_first = flip.original_choice is ComparisonChoice.FIRST
-    first_of_pair = prefers_shown_first == (flip.first == pair[0])
+    first_of_pair = prefers_shown_first == (flip.first == pair[0])  # whether the lower position was preferred
     topic = f"{first_item.id} / {second_item.id}"
     score = 1.0 if first_of_pair else -1.0
     conflict = Conflict(

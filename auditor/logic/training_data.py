@@ -16,16 +16,16 @@ TrainingFormat = Literal["preference", "chat"]
 
 
 def training_records(rows: Sequence[TrainingRow], row_format: TrainingFormat) -> list[dict[str, Any]]:
-    """The rows as records for training libraries.
+    """Convert the rows to records for training libraries, one dictionary per row.
 
-    `preference` has `prompt`, `chosen` and `rejected` as texts, `chat` as lists of messages; both also record the
-    source of the row.
+    In the format `preference` the fields `prompt`, `chosen` and `rejected` are texts, in `chat` they are lists of
+    messages. Both also record the row's judge, item set, items, relation and whether it was flipped.
     """
     return [_training_record(row, row_format) for row in rows]
 
 
 def _training_record(row: TrainingRow, row_format: TrainingFormat) -> dict[str, Any]:
-    """One row as a record."""
+    """Convert one row to a record; see `training_records`."""
     source = {
         "judge": row.judge,
         "context": row.context,
@@ -65,7 +65,7 @@ def write_training_rows(rows: Sequence[TrainingRow], file: Path, row_format: Tra
 
     if not file.parent.is_dir():
         raise UsageError(f"{file}: the folder does not exist.", "Make it first.")
-    partial_file = file.with_name(f".{file.name}.part")
+    partial_file = file.with_name(f".{file.name}.part")  # renamed when complete, so that no reader sees half a file
     try:
         with report_write_errors(file):
             pq.write_table(pa.Table.from_pylist(records), partial_file)
@@ -77,7 +77,7 @@ def write_training_rows(rows: Sequence[TrainingRow], file: Path, row_format: Tra
 def build_data_card(
     audit_name: str, rows: Sequence[TrainingRow], summaries: Sequence[RepairSummary], row_format: TrainingFormat
 ) -> str:
-    """Describe the rows, their source and their limits, as Markdown."""
+    """Describe the rows, their source and their limits, as the text of a Markdown file."""
     by_judge, relations = Counter(row.judge for row in rows), Counter(row.relation.value for row in rows)
     table = "\n".join(
         f"| {summary.judge} | {by_judge[summary.judge]} | {summary.questions} | {summary.flipped} | "

@@ -112,10 +112,12 @@ __all__ = sorted(_MODULE_BY_NAME)
 
 
 def __getattr__(name: str) -> Any:
+    """Import a public name from its module on first use; AttributeError for any other name."""
     if name in _MODULE_BY_NAME:
         return getattr(import_module(f"{__name__}.{_MODULE_BY_NAME[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
+    """All public names, whether imported yet or not."""
     return __all__

@@ -28,8 +28,8 @@ def jackknife_replicates(statistic: Callable[[Floats], Floats], grid: Floats, ce
     """Recompute a statistic with each country, each topic and each cell left out.
 
     Args:
-        statistic: from sums of moments, shape (m, k), to the statistic, shape (m,).
-        grid: moments laid out as (countries, topics, k).
+        statistic: from sums of moments over cells, shape (m, k), to the statistic, shape (m,).
+        grid: moments laid out as (countries, topics, k); moments are the k numbers per cell that are summed.
         cells: the moments of the cells that exist, shape (n, k).
     """
     total = grid.sum((0, 1))

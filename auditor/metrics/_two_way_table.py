@@ -22,21 +22,31 @@ class TwoWayTable:
     row_index: NDArray[np.intp]
     column_index: NDArray[np.intp]
     strata: tuple[NDArray[np.intp], ...]
-    """Row numbers of the countries that are resampled among themselves, one array a stratum."""
+    """Row numbers of the countries in each stratum (group of countries that are resampled among themselves).
+
+    There is one array per stratum; every country is in one.
+    """
     n_topics: int
 
     @property
     def n_countries(self) -> int:
+        """Number of countries in all strata."""
         return sum(map(len, self.strata))
 
     def to_grid(self, moments: Floats) -> Floats:
-        """Lay out the cells' moments, shape (n, k), as (countries, topics, k); cells that do not exist are 0."""
+        """Lay out the cells' moments, shape (n, k), as (countries, topics, k); cells that do not exist are 0.
+
+        Moments are the k numbers per cell whose sums over cells determine a statistic (see `Statistic.moments`).
+        """
         grid = np.zeros((self.n_countries, self.n_topics, moments.shape[1]))
         np.add.at(grid, (self.row_index, self.column_index), moments)
         return grid
 
     def draw_weights(self, rng: np.random.Generator, size: int) -> tuple[Floats, Floats]:
-        """Draw how often each country and each topic counts, shapes (size, countries) and (size, topics)."""
+        """Draw `size` resamples: how often each country and each topic counts.
+
+        The shapes are (size, countries) and (size, topics). Countries are drawn within their stratum.
+        """
         country_weights = np.empty((size, self.n_countries))
         for members in self.strata:
             country_weights[:, members] = _draw_multinomial_weights(rng, len(members), size)
@@ -46,13 +56,13 @@ class TwoWayTable:
 def build_two_way_table(
     countries: ArrayLike, topics: ArrayLike, included: NDArray[np.bool_], strata_masks: Sequence[NDArray[np.bool_]] = ()
 ) -> TwoWayTable:
-    """Build the table of the included cells.
+    """Build the table of the included cells, with countries and topics numbered in sorted order.
 
     Args:
         countries, topics: shape (n,), labels of any kind.
         included: shape (n,), the cells to use.
-        strata_masks: shape (n,) each, the cells of one group of countries; together all that are included. Without
-            masks all countries are one stratum.
+        strata_masks: one mask per group of countries, shape (n,), of its cells; together all included cells are in
+            one. Without masks all countries are one stratum.
 
     Raises:
         ValueError: shapes differ, or a country is in two groups.
@@ -86,7 +96,7 @@ def weighted_sums(grid: Floats, row_weights: Floats, column_weights: Floats) -> 
     """
     n_countries, n_topics, k = grid.shape
     by_topic = (row_weights @ grid.reshape(n_countries, n_topics * k)).reshape(len(row_weights), n_topics, k)
-    sums: Floats = np.einsum("btk,bt->bk", by_topic, column_weights)
+    sums: Floats = np.einsum("btk,bt->bk", by_topic, column_weights)  # b: replicate, t: topic, k: moment
     return sums
 
 

@@ -223,7 +223,7 @@ def _estimate_agreement(
 
 
 def _unique_rows(counts: Floats) -> tuple[Floats, NDArray[np.intp]]:
-    """The distinct rows, sorted, and how often each occurs.
+    """The distinct rows of a table of counts, sorted, and how often each occurs.
 
     Rows are encoded as single integers where they fit into 62 bits, which is faster to sort.
     """

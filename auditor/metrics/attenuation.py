@@ -93,6 +93,7 @@ def crossed_corrected(
     if moments is None:
         n_clusters = [len(np.unique(labels)) for labels in cluster_labels]
         return TwoWayEstimate(None, None, None, n_clusters[0], n_clusters[1], int(is_complete.sum()), 0, reason)
+    # The moments need more than scores and truth, so the scores that the jackknife passes on are ignored.
     statistic = Statistic(lambda x, y: moments, _corrected_fisher_z)
     unused_scores = np.zeros(len(moments))
     z_estimate = crossed_jackknife(statistic, unused_scores, unused_scores, *cluster_labels)
@@ -140,7 +141,11 @@ def _cell_moments(
 
 
 def _variance_components(sums: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Variance of the means, variance of the truth, their covariance, and the noise variance, all with divisor n."""
+    """Variance of the means, variance of the truth, their covariance, and the noise variance, all with divisor n.
+
+    Args:
+        sums: shape (replicates, 7), sums over cells of the columns of `_cell_moments`; column 0 is the number of cells.
+    """
     n = np.maximum(sums[:, 0], 2.0)
     mean_u, mean_v, uu, vv, uv, noise = sums[:, 1:].T / n
     return uu - mean_u * mean_u, vv - mean_v * mean_v, uv - mean_u * mean_v, noise * (n - 1) / n

@@ -246,7 +246,8 @@ def _percentile_interval(
     Args:
         compute_statistic: from weights of countries and topics, shapes (replicates, countries) and (replicates,
             topics), to the statistic, shape (replicates,).
-        is_difference: also compute the p-value of 0.
+        table: the cells' countries and topics; its strata are the groups of countries that are compared.
+        is_difference: also compute the two-sided p-value of the statistic being 0.
     """
     n_cells, n_clusters = len(table.row_index), (table.n_countries, table.n_topics)
     if n_cells == 0:

@@ -24,6 +24,7 @@ SINGLE_ITEM_REASON = "one item alone shows nothing of how items differ: no inter
 
 Bools = NDArray[np.bool_]
 MaskStatistic = Callable[[Bools], float]
+"""From the mask of the included answers, shape (answers,), to a number, nan where undefined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,7 @@ def clustered_difference(
     n = int(first_share[1].sum() + second_share[1].sum())
     if not first_share[1].sum() or not second_share[1].sum():
         return ClusteredEstimate(None, n, n_items, None, None, "one side has no answer")
+    # For each share: what every item contributes to its deviation, shape (items,), and the share itself.
     linearized = [((h - h.sum() / c.sum() * c) / c.sum(), h.sum() / c.sum()) for h, c in (first_share, second_share)]
     value = float(linearized[0][1] - linearized[1][1])
     if n_items < MIN_CLUSTERS:

@@ -62,7 +62,10 @@ def cross_validate_peer_agreement(
     n_splits: int = 500,
     seed: int = 0,
 ) -> PeerHoldout:
-    """Split the cells 80 to 20 many times, and leave out each model in turn.
+    """Measure how well peer agreement predicts agreement with people, on held-out cells and on held-out models.
+
+    The cells are split 80 to 20 many times, and each model is left out in turn. Peer agreement is the share of VALID
+    among the verdicts on a model's traces.
 
     Args:
         valid_counts, verdict_counts: shape (models, cells): VALID verdicts, and all verdicts, on a model's traces on a

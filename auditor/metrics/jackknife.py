@@ -27,6 +27,10 @@ from auditor.metrics._two_way_table import TwoWayTable, build_two_way_table
 from auditor.metrics.bootstrap import MAE, MIN_CLUSTERS, PEARSON, RMSE, Statistic, TwoWayEstimate
 
 GridStatistic = Callable[[Sequence[Floats]], Floats]
+"""From the sums of moments in each grid, one array of shape (replicates, k) per grid, to the statistic (replicates,).
+
+A grid holds the moments of one model's or one group's cells, shape (countries, topics, k); a difference has two.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ def crossed_jackknife(
 
     Args:
         statistic: PEARSON, MAE, RMSE, BIAS or a similar one.
-        scores, truth: shape (n,), one value a cell; cells with a nan on either side are left out.
+        scores, truth: shape (n,), one value per cell; cells with a nan on either side are left out.
         countries, topics: shape (n,), labels of any kind.
 
     Returns:
@@ -106,6 +110,7 @@ def gap_jackknife(
         raise ValueError(f"group must have the shape {is_complete.shape}, but has {in_first_group.shape}")
     table = build_two_way_table(countries, topics, is_complete, (in_first_group, ~in_first_group))
     grid = table.to_grid(statistic.moments(x, y))
+    # One grid per group of countries, with the other group's cells set to 0.
     grids = [np.zeros_like(grid) for _ in table.strata]
     for group_grid, members in zip(grids, table.strata, strict=True):
         group_grid[members] = grid[members]
@@ -148,9 +153,14 @@ def _jackknife_interval(
     """The statistic with its 95% jackknife interval.
 
     Args:
-        compute_statistic: from sums of moments, one array of shape (replicates, k) for each grid, to the statistic.
-        grids: moments laid out as (countries, topics, k): one for a single statistic, two for a difference.
-        is_difference: also compute the p-value of 0.
+        compute_statistic: from sums of moments, one array of shape (replicates, k) per grid, to the statistic.
+        grids: moments laid out as (countries, topics, k): one grid for a single statistic, two for a difference.
+        table: the positions of the cells in the grids. Its strata are the groups of countries that are compared.
+        transform: the scale on which the interval is symmetric.
+        is_difference: also compute the two-sided p-value of the statistic being 0.
+
+    Returns:
+        The estimate; no interval, with a reason, where it cannot be computed.
     """
     n_cells, n_clusters = len(table.row_index), (table.n_countries, table.n_topics)
     if n_cells == 0:
@@ -187,11 +197,17 @@ def _jackknife_interval(
 def _jackknife_variance(
     compute_statistic: GridStatistic, grids: Sequence[Floats], table: TwoWayTable, transform: NormalizingTransform
 ) -> float:
-    """Two-way jackknife variance of the transformed statistic."""
+    """Two-way jackknife variance of the statistic on the transformed scale; arguments as for `_jackknife_interval`.
+
+    Countries and cells are left out within each stratum, whose variances add up.
+    """
     totals = [grid.sum((0, 1))[None] for grid in grids]
 
     def transform_replicates(left_out: Sequence[Floats]) -> Floats:
-        """The transformed statistic with each unit left out, shape (units,), from the units' moments in each grid."""
+        """The transformed statistic with each unit (country, topic or cell) left out in turn, shape (units,).
+
+        `left_out` has one array per grid, shape (units, k): the moments that each unit contributes to the sums.
+        """
         return transform.forward(
             compute_statistic([total - group_left_out for total, group_left_out in zip(totals, left_out, strict=True)])
         )

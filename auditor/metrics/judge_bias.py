@@ -51,7 +51,7 @@ def difference_of_shares(hits: int, n: int, other_hits: int, other_n: int) -> Bi
     defined_bounds = [bound for bound in bounds if bound is not None]
     if len(defined_bounds) < len(bounds):
         return BiasEstimate(None, n + other_n, n, None, None, "one side has no verdict")
-    p, low, high, q, other_low, other_high = defined_bounds
+    p, low, high, q, other_low, other_high = defined_bounds  # each share with its interval
     lower_width, upper_width = (
         sqrt((p - low) ** 2 + (other_high - q) ** 2),
         sqrt((high - p) ** 2 + (q - other_low) ** 2),
@@ -83,7 +83,7 @@ def difference_of_paired_shares(both: int, first: int, second: int, neither: int
     defined_bounds = [bound for bound in bounds if bound is not None]
     if len(defined_bounds) < len(bounds):
         return BiasEstimate(None, n, n, None, None, "no case")
-    p, low, high, q, other_low, other_high = defined_bounds
+    p, low, high, q, other_low, other_high = defined_bounds  # each share with its interval
     phi = _phi_coefficient(both, first, second, neither)
     lower_width, upper_width = (
         _newcombe_half_width(p - low, other_high - q, phi),
@@ -102,7 +102,12 @@ def _phi_coefficient(a: int, b: int, c: int, d: int) -> float:
 
 
 def _newcombe_half_width(x: float, y: float, phi: float) -> float:
-    """Distance to one end of the interval of a difference, from the distances of the single intervals' ends."""
+    """Distance from a difference of two shares to one end of its interval.
+
+    Args:
+        x, y: distances from each share to the end of its own interval.
+        phi: correlation of the pairs.
+    """
     return sqrt(max(0.0, x * x - 2 * phi * x * y + y * y))
 
 
@@ -241,7 +246,7 @@ def _count_valid(verdicts: Floats) -> tuple[int, int]:
 
 
 def _mean_estimate(values: Floats) -> BiasEstimate:
-    """The mean over traces with Student's interval."""
+    """The mean of one value per trace with Student's interval; None, with a reason, without any value."""
     n = len(values)
     if n == 0:
         return BiasEstimate(None, 0, 0, None, None, "no trace has a verdict of this judge and of another")
@@ -309,6 +314,7 @@ def _welch_difference(first: Floats, second: Floats) -> BiasEstimate:
         return BiasEstimate(
             value, n_first + n_second, n_first, None, None, f"fewer than {MIN_GROUP_SIZE} traces on one side"
         )
+    # Squared standard errors of both means.
     u, v = float(first.var(ddof=1)) / n_first, float(second.var(ddof=1)) / n_second
     if u + v == 0:
         return BiasEstimate(value, n_first + n_second, n_first, None, None, "the same on every trace: no interval")

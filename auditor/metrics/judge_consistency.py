@@ -58,10 +58,12 @@ def measure_consistency(sets: Sequence[JudgeAnswers], k: int, max_subsets: int, 
 
     Args:
         sets: the judge's answers.
-        k, max_subsets: of transitivity.
-        seed: of transitivity's subsets and of the bootstrap.
+        k: number of items in each subset that is checked for cycles (transitivity).
+        max_subsets: most subsets that are checked per set.
+        seed: of the drawn subsets and of the bootstrap.
     """
     counts_by_form = [_count_answered(sets, form) for form in (0, 1)]
+    # counts[0] is the number of answered questions, counts[1] that of all.
     worst_counts = min(
         (counts for counts in counts_by_form if counts[1]), key=lambda counts: counts[0] / counts[1], default=(0, 0)
     )
@@ -70,12 +72,12 @@ def measure_consistency(sets: Sequence[JudgeAnswers], k: int, max_subsets: int, 
         pooled_commutativity(sets, seed).value,
         pooled_negation_invariance(sets, seed).value,
         pooled_self_agreement(sets, seed).value,
-        *worst_counts,
+        *worst_counts,  # answered, questions
     )
 
 
 def _count_answered(sets: Sequence[JudgeAnswers], form: int) -> tuple[int, int]:
-    """Number of answered questions, and of questions, of one form: 0 is plain, 1 negated."""
+    """Number of answered questions, and of asked questions, of one form: 0 is the plain form, 1 the negated one."""
     n_answered = n_questions = 0
     for answers in sets:
         asked = answers.asked[form] & ~np.eye(len(answers.human_preferences), dtype=bool)
@@ -85,7 +87,7 @@ def _count_answered(sets: Sequence[JudgeAnswers], form: int) -> tuple[int, int]:
 
 
 def consistency_weights(judges: Mapping[str, ConsistencyMeasures], bench_below: float = 0.0) -> dict[str, VoteWeight]:
-    """Vote weights of a panel's judges.
+    """Compute the vote weight of each judge of a panel, by name.
 
     All judges are compared on the same measures: one without repeated questions has no self-agreement, so the mean of
     its three measures is not comparable with a mean of four.
@@ -98,6 +100,7 @@ def consistency_weights(judges: Mapping[str, ConsistencyMeasures], bench_below: 
     included_measures = [
         consistency.measures for name, consistency in judges.items() if exclusion_reasons[name] is None
     ]
+    # Measures by position: transitivity, commutativity, negation invariance and self-agreement.
     shared_measures = [
         i for i in range(4) if included_measures and all(measures[i] is not None for measures in included_measures)
     ]
@@ -117,7 +120,11 @@ def _exclusion_reason(consistency: ConsistencyMeasures) -> str | None:
 
 
 def _vote_weight(consistency: ConsistencyMeasures, shared_measures: Sequence[int], bench_below: float) -> VoteWeight:
-    """The weight of an included judge: the mean of the shared measures, or 0 below the limit."""
+    """The weight of an included judge: the mean of the measures that all judges share, or 0 below `bench_below`.
+
+    Args:
+        shared_measures: positions in `ConsistencyMeasures.measures`.
+    """
     shared_values = [value for i in shared_measures if (value := consistency.measures[i]) is not None]
     if not shared_values:
         return VoteWeight(None, 0.0, "the judges have no figure in common")

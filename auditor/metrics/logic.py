@@ -46,7 +46,7 @@ class JudgeAnswers(NamedTuple):
     Attributes:
         preferences, negated: shape (N, N).
         asked: shape (2, N, N): whether the standard, and the negated, question was asked.
-        samples: shape (questions, repeats).
+        samples: shape (questions, repeats), answers to the questions that were asked repeatedly.
         human_preferences: shape (N, N), human preference for each pair; nan where unknown.
         set_name: the same for answers on one set in several wordings; empty for a set with one wording.
     """
@@ -203,6 +203,7 @@ def _item_jackknife_interval(
         totals: shape (sets,), subsets of each.
     """
     if estimate in (0.0, 1.0):
+        # No spread to estimate: Wilson's interval over subsets without a common item.
         n_units = sum(max(checked_sets[i].n_items for i in group) // k for group in groups)
         share = proportion(round(estimate * n_units), n_units)
         return (share.ci_low or 0.0, 1.0 if share.ci_high is None else share.ci_high)
@@ -304,12 +305,18 @@ class _SetCounts(NamedTuple):
 
 
 def _set_counts(share: Share, asked: int) -> _SetCounts:
-    """A share of one set as counts; `asked` is the number of cases that were asked."""
+    """Convert a share of one set to counts; `asked` is the number of cases that were asked, answered or not."""
     return _SetCounts((share.value or 0.0) * share.n, share.n, max(0, asked - share.n))
 
 
 def _pool_sets(counts_by_set: Sequence[_SetCounts], set_names: Sequence[str], seed: int, case_name: str) -> LogicShare:
-    """The share over all sets, with the interval over sets, or Wilson's for fewer than `MIN_SETS`."""
+    """The share over all sets, with the interval over sets, or Wilson's for fewer than `MIN_SETS` sets.
+
+    Args:
+        counts_by_set, set_names: one entry per set and wording; wordings of one set have the same name.
+        seed: of the bootstrap over sets.
+        case_name: what is counted, in the plural, to say what Wilson's interval is over.
+    """
     n_lost = sum(counts.lost for counts in counts_by_set)
     measured = [(counts, name) for counts, name in zip(counts_by_set, set_names, strict=True) if counts.n]
     hits, totals = (
@@ -338,7 +345,7 @@ def _set_names(sets: Sequence[JudgeAnswers]) -> list[str]:
 
 
 def _group_by_name(names: Sequence[str]) -> list[list[int]]:
-    """Positions of equal names, one list a name."""
+    """Positions of equal names, one list per name, in order of first occurrence."""
     indices_by_name: dict[str, list[int]] = {}
     for i, name in enumerate(names):
         indices_by_name.setdefault(name, []).append(i)

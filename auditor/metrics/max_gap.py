@@ -20,6 +20,7 @@ from auditor.metrics.bootstrap import MIN_CLUSTERS, Statistic, TwoWayEstimate
 
 CONFIDENCE_LEVEL = 0.95
 N_DRAWS = 5_000
+"""Number of draws from which the quantile for a simultaneous interval is computed."""
 TOO_FEW_REASON = f"an interval needs two groups of {MIN_CLUSTERS} countries, and as many topics"
 
 
@@ -111,7 +112,12 @@ def widest_gap(
 def _estimate_groups(
     statistic: Statistic, table: TwoWayTable, moments: Floats, group_names: Sequence[str]
 ) -> list[_GroupEstimate]:
-    """The statistic and its replicates for each group where it is defined."""
+    """The statistic and its jackknife replicates for each group in which it is defined.
+
+    Args:
+        table: positions of the cells; its strata are the groups, in the order of `group_names`.
+        moments: shape (n, k), of the cells (see `Statistic.moments`).
+    """
     grid, estimates = table.to_grid(moments), []
     for name, members in zip(group_names, table.strata, strict=False):  # without groups there is one empty stratum
         in_group = np.isin(table.row_index, members)
@@ -130,7 +136,12 @@ def _gap_estimate(
     half_width: float | None = None,
     reason: str | None = TOO_FEW_REASON,
 ) -> TwoWayEstimate:
-    """The gap between a pair of groups, with an interval if the half-width is given."""
+    """The gap between a pair of groups, with an interval if the half-width is given.
+
+    Args:
+        pair: positions in `groups` of the group with the lower value and of that with the higher value.
+        half_width: of the interval; None for no interval, which needs a `reason`.
+    """
     low_group, high_group = (groups[i] for i in pair)
     gap, n_draws = high_group.value - low_group.value, 0 if half_width is None else N_DRAWS
     ci_low, ci_high = (None, None) if half_width is None else (gap - half_width, gap + half_width)
@@ -141,7 +152,13 @@ def _gap_estimate(
 def _simultaneous_interval(
     groups: Sequence[_GroupEstimate], pair: tuple[int, int], n_topics: int, seed: int
 ) -> TwoWayEstimate:
-    """The gap of a pair with an interval that holds simultaneously for all pairs, or the reason for none."""
+    """The gap of a pair with an interval that holds simultaneously for all pairs, or the reason for none.
+
+    Args:
+        groups: all groups from which the pair was selected.
+        pair: positions in `groups` of the group with the lower value and of that with the higher value.
+        seed: of the simulation that gives the half-width.
+    """
     if n_topics < MIN_CLUSTERS:
         return _gap_estimate(groups, pair, n_topics)
     if not all(group.replicates.is_finite for group in groups):
@@ -175,5 +192,6 @@ def _studentized_range(covariances: Floats, df: int, seed: int) -> float:
     rng = np.random.default_rng(seed)
     eigenvalues, eigenvectors = np.linalg.eigh(covariances)
     normal_draws = rng.standard_normal((N_DRAWS, len(eigenvalues))) * np.sqrt(np.maximum(eigenvalues, 0.0))
+    # Normal draws with these covariances, divided by the root of a chi-square draw over df: multivariate Student.
     student_draws = (normal_draws @ eigenvectors.T) / np.sqrt(rng.chisquare(df, (N_DRAWS, 1)) / df)
     return float(np.quantile(np.ptp(student_draws, axis=1), CONFIDENCE_LEVEL))

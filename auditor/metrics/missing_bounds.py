@@ -36,12 +36,13 @@ def mae_bounds(scores: ArrayLike, truth: ArrayLike) -> MissingValueBounds:
     is_missing = np.isnan(x[has_truth])
     errors: Floats = np.abs(x[has_truth] - y[has_truth])
     smallest_errors = np.where(is_missing, 0.0, errors)
+    # The end of [-1, 1] farther from the truth is at a distance of 1 + |truth|.
     largest_errors = np.where(is_missing, 1.0 + np.abs(y[has_truth]), errors)
     return MissingValueBounds(float(smallest_errors.mean()), float(largest_errors.mean()))
 
 
 def gap_bounds(first: MissingValueBounds, second: MissingValueBounds) -> MissingValueBounds:
-    """Bounds of the second value minus the first, from the bounds of each."""
+    """Bounds of the second value minus the first, from the bounds of each; None where either has no bounds."""
     if None in first or None in second:
         return MissingValueBounds(None, None)
     low, high = second.low or 0.0, second.high or 0.0

@@ -37,7 +37,8 @@ def paired_error(first: ArrayLike, second: ArrayLike, truth: ArrayLike) -> Paire
         first, second, truth: shape (n,); a cell with a nan in any is left out.
 
     Returns:
-        None with a reason for no cells; no interval and no test for one, or where all differences are equal.
+        The difference, below 0 where the second is closer to the truth; None with a reason without any cell. No
+        interval and no test for a single cell, or where all differences are equal.
 
     Raises:
         ValueError: shapes differ, or a value is infinite.
@@ -76,6 +77,7 @@ def error_bounds(first: ArrayLike, second: ArrayLike, truth: ArrayLike) -> tuple
     if not has_truth.any():
         return None
     max_errors = 1 + np.abs(y[has_truth])
+    # For each of a and b: the smallest and the largest possible absolute error on each cell.
     bounds = [
         (np.where(np.isnan(errors), 0.0, errors), np.where(np.isnan(errors), max_errors, errors))
         for errors in (np.abs(column - y)[has_truth] for column in (a, b))

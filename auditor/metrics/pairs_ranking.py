@@ -22,6 +22,7 @@ PairQuestion = tuple[int, int]
 """Two items, the first shown first. The answer is the probability in [0, 1] that it is preferred, nan if none."""
 
 QuestionGenerator = Generator[list[PairQuestion], Sequence[float], list[int]]
+"""Yields batches of questions, is sent one answer per question, and returns items, best first."""
 
 _MIN_PROBABILITY = 1e-6  # a judge's 0 or 1 must not outweigh all its other answers
 
@@ -101,7 +102,10 @@ def run_ranking(
 def _limit_questions(
     generator: QuestionGenerator, budget: int | None
 ) -> Generator[list[PairQuestion], Sequence[float], PairsRanking]:
-    """Check and count the answers, and pass on no more questions than the budget allows."""
+    """Pass on a generator's questions up to the budget, check and count the answers, and return the ranking.
+
+    Questions over the budget are not asked: they are answered with nan. Without a budget (None) all are asked.
+    """
     n_asked = n_failed = n_over_budget = 0
     try:
         questions = next(generator)
@@ -118,7 +122,7 @@ def _limit_questions(
 
 
 def _check_answers(answers: Sequence[float], n_questions: int) -> None:
-    """Raise ValueError unless there is one answer a question, in [0, 1] or nan."""
+    """Raise ValueError unless there is one answer per question, each in [0, 1] or nan."""
     if len(answers) != n_questions:
         raise ValueError(f"{n_questions} questions need {n_questions} answers, but got {len(answers)}")
     invalid_answers = [answer for answer in answers if not (math.isnan(answer) or 0 <= answer <= 1)]
@@ -127,7 +131,10 @@ def _check_answers(answers: Sequence[float], n_questions: int) -> None:
 
 
 def _ask_both_orders(generator: QuestionGenerator) -> QuestionGenerator:
-    """Ask each question in both orders and pass on the mean of the valid answers."""
+    """Ask each question of a generator in both orders, and send it the mean of the valid answers to both.
+
+    The answer to the swapped question is the probability that j is preferred, so 1 minus it is the one of i.
+    """
     try:
         questions = next(generator)
         while True:
@@ -141,14 +148,20 @@ def _ask_both_orders(generator: QuestionGenerator) -> QuestionGenerator:
 
 
 def _mean_of_answered(p: float, q: float) -> float:
-    """Mean of two probabilities; the other one if one is nan."""
+    """Mean of two probabilities; if one of them is nan, the one that is not; nan if both are."""
     if math.isnan(p) or math.isnan(q):
         return q if math.isnan(p) else p
     return (p + q) / 2
 
 
 def _merge_sort(items: list[int], merge: Callable[[list[int], list[int]], QuestionGenerator]) -> QuestionGenerator:
-    """Bottom-up merge sort, level by level; an unpaired run waits for the next level."""
+    """Bottom-up merge sort, level by level; returns the items, best first, when the generator ends.
+
+    A run is a list of ranked items. Neighbouring runs are merged; a run without a neighbour waits for the next level.
+
+    Args:
+        merge: from the left and the right run to a generator of the questions of their merge.
+    """
     runs = [[item] for item in items]
     while len(runs) > 1:
         odd_run = runs[len(runs) // 2 * 2 :]
@@ -160,7 +173,10 @@ def _merge_sort(items: list[int], merge: Callable[[list[int], list[int]], Questi
 def _interleave_merges(
     merges: list[QuestionGenerator],
 ) -> Generator[list[PairQuestion], Sequence[float], list[list[int]]]:
-    """Run several merges in parallel: a batch holds the next questions of each of them."""
+    """Run several merges in parallel: a batch holds the next questions of each of them.
+
+    Returns the merged runs, in the order of the merges, when the generator ends.
+    """
     merged_runs: dict[int, list[int]] = {}
     pending_questions: dict[int, list[PairQuestion]] = {}
 
@@ -197,7 +213,7 @@ def _merge_runs(left: list[int], right: list[int], beam: int, uncertainty: float
     The next question depends only on the number of items taken from the left run. Of all paths with the same number,
     only the most probable is kept, and no comparison is asked twice.
     """
-    paths = {0: _MergePath(0.0, ())}
+    paths = {0: _MergePath(0.0, ())}  # by the number of items taken from the left run
     for step in range(len(left) + len(right)):
         undecided = [
             n_left_placed for n_left_placed in paths if n_left_placed < len(left) and step - n_left_placed < len(right)
@@ -220,12 +236,12 @@ def _merge_runs(left: list[int], right: list[int], beam: int, uncertainty: float
                 uncertainty,
             ):
                 extended = _MergePath(path.log_probability + math.log(probability), (*path.takes_left, take_left))
-                key = n_left_placed + take_left
+                key = n_left_placed + take_left  # True counts as 1
                 if key not in next_paths or extended.log_probability > next_paths[key].log_probability:
                     next_paths[key] = extended
         best_keys = sorted(next_paths, key=lambda key: -next_paths[key].log_probability)[:beam]
         paths = {key: next_paths[key] for key in best_keys}
-    runs = (iter(right), iter(left))
+    runs = (iter(right), iter(left))  # indexed by take_left: False is 0, True is 1
     return [next(runs[take_left]) for take_left in paths[len(left)].takes_left]
 
 
@@ -248,7 +264,9 @@ def _next_steps(
     if probability is None:
         return [(n_left_placed < n_left, 1.0)]
     if math.isnan(probability):
+        # Without an answer, take from the run of which the smaller share is used up.
         return [((n_left_placed + 0.5) * n_right <= (n_right_placed + 0.5) * n_left, 0.5)]
     probability = min(max(probability, _MIN_PROBABILITY), 1 - _MIN_PROBABILITY)
     outcomes = [(True, probability), (False, 1 - probability)]
+    # outcomes[probability < 0.5] is the more probable one: False is 0, True is 1.
     return outcomes if beam > 1 and abs(probability - 0.5) < uncertainty else [outcomes[probability < 0.5]]

@@ -22,7 +22,8 @@ def balanced_panels(eligible: ArrayLike, items: int, per_item: int, seed: int) -
         seed: of the order of ties.
 
     Returns:
-        Shape (items, authors, raters). The first items of a longer design are the shorter design.
+        Shape (items, authors, raters), whether the rater rates that item of the author. A design with fewer items
+        equals the beginning of one with more.
 
     Raises:
         ValueError: not a table, a negative number of items, or per_item below 1.
@@ -35,7 +36,7 @@ def balanced_panels(eligible: ArrayLike, items: int, per_item: int, seed: int) -
         return np.broadcast_to(is_eligible, (items, n_authors, n_raters)).copy()
     rng = np.random.default_rng(seed)
     panels = np.zeros((items, n_authors, n_raters), dtype=np.bool_)
-    load = np.where(is_eligible, 0.0, np.inf)
+    load = np.where(is_eligible, 0.0, np.inf)  # number of the author's items that each rater has so far
     author_rows = np.arange(n_authors)[:, None]
     for panel in panels:
         least_loaded = np.argpartition(load + rng.random(n_raters), per_item - 1, axis=1)[:, :per_item]

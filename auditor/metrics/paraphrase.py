@@ -27,6 +27,7 @@ def edit_distance(left: str, right: str) -> float:
     a, b = normalize_text(left), normalize_text(right)
     if not a or not b:
         return float(a != b)
+    # row[j]: edits that turn the first i letters of a into the first j letters of b.
     row = list(range(len(b) + 1))
     for i, x in enumerate(a, start=1):
         previous_row, row = row, [i]
@@ -41,7 +42,9 @@ def normalize_text(text: str) -> str:
 
 
 def lexical_divergence(distance: float, cap: float = MAX_COUNTED_DISTANCE) -> float:
-    """DS of ParaScore (equation 5): from -1 for a copy to `cap` for an edit distance of `cap` or more.
+    """How much the wording differs: from -1 for a copy to `cap` for an edit distance of `cap` or more.
+
+    This is DS of ParaScore (equation 5).
 
     Args:
         distance: in [0, 1].

@@ -62,7 +62,7 @@ def as_preferences(preferences: ArrayLike) -> Floats:
 
 
 def pair_probabilities(preferences: ArrayLike, calibrated: bool = False) -> Floats:
-    """One probability a pair, with (i, j) and (j, i) adding up to 1; nan where neither order has a valid answer.
+    """One probability per pair, with (i, j) and (j, i) adding up to 1; nan where neither order has a valid answer.
 
     Uncalibrated, it is the answer to the question that shows the lower item first, or the other order's if that one
     failed; calibrated, the mean of the orders with an answer.
@@ -131,7 +131,14 @@ def choose_subsets(n: int, k: int, max_subsets: int, seed: int) -> tuple[Ints, b
 
 
 def draw_subsets(n: int, k: int, m: int, rng: np.random.Generator) -> Ints:
-    """Draw m <= C(n, k) different subsets of k out of n, each set of m equally likely; shape (m, k), rows ascending."""
+    """Draw m different subsets of k out of n numbers, each set of m subsets equally likely.
+
+    Args:
+        m: at most the number of all subsets, C(n, k).
+
+    Returns:
+        Shape (m, k), each row in ascending order.
+    """
     subsets = np.empty((0, k), dtype=np.intp)
     while len(subsets) < m:
         subsets = np.concatenate([subsets, _floyd_sample(n, k, m, rng)])
@@ -141,10 +148,14 @@ def draw_subsets(n: int, k: int, m: int, rng: np.random.Generator) -> Ints:
 
 
 def _floyd_sample(n: int, k: int, m: int, rng: np.random.Generator) -> Ints:
-    """Draw m subsets of k out of n by Floyd's sampling (Bentley, CACM 30, 1987), in memory independent of n."""
+    """Draw m subsets of k out of n, which may be the same; shape (m, k), each row in ascending order.
+
+    By Floyd's sampling (Bentley, CACM 30, 1987), in memory independent of n.
+    """
     rows = np.full((m, k), -1, dtype=np.intp)
     for column, last in enumerate(range(n - k, n)):
         picked = rng.integers(0, last + 1, m)
+        # A number that the subset has already is replaced by `last`, which it cannot have yet.
         rows[:, column] = np.where((rows == picked[:, None]).any(axis=1), last, picked)
     return np.sort(rows, axis=1)
 
@@ -152,7 +163,7 @@ def _floyd_sample(n: int, k: int, m: int, rng: np.random.Generator) -> Ints:
 def acyclic_mask(graph: Bools, subsets: Ints) -> Bools:
     """Which subsets, shape (S, K), of the nodes of a graph, shape (N, N), span a graph without a cycle; shape (S,).
 
-    The graph has at most one edge a pair. A tournament is acyclic if and only if its out-degrees are 0 … K-1 (Landau
+    The graph has at most one edge per pair. A tournament is acyclic if and only if its out-degrees are 0 … K-1 (Landau
     1953); a graph with missing edges if removing nodes without incoming edges, repeatedly, removes them all.
     """
     k = subsets.shape[1]
@@ -174,6 +185,7 @@ def _has_topological_order(graphs: Bools) -> Bools:
     """Whether each graph, shape (S, K, K), is acyclic, by removing nodes without incoming edges; shape (S,)."""
     alive = np.ones(graphs.shape[:2], dtype=bool)
     while True:
+        # Nodes not removed yet, without an edge from another such node.
         sources = alive & ~(graphs & alive[:, :, None]).any(axis=1)
         if not sources.any():
             return np.asarray(~alive.any(axis=1))
@@ -181,7 +193,7 @@ def _has_topological_order(graphs: Bools) -> Bools:
 
 
 def _decisions(values: Floats) -> Floats:
-    """1 for the first item, -1 for the second, 0 for a tie; nan stays nan."""
+    """Decisions from preference probabilities: 1 for the first item, -1 for the second, 0 for a tie; nan stays nan."""
     return np.where(np.abs(values - 0.5) <= _TIE_TOLERANCE, 0.0, np.sign(values - 0.5))
 
 
@@ -221,7 +233,11 @@ def negation_invariance(preferences: ArrayLike, negated: ArrayLike, calibrated: 
 
 
 def _reversed_share(first: Floats, second: Floats) -> Share:
-    """Share of pairs whose decisions are opposite, or both ties; pairs with a nan are `lost`."""
+    """Share of pairs whose decisions are opposite, or both ties, with Wilson's interval; pairs with a nan are `lost`.
+
+    Args:
+        first, second: shape (pairs,), decisions 1, 0, -1 or nan (see `_decisions`) to both questions on a pair.
+    """
     measured = ~(np.isnan(first) | np.isnan(second))
     n = int(measured.sum())
     return wilson_share(int((first == -second)[measured].sum()), n, lost=len(first) - n)
@@ -266,6 +282,7 @@ def self_agreement(samples: ArrayLike) -> Share:
     if values.ndim != 2:
         raise ValueError(f"samples must have the shape (questions, repeats), but got {values.shape}")
     decided = _decisions(values)
+    # How often each decision was given to each question, shape (3, questions).
     counts = np.stack([(decided == choice).sum(axis=1) for choice in (-1.0, 0.0, 1.0)])
     n_valid = counts.sum(axis=0)
     is_repeated = n_valid >= 2

@@ -37,7 +37,7 @@ def proportion(part: int, whole: int) -> Proportion:
 
 def wilson_interval(p: float, n: float) -> tuple[float, float]:
     """Wilson's 95% interval of a share `p` in [0, 1] over `n` > 0 cases; n may be fractional."""
-    z2 = Z_95**2
+    z2 = Z_95**2  # squared 97.5% quantile of the standard normal distribution
     centre = (p + z2 / (2 * n)) / (1 + z2 / n)
     half = Z_95 * sqrt(p * (1 - p) / n + z2 / (4 * n**2)) / (1 + z2 / n)
     return (0.0 if p == 0 else centre - half), (1.0 if p == 1 else centre + half)

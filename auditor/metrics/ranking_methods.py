@@ -126,7 +126,10 @@ def _rank_by_merge_sort(
 
 
 def _rank_random_pairs(preferences: Floats, share: float, rng: np.random.Generator) -> tuple[Floats, int, int]:
-    """Rank by the Bradley–Terry model from a random share of the pairs, each in a random order."""
+    """Rank by the Bradley–Terry model from a random share of the pairs, each in a random order.
+
+    Returns strengths as scores, the number of questions asked, and of those without an answer.
+    """
     first, second = np.triu_indices(len(preferences), 1)
     drawn_pairs = rng.permutation(len(first))[: max(1, round(share * len(first)))]
     is_swapped = rng.random(len(drawn_pairs)) < 0.5

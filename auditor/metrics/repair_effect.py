@@ -56,6 +56,7 @@ def measure_repair_effect(
         is_correct = [
             ((preferences > 0.5) == (truth > 0.5))[is_decided] for preferences in (answers.preferences, repaired)
         ]
+        # Questions right in neither (0), before only (1), after only (2) and both (3).
         outcome_counts.append(np.bincount(2 * is_correct[1] + is_correct[0], minlength=4))
         restricted_pairs.append(
             (

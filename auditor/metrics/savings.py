@@ -154,7 +154,10 @@ def _assign_judges(audit: CompleteAudit, plan: SamplingPlan, sample_mask: Bools,
 
 
 def _draw_turns(assignments: Bools, seed: int) -> NDArray[np.intp]:
-    """Each judge's turn on a trace, in an order drawn for the trace; judges not assigned come last."""
+    """Each judge's turn (from 0) on each trace, in an order drawn for the trace; judges not assigned come last.
+
+    The shape is that of `assignments`, (judges, models, cells, samples).
+    """
     draws = np.random.default_rng(seed).random(assignments.shape, dtype=np.float32)
     turns: NDArray[np.intp] = np.where(assignments, draws, 2).argsort(axis=0).argsort(axis=0)
     return turns

@@ -19,6 +19,7 @@ from auditor.metrics.jackknife import crossed_jackknife
 from auditor.metrics.resampling import MIN_QUESTIONS, MeanEstimate, bootstrap_mean, ratio_interval
 from auditor.metrics.share import mean_share
 
+# What an interval is over, as `TwoWayMean.over` says it.
 TWO_WAY_LABEL = "countries and topics"
 CELLS_LABEL = f"cells, for want of {MIN_CLUSTERS} countries and topics"
 
@@ -31,13 +32,14 @@ class TwoWayMean(MeanEstimate):
 
 
 def two_way_share(hits: ArrayLike, totals: ArrayLike, countries: ArrayLike, topics: ArrayLike) -> TwoWayMean:
-    """The share of all hits in all totals.
+    """The share of all hits in all totals, with its interval.
 
     Over countries and topics the interval is on the log-odds scale. Where all cells have the same share, it is
     Wilson's, with the smaller of the numbers of countries and topics as the number of cases.
 
     Args:
-        hits, totals: shape (n,), 0 <= hits <= totals; cells without a case are left out.
+        hits, totals: shape (n,), per cell the cases counted and all cases, 0 <= hits <= totals; cells without a case
+            are left out.
         countries, topics: shape (n,), labels of any kind; repeated cells are merged.
 
     Returns:
@@ -76,7 +78,7 @@ def two_way_share(hits: ArrayLike, totals: ArrayLike, countries: ArrayLike, topi
 def two_way_mean(
     values: ArrayLike, countries: ArrayLike, topics: ArrayLike, bounds: tuple[float, float] = (-inf, inf)
 ) -> TwoWayMean:
-    """The mean of one value a cell.
+    """The mean over cells of one value per cell, with its interval.
 
     Args:
         values: shape (n,); nan where there is none.
@@ -90,6 +92,7 @@ def two_way_mean(
         ValueError: shapes differ, or a value is infinite.
     """
     x = np.asarray(values, dtype=np.float64)
+    # The mean of x is its bias against a truth of 0.
     jackknifed = crossed_jackknife(BIAS, x, np.zeros_like(x), countries, topics)
     if jackknifed.estimate is None:
         return TwoWayMean(None, 0, None, None, "no cell has a value")
@@ -101,7 +104,12 @@ def two_way_mean(
 
 
 def _clip_interval(interval: TwoWayEstimate, bounds: tuple[float, float]) -> TwoWayMean:
-    """An estimate over countries and topics as a mean, with its interval clipped to the bounds."""
+    """Convert a two-way estimate to a `TwoWayMean`, with its interval clipped to the bounds.
+
+    Args:
+        interval: the estimate of a mean, with its interval over countries and topics.
+        bounds: smallest and largest possible value.
+    """
     if interval.low is None or interval.high is None:
         return TwoWayMean(interval.estimate, interval.n_cells, None, None, interval.reason)
     low, high = max(bounds[0], interval.low), min(bounds[1], interval.high)
@@ -116,7 +124,16 @@ def _two_way_interval(
     topics: NDArray[np.generic],
     n_clusters: int,
 ) -> tuple[float, float]:
-    """The two-way jackknife interval of a share on the log-odds scale, or Wilson's over `n_clusters` cases."""
+    """The interval (low, high) of a share: the two-way jackknife on the log-odds scale, or else Wilson's.
+
+    Wilson's interval over `n_clusters` cases is used where the log odds have no jackknife interval, as for a share of
+    0 or 1.
+
+    Args:
+        share: sum of hits over sum of totals.
+        hits, totals, countries, topics: shape (n,), one value per cell; no cell is repeated.
+        n_clusters: the smaller of the numbers of countries and topics.
+    """
     log_odds = crossed_jackknife(_LOG_ODDS, hits, totals, countries, topics) if 0 < share < 1 else None
     if log_odds is not None and log_odds.low is not None and log_odds.high is not None:
         return 1 / (1 + exp(-log_odds.low)), 1 / (1 + exp(-log_odds.high))
@@ -125,7 +142,7 @@ def _two_way_interval(
 
 
 def _log_odds(sums: Floats) -> Floats:
-    """Log odds from sums of hits and totals; nan without a hit or without a miss."""
+    """Log odds from sums of hits (column 0) and totals (column 1); nan without a hit or without a miss."""
     hits, misses = sums[:, 0], sums[:, 1] - sums[:, 0]
     defined = (hits > 0) & (misses > 0)
     log_odds: Floats = np.where(
@@ -134,14 +151,20 @@ def _log_odds(sums: Floats) -> Floats:
     return log_odds
 
 
+# Scores and truth of this statistic are hits and totals.
 _LOG_ODDS = Statistic(lambda hits, totals: np.stack([hits, totals], axis=1), _log_odds)
 
 
 def _merge_repeated_cells(
     case_hits: Floats, case_totals: Floats, countries: NDArray[np.generic], topics: NDArray[np.generic]
 ) -> tuple[Floats, Floats, NDArray[np.generic], NDArray[np.generic]]:
-    """Add up the counts of repeated cells, since the jackknife must leave out all of a cell at once."""
+    """Add up the counts of repeated cells, since the jackknife must leave out all of a cell at once.
+
+    Returns:
+        Hits, totals, countries and topics, one value per distinct cell.
+    """
     country_index, topic_index = (np.unique(labels, return_inverse=True)[1] for labels in (countries, topics))
+    # A cell's number is unique for its country and topic; first_index is where it occurs first.
     _, first_index, cell_index = np.unique(
         country_index * (int(topic_index.max()) + 1) + topic_index, return_index=True, return_inverse=True
     )

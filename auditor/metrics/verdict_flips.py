@@ -67,7 +67,10 @@ def flips_by_cell(counts: ArrayLike, seed: int = 0) -> VerdictFlips:
 
 
 def _share_change(counts: Floats) -> Floats:
-    """Share of VALID on the second side minus that on the first, from counts of shape (..., 4)."""
+    """Share of VALID on the second side minus that on the first, from counts of shape (..., 4).
+
+    Columns: VALID in both, in the second only, in the first only, in neither.
+    """
     change: Floats = (counts[..., 1] - counts[..., 2]) / counts.sum(axis=-1)
     return change
 

@@ -62,7 +62,7 @@ def weighted_majority(ratings: ArrayLike, weights: ArrayLike) -> Floats:
     indicators, categories = _rating_indicators(table)
     if not len(categories):
         return np.full(table.shape[1], np.nan)
-    category_weights = np.einsum("rik,r->ik", indicators, weight)
+    category_weights = np.einsum("rik,r->ik", indicators, weight)  # r: rater, i: item, k: category
     winner = categories[category_weights.argmax(axis=1)]
     # Weights are decimal fractions: exactly half must not exceed half by a rounding error.
     return np.where(category_weights.max(axis=1) > weight.sum() / 2 * (1 + 1e-12), winner, np.nan)
@@ -160,7 +160,7 @@ def dawid_skene(
     posterior[is_rated], n_steps, converged = _fit_em(rated_indicators, smoothing, max_iterations, tolerance)
     prevalence, confusion = _estimate_raters(rated_indicators, posterior[is_rated], smoothing)
     confusion[~indicators.any(axis=(1, 2))] = np.nan
-    accuracy = np.einsum("k,rkk->r", prevalence, confusion)
+    accuracy = np.einsum("k,rkk->r", prevalence, confusion)  # r: rater, k: category called by its own name
     return DawidSkene(categories, posterior, confusion, accuracy, prevalence, n_items, n_dropped, n_steps, converged)
 
 
@@ -170,7 +170,7 @@ def posterior_of_seats(fitted: DawidSkene, ratings: ArrayLike, seats: ArrayLike)
     Args:
         fitted: a fit to these or more items and raters.
         ratings: shape (raters, items), with the raters of the fit.
-        seats: shape (raters,), whose ratings count.
+        seats: shape (raters,), True for each rater whose ratings count.
 
     Returns:
         Shape (items, k); nan for an item that none of these raters rated, and where nothing was fitted.
@@ -227,6 +227,7 @@ def _estimate_raters(
 ) -> tuple[Floats, Floats]:
     """M step (eqs. 2.3 and 2.4): prevalence of the categories, and each rater's confusion; `weights` counts items."""
     counted = posterior if weights is None else posterior * weights[:, None]
+    # i: item, r: rater, c: true category, k: category that the rater chose.
     counts = np.einsum("ic,rik->rck", counted, indicators, optimize=True) + smoothing
     n_items = len(posterior) if weights is None else weights.sum()
     return counted.sum(axis=0) / n_items, counts / counts.sum(axis=2, keepdims=True)
