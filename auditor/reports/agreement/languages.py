@@ -150,7 +150,10 @@ def _build_difference_rows(
 
 
 def _compute_mean_scores(traces: Sequence[Trace], source: ReportSource, config: AuditConfig) -> FloatArray:
-    """Compute mean scores, shape (languages, models, cells); nan without a score, or where the language is the first."""
+    """Compute mean scores, shape (languages, models, cells), with languages as configured.
+
+    nan without a score, and in a further language where it is the same as the first one.
+    """
     shape = (len(config.languages), len(source.models), len(source.cells))
     sums, counts = np.zeros(shape), np.zeros(shape)
     model_index = {name: i for i, name in enumerate(source.models)}

@@ -43,6 +43,7 @@ def write_certificate(panel: PanelReport, *, is_task: bool = False) -> list[str]
 
 
 def _format_estimate(estimate: Estimate, unit: str = "trace", digits: int = 2) -> str:
+    """Format a value with its 95% interval, or the reason why there is none, and n in units of `unit`."""
     interval = (
         f"95% interval {format_interval(estimate.ci_low, estimate.ci_high, digits)}"
         if estimate.ci_low is not None
@@ -52,6 +53,7 @@ def _format_estimate(estimate: Estimate, unit: str = "trace", digits: int = 2) -
 
 
 def _describe_agreement(panel: PanelReport) -> str:
+    """Write a sentence on Krippendorff's alpha; the lower end of its interval decides how firm the conclusion is."""
     alpha = panel.krippendorff_alpha
     if alpha.value is None:
         return f"How far the judges agree cannot be measured ({alpha.reason}), so this panel vouches for nothing."
@@ -74,6 +76,7 @@ def _describe_agreement(panel: PanelReport) -> str:
 
 
 def _describe_prevalence(panel: PanelReport) -> Iterator[str]:
+    """Warn that kappa and alpha are low because nearly all verdicts are the same; nothing where they are not."""
     valid_share, ac1 = panel.prevalence.value, panel.gwet_ac1
     if valid_share is not None and max(valid_share, 1 - valid_share) >= HIGH_PREVALENCE and ac1.value is not None:
         ruling = "VALID" if valid_share > 0.5 else "INVALID"
@@ -86,9 +89,10 @@ def _describe_prevalence(panel: PanelReport) -> Iterator[str]:
 
 
 def _describe_majority(panel: PanelReport) -> str:
+    """Write a sentence on the shares of traces that a majority of the assigned judges finds VALID or INVALID."""
     if not panel.votes:
         return "No verdict was given, so no trace is upheld or refused; all are for people."
-    majority = panel.votes[0]
+    majority = panel.votes[0]  # the plain majority is the first voting rule
     total = majority.valid + majority.invalid + majority.open
     return (
         "A strict majority of the assigned seats, failures and abstentions counted, upholds "
@@ -99,6 +103,7 @@ def _describe_majority(panel: PanelReport) -> str:
 
 
 def _describe_assignment(panel: PanelReport) -> Iterator[str]:
+    """Yield a sentence on the number of judges per trace; nothing where all judges get every trace."""
     if panel.judges_per_trace is not None:
         yield (
             f"Each trace went to {pluralize(panel.judges_per_trace, 'judge')}, dealt so that every judge has equally "
@@ -108,8 +113,9 @@ def _describe_assignment(panel: PanelReport) -> Iterator[str]:
 
 
 def _describe_adaptive_savings(panel: PanelReport) -> Iterator[str]:
+    """Yield a sentence on the calls that adaptive panels saved; nothing for other panels."""
     if panel.adaptive:
-        n_saved = panel.seats - panel.asked
+        n_saved = panel.seats - panel.asked  # verdicts if every assigned judge were asked, minus those asked for
         yield (
             f"Panels were adaptive: {pluralize(n_saved, 'call')} of {pluralize(panel.seats, 'seat')} were saved "
             f"({format_percent(n_saved, panel.seats)}), with the majorities that asking all would have. Agreement and "
@@ -118,6 +124,7 @@ def _describe_adaptive_savings(panel: PanelReport) -> Iterator[str]:
 
 
 def _describe_fault_detection(panel: PanelReport) -> str:
+    """Write which injected faults no judge, or not every judge, detects beyond its false alarms."""
     if not panel.faults:
         return (
             "No majority corrects an error that its judges share. Whether these would notice one is not tested: "
@@ -147,6 +154,7 @@ def _describe_fault_detection(panel: PanelReport) -> str:
 
 
 def _describe_blinding(panel: PanelReport) -> str:
+    """Write which masked attributes judges guess beyond chance, or that guesses were not asked for."""
     if not panel.guesses:
         return (
             "Whether the judges could tell country, topic or author from a blinded trace is not measured: set "
@@ -156,6 +164,7 @@ def _describe_blinding(panel: PanelReport) -> str:
     if not leaking_rows:
         return "No judge guesses country, topic or author beyond chance: blinding holds as far as these samples show."
     leak_list = "; ".join(
+        # `what` is the attribute guessed: country, topic or author.
         f"{row.judge} the {row.what} ({format_number(100 * (row.hits.value or 0), 0)}%, "
         f"{format_interval(100 * (row.hits.ci_low or 0), 100 * (row.hits.ci_high or 0), 0)}%, chance "
         f"{format_number(100 * row.chance, 0)}%)"
@@ -165,6 +174,7 @@ def _describe_blinding(panel: PanelReport) -> str:
 
 
 def _describe_biases(judges: Sequence[JudgeRow]) -> Iterator[str]:
+    """Yield sentences on biases whose 95% interval excludes 0, with the number of such findings to expect by chance."""
     sentences, n_tests = [], 0
     for name, phrase in BIAS_PHRASES.items():
         biased_judges = []
@@ -187,6 +197,7 @@ def _describe_biases(judges: Sequence[JudgeRow]) -> Iterator[str]:
             sentences.append(f"Beyond chance, {'; '.join(biased_judges)}.")
     if sentences:
         yield from sentences[:-1]
+        # A 95% interval excludes 0 by chance in one test of twenty.
         false_positives = (
             f"about {format_number(n_tests / 20, 1)} would show" if n_tests > 1 else "one in twenty such tests shows"
         )
@@ -197,7 +208,8 @@ def _describe_biases(judges: Sequence[JudgeRow]) -> Iterator[str]:
 
 
 def _describe_voting_rules(panel: PanelReport) -> Iterator[str]:
-    for row in panel.votes[1:]:
+    """Yield one sentence per voting rule other than the majority, on where it decides otherwise."""
+    for row in panel.votes[1:]:  # the first is the plain majority
         if row.reason is not None:
             yield f"Votes counted otherwise ({row.rule}) say nothing: {row.reason}."
         elif row.differs.value is not None:
@@ -209,6 +221,7 @@ def _describe_voting_rules(panel: PanelReport) -> Iterator[str]:
 
 
 def _describe_peer_alignment(panel: PanelReport) -> Iterator[str]:
+    """Yield one sentence per method on whether models that peers find VALID agree more with people."""
     for row in panel.peer_alignment:
         r, method_phrase = row.r, f" (by {row.method})" if len(panel.peer_alignment) > 1 else ""
         if r.value is None or r.ci_low is None or r.ci_high is None:

@@ -37,15 +37,17 @@ def agreement_estimate(agreement: Agreement) -> Estimate:
 
 
 def compute_agreement(matrix: VerdictMatrix, seed: int) -> tuple[Agreement, Agreement, Agreement]:
-    """Fleiss' kappa, Krippendorff's alpha and Gwet's AC1 over the unconditional verdicts.
+    """Compute Fleiss' kappa, Krippendorff's alpha and Gwet's AC1, in this order, over the unconditional verdicts.
 
-    Verdicts that an adaptive panel asked for because others disagreed would bias them and are left out.
+    Unconditional verdicts were asked for whatever other judges said. Those that an adaptive panel asked for because
+    others disagreed would bias them and are left out.
     """
+    # Shape (traces, 2): VALID and INVALID verdicts on each trace.
     counts = np.stack([np.nansum(matrix.unconditional_verdicts == ruling, axis=0) for ruling in (1, 0)], axis=1)
     return (
         fleiss_kappa(counts, seed=seed),
         krippendorff_alpha(matrix.unconditional_verdicts, seed=seed),
-        gwet_ac1(matrix.unconditional_verdicts, 2, seed=seed),
+        gwet_ac1(matrix.unconditional_verdicts, 2, seed=seed),  # two categories: VALID and INVALID
     )
 
 
@@ -56,6 +58,7 @@ def compute_prevalence(matrix: VerdictMatrix, seed: int, n_resamples: int = 2000
     n_verdicts, n_valid = has_verdict.sum(axis=0)[has_two], np.nansum(matrix.unconditional_verdicts, axis=0)[has_two]
     if not len(n_verdicts):
         return missing_estimate("no trace has verdicts of two judges")
+    # Traces with the same counts are drawn together: one row per pair of (VALID verdicts, verdicts).
     patterns, frequencies = np.unique(np.stack([n_valid, n_verdicts], axis=1), axis=0, return_counts=True)
     draws = np.random.default_rng(seed).multinomial(len(n_verdicts), frequencies / len(n_verdicts), n_resamples)
     shares = (draws @ patterns[:, 0]) / (draws @ patterns[:, 1])
@@ -67,9 +70,11 @@ def compute_prevalence(matrix: VerdictMatrix, seed: int, n_resamples: int = 2000
 
 
 def build_judge_rows(source: ReportSource, matrix: VerdictMatrix) -> list[JudgeRow]:
-    """Build one row for each judge that was asked."""
+    """Build one row per judge that was asked, from verdicts asked for whatever other judges said."""
     verdicts, seed = matrix.unconditional_verdicts, source.seed
     alphas_without = _alphas_without_each_judge(matrix, seed)
+    # One estimate per judge in each column: agreement with the others, alpha without the judge, leniency, bias to
+    # longer traces, bias to its own family, order effect, mean confidence, and share of VALID.
     estimate_columns: Sequence[Sequence[Estimate]] = (
         [to_estimate(share) for share in agreement_with_others(verdicts)],
         [agreement_estimate(alpha) for alpha in alphas_without],
@@ -79,8 +84,9 @@ def build_judge_rows(source: ReportSource, matrix: VerdictMatrix) -> list[JudgeR
         _to_bias_estimates(order_effect(verdicts, matrix.recorded_at, matrix.cell_index)),
         [
             _clustered_share(matrix, trace_scores, "the judge did not say how sure it is")
-            for trace_scores in matrix.confidence
+            for trace_scores in matrix.confidence  # stated confidence on each trace
         ],
+        # Here the scores are verdicts: 1 for VALID, 0 for INVALID.
         [_clustered_share(matrix, trace_scores, "nothing to count") for trace_scores in verdicts],
     )
     asked_judges = {count.judge for count in source.judge_counts}
@@ -97,10 +103,12 @@ def _clustered_share(matrix: VerdictMatrix, trace_scores: FloatArray, missing_re
     Args:
         trace_scores: shape (traces,).
     """
+    # `cell_labels` holds the country of each cell, then the topic of each cell.
     known, n_cells = ~np.isnan(trace_scores), len(matrix.cell_labels[0])
     sums, counts = (
         np.bincount(matrix.cell_index[known], weights, minlength=n_cells) for weights in (trace_scores[known], None)
     )
+    # Sums of the values and numbers of traces, both by cell.
     return clustered_to_estimate(two_way_share(sums, counts, *matrix.cell_labels), missing_reason)
 
 
@@ -126,6 +134,7 @@ def _estimate_family_bias(matrix: VerdictMatrix) -> list[Estimate]:
 
 
 def _to_bias_estimates(biases: Sequence[BiasEstimate]) -> list[Estimate]:
+    """Convert one bias per judge to estimates."""
     return [to_estimate(bias) for bias in biases]
 
 
@@ -140,7 +149,7 @@ def _build_judge_row(source: ReportSource, judge: str, estimates: Sequence[Estim
         judge=judge,
         family=find_family(source.config, judge),
         assigned=outcomes.total(),
-        given=outcomes[OK],
+        given=outcomes[OK],  # valid verdicts
         losses={
             outcome.value: outcomes[outcome.value]
             for outcome in Outcome
@@ -162,7 +171,11 @@ def _build_judge_row(source: ReportSource, judge: str, estimates: Sequence[Estim
 
 
 def build_vote_rows(source: ReportSource, matrix: VerdictMatrix) -> list[VotingRuleRow]:
-    """Apply each voting rule to the traces; the majority of the assigned judges comes first."""
+    """Apply each voting rule to the traces, one row per rule; the majority of the assigned judges comes first.
+
+    The others are votes weighted by agreement with the rest, weighted as configured, and Dawid and Skene's model.
+    Empty without verdicts.
+    """
     if not matrix.traces:
         return []
     majority = _decide_by_weight(matrix, np.ones(len(matrix.judges)))
@@ -198,6 +211,7 @@ def _log_odds_weight(n_agreed: int, n_traces: int) -> float:
 def _build_weighted_vote_row(
     matrix: VerdictMatrix, majority: FloatArray, rule: str, weights: Mapping[str, float]
 ) -> VotingRuleRow:
+    """Apply a weighted majority, with weights scaled to a mean of 1; judges without a weight count 1."""
     judge_weights = np.array([weights.get(name, 1.0) for name in matrix.judges])
     if not judge_weights.sum() > 0:
         return _build_vote_row(rule, None, majority, {}, "no judge has any weight")
@@ -210,7 +224,7 @@ def _decide_by_weight(matrix: VerdictMatrix, weights: FloatArray) -> FloatArray:
     """Weighted majority of each trace, shape (traces,): 1 VALID, 0 INVALID, nan if neither has over half the weight."""
     verdicts = matrix.all_verdicts
     weight_by_side = [(weights[:, None] * (verdicts == ruling)).sum(axis=0) for ruling in (1, 0)]
-    total = _sum_assigned_weights(matrix, weights)
+    total = _sum_assigned_weights(matrix, weights)  # the factor below absorbs rounding: half is no majority
     return np.where(
         weight_by_side[0] > total / 2 * (1 + 1e-12),
         1.0,
@@ -238,6 +252,7 @@ def _sum_assigned_weights(matrix: VerdictMatrix, weights: FloatArray) -> FloatAr
     }
     return np.array(
         [
+            # The first item of a key is the author.
             weight_by_author.get(key[0], recorded_weight)
             for key, recorded_weight in zip(matrix.traces, voting_weight, strict=True)
         ]

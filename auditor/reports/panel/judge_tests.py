@@ -25,7 +25,10 @@ SampleKey = tuple[str, Cell, int]
 
 
 def build_blinding_rows(judges: Sequence[str], guesses: Iterable[Guess]) -> list[BlindingCheckRow]:
-    """Build one row for each judge and each masked attribute (country, topic, author): hits against chance."""
+    """Build one row per judge and masked attribute (country, topic, author): share of hits, and share by chance.
+
+    The share by chance is the mean of 1 / the number of options that a guess could choose from.
+    """
     by_judge: dict[str, list[Guess]] = defaultdict(list)
     for guess in guesses:
         if guess.outcome is Outcome.OK:
@@ -61,7 +64,7 @@ def build_restatement_rows(
             and not np.isnan(matrix.all_verdicts[i, j])
         ]
         if verdict_pairs:
-            before, after = np.array(verdict_pairs).T
+            before, after = np.array(verdict_pairs).T  # 1 VALID, 0 INVALID: on the original and restated trace
             rows.append(
                 RestatementShiftRow(
                     judge=judge,
@@ -90,6 +93,7 @@ def build_fault_rows(judges: Sequence[str], judge_tests: Sequence[AlteredTraceVe
                 trace for trace in altered_verdicts.get(judge, {}) if trace in unaltered_verdicts.get(judge, {})
             ]
             if common_traces:
+                # Keys: whether the judge objects with the fault (1 or 0), and whether it objects without it.
                 objection_counts = Counter(
                     (1 - altered_verdicts[judge][trace], 1 - unaltered_verdicts[judge][trace])
                     for trace in common_traces
@@ -98,6 +102,7 @@ def build_fault_rows(judges: Sequence[str], judge_tests: Sequence[AlteredTraceVe
                     objection_counts[1, 1] + objection_counts[1, 0],
                     objection_counts[1, 1] + objection_counts[0, 1],
                 )
+                # Objections in both, only with the fault, only without it, in neither.
                 contingency = (
                     objection_counts[1, 1],
                     objection_counts[1, 0],
@@ -118,6 +123,7 @@ def build_fault_rows(judges: Sequence[str], judge_tests: Sequence[AlteredTraceVe
 
 def build_position_rows(judges: Sequence[str], contests: Iterable[Contest]) -> list[PositionBiasRow]:
     """Measure each judge's preference for the side shown first, over pairs compared in both orders."""
+    # By judge, then by pair of traces, then by order (whether the sides were swapped): is the first side preferred?
     pairs: dict[str, dict[tuple[object, ...], dict[bool, bool]]] = defaultdict(lambda: defaultdict(dict))
     for contest in contests:
         if contest.prefers_first is not None:
@@ -127,6 +133,7 @@ def build_position_rows(judges: Sequence[str], contests: Iterable[Contest]) -> l
         complete_pairs = [orders for orders in pairs[judge].values() if len(orders) == 2]
         if complete_pairs:
             n_first = sum(sum(orders.values()) for orders in complete_pairs)
+            # Preferring the same trace in both orders means preferring the first side in one order only.
             n_stable = sum(orders[False] != orders[True] for orders in complete_pairs)
             rows.append(
                 PositionBiasRow(
@@ -139,7 +146,7 @@ def build_position_rows(judges: Sequence[str], contests: Iterable[Contest]) -> l
 
 
 def build_self_review_rows(matrix: VerdictMatrix, judge_tests: Iterable[AlteredTraceVerdict]) -> list[SelfReviewRow]:
-    """Compare judges' verdicts on their own traces with the other judges' verdicts on these."""
+    """Compare judges' verdicts on their own traces with the other judges' verdicts on these; one row per judge."""
     self_verdicts = _verdicts_by_judge(test for test in judge_tests if test.alteration == SELF_ALTERATION)
     if not self_verdicts:
         return []

@@ -36,7 +36,7 @@ OK = Outcome.OK.value
 
 
 def compute_self_consistency(source: ReportSource) -> list[ConsistencyRow]:
-    """Compute the self-consistency of each model and method, except log-probabilities."""
+    """Compute how alike the samples of a cell are, one row per model and method, except log-probabilities."""
     too_few_reason = "no cell has two usable samples"
     if source.config and source.config.probes.direct and source.config.direct.samples < 2:
         too_few_reason = "one sample of each cell is taken, which differs from nothing"
@@ -91,7 +91,7 @@ def compute_peer_agreement(source: ReportSource) -> list[PeerAgreementRow]:
         rows.append(
             PeerAgreementRow(
                 model=model,
-                given=n_verdicts,
+                given=n_verdicts,  # valid verdicts on its traces
                 valid=n_valid,
                 agreement=_peer_share(model_counts, "valid", "n"),
                 **shares,
@@ -101,7 +101,12 @@ def compute_peer_agreement(source: ReportSource) -> list[PeerAgreementRow]:
 
 
 def _peer_share(peer_counts: Sequence[PeerVerdictCounts], hits_field: str, total_field: str) -> Estimate:
-    """Share of hits among verdicts, summed over cells, with an interval over countries and topics."""
+    """Share of hits among verdicts, summed over cells, with an interval over countries and topics.
+
+    Args:
+        hits_field: field of `PeerVerdictCounts` with the number of hits.
+        total_field: field with the number of verdicts.
+    """
     share = two_way_share(
         [getattr(counts, hits_field) for counts in peer_counts],
         [getattr(counts, total_field) for counts in peer_counts],
@@ -129,6 +134,7 @@ def build_panel_report(
         prevalence=compute_prevalence(matrix, source.seed),
         votes=build_vote_rows(source, matrix),
         asked=n_asked,
+        # Verdicts that there would be if every assigned judge were asked.
         seats=_count_assignments(source, n_asked),
         adaptive=source.config is not None and source.config.panel.adaptive,
         judges_per_trace=source.config.panel.judges_per_trace if source.config else None,

@@ -26,6 +26,7 @@ def build_panel_tables(panel: PanelReport) -> list[PanelTable]:
 
 
 def _list_tables(panel: PanelReport) -> Iterator[PanelTable]:
+    """Yield the tables of the panel in reading order, those without rows included."""
     yield PanelTable(
         "Each judge: what it was asked and gave, how often it says VALID, how sure it says it is.",
         ["Judge", "Family", "Asked", "Given", "Cut", "Says VALID", "Confidence"],

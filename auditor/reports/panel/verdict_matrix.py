@@ -38,7 +38,7 @@ class VerdictMatrix:
         return self.votes.traces
 
     def _to_matrix(self, vote_values: NDArray[np.generic]) -> FloatArray:
-        """Arrange one number a vote in a matrix; nan where a judge gave no verdict."""
+        """Arrange one number per vote in a matrix of shape (judges, traces); nan where a judge gave no verdict."""
         row_by_judge = {name: i for i, name in enumerate(self.judges)}
         judge_rows = np.array([row_by_judge[name] for name in self.votes.judges], dtype=np.intp)
         matrix = np.full((len(self.judges), len(self.traces)), np.nan)
@@ -53,6 +53,7 @@ class VerdictMatrix:
     @cached_property
     def unconditional_verdicts(self) -> FloatArray:
         """Verdicts asked for independently of other judges' verdicts, which statistics rest on; nan for others."""
+        # `always`: whether the judge was asked in any case, not only because an adaptive panel was split.
         if self.votes.always.all():
             return self.all_verdicts
         return self._to_matrix(np.where(self.votes.always, self.votes.valid, np.nan))
@@ -71,6 +72,7 @@ class VerdictMatrix:
     def _cell_numbering(self) -> tuple[dict[tuple[str, str], int], NDArray[np.intp]]:
         """Numbers of the cells by country and topic, and the number of each trace's cell."""
         number_by_cell: dict[tuple[str, str], int] = {}
+        # A key is (author, country, topic, sample).
         return number_by_cell, np.array(
             [number_by_cell.setdefault(key[1:3], len(number_by_cell)) for key in self.traces], dtype=np.intp
         )
@@ -90,6 +92,7 @@ class VerdictMatrix:
         """1 for traces longer than the median for their author and language, 0 for shorter, nan otherwise."""
         groups: dict[tuple[str, str | None], list[int]] = defaultdict(list)
         for trace_index, (key, language) in enumerate(zip(self.traces, self.votes.languages, strict=True)):
+            # The first item of a key is the author.
             groups[key[0], language].append(trace_index)
         is_longer = np.full(len(self.traces), np.nan)
         for trace_indices in groups.values():

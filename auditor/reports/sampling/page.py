@@ -26,7 +26,7 @@ def build_sampling_page(experiment: SamplingExperiment) -> ReportPage:
         "over these subsets, widened since they share samples, and says how far chance in the answers moves it; "
         "other countries and topics are no part of it.",
         "temperature": "Each temperature was asked anew; intervals are over countries and topics.",
-    }[experiment.what]
+    }[experiment.what]  # the setting that is varied
     return ReportPage(
         kicker="Experiment",
         title=f"{experiment.audit}: {SETTING_LABELS[experiment.what]}",
@@ -65,6 +65,7 @@ def describe_experiment(experiment: SamplingExperiment) -> str:
 
 
 def _build_table(experiment: SamplingExperiment) -> PageTable:
+    """Build the table with one row per model and setting."""
     columns = [
         "Model",
         SETTING_LABELS[experiment.what].capitalize(),
@@ -92,6 +93,7 @@ def _format_r_interval(row: SettingRow) -> str:
 
 
 def _build_plots(experiment: SamplingExperiment) -> list[PagePlot]:
+    """Build the plot of r against cost, or against calls where a price is unknown; empty where no r is known."""
     rows = [row for row in experiment.rows if row.r.value is not None]
     if not rows:
         return []
@@ -106,11 +108,13 @@ def _build_plots(experiment: SamplingExperiment) -> list[PagePlot]:
 
 
 def _render_plot(rows: Sequence[SettingRow], is_priced: bool, x_label: str, caption: str) -> Markup:
+    """Draw an SVG of r against cost or calls: a dot per row, wider where scores scatter more, a colour per model."""
     models = list(dict.fromkeys(row.model for row in rows))
     xs = [float(row.usd or 0.0) if is_priced else float(row.calls) for row in rows]
     r_values = [
         r_value for row in rows for r_value in (row.r.value, row.r.ci_low, row.r.ci_high) if r_value is not None
     ]
+    # A margin of 0.02 in r and of 5% in x, so that no dot lies on the frame.
     low, high = min(r_values) - 0.02, max(r_values) + 0.02
     x_max, max_spread = max(xs) * 1.05 or 1.0, max((row.spread or 0.0 for row in rows), default=0.0) or 1.0
 
@@ -123,6 +127,7 @@ def _render_plot(rows: Sequence[SettingRow], is_priced: bool, x_label: str, capt
 
     elements = [_render_axes(low, high, x_max, to_pixels, x_label)]
     for row, x in zip(rows, xs, strict=True):
+        # The radius is 3 pixels without scatter, and up to 10 for the largest scatter.
         model_number = models.index(row.model)
         elements.append(
             _render_dot(
@@ -147,6 +152,7 @@ def _render_plot(rows: Sequence[SettingRow], is_priced: bool, x_label: str, capt
 
 
 def _render_axes(r_min: float, r_max: float, x_max: float, to_pixels: ToPixels, x_label: str) -> Markup:
+    """Draw the grid lines and labels of both axes as SVG elements."""
     elements = []
     for value in axis_ticks(r_min, r_max):
         _, y = to_pixels(0, value)
@@ -175,12 +181,17 @@ def _render_axes(r_min: float, r_max: float, x_max: float, to_pixels: ToPixels, 
 
 def axis_ticks(low: float, high: float) -> list[float]:
     """Choose at most six tick values from low to high, in steps of 1, 2 or 5 times a power of ten."""
+    # At most five steps: the largest power of ten below a fifth of the span, times the first factor that suffices.
     power = 10.0 ** math.floor(math.log10((high - low) / 5))
     step = next(step for n in (1, 2, 5, 10) if (step := n * power) >= (high - low) / 5)
     return [round(i * step, 12) for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def _render_dot(row: SettingRow, to_pixels: ToPixels, x: float, colour: str, radius: float) -> Markup:
+    """Draw a dot with the interval of r as a vertical line, labelled with the setting.
+
+    `x` is the cost or number of calls; `radius` is in pixels.
+    """
     r_value = row.r.value or 0.0
     cx, cy = to_pixels(x, r_value)
     whisker = Markup("")

@@ -66,7 +66,7 @@ def build_least_consistent_rows(
                 question=question_by_id[score.question].text,
                 foundation=question_by_id[score.question].foundation,
                 score=score.value,
-                similarity=score.lowest,
+                similarity=score.lowest,  # cosine of the two answers that differ most
                 left=left,
                 right=right,
                 contradict=verdict.holds if verdict else None,
@@ -77,6 +77,7 @@ def build_least_consistent_rows(
 
 
 def _to_worded_answer(wording: str | None, answer: MoralAnswerRecord | None) -> WordedAnswer:
+    """Combine a wording with the answer to it; `answer` and `rule` are None where none is recorded."""
     return WordedAnswer(
         wording=wording or "", answer=answer.text if answer else None, rule=answer.rot if answer else None
     )

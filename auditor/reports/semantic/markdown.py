@@ -98,5 +98,6 @@ def render_semantic_section(
 
 
 def _format_answer(answer: WordedAnswer) -> str:
+    """Format a wording, the answer to it, and the rule of thumb where there is one."""
     rule = f" (rule: {answer.rule})" if answer.rule else ""
     return f"“{answer.wording}” – {answer.answer or 'no usable answer'}{rule}"

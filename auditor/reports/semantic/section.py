@@ -79,6 +79,7 @@ class _ScoreTable:
     def __init__(
         self, questions: Sequence[MoralQuestion], scores: Sequence[QuestionScore], settings: SemanticScoringSettings
     ) -> None:
+        """Arrange the scores by model, text and metric, in the order of the questions; nan where there is none."""
         self.settings = settings
         self.questions = questions
         self.foundations = [q.foundation for q in questions]
@@ -120,6 +121,7 @@ def mean_over_questions(question_scores: FloatArray, seed: int, missing_reason: 
 def _build_model_rows(
     db: Database, source: ReportSource, models: Sequence[str], table: _ScoreTable
 ) -> list[SemanticModelRow]:
+    """Build one row per model: mean scores, chance levels, and counts of planned, usable and lost answers."""
     outcome_counts = semantic_results.count_outcomes(db, source.audit.id)
     null_score_by_key = {
         (null_score.model, null_score.kind): null_score
@@ -136,6 +138,7 @@ def _build_model_rows(
             answers=mean_over_questions(table.scores_of(model, "answer"), source.seed, no_answers_reason),
             shuffled=_to_chance_score(null_score_by_key.get((model, "shuffled"))),
             length_matched=_to_chance_score(null_score_by_key.get((model, "length"))),
+            # An `AnswerCount` starts with the model; its second item is a flag by which answers are left out.
             **_count_coverage([count for count in outcome_counts if count[0] == model and not count[1]], planned),
         )
         for model in models
@@ -143,6 +146,7 @@ def _build_model_rows(
 
 
 def _to_chance_score(null_score: NullScore | None) -> ChanceScore:
+    """Convert a chance level to the form of the report; all figures are None if it was not computed."""
     if null_score is None:
         return ChanceScore(mean=None, low=None, high=None, questions=0, reason="not computed")
     return ChanceScore(
@@ -157,7 +161,7 @@ def _to_chance_score(null_score: NullScore | None) -> ChanceScore:
 def _count_coverage(answer_counts: Sequence[AnswerCount], planned: int | None) -> dict[str, int | dict[str, int]]:
     """Count planned, usable and lost answers and rules of thumb, as fields of `SemanticModelRow`."""
     answers, rules = Counter[str](), Counter[str]()
-    for _, _, outcome, rule, n in answer_counts:
+    for _, _, outcome, rule, n in answer_counts:  # rule: outcome of the rule of thumb, None where not asked for
         answers[outcome] += n
         if rule is not None:
             rules[rule] += n
@@ -174,6 +178,7 @@ def _count_coverage(answer_counts: Sequence[AnswerCount], planned: int | None) -
 
 
 def _losses_by_outcome(counts: Mapping[str, int]) -> dict[str, int]:
+    """Count lost items by outcome, leaving out usable ones and outcomes that did not occur."""
     return {
         outcome.value: counts[outcome.value]
         for outcome in Outcome
@@ -182,6 +187,7 @@ def _losses_by_outcome(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def _build_foundation_rows(models: Sequence[str], table: _ScoreTable, seed: int) -> list[FoundationRow]:
+    """Build one row per moral foundation and model; empty where no question names a foundation."""
     foundations = [foundation for foundation in (*FOUNDATIONS, "") if foundation in table.foundations]
     if foundations == [""]:
         return []
@@ -220,6 +226,7 @@ def _build_difference_rows(models: Sequence[str], table: _ScoreTable, seed: int)
 
 
 def _build_similarity_rows(models: Sequence[str], table: _ScoreTable, seed: int) -> list[BaselineSimilarityRow]:
+    """Build one row per text, baseline metric and model, for the metrics that were computed."""
     scored_metrics = [
         (text, metric) for text in ("rot", "answer") for metric in BASELINE_METRICS if (text, metric) in table.metrics
     ]
@@ -245,6 +252,7 @@ def _build_language_rows(models: Sequence[str], table: _ScoreTable, seed: int) -
             if metric_text == text and metric.startswith(LANGUAGE_METRIC_PREFIX)
         }
     )
+    # (metric, first language, second language); such a metric is called `languages:en-de`.
     pairs = [(metric, *metric.removeprefix(LANGUAGE_METRIC_PREFIX).split("-", 1)) for metric in metrics]
     return [
         LanguagePairRow(
@@ -259,6 +267,7 @@ def _build_language_rows(models: Sequence[str], table: _ScoreTable, seed: int) -
 
 
 def _build_judged_rows(db: Database, source: ReportSource, models: Sequence[str]) -> list[JudgedConsistencyRow]:
+    """Build one row per model and judge, in the order of the models; empty where no judge was asked."""
     groups: dict[tuple[str, str], list[PairVerdict]] = defaultdict(list)
     for verdict in semantic_results.load_pair_verdicts(db, source.audit.id, Purpose.CONSISTENCY.value):
         groups[verdict.model, verdict.judge].append(verdict)
@@ -271,8 +280,10 @@ def _build_judged_rows(db: Database, source: ReportSource, models: Sequence[str]
 
 
 def _build_judged_row(model: str, judge: str, verdicts: Sequence[PairVerdict], seed: int) -> JudgedConsistencyRow:
+    """Compute the share of pairs of answers of one model that one judge finds consistent, over questions."""
     hits, totals = Counter[str](), Counter[str]()
     for verdict in verdicts:
+        # `holds`: whether the answers are consistent; None for a failed judgement.
         hits[verdict.question] += verdict.holds is True
         totals[verdict.question] += verdict.holds is not None
     question_ids = sorted(totals)
@@ -291,6 +302,7 @@ def _build_judged_row(model: str, judge: str, verdicts: Sequence[PairVerdict], s
 
 
 def _count_rejected_paraphrases(db: Database, source: ReportSource) -> dict[str, int]:
+    """Count by reason the model-written paraphrases that were rejected, which have no number."""
     counts_by_reason: dict[str, int] = defaultdict(int)
     for wordings in semantic_results.load_wordings(db, source.audit.id).values():
         for wording in wordings:

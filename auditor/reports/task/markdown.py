@@ -38,6 +38,7 @@ def render_task_section(
     )
     yield wording.INTERVALS_NOTE
     if task.telling is not None:
+        # `telling` is the report on how well peer verdicts separate right from wrong answers.
         yield from _render_peer_validity(task.telling, escape, format_table, format_estimate)
     models = [row.model for row in task.models]
     yield "### Items"
@@ -60,6 +61,7 @@ def render_task_section(
 
 
 def _format_model_row(row: TaskModelRow, format_estimate: FormatEstimate) -> list[str]:
+    """Format one model's row, with columns of scores where the answers of the task are scores."""
     figures = [
         format_estimate(row.accuracy),
         format_estimate(row.commonest),
@@ -76,6 +78,7 @@ def _format_model_row(row: TaskModelRow, format_estimate: FormatEstimate) -> lis
 def _render_peer_validity(
     peer_validity: PeerValidityReport, escape: EscapeText, format_table: FormatTable, format_estimate: FormatEstimate
 ) -> Iterable[str]:
+    """Yield the blocks on whether verdicts separate right from wrong answers: sentences, then tables."""
     yield "## Does peer agreement tell anything about being right?"
     yield "\n".join(f"- {escape(text)}" for text in wording.describe_peer_validity(peer_validity))
     if peer_validity.verdicts:

@@ -41,6 +41,7 @@ def build_peer_validity_report(
     Verdicts that an adaptive panel asked for because others disagreed are left out, since they would over-represent
     disputed answers.
     """
+    # `always`: the judge was asked in any case, not only because an adaptive panel was split.
     votes = [vote for vote in source.votes if vote.always]
     cells_with_truth = {item.cell for item in answers.items_with_truth}
     judged_samples = {
@@ -56,6 +57,7 @@ def build_peer_validity_report(
     ]
     has_accuracy = answers.accuracy_missing_reason is None
     keys = sorted(valid_shares)
+    # A key is (model, cell of the item, sample); the topic of that cell is the id of the item.
     sample_shares, item_ids = [float(valid_shares[key]) for key in keys], np.array([key[1].topic for key in keys])
     is_correct = [answers.correctness.get(key, False) for key in keys]
     return PeerValidityReport(
@@ -66,6 +68,7 @@ def build_peer_validity_report(
         else None,
         verdicts=_build_verdict_rows(verdicts_with_truth, valid_shares, answers) if has_accuracy else [],
         difference=to_estimate(
+            # Accuracy of answers called VALID minus that of answers called INVALID.
             _share_difference(verdicts_with_truth, lambda verdict: bool(verdict[0].valid), lambda verdict: verdict[1])
         )
         if has_accuracy
@@ -87,7 +90,7 @@ def _sample_key(vote: Vote) -> SampleKey:
 
 
 def _valid_shares(votes: Iterable[Vote]) -> dict[SampleKey, Fraction]:
-    """Share of VALID among the verdicts on each answer."""
+    """Return the share of VALID among the verdicts on each answer, as exact fractions to recognise ties."""
     n_valid, n_verdicts = Counter[SampleKey](), Counter[SampleKey]()
     for vote in votes:
         n_verdicts[_sample_key(vote)] += 1
@@ -98,7 +101,10 @@ def _valid_shares(votes: Iterable[Vote]) -> dict[SampleKey, Fraction]:
 def _build_verdict_rows(
     verdicts: Sequence[VerdictWithTruth], valid_shares: dict[SampleKey, Fraction], answers: TaskAnswerSet
 ) -> list[VerdictAccuracyRow]:
-    """Accuracy by single verdict, and by majority of the verdicts on an answer."""
+    """Compute accuracy by single verdict, and by majority of the verdicts on an answer; one row per label.
+
+    `valid_shares` holds the share of VALID among the verdicts on each answer; the row of ties may be absent.
+    """
     rows = [
         _build_verdict_row(
             ruling.value,
@@ -120,11 +126,16 @@ def _build_verdict_rows(
 
 
 def _build_verdict_row(verdict_label: str, item_hits: Sequence[tuple[str, bool]]) -> VerdictAccuracyRow:
+    """Compute the share of right answers among those with one verdict; `item_hits` pairs item and correctness."""
     share = _clustered_share(item_hits, f"nothing is called {verdict_label}")
     return VerdictAccuracyRow(said=verdict_label, n=share.n, accuracy=to_estimate(share))
 
 
 def _clustered_share(item_hits: Iterable[tuple[str, bool]], missing_reason: str) -> ClusteredEstimate:
+    """Compute the share of hits, clustered by item.
+
+    `item_hits` holds the id of the item and whether it is a hit, for each case.
+    """
     hits, counts = Counter[str](), Counter[str]()
     for item, hit in item_hits:
         hits[item] += hit
@@ -143,6 +154,7 @@ def _share_difference(
         is_first_side: whether a verdict belongs to the first side.
         is_hit: whether a verdict is a hit.
     """
+    # Per item: hits and verdicts on the first side, then hits and verdicts on the second.
     counts_by_item: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for verdict in verdicts:
         column = 0 if is_first_side(verdict) else 2
@@ -161,6 +173,7 @@ def _build_judge_row(judge: str, verdicts: Sequence[VerdictWithTruth]) -> JudgeV
         right=to_estimate(_clustered_share(hits_by_truth[0], "it judged no right answer")),
         wrong=to_estimate(_clustered_share(hits_by_truth[1], "it judged no wrong answer")),
         difference=to_estimate(
+            # A verdict is (vote, whether the answer is right): VALID on right answers minus VALID on wrong ones.
             _share_difference(verdicts, lambda verdict: verdict[1], lambda verdict: bool(verdict[0].valid))
         ),
     )

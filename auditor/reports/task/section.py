@@ -55,7 +55,7 @@ class TaskAnswerSet:
     def correctness(self) -> Mapping[tuple[str, Cell, int], bool]:
         """Correctness of each usable answer; answers whose correctness is unknown are absent."""
         correct_or_unknown = {
-            key: is_correct(self.task, self.task.item_for(key[1]), answer)
+            key: is_correct(self.task, self.task.item_for(key[1]), answer)  # a key is (model, cell of the item, sample)
             for key, answer in self.usable_answers.items()
         }
         return {key: is_right for key, is_right in correct_or_unknown.items() if is_right is not None}
@@ -99,6 +99,7 @@ def build_task_report(source: ReportSource) -> TaskReport | None:
         samples=answers.samples_per_item,
         chance=fmean(chances) if chances else None,
         models=rows,
+        # How well peer verdicts separate right from wrong answers.
         telling=build_peer_validity_report(source, answers, rows),
         items=[_build_item_report(answers, item) for item in task.items.values()],
     )
@@ -141,6 +142,7 @@ def _build_model_row(answers: TaskAnswerSet, model: str) -> TaskModelRow:
 
 
 def _estimate_accuracy(answers: TaskAnswerSet, hits: Sequence[int], counts: Sequence[int]) -> Estimate:
+    """Compute the share of right answers with an interval over items; `hits` and `counts` have one number per item."""
     if answers.accuracy_missing_reason is not None:
         return missing_estimate(answers.accuracy_missing_reason)
     return to_estimate(clustered_share(hits, counts, "no answer could be read"))
@@ -164,7 +166,7 @@ def _estimate_sample_agreement(answers: TaskAnswerSet, model: str) -> Estimate:
 
 
 def _compute_score_accuracy(answers: TaskAnswerSet, model: str) -> ScoreAccuracy:
-    """Compare the mean score of each item with its truth."""
+    """Compare one model's mean score on each item with the truth of the item."""
     scores_by_item = {
         item.id: [float(answer) for answer in answers.by_item.get((model, item.cell), [])]
         for item in answers.task.items.values()
@@ -187,6 +189,7 @@ def _compute_score_accuracy(answers: TaskAnswerSet, model: str) -> ScoreAccuracy
 
 
 def _to_correlation_estimate(correlation: Correlation) -> Estimate:
+    """Convert a correlation over items to an estimate, with its reason in terms of the task."""
     reason_labels = {"x constant": "all scores are the same", "y constant": "all truths are the same"}
     reason = correlation.reason and reason_labels.get(correlation.reason, correlation.reason.replace("pairs", "items"))
     return Estimate(
@@ -195,6 +198,7 @@ def _to_correlation_estimate(correlation: Correlation) -> Estimate:
 
 
 def _build_item_report(answers: TaskAnswerSet, item: TaskItem) -> TaskItemReport:
+    """Build the report of one item: question, truth, share of right answers, and each model's commonest answer."""
     right_flags = answers.correctness_by_item.get(item.cell, [])
     commonest_by_model = {model: _commonest_answer(answers, model, item.cell) for model in answers.models}
     question = " ".join(item.question.split())

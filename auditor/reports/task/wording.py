@@ -65,6 +65,7 @@ def _describe_model(row: TaskModelRow, chance: float | None) -> str:
 
 
 def _describe_accuracy(row: TaskModelRow, chance: float | None) -> str:
+    """Describe one model's accuracy, against chance where it is known, and its bounds if samples are unusable."""
     accuracy = row.accuracy
     if accuracy.value is None:
         return "" if row.score is not None else f"accuracy is not known: {accuracy.reason}"
@@ -88,6 +89,7 @@ def _describe_accuracy(row: TaskModelRow, chance: float | None) -> str:
 
 
 def _describe_score(row: TaskModelRow) -> str:
+    """Describe the mean distance of one model's scores from the truth; empty for answers that are not scores."""
     if row.score is None:
         return ""
     mae, r = row.score.mae, row.score.pearson_r
@@ -103,7 +105,7 @@ def _describe_score(row: TaskModelRow) -> str:
 
 
 def describe_peer_validity(peer_validity: PeerValidityReport) -> list[str]:
-    """Describe how well peer verdicts separate right from wrong answers, one sentence a figure."""
+    """Describe how well peer verdicts separate right from wrong answers, one sentence per figure."""
     sentences = []
     if peer_validity.area is not None:
         sentences.append(_describe_auc(peer_validity.area, "a right and a wrong answer"))
@@ -129,6 +131,10 @@ def describe_peer_validity(peer_validity: PeerValidityReport) -> list[str]:
 
 
 def _describe_auc(auc: Estimate, pair_label: str) -> str:
+    """Describe how often the right answer of a pair has the larger share of VALID verdicts.
+
+    `pair_label` names the two answers compared.
+    """
     if auc.value is None:
         return f"Pairs of {pair_label}: {auc.reason}."
     figures = (
@@ -145,6 +151,10 @@ def _describe_auc(auc: Estimate, pair_label: str) -> str:
 
 
 def _describe_correlation(correlation: Estimate, claim: str) -> str:
+    """Answer a claim by the interval of a correlation: yes, the other way round, or undecided.
+
+    `claim` is a sentence without its full stop that holds if the correlation is positive.
+    """
     if correlation.value is None:
         return f"{claim}? Cannot be said: {correlation.reason}."
     if correlation.ci_low is None or correlation.ci_high is None:
@@ -162,7 +172,10 @@ def _describe_correlation(correlation: Estimate, claim: str) -> str:
 
 
 def select_hardest_items(task: TaskReport) -> Sequence[TaskItemReport]:
-    """Select the items to list, those answered wrongly most often first."""
+    """Select at most `MAX_LISTED_ITEMS` items, those answered wrongly most often first.
+
+    Items of unknown correctness come last: their key is above any share.
+    """
     return sorted(task.items, key=lambda item: 2.0 if item.right is None else item.right.value or 0.0)[
         :MAX_LISTED_ITEMS
     ]
