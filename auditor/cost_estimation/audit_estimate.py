@@ -38,10 +38,7 @@ from auditor.storage.database import Database
 MIN_RECORDED_ANSWERS = 20
 """Number of recorded answers of a model and purpose from which their mean length is used."""
 BYTES_PER_TOKEN = (4.6, 4.0, 3.0)
-"""UTF-8 bytes per token of prompts: at most, expected, at least (the order of a `ForecastRange` of tokens).
-
-Rules of thumb for English and other languages: the more bytes a token has, the fewer tokens a prompt has.
-"""
+"""UTF-8 bytes per token of prompts: at most, expected, at least (the order of a `ForecastRange` of tokens)."""
 WORDS_PER_TOKEN = 0.75
 """Words per token of answers, a rule of thumb for English."""
 ESTIMATED_PROBES = ("direct", "review", "logprob", "logic", "semantic")

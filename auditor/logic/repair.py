@@ -92,7 +92,7 @@ class TrainingRow(NamedTuple):
         item_a, item_b: ids of the items shown first and second.
         relation: whether the question is the standard or the negated form.
         messages: the prompt.
-        flipped: whether the judge itself had given the rejected answer.
+        flipped: whether the judge had given the rejected answer; always False for the negated form.
     """
 
     judge: str

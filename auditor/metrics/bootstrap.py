@@ -112,7 +112,7 @@ def crossed_interval(
 
     Args:
         statistic: PEARSON, MAE, RMSE, BIAS or a similar one.
-        scores, truth: shape (n,), one value a cell; cells with a nan on either side are left out.
+        scores, truth: shape (n,), one value per cell; cells with a nan on either side are left out.
         countries, topics: shape (n,), labels of any kind.
         replicates, seed: of the bootstrap.
 

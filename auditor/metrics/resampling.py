@@ -52,7 +52,7 @@ def bootstrap_mean(
     Below 20 questions the interval is Student's.
 
     Args:
-        values: shape (n,), one a question; nan where there is none, which is left out.
+        values: shape (n,), one per question; nan where there is none, which is left out.
         replicates, seed: of the bootstrap.
         bounds: smallest and largest possible value; the ends of Student's interval are clipped to them.
 

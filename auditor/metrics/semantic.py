@@ -187,7 +187,7 @@ def consistency_score(decisions: Iterable[float | None]) -> float:
     """Share of the judged pairs of answers that the judge found consistent.
 
     Args:
-        decisions: one a pair: True or 1 consistent, False or 0 not, None or nan where the judge failed.
+        decisions: one per pair: True or 1 consistent, False or 0 not, None or nan where the judge failed.
 
     Returns:
         In [0, 1]; nan when no judgement is valid. See `consistency_of` for counts and interval.

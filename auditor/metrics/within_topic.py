@@ -24,7 +24,7 @@ def within_topic_correlation(
     does not have this property: within a topic such a baseline correlates -1 with the truth.
 
     Args:
-        scores, truth: shape (n,), one value a cell; cells with a nan on either side are left out.
+        scores, truth: shape (n,), one value per cell; cells with a nan on either side are left out.
         countries, topics: shape (n,), labels of any kind.
 
     Returns:
