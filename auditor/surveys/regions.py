@@ -104,7 +104,7 @@ def _build_grouping(grouping_file: _GroupingFile, name: str, countries: Sequence
 
 
 def _find_region(country: str, grouping_file: _GroupingFile) -> str | None:
-    """Return a country's region, None if it is in none; the default region only applies to countries of `known_codes`."""
+    """Return a country's region, None if in none; the default region only applies to countries of `known_codes`."""
     region_by_key = grouping_file.region_by_country
     return region_by_key.get(
         country_key(country), grouping_file.default_region if country_code(country) in known_codes() else None
