@@ -40,6 +40,7 @@ class AgreementScreen(ReviewScreen):
 
     def on_mount(self) -> None:
         """Load the summary in a thread, and show it when it is there."""
+
         def show(summary: RatingSummary) -> None:
             self.summary = summary
             self._update_tables()

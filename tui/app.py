@@ -253,6 +253,7 @@ class ReviewApp(App[None]):
 
     def _command_callback(self, action: Action, review_screen: ReviewScreen | None) -> Callable[[], None]:
         """Return a function that runs an action on its screen, or on the app, after the palette has closed."""
+
         async def run() -> None:
             target = self if action.screen == "everywhere" or review_screen is None else review_screen
             await self.run_action(action.name, target)

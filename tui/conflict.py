@@ -225,6 +225,7 @@ class ConflictScreen(ReviewScreen):
 
     def _save_undo(self, act: RatingAction, job: Callable[[], RatingEntry | None]) -> None:
         """Run an undo or redo in the writer thread, then show the conflict that it changed."""
+
         def work() -> tuple[RatingEntry | None, ReviewItem | None]:
             entry = job()
             return entry, entry and self.session.load_item(entry.key)

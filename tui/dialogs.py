@@ -177,6 +177,7 @@ class FilterDialog(ModalScreen[str | None]):
 
     def action_save(self) -> None:
         """Ask for a name, and save the current filter under it."""
+
         def store(name: str | None) -> None:
             if name:
                 self._settings.save_filter(name, self._current_filter)

@@ -102,6 +102,7 @@ class QueueScreen(ReviewScreen):
 
     def _load_counts(self) -> None:
         """Count the conflicts by status in a thread, and show the counts."""
+
         def show(counts: dict[ConflictStatus, int]) -> None:
             self.status_counts = counts
             self._update_header()
@@ -227,6 +228,7 @@ class QueueScreen(ReviewScreen):
 
     def _save_undo(self, act: RatingAction, job: Callable[[], RatingEntry | None]) -> None:
         """Run an undo or redo in the writer thread, then say what it did and update the table."""
+
         def show_undo(entry: RatingEntry | None) -> None:
             self.notify(describe_undo(act, entry), markup=False)
             self.queue_table.invalidate_rows()
