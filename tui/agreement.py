@@ -39,6 +39,8 @@ class AgreementScreen(ReviewScreen):
             yield Static(Content("Reading the ratings …"), id="people-text")
 
     def on_mount(self) -> None:
+        """Load the summary in a thread, and show it when it is there."""
+
         def show(summary: RatingSummary) -> None:
             self.summary = summary
             self._update_tables()
@@ -46,6 +48,7 @@ class AgreementScreen(ReviewScreen):
         self.submit_read("summary", self._load_summary, show)
 
     def _load_summary(self) -> RatingSummary:
+        """Load the audit's ratings and verdicts, and compute the tables; runs in a thread."""
         from auditor.review.summary import summarize_ratings  # loads scipy, which would delay the first screen
 
         return summarize_ratings(self.session.db, self.session.audit)
@@ -55,6 +58,7 @@ class AgreementScreen(ReviewScreen):
         self._update_tables()
 
     def _update_tables(self) -> None:
+        """Render the tables at the width of the screen; nothing until they are loaded."""
         if self.summary is not None:
             width = max(self.query_one("#people").scrollable_content_region.width, 40)
             parts = [
@@ -99,6 +103,7 @@ def _render_row(row: SummaryRow, name_width: int, width: int) -> Content:
     if row.value is None:
         line_break = "\n  " if len(row.text) > width - name_width - 1 else ""
         return Content.assemble(name_column, line_break, to_content(to_single_line(row.text), "$text-muted"))
+    # The plot has 9 to 41 columns; 44 are kept for the text after it.
     plot = draw_interval(
         min(max(width - name_width - 44, 9), 41), row.value, row.low, row.high, scale_min=row.scale_min
     )

@@ -82,6 +82,7 @@ class ReviewApp(App[None]):
         self._prefetch_executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="review-follow")
 
     def on_mount(self) -> None:
+        """Set theme and keys, and show the queue of the initial audit, or the home screen without one."""
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = self.settings.theme if self.settings.theme in self.available_themes else DARK.name
@@ -92,15 +93,18 @@ class ReviewApp(App[None]):
         self.set_interval(IDLE_BEFORE_GC_S, self._collect_garbage)
 
     async def on_event(self, event: Event) -> None:
+        """Note the time of each input, for `_collect_garbage`, before handling it."""
         if isinstance(event, (Key, MouseEvent)):
             self._last_input_time = time.monotonic()
         await super().on_event(event)
 
     def _collect_garbage(self) -> None:
+        """Collect garbage if there was no input for `IDLE_BEFORE_GC_S`."""
         if self.collects_when_idle and time.monotonic() - self._last_input_time > IDLE_BEFORE_GC_S:
             gc.collect()
 
     def on_unmount(self) -> None:
+        """End both background threads after all writes are stored."""
         self._write_executor.shutdown(wait=True)
         self._prefetch_executor.shutdown(wait=True, cancel_futures=True)
 
@@ -142,6 +146,7 @@ class ReviewApp(App[None]):
             self.switch_screen(HomeScreen())
 
     def _open_screen(self, create_screen: Callable[[], ReviewScreen]) -> bool:
+        """Create and show a screen; return False, with an error message shown, if it cannot be created."""
         try:
             self.push_screen(create_screen())
         except AuditorError as error:
@@ -205,10 +210,12 @@ class ReviewApp(App[None]):
     # --- actions
 
     def action_theme(self) -> None:
+        """Change between dark and light, and save the choice."""
         self.theme = LIGHT.name if self.current_theme.dark else DARK.name
         self.settings.save_theme(self.theme)
 
     def action_help(self) -> None:
+        """Show the keys of the current screen and those of every screen."""
         screen_name = self._screen_name
         if screen_name is not None:
             groups = [
@@ -245,6 +252,8 @@ class ReviewApp(App[None]):
         )
 
     def _command_callback(self, action: Action, review_screen: ReviewScreen | None) -> Callable[[], None]:
+        """Return a function that runs an action on its screen, or on the app, after the palette has closed."""
+
         async def run() -> None:
             target = self if action.screen == "everywhere" or review_screen is None else review_screen
             await self.run_action(action.name, target)

@@ -60,6 +60,7 @@ class ConflictScreen(ReviewScreen):
         self.open_conflict(self.conflict_key)
 
     def refresh_title_bar(self) -> None:
+        """Show audit and position in the queue in the title bar, and render the conflict at the new width."""
         position = self.positions.get(self.conflict_key)
         position_text = "" if position is None else f"{position + 1:,} of {len(self.conflict_keys):,}"
         self.set_title_bar(self.session.audit.name, "conflicts", *([position_text] if position_text else []))
@@ -88,6 +89,7 @@ class ConflictScreen(ReviewScreen):
     # --- rendering
 
     def _update_panels(self) -> None:
+        """Render the loaded conflict: heading, both sides, evidence and status line."""
         item = self.item
         assert item is not None
         kind = item.row.kind if item.row.gap is None else f"{item.row.kind} · gap {item.row.gap:.2f}"
@@ -115,6 +117,7 @@ class ConflictScreen(ReviewScreen):
         self.query_one("#standing", Static).update(self._format_status_line(item), layout=False)
 
     def _format_status_line(self, item: ReviewItem) -> Content:
+        """Return the status line: whether the rater's decision is saved, flag, note, and the conflict's status."""
         row = item.row
         if self.n_pending_saves:
             state = Content.styled("… saving", "$text-warning")
@@ -141,11 +144,13 @@ class ConflictScreen(ReviewScreen):
     # --- deciding
 
     def action_decide(self, decision: str) -> None:
+        """Store a decision, given as the value of a `Decision`, about the sides as shown."""
         item = self.item
         if item:
             self._save_rating(lambda: self.session.decide(item, Decision(decision)))
 
     def action_score(self) -> None:
+        """Ask for a score, starting from the stored one or the mean of both sides, and store it."""
         item = self.item
         if item is None:
             return
@@ -160,11 +165,13 @@ class ConflictScreen(ReviewScreen):
         )
 
     def _save_score(self, score: float | None) -> None:
+        """Store a score in [-1, 1] as the decision; None, from a cancelled dialog, stores nothing."""
         item = self.item
         if item and score is not None:
             self._save_rating(lambda: self.session.decide(item, Decision.SCORE, score=score))
 
     def action_skip(self) -> None:
+        """Store a skip, unless the rater has decided the conflict, and go to the next one."""
         item = self.item
         if item and (item.decision is None or not item.decision.resolves_conflict):
             self._save_rating(lambda: self.session.decide(item, Decision.SKIP), on_saved=self.action_best)
@@ -172,6 +179,7 @@ class ConflictScreen(ReviewScreen):
             self.action_best()
 
     def action_note(self) -> None:
+        """Ask for a note, and store it if it changed."""
         item = self.item
 
         def store(text: str | None) -> None:
@@ -216,6 +224,8 @@ class ConflictScreen(ReviewScreen):
         self._run_save(work, show_saved)
 
     def _save_undo(self, act: RatingAction, job: Callable[[], RatingEntry | None]) -> None:
+        """Run an undo or redo in the writer thread, then show the conflict that it changed."""
+
         def work() -> tuple[RatingEntry | None, ReviewItem | None]:
             entry = job()
             return entry, entry and self.session.load_item(entry.key)
@@ -234,12 +244,14 @@ class ConflictScreen(ReviewScreen):
         self._run_save(work, show_undo)
 
     def _run_save(self, job: Callable[[], T], on_success: Callable[[T], None]) -> None:
+        """Run a job in the writer thread, and show that a save is pending until it has ended."""
         self.n_pending_saves += 1
         if self.item:
             self.query_one("#standing", Static).update(self._format_status_line(self.item), layout=False)
         self.review_app.submit_write(job, on_success, self._show_save_error)
 
     def _show_save_error(self, error: AuditorError) -> None:
+        """Show the error of a failed save, and the conflict as it is stored."""
         self.n_pending_saves -= 1
         self.notify(to_single_line(str(error)), severity="error", timeout=20, markup=False)
         if self.item:
@@ -248,6 +260,7 @@ class ConflictScreen(ReviewScreen):
     # --- navigation
 
     def action_best(self) -> None:
+        """Open the undecided conflict that teaches most, other than the current one."""
         key = self.session.next_conflict_key(after=self.conflict_key)
         if key is None:
             self.notify("Nothing else is left for you to decide.", markup=False)
@@ -261,6 +274,7 @@ class ConflictScreen(ReviewScreen):
         self._move_in_queue(-1)
 
     def _move_in_queue(self, offset: int) -> None:
+        """Open the conflict `offset` places further in the queue; show a message at its end."""
         position = self.positions.get(self.conflict_key, -1 if offset > 0 else 1) + offset
         if 0 <= position < len(self.conflict_keys):
             self.open_conflict(self.conflict_keys[position])
@@ -277,6 +291,7 @@ class ConflictScreen(ReviewScreen):
         self._change_sample(-1)
 
     def _change_sample(self, offset: int) -> None:
+        """Show another sample of both sides; after the last one follows the first."""
         if self.item:
             n_samples = max(len(self.item.left.samples), len(self.item.right.samples), 1)
             self.sample_index = (self.sample_index + offset) % n_samples

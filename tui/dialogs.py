@@ -92,12 +92,14 @@ class ScoreDialog(ModalScreen[float | None]):
         return score if -1 <= score <= 1 else None
 
     def action_step(self, increment: float) -> None:
+        """Add `increment` to the typed score, or to the initial one if none is valid; the result is kept in [-1, 1]."""
         score = self.score
         moved = max(-1.0, min(1.0, (self._initial_score if score is None else score) + increment))
         self.query_one(Input).value = f"{moved:.2f}"
 
     @on(Input.Changed)
     def _update_score_axis(self) -> None:
+        """Draw both sides and the typed score on the scale; say what is wrong while it is invalid."""
         score = self.score
         width = max(self.query_one("#score-axis").size.width - 6, 3)
         points = [(self._left_score, "◀"), (self._right_score, "▶")] + ([(score, "●")] if score is not None else [])
@@ -147,6 +149,7 @@ class FilterDialog(ModalScreen[str | None]):
         self._update_list()
 
     def _update_list(self) -> None:
+        """Fill the list with the saved filters, and name the current one below it."""
         options = self.query_one(OptionList)
         options.clear_options()
         for name, text in self._settings.filters.items():
@@ -173,6 +176,8 @@ class FilterDialog(ModalScreen[str | None]):
         self.query_one(OptionList).action_select()
 
     def action_save(self) -> None:
+        """Ask for a name, and save the current filter under it."""
+
         def store(name: str | None) -> None:
             if name:
                 self._settings.save_filter(name, self._current_filter)
@@ -183,6 +188,7 @@ class FilterDialog(ModalScreen[str | None]):
         )
 
     def action_delete(self) -> None:
+        """Delete the filter under the cursor."""
         options = self.query_one(OptionList)
         if options.highlighted is not None:
             self._settings.delete_filter(str(options.get_option_at_index(options.highlighted).id))
@@ -247,6 +253,7 @@ class KeysWindow(TextWindow):
 
 
 def _format_key_row(keys: str, action: Action, width: int) -> Content:
+    """Return a line of the key list: keys, help, and the id of the action on the right if it fits `width`."""
     padding_width = width - KEY_COLUMN_WIDTH - len(action.help) - len(action.id)
     id_column = " " * padding_width + action.id if padding_width > 1 else ""
     return Content.assemble(

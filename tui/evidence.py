@@ -90,6 +90,7 @@ def _format_vote_counts(side: ReviewSide) -> str:
 
 
 def _render_side_verdicts(side_name: str, side: ReviewSide) -> Content:
+    """Render a side's author, its number of VALID verdicts, and a line per verdict."""
     heading = Content.assemble(
         (f"{side_name.capitalize()} · ", "bold"),
         to_content(to_single_line(side.author or ""), "bold"),

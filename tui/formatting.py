@@ -83,7 +83,7 @@ def to_content(text: str, style: str = "") -> Content:
 
 
 def highlight_spans(text: str, spans: Iterable[tuple[int, int]], style: str) -> Content:
-    """A stored text with some spans of it, as characters of the text, in a style."""
+    """Return a stored text with some spans in a style; spans are (start, stop) in characters, sorted and apart."""
     pieces: list[Content] = []
     end = 0
     for start, stop in spans:

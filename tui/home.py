@@ -73,6 +73,7 @@ class HomeScreen(ReviewScreen):
         self._update_list()
 
     def _update_list(self) -> None:
+        """Show the loaded audits: update the cards in place if the audits are the same, else fill the list anew."""
         audit_list = self.query_one(AuditList)
         audit_list.display = bool(self.audit_overviews)
         empty_notice = self.query_one("#home-empty", Static)
@@ -98,6 +99,7 @@ class HomeScreen(ReviewScreen):
         audit_list.focus()
 
     def _format_empty_notice(self) -> Content:
+        """Return the notice for a database without audits: what to do, and the path of the database."""
         heading, _, instructions = NO_AUDITS_TEXT.partition("\n")
         path = self.review_app.db.path
         database_note = to_content(f"\n\nThis is {to_single_line(str(path.resolve()))}" if path else "", "$text-muted")
@@ -142,6 +144,7 @@ def render_audit_card(overview: AuditOverview, width: int) -> Content:
 
 
 def _format_state(overview: AuditOverview) -> tuple[str, str]:
+    """Return the state of an audit, such as `✓ done`, and the style in which to show it."""
     if overview.is_finished:
         return "✓ done", "$text-success"
     is_running = overview.runner is not None
@@ -153,6 +156,7 @@ def _format_state(overview: AuditOverview) -> tuple[str, str]:
 
 
 def _render_progress(overview: AuditOverview) -> Content:
+    """Render a line with the progress bar, the number of answers, the usable share and the cost."""
     usable_note = [] if overview.usable_share is None else [f"{overview.usable_share:.0%} usable"]
     progress_text = f" {' · '.join([*_format_answer_counts(overview), *usable_note, _format_cost(overview)])}"
     return Content.assemble(
@@ -179,6 +183,7 @@ def _format_cost(overview: AuditOverview) -> str:
 
 
 def _render_conflict_counts(overview: AuditOverview) -> Content:
+    """Render a line with the number of conflicts by status, and of all."""
     if not overview.n_conflicts:
         return Content.styled("no conflicts", "$text-muted")
     pieces = [

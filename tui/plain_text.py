@@ -117,6 +117,7 @@ def _format_spoken_answer(score: float | None, answer: str | None) -> str:
 
 
 def _describe_verdicts(side_name: str, side: ReviewSide) -> Iterator[str]:
+    """Yield the number of VALID verdicts on a side, and a line per verdict."""
     n_valid = sum(verdict.ruling is Ruling.VALID for verdict in side.verdicts)
     n_verdicts = sum(verdict.ruling is not None for verdict in side.verdicts)
     yield (
@@ -129,6 +130,7 @@ def _describe_verdicts(side_name: str, side: ReviewSide) -> Iterator[str]:
 
 
 def _describe_verdict(verdict: Verdict) -> str:
+    """Return a judge's ruling and justification; the outcome if there is no ruling."""
     if verdict.outcome is not Outcome.OK or verdict.ruling is None:
         return f"{verdict.outcome}."
     return f"{verdict.ruling}. {to_single_line(verdict.justification or '')}".rstrip()

@@ -72,6 +72,7 @@ class PlainTextReview:
             )
             return True
         try:
+            # The first of the pair is the method, the second its help text.
             COMMANDS[command][0](self, argument.strip())
         except AuditorError as error:
             self._write_line(to_single_line(str(error)))
@@ -92,12 +93,14 @@ class PlainTextReview:
 
     @property
     def session(self) -> ReviewSession:
+        """The session of the open audit; UsageError if none is open."""
         if self._session is None:
             raise UsageError("no audit is open.", "Say 'audits', then 'open' and its number.")
         return self._session
 
     @property
     def item(self) -> ReviewItem:
+        """The open conflict; UsageError if none is open."""
         if self._item is None:
             raise UsageError("no conflict is open.", "Say 'next', or 'open' and its number in the list.")
         return self._item
@@ -120,6 +123,7 @@ class PlainTextReview:
     # --- commands
 
     def list_audits(self, argument: str) -> None:
+        """Close the open audit, and list all audits with a number."""
         overviews = load_overviews(self.db)
         self._audit_names, self._session, self._item = [overview.audit.name for overview in overviews], None, None
         self._write_lines(describe_audit(number, overview) for number, overview in enumerate(overviews, 1))
@@ -127,6 +131,7 @@ class PlainTextReview:
             self._write_line("No audit here yet. `auditor run CONFIG` makes one.")
 
     def open_selection(self, argument: str) -> None:
+        """Open an audit by number or name, or, within an audit, a conflict by its number in the list."""
         if self._session is None:
             names = self._audit_names or [overview.audit.name for overview in load_overviews(self.db)]
             number = _parse_number(argument, len(names)) if argument not in names else names.index(argument) + 1
@@ -135,6 +140,7 @@ class PlainTextReview:
             self.show_conflict(self._conflict_keys[_parse_number(argument, len(self._conflict_keys)) - 1])
 
     def list_conflicts(self, argument: str) -> None:
+        """Close the open conflict, and print the next page of the queue with the number of conflicts left."""
         if self._item is not None or not argument:
             self._item = None
             if self._n_listed >= len(self._conflict_keys) or not self._n_listed:
@@ -151,6 +157,7 @@ class PlainTextReview:
         )
 
     def show_next(self, argument: str) -> None:
+        """Show the undecided conflict that teaches most, other than the open one."""
         key = self.session.next_conflict_key(after=self._item.key if self._item else None)
         if key is None:
             self._write_line("Nothing is left for you to decide.")
@@ -161,11 +168,13 @@ class PlainTextReview:
         self.show_conflict(self.item.key)
 
     def apply_filter(self, argument: str) -> None:
+        """Restrict the queue to a filter; an empty argument shows all conflicts."""
         self._queue_filter = parse_filter(argument)
         self._load_conflict_keys()
         self._write_line(f"{len(self._conflict_keys)} conflicts pass.")
 
     def change_sort(self, argument: str) -> None:
+        """Sort the queue by the named order, or by the next one if none is named."""
         if argument:
             sort_filter = parse_filter(f"sort:{argument}")
             self._queue_filter = replace(self._queue_filter, sort=sort_filter.sort, reverse=sort_filter.reverse)
@@ -198,6 +207,7 @@ class PlainTextReview:
         return None
 
     def decide(self, decision: Decision, score: float | None = None) -> None:
+        """Store a decision on the open conflict, and print the evidence that was hidden until now."""
         self.session.decide(self.item, decision, score=score)
         revealed = self.item.revealed
         self._item = self.session.load_item(self.item.key)
@@ -207,10 +217,11 @@ class PlainTextReview:
         self._completion_notifier.notify_if_complete(self.session)
 
     def save_score(self, argument: str) -> None:
+        """Store a score of the rater as the decision; UsageError unless it is in [-1, 1]."""
         try:
             score = float(argument.replace("−", "-"))
         except ValueError:
-            score = 2.0
+            score = 2.0  # outside the range, so that it is refused below
         if self.item.left.score is None:
             raise UsageError("these answers are no scores.", "Say left, right, both or neither, or write a note.")
         if not -1 <= score <= 1:
@@ -220,6 +231,7 @@ class PlainTextReview:
         self.decide(Decision.SCORE, score)
 
     def skip_conflict(self, argument: str) -> None:
+        """Store a skip, unless the rater has decided the conflict, and show the next one."""
         if self.item.decision is None or not self.item.decision.resolves_conflict:
             self.session.decide(self.item, Decision.SKIP)
             self._write_line("Skipped.")
@@ -236,6 +248,7 @@ class PlainTextReview:
         self._write_line("Flagged." if self._item.row.flagged else "Flag taken off.")
 
     def reveal(self, argument: str) -> None:
+        """Log that the rater asks for the hidden evidence, and print it."""
         if not self.item.revealed:
             self.session.reveal(self.item)
             self._item = self.session.load_item(self.item.key)
@@ -248,6 +261,7 @@ class PlainTextReview:
         self._report_undo(RatingAction.REDO, self.session.redo())
 
     def _report_undo(self, act: RatingAction, entry: RatingEntry | None) -> None:
+        """Print what an undo or redo did, and load the conflict that it changed; None if there was nothing to do."""
         if entry:
             self._item = self.session.load_item(entry.key)
         self._write_line(describe_undo(act, entry))
@@ -257,10 +271,12 @@ class PlainTextReview:
         self._write_lines(describe_log_entry(entry) for entry in self.session.load_history(self.item.key))
 
     def show_sample(self, argument: str) -> None:
+        """Print the sample of the given number, from 1, of both sides; the next one without a number."""
         self._sample_index = _parse_number(argument, 10_000) - 1 if argument else self._sample_index + 1
         self._write_lines(describe_samples(self.item, self._sample_index))
 
     def show_agreement(self, argument: str) -> None:
+        """Print the agreement of raters and judges as tables."""
         from auditor.review.summary import summarize_ratings  # loads scipy: slow
 
         for table in summarize_ratings(self.db, self.session.audit).tables:
@@ -272,6 +288,7 @@ class PlainTextReview:
 
 
 def _make_decide_command(decision: Decision) -> Command:
+    """Return a command that stores a decision and ignores its argument."""
     return lambda review, argument: review.decide(decision)
 
 

@@ -30,6 +30,7 @@ def render_preview(item: ReviewItem) -> Content:
 
 
 def _render_side(side_name: str, side: ReviewSide) -> Content:
+    """Render a side's answer, its samples' scores on the scale, and the start of its first usable text."""
     scores = [(sample.score, SAMPLE_GLYPH) for sample in side.samples if sample.score is not None]
     usable_samples = [
         sample
@@ -53,6 +54,7 @@ def _render_side(side_name: str, side: ReviewSide) -> Content:
 
 
 def _render_rating(item: ReviewItem) -> Content:
+    """Render the rater's own decision, flag and note."""
     if item.decision is None or not item.decision.resolves_conflict:
         pieces = [Content.styled("not decided by you", "$text-muted")]
     else:

@@ -101,6 +101,8 @@ class QueueScreen(ReviewScreen):
         self._load_counts()
 
     def _load_counts(self) -> None:
+        """Count the conflicts by status in a thread, and show the counts."""
+
         def show(counts: dict[ConflictStatus, int]) -> None:
             self.status_counts = counts
             self._update_header()
@@ -109,6 +111,7 @@ class QueueScreen(ReviewScreen):
 
     @on(QueueTable.CursorMoved)
     def _schedule_preview(self) -> None:
+        """Show the preview once the cursor has rested for `PREVIEW_DELAY_S` seconds."""
         self._update_header()
         if self._preview_timer:
             self._preview_timer.stop()
@@ -127,6 +130,7 @@ class QueueScreen(ReviewScreen):
         panel.scroll_home(animate=False)
 
     def _update_header(self) -> None:
+        """Show the counts by status, the position of the cursor, order and filter, and the names of the columns."""
         pieces = [
             symbol.with_text(f"{self.status_counts[status]:,} {symbol.label}")
             for status, symbol in STATUS_SYMBOLS.items()
@@ -163,12 +167,14 @@ class QueueScreen(ReviewScreen):
 
     @on(QueueTable.RowOpened)
     def action_open(self) -> None:
+        """Open the conflict under the cursor."""
         if self.queue_table.cursor_key:
             self.app.push_screen(
                 ConflictScreen(self.session, self.queue_table.conflict_keys, self.queue_table.cursor_key)
             )
 
     def action_best(self) -> None:
+        """Open the undecided conflict that teaches most."""
         key = self.session.next_conflict_key()
         if key is None:
             self.notify("Nothing is left for you to decide.", markup=False)
@@ -221,6 +227,8 @@ class QueueScreen(ReviewScreen):
         self._save_undo(RatingAction.REDO, self.session.redo)
 
     def _save_undo(self, act: RatingAction, job: Callable[[], RatingEntry | None]) -> None:
+        """Run an undo or redo in the writer thread, then say what it did and update the table."""
+
         def show_undo(entry: RatingEntry | None) -> None:
             self.notify(describe_undo(act, entry), markup=False)
             self.queue_table.invalidate_rows()

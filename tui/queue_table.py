@@ -139,6 +139,7 @@ class QueueTable(ScrollView):
         self._scroll_to_row()
 
     def on_click(self, event: Click) -> None:
+        """Move the cursor to the clicked row; a double click on the row of the cursor opens it."""
         index = event.y + self.scroll_offset.y
         if index >= len(self._conflict_keys):
             return
@@ -147,6 +148,7 @@ class QueueTable(ScrollView):
         self.cursor = index
 
     def render_line(self, y: int) -> Strip:
+        """Render line `y` of the visible part; blank if there is no row."""
         index = y + self.scroll_offset.y
         width = self.scrollable_content_region.width
         row = self._load_row(index)
@@ -161,6 +163,7 @@ class QueueTable(ScrollView):
         return Strip(segments).adjust_cell_length(width, base_style)
 
     def _cell_style(self, name: str, is_cursor: bool) -> Style:
+        """Return the colour of a style name, bold in the row of the cursor; no style for an empty name."""
         if not name:
             return Style.null()
         style = self.get_component_rich_style(f"queue--{name}", partial=True)

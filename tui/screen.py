@@ -89,6 +89,7 @@ class KeyBar(Widget):
         self._click_regions: list[tuple[int, Action]] = []
 
     def render(self) -> Content:
+        """Render the screen's keys as far as they fit, then the app's; note where each ends, for clicks."""
         global_keys = [(action, self._format_key(action)) for action in self._global_actions]
         free_width = self.size.width - sum(key_text.cell_length for _, key_text in global_keys)
         fitting_keys = []
@@ -104,11 +105,13 @@ class KeyBar(Widget):
         return Content("").join(key_text for _, key_text in (*fitting_keys, *global_keys))
 
     def _format_key(self, action: Action) -> Content:
+        """Return the first configured key of an action, followed by its label."""
         app = cast("ReviewApp", self.app)
         key = actions.key_name(app.settings.keys.get(action.id, action.keys).split(",")[0])
         return Content.assemble((key, "bold $footer-key-foreground"), f" {action.label}  ")
 
     async def on_click(self, event: Click) -> None:
+        """Run the action whose key was clicked."""
         offset = event.get_content_offset(self)
         for end, action in self._click_regions:
             if offset is not None and offset.x < end:

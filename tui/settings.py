@@ -63,6 +63,7 @@ class ReviewSettings:
         self._save_state()
 
     def _save_state(self) -> None:
+        """Write theme and filters to `review-state.json`."""
         make_folder(self.folder)
         path = self.folder / "review-state.json"
         write_atomically(json.dumps({"theme": self.theme, "filters": self.filters}, indent=1), path)
@@ -94,6 +95,7 @@ def load_review_settings(folder: Path | None = None) -> ReviewSettings:
 
 
 def _read_settings_file(path: Path) -> dict[str, Any]:
+    """Read `review.toml`, empty if missing; raise ConfigError for an unknown key or one that must be a table."""
     if not path.exists():
         return {}
     settings_table = read_toml(path, ConfigError)

@@ -39,6 +39,7 @@ class ScoreScale(Widget):
         self.refresh()
 
     def render(self) -> Content:
+        """Render the samples' scores on the scale, and below it their mean and the survey's score."""
         width = max(self.size.width - 6, 3)
         sample_points = [(score, SAMPLE_GLYPH) for score in self.sample_scores]
         sample_axis = draw_score_axis(width, sample_points)

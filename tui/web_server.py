@@ -54,6 +54,7 @@ def create_server(
     async def guard(
         request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
+        """Refuse a request whose Host or Origin is not this server."""
         own_host = urlsplit(server.public_url).netloc
         origin = request.headers.get("Origin")
         if request.host != own_host or (origin is not None and urlsplit(origin).netloc != own_host):
