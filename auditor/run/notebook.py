@@ -169,7 +169,7 @@ def render_audit_html(db: Database, name: str) -> str:
 
 def _render_task_html(source: ReportSource) -> str:
     """An HTML table of an audit of a task: accuracy and mean absolute error of each model."""
-    from auditor.reports.pages.number_format import format_count
+    from auditor.reports.pages.number_format import format_count  # loads the models of reports (0.1 s)
     from auditor.reports.task.section import build_task_report  # loads scipy (1 s)
 
     task_report = build_task_report(source)
@@ -194,6 +194,7 @@ def _render_task_html(source: ReportSource) -> str:
 
 def _format_estimate(estimate: Estimate | None) -> list[str]:
     """The value and its interval as two table cells; the symbol for a missing value twice if there is no estimate."""
+    # Not at the top: loads the models of reports (0.1 s).
     from auditor.reports.pages.number_format import MISSING_SYMBOL, format_interval, format_number
 
     return (

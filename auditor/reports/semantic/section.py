@@ -138,7 +138,7 @@ def _build_model_rows(
             answers=mean_over_questions(table.scores_of(model, "answer"), source.seed, no_answers_reason),
             shuffled=_to_chance_score(null_score_by_key.get((model, "shuffled"))),
             length_matched=_to_chance_score(null_score_by_key.get((model, "length"))),
-            # An `AnswerCount` starts with the model; its second item is a flag by which answers are left out.
+            # The first item of a count is the model, the second whether the wording is the original: left out.
             **_count_coverage([count for count in outcome_counts if count[0] == model and not count[1]], planned),
         )
         for model in models
