@@ -156,7 +156,7 @@ def _load_survey_cell(connection: Connection, audit_id: int, key: ConflictKey) -
 def _load_task_truth(connection: Connection, audit_id: int, key: ConflictKey) -> str | None:
     """Load the correct answer to an item of a task; None if unknown, and in an audit of a survey.
 
-    The topic is then the item's id, and the country is empty.
+    In an audit of a task, the topic is the item's id, and the country is empty.
     """
     c = table_of(TaskItemRow).c
     query = select(c.truth).where(c.audit_id == audit_id, c.id == key.topic)

@@ -76,7 +76,7 @@ def _check_config(config: AuditConfig, url: str) -> Iterator[DoctorCheck]:
     for model in {model.name: model for model in [*config.models, *config.judge_models]}.values():
         yield from _check_model(model, is_called_locally=config.run.engine == "local")
     yield from _check_secret_lengths(config)
-    trust_checks = list(_check_trust(config))
+    trust_checks = list(_check_trust(config))  # whether keys may go to the servers that the config names
     yield from trust_checks
     if config.run.engine == "ray" and all(check.state != "FAIL" for check in trust_checks):
         yield _run_check("cluster", lambda: _check_cluster(config, url))

@@ -143,7 +143,7 @@ class _AnswerCollector:
                 f"{row.location}: {row.model}'s answer to this question and paraphrase is there twice.", "Keep one."
             )
         self._seen_keys.add((row.model, row.question, wording_number))
-        text, rot = row.answer or None, row.rot or None
+        text, rot = row.answer or None, row.rot or None  # rot: the answer's rule of thumb
         outcome = Outcome.OK if text else Outcome.NOT_MEASURABLE
         rot_outcome = Outcome.OK if rot else None
         answer = MoralAnswerRecord(

@@ -62,7 +62,7 @@ def measure_consistency(sets: Sequence[JudgeAnswers], k: int, max_subsets: int, 
         max_subsets: most subsets that are checked per set.
         seed: of the drawn subsets and of the bootstrap.
     """
-    counts_by_form = [_count_answered(sets, form) for form in (0, 1)]
+    counts_by_form = [_count_answered(sets, form) for form in (0, 1)]  # the plain question, and the negated one
     # counts[0] is the number of answered questions, counts[1] that of all.
     worst_counts = min(
         (counts for counts in counts_by_form if counts[1]), key=lambda counts: counts[0] / counts[1], default=(0, 0)

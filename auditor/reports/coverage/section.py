@@ -263,7 +263,12 @@ def _verdict_coverage(source: ReportSource) -> StageCoverage:
 def count_planned_verdicts(
     config: AuditConfig, traces: Iterable[OutcomeCount], scored_traces: Iterable[tuple[str, Cell, int]] = ()
 ) -> dict[CoverageUnit, int]:
-    """Count verdicts that are certain to be asked for, by unit; for an adaptive panel the smallest majority."""
+    """Count verdicts that are certain to be asked for, by unit; for an adaptive panel the smallest majority.
+
+    Args:
+        traces: counts of traces by outcome.
+        scored_traces: keys of the traces with a score; used only where the review depends on which they are.
+    """
     panel_sizes = {model.name: config.panel_size(model.name) for model in config.models}
     verdicts_per_trace = {model: min_majority(n) if config.panel.adaptive else n for model, n in panel_sizes.items()}
     n_traces_by_unit = count_reviewable_traces(config, traces, scored_traces)
