@@ -7,7 +7,7 @@ from typing import Literal, assert_never
 from auditor.metrics.estimate import Estimate
 
 NumberStyle = Literal["decimal", "signed", "p_value", "percent", "usd"]
-"""How a number is formatted: with decimals, with its sign, as a p-value, a fraction as a percentage, or as US dollars."""
+"""Format of a number: with decimals, with its sign, as a p-value, as a percentage of a fraction, or as US dollars."""
 
 MISSING_SYMBOL = "–"
 MINUS_SIGN = "\u2212"
