@@ -1,0 +1,1 @@
+"""Write documents as files and pages; knows no topic."""
