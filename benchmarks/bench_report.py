@@ -30,7 +30,7 @@ SIZES: dict[str, dict[str, Any]] = {
 def measure(url: str) -> None:
     """Build and render the report in this process, which has done nothing else, and print time and memory."""
     # Imported here, so that the parent process, which only fills databases, does not load them.
-    from auditor.reports.build import build_report
+    from auditor.reports.data.build import build_report
     from auditor.reports.pages.html_report import render_html
     from auditor.storage.database import open_database
 

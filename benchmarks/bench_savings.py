@@ -23,8 +23,8 @@ from auditor.metrics.attenuation import CorrectedCorrelation, corrected_pearson
 from auditor.metrics.correlation import Correlation, pearson
 from auditor.metrics.savings import CompleteAudit, SamplingPlan, replay_audit
 from auditor.metrics.stopping import is_narrow, next_interim_look
-from auditor.reports.cost.savings_study import TABLE_COLUMNS as STUDY
-from auditor.reports.cost.savings_study import (
+from auditor.reports.data.cost.savings_study import TABLE_COLUMNS as STUDY
+from auditor.reports.data.cost.savings_study import (
     FullAudit,
     SamplingPlanRow,
     compare_sampling_plans,

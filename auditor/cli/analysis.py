@@ -12,7 +12,7 @@ from auditor.cli.output import print_json, print_message, print_table
 from auditor.cli.page_output import present_page, resolve_page_format
 
 if TYPE_CHECKING:
-    from auditor.reports.cost.forecast import CostForecast
+    from auditor.reports.data.cost.forecast import CostForecast
 
 
 def register(app: typer.Typer) -> None:
@@ -50,9 +50,9 @@ def compare(
 
     Example: auditor compare before after --map base=tuned -o comparison.html
     """
-    from auditor.reports.comparison.compare import compare_targets
     from auditor.reports.comparison.comparison_page import build_comparison_page
-    from auditor.reports.comparison.series_pairs import parse_target
+    from auditor.reports.data.comparison.compare import compare_targets
+    from auditor.reports.data.comparison.series_pairs import parse_target
     from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
@@ -111,8 +111,8 @@ def check(
     Example: auditor check moral-alignment --min-pearson 0.6 --max-open-conflicts 0 --junit check.xml
     """
     from auditor.atomic_files import write_atomically
+    from auditor.reports.data.gates.gate_check import GateStatus
     from auditor.reports.gates.ci_formats import STATUS_SYMBOLS, render_check_markdown, render_junit
-    from auditor.reports.gates.gate_check import GateStatus
     from auditor.run import open_audit
 
     options = {
@@ -167,7 +167,7 @@ def estimate(
     resolve_page_format(output)
     if (config is None) == (audit_name is None):
         raise UsageError("estimate takes a config file, or --compare with an audit's name.", "Give one of the two.")
-    from auditor.reports.cost.forecast import build_forecast_page
+    from auditor.reports.data.cost.forecast import build_forecast_page
 
     forecast = (
         _estimate_past_audit(audit_name, storage)

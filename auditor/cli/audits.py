@@ -17,7 +17,7 @@ from auditor.cli.output import format_command, print_data, print_json, print_jso
 if TYPE_CHECKING:
     from auditor.cli.progress import RunProgress
     from auditor.config import AuditConfig
-    from auditor.reports.report_schema import Report
+    from auditor.reports.data.report_schema import Report
 
 
 class EngineOption(StrEnum):
@@ -99,7 +99,7 @@ def _count_expected_reviews(config: AuditConfig, samples: Iterable[int]) -> int:
 
 def _print_summary(report: Report, progress: RunProgress) -> None:
     """Print the run's summary: tables for each probe, calls, cost, savings, and unusable records by cause."""
-    from auditor.reports.cost.savings import summarize_savings
+    from auditor.reports.data.cost.savings import summarize_savings
     from auditor.reports.pages import run_summary
 
     if report.alignment:
@@ -191,7 +191,7 @@ def status(
 
     Example: auditor status moral-alignment --json
     """
-    from auditor.reports.audit_status import load_audit_status
+    from auditor.reports.data.audit_status import load_audit_status
     from auditor.run import resolve_storage_url
     from auditor.run.batches import describe_waiting_calls
     from auditor.storage import audits

@@ -14,7 +14,7 @@ from auditor.cli.page_output import present_page, resolve_page_format
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
-    from auditor.reports.sampling.section import SamplingExperiment
+    from auditor.reports.data.sampling.experiment import SamplingExperiment
 
 app = typer.Typer(name="experiment", help="Would another choice give another result?", no_args_is_help=True)
 
@@ -42,7 +42,7 @@ def nonresponse(
 
     Example: auditor experiment nonresponse my-audit
     """
-    from auditor.reports.agreement.nonresponse import run_nonresponse_experiment
+    from auditor.reports.data.agreement.nonresponse import run_nonresponse_experiment
     from auditor.reports.experiments.nonresponse_page import nonresponse_page
     from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
@@ -155,7 +155,7 @@ def savings(
 
     Example: auditor experiment savings my-audit
     """
-    from auditor.reports.cost.savings_study import build_savings_page, run_savings_study
+    from auditor.reports.data.cost.savings_study import build_savings_page, run_savings_study
     from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 

@@ -12,7 +12,7 @@ from auditor.cli.page_output import present_page, resolve_page_format
 
 if TYPE_CHECKING:
     from auditor.experiments.judge_tests import JudgeExperiment
-    from auditor.reports.panel.schema import PanelReport
+    from auditor.reports.data.panel.schema import PanelReport
 
 AuditArgument = Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")]
 
@@ -95,7 +95,7 @@ def drift(
 
     Example: auditor experiment drift may june --other-storage sqlite:///june.db
     """
-    from auditor.reports.experiments.judge_experiments import measure_judge_drift
+    from auditor.reports.data.panel.judge_experiments import measure_judge_drift
     from auditor.reports.experiments.judge_pages import judge_drift_page
     from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
@@ -121,7 +121,7 @@ def holdout(
 
     Example: auditor experiment holdout my-audit
     """
-    from auditor.reports.experiments.judge_experiments import run_holdout_experiment
+    from auditor.reports.data.panel.judge_experiments import run_holdout_experiment
     from auditor.reports.experiments.judge_pages import holdout_page
     from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database

@@ -11,7 +11,7 @@ from auditor.cli.options import JsonOption, StorageOption
 from auditor.cli.output import print_json, print_message, print_table
 
 if TYPE_CHECKING:
-    from auditor.reports.verification import AuditVerification
+    from auditor.reports.data.verification import AuditVerification
 
 
 def register(app: typer.Typer) -> None:
@@ -34,7 +34,7 @@ def verify(
 
     Example: auditor verify moral-alignment
     """
-    from auditor.reports.verification import verify_audit
+    from auditor.reports.data.verification import verify_audit
     from auditor.run import resolve_storage_url
     from auditor.storage import hash_chain
     from auditor.storage.database import open_database

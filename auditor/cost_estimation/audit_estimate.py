@@ -30,7 +30,7 @@ from auditor.models.endpoint import token_price
 from auditor.models.litellm_client import TokenPrice
 from auditor.models.logprobs import supported_measures
 from auditor.models.structured import SCHEMA_BY_NAME, response_format
-from auditor.reports.cost.forecast import CostForecast, ForecastRange, ForecastRow, sum_ranges
+from auditor.reports.data.cost.forecast import CostForecast, ForecastRange, ForecastRow, sum_ranges
 from auditor.storage import audits, costs
 from auditor.storage.costs import MeanAnswerLength
 from auditor.storage.database import Database

@@ -10,7 +10,7 @@ from auditor.domain import Cell
 from auditor.metrics._complete_cases import Z_95
 from auditor.metrics.stopping import FIRST_INTERIM_LOOK
 from auditor.metrics.votes import min_majority
-from auditor.reports.cost.forecast import ForecastRange
+from auditor.reports.data.cost.forecast import ForecastRange
 
 USABLE_TRACE_SHARES = (0.6, 0.95, 1.0)
 """Share of traces that can be parsed and are reviewed by judges: at least, expected, at most."""

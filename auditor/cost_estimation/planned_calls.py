@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from auditor.config import ModelSection
 from auditor.domain import Call, Purpose
-from auditor.reports.cost.forecast import ForecastRange
+from auditor.reports.data.cost.forecast import ForecastRange
 
 MAX_EXAMPLES = 40
 """Maximum number of cells, questions or pairs whose prompts are built, at equal distances among all."""

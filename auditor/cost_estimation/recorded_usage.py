@@ -8,7 +8,7 @@ from auditor.agents.call_builders import build_direct_call
 from auditor.agents.localization import samples_per_cell
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Survey
-from auditor.reports.cost.forecast import RecordedUsage
+from auditor.reports.data.cost.forecast import RecordedUsage
 from auditor.storage import costs, ledger
 from auditor.storage.database import Database
 

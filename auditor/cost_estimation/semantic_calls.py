@@ -19,7 +19,7 @@ from auditor.cost_estimation.call_counts import USABLE_TRACE_SHARES
 from auditor.cost_estimation.planned_calls import MAX_EXAMPLES, PlannedCalls
 from auditor.domain import Purpose
 from auditor.domain.semantic import MoralQuestion
-from auditor.reports.cost.forecast import ForecastRange
+from auditor.reports.data.cost.forecast import ForecastRange
 
 JUDGE_REASON_WORDS = 20
 """Words of a judge's reason about a pair of answers."""

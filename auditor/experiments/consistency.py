@@ -14,8 +14,8 @@ from auditor.config import AuditConfig
 from auditor.errors import ImportFileError, UsageError
 from auditor.metrics.correlation import pearson
 from auditor.metrics.resampling import bootstrap_mean, paired_difference
-from auditor.reports.estimate_conversion import missing_estimate, to_estimate
-from auditor.reports.semantic.experiment_schema import (
+from auditor.reports.data.estimate_conversion import missing_estimate, to_estimate
+from auditor.reports.data.semantic.experiment_schema import (
     ConsistencyAccuracyRow,
     RuleFollowingRow,
     SemanticTemperatureRow,

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from auditor.errors import ImportFileError, UsageError
 from auditor.metrics.agreement import krippendorff_alpha
 from auditor.metrics.correlation import dependent_correlation_difference, pearson
+from auditor.metrics.estimate import Estimate
 from auditor.metrics.resampling import bootstrap_mean
-from auditor.reports.estimate_conversion import to_estimate
-from auditor.reports.measurement_schema import Estimate
-from auditor.reports.semantic.experiment_schema import (
+from auditor.reports.data.estimate_conversion import to_estimate
+from auditor.reports.data.semantic.experiment_schema import (
     CorrelationDifferenceRow,
     HumanCorrelationRow,
     HumanJudgementReport,

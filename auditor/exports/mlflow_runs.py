@@ -13,7 +13,7 @@ from auditor.atomic_files import report_write_errors
 from auditor.errors import UsageError
 from auditor.exports.tracker_runs import TrackerRun, build_runs, compute_report_digest, write_artifacts
 from auditor.extras import load_extra
-from auditor.reports.report_schema import Report
+from auditor.reports.data.report_schema import Report
 
 DIGEST_TAG, KIND_TAG = "auditor.report", "auditor.kind"
 DEFAULT_URI = "sqlite:///mlflow.db"

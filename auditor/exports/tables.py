@@ -25,7 +25,7 @@ from auditor.storage.table_dump import DumpTable
 from auditor.storage.tables import SCHEMA_VERSION
 
 if TYPE_CHECKING:
-    from auditor.reports.report_schema import Report
+    from auditor.reports.data.report_schema import Report
 
 TableFormat = Literal["parquet", "jsonl"]
 

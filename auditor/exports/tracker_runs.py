@@ -14,9 +14,10 @@ from pathlib import Path
 from auditor.atomic_files import write_atomically
 from auditor.domain import Method
 from auditor.exports.tables import export_paper
-from auditor.reports.measurement_schema import AlignmentRow, Estimate
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.measurement_schema import AlignmentRow
+from auditor.reports.data.report_schema import Report
 from auditor.reports.pages.render import render_report
-from auditor.reports.report_schema import Report
 
 Params = dict[str, str]
 Metrics = dict[str, float]

@@ -12,7 +12,7 @@ from auditor.atomic_files import make_folder, report_write_errors
 from auditor.errors import UsageError
 from auditor.exports.tracker_runs import TrackerRun, build_runs, compute_report_digest, write_artifacts
 from auditor.extras import load_extra
-from auditor.reports.report_schema import Report
+from auditor.reports.data.report_schema import Report
 from auditor.text_safety import slugify
 
 

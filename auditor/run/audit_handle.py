@@ -14,8 +14,8 @@ from auditor.storage.database import STORAGE_VARIABLE, open_database, resolve_da
 from auditor.storage.engine import remote_servers
 
 if TYPE_CHECKING:
-    from auditor.reports.gates.gate_check import CheckResult
-    from auditor.reports.report_schema import Report
+    from auditor.reports.data.gates.gate_check import CheckResult
+    from auditor.reports.data.report_schema import Report
 
 
 def resolve_storage_url(url: str | None = None, config: AuditConfig | None = None) -> str:
@@ -39,7 +39,7 @@ class AuditHandle:
 
     def report(self) -> Report:
         """The audit's report, as data."""
-        from auditor.reports.build import build_report  # loads scipy (2 s)
+        from auditor.reports.data.build import build_report  # loads scipy (2 s)
 
         with open_database(self.storage, create=False) as db:
             return build_report(db, self.name)
@@ -59,8 +59,8 @@ class AuditHandle:
 
         The result is true if every gate passed, and its text names the others; see `CheckSection`.
         """
-        from auditor.reports.build import build_report  # loads scipy (2 s)
-        from auditor.reports.gates.gate_check import check_report, resolve_thresholds  # loads scipy (1 s)
+        from auditor.reports.data.build import build_report  # loads scipy (2 s)
+        from auditor.reports.data.gates.gate_check import check_report, resolve_thresholds  # loads scipy (1 s)
 
         with open_database(self.storage, create=False) as db:
             audit = audits.get_audit(db, self.name)

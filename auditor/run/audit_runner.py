@@ -96,7 +96,7 @@ def resume_after_review(name: str, *, storage: str | None = None) -> int:
     Returns:
         Number of conflicts that are still open.
     """
-    from auditor.reports.audit_status import load_audit_status  # loads scipy (1 s)
+    from auditor.reports.data.audit_status import load_audit_status  # loads scipy (1 s)
 
     bootstrap.prepare_environment()
     with open_database(resolve_storage_url(storage), create=False) as db:

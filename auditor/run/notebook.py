@@ -14,9 +14,9 @@ from auditor.text_safety import escape_invisible
 if TYPE_CHECKING:
     import pandas as pd
 
-    from auditor.reports.measurement_schema import Estimate
-    from auditor.reports.report_schema import Report
-    from auditor.reports.report_source import ReportSource
+    from auditor.metrics.estimate import Estimate
+    from auditor.reports.data.report_schema import Report
+    from auditor.reports.data.report_source import ReportSource
 
 FrameLibrary = Literal["pandas", "polars"]
 
@@ -60,7 +60,7 @@ def load_frame(db: Database, audit_name: str, table: str, library: FrameLibrary 
         )
         raise UsageError(f"there is no table '{table}'.", hint)
     if table in REPORT_TABLES or stored_name is None:
-        from auditor.reports.build import build_report  # loads scipy (2 s)
+        from auditor.reports.data.build import build_report  # loads scipy (2 s)
 
         rows = [_flatten_row(row) for row in REPORT_TABLES[table](build_report(db, audit_name))]
         columns = list(dict.fromkeys(key for row in rows for key in row))
@@ -144,10 +144,10 @@ def render_html_table(title: str, columns: list[str], rows: list[list[str]]) -> 
 
 def render_audit_html(db: Database, name: str) -> str:
     """An HTML summary of an audit: its stage, and how well each model agrees with people."""
-    from auditor.reports.agreement.section import compute_alignment  # loads scipy (1 s)
+    from auditor.reports.data.agreement.alignment import compute_alignment  # loads scipy (1 s)
+    from auditor.reports.data.report_source import load_source  # loads scipy
+    from auditor.reports.number_format import format_count, format_interval, format_number
     from auditor.reports.pages.alignment_wording import two_way_interval
-    from auditor.reports.pages.number_format import format_count, format_interval, format_number
-    from auditor.reports.report_source import load_source  # loads scipy
 
     source = load_source(db, name)
     if source.survey.task is not None:
@@ -169,8 +169,8 @@ def render_audit_html(db: Database, name: str) -> str:
 
 def _render_task_html(source: ReportSource) -> str:
     """An HTML table of an audit of a task: accuracy and mean absolute error of each model."""
-    from auditor.reports.pages.number_format import format_count  # loads the models of reports (0.1 s)
-    from auditor.reports.task.section import build_task_report  # loads scipy (1 s)
+    from auditor.reports.data.task.build import build_task_report  # loads scipy (1 s)
+    from auditor.reports.number_format import format_count  # loads the models of reports (0.1 s)
 
     task_report = build_task_report(source)
     assert task_report is not None  # the audit is of a task
@@ -195,7 +195,7 @@ def _render_task_html(source: ReportSource) -> str:
 def _format_estimate(estimate: Estimate | None) -> list[str]:
     """The value and its interval as two table cells; the symbol for a missing value twice if there is no estimate."""
     # Not at the top: loads the models of reports (0.1 s).
-    from auditor.reports.pages.number_format import MISSING_SYMBOL, format_interval, format_number
+    from auditor.reports.number_format import MISSING_SYMBOL, format_interval, format_number
 
     return (
         [MISSING_SYMBOL, MISSING_SYMBOL]

@@ -9,7 +9,7 @@ import pytest
 
 from auditor.config import AuditConfig
 from auditor.cost_estimation.audit_estimate import estimate_audit, estimate_past_audit
-from auditor.reports.cost.forecast import CostForecast, build_forecast_page, describe_forecast
+from auditor.reports.data.cost.forecast import CostForecast, build_forecast_page, describe_forecast
 from auditor.run import load_planned_survey, planned_cells, run_audit
 from auditor.storage.database import open_database
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config

@@ -17,7 +17,7 @@ from auditor.agents.run_context import SilentProgress
 from auditor.config import AuditConfig, Price
 from auditor.cost_estimation.audit_estimate import estimate_audit
 from auditor.errors import ModelSetupError
-from auditor.reports.audit_status import load_audit_status
+from auditor.reports.data.audit_status import load_audit_status
 from auditor.run import load_planned_survey, open_audit, planned_cells, run_audit
 from auditor.storage import audits, batches, ledger
 from auditor.storage.database import open_database

@@ -17,7 +17,7 @@ import pytest
 from auditor.config import Limits
 from auditor.domain import Answer, Outcome
 from auditor.models.gateway import Gateway
-from auditor.reports.verification import verify_audit
+from auditor.reports.data.verification import verify_audit
 from auditor.run import run_audit
 from auditor.storage.database import open_database
 from tests.e2e.test_run import CALLS, config_file, holding, patient, stored, wait_for

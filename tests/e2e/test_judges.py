@@ -9,15 +9,15 @@ from scipy.special import stdtrit
 
 from auditor.config import AuditConfig
 from auditor.experiments.judge_tests import run_judge_experiment
-from auditor.reports.measurement_schema import Estimate
-from auditor.reports.panel.schema import (
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.panel.schema import (
     BlindingCheckRow,
     FaultDetectionRow,
     JudgeRow,
     PositionBiasRow,
     RestatementShiftRow,
 )
-from auditor.reports.report_schema import Report
+from auditor.reports.data.report_schema import Report
 from auditor.run import open_audit, run_audit
 from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.fake_server import FakeServer, Reply, Request, error

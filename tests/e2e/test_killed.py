@@ -12,8 +12,8 @@ import pytest
 
 from auditor.config import AuditConfig
 from auditor.domain import canonical_json
-from auditor.reports.report_schema import Report
-from auditor.reports.verification import verify_audit
+from auditor.reports.data.report_schema import Report
+from auditor.reports.data.verification import verify_audit
 from auditor.run import open_audit, run_audit
 from auditor.storage.database import open_database
 from tests.e2e.test_run import question, stored

@@ -14,7 +14,7 @@ from auditor.agents.localization import check_languages
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Outcome, Trace
 from auditor.errors import ConfigError
-from auditor.reports.build import build_report
+from auditor.reports.data.build import build_report
 from auditor.reports.pages.html_report import render_html
 from auditor.reports.pages.markdown_report import render_markdown
 from auditor.run import load_planned_survey, run_audit

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from auditor.domain import LogprobMeasure, Outcome
+from auditor.reports.data.report_schema import Report
 from auditor.reports.pages.render import render_report
-from auditor.reports.report_schema import Report
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database

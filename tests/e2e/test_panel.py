@@ -13,7 +13,7 @@ from auditor.config import AuditConfig, load_config
 from auditor.domain import Conflict, Outcome, Ruling, Verdict
 from auditor.errors import ConfigError
 from auditor.experiments.judge_tests import run_judge_experiment
-from auditor.reports.audit_status import load_audit_status
+from auditor.reports.data.audit_status import load_audit_status
 from auditor.reports.pages.html_report import render_html
 from auditor.reports.pages.markdown_report import render_markdown
 from auditor.run import open_audit, run_audit

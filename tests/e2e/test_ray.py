@@ -16,7 +16,7 @@ import yaml
 
 from auditor.config import AuditConfig
 from auditor.errors import UsageError
-from auditor.reports.verification import verify_audit
+from auditor.reports.data.verification import verify_audit
 from auditor.run import open_audit, run_audit
 from auditor.storage.database import open_database
 from auditor.storage.ledger import count_attempts

@@ -12,8 +12,8 @@ from auditor.errors import ImportFileError, UsageError
 from auditor.experiments.consistency import run_accuracy_experiment, run_rule_experiment, run_temperature_experiment
 from auditor.experiments.human_judgements import compare_with_human_judgements
 from auditor.imports.moral_answers import import_answers
+from auditor.metrics.estimate import Estimate
 from auditor.models import weights
-from auditor.reports.measurement_schema import Estimate
 from auditor.run import EMPTY_SURVEY, open_audit, run_audit
 from auditor.storage import audits, semantic_results
 from auditor.storage.database import open_database

@@ -10,7 +10,7 @@ import pytest
 
 from auditor.config import AuditConfig
 from auditor.domain import Outcome, Trace, Verdict
-from auditor.reports.audit_status import load_audit_status
+from auditor.reports.data.audit_status import load_audit_status
 from auditor.reports.pages.markdown_report import render_markdown
 from auditor.run import AuditHandle, load_planned_survey, run_audit
 from auditor.storage import audits, results

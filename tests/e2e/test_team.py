@@ -16,7 +16,7 @@ from sqlmodel import SQLModel
 from auditor.domain import RatingAction, canonical_json
 from auditor.errors import StorageError
 from auditor.exports.tables import export_tables
-from auditor.reports.verification import verify_audit
+from auditor.reports.data.verification import verify_audit
 from auditor.run import open_audit, run_audit
 from auditor.run.storage_upgrade import upgrade_storage
 from auditor.storage import audits, hash_chain, rating_log, review_queue

@@ -11,9 +11,9 @@ from auditor.config import AuditConfig
 from auditor.domain import canonical_json
 from auditor.errors import UsageError
 from auditor.experiments.sampling import build_variant, load_sample_size_experiment, load_temperature_experiment
+from auditor.reports.data.sampling.experiment import _build_subsample_row, _draw_subset_means
 from auditor.reports.pages.report_page import render_page_html
 from auditor.reports.sampling.page import axis_ticks, build_sampling_page
-from auditor.reports.sampling.section import _build_subsample_row, _draw_subset_means
 from auditor.run import run_audit
 from auditor.storage import audits
 from auditor.storage.database import open_database

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.reports.build import build_report
-from auditor.reports.report_schema import Report
+from auditor.reports.data.build import build_report
+from auditor.reports.data.report_schema import Report
 from tests.support.inspect_logs import SyntheticDatabase
 
 

@@ -9,7 +9,7 @@ import pytest
 from auditor.errors import UsageError
 from auditor.exports.mlflow_runs import export_mlflow
 from auditor.exports.tracker_runs import build_runs
-from auditor.reports.report_schema import Report
+from auditor.reports.data.report_schema import Report
 
 
 @pytest.mark.slow

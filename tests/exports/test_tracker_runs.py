@@ -12,7 +12,7 @@ from auditor.errors import UsageError
 from auditor.exports.mlflow_runs import export_mlflow
 from auditor.exports.tracker_runs import build_runs
 from auditor.exports.wandb_runs import export_wandb
-from auditor.reports.report_schema import Report
+from auditor.reports.data.report_schema import Report
 
 
 def test_every_metric_has_its_interval_and_n(report: Report) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from auditor.exports.tracker_runs import build_runs
 from auditor.exports.wandb_runs import export_wandb
-from auditor.reports.report_schema import Report
+from auditor.reports.data.report_schema import Report
 
 
 @pytest.fixture

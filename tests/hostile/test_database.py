@@ -19,7 +19,7 @@ import pytest
 
 from auditor.domain import Decision, RatingAction
 from auditor.errors import StorageError
-from auditor.reports.verification import verify_audit
+from auditor.reports.data.verification import verify_audit
 from auditor.run import run_audit
 from auditor.storage import audits, rating_log, review_queue
 from auditor.storage.backup import copy_database

@@ -9,7 +9,7 @@ import pytest
 
 from auditor.errors import ImportFileError, UsageError
 from auditor.imports.comparisons import import_comparisons
-from auditor.reports.logic.schema import LogicReport
+from auditor.reports.data.logic.schema import LogicReport
 from auditor.reports.pages.render import render_report
 from auditor.run import open_audit
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from auditor.domain import Cell, CellScore, Survey, SurveyCell
-from auditor.reports.build import build_report
-from auditor.reports.report_schema import Report
+from auditor.reports.data.build import build_report
+from auditor.reports.data.report_schema import Report
 from auditor.storage import audits, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database

@@ -18,8 +18,8 @@ from auditor.domain import (
     Trace,
     canonical_json,
 )
-from auditor.reports.build import build_report
-from auditor.reports.report_schema import Report
+from auditor.reports.data.build import build_report
+from auditor.reports.data.report_schema import Report
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 

@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from auditor.domain import Decision, Outcome, Rating, RatingAction, Trace
 from auditor.errors import EmptyStorageError, NotAllowedError
-from auditor.reports.audit_status import load_audit_status
+from auditor.reports.data.audit_status import load_audit_status
 from auditor.run import resume_after_review
 from auditor.run.storage_upgrade import upgrade_storage
 from auditor.storage import audits, hash_chain, rating_log, results, review_queue

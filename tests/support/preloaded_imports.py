@@ -10,7 +10,7 @@ from litellm.litellm_core_utils import default_encoding  # noqa: E402, F401
 from auditor.agents import graph_runner, rephrasing  # noqa: E402, F401
 from auditor.cli import app, progress  # noqa: E402, F401
 from auditor.models import batches, gateway, litellm_client  # noqa: E402, F401
-from auditor.reports import build  # noqa: E402, F401
+from auditor.reports.data import build  # noqa: E402, F401
 from auditor.reports.pages import run_summary  # noqa: E402, F401
 from auditor.run import audit_runner, replay, telemetry  # noqa: E402, F401
 

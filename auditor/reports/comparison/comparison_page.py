@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from auditor.reports.comparison.schema import ComparisonReport, SeriesDifference, SeriesPairComparison
 from auditor.reports.comparison.verdict_sections import (
     format_p_in_sentence,
     format_signed_estimate,
@@ -13,7 +12,8 @@ from auditor.reports.comparison.verdict_sections import (
     verdict_section,
     verdict_sentence,
 )
-from auditor.reports.pages.number_format import (
+from auditor.reports.data.comparison.schema import ComparisonReport, SeriesDifference, SeriesPairComparison
+from auditor.reports.number_format import (
     format_count,
     format_interval,
     format_number,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from auditor.reports.comparison.schema import ResolutionComparison, VerdictComparison, VerdictFlipRow
-from auditor.reports.measurement_schema import Estimate
-from auditor.reports.pages.number_format import (
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.comparison.schema import ResolutionComparison, VerdictComparison, VerdictFlipRow
+from auditor.reports.number_format import (
     format_count,
     format_interval,
     format_p_value,

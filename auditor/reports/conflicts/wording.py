@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from auditor.domain import ConflictKind
 from auditor.metrics.conflict import MIN_THRESHOLD
-from auditor.reports.pages.number_format import format_count, format_interval, format_number, format_signed, pluralize
-from auditor.reports.report_schema import (
+from auditor.reports.data.report_schema import (
     ConflictSideReport,
     ConflictsReport,
     ListedConflictReport,
     MethodConflictRow,
     Report,
 )
+from auditor.reports.number_format import format_count, format_interval, format_number, format_signed, pluralize
 
 STATE_LABELS = {
     "open": "open",

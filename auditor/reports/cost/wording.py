@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from auditor.reports.cost.savings import SavingsRow, summarize_savings
-from auditor.reports.cost.schema import CostRow
-from auditor.reports.pages.number_format import MISSING_SYMBOL, format_count, format_percent, format_usd, pluralize
-from auditor.reports.report_schema import Report
+from auditor.reports.data.cost.savings import SavingsRow, summarize_savings
+from auditor.reports.data.cost.schema import CostRow
+from auditor.reports.data.report_schema import Report
+from auditor.reports.number_format import MISSING_SYMBOL, format_count, format_percent, format_usd, pluralize
 
 
 def describe_savings(row: SavingsRow) -> str:

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from auditor.reports.data.semantic.experiment_schema import (
+    ConsistencyAccuracyRow,
+    HumanCorrelationRow,
+    HumanJudgementReport,
+    RuleFollowingRow,
+    SemanticTemperatureRow,
+)
 from auditor.reports.experiments.page_building import (
     build_experiment_page,
     compare_interval_with,
@@ -12,7 +19,7 @@ from auditor.reports.experiments.page_building import (
     format_estimate_or_reason,
     plot_estimates,
 )
-from auditor.reports.pages.number_format import (
+from auditor.reports.number_format import (
     format_count,
     format_interval,
     format_number,
@@ -22,13 +29,6 @@ from auditor.reports.pages.number_format import (
 )
 from auditor.reports.pages.report_page import PageSection, PageTable, ReportPage
 from auditor.reports.pages.svg_charts import SHARE_AXIS
-from auditor.reports.semantic.experiment_schema import (
-    ConsistencyAccuracyRow,
-    HumanCorrelationRow,
-    HumanJudgementReport,
-    RuleFollowingRow,
-    SemanticTemperatureRow,
-)
 
 
 def temperature_page(audit: str, rows: Sequence[SemanticTemperatureRow]) -> ReportPage:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.reports.experiments.judge_experiments import HoldoutRow
+from auditor.reports.data.panel.judge_experiments import HoldoutRow
+from auditor.reports.data.panel.schema import PanelReport, RestatementShiftRow
 from auditor.reports.experiments.page_building import (
     build_experiment_page,
     compare_interval_with,
@@ -12,10 +13,9 @@ from auditor.reports.experiments.page_building import (
     estimate_cells,
     plot_estimates,
 )
-from auditor.reports.pages.number_format import format_count
+from auditor.reports.number_format import format_count
 from auditor.reports.pages.report_page import PageSection, PageTable, ReportPage
 from auditor.reports.pages.svg_charts import CORRELATION_AXIS, SHARE_AXIS, Axis
-from auditor.reports.panel.schema import PanelReport, RestatementShiftRow
 
 JUDGE_DIFFERENCE_AXIS = Axis(-1, 1, (-1, -0.5, 0, 0.5, 1), "difference", 0.0)
 PREFERENCE_AXIS = Axis(SHARE_AXIS.low, SHARE_AXIS.high, SHARE_AXIS.ticks, "share", 0.5)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from auditor.reports.data.measurement_schema import NonresponseReport
 from auditor.reports.experiments.page_building import build_experiment_page
-from auditor.reports.measurement_schema import NonresponseReport
+from auditor.reports.number_format import format_count, format_interval, format_number, format_signed
 from auditor.reports.pages.alignment_wording import two_way_interval
 from auditor.reports.pages.interval_marks import format_mark_annotation
-from auditor.reports.pages.number_format import format_count, format_interval, format_number, format_signed
 from auditor.reports.pages.report_page import PagePlot, PageSection, PageTable, ReportPage
 from auditor.reports.pages.sentences import nonresponse_sentence
 from auditor.reports.pages.svg_charts import CORRELATION_AXIS, IntervalMark, interval_plot

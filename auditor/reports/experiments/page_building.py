@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from auditor.reports.measurement_schema import Estimate
+from auditor.metrics.estimate import Estimate
+from auditor.reports.number_format import format_count, format_estimate, format_number
 from auditor.reports.pages.interval_marks import build_interval_mark
-from auditor.reports.pages.number_format import format_count, format_estimate, format_number
 from auditor.reports.pages.report_page import PagePlot, PageSection, ReportPage
 from auditor.reports.pages.svg_charts import Axis, difference_axis, interval_plot
 

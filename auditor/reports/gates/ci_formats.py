@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as xml
 
-from auditor.reports.gates.gate_check import CheckResult, Gate, GateStatus
+from auditor.reports.data.gates.gate_check import CheckResult, Gate, GateStatus
 from auditor.reports.pages.markdown_format import escape_markdown
 from auditor.reports.pages.report_page import markdown_table
 from auditor.text_safety import escape_invisible

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.logic.schema import LogicReport, LogicRow, TransitivityRow
 from auditor.reports.logic import wording
-from auditor.reports.logic.schema import LogicReport, LogicRow, TransitivityRow
-from auditor.reports.measurement_schema import Estimate
-from auditor.reports.pages.number_format import format_count, format_interval, format_number
+from auditor.reports.number_format import format_count, format_interval, format_number
 
 EscapeText = Callable[[str], str]
 FormatTable = Callable[[Sequence[str], Iterable[Sequence[str]]], str]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from auditor.reports.logic.schema import (
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.logic.schema import (
     ContradictionRow,
     JudgeConsistencyRow,
     LogicEstimate,
@@ -13,8 +14,7 @@ from auditor.reports.logic.schema import (
     RankingRepairRow,
     TransitivityRow,
 )
-from auditor.reports.measurement_schema import Estimate
-from auditor.reports.pages.number_format import (
+from auditor.reports.number_format import (
     format_count,
     format_interval,
     format_number,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from auditor.reports.measurement_schema import AlignmentRow
-from auditor.reports.pages.number_format import format_count, format_interval, format_number, format_percent, pluralize
-from auditor.reports.report_schema import Report
+from auditor.reports.data.measurement_schema import AlignmentRow
+from auditor.reports.data.report_schema import Report
+from auditor.reports.number_format import format_count, format_interval, format_number, format_percent, pluralize
 
 AlignmentKind = Literal["agrees", "opposes", "unclear", "unknown"]
 
@@ -202,7 +202,7 @@ def format_corrected_r(row: AlignmentRow) -> str:
     """Format r corrected for sampling noise with its interval over countries and topics, or why it is missing."""
     if row.corrected_r.value is None:
         return row.corrected_r.reason or ""
-    estimate = row.crossed.corrected_r.model_copy(update={"value": row.corrected_r.value})
+    estimate = replace(row.crossed.corrected_r, value=row.corrected_r.value)
     interval_text = estimate.reason if estimate.ci_low is None else format_interval(estimate.ci_low, estimate.ci_high)
     return f"{format_number(estimate.value)} ({interval_text})"
 

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from auditor.reports.estimate_conversion import has_rescaled_scores
-from auditor.reports.measurement_schema import GroupErrorRow
-from auditor.reports.pages.number_format import format_number, format_signed
-from auditor.reports.report_schema import CellReport
+from auditor.reports.data.estimate_conversion import has_rescaled_scores
+from auditor.reports.data.measurement_schema import GroupErrorRow
+from auditor.reports.data.report_schema import CellReport
+from auditor.reports.number_format import format_number, format_signed
 
 MAX_EXPANDED_HEAT_MAPS = 4
 """With more heat maps than this, only the first is expanded."""

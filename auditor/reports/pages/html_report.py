@@ -12,16 +12,17 @@ from functools import cache
 import jinja2
 from markupsafe import Markup, escape
 
-from auditor.reports.agreement.tiers import describe_preference
+from auditor.reports import number_format
 from auditor.reports.conflicts import wording as conflict_wording
 from auditor.reports.cost import wording as cost_wording
-from auditor.reports.coverage.model_versions import describe_model_versions
-from auditor.reports.logic import ranking as logic_ranking
+from auditor.reports.data.agreement.tiers import describe_preference
+from auditor.reports.data.coverage.model_versions import describe_model_versions
+from auditor.reports.data.logic import ranking as logic_ranking
+from auditor.reports.data.report_schema import Report
 from auditor.reports.logic import wording as logic_wording
-from auditor.reports.pages import alignment_wording, number_format, sentences
+from auditor.reports.pages import alignment_wording, sentences
 from auditor.reports.pages.jinja_environment import create_environment
 from auditor.reports.pages.report_view import ReportView
-from auditor.reports.report_schema import Report
 from auditor.reports.semantic import wording as semantic_wording
 from auditor.reports.task import wording as task_wording
 from auditor.text_safety import escape_invisible

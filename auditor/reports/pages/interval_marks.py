@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from auditor.reports.measurement_schema import Estimate
-from auditor.reports.pages.number_format import format_estimate, format_interval, format_number
+from auditor.metrics.estimate import Estimate
+from auditor.reports.number_format import format_estimate, format_interval, format_number
 from auditor.reports.pages.svg_charts import IntervalMark
 
 

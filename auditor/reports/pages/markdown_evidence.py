@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from auditor.reports.conflicts import wording as conflict_wording
 from auditor.reports.cost import wording as cost_wording
-from auditor.reports.cost.savings import summarize_savings
-from auditor.reports.coverage.model_versions import describe_model_versions
-from auditor.reports.coverage.schema import CoverageRow
+from auditor.reports.data.cost.savings import summarize_savings
+from auditor.reports.data.coverage.model_versions import describe_model_versions
+from auditor.reports.data.coverage.schema import CoverageRow
+from auditor.reports.data.report_schema import ConflictSideReport, ListedConflictReport, Report
+from auditor.reports.number_format import format_count, format_percent, format_usd
 from auditor.reports.pages import sentences
 from auditor.reports.pages.markdown_format import (
     escape_markdown,
@@ -17,9 +19,7 @@ from auditor.reports.pages.markdown_format import (
     markdown_table,
     quote_markdown,
 )
-from auditor.reports.pages.number_format import format_count, format_percent, format_usd
 from auditor.reports.panel.tables import build_panel_tables
-from auditor.reports.report_schema import ConflictSideReport, ListedConflictReport, Report
 
 
 def panel_markdown(report: Report) -> Iterable[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from auditor.reports.measurement_schema import Estimate
-from auditor.reports.pages.number_format import format_count, format_interval, format_number
+from auditor.metrics.estimate import Estimate
+from auditor.reports.number_format import format_count, format_interval, format_number
 from auditor.text_safety import escape_invisible
 
 _MARKUP_PATTERN = re.compile(r"[\\`*_\[\]<|~]|&(?=[#\w])|:(?=//)|@(?=\w)|(?<=www)\.", re.IGNORECASE)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from auditor.reports.agreement.tiers import TierRow, describe_preference
+from auditor.reports.data.agreement.tiers import TierRow, describe_preference
+from auditor.reports.data.measurement_schema import AlignmentRow, GroupErrorRow
+from auditor.reports.data.report_schema import Report
 from auditor.reports.logic import markdown as logic_markdown
-from auditor.reports.measurement_schema import AlignmentRow, GroupErrorRow
-from auditor.reports.pages import alignment_wording, markdown_evidence, sentences
-from auditor.reports.pages.markdown_format import escape_markdown, format_estimate_with_n, markdown_table
-from auditor.reports.pages.number_format import (
+from auditor.reports.number_format import (
     MISSING_SYMBOL,
     format_count,
     format_interval,
@@ -17,8 +16,9 @@ from auditor.reports.pages.number_format import (
     format_p_value,
     format_percent,
 )
+from auditor.reports.pages import alignment_wording, markdown_evidence, sentences
+from auditor.reports.pages.markdown_format import escape_markdown, format_estimate_with_n, markdown_table
 from auditor.reports.pages.report_view import ReportView
-from auditor.reports.report_schema import Report
 from auditor.reports.semantic import markdown as semantic_markdown
 from auditor.reports.task import markdown as task_markdown
 

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from auditor.domain import Outcome
-from auditor.reports.measurement_schema import Estimate, GroupErrorRow
-from auditor.reports.report_schema import Report
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.measurement_schema import GroupErrorRow
+from auditor.reports.data.report_schema import Report
 from auditor.text_safety import escape_formula, escape_invisible
 
 PaperCell = str | int | float | None

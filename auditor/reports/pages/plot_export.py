@@ -14,9 +14,9 @@ from markupsafe import Markup
 
 from auditor.atomic_files import make_folder, write_atomically
 from auditor.extras import load_extra
+from auditor.reports.data.report_schema import Report
 from auditor.reports.pages.report_view import ReportView
 from auditor.reports.pages.vega_lite import iterate_vega_lite_specs
-from auditor.reports.report_schema import Report
 from auditor.text_safety import slugify
 
 PlotFormat = Literal["svg", "png", "pdf", "vega"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 from auditor.errors import UsageError
+from auditor.reports.data.report_schema import Report
 from auditor.reports.pages.html_report import render_html
 from auditor.reports.pages.markdown_report import render_markdown
-from auditor.reports.report_schema import Report
 
 ReportFormat = Literal["html", "json", "markdown"]
 

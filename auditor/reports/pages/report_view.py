@@ -8,11 +8,14 @@ from functools import cached_property
 from markupsafe import Markup
 
 from auditor.domain import ENGLISH
-from auditor.reports.agreement.languages import LanguagesReport
-from auditor.reports.agreement.tiers import TierRanking
-from auditor.reports.coverage.schema import CoverageRow
-from auditor.reports.estimate_conversion import has_rescaled_scores
-from auditor.reports.measurement_schema import BaselineRow, Estimate, GainRow
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.agreement.languages import LanguagesReport
+from auditor.reports.data.agreement.tiers import TierRanking
+from auditor.reports.data.coverage.schema import CoverageRow
+from auditor.reports.data.estimate_conversion import has_rescaled_scores
+from auditor.reports.data.measurement_schema import BaselineRow, GainRow
+from auditor.reports.data.report_schema import CellReport, Report
+from auditor.reports.number_format import format_estimate, pluralize
 from auditor.reports.pages import alignment_wording, svg_charts
 from auditor.reports.pages.alignment_wording import AlignmentStatement
 from auditor.reports.pages.heat_maps import (
@@ -25,11 +28,9 @@ from auditor.reports.pages.heat_maps import (
     format_score_pair,
 )
 from auditor.reports.pages.interval_marks import build_interval_mark, describe_estimates, format_mark_annotation
-from auditor.reports.pages.number_format import format_estimate, pluralize
 from auditor.reports.pages.svg_charts import IntervalMark
 from auditor.reports.pages.world_map import WorldMap
 from auditor.reports.panel.tables import PanelTable, build_panel_tables
-from auditor.reports.report_schema import CellReport, Report
 
 MAX_TOOLTIPS = 4000
 """With more points in all scatter plots together, points have no tooltips."""

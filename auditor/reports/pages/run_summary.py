@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.reports.measurement_schema import ConsistencyRow, Estimate
-from auditor.reports.pages import alignment_wording
-from auditor.reports.pages.number_format import (
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.measurement_schema import ConsistencyRow
+from auditor.reports.data.report_schema import Report
+from auditor.reports.number_format import (
     format_count,
     format_interval,
     format_number,
     format_p_value,
     format_percent,
 )
+from auditor.reports.pages import alignment_wording
 from auditor.reports.pages.report_view import ReportView
-from auditor.reports.report_schema import Report
 
 SUMMARY_COLUMNS = ("model", "cells", "r", "95% CI", "p", "MAE", "self-cons.", "peers", "usable")
 

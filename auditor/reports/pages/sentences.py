@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from auditor.reports.agreement.languages import LanguagesReport, UnevenLanguageRow
-from auditor.reports.agreement.method_differences import MethodDifferenceRow
-from auditor.reports.measurement_schema import Estimate, GainRow, NonresponseReport, RegionGapRow
-from auditor.reports.pages.number_format import (
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.agreement.languages import LanguagesReport, UnevenLanguageRow
+from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
+from auditor.reports.data.measurement_schema import GainRow, NonresponseReport, RegionGapRow
+from auditor.reports.data.report_schema import Report
+from auditor.reports.number_format import (
     format_count,
     format_interval,
     format_number,
@@ -14,7 +16,6 @@ from auditor.reports.pages.number_format import (
     format_usd,
     pluralize,
 )
-from auditor.reports.report_schema import Report
 
 METHODS_INTRODUCTION = (
     "Beside being asked, a model shows what it holds likely: by how much it expects a sentence to end well rather than "

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from auditor.reports.pages.number_format import format_number
+from auditor.reports.number_format import format_number
 from auditor.text_safety import escape_invisible
 
 PLOT_WIDTH = 760

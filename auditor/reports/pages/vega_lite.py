@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from auditor.reports.estimate_conversion import has_rescaled_scores
-from auditor.reports.measurement_schema import Estimate
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.estimate_conversion import has_rescaled_scores
+from auditor.reports.data.report_schema import Report
 from auditor.reports.pages import alignment_wording
 from auditor.reports.pages.heat_maps import ScoreColumn
 from auditor.reports.pages.report_view import ReportView
 from auditor.reports.pages.world_map import layout_tiles, mean_error_by_country
-from auditor.reports.report_schema import Report
 from auditor.text_safety import slugify
 
 VEGA_LITE_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"

@@ -11,9 +11,9 @@ import numpy as np
 from markupsafe import Markup
 from scipy.optimize import linear_sum_assignment
 
-from auditor.reports.measurement_schema import GroupErrorRow
-from auditor.reports.pages.number_format import format_number
-from auditor.reports.report_schema import Report
+from auditor.reports.data.measurement_schema import GroupErrorRow
+from auditor.reports.data.report_schema import Report
+from auditor.reports.number_format import format_number
 from auditor.surveys.countries import DATA_FOLDER, country_code
 from auditor.text_safety import escape_invisible
 

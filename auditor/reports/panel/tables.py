@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from auditor.reports.measurement_schema import Estimate
-from auditor.reports.pages.number_format import format_count, format_number
-from auditor.reports.panel.schema import PanelReport
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.panel.schema import PanelReport
+from auditor.reports.number_format import format_count, format_number
 
 PanelCell = str | Estimate
 

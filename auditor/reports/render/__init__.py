@@ -1,1 +1,1 @@
-"""Write documents as files and pages; knows no topic."""
+"""Renderers: from documents to HTML, Markdown, plain text, CSV and LaTeX. They know no topic."""

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 from markupsafe import Markup
 
-from auditor.reports.pages.number_format import format_count, format_interval, format_number, format_percent, format_usd
+from auditor.reports.data.sampling.experiment import SamplingExperiment, SettingRow
+from auditor.reports.number_format import format_count, format_interval, format_number, format_percent, format_usd
 from auditor.reports.pages.report_page import PagePlot, PageSection, PageTable, ReportPage
-from auditor.reports.sampling.section import SamplingExperiment, SettingRow
 from auditor.text_safety import escape_invisible
 
 PLOT_WIDTH, PLOT_HEIGHT, LEFT_MARGIN, BOTTOM_MARGIN, TOP_MARGIN, RIGHT_MARGIN = 760, 340, 60, 46, 16, 150

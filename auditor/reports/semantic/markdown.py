@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from auditor.reports.measurement_schema import Estimate
-from auditor.reports.pages.number_format import format_count, format_number
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.semantic.schema import SemanticReport, WordedAnswer
+from auditor.reports.number_format import format_count, format_number
 from auditor.reports.semantic import wording
-from auditor.reports.semantic.schema import SemanticReport, WordedAnswer
 
 FormatTable = Callable[[Sequence[str], Iterable[Sequence[str]]], str]
 

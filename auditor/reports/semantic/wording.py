@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.reports.pages.number_format import format_count, format_interval, format_number, format_signed, pluralize
-from auditor.reports.semantic.schema import (
+from auditor.reports.data.semantic.schema import (
     ChanceScore,
     LanguagePairRow,
     LeastConsistentRow,
@@ -11,6 +10,7 @@ from auditor.reports.semantic.schema import (
     SemanticModelRow,
     SemanticReport,
 )
+from auditor.reports.number_format import format_count, format_interval, format_number, format_signed, pluralize
 
 SCORED_TEXT_LABELS = {"rot": "rules of thumb", "answer": "answers", "mix": "rules of thumb and answers"}
 METRIC_LABELS = {"cosine": "cosine", "bleu": "BLEU", "rouge_l": "ROUGE-L", "bertscore": "BERTScore"}

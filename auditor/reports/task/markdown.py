@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from auditor.reports.measurement_schema import Estimate
-from auditor.reports.pages.number_format import format_count
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.task.schema import PeerValidityReport, TaskModelRow, TaskReport
+from auditor.reports.number_format import format_count
 from auditor.reports.task import wording
-from auditor.reports.task.schema import PeerValidityReport, TaskModelRow, TaskReport
 
 EscapeText = Callable[[str], str]
 FormatTable = Callable[..., str]

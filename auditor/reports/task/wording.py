@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from auditor.domain import AnswerKind
-from auditor.reports.measurement_schema import Estimate
-from auditor.reports.pages.number_format import format_count, format_interval, format_number, format_signed, pluralize
-from auditor.reports.task.schema import PeerValidityReport, TaskItemReport, TaskModelRow, TaskReport
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.task.schema import PeerValidityReport, TaskItemReport, TaskModelRow, TaskReport
+from auditor.reports.number_format import format_count, format_interval, format_number, format_signed, pluralize
 
 ANSWER_KIND_LABELS = {
     AnswerKind.SCORE: "a number in a range",

@@ -7,8 +7,8 @@ from typing import Literal
 import pytest
 
 from auditor.reports.conflicts import wording as conflict_wording
-from auditor.reports.estimate_conversion import estimate_share
-from auditor.reports.report_schema import ConflictKindRow, Report, VotingReport
+from auditor.reports.data.estimate_conversion import estimate_share
+from auditor.reports.data.report_schema import ConflictKindRow, Report, VotingReport
 
 Rule = Literal["majority", "weighted", "dawid_skene"]
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from auditor.reports.experiments import consistency_pages as consistency
-from auditor.reports.semantic.experiment_schema import (
+from auditor.reports.data.semantic.experiment_schema import (
     ConsistencyAccuracyRow,
     HumanCorrelationRow,
     HumanJudgementReport,
     RuleFollowingRow,
     SemanticTemperatureRow,
 )
+from auditor.reports.experiments import consistency_pages as consistency
 from tests.reports.experiments.test_judge_pages import HOSTILE, checked_headline, make_estimate
 
 

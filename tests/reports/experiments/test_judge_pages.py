@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.panel.schema import FaultDetectionRow, PositionBiasRow, RestatementShiftRow, SelfReviewRow
+from auditor.reports.data.report_schema import Report
 from auditor.reports.experiments import judge_pages as judges
-from auditor.reports.measurement_schema import Estimate
 from auditor.reports.pages.report_page import ReportPage, render_page_html, render_page_markdown
-from auditor.reports.panel.schema import FaultDetectionRow, PositionBiasRow, RestatementShiftRow, SelfReviewRow
-from auditor.reports.report_schema import Report
 
 HOSTILE = "<b>judge|a</b>"
 

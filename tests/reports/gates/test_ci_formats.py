@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+from auditor.reports.data.gates.gate_check import check_report
+from auditor.reports.data.report_schema import Report
 from auditor.reports.gates.ci_formats import render_check_markdown, render_junit
-from auditor.reports.gates.gate_check import check_report
-from auditor.reports.report_schema import Report
-from tests.reports.gates.test_gate_check import make_thresholds
+from tests.reports.data.gates.test_gate_check import make_thresholds
 
 
 def test_junit_is_valid_xml_with_one_case_per_gate_for_any_model_name(report: Report) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from auditor.metrics.estimate import Estimate
 from auditor.reports.cost import wording as cost_wording
-from auditor.reports.measurement_schema import AlignmentRow, Estimate, TwoWayEstimates
+from auditor.reports.data.measurement_schema import AlignmentRow, TwoWayEstimates
+from auditor.reports.data.report_schema import Report
+from auditor.reports.number_format import format_number
 from auditor.reports.pages import alignment_wording
-from auditor.reports.pages.number_format import format_number
-from auditor.reports.report_schema import Report
 
 NO_CLUSTERS = "fewer than 5 countries or topics: no interval"
 
@@ -128,7 +130,7 @@ def test_reasons_for_caution(report: Report) -> None:
 
 
 def test_caution_about_chance_agreement_counts_each_model_once_per_topic(report: Report) -> None:
-    kappa = report.panel.fleiss_kappa.model_copy(update={"value": 0.26, "ci_low": -0.18, "ci_high": 0.63})
+    kappa = replace(report.panel.fleiss_kappa, **{"value": 0.26, "ci_low": -0.18, "ci_high": 0.63})
     large_error = Estimate(value=0.9, n=9, ci_low=0.8, ci_high=1.0)
     topics = [
         report.topics[0].model_copy(update={"name": "divorce", "model": model, "method": method, "mae": large_error})
@@ -139,7 +141,7 @@ def test_caution_about_chance_agreement_counts_each_model_once_per_topic(report:
     cautions = " ".join(alignment_wording.reasons_for_caution(_changed(report, panel=panel, topics=topics)))
     assert "The judges’ agreement cannot be told from chance (Fleiss’ kappa 0.26" in cautions
     assert "divorce (2 models)" in cautions
-    below = kappa.model_copy(update={"value": -0.3, "ci_low": -0.5, "ci_high": -0.1})
+    below = replace(kappa, **{"value": -0.3, "ci_low": -0.5, "ci_high": -0.1})
     worse = _changed(report, panel=report.panel.model_copy(update={"fleiss_kappa": below}))
     assert "less than chance would give" in " ".join(alignment_wording.reasons_for_caution(worse))
 

@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 import pytest
 
 from auditor.domain import Cell, CellScore, Outcome
-from auditor.reports.build import build_report
+from auditor.reports.data.build import build_report
+from auditor.reports.data.report_schema import Report
 from auditor.reports.pages.html_report import _isolate_rtl, render_html
-from auditor.reports.report_schema import Report
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores, survey_of

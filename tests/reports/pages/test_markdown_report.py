@@ -5,9 +5,9 @@ from __future__ import annotations
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from auditor.reports.data.report_schema import Report
+from auditor.reports.number_format import format_number
 from auditor.reports.pages.markdown_report import render_markdown
-from auditor.reports.pages.number_format import format_number
-from auditor.reports.report_schema import Report
 from auditor.storage.database import Database
 from tests.reports.hostile_report import hostile_report
 

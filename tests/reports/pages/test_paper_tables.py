@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from auditor.reports.data.report_schema import Report
 from auditor.reports.pages.paper_tables import (
     PaperTable,
     build_paper_tables,
@@ -16,7 +17,6 @@ from auditor.reports.pages.paper_tables import (
     render_paper_files,
     render_paper_latex,
 )
-from auditor.reports.report_schema import Report
 
 
 def test_every_table_of_the_paper_is_written(report: Report) -> None:

@@ -11,8 +11,8 @@ import pytest
 import vl_convert
 
 from auditor.errors import UsageError
+from auditor.reports.data.report_schema import Report
 from auditor.reports.pages.plot_export import PlotFormat, iterate_plots, standalone_svg, write_plots
-from auditor.reports.report_schema import Report
 
 
 def test_every_plot_is_a_standalone_svg(report: Report, tmp_path: Path) -> None:

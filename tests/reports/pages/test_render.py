@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from auditor.errors import UsageError
+from auditor.reports.data.report_schema import Report
 from auditor.reports.pages.render import render_report
-from auditor.reports.report_schema import Report
 
 
 @pytest.mark.parametrize("form", ["html", "json", "markdown"])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from auditor.reports.data.report_schema import Report
 from auditor.reports.pages.run_summary import summary_columns, summary_rows
-from auditor.reports.report_schema import Report
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 

@@ -1,0 +1,1 @@
+"""What was measured, as pydantic models: the JSON report. No sentences, no markup."""

@@ -1,0 +1,142 @@
+"""Reference points for agreement with people: the survey's reliability, simple baselines, and r within topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from auditor.domain import Cell
+from auditor.errors import AuditorError
+from auditor.metrics.bootstrap import MAE, PEARSON
+from auditor.metrics.estimate import Estimate
+from auditor.metrics.jackknife import crossed_jackknife
+from auditor.metrics.within_topic import within_topic_correlation
+from auditor.reports.data.coverage.missing_scores import missing_score_reason, with_missing_reason
+from auditor.reports.data.estimate_conversion import interval_to_estimate, missing_estimate
+from auditor.reports.data.measurement_schema import BaselineRow, CeilingRow, GainRow
+from auditor.reports.data.report_source import FloatArray, ReportSource
+from auditor.surveys.baselines import compute_baselines as compute_leave_one_out_baselines
+from auditor.surveys.baselines import compute_fitted_baselines
+from auditor.surveys.survey_facts import Reliability, SurveyFacts, load_survey_facts
+
+NO_VARIATION_REASONS = {
+    "scores constant within topics": "the model says the same of a topic in every country",
+    "truth constant within topics": "people say the same of a topic in every country",
+    "scores and truth constant within topics": "neither the model nor people differ between countries on any topic",
+}
+
+
+def compute_ceilings(source: ReportSource) -> list[CeilingRow]:
+    """Compute the survey's split-half reliability and the largest r it allows, over all cells and within topics.
+
+    Both are null, with a reason, where the respondents are not known.
+    """
+    facts = _load_survey_facts(source)
+    if isinstance(facts, str):
+        return [
+            CeilingRow(scope=scope, reliability=missing_estimate(facts), largest_r=None)
+            for scope in ("all", "within topics")
+        ]
+    return [
+        _build_ceiling_row("all", facts.reliability),
+        _build_ceiling_row("within topics", facts.reliability_within_topics),
+    ]
+
+
+def _load_survey_facts(source: ReportSource) -> SurveyFacts | str:
+    """Load the facts stored beside the survey, or return the reason why there are none."""
+    if source.config is None:
+        return "scores were imported, and with them no respondents"
+    if source.config.survey is None:
+        return "the audit has no survey"
+    try:
+        facts = load_survey_facts(source.config.survey.source)
+    except AuditorError as error:
+        return error.message
+    return facts or "the survey came without its respondents, so it cannot be split in halves"
+
+
+def _build_ceiling_row(scope: str, reliability: Reliability) -> CeilingRow:
+    """Build the row of one scope (`all` or `within topics`) from the reliability of the survey in that scope."""
+    estimate = Estimate(
+        value=reliability.reliability,
+        n=reliability.n,
+        ci_low=reliability.low,
+        ci_high=reliability.high,
+        reason=reliability.reason or None,
+    )
+    return CeilingRow(scope=scope, reliability=estimate, largest_r=reliability.ceiling)
+
+
+def compute_baselines(source: ReportSource) -> list[BaselineRow]:
+    """Compute r and MAE of each baseline against people, over the cells that each model has scores on.
+
+    r uses baselines that see the cell they predict and MAE those that leave it out: among n countries a leave-one-out
+    mean correlates -1 with the survey within a topic.
+    """
+    leave_one_out, fitted = compute_leave_one_out_baselines(source.survey), compute_fitted_baselines(source.survey)
+    return [
+        _build_baseline_row(
+            source, column, name, _align_to_cells(source, scores), _align_to_cells(source, fitted[name])
+        )
+        for column in range(len(source.columns))
+        for name, scores in leave_one_out.items()
+    ]
+
+
+def _build_baseline_row(
+    source: ReportSource, column: int, baseline: str, leave_one_out_scores: FloatArray, full_scores: FloatArray
+) -> BaselineRow:
+    """Compute r and MAE of one baseline against people, over the cells on which one model has a score.
+
+    `column` is the index of the model and method in `source.columns`.
+    """
+    method, model = source.columns[column]
+    missing = np.isnan(source.score_matrix[column]) | np.isnan(leave_one_out_scores)
+    r, mae = (
+        interval_to_estimate(
+            crossed_jackknife(
+                statistic,
+                np.where(missing, np.nan, scores),
+                source.survey_scores,
+                source.country_index,
+                source.topic_index,
+            )
+        )
+        for statistic, scores in ((PEARSON, full_scores), (MAE, leave_one_out_scores))
+    )
+    missing_reason = missing_score_reason(source, column)
+    return BaselineRow(
+        model=model,
+        method=method,
+        baseline=baseline,
+        pearson_r=with_missing_reason(r, missing_reason),
+        mae=with_missing_reason(mae, missing_reason),
+    )
+
+
+def compute_gains(source: ReportSource) -> list[GainRow]:
+    """Compute each model's correlation with people within topics, across countries."""
+    return [_build_gain_row(source, column) for column in range(len(source.columns))]
+
+
+def _build_gain_row(source: ReportSource, column: int) -> GainRow:
+    """Compute one model's within-topic correlation, with metric reasons replaced by plain text."""
+    method, model = source.columns[column]
+    correlation = within_topic_correlation(
+        source.score_matrix[column], source.survey_scores, source.country_index, source.topic_index
+    )
+    reworded_correlation = replace(
+        correlation, reason=NO_VARIATION_REASONS.get(correlation.reason or "", correlation.reason)
+    )
+    within_topics = with_missing_reason(
+        interval_to_estimate(reworded_correlation), missing_score_reason(source, column)
+    )
+    return GainRow(model=model, method=method, within_topics=within_topics, p_value=correlation.p_value)
+
+
+def _align_to_cells(source: ReportSource, scores: Mapping[Cell, float]) -> FloatArray:
+    """Arrange predictions in the order of the cells, shape (cells,); nan where a cell has none."""
+    return np.array([scores.get(cell, np.nan) for cell in source.cells], dtype=float)

@@ -1,0 +1,187 @@
+"""Languages that models were asked in, fallbacks to English, and differences in score between languages."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from auditor.config import AuditConfig
+from auditor.domain import ENGLISH, NATIVE, Outcome, Trace
+from auditor.metrics.bootstrap import BIAS
+from auditor.metrics.estimate import Estimate
+from auditor.metrics.jackknife import paired_jackknife
+from auditor.metrics.judge_bias import difference_of_shares
+from auditor.reports.data.estimate_conversion import interval_to_estimate
+from auditor.reports.data.measurement_schema import ReportModel
+from auditor.reports.data.report_source import FloatArray, ReportSource
+from auditor.storage import results
+from auditor.storage.database import Database
+
+MIN_USABLE_SHARE_GAP = 0.05
+
+
+class LanguageCountriesRow(ReportModel):
+    """Countries that models were asked about in one language."""
+
+    language: str
+    """ISO 639-1 code."""
+    countries: list[str]
+
+
+class LanguageDifferenceRow(ReportModel):
+    """One model asked in two languages."""
+
+    model: str
+    first: str
+    second: str
+    """Languages as the configuration names them; `native` differs by country."""
+    difference: Estimate
+    """Mean score in the second minus that in the first, over cells where the two are different languages."""
+
+
+class UnevenLanguageRow(ReportModel):
+    """A model whose share of usable answers differs between languages."""
+
+    model: str
+    answers: dict[str, tuple[int, int]]
+    """For each language: answers with a score, and answers asked for."""
+
+
+class LanguagesReport(ReportModel):
+    """The languages of an audit."""
+
+    configured: list[str]
+    asked: list[LanguageCountriesRow]
+    fell_back: list[str]
+    """Countries asked in English under `native`, since none of their main languages has prompts."""
+    once: list[str]
+    """Countries where all configured languages are the same one: asked once, and left out of the differences."""
+    differences: list[LanguageDifferenceRow]
+    """Each further language against the first, by model; empty with one language."""
+    uneven: list[UnevenLanguageRow]
+    """Models whose shares of usable answers in two languages differ by at least 5 points and beyond chance."""
+
+
+def build_languages_report(db: Database, source: ReportSource) -> LanguagesReport | None:
+    """Build the section on languages; None where no model was asked about countries."""
+    config = source.config
+    if config is None or config.task is not None or not config.probes.direct:
+        return None
+    countries_by_language: dict[str, list[str]] = defaultdict(list)
+    for country in source.countries:
+        for code in config.languages_in(source.survey.native.get(country, ())):
+            countries_by_language[code].append(country)
+    with_native_language = [country for country in source.countries if source.survey.native.get(country)]
+    is_multilingual = len(config.languages) > 1
+    traces = results.load_traces(db, source.audit.id) if is_multilingual else []
+    return LanguagesReport(
+        configured=list(config.languages),
+        asked=[
+            LanguageCountriesRow(language=code, countries=countries)
+            for code, countries in countries_by_language.items()
+        ],
+        fell_back=[country for country in source.countries if country not in with_native_language]
+        if NATIVE in config.languages
+        else [],
+        once=[
+            country
+            for country in source.countries
+            if is_multilingual and len(config.languages_in(source.survey.native.get(country, ()))) == 1
+        ],
+        differences=_build_difference_rows(traces, source, config) if is_multilingual else [],
+        uneven=_find_uneven_models(traces, source.models),
+    )
+
+
+def _find_uneven_models(traces: Sequence[Trace], models: Sequence[str]) -> list[UnevenLanguageRow]:
+    """Find models whose shares of usable answers differ between languages; one row per such model."""
+    counts_by_model: dict[str, dict[str, list[int]]] = {model: {} for model in models}
+    for trace in traces:
+        if trace.model in counts_by_model:
+            language_counts = counts_by_model[trace.model].setdefault(trace.language, [0, 0])  # usable, asked
+            language_counts[0] += trace.outcome is Outcome.OK and trace.score is not None
+            language_counts[1] += 1
+    return [
+        UnevenLanguageRow(
+            model=model,
+            answers={code: (n_usable, n_asked) for code, (n_usable, n_asked) in sorted(counts_by_language.items())},
+        )
+        for model, counts_by_language in counts_by_model.items()
+        if len(counts_by_language) > 1
+        and _shares_differ([(n_usable, n_asked) for n_usable, n_asked in counts_by_language.values()])
+    ]
+
+
+def _shares_differ(usable_counts: Sequence[tuple[int, int]]) -> bool:
+    """Whether the largest and smallest share differ by more than 5 points, with a 95% CI above 0.
+
+    Args:
+        usable_counts: usable and asked answers of each language.
+    """
+    (high_usable, high_asked), (low_usable, low_asked) = (
+        select(usable_counts, key=lambda counts: counts[0] / counts[1])  # usable / asked
+        for select in (max, min)
+    )
+    difference = difference_of_shares(high_usable, high_asked, low_usable, low_asked)
+    return (difference.value or 0.0) > MIN_USABLE_SHARE_GAP and (difference.ci_low or 0.0) > 0
+
+
+def _build_difference_rows(
+    traces: Sequence[Trace], source: ReportSource, config: AuditConfig
+) -> list[LanguageDifferenceRow]:
+    """Compute the mean score in each further language minus that in the first, paired by cell, for each model."""
+    languages = config.languages
+    mean_scores = _compute_mean_scores(traces, source, config)
+    # Bias against a truth of zero is the mean score, so that its paired difference is that of mean scores.
+    zero_truth_and_places = (np.zeros(len(source.cells)), source.country_index, source.topic_index)
+    return [
+        LanguageDifferenceRow(
+            model=model,
+            first=languages[0],
+            second=languages[position],
+            difference=interval_to_estimate(
+                paired_jackknife(BIAS, mean_scores[position, i], mean_scores[0, i], *zero_truth_and_places)
+            ),
+        )
+        for position in range(1, len(languages))
+        for i, model in enumerate(source.models)
+    ]
+
+
+def _compute_mean_scores(traces: Sequence[Trace], source: ReportSource, config: AuditConfig) -> FloatArray:
+    """Compute mean scores, shape (languages, models, cells), with languages as configured.
+
+    nan without a score, and in a further language where it is the same as the first one.
+    """
+    shape = (len(config.languages), len(source.models), len(source.cells))
+    sums, counts = np.zeros(shape), np.zeros(shape)
+    model_index = {name: i for i, name in enumerate(source.models)}
+    cell_index = {cell: j for j, cell in enumerate(source.cells)}
+    positions_by_country = {
+        country: _language_positions(config, source.survey.native.get(country, ())) for country in source.countries
+    }
+    for trace in traces:
+        if trace.cell in cell_index and trace.outcome is Outcome.OK and trace.score is not None:
+            for position in positions_by_country[trace.cell.country].get(trace.language, ()):
+                sums[position, model_index[trace.model], cell_index[trace.cell]] += trace.score
+                counts[position, model_index[trace.model], cell_index[trace.cell]] += 1
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def _language_positions(config: AuditConfig, native_languages: Sequence[str]) -> dict[str, list[int]]:
+    """Map each language code of a country to the positions in `config.languages` that it belongs to.
+
+    `native` stands for the country's main languages. A code of the first configured language belongs to no further
+    one, so that a language is never compared with itself.
+    """
+    codes_by_position = [
+        (tuple(native_languages) or (ENGLISH,)) if name == NATIVE else (name,) for name in config.languages
+    ]
+    positions_by_code: dict[str, list[int]] = defaultdict(list)
+    for position, codes in enumerate(codes_by_position):
+        for code in codes:
+            if position == 0 or code not in codes_by_position[0]:
+                positions_by_code[code].append(position)
+    return positions_by_code

@@ -1,0 +1,71 @@
+"""Agreement with people by direct questions against log-probabilities, as in table 1 of the paper."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from auditor.domain import LogprobMeasure, Method
+from auditor.metrics.bootstrap import PEARSON
+from auditor.metrics.correlation import pearson
+from auditor.metrics.estimate import Estimate
+from auditor.metrics.jackknife import paired_jackknife
+from auditor.reports.data.coverage.missing_scores import missing_r_reason, missing_score_reason, with_missing_reason
+from auditor.reports.data.estimate_conversion import interval_to_estimate
+from auditor.reports.data.measurement_schema import ReportModel
+from auditor.reports.data.report_source import ReportSource
+
+
+class MethodDifferenceRow(ReportModel):
+    """One model's r with people by direct questions minus its r by log-probabilities, over the cells that have both."""
+
+    model: str
+    measures: list[str]
+    """Measures that the log-probabilities were read with; empty where none could be read."""
+    difference: Estimate
+    """Paired difference; interval over countries and topics."""
+    direct_r: float | None
+    """r of the direct scores, over the same cells."""
+    logprob_r: float | None
+
+
+def compare_methods(source: ReportSource) -> list[MethodDifferenceRow]:
+    """Compare the two methods for each model that has scores by both; empty where only one was asked for."""
+    column_by_series = {key: i for i, key in enumerate(source.columns)}
+    model_columns = [
+        (model, column_by_series[Method.DIRECT.value, model], column_by_series[Method.LOGPROB.value, model])
+        for model in source.models
+        if {(Method.DIRECT.value, model), (Method.LOGPROB.value, model)} <= column_by_series.keys()
+    ]
+    return [_build_method_row(source, *columns) for columns in model_columns]
+
+
+def _build_method_row(source: ReportSource, model: str, direct_column: int, logprob_column: int) -> MethodDifferenceRow:
+    """Compute the paired difference in r of one model, with the reason if either method has no r."""
+    direct_scores, logprob_scores = source.score_matrix[direct_column], source.score_matrix[logprob_column]
+    is_shared = ~(np.isnan(direct_scores) | np.isnan(logprob_scores) | np.isnan(source.survey_scores))
+    places = (source.country_index, source.topic_index)
+    correlations = [
+        pearson(scores[is_shared], source.survey_scores[is_shared]) for scores in (direct_scores, logprob_scores)
+    ]
+    difference = interval_to_estimate(
+        paired_jackknife(PEARSON, direct_scores, logprob_scores, source.survey_scores, *places)
+    )
+    measures_used = {
+        score.measure
+        for score in source.scores
+        if (score.method, score.model) == (Method.LOGPROB.value, model) and score.measure
+    }
+    score_reasons = [missing_score_reason(source, column) for column in (logprob_column, direct_column)]
+    correlation_reasons = [
+        f"{method_label}: {missing_r_reason(correlation)}"
+        for method_label, correlation in zip(("direct", "log-probability"), correlations, strict=True)
+        if correlation.r is None
+    ]
+    missing_reason = next((reason for reason in (*score_reasons, "; ".join(correlation_reasons)) if reason), None)
+    return MethodDifferenceRow(
+        model=model,
+        measures=[m.value for m in LogprobMeasure if m in measures_used],
+        difference=with_missing_reason(difference, missing_reason),
+        direct_r=correlations[0].r,
+        logprob_r=correlations[1].r,
+    )

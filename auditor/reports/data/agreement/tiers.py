@@ -1,0 +1,190 @@
+"""Rankings of models in tiers, over all countries and by region, with the uncertainty of each rank."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.metrics.bootstrap import MAE, PEARSON
+from auditor.metrics.tiers import ModelTiers, model_tiers
+from auditor.reports.data.estimate_conversion import RESCALED_SCORES_REASON, has_rescaled_scores
+from auditor.reports.data.measurement_schema import ReportModel
+from auditor.reports.data.report_source import ReportSource
+from auditor.reports.number_format import format_number, format_percent, pluralize
+from auditor.surveys.regions import get_grouping
+
+MIN_SCORED_SHARE = 0.8
+"""A model with scores on a smaller share of the cells is not ranked, since models are compared on shared cells."""
+ALL_COUNTRIES = "all countries"
+
+
+class TierRow(ReportModel):
+    """One model in one ranking."""
+
+    model: str
+    value: float | None
+    """r or MAE, over the cells that all ranked models have."""
+    tier: int | None
+    """1 is the best; null where the ranking has a `reason` and no tiers."""
+    rank_low: int | None
+    rank_high: int | None
+    """Upper end of the 95% interval of the rank; `rank_low` is the lower."""
+    first: float | None
+    """Share of resamples in which the model is the best."""
+
+
+class TierRanking(ReportModel):
+    """One ranking of the models of one method, over all countries or in one region."""
+
+    scope: str
+    method: str
+    by: Literal["r", "MAE"]
+    cells: int
+    """Cells that all ranked models have."""
+    countries: int
+    topics: int
+    rows: list[TierRow]
+    """Best model first."""
+    left_out: dict[str, str]
+    """Models that are not ranked, and why."""
+    reason: str | None
+    """Why there are no tiers."""
+
+
+def build_tier_rankings(source: ReportSource) -> list[TierRanking]:
+    """Rank the models of each method with at least two: by r and MAE over all countries, by MAE in each region."""
+    methods = dict.fromkeys(method for method, _ in source.columns)
+    return [ranking for method in methods for ranking in _build_method_rankings(source, method)]
+
+
+def _build_method_rankings(source: ReportSource, method: str) -> list[TierRanking]:
+    """Rank the models of one method in each scope; rescaled scores are ranked by r only."""
+    columns = [i for i, (column_method, _) in enumerate(source.columns) if column_method == method]
+    has_truth = ~np.isnan(source.survey_scores)
+    if len(columns) < 2 or not has_truth.any():
+        return []
+    all_cells = np.ones(len(source.cells), dtype=np.bool_)
+    by_r = _build_ranking(source, method, columns, ALL_COUNTRIES, "r", all_cells)
+    if has_rescaled_scores(method):
+        return [
+            by_r,
+            by_r.model_copy(update={"by": "MAE", "rows": [], "left_out": {}, "reason": RESCALED_SCORES_REASON}),
+        ]
+    rankings = [by_r, _build_ranking(source, method, columns, ALL_COUNTRIES, "MAE", all_cells)]
+    by_country = get_grouping(source.survey).region_by_country
+    region_by_cell = np.array([by_country.get(cell.country, "") for cell in source.cells], dtype=np.str_)
+    region_names = [
+        region.name for region in get_grouping(source.survey).regions if (region_by_cell == region.name).any()
+    ]
+    return rankings + [
+        _build_ranking(source, method, columns, name, "MAE", region_by_cell == name) for name in region_names
+    ]
+
+
+def _build_ranking(
+    source: ReportSource, method: str, columns: Sequence[int], scope: str, criterion: str, in_scope: NDArray[np.bool_]
+) -> TierRanking:
+    """Rank the models of one method on the cells of one scope.
+
+    Args:
+        columns: indices of the models' series in `source.columns`.
+        scope: the name of a region, or `ALL_COUNTRIES`.
+        criterion: `r` or `MAE`.
+        in_scope: whether each cell is in the scope, shape (cells,).
+    """
+    is_ranked_on = in_scope & ~np.isnan(source.survey_scores)
+    n_cells = int(is_ranked_on.sum())
+    n_scored = {i: int((~np.isnan(source.score_matrix[i]) & is_ranked_on).sum()) for i in columns}
+    ranked = [i for i in columns if n_cells and n_scored[i] >= MIN_SCORED_SHARE * n_cells]
+    left_out = {
+        # The second item of a column is the model.
+        source.columns[i][1]: f"has a score on {format_percent(n_scored[i], n_cells)} of the cells"
+        for i in columns
+        if i not in ranked
+    }
+    tiers = model_tiers(
+        PEARSON if criterion == "r" else MAE,
+        [source.score_matrix[i][is_ranked_on] for i in ranked] or [np.full(n_cells, np.nan)],
+        source.survey_scores[is_ranked_on],
+        source.country_index[is_ranked_on],
+        source.topic_index[is_ranked_on],
+        larger_is_better=criterion == "r",
+        seed=source.seed,
+    )
+    names = [source.columns[i][1] for i in ranked]
+    rows = _build_tier_rows(names, tiers)
+    return TierRanking(
+        scope=scope,
+        method=method,
+        by="r" if criterion == "r" else "MAE",
+        cells=tiers.n_cells,
+        countries=tiers.n_countries,
+        topics=tiers.n_topics,
+        rows=sorted(
+            rows, key=lambda row: (row.value is None, -(row.value or 0.0) if criterion == "r" else row.value or 0.0)
+        ),
+        left_out=left_out,
+        reason=_missing_tiers_reason(names, tiers, criterion),
+    )
+
+
+def _missing_tiers_reason(names: Sequence[str], tiers: ModelTiers, criterion: str) -> str | None:
+    """Return the reason for missing tiers, naming models without a figure; None where there are tiers."""
+    if tiers.reason is None or not tiers.n_cells or not names:
+        return tiers.reason
+    models_without_value = [name for name, value in zip(names, tiers.values, strict=True) if np.isnan(value)]
+    if not models_without_value:
+        return tiers.reason
+    constant_note = (
+        ": it gives every cell the same score" if criterion == "r" and len(models_without_value) == 1 else ""
+    )
+    return f"{', '.join(models_without_value)} has no {criterion} on the cells that all have{constant_note}"
+
+
+def _build_tier_rows(names: Sequence[str], tiers: ModelTiers) -> list[TierRow]:
+    """Build one row per model, in the order of `names`; tier and ranks are None where there are no tiers."""
+
+    def value_at(values: NDArray[np.intp] | None, i: int) -> int | None:
+        return None if values is None else int(values[i])
+
+    return [
+        TierRow(
+            model=name,
+            value=None if np.isnan(tiers.values[i]) else float(tiers.values[i]),
+            tier=value_at(tiers.tiers, i),
+            rank_low=value_at(tiers.rank_low, i),
+            rank_high=value_at(tiers.rank_high, i),
+            first=None if tiers.share_best is None else float(tiers.share_best[i]),
+        )
+        for i, name in enumerate(names)
+    ]
+
+
+def describe_preference(ranking: TierRanking) -> str:
+    """Write one sentence: which model to prefer in this scope, and how certain that is."""
+    scope_name = f"{ranking.scope} countries" if ranking.scope.endswith("Western") else ranking.scope
+    scope_phrase = "Over all countries" if ranking.scope == ALL_COUNTRIES else f"For {scope_name}"
+    criterion_name = "agreement (r)" if ranking.by == "r" else "mean error"
+    if not ranking.rows or ranking.rows[0].value is None:
+        return f"{scope_phrase} no model can be preferred: {ranking.reason or 'none has scores on enough cells'}."
+    best = ranking.rows[0]
+    if best.tier is None:
+        return (
+            f"{scope_phrase} {best.model} has the best {criterion_name} ({format_number(best.value)}, "
+            f"{pluralize(ranking.cells, 'cell')}), but how sure that is cannot be said: {ranking.reason}."
+        )
+    tied = [row for row in ranking.rows[1:] if row.tier == 1]
+    # `first` is the share of resamples in which the model is the best, shown in percent to one decimal.
+    certainty = f"first in {format_percent(round(1000 * (best.first or 0.0)), 1000)} of resamples"
+    figures = f"{criterion_name} {format_number(best.value)}, {certainty}, {pluralize(ranking.cells, 'shared cell')}"
+    if not tied:
+        return f"{scope_phrase} prefer {best.model} ({figures}): it is told apart from every other."
+    tied_names = ", ".join(row.model for row in tied[:4]) + (f" and {len(tied) - 4} more" if len(tied) > 4 else "")
+    n_worse = len(ranking.rows) - 1 - len(tied)
+    worse_sentence = f" The other {n_worse} {'is' if n_worse == 1 else 'are'} worse." if n_worse else ""
+    return (
+        f"{scope_phrase} {best.model} is ahead ({figures}), but cannot be told apart from {tied_names}.{worse_sentence}"
+    )

@@ -1,0 +1,115 @@
+"""Progress of an audit, computed without building its report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from auditor.config import AuditConfig
+from auditor.domain import Outcome
+from auditor.reports.data.conflicts.human_ratings import apply_ratings
+from auditor.reports.data.coverage.build import CoverageUnit, count_planned_verdicts
+from auditor.reports.data.coverage.model_versions import build_model_version_rows, find_models_with_version_changes
+from auditor.storage import audits, batches, comparisons, costs, count_queries, limit_changes, results, semantic_results
+from auditor.storage.audits import Audit
+from auditor.storage.conflict_status import ConflictStatus
+from auditor.storage.count_queries import OutcomeCount
+from auditor.storage.database import Database
+
+
+def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
+    """Stage, coverage, conflicts and cost of an audit, as values that JSON can represent.
+
+    - `served`: the model versions that providers reported; `drift`: the models whose version changed.
+    - `limits`: changes of the maximum number of concurrent requests of each account.
+    - `batches`: batches that were submitted to a provider and not yet collected.
+    - `traces`, `verdicts`: recorded so far. `…_planned`: expected in total; None for imported scores. Until all traces
+      are recorded, planned verdicts count only the traces that have a score. Where sampling may stop early, planned
+      traces are the maximum until sampling has ended.
+    - `cost_usd`: sum of the known prices, None if none is known; `unpriced`: number of answers without a price.
+    """
+    config = AuditConfig.model_validate_json(audit.config) if audit.config else None
+    trace_counts, verdict_counts = count_queries.count_traces(db, audit.id), count_queries.count_verdicts(db, audit.id)
+    comparison_counts, semantic_counts = (
+        comparisons.count_outcomes(db, audit.id),
+        semantic_results.count_outcomes(db, audit.id),
+    )
+    reviewed_conflicts = apply_ratings(results.load_conflicts(db, audit.id), results.load_ratings(db, audit.id))
+    versions, audit_cost = (
+        build_model_version_rows(costs.count_calls(db, audit.id)),
+        costs.sum_audit_cost(db, audit.id),
+    )
+    return {
+        "audit": audit.name,
+        "stage": audit.stage,
+        "created_at": audit.created_at,
+        "updated_at": audit.updated_at,
+        "finished_at": audit.finished_at,
+        "traces_planned": None if config is None else _count_planned_traces(db, audit, config, trace_counts),
+        "verdicts_planned": None
+        if config is None
+        else _count_planned_verdicts(db, audit, config, trace_counts, verdict_counts),
+        "traces": sum(count.n for count in trace_counts),
+        "traces_ok": _count_usable(trace_counts),
+        "verdicts": sum(count.n for count in verdict_counts),
+        "verdicts_ok": _count_usable(verdict_counts),
+        "comparisons": sum(comparison_counts.values()),
+        "comparisons_ok": comparison_counts.get(Outcome.OK.value, 0),
+        # Each row of `semantic_counts` has the outcome in its third place and the number of answers in its last.
+        "moral_answers": sum(n for *_, n in semantic_counts),
+        "moral_answers_ok": sum(n for _, _, outcome, _, n in semantic_counts if outcome == Outcome.OK.value),
+        "conflicts": len(reviewed_conflicts),
+        "open": sum(
+            conflict.status in (ConflictStatus.OPEN, ConflictStatus.DISPUTED) for conflict in reviewed_conflicts
+        ),
+        "cost_usd": audit_cost.usd,
+        "unpriced": audit_cost.unpriced,
+        "served": [row.model_dump() for row in versions],
+        "drift": find_models_with_version_changes(versions),
+        "batches": [_format_batch(open_batch) for open_batch in batches.load_uncollected_batches(db, audit.id)],
+        "limits": [change._asdict() for change in limit_changes.load_limit_changes(db, audit.id)],
+    }
+
+
+def _format_batch(open_batch: batches.UncollectedBatch) -> dict[str, Any]:
+    """The entry of `batches` on one uncollected batch; `calls` is the number of its calls without an answer yet."""
+    return {
+        "model": open_batch.model_name,
+        "batch": open_batch.remote_id,
+        "calls": open_batch.n_missing_calls,
+        "since": open_batch.prepared_at.isoformat(),
+    }
+
+
+def _count_planned_traces(db: Database, audit: Audit, config: AuditConfig, trace_counts: Sequence[OutcomeCount]) -> int:
+    """Planned number of traces; after an open-ended sampling has finished, the recorded number."""
+    if config.direct.is_open_ended and audit.stage in audits.FINAL_STAGES:
+        return sum(count.n for count in trace_counts)
+    return sum(config.samples_by_cell(audits.load_audit_survey(db, audit)).values()) * len(config.models)
+
+
+def _count_planned_verdicts(
+    db: Database,
+    audit: Audit,
+    config: AuditConfig,
+    trace_counts: Sequence[OutcomeCount],
+    verdict_counts: Sequence[OutcomeCount],
+) -> int:
+    """Number of verdicts to expect, counted as in the report's coverage.
+
+    An adaptive panel may ask more judges than the minimum, so for each unit the larger of the planned and the recorded
+    number counts.
+    """
+    recorded = Counter[CoverageUnit]()
+    for count in verdict_counts:
+        recorded[CoverageUnit(count.model, count.country, count.topic)] += count.n
+    planned = count_planned_verdicts(
+        config, trace_counts, results.load_scored_trace_keys(db, audit.id) if config.review_varies_by_trace else ()
+    )
+    return sum(max(planned.get(unit, 0), recorded[unit]) for unit in planned.keys() | recorded.keys())
+
+
+def _count_usable(outcome_counts: Sequence[OutcomeCount]) -> int:
+    """Number of recorded answers with the outcome `ok`."""
+    return sum(count.n for count in outcome_counts if count.outcome == Outcome.OK)

@@ -1,0 +1,184 @@
+"""Build the report of an audit: a pure function of the stored records, so that equal answers give equal reports."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import metadata
+
+import numpy as np
+
+from auditor.domain import Cell
+from auditor.reports.data.agreement.alignment import (
+    build_regions_report,
+    compute_alignment,
+    compute_country_errors,
+    compute_topic_errors,
+)
+from auditor.reports.data.agreement.baselines import compute_baselines, compute_ceilings, compute_gains
+from auditor.reports.data.agreement.languages import build_languages_report
+from auditor.reports.data.agreement.method_differences import compare_methods
+from auditor.reports.data.agreement.nonresponse import build_nonresponse_report
+from auditor.reports.data.agreement.tiers import build_tier_rankings
+from auditor.reports.data.conflicts.build import build_conflicts_report
+from auditor.reports.data.cost.build import build_cost_report
+from auditor.reports.data.cost.savings import build_savings_rows
+from auditor.reports.data.coverage.build import build_coverage_report
+from auditor.reports.data.coverage.model_versions import build_model_version_rows
+from auditor.reports.data.coverage.refusals import build_reask_rows, build_refusals_report
+from auditor.reports.data.logic.build import build_logic_report
+from auditor.reports.data.panel.build import build_panel_report, compute_peer_agreement, compute_self_consistency
+from auditor.reports.data.report_schema import (
+    AuditSummary,
+    CellReport,
+    ModelSummary,
+    Report,
+    RewordingReport,
+    SurveySummary,
+)
+from auditor.reports.data.report_source import ReportSource, load_source
+from auditor.reports.data.semantic.build import build_semantic_report
+from auditor.reports.data.task.build import build_task_report
+from auditor.storage import audits
+from auditor.storage.database import Database
+
+
+def build_report(db: Database, audit_name: str) -> Report:
+    """Build the report of an audit from its stored records.
+
+    Calls no model, writes nothing and reads no clock: the report changes only when the stored records change, and its
+    times are stored ones. One input is not in the database: the ceiling of r and the bounds of nonresponse need the
+    survey's respondents, which are read from the survey's own file. The report says so if that file is missing.
+
+    Raises:
+        StorageError: there is no such audit.
+    """
+    with _garbage_collection_paused():
+        return _assemble_report(db, load_source(db, audit_name))
+
+
+@contextmanager
+def _garbage_collection_paused() -> Iterator[None]:
+    """Pause Python's cyclic garbage collector.
+
+    A report creates millions of rows, none of them in a reference cycle, which the collector would scan repeatedly.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def _assemble_report(db: Database, source: ReportSource) -> Report:
+    """Compute every section of the report from the loaded records; those that others need come first."""
+    ceilings = compute_ceilings(source)  # over all cells first, then within topics
+    alignment = compute_alignment(source, ceilings[0].largest_r)
+    peer_agreement = compute_peer_agreement(source)
+    semantic_report, logic_report = build_semantic_report(db, source), build_logic_report(db, source)
+    return Report(
+        audit=_summarize_audit(source),
+        coverage=build_coverage_report(source, semantic_report, logic_report),
+        alignment=alignment,
+        gain=compute_gains(source),
+        baselines=compute_baselines(source),
+        ceiling=ceilings,
+        nonresponse=build_nonresponse_report(source) if _needs_nonresponse_bounds(source) else None,
+        regions=build_regions_report(source),
+        topics=compute_topic_errors(source),
+        countries=compute_country_errors(source),
+        self_consistency=compute_self_consistency(source),
+        panel=build_panel_report(source, alignment, peer_agreement),
+        peer_agreement=peer_agreement,
+        conflicts=build_conflicts_report(db, source),
+        refusals=build_refusals_report(source),
+        repairs=build_reask_rows(source),
+        methods=compare_methods(source),
+        task=build_task_report(source),
+        tiers=build_tier_rankings(source),
+        languages=build_languages_report(db, source),
+        semantic=semantic_report,
+        logic=logic_report,
+        cost=build_cost_report(source),
+        served=build_model_version_rows(source.call_counts),
+        savings=build_savings_rows(source),
+        environment=json.loads(source.audit.environment),
+    )
+
+
+def _needs_nonresponse_bounds(source: ReportSource) -> bool:
+    """Whether the configuration asks for best and worst cases of nonresponse."""
+    section = source.config.survey if source.config else None
+    return section is not None and section.nonresponse == "bounds"
+
+
+def _summarize_audit(source: ReportSource) -> AuditSummary:
+    """The report's summary of the audit: its state, settings, survey, models and cells."""
+    audit, config, survey = source.audit, source.config, source.survey
+    return AuditSummary(
+        name=audit.name,
+        auditor=metadata.version("auditor"),
+        stage=audit.stage,
+        complete=audit.stage in audits.FINAL_STAGES,
+        created_at=audit.created_at,
+        finished_at=audit.finished_at,
+        seed=config.seed if config else None,
+        config_hash=audit.config_hash,
+        samples=config.direct.samples if config and config.probes.direct else None,
+        survey=SurveySummary(
+            name=survey.name,
+            title=survey.title,
+            source=survey.source,
+            wording=survey.wording,
+            scale=survey.scale,
+            cells=0 if survey.task else len(source.cells),
+            asked=0 if survey.task else int((~np.isnan(source.survey_scores)).sum()),
+            rephrased={
+                code: RewordingReport(wording=phrasing.wording, scale=phrasing.scale, topics=dict(phrasing.topics))
+                for code, phrasing in survey.phrasings.items()
+            },
+        ),
+        models=_summarize_models(source),
+        cells=[] if survey.task else _build_cell_reports(source),
+    )
+
+
+def _summarize_models(source: ReportSource) -> list[ModelSummary]:
+    """Audited models and judges with their provider identifiers; a model that is both has one entry."""
+    provider_models = (
+        {model_config.name: model_config.model for model_config in [*source.config.models, *source.config.judge_models]}
+        if source.config
+        else {}
+    )
+    return [
+        ModelSummary(
+            name=name, model=provider_models.get(name), judge=name in source.judge_names, audited=name in source.models
+        )
+        for name in dict.fromkeys([*source.models, *source.judge_names])
+    ]
+
+
+def _build_cell_reports(source: ReportSource) -> list[CellReport]:
+    """One entry per cell: people's score and each model's scores by method; None where there is no score."""
+    survey_scores = source.survey.scores
+    methods = list(dict.fromkeys(method for method, _ in source.columns))
+    score_rows = source.score_matrix.T.tolist()
+
+    def nest_scores(row: list[float]) -> dict[str, dict[str, float | None]]:
+        """Scores of one cell by method, then model; None for nan."""
+        scores_by_method: dict[str, dict[str, float | None]] = {method: {} for method in methods}
+        for (method, model), score in zip(source.columns, row, strict=True):
+            scores_by_method[method][model] = None if score != score else score  # only nan differs from itself
+        return scores_by_method
+
+    return [
+        CellReport(
+            country=cell.country, topic=cell.topic, survey=survey_scores.get(Cell(*cell)), scores=nest_scores(row)
+        )
+        for cell, row in zip(source.cells, score_rows, strict=True)
+    ]

@@ -1,0 +1,1 @@
+"""Compare series of scores: two audits, models, prompts or judges."""

@@ -1,0 +1,109 @@
+"""Compare how two audits settled the same conflicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+from auditor.reports.data.comparison.schema import ResolutionComparison, ResolutionFlipRow
+from auditor.reports.data.comparison.series_pairs import ScoreSeries, SeriesPair
+from auditor.reports.data.conflicts.human_ratings import ReviewedConflict, apply_ratings
+from auditor.reports.data.estimate_conversion import estimate_share
+from auditor.storage import results
+from auditor.storage.conflict_status import ConflictStatus
+from auditor.storage.database import Database
+
+ConflictKey = tuple[str, str, frozenset[str]]
+"""Country, topic and the two models, in any order."""
+
+
+def compare_resolutions(
+    db: Database, pairs: Sequence[SeriesPair], renamed_models: Mapping[str, str], max_listed: int
+) -> list[ResolutionComparison]:
+    """For each two audits among the pairs, compare how the conflicts that both have were settled.
+
+    Args:
+        pairs: the pairs of a comparison; paired models count as the same model, whatever their names.
+        renamed_models: models with another name in the second audit, old name to new.
+        max_listed: how many conflicts settled for different sides are listed.
+
+    Returns:
+        One comparison for each two audits with a conflict in common.
+    """
+    pairs_by_audits: dict[tuple[int, int], list[SeriesPair]] = {}
+    for pair in pairs:
+        # pair[0] is the series of the reference audit, pair[1] the series compared with it.
+        if pair[0].audit_id != pair[1].audit_id:
+            pairs_by_audits.setdefault((pair[0].audit_id, pair[1].audit_id), []).append(pair)
+    comparisons = [
+        _compare_two_audits(db, audit_pairs, renamed_models, max_listed) for audit_pairs in pairs_by_audits.values()
+    ]
+    return [comparison for comparison in comparisons if comparison.shared]
+
+
+def _compare_two_audits(
+    db: Database, pairs: Sequence[SeriesPair], renamed_models: Mapping[str, str], max_listed: int
+) -> ResolutionComparison:
+    """Compare the conflicts of two audits; the first series of all pairs are of one, the second of the other."""
+    first, second = pairs[0]
+    new_names = {**renamed_models, **{first_series.model: second_series.model for first_series, second_series in pairs}}
+    first_conflicts = _index_by_conflict(_load_resolved_conflicts(db, first), new_names)
+    second_conflicts = _index_by_conflict(_load_resolved_conflicts(db, second), {})
+    shared_keys = sorted(  # by country, topic, then the names of the two models
+        first_conflicts.keys() & second_conflicts.keys(), key=lambda key: (key[0], key[1], sorted(key[2]))
+    )
+    shared_conflicts = [(first_conflicts[key], second_conflicts[key]) for key in shared_keys]
+    has_winner = [  # per conflict: whether the first and the second audit settled it for a side
+        (in_first.winner is not None, in_second.winner is not None) for in_first, in_second in shared_conflicts
+    ]
+    flips = [
+        ResolutionFlipRow(
+            country=in_first.conflict.cell.country,
+            topic=in_first.conflict.cell.topic,
+            first_winner=in_first.winner,
+            first_by=_resolved_by(in_first),
+            second_winner=in_second.winner,
+            second_by=_resolved_by(in_second),
+        )
+        for in_first, in_second in shared_conflicts
+        if in_first.winner is not None
+        and in_second.winner is not None
+        and new_names.get(in_first.winner, in_first.winner) != in_second.winner
+    ]
+    n_resolved_twice = has_winner.count((True, True))
+    return ResolutionComparison(
+        first=first.audit,
+        second=second.audit,
+        shared=len(shared_keys),
+        n=n_resolved_twice,
+        flipped=len(flips),
+        share=estimate_share(len(flips), n_resolved_twice),
+        only_first=has_winner.count((True, False)),
+        only_second=has_winner.count((False, True)),
+        neither=has_winner.count((False, False)),
+        flips=flips[:max_listed],
+        not_listed=max(0, len(flips) - max_listed),
+    )
+
+
+def _load_resolved_conflicts(db: Database, series: ScoreSeries) -> list[ReviewedConflict]:
+    """Load the conflicts between models of the audit that a series is from, with people's ratings applied."""
+    return apply_ratings(results.load_model_conflicts(db, series.audit_id), results.load_ratings(db, series.audit_id))
+
+
+def _index_by_conflict(
+    resolved_conflicts: Iterable[ReviewedConflict], new_names: Mapping[str, str]
+) -> dict[ConflictKey, ReviewedConflict]:
+    """Index conflicts by their key, with models renamed as in `new_names`."""
+    return {
+        (
+            *resolved.conflict.cell,  # country, topic
+            frozenset(new_names.get(model, model) for model in (resolved.conflict.left, resolved.conflict.right)),
+        ): resolved
+        for resolved in resolved_conflicts
+    }
+
+
+def _resolved_by(resolved_conflict: ReviewedConflict) -> Literal["majority", "person"]:
+    """Who settled a conflict: `person` for human reviewers, else `majority` for the vote of the judges."""
+    return "person" if resolved_conflict.status is ConflictStatus.PERSON else "majority"

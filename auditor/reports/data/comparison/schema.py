@@ -1,0 +1,167 @@
+"""Schema of a comparison, which `auditor compare --json` prints. Differences are the second minus the first."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.measurement_schema import ReportModel
+
+ChangeLabel = Literal["better", "worse", "not told apart", "not measurable"]
+"""How the second series differs from the first, at the 5% level after Holm's correction."""
+
+
+class ComparedSeries(ReportModel):
+    """One compared series of scores: those of one model in one audit by one method."""
+
+    label: str
+    audit: str
+    model: str
+    method: str
+    complete: bool
+    """Whether its audit has finished."""
+    asked: int
+    """Cells in which people were asked."""
+    scored: int
+    """Cells in which people were asked and the series has a usable score."""
+
+
+class SeriesDifference(ReportModel):
+    """Difference of one figure between two series, over the cells on which both have a score."""
+
+    name: str
+    """The country, topic or region that the figure is for, or `all`."""
+    first: float | None
+    second: float | None
+    difference: Estimate
+    p_value: float | None
+    p_holm: float | None
+    """p-value after Holm's correction for all differences of its kind in the comparison, such as the regions of all
+    pairs."""
+    change: ChangeLabel
+
+
+class VerdictFlipRow(ReportModel):
+    """One verdict that differs between the two sides."""
+
+    judge: str
+    other_judge: str
+    model: str
+    """The model's name on the first side."""
+    country: str
+    topic: str
+    sample: int
+    first: str
+    second: str
+    same_answer: bool | None
+    """Whether both judged answers are identical texts, so that the judge changed; null where an answer is not
+    recorded."""
+
+
+class VerdictComparison(ReportModel):
+    """Comparison of the verdicts that two series, or two judges, have in common."""
+
+    first: str
+    second: str
+    about: Literal["answers", "cells"]
+    """What the paired verdicts are on: `answers` for answers with identical texts. `cells` if no answer is identical:
+    then for different answers of the same model, cell and sample, so that the answers changed too."""
+    n: int
+    """Pairs of verdicts; a trace has one pair for each judge. Verdicts that an adaptive panel requested on disputed
+    traces only are left out."""
+    traces: int
+    """Traces with a pair of verdicts."""
+    both_valid: int
+    both_invalid: int
+    to_valid: int
+    """Pairs that are INVALID on the first side and VALID on the second."""
+    to_invalid: int
+    """Pairs that are VALID on the first side and INVALID on the second."""
+    other_answers: int
+    """Further pairs of verdicts, on answers that differ or are not recorded; they are in none of the figures."""
+    change: Estimate
+    """Share of VALID on the second side minus that on the first; the interval is over cells."""
+    p_value: float | None
+    """Two-sided p-value of a sign-flip test over cells."""
+    kappa: Estimate
+    """Agreement of the two sides beyond chance (Scott's pi); the interval is over cells."""
+    flips: list[VerdictFlipRow]
+    not_listed: int
+
+
+class ResolutionFlipRow(ReportModel):
+    """One conflict that the two audits settled for different sides."""
+
+    country: str
+    topic: str
+    first_winner: str
+    first_by: Literal["majority", "person"]
+    """Whether a majority of judges or a person settled it in the first audit."""
+    second_winner: str
+    second_by: Literal["majority", "person"]
+
+
+class ResolutionComparison(ReportModel):
+    """How two audits settled the conflicts that both have: those between the same models on the same cell."""
+
+    first: str
+    second: str
+    shared: int
+    """Conflicts that both audits have."""
+    n: int
+    """Shared conflicts that both audits settled for one of the two sides."""
+    flipped: int
+    """Conflicts of these n that the two audits settled for different sides."""
+    share: Estimate
+    """The share flipped / n with Wilson's interval, which assumes that conflicts are independent."""
+    only_first: int
+    """Shared conflicts settled for a side in the first audit only."""
+    only_second: int
+    """Shared conflicts settled for a side in the second audit only."""
+    neither: int
+    """Shared conflicts settled for a side in neither audit."""
+    flips: list[ResolutionFlipRow]
+    not_listed: int
+
+
+class SeriesPairComparison(ReportModel):
+    """Comparison of two series of scores, cell by cell."""
+
+    first: str
+    second: str
+    shared: int
+    """Cells with a score of people and of both series."""
+    only_first: int
+    """Cells with a score of people and of the first series only."""
+    only_second: int
+    """Cells with a score of people and of the second series only."""
+    neither: int
+    """Cells with a score of people and of neither series."""
+    truth_differs: int
+    """Cells of both surveys in which people's scores differ; they are not compared."""
+    countries: int
+    topics: int
+    pearson_r: SeriesDifference
+    mae: SeriesDifference
+    bounds: tuple[float, float] | None
+    """Worst-case bounds of the difference of MAE over all cells, for any values of the missing scores; null unless the
+    coverage of the two series differs."""
+    regions: list[SeriesDifference]
+    by_country: list[SeriesDifference]
+    by_topic: list[SeriesDifference]
+    verdicts: VerdictComparison | None
+
+
+class ComparisonReport(ReportModel):
+    """Comparison of series of scores."""
+
+    auditor: str
+    survey: str
+    series: list[ComparedSeries]
+    pairs: list[SeriesPairComparison]
+    judges: list[VerdictComparison]
+    """Comparison of two judges on the same traces; empty unless judges were named."""
+    settlements: list[ResolutionComparison]
+    """One comparison for each two audits with conflicts in common."""
+    tests: int
+    """Number of pairs in Holm's correction of the overall figures."""

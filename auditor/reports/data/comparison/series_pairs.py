@@ -1,0 +1,226 @@
+"""Find the pairs of series to compare, from targets that the user names as `AUDIT` or `AUDIT:MODEL`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.config import AuditConfig
+from auditor.domain import Cell, Survey
+from auditor.errors import UsageError
+from auditor.reports.data.report_source import ReportSource, require_survey_audit
+from auditor.storage import audits, results
+from auditor.storage.database import Database
+
+SeriesPair = tuple["ScoreSeries", "ScoreSeries"]
+TASK_COMPARISON_HINT = (
+    "`auditor report` has each model's accuracy with its interval; --judge, twice, compares judges of one audit."
+)
+
+
+class ComparisonTarget(NamedTuple):
+    """A target of a comparison that the user named: one model of an audit, or all if `model` is None."""
+
+    audit: str
+    model: str | None
+
+    @property
+    def label(self) -> str:
+        """The target as the user names it: `AUDIT` or `AUDIT:MODEL`."""
+        return self.audit if self.model is None else f"{self.audit}:{self.model}"
+
+
+@dataclass(frozen=True)
+class ScoreSeries:
+    """One model's scores in one audit by one method, on the cells in which people were asked."""
+
+    label: str
+    audit_id: int
+    audit: str
+    model: str
+    method: str
+    complete: bool
+    survey: Survey
+    scores: dict[Cell, float]
+    """Usable scores only."""
+
+    @property
+    def survey_scores(self) -> dict[Cell, float]:
+        """People's scores by cell."""
+        return self.survey.scores
+
+    def scores_on(self, cells: Iterable[Cell]) -> NDArray[np.float64]:
+        """Scores on the cells, shape (cells,); nan where there is none."""
+        return np.array([self.scores.get(cell, np.nan) for cell in cells], dtype=np.float64)
+
+
+def parse_target(text: str) -> ComparisonTarget:
+    """Parse `AUDIT` or `AUDIT:MODEL`; an audit's name has no colon, a model's may have some."""
+    audit, _, model = text.partition(":")
+    return ComparisonTarget(audit, model or None)
+
+
+def load_series(
+    db: Database, audit_name: str, methods: Sequence[str] = (), *, label_prefix: str = ""
+) -> list[ScoreSeries]:
+    """Load every series of an audit, sorted by method, then in the order of the audit's models.
+
+    Args:
+        methods: load only series of these methods; empty for all.
+        label_prefix: put before the label of each series.
+
+    Raises:
+        StorageError: there is no such audit.
+        UsageError: the audit is of a task.
+    """
+    audit = audits.get_audit(db, audit_name)
+    config = AuditConfig.model_validate_json(audit.config) if audit.config else None
+    survey = audits.load_audit_survey(db, audit)
+    require_survey_audit(audit_name, survey, "comparing scores", TASK_COMPARISON_HINT)
+    source = ReportSource(audit, config, survey, results.load_scores(db, audit.id))
+    has_several_methods = len({method for method, _ in source.columns}) > 1
+    return [
+        ScoreSeries(
+            label=f"{label_prefix}{model}" + (f" ({method})" if has_several_methods else ""),
+            audit_id=audit.id,
+            audit=audit_name,
+            model=model,
+            method=method,
+            complete=audit.stage in audits.FINAL_STAGES,
+            survey=survey,
+            scores={
+                cell: float(score)
+                for cell, score in zip(source.cells, row, strict=True)
+                if not np.isnan(score) and cell in survey.scores
+            },
+        )
+        for (method, model), row in zip(source.columns, source.score_matrix, strict=True)
+        if not methods or method in methods
+    ]
+
+
+def match_series_pairs(
+    db: Database,
+    targets: Sequence[ComparisonTarget],
+    methods: Sequence[str] = (),
+    *,
+    all_pairs: bool = False,
+    renamed_models: Mapping[str, str] = MappingProxyType({}),
+) -> list[SeriesPair]:
+    """Find the pairs of series to compare; the first series of a pair is the reference.
+
+    One target gives all pairs of its audit's models. With several, each is compared with the first, pairing models of
+    the same name. If there are none, and each side has a single model, these two are paired.
+
+    Args:
+        methods: pair only series of these methods; empty for all.
+        all_pairs: compare all pairs of targets, not only each with the first.
+        renamed_models: models with another name in the audits after the first, old name to new.
+
+    Raises:
+        StorageError: there is no such audit.
+        UsageError: nothing can be paired, or a renamed model is in no pair; the message names the models there are.
+    """
+    audit_names = dict.fromkeys(target.audit for target in targets)
+    has_several_audits = len(audit_names) > 1
+    series_by_audit = {
+        name: load_series(db, name, methods, label_prefix=f"{name}:" * has_several_audits) for name in audit_names
+    }
+    if len(targets) == 1:
+        same_method_pairs = list(itertools.combinations(_select_series(series_by_audit, targets[0]), 2))
+        same_method_pairs = [
+            (one_series, other_series)
+            for one_series, other_series in same_method_pairs
+            if one_series.method == other_series.method
+        ]
+        if targets[0].model is None and same_method_pairs:
+            return same_method_pairs
+        names = (
+            ", ".join(dict.fromkeys(series.model for series in series_by_audit[targets[0].audit]))
+            or "no series of scores"
+        )
+        raise UsageError(
+            f"'{targets[0].label}' alone gives nothing to compare: it has {names}.",
+            "Name two audits, or AUDIT:MODEL twice.",
+        )
+    target_pairs = itertools.combinations(targets, 2) if all_pairs else ((targets[0], target) for target in targets[1:])
+    pairs = [
+        pair
+        for first_target, second_target in target_pairs
+        for pair in _match_by_model(series_by_audit, first_target, second_target, renamed_models)
+    ]
+    for old_name, new_name in renamed_models.items():
+        if not any(
+            (first_series.model, second_series.model) == (old_name, new_name) for first_series, second_series in pairs
+        ):
+            raise UsageError(
+                f"no '{old_name}' on the first side was paired with a '{new_name}' on another.",
+                "Write --map OLD=NEW with the names as `auditor report` gives them.",
+            )
+    return pairs
+
+
+def _match_by_model(
+    series_by_audit: dict[str, list[ScoreSeries]],
+    first: ComparisonTarget,
+    second: ComparisonTarget,
+    renamed_models: Mapping[str, str],
+) -> list[SeriesPair]:
+    """Pair the series of two targets that have the same method and model, a renamed model counting as the same.
+
+    If there are none, and each side has a single model, pair these two.
+
+    Raises:
+        UsageError: nothing can be paired.
+    """
+    first_series, second_series = _select_series(series_by_audit, first), _select_series(series_by_audit, second)
+    same_method_pairs = [
+        (one_series, other_series)
+        for one_series in first_series
+        for other_series in second_series
+        if one_series.method == other_series.method and one_series is not other_series
+    ]
+    same_model_pairs = [
+        (one_series, other_series)
+        for one_series, other_series in same_method_pairs
+        if other_series.model == renamed_models.get(one_series.model, one_series.model)
+    ]
+    # Without a common model, the pair is still clear if each side has exactly one model: two names in all.
+    if same_model_pairs or (
+        same_method_pairs
+        and len({series.model for pair in same_method_pairs for series in pair})
+        == 2
+        == len({series.model for series in first_series + second_series})
+    ):
+        return same_model_pairs or same_method_pairs
+    sides = zip((first, second), (first_series, second_series), strict=True)
+    side_descriptions = [
+        f"'{target.label}' has {', '.join(dict.fromkeys(series.model for series in side_series)) or 'no scores'}"
+        for target, side_series in sides
+    ]
+    raise UsageError(
+        f"{' and '.join(side_descriptions)}: nothing to pair.",
+        "Name both as AUDIT:MODEL, of one method, or say with --map OLD=NEW what became of a name.",
+    )
+
+
+def _select_series(series_by_audit: dict[str, list[ScoreSeries]], target: ComparisonTarget) -> list[ScoreSeries]:
+    """Series of one target.
+
+    Raises:
+        UsageError: the audit has no series of the named model.
+    """
+    series = series_by_audit[target.audit]
+    if target.model is None:
+        return series
+    matching = [one_series for one_series in series if one_series.model == target.model]
+    if not matching:
+        names = ", ".join(dict.fromkeys(one_series.model for one_series in series)) or "none"
+        raise UsageError(f"audit '{target.audit}' has no scores of '{target.model}'.", f"Its models: {names}.")
+    return matching

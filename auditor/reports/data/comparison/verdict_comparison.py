@@ -1,0 +1,112 @@
+"""Compare verdicts: of the same judges in two audits, or of two judges on the same traces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from auditor.domain import Ruling
+from auditor.errors import UsageError
+from auditor.metrics.verdict_flips import flips_by_cell
+from auditor.reports.data.comparison.schema import VerdictComparison, VerdictFlipRow
+from auditor.reports.data.comparison.series_pairs import ComparisonTarget, ScoreSeries
+from auditor.reports.data.estimate_conversion import to_estimate
+from auditor.storage import audits
+from auditor.storage.database import Database
+from auditor.storage.paired_verdicts import (
+    VerdictSelection,
+    count_paired_traces,
+    count_ruling_pairs,
+    load_verdict_flips,
+)
+
+DEFAULT_MAX_LISTED = 50
+VALID, INVALID = Ruling.VALID.value, Ruling.INVALID.value
+COLUMN_OF_VERDICTS = {(VALID, VALID): 0, (INVALID, VALID): 1, (VALID, INVALID): 2, (INVALID, INVALID): 3}
+"""Column of `flips_by_cell`'s input, by the verdicts of the first and the second side."""
+
+
+def compare_same_judges(
+    db: Database, first: ScoreSeries, second: ScoreSeries, max_listed: int
+) -> VerdictComparison | None:
+    """Compare the same judges' verdicts on the two series' models in two audits.
+
+    Returns:
+        None for two series of one audit, whose models have no traces in common, and if there are no pairs of verdicts.
+    """
+    if first.audit_id == second.audit_id:
+        return None
+    selections = (
+        VerdictSelection(first.audit_id, model=first.model),
+        VerdictSelection(second.audit_id, model=second.model),
+    )
+    comparison = _compare_verdicts(db, selections, (first.label, second.label), max_listed)
+    return comparison if comparison.n else None
+
+
+def compare_two_judges(
+    db: Database, targets: Sequence[ComparisonTarget], judges: Sequence[str], max_listed: int
+) -> list[VerdictComparison]:
+    """Compare two judges in one audit, or the first judge in the first audit with the second in the second.
+
+    Raises:
+        StorageError: there is no such audit.
+        UsageError: not two judges, more than two targets, or no trace with a verdict of both judges.
+    """
+    if len(judges) != 2 or len(targets) > 2:
+        raise UsageError(
+            "two judges are compared in one audit or across two.", "Give --judge twice, and one audit or two."
+        )
+    # With one target, both judges are taken from it.
+    audit_ids = [audits.get_audit(db, target.audit).id for target in targets] * (2 if len(targets) == 1 else 1)
+    models = [target.model for target in targets] * (2 if len(targets) == 1 else 1)
+    selections = [
+        VerdictSelection(audit_id, judge, model)
+        for audit_id, judge, model in zip(audit_ids, judges, models, strict=True)
+    ]
+    comparison = _compare_verdicts(db, (selections[0], selections[1]), (judges[0], judges[1]), max_listed)
+    if not comparison.n:
+        raise UsageError(
+            f"no trace has a valid verdict of both '{judges[0]}' and '{judges[1]}'.",
+            "`auditor report` names the judges of an audit.",
+        )
+    return [comparison]
+
+
+def _compare_verdicts(
+    db: Database, sides: tuple[VerdictSelection, VerdictSelection], labels: tuple[str, str], max_listed: int
+) -> VerdictComparison:
+    """Compare the verdicts of two sides on identical answers; if no answer is identical, on the same cells."""
+    ruling_pair_counts = count_ruling_pairs(db, *sides)
+    has_same_answers = any(split.same_answer for split in ruling_pair_counts)
+    counts_by_cell: dict[tuple[str, str], list[int]] = {}
+    for split, n in ruling_pair_counts.items():
+        if split.same_answer or not has_same_answers:
+            # Counts of one cell in the order of `COLUMN_OF_VERDICTS`.
+            counts_by_cell.setdefault((split.country, split.topic), [0] * len(COLUMN_OF_VERDICTS))[
+                COLUMN_OF_VERDICTS[split.first, split.second]
+            ] += n
+    cell_counts = np.array([counts_by_cell[cell] for cell in sorted(counts_by_cell)], dtype=np.intp).reshape(
+        -1, len(COLUMN_OF_VERDICTS)
+    )
+    n_both_valid, n_to_valid, n_to_invalid, n_both_invalid = cell_counts.sum(axis=0).tolist()
+    flip_estimates = flips_by_cell(cell_counts)
+    n_flipped = sum(n for split, n in ruling_pair_counts.items() if split.first != split.second)
+    return VerdictComparison(
+        first=labels[0],
+        second=labels[1],
+        about="answers" if has_same_answers else "cells",
+        n=int(cell_counts.sum()),
+        traces=count_paired_traces(db, *sides, same_answer=has_same_answers),
+        both_valid=n_both_valid,
+        both_invalid=n_both_invalid,
+        to_valid=n_to_valid,
+        to_invalid=n_to_invalid,
+        other_answers=sum(ruling_pair_counts.values()) - int(cell_counts.sum()),
+        change=to_estimate(flip_estimates.change),
+        p_value=flip_estimates.p_value,
+        kappa=to_estimate(flip_estimates.kappa),
+        flips=[VerdictFlipRow(**flip._asdict()) for flip in load_verdict_flips(db, *sides, max_listed)],
+        not_listed=max(0, n_flipped - max_listed),
+    )

@@ -1,0 +1,1 @@
+"""Conflicts: contradictions between models, or between methods, and how they were resolved."""

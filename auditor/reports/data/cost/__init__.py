@@ -1,0 +1,1 @@
+"""Cost of an audit: forecast, recorded cost, and savings from smaller designs."""

@@ -1,0 +1,352 @@
+"""Savings study: replay a complete audit under smaller designs, and compare its conclusions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.config import AuditConfig
+from auditor.domain import Cell, Outcome, derive_seed
+from auditor.errors import UsageError
+from auditor.metrics.attenuation import corrected_pearson
+from auditor.metrics.bootstrap import PEARSON
+from auditor.metrics.correlation import pearson
+from auditor.metrics.savings import CompleteAudit, ReplayedAudit, SamplingPlan, peer_agreement_rates, replay_audit
+from auditor.metrics.tiers import model_tiers
+from auditor.reports.data.measurement_schema import ReportModel
+from auditor.reports.data.report_source import FloatArray, load_source, require_survey_audit
+from auditor.reports.number_format import format_count, format_number, format_percent
+from auditor.reports.pages.report_page import PageSection, PageTable, ReportPage
+from auditor.storage import results
+from auditor.storage.database import Database
+from auditor.surveys.regions import get_grouping
+
+N_DRAWS = 5
+"""Random designs drawn for each sampling plan; their mean is reported."""
+N_RESAMPLES = 500
+"""Bootstrap resamples for tiers; fewer than in a report, since a study computes tiers many times."""
+MAX_R_SHIFT = 0.01
+"""Largest difference of r at which a plan counts as keeping the conclusions."""
+DEFAULT_CONFLICT_THRESHOLD = 0.38
+
+
+@dataclass(frozen=True)
+class FullAudit:
+    """A complete audit as input of the replay, with the country and topic of each cell.
+
+    Attributes:
+        country_index: country of each cell as a number, shape (cells,).
+        topic_index: topic of each cell as a number, shape (cells,).
+        conflict_threshold: smallest difference of two scores that is a conflict.
+    """
+
+    replay_input: CompleteAudit
+    country_index: NDArray[np.intp]
+    topic_index: NDArray[np.intp]
+    conflict_threshold: float = DEFAULT_CONFLICT_THRESHOLD
+
+
+class SamplingPlanRow(ReportModel):
+    """One sampling plan compared with the full design: means over several random draws of the plan."""
+
+    name: str
+    direct: float
+    """Share of the full design's direct answers that are asked for."""
+    review: float | None
+    """Share of the full design's verdicts; null without judges."""
+    calls: float
+    """Share of direct answers and verdicts together."""
+    shift: float
+    """Mean over models of r minus that of the full audit."""
+    largest: float
+    """Largest difference of a model's r from that of the full audit, either way."""
+    corrected_shift: float | None
+    corrected_largest: float | None
+    """As `shift` and `largest`, for r corrected for sampling noise; null where no model has one."""
+    same_tiers: float | None
+    """Share of the models that stay in the same tier by r; null without tiers, as with few cells."""
+    peers: float | None
+    """Largest difference of a model's peer agreement, either way; null without judges."""
+    same_winners: float | None
+    """Share of the full audit's conflicts with the same outcome (same winner, or open); null without conflicts."""
+
+
+class SavingsStudy(ReportModel):
+    """Sampling plans compared with the full design."""
+
+    audit: str
+    models: int
+    cells: int
+    samples: int
+    full: int
+    """Calls of the full design: direct answers and verdicts."""
+    rows: list[SamplingPlanRow]
+
+
+def list_sampling_plans(n_models: int, n_samples: int, target_width: float = 0.1) -> list[SamplingPlan]:
+    """List the sampling plans to compare: each saving alone, and combinations.
+
+    Without a third model there are no plans with fewer judges per trace or adaptive panels, and with three samples or
+    fewer none with a tolerance.
+    """
+    # Four in ten of the other models, but at least two.
+    n_judges = max(2, round(0.4 * (n_models - 1)))
+    plans = [
+        SamplingPlan(f"{n_judges} judges a trace", judges_per_trace=n_judges),
+        SamplingPlan("adaptive panels", adaptive=True),
+    ]
+    if n_samples > 3:
+        plans += [SamplingPlan(f"tolerance {tolerance:g}", tolerance=tolerance) for tolerance in (0.02, 0.05, 0.1)]
+    plans += [SamplingPlan(f"target width {target_width:g}", target_width=target_width)]
+    tolerance = 0.02 if n_samples > 3 else None
+    plans += [SamplingPlan(f"{n_judges} judges and tolerance 0.02", judges_per_trace=n_judges, tolerance=tolerance)]
+    plans += [
+        SamplingPlan(
+            "all of these", judges_per_trace=n_judges, adaptive=True, tolerance=tolerance, target_width=target_width
+        )
+    ]
+    return plans if n_models > 2 else [plan for plan in plans if not plan.judges_per_trace and not plan.adaptive]
+
+
+def compare_sampling_plans(
+    full_audit: FullAudit, plans: Sequence[SamplingPlan], seed: int, n_draws: int = N_DRAWS
+) -> list[SamplingPlanRow]:
+    """Replay the audit under each plan, and compare costs and conclusions with the full design.
+
+    Args:
+        seed: of draws and resamples.
+        n_draws: random designs drawn for each plan.
+    """
+    full_replay = replay_audit(full_audit.replay_input, SamplingPlan("everything"), full_audit.conflict_threshold, seed)
+    full_conclusions = _compute_conclusions(full_audit, full_replay, seed)
+    rows = []
+    for plan in plans:
+        replays = [
+            replay_audit(full_audit.replay_input, plan, full_audit.conflict_threshold, derive_seed(seed, i))
+            for i in range(n_draws)
+        ]
+        differences = [
+            _compare_conclusions(full_conclusions, _compute_conclusions(full_audit, replay, seed)) for replay in replays
+        ]
+        mean_differences = {
+            # The keys are fields of `SamplingPlanRow`.
+            key: _mean_of_known([difference[key] for difference in differences])
+            for key in differences[0]
+        }
+        direct, review = (
+            float(np.mean([getattr(replay, stage) for replay in replays])) for stage in ("direct", "review")
+        )
+        rows.append(
+            SamplingPlanRow.model_validate(
+                {
+                    "name": plan.name,
+                    "direct": direct / full_replay.direct,
+                    "review": review / full_replay.review if full_replay.review else None,
+                    "calls": (direct + review) / (full_replay.direct + full_replay.review),
+                    **mean_differences,
+                }
+            )
+        )
+    return rows
+
+
+@dataclass(frozen=True)
+class _Conclusions:
+    """Conclusions of one replay: one value per model; of `winners`, one per conflict of the full audit."""
+
+    pearson_r: FloatArray
+    corrected_r: FloatArray
+    tiers: NDArray[np.intp] | None
+    peer_agreement: FloatArray
+    winners: NDArray[np.int8]
+
+
+def _compute_conclusions(full_audit: FullAudit, replayed: ReplayedAudit, seed: int) -> _Conclusions:
+    """Compute the conclusions of one replay: r, tiers, peer agreement, and the winners of conflicts."""
+    truth = full_audit.replay_input.truth
+    ranking = model_tiers(
+        PEARSON, list(replayed.scores), truth, full_audit.country_index, full_audit.topic_index,
+        larger_is_better=True, replicates=N_RESAMPLES, seed=seed,
+    )  # fmt: skip
+    corrected_r = [
+        corrected_pearson(scores, truth, variances, np.maximum(counts, 1)).r
+        for scores, variances, counts in zip(replayed.scores, replayed.variances, replayed.counts, strict=True)
+    ]
+    return _Conclusions(
+        pearson_r=np.array([_none_to_nan(pearson(scores, truth).r) for scores in replayed.scores]),
+        corrected_r=np.array([_none_to_nan(r) for r in corrected_r]),
+        tiers=ranking.tiers,
+        peer_agreement=peer_agreement_rates(replayed.counted_verdicts),
+        winners=replayed.winners,
+    )
+
+
+def _compare_conclusions(full: _Conclusions, reduced: _Conclusions) -> dict[str, float]:
+    """Differences of the reduced from the full audit, by field of `SamplingPlanRow`; nan where undefined."""
+    r_change, corrected_change, peer_change = (
+        reduced.pearson_r - full.pearson_r,
+        reduced.corrected_r - full.corrected_r,
+        reduced.peer_agreement - full.peer_agreement,
+    )
+    same_tiers = np.nan if full.tiers is None or reduced.tiers is None else float((full.tiers == reduced.tiers).mean())
+    return {
+        "shift": _nan_if_empty(np.mean, r_change),
+        "largest": _nan_if_empty(np.max, np.abs(r_change)),
+        "corrected_shift": _nan_if_empty(np.mean, corrected_change),
+        "corrected_largest": _nan_if_empty(np.max, np.abs(corrected_change)),
+        "same_tiers": same_tiers,
+        "peers": _nan_if_empty(np.max, np.abs(peer_change)),
+        "same_winners": float((reduced.winners == full.winners).mean()) if full.winners.size else np.nan,
+    }
+
+
+def _nan_if_empty(statistic: Callable[[FloatArray], float], values: FloatArray) -> float:
+    """Apply a statistic to the values that are not nan; nan where all are."""
+    known = values[~np.isnan(values)]
+    return float(statistic(known)) if known.size else np.nan
+
+
+def _none_to_nan(value: float | None) -> float:
+    return np.nan if value is None else value
+
+
+def _mean_of_known(values: Sequence[float]) -> float | None:
+    """Mean of the values that are not nan; None where all are."""
+    known = [v for v in values if v == v]
+    return float(np.mean(known)) if known else None
+
+
+# --- an audit ---------------------------------------------------------------------------------------------------
+
+
+def run_savings_study(db: Database, audit_name: str, target_width: float = 0.1) -> SavingsStudy:
+    """Replay a stored audit under smaller designs; no model is asked anything.
+
+    Raises:
+        StorageError: there is no such audit.
+        UsageError: the audit is not complete: some samples or verdicts were not asked for.
+    """
+    full_audit, config = _load_full_audit(db, audit_name)
+    n_models, n_cells, n_samples = full_audit.replay_input.samples.shape
+    full_replay = replay_audit(
+        full_audit.replay_input, SamplingPlan("everything"), full_audit.conflict_threshold, config.seed
+    )
+    plans = list_sampling_plans(n_models, n_samples, target_width)
+    rows = compare_sampling_plans(full_audit, plans, config.seed)
+    return SavingsStudy(
+        audit=audit_name,
+        models=n_models,
+        cells=n_cells,
+        samples=n_samples,
+        full=full_replay.direct + full_replay.review,
+        rows=rows,
+    )
+
+
+def _load_full_audit(db: Database, audit_name: str) -> tuple[FullAudit, AuditConfig]:
+    """Load an audit's samples and verdicts as arrays for the replay.
+
+    Raises:
+        UsageError: the audit is not complete, or has a single model or several languages.
+    """
+    source = load_source(db, audit_name)
+    require_survey_audit(audit_name, source.survey, "the experiment `savings`")
+    config = source.config
+    if config is None or not config.probes.direct or len(config.languages) > 1:
+        raise UsageError(
+            f"audit '{audit_name}' has no direct samples in one language.", "Name one that was run with them."
+        )
+    if config.review_varies_by_trace or config.direct.is_open_ended or config.panel.adaptive:
+        raise UsageError(f"audit '{audit_name}' asked less than everything.", "Name one without any of these savings.")
+    if len(config.models) < 2:
+        raise UsageError(f"audit '{audit_name}' has one model only.", "Name one with several to compare.")
+    cells = [cell for cell in source.cells if cell in source.survey.scores]
+    cell_index, n_samples = {cell: i for i, cell in enumerate(cells)}, config.direct.samples
+    model_index = {model.name: i for i, model in enumerate(config.models)}
+    judge_index = {judge.name: i for i, judge in enumerate(config.judge_models)}
+    samples = np.full((len(model_index), len(cells), n_samples), np.nan)
+    for trace in results.load_traces(db, source.audit.id):
+        if trace.outcome is Outcome.OK and trace.score is not None:
+            samples[model_index[trace.model], cell_index[trace.cell], trace.sample] = trace.score
+    # Shape (judges, models, cells, samples).
+    verdicts = np.full((len(judge_index), *samples.shape), np.nan, dtype=np.float32)
+    votes = source.votes
+    sample_indices = [
+        (model_index[model], cell_index[Cell(country, topic)], sample) for model, country, topic, sample in votes.traces
+    ]
+    judge_rows = np.array([judge_index[name] for name in votes.judges], dtype=np.intp)
+    verdicts[
+        judge_rows[votes.judge_index], *np.array(sample_indices, dtype=np.intp).reshape(-1, 3)[votes.trace_index].T
+    ] = votes.valid
+    may_judge = np.zeros((len(model_index), len(judge_index)), dtype=np.bool_)
+    for model, i in model_index.items():
+        may_judge[i, [judge_index[judge.name] for judge in config.judges_of(model)]] = True
+    region_by_country = get_grouping(source.survey).region_by_country
+    strata = [(region_by_country.get(cell.country), cell.topic) for cell in cells]
+    truth = np.array([source.survey.scores[cell] for cell in cells])
+    # Country names and topic names, each sorted; `place_index` numbers the cells by each.
+    place_names = [sorted({getattr(cell, place_kind) for cell in cells}) for place_kind in ("country", "topic")]
+    place_index = [
+        np.array([ordered_names.index(getattr(cell, place_kind)) for cell in cells])
+        for ordered_names, place_kind in zip(place_names, ("country", "topic"), strict=True)
+    ]
+    configured = config.conflicts.threshold
+    threshold = DEFAULT_CONFLICT_THRESHOLD if configured == "auto" else configured
+    return FullAudit(
+        CompleteAudit(samples, verdicts, may_judge, truth, strata), place_index[0], place_index[1], threshold
+    ), config
+
+
+# --- as a page --------------------------------------------------------------------------------------------------
+
+
+TABLE_COLUMNS = [
+    "Way of asking less", "Direct", "Verdicts", "Calls", "r: mean shift", "r: largest", "corrected r: mean shift",
+    "corrected r: largest", "Same tier", "Peer agreement: largest", "Conflicts alike",
+]  # fmt: skip
+
+
+def format_plan_row(row: SamplingPlanRow) -> list[str]:
+    """Format one row of the table, in the order of `TABLE_COLUMNS`."""
+
+    def format_share(value: float | None) -> str:
+        # In thousandths, so that the percentage keeps one decimal.
+        return "–" if value is None else format_percent(round(1000 * value), 1000)
+
+    shifts = (row.shift, row.largest, row.corrected_shift, row.corrected_largest)
+    return [
+        row.name,
+        *map(format_share, (row.direct, row.review, row.calls)),
+        *(format_number(value, 3) for value in shifts),
+        format_share(row.same_tiers),
+        format_number(row.peers, 3),
+        format_share(row.same_winners),
+    ]
+
+
+def build_savings_page(study: SavingsStudy) -> ReportPage:
+    """Build a page that shows the study, headed by the cheapest plan that keeps every r within `MAX_R_SHIFT`."""
+    accurate_rows = [row for row in study.rows if max(row.largest, row.corrected_largest or 0.0) <= MAX_R_SHIFT]
+    cheapest = min(accurate_rows, key=lambda row: row.calls, default=None)
+    headline = "None of these ways keeps every model's r within 0.01."
+    if cheapest is not None:
+        calls = format_percent(round(1000 * cheapest.calls), 1000)
+        headline = f"With {cheapest.name}, every model's r stays within 0.01, for {calls} of the calls."
+    explanation = (
+        f"{format_count(study.full)} calls of the full design, replayed as if less had been asked; each row is the "
+        f"mean of {N_DRAWS} draws. Calls of adaptive panels are at most those given. Nothing was asked."
+    )
+    table = PageTable(
+        "Ways of asking less, beside asking everything.", TABLE_COLUMNS, [format_plan_row(row) for row in study.rows]
+    )
+    return ReportPage(
+        kicker="Asking less",
+        title=study.audit,
+        subtitle=f"{study.models} models, {study.cells} cells, {study.samples} samples",
+        headline=headline,
+        warnings=[],
+        sections=[PageSection("What would have changed", [explanation], tables=[table])],
+    )

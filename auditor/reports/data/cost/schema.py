@@ -1,0 +1,49 @@
+"""Schema of the cost section."""
+
+from __future__ import annotations
+
+from auditor.reports.data.measurement_schema import ReportModel
+
+
+class CostRow(ReportModel):
+    """Calls, tokens and cost of one model for one purpose."""
+
+    name: str | None
+    """Null in the total."""
+    purpose: str | None
+    calls: int
+    attempts: int
+    """Requests that went out, retries included."""
+    answers: int
+    prompt_tokens: int
+    completion_tokens: int
+    untold_tokens: int
+    """Answers without token counts."""
+    cached_tokens: int | None
+    """Prompt tokens served from the provider's cache; null where no answer reports them."""
+    told_tokens: int
+    """Prompt tokens of the answers that report cached tokens: the denominator of the cache hit rate."""
+    usd: float | None
+    """Cost of all requests, retries included; null when none has a known price."""
+    unpriced: int
+    """Answered calls with an unknown price."""
+    lower_bound: bool
+    """Whether some cost is unknown, so that `usd` is a lower bound."""
+    estimated_usd: float = 0.0
+    """Part of `usd` that is estimated, where token counts are unusable: characters / 4, and `max_tokens`."""
+    estimated_requests: int = 0
+    """Requests whose cost is an estimate."""
+
+
+class CostReport(ReportModel):
+    """Cost of all requests of the audit, including reused answers that were asked for earlier.
+
+    A call that two models share is counted for each.
+    """
+
+    total: CostRow
+    rows: list[CostRow]
+    lost: int
+    """Calls without an answer, in flight when a run was interrupted, or now: they may have been charged."""
+    lost_usd: float | None
+    """Upper bound of their cost, from the dearest answer of each model and purpose; null where unknown."""

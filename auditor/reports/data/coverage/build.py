@@ -1,0 +1,382 @@
+"""Coverage: planned against recorded samples and verdicts, with the outcomes of lost ones."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from auditor.config import AuditConfig
+from auditor.domain import Cell, Method, Outcome
+from auditor.metrics.votes import min_majority
+from auditor.models.finish_reasons import FinishCategory, classify_finish_reason
+from auditor.panel_assignment import TraceKey, select_reviewed
+from auditor.prompts.sentence_pairs import load_sentence_pairs
+from auditor.reports.data.coverage.schema import CoverageReport, CoverageRow, FinishReasonRow
+from auditor.reports.data.logic.schema import LogicReport
+from auditor.reports.data.report_source import ReportSource
+from auditor.reports.data.semantic.schema import SemanticReport
+from auditor.storage.costs import CallCounts
+from auditor.storage.count_queries import OutcomeCount
+
+OK = Outcome.OK.value
+
+
+class CoverageUnit(NamedTuple):
+    """Smallest unit of coverage: a model's (or judge's) name, a country and a topic; empty where not applicable."""
+
+    name: str
+    country: str
+    topic: str
+
+
+class UnitOutcomeCount(NamedTuple):
+    """Samples or verdicts of one unit that ended in one outcome."""
+
+    unit: CoverageUnit
+    outcome: str
+    n: int
+
+
+@dataclass(frozen=True)
+class StageCoverage:
+    """Planned and recorded items of one stage and method, by unit."""
+
+    stage: Literal["direct", "review", "semantic", "logic"]
+    method: str | None
+    planned: Mapping[CoverageUnit, int]
+    recorded: Sequence[UnitOutcomeCount]
+
+    @cached_property
+    def planned_totals(self) -> Mapping[CoverageUnit, int]:
+        """Planned items of each unit, at least as many as are recorded."""
+        recorded = Counter[CoverageUnit]()
+        for unit, _, n in self.recorded:
+            recorded[unit] += n
+        return {unit: max(self.planned.get(unit, 0), recorded[unit]) for unit in {**self.planned, **recorded}}
+
+
+def build_coverage_report(
+    source: ReportSource, semantic: SemanticReport | None = None, logic: LogicReport | None = None
+) -> CoverageReport:
+    """Compute coverage of scores, verdicts and the other probes, by model, country, topic and judge.
+
+    Moral questions and comparisons of items belong to no country or topic, so they are counted by model only.
+    """
+    cell_stages, other_stages = measure_coverage(source), [*_semantic_coverage(semantic), *_logic_coverage(logic)]
+    all_stages = [*cell_stages, *other_stages]
+    judge_stages = [stage for stage in [_judge_coverage(source)] if stage.planned or stage.recorded]
+    return CoverageReport(
+        total=_build_coverage_rows(all_stages, lambda unit: None, [None]),
+        models=[
+            *_build_coverage_rows(cell_stages, lambda unit: unit.name, source.models),
+            *(
+                row
+                for stage in other_stages
+                for row in _build_coverage_rows([stage], lambda unit: unit.name, _unit_names(stage))
+            ),
+        ],
+        countries=_build_coverage_rows(cell_stages, lambda unit: unit.country, source.named_countries),
+        topics=_build_coverage_rows(cell_stages, lambda unit: unit.topic, source.topics),
+        judges=_build_coverage_rows(judge_stages, lambda unit: unit.name, source.judge_names),
+        undocumented_finish_reasons=find_undocumented_finish_reasons(source.call_counts),
+        shortened_traces={
+            name: source.n_shortened_traces[name] for name in source.models if name in source.n_shortened_traces
+        },
+    )
+
+
+def find_undocumented_finish_reasons(calls: Iterable[CallCounts]) -> list[FinishReasonRow]:
+    """Count answers with an undocumented finish reason, by model and reason."""
+    answers_by_reason = Counter[tuple[str, str]]()
+    for counts in calls:
+        if (
+            counts.finish_reason
+            and counts.is_current
+            and classify_finish_reason(counts.finish_reason) is FinishCategory.UNKNOWN
+        ):
+            answers_by_reason[counts.name, counts.finish_reason] += counts.answers
+    return [
+        FinishReasonRow(name=name, reason=reason, answers=n) for (name, reason), n in sorted(answers_by_reason.items())
+    ]
+
+
+def _unit_names(stage_coverage: StageCoverage) -> list[str]:
+    return list(dict.fromkeys(unit.name for unit in stage_coverage.planned))
+
+
+def _semantic_coverage(semantic: SemanticReport | None) -> Iterator[StageCoverage]:
+    """Yield the coverage of answers to moral questions, and of rules of thumb where they were asked for."""
+    if semantic is None:
+        return
+    yield _coverage_by_model(
+        "semantic", "answers", [(row.model, row.planned, row.ok, row.losses) for row in semantic.models]
+    )
+    if any(row.rules_planned for row in semantic.models):
+        rules = [(row.model, row.rules_planned, row.rules_ok, row.rules_losses) for row in semantic.models]
+        yield _coverage_by_model("semantic", "rules", rules)
+
+
+def _logic_coverage(logic: LogicReport | None) -> Iterator[StageCoverage]:
+    """Yield the coverage of comparisons of items, by judge; nothing where none were asked for."""
+    if logic is not None:
+        yield _coverage_by_model(
+            "logic", None, [(row.judge, row.questions, row.ok, row.losses) for row in logic.judges]
+        )
+
+
+def _coverage_by_model(
+    stage: Literal["semantic", "logic"],
+    method: str | None,
+    rows: Iterable[tuple[str, int, int, Mapping[str, int]]],
+) -> StageCoverage:
+    """Build coverage from counts by model: name, planned, ok and losses by outcome."""
+    planned, recorded = {}, []
+    for name, n_planned, ok, losses in rows:
+        unit = CoverageUnit(name, "", "")
+        planned[unit] = n_planned
+        recorded += [
+            UnitOutcomeCount(unit, outcome, n_recorded)
+            for outcome, n_recorded in {OK: ok, **losses}.items()
+            if n_recorded
+        ]
+    return StageCoverage(stage, method, planned, recorded)
+
+
+def measure_coverage(source: ReportSource) -> list[StageCoverage]:
+    """Measure the coverage of scores by method, and of verdicts where some are planned or recorded."""
+    return [
+        *measure_score_coverage(source),
+        *(stage for stage in [_verdict_coverage(source)] if stage.planned or stage.recorded),
+    ]
+
+
+def measure_score_coverage(source: ReportSource) -> list[StageCoverage]:
+    """Measure the coverage of scores, one entry per method."""
+    methods = dict.fromkeys(method for method, _ in source.columns)
+    if source.config and source.config.probes.direct:
+        methods = {Method.DIRECT.value: None} | methods
+    if source.config and source.config.probes.logprob:
+        methods |= {Method.LOGPROB.value: None}
+    return [_score_coverage(source, method) for method in methods]
+
+
+def _score_coverage(source: ReportSource, method: str) -> StageCoverage:
+    """Measure the coverage of one method: from traces, from comparisons of sentence pairs, or from imported scores."""
+    if method == Method.DIRECT and source.trace_counts:
+        return _trace_coverage(source)
+    if method == Method.LOGPROB and source.sentence_pair_counts:
+        outcome_counts = [
+            UnitOutcomeCount(CoverageUnit(count.model, count.country, count.topic), count.outcome, count.n)
+            for count in source.sentence_pair_counts
+        ]
+        return StageCoverage("direct", method, _planned_samples(source, method), outcome_counts)
+    return _imported_score_coverage(source, method)
+
+
+def _trace_coverage(source: ReportSource) -> StageCoverage:
+    """Measure the coverage of direct samples; planned samples are inferred where there is no configuration."""
+    outcome_counts = [
+        UnitOutcomeCount(CoverageUnit(count.model, count.country, count.topic), count.outcome, count.n)
+        for count in source.trace_counts
+    ]
+    n_recorded = Counter[CoverageUnit]()
+    for count in outcome_counts:
+        n_recorded[count.unit] += count.n
+    planned = _planned_samples(source, Method.DIRECT) or _infer_planned_samples(source, list(n_recorded.items()))
+    return StageCoverage("direct", Method.DIRECT.value, planned, outcome_counts)
+
+
+def _imported_score_coverage(source: ReportSource, method: str) -> StageCoverage:
+    """Coverage of imported scores, from the numbers of samples that were imported with them."""
+    unit_scores = [(CoverageUnit(score.model, *score.cell), score) for score in source.scores if score.method == method]
+    planned = _planned_samples(source, method) if method in tuple(Method) else {}
+    return StageCoverage(
+        stage="direct",
+        method=method,
+        planned=planned or _infer_planned_samples(source, [(unit, score.n_planned) for unit, score in unit_scores]),
+        recorded=[UnitOutcomeCount(unit, OK, score.n_ok) for unit, score in unit_scores],
+    )
+
+
+def _infer_planned_samples(
+    source: ReportSource, recorded_samples: Sequence[tuple[CoverageUnit, int]]
+) -> dict[CoverageUnit, int]:
+    """Infer the planned samples of imported scores: every cell of the survey, at the model's most common sample size.
+
+    Cells that were not imported count as missing, since otherwise an import of a few cells would have full coverage.
+    A cell with more samples than that has them all planned.
+    """
+    size_frequencies: dict[str, Counter[int]] = defaultdict(Counter)
+    for unit, n_samples in recorded_samples:
+        size_frequencies[unit.name][n_samples] += 1
+    # The most common number of samples of each model, and of equally common ones the largest.
+    typical_sizes = {
+        name: max(1, *(n_samples for n_samples, n_cells in frequencies.items() if n_cells == max(frequencies.values())))
+        for name, frequencies in size_frequencies.items()
+    }
+    planned = {
+        CoverageUnit(name, *cell): n_samples
+        for name, n_samples in typical_sizes.items()
+        for cell in source.survey.scores
+    }
+    return planned | {unit: max(n_samples, planned.get(unit, 0)) for unit, n_samples in recorded_samples}
+
+
+def _planned_samples(source: ReportSource, method: str) -> dict[CoverageUnit, int]:
+    """Planned items of each model and cell with a survey score: samples in each language, or all sentence pairs.
+
+    Samples that depend on earlier answers count as planned only once they are asked for.
+    """
+    if source.config is None:
+        return {}
+    if method == Method.LOGPROB:
+        n_samples = load_sentence_pairs().pairs_per_cell
+        return {
+            CoverageUnit(model.name, *cell): n_samples
+            for model in source.config.models
+            for cell in source.survey.asked_cells
+        }
+    samples_by_cell = source.config.samples_by_cell(source.survey, guaranteed_only=True)
+    if source.config.direct.target_width is not None:  # cells that no model was asked about were skipped by design
+        asked_cells = set(source.cells)
+        samples_by_cell = {cell: n_samples for cell, n_samples in samples_by_cell.items() if cell in asked_cells}
+    return {
+        CoverageUnit(model.name, *cell): n_samples
+        for model in source.config.models
+        for cell, n_samples in samples_by_cell.items()
+    }
+
+
+def _verdict_coverage(source: ReportSource) -> StageCoverage:
+    """Measure the coverage of verdicts by author of the trace, country and topic; nothing is planned for imports."""
+    planned = count_planned_verdicts(source.config, source.trace_counts, source.scored_traces) if source.config else {}
+    outcome_counts = [
+        UnitOutcomeCount(CoverageUnit(count.model, count.country, count.topic), count.outcome, count.n)
+        for count in source.verdict_counts
+    ]
+    return StageCoverage("review", None, planned, outcome_counts)
+
+
+def count_planned_verdicts(
+    config: AuditConfig, traces: Iterable[OutcomeCount], scored_traces: Iterable[tuple[str, Cell, int]] = ()
+) -> dict[CoverageUnit, int]:
+    """Count verdicts that are certain to be asked for, by unit; for an adaptive panel the smallest majority.
+
+    Args:
+        traces: counts of traces by outcome.
+        scored_traces: keys of the traces with a score; used only where the review depends on which they are.
+    """
+    panel_sizes = {model.name: config.panel_size(model.name) for model in config.models}
+    verdicts_per_trace = {model: min_majority(n) if config.panel.adaptive else n for model, n in panel_sizes.items()}
+    n_traces_by_unit = count_reviewable_traces(config, traces, scored_traces)
+    return {
+        unit: n * verdicts_per_trace[unit.name]
+        for unit, n in n_traces_by_unit.items()
+        if verdicts_per_trace.get(unit.name)
+    }
+
+
+def _judge_coverage(source: ReportSource) -> StageCoverage:
+    """Coverage of verdicts by judge, over all countries and topics.
+
+    An adaptive panel chooses its judges during the run, so only the verdicts asked for count as planned.
+    """
+    if source.config is not None and source.config.panel.adaptive:
+        return StageCoverage(
+            "review",
+            None,
+            {},
+            [
+                UnitOutcomeCount(CoverageUnit(count.judge, "", ""), count.outcome, count.n)
+                for count in source.judge_counts
+            ],
+        )
+    planned = Counter({CoverageUnit(judge, "", ""): n for judge, n in _count_traces_by_judge(source).items()})
+    return StageCoverage(
+        "review",
+        None,
+        planned,
+        [UnitOutcomeCount(CoverageUnit(count.judge, "", ""), count.outcome, count.n) for count in source.judge_counts],
+    )
+
+
+def _count_traces_by_judge(source: ReportSource) -> Counter[str]:
+    """Count the traces assigned to each judge; all traces of the models that it may judge, unless assigned singly."""
+    if source.judges_by_trace is not None:
+        return Counter(judge for judges in source.judges_by_trace.values() for judge in judges)
+    traces_by_author, traces_by_judge = Counter[str](), Counter[str]()
+    for unit, n in _count_reviewable_in_audit(source).items():
+        traces_by_author[unit.name] += n
+    for author, n in traces_by_author.items():
+        for judge in source.config.judges_of(author) if source.config else ():
+            traces_by_judge[judge.name] += n
+    return traces_by_judge
+
+
+def _count_reviewable_in_audit(source: ReportSource) -> dict[CoverageUnit, int]:
+    """Count the traces of each model and cell that judges of this audit review."""
+    return count_reviewable_traces(source.config, source.trace_counts, source.scored_traces)
+
+
+def count_reviewable_traces(
+    config: AuditConfig | None, traces: Iterable[OutcomeCount], scored_traces: Iterable[tuple[str, Cell, int]] = ()
+) -> dict[CoverageUnit, int]:
+    """Count the traces of each model and cell that judges review: those with a score, up to `probes.review.traces`.
+
+    Args:
+        traces: counts of traces by outcome.
+        scored_traces: keys of the traces with a score; used only where the review depends on which they are.
+    """
+    if config is not None and config.review_varies_by_trace:
+        return Counter(
+            CoverageUnit(trace.model, *trace.cell)
+            for trace in select_reviewed(config, (TraceKey(*key) for key in scored_traces))
+        )
+    limit = config.probes.review.traces if config else "all"
+    scored = {CoverageUnit(count.model, count.country, count.topic): count.n for count in traces if count.outcome == OK}
+    return {unit: n if limit == "all" else min(n, limit) for unit, n in scored.items()}
+
+
+def _build_coverage_rows(
+    stages: Iterable[StageCoverage], group_key: Callable[[CoverageUnit], str | None], group_order: Sequence[str | None]
+) -> list[CoverageRow]:
+    """Sum each stage by group.
+
+    `group_key` returns the group of a unit, such as its country; `group_order` lists the groups to show, in order.
+    """
+    return [row for stage in stages for row in _build_stage_rows(stage, group_key, group_order)]
+
+
+def _build_stage_rows(
+    stage_coverage: StageCoverage, group_key: Callable[[CoverageUnit], str | None], group_order: Sequence[str | None]
+) -> list[CoverageRow]:
+    """Sum a stage by group, in `group_order`; groups without planned items are left out."""
+    outcomes: dict[str | None, Counter[str]] = defaultdict(Counter)
+    for unit, outcome, n in stage_coverage.recorded:
+        outcomes[group_key(unit)][outcome] += n
+    planned = Counter[str | None]()
+    for unit, n in stage_coverage.planned_totals.items():
+        planned[group_key(unit)] += n
+    return [
+        _build_coverage_row(stage_coverage, name, planned[name], outcomes[name])
+        for name in group_order
+        if planned[name]
+    ]
+
+
+def _build_coverage_row(
+    stage_coverage: StageCoverage, name: str | None, planned: int, outcome_counts: Counter[str]
+) -> CoverageRow:
+    """Build the row of one group; items that are planned but have no outcome are `missing`."""
+    return CoverageRow(
+        stage=stage_coverage.stage,
+        method=stage_coverage.method,
+        name=name,
+        planned=planned,
+        ok=outcome_counts[OK],
+        losses={o.value: outcome_counts[o.value] for o in Outcome if o is not Outcome.OK and outcome_counts[o.value]},
+        missing=planned - outcome_counts.total(),
+    )

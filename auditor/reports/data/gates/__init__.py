@@ -1,0 +1,1 @@
+"""Gates: thresholds for the figures of an audit, and whether it meets them."""

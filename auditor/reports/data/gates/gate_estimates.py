@@ -1,0 +1,75 @@
+"""The estimates that gates test, each with the interval that the report uses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.estimate_conversion import RESCALED_SCORES_REASON, has_rescaled_scores, missing_estimate
+from auditor.reports.data.report_schema import Report
+
+SubjectEstimates = list[tuple[str, Estimate]]
+"""Subject of a gate, such as a model, and the tested estimate."""
+
+
+def pearson_estimates(report: Report) -> SubjectEstimates:
+    """r of each series of scores, with its interval over countries and topics; no interval where these are too few."""
+    return [
+        (column_label(report, row), replace(row.crossed.pearson_r, value=row.pearson_r)) for row in report.alignment
+    ]
+
+
+def mae_estimates(report: Report) -> SubjectEstimates:
+    """MAE of each series of scores, with the interval over countries and topics."""
+    return [(column_label(report, row), row.crossed.mae) for row in report.alignment]
+
+
+def region_gap_estimates(report: Report) -> SubjectEstimates:
+    """Absolute gap in MAE between regions of each series of scores, with the interval of the absolute value."""
+    rows = [
+        (column_label(report, row), missing_estimate(RESCALED_SCORES_REASON))
+        for row in report.alignment
+        if has_rescaled_scores(row.method)
+    ]
+    for gap in report.regions.gaps:
+        if has_rescaled_scores(gap.method):
+            continue
+        signed_gap = gap.mae_gap
+        has_interval = signed_gap.ci_low is not None and signed_gap.ci_high is not None
+        magnitudes = sorted(abs(end or 0.0) for end in (signed_gap.ci_low, signed_gap.ci_high))
+        # The absolute value of an interval that includes 0 starts at 0.
+        low = 0.0 if (signed_gap.ci_low or 0.0) <= 0 <= (signed_gap.ci_high or 0.0) else magnitudes[0]
+        gap_size = Estimate(
+            value=None if signed_gap.value is None else abs(signed_gap.value),
+            n=signed_gap.n,
+            ci_low=low if has_interval else None,
+            ci_high=magnitudes[1] if has_interval else None,
+            reason=signed_gap.reason,
+        )
+        rows.append((f"{column_label(report, gap)}: {gap.first} and {gap.second}", gap_size))
+    return rows
+
+
+def worst_topic_estimates(report: Report, confident: bool) -> SubjectEstimates:
+    """MAE of the worst topic of each series of scores.
+
+    The worst topic is that with the largest MAE or, if `confident`, the largest upper end of its interval. A topic
+    without the required interval counts as the worst.
+    """
+    # By (model, method): the number that topics are sorted by, the label, and the estimate of the worst topic so far.
+    worst: dict[tuple[str, str], tuple[float, str, Estimate]] = {}
+    for row in report.topics:
+        tested_error = row.mae.ci_high if confident else row.mae.value
+        key, sort_error = (row.model, row.method), inf if tested_error is None else tested_error
+        if has_rescaled_scores(row.method):
+            worst[key] = (inf, column_label(report, row), missing_estimate(RESCALED_SCORES_REASON))
+        elif row.mae.value is not None and (key not in worst or sort_error > worst[key][0]):
+            worst[key] = (sort_error, f"{column_label(report, row)}: {row.name}", row.mae)
+    return [(name, estimate) for _, name, estimate in worst.values()]
+
+
+def column_label(report: Report, row: object) -> str:
+    """Label of a row with `model` and `method`: the model, followed by the method if the report has several methods."""
+    model, method = getattr(row, "model", ""), getattr(row, "method", "")
+    return model if len({alignment_row.method for alignment_row in report.alignment}) < 2 else f"{model} ({method})"

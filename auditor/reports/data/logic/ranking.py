@@ -1,0 +1,72 @@
+"""Ranking methods that need few comparisons, against the ranking from all pairs: calls and accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from markupsafe import Markup
+
+from auditor.metrics.estimate import Estimate
+from auditor.metrics.ranking_methods import RankingMethodStats, compare_ranking_methods
+from auditor.reports.data.estimate_conversion import estimate_mean
+from auditor.reports.data.logic.schema import RankingRow
+from auditor.reports.pages import svg_charts
+from auditor.reports.pages.svg_charts import CallsAccuracyPoint
+from auditor.storage.comparisons import ItemSetAnswers
+
+MIN_RANKED_ITEMS, MAX_RANKED_ITEMS = 4, 60
+"""Sizes of sets that are ranked: smaller sets have too few possible rankings, larger ones take minutes."""
+MAX_RANKED_SETS = 20
+"""Item sets of one judge that are ranked; the others are ignored."""
+MIN_ASKED_SHARE = 0.95
+"""Share of all pairs, in both orders, that must have been asked, since rankings are replayed from the answers."""
+
+
+def build_ranking_rows(judge: str, answers: Sequence[ItemSetAnswers], seed: int) -> list[RankingRow]:
+    """Build one row for each ranking method, over the complete item sets of one judge; empty without such a set.
+
+    A set is complete if nearly all of its pairs were asked in both orders.
+    """
+    stats_by_method: dict[str, list[RankingMethodStats]] = {}
+    for set_answers in [candidate for candidate in answers if _is_complete(candidate)][:MAX_RANKED_SETS]:
+        human_scores = np.array([np.nan if item.human is None else item.human for item in set_answers.item_set.items])
+        for stats in compare_ranking_methods(set_answers.preferences, human_scores, seed=seed):
+            stats_by_method.setdefault(stats.method, []).append(stats)
+    return [_build_ranking_row(judge, method, points) for method, points in stats_by_method.items()]
+
+
+def _is_complete(answers: ItemSetAnswers) -> bool:
+    """Whether a set has a size that is ranked, and nearly all ordered pairs of it were asked."""
+    n = len(answers.item_set.items)
+    return MIN_RANKED_ITEMS <= n <= MAX_RANKED_ITEMS and bool(answers.asked[0].sum() >= MIN_ASKED_SHARE * n * (n - 1))
+
+
+def _build_ranking_row(judge: str, method: str, points: Sequence[RankingMethodStats]) -> RankingRow:
+    """Average the results of one ranking method over item sets; `points` holds one result per set."""
+    return RankingRow(
+        judge=judge,
+        method=method,
+        calls=float(np.mean([point.calls for point in points])),
+        failed=float(np.mean([point.failed for point in points])),
+        all_pairs=_mean_over_sets([point.rho_all for point in points], "the judge decides nothing"),
+        people=_mean_over_sets([point.rho_people for point in points], "people's order, or the judge's, is not known"),
+    )
+
+
+def _mean_over_sets(rhos: Sequence[float], missing_reason: str) -> Estimate:
+    """Mean of Spearman's rho over item sets, ignoring nan; no interval for a single set."""
+    mean = estimate_mean(np.array(rhos), missing_reason)
+    return replace(mean, reason="one set: no interval") if mean.n == 1 else mean
+
+
+def plot_rankings(rows: Sequence[RankingRow]) -> Markup:
+    """Plot calls against accuracy: rho with people's order where it is known, else with the judge's full ranking."""
+    by_people = any(row.people.value is not None for row in rows)
+    rows_and_rhos = [(row, row.people.value if by_people else row.all_pairs.value) for row in rows]
+    points = [CallsAccuracyPoint(row.calls, rho, row.method) for row, rho in rows_and_rhos if rho is not None]
+    reference = "people’s order" if by_people else "the judge’s ranking from all pairs"
+    return svg_charts.calls_accuracy_plot(
+        points, f"Spearman’s ρ against {reference}", "Calls a set, and what the ranking is worth"
+    )

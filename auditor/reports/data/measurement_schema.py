@@ -1,0 +1,253 @@
+"""Schema of the measured parts of a report: agreement with people, consistency, peer agreement.
+
+A figure that cannot be measured is null with a reason, never 0; every estimate has an n. The whole report is in
+`auditor.reports.data.report_schema`.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+from auditor.metrics.estimate import Estimate
+
+
+class ReportModel(BaseModel):
+    """Base class of all parts of a report: immutable, without extra keys, nan or infinity."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
+
+
+# --- agreement with people --------------------------------------------------------------------------------------
+
+
+class TwoWayEstimates(ReportModel):
+    """The alignment figures with 95% intervals over other countries and other topics: a jackknife that treats countries
+    and topics as crossed clusters."""
+
+    countries: int
+    topics: int
+    pearson_r: Estimate
+    corrected_r: Estimate
+    mae: Estimate
+    rmse: Estimate
+    bias: Estimate
+
+
+class AlignmentRow(ReportModel):
+    """Agreement of one model's scores with people's, over the cells in which both are known."""
+
+    model: str
+    survey: str
+    method: str
+    n: int
+    """Cells with a score of the model and of people."""
+    pearson_r: float | None
+    p_value: float | None
+    """Two-sided p-value of r = 0 by Student's t-test, which assumes that cells are independent; see
+    `crossed_p_value`."""
+    ci_low: float | None
+    ci_high: float | None
+    """95% interval of r by Fisher's z, which assumes that cells are independent."""
+    spearman_rho: float | None
+    mae: float | None
+    rmse: float | None
+    n_dropped: int
+    """Cells without a score of the model, of people, or of either."""
+    n_without_survey: int
+    """Dropped cells in which people were not asked."""
+    reason: str | None = None
+    """Why r, or its interval, is null."""
+    spearman_ci_low: float | None
+    spearman_ci_high: float | None
+    mae_ci_low: float | None
+    mae_ci_high: float | None
+    rmse_ci_low: float | None
+    rmse_ci_high: float | None
+    bias: Estimate
+    """Mean of the model's score minus people's: positive if the model is more permissive than people."""
+    corrected_r: Estimate
+    """r corrected for the sampling noise of the model's scores (Spearman's correction for attenuation, on the model's
+    side only)."""
+    reliability: float | None
+    """Share of the variance of the model's scores that is not sampling noise; null where it is not known, with the
+    reason in `corrected_r`."""
+    crossed: TwoWayEstimates
+    crossed_p_value: float | None
+    """Two-sided p-value of r = 0, over countries and topics: below 0.05 if the interval of r in `crossed` excludes 0.
+    Null where there is no such interval."""
+    ceiling: float | None = None
+    """The r that a perfect model is expected to reach against this survey; null where the survey's respondents are not
+    known, with the reason in the report's `ceiling`."""
+
+
+class RegionRow(ReportModel):
+    """Agreement of one model with people in one region."""
+
+    model: str
+    method: str
+    region: str
+    countries: int
+    n: int
+    n_dropped: int
+    pearson_r: float | None
+    ci_low: float | None
+    ci_high: float | None
+    """95% interval of r over other countries of the region and other topics, computed like that of MAE."""
+    mae: Estimate
+    reason: str | None = None
+    """Why r, or its interval, is null."""
+
+
+class RegionGapRow(ReportModel):
+    """Difference of one model's MAE between two regions. If the coverage of the two differs much, the difference has
+    worst-case bounds, and it is withheld where these bounds include 0."""
+
+    model: str
+    method: str
+    first: str
+    second: str
+    mae_gap: Estimate
+    """MAE in the second region minus MAE in the first: positive if the model is worse in the second. The interval is
+    over countries and topics."""
+    bound_low: float | None = None
+    """Lower worst-case bound, only where coverage differs too much: the gap if all missing scores were as good as
+    possible in the second region and as bad as possible in the first; `bound_high` is the reverse. The gap is withheld
+    if the bounds include 0."""
+    bound_high: float | None = None
+    compared: int
+    """Number of regions compared. Of more than two, these two differ most for this model; the interval is corrected for
+    that choice and holds for all pairs simultaneously."""
+    left_out: list[str]
+    """Regions with too few countries to be compared."""
+
+
+class RegionsReport(ReportModel):
+    """Agreement with people by region."""
+
+    grouping: str
+    """Name of the built-in grouping, or of the file that defines it."""
+    title: str
+    rows: list[RegionRow]
+    gaps: list[RegionGapRow]
+    """One row for each model: its gap between the two regions, or between the two that differ most of several."""
+    ungrouped: list[str]
+    """Countries that are in no region of the grouping; they are in no row."""
+
+
+class GroupErrorRow(ReportModel):
+    """Errors of one model on one topic or in one country."""
+
+    name: str
+    model: str
+    method: str
+    n: int
+    n_dropped: int
+    mae: Estimate
+    bias: Estimate
+
+
+# --- ceiling, baselines and nonresponse -------------------------------------------------------------------------
+
+
+class CeilingRow(ReportModel):
+    """Upper limit of r: the survey's split-half reliability, over random halves of its respondents."""
+
+    scope: str
+    """`all`: over all cells of the survey. `within topics`: after each topic's mean over countries is subtracted."""
+    reliability: Estimate
+    """Split-half reliability over all cells of the survey, not only those of the audit; the interval is over splits."""
+    largest_r: float | None
+    """The r that a perfect model is expected to reach: the square root of the reliability."""
+
+
+class BaselineRow(ReportModel):
+    """Agreement of a baseline without a model, on the cells on which one model has a score."""
+
+    model: str
+    method: str
+    baseline: str
+    """Name of the baseline, which predicts a cell by a mean of people's scores in the audit's survey."""
+    pearson_r: Estimate
+    """r of the means including the predicted cell, so an upper limit: leaving the cell out lowers r, within a topic to
+    -1."""
+    mae: Estimate
+    """MAE of the means without the predicted cell."""
+
+
+class GainRow(ReportModel):
+    """Agreement of one model with people on how countries differ, beyond each topic's mean over countries."""
+
+    model: str
+    method: str
+    within_topics: Estimate
+    """Pearson's r after each topic's mean over countries is subtracted from both sides; its expectation is 0 for scores
+    that are unrelated to differences between countries. The interval is over countries and topics."""
+    p_value: float | None
+    """Two-sided p-value of that r = 0; null where there is no interval."""
+
+
+class NonresponseTreatmentRow(ReportModel):
+    """Alignment under one treatment of survey respondents without an answer."""
+
+    treatment: str
+    alignment: list[AlignmentRow]
+    ranking: list[str]
+    """Models by r, largest first."""
+
+
+class NonresponseBoundsRow(ReportModel):
+    """Best and worst case of one model's MAE over all possible opinions of survey respondents without an answer."""
+
+    model: str
+    method: str
+    n: int
+    mae_best: float | None
+    mae_worst: float | None
+    reason: str | None = None
+
+
+class NonresponseReport(ReportModel):
+    """Sensitivity of the alignment to the treatment of survey respondents without an answer."""
+
+    treatments: list[NonresponseTreatmentRow]
+    """The scores that the audit uses come first."""
+    not_possible: dict[str, str]
+    """Treatments that could not be computed, with the reason for each."""
+    bounds: list[NonresponseBoundsRow]
+    ranking_holds: bool | None
+    """Whether all treatments give the same ranking of models; null with a reason where there is nothing to compare."""
+    reason: str | None
+
+
+# --- consistency and the panel ----------------------------------------------------------------------------------
+
+
+class ConsistencyRow(ReportModel):
+    """Agreement among one model's samples of the same cell, averaged over cells. Intervals are over countries and
+    topics."""
+
+    model: str
+    method: str
+    cosine: Estimate
+    """Mean over cells of the mean pairwise cosine similarity of the embeddings of the samples' reasoning."""
+    variance: Estimate
+    """Mean over cells of the variance of the scores."""
+    sign_agreement: Estimate
+    """Mean over cells of the share of samples whose score has the cell's most frequent sign."""
+    straddling: Estimate
+    """Share of cells with samples on both sides of zero."""
+
+
+class PeerAgreementRow(ReportModel):
+    """Verdicts of the other models on one model's traces. Intervals are over countries and topics."""
+
+    model: str
+    given: int
+    """Number of verdicts."""
+    valid: int
+    """Number of VALID verdicts."""
+    agreement: Estimate
+    """Peer agreement: the share valid / given."""
+    cultural_accuracy: Estimate
+    logical_consistency: Estimate
+    score_fit: Estimate

@@ -1,0 +1,1 @@
+"""The panel of judges: agreement, biases, voting rules and tests of the judges."""

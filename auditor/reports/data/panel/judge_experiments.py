@@ -1,0 +1,217 @@
+"""Experiments on stored verdicts: drift of judges between two audits, and prediction of alignment by peer agreement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from auditor.metrics.estimate import Estimate
+from auditor.metrics.holdout import PeerHoldout, cross_validate_peer_agreement
+from auditor.metrics.verdict_flips import flips_by_cell
+from auditor.reports.data.estimate_conversion import estimate_share, to_estimate
+from auditor.reports.data.measurement_schema import ReportModel
+from auditor.reports.data.panel.schema import RestatementShiftRow
+from auditor.reports.data.panel.verdict_matrix import VerdictMatrix, build_verdict_matrix
+from auditor.reports.data.report_source import FloatArray, ReportSource, load_source, require_survey_audit
+from auditor.reports.number_format import format_interval, format_number
+from auditor.storage import audits, results
+from auditor.storage.database import Database
+from auditor.storage.votes import TraceKey
+
+
+class HoldoutRow(ReportModel):
+    """How well peer agreement predicts agreement with people on held-out cells and models, by one method of scoring."""
+
+    method: str
+    models: int
+    splits: int
+    unseen_cells: Estimate
+    """Mean over splits of the correlation, over models, between peer agreement on 80% of the cells and r on the other
+    20%."""
+    error: Estimate
+    """Leave-one-out mean absolute error of a model's r, predicted from its peer agreement by linear regression on the
+    other models."""
+    error_of_mean: Estimate
+    """The same error if the mean r of the other models is the prediction: the baseline without peers."""
+    sentence: str
+
+
+def measure_judge_drift(
+    first_db: Database, first_audit: str, second_db: Database, second_audit: str
+) -> list[RestatementShiftRow]:
+    """Compare each judge's verdicts in two audits, over the traces that both have; `restated` is the later audit.
+
+    Traces are the same if model, cell, sample and text are equal; traces without a text are left out. Intervals of the
+    shift are over cells. Verdicts that an adaptive panel requested on disputed traces only are left out.
+
+    Raises:
+        StorageError: there is no such audit.
+    """
+    first, second = (
+        build_verdict_matrix(load_source(first_db, first_audit)),
+        build_verdict_matrix(load_source(second_db, second_audit)),
+    )
+    texts_by_audit = [  # of the first audit, of the second
+        _load_trace_texts(first_db, first_audit),
+        _load_trace_texts(second_db, second_audit),
+    ]
+    second_traces = set(second.traces)
+    shared_traces = [
+        key
+        for key in first.traces
+        if key in second_traces and texts_by_audit[0].get(key) and texts_by_audit[0][key] == texts_by_audit[1].get(key)
+    ]
+    rows = []
+    for judge in (judge_name for judge_name in first.judges if judge_name in second.judges):
+        first_verdicts, second_verdicts = (
+            _judge_verdicts_on(matrix, judge, shared_traces) for matrix in (first, second)
+        )
+        judged_twice = ~np.isnan(first_verdicts) & ~np.isnan(second_verdicts)
+        if n := int(judged_twice.sum()):
+            rows.append(
+                RestatementShiftRow(
+                    judge=judge,
+                    valid=estimate_share(int(first_verdicts[judged_twice].sum()), n),
+                    restated=estimate_share(int(second_verdicts[judged_twice].sum()), n),
+                    shift=to_estimate(
+                        flips_by_cell(_count_verdict_changes(shared_traces, first_verdicts, second_verdicts)).change
+                    ),
+                    changed=estimate_share(
+                        int((first_verdicts[judged_twice] != second_verdicts[judged_twice]).sum()), n
+                    ),
+                )
+            )
+    return rows
+
+
+def _judge_verdicts_on(
+    matrix: VerdictMatrix, judge: str, trace_keys: Sequence[tuple[str, str, str, int]]
+) -> FloatArray:
+    """One judge's verdicts on the given traces, shape (traces,): 1 for VALID, 0 for INVALID, nan for none."""
+    trace_index = {key: i for i, key in enumerate(matrix.traces)}
+    verdicts: FloatArray = matrix.unconditional_verdicts[matrix.judges.index(judge)]
+    return verdicts[[trace_index[key] for key in trace_keys]]
+
+
+def _load_trace_texts(db: Database, audit_name: str) -> dict[TraceKey, str | None]:
+    """Text of each trace of an audit by (model, country, topic, sample); None where no text is stored."""
+    traces = results.load_traces(db, audits.get_audit(db, audit_name).id)
+    return {(trace.model, trace.cell.country, trace.cell.topic, trace.sample): trace.text for trace in traces}
+
+
+def _count_verdict_changes(
+    trace_keys: Sequence[TraceKey], first_verdicts: FloatArray, second_verdicts: FloatArray
+) -> list[list[int]]:
+    """Count one judge's pairs of verdicts by cell, as rows of `flips_by_cell`'s input.
+
+    Args:
+        trace_keys: n traces.
+        first_verdicts, second_verdicts: shape (n,), 1 for VALID, 0 for INVALID, nan for none.
+    """
+    counts_by_cell: dict[tuple[str, str], list[int]] = {}
+    for (_, country, topic, _), first_verdict, second_verdict in zip(
+        trace_keys, first_verdicts, second_verdicts, strict=True
+    ):
+        if not np.isnan(first_verdict + second_verdict):  # both judged it
+            # Order of `flips_by_cell`: VALID in both, in the second only, in the first only, in neither.
+            counts_by_cell.setdefault((country, topic), [0] * 4)[
+                int(2 * (1 - second_verdict) + (1 - first_verdict))
+            ] += 1
+    return list(counts_by_cell.values())
+
+
+def run_holdout_experiment(db: Database, audit_name: str, n_splits: int) -> list[HoldoutRow]:
+    """Cross-validate how well peer agreement predicts agreement with people; one row for each method of scoring.
+
+    Raises:
+        StorageError: there is no such audit.
+        UsageError: the audit is of a task.
+    """
+    source = load_source(db, audit_name)
+    require_survey_audit(audit_name, source.survey, "the experiment `holdout`")
+    valid_counts, verdict_counts = _count_verdicts_by_cell(source)
+    return [
+        _build_holdout_row(
+            method,
+            cross_validate_peer_agreement(
+                valid_counts,
+                verdict_counts,
+                source.score_matrix[rows],
+                source.survey_scores,
+                n_splits=n_splits,
+                seed=source.seed,
+            ),
+        )
+        for method, rows in _rows_by_method(source).items()
+    ]
+
+
+def _count_verdicts_by_cell(source: ReportSource) -> tuple[FloatArray, FloatArray]:
+    """Number of VALID verdicts and of all verdicts by judged model and cell, shape (models, cells) each.
+
+    Verdicts that an adaptive panel requested on disputed traces only are left out: `votes.always` is False for them.
+    """
+    cell_index = {(cell.country, cell.topic): i for i, cell in enumerate(source.cells)}
+    model_index = {name: i for i, name in enumerate(source.models)}
+    valid_counts = np.zeros((len(model_index), len(cell_index)))
+    verdict_counts = np.zeros_like(valid_counts)
+    votes, is_unconditional = source.votes, source.votes.always
+    # Row (model) and column (cell) of each trace, then of each vote.
+    positions = np.array(
+        [(model_index[model], cell_index[country, topic]) for model, country, topic, _ in votes.traces], dtype=np.intp
+    )
+    vote_positions = tuple(positions.reshape(-1, 2)[votes.trace_index[is_unconditional]].T)
+    np.add.at(valid_counts, vote_positions, votes.valid[is_unconditional])
+    np.add.at(verdict_counts, vote_positions, 1)
+    return valid_counts, verdict_counts
+
+
+def _rows_by_method(source: ReportSource) -> dict[str, list[int]]:
+    """For each method with scores of all models, the models' row indices in the score matrix, in the models' order."""
+    rows_by_method: dict[str, list[int]] = {}
+    for method in dict.fromkeys(column_method for column_method, _ in source.columns):
+        column_by_model = {
+            model: column for column, (column_method, model) in enumerate(source.columns) if column_method == method
+        }
+        if all(model in column_by_model for model in source.models):
+            rows_by_method[method] = [column_by_model[model] for model in source.models]
+    return rows_by_method
+
+
+def _build_holdout_row(method: str, prediction: PeerHoldout) -> HoldoutRow:
+    """Convert the result of a cross-validation to a row of the report, with its summary in words."""
+    estimates = {name: to_estimate(getattr(prediction, name)) for name in ("unseen_cells", "error", "error_of_mean")}
+    return HoldoutRow(
+        method=method,
+        models=prediction.models,
+        splits=prediction.splits,
+        sentence=_holdout_sentence(prediction),
+        **estimates,
+    )
+
+
+def _holdout_sentence(prediction: PeerHoldout) -> str:
+    """State whether peer agreement predicts agreement with people on held-out cells, and then on held-out models."""
+    r = prediction.unseen_cells
+    if r.value is None or r.ci_low is None or r.ci_high is None:
+        return f"Whether peer agreement predicts agreement with people on unseen cells cannot be told: {r.reason}."
+    figures = (
+        f"r = {format_number(r.value)}, 95% interval {format_interval(r.ci_low, r.ci_high)}, {prediction.models} models"
+    )
+    if r.ci_low > 0:
+        cells_sentence = f"Peer agreement predicts agreement with people on unseen cells ({figures})"
+    elif r.ci_high < 0:
+        cells_sentence = f"Peer agreement predicts the opposite of agreement with people on unseen cells ({figures})"
+    else:
+        cells_sentence = f"Peer agreement is not shown to predict agreement with people on unseen cells ({figures})"
+    gain = prediction.gain  # error when guessing the mean of the other models, less error with peer agreement
+    if gain.value is None or gain.ci_low is None or gain.ci_high is None:
+        return f"{cells_sentence}; on unseen models it cannot be told ({gain.reason})."
+    comparison = (
+        "does better than" if gain.ci_low > 0 else "does worse than" if gain.ci_high < 0 else "is not shown to beat"
+    )
+    return (
+        f"{cells_sentence}; on unseen models it {comparison} guessing the mean of the others (error less by "
+        f"{format_number(gain.value)}, {format_interval(gain.ci_low, gain.ci_high)})."
+    )

@@ -1,0 +1,155 @@
+"""Schema of the panel section: judges, agreement, biases, voting rules and tests of the judges."""
+
+from __future__ import annotations
+
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.measurement_schema import ReportModel
+
+
+class JudgeRow(ReportModel):
+    """One judge. Biases are differences between shares of VALID: 0 is no bias, 0.1 is ten points."""
+
+    judge: str
+    family: str | None
+    assigned: int
+    given: int
+    losses: dict[str, int]
+    shortened: int
+    """Justifications that were cut, since they were still too long when asked for again."""
+    valid: Estimate
+    """Share of VALID among its verdicts."""
+    confidence: Estimate
+    """Mean stated confidence, in [0, 1]."""
+    agreement: Estimate
+    """Share of traces on which it agrees with more than half of the other judges."""
+    alpha_without: Estimate
+    """Krippendorff's alpha without this judge; above the panel's alpha it marks an outlier."""
+    leniency: Estimate
+    """Its verdict minus the mean of the others' on the same trace."""
+    verbosity: Estimate
+    """Its share of VALID on the longer half of each author's traces minus that on the shorter half."""
+    own_family: Estimate
+    """Leniency towards its own model family minus that towards others, relative to judges of other families."""
+    order: Estimate
+    """Leniency in the later half of its verdicts minus that in the earlier half, relative to the other judges."""
+
+
+class VotingRuleRow(ReportModel):
+    """Outcomes of the traces under one voting rule."""
+
+    rule: str
+    valid: int
+    """Traces upheld as VALID."""
+    invalid: int
+    open: int
+    """Traces without a majority, left for a person."""
+    differs: Estimate
+    """Among traces that both rules settle, the share decided opposite to the plain majority."""
+    weights: dict[str, float]
+    """Weights of the judges, 1 on average; for `dawid-skene` their estimated accuracy; empty for equal votes."""
+    reason: str | None = None
+    """Why the rule could not be applied."""
+
+
+class PeerAlignmentRow(ReportModel):
+    """Whether models that peers find VALID agree more with people: a correlation over models, by method."""
+
+    method: str
+    r: Estimate
+    """Correlation of peer agreement with r against people; n counts models."""
+
+
+class BlindingCheckRow(ReportModel):
+    """How often one judge guesses a masked attribute, against chance."""
+
+    judge: str
+    what: str
+    """`country`, `topic` or `author`."""
+    hits: Estimate
+    chance: float
+    """Expected share of hits by random guessing from the same lists of options."""
+
+
+class RestatementShiftRow(ReportModel):
+    """Effect of restating traces in neutral words on one judge's verdicts."""
+
+    judge: str
+    valid: Estimate
+    """Share of VALID on the traces as they were."""
+    restated: Estimate
+    """Share of VALID on the same traces restated."""
+    shift: Estimate
+    """`restated` minus `valid`, paired by trace."""
+    changed: Estimate
+    """Share of traces on which the verdict changed."""
+
+
+class FaultDetectionRow(ReportModel):
+    """How often one judge detects an injected fault, and how often it objects to the same traces without it."""
+
+    judge: str
+    fault: str
+    detected: Estimate
+    """Share of traces with the fault that it calls INVALID."""
+    false_alarms: Estimate
+    """Share of the same traces without the injected fault that it calls INVALID; they may have other faults."""
+    difference: Estimate
+    """Detected minus false alarms: 0 means that the judge does not detect the fault."""
+
+
+class PositionBiasRow(ReportModel):
+    """Preference of one judge for the side shown first."""
+
+    judge: str
+    first: Estimate
+    """Share of answers for the side shown first, with each side first equally often; 0.5 is no bias."""
+    stable: Estimate
+    """Share of pairs in which it prefers the same side in both orders."""
+
+
+class SelfReviewRow(ReportModel):
+    """Verdicts of a judge on its own traces, which count in no vote."""
+
+    judge: str
+    valid: Estimate
+    """Share of VALID on its own traces."""
+    preference: Estimate
+    """Leniency towards itself minus that towards others, relative to the other judges."""
+
+
+class PanelReport(ReportModel):
+    """The judges, their agreement beyond chance, voting rules and tests."""
+
+    judges: list[JudgeRow]
+    fleiss_kappa: Estimate
+    """Over traces with at least two verdicts; n counts traces."""
+    verdicts: int
+    """Number of verdicts behind kappa."""
+    repeated: int
+    """Verdicts that repeat another judge's answer, since both are the same model with the same request."""
+    single: int
+    """Traces with a single verdict, which are left out of agreement."""
+    krippendorff_alpha: Estimate
+    gwet_ac1: Estimate
+    prevalence: Estimate
+    """Share of VALID among the verdicts behind agreement; interval over traces."""
+    votes: list[VotingRuleRow]
+    """Voting rules, the plain majority first."""
+    asked: int
+    """Number of verdicts that were asked for."""
+    seats: int
+    """Number of verdicts if every assigned judge had been asked; more than `asked` for adaptive panels."""
+    adaptive: bool
+    judges_per_trace: int | None
+    """Maximum number of judges of a trace; null if all judges that may judge its author are asked."""
+    peer_alignment: list[PeerAlignmentRow]
+    guesses: list[BlindingCheckRow]
+    """Empty where judges were not asked to guess."""
+    rewriting: list[RestatementShiftRow]
+    """Empty where traces were not restated."""
+    faults: list[FaultDetectionRow]
+    """Empty where no faults were injected."""
+    positions: list[PositionBiasRow]
+    own_traces: list[SelfReviewRow]
+    certificate: list[str]
+    """Sentences on what the panel's verdicts can be relied on for."""

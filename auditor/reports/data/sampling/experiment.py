@@ -1,0 +1,221 @@
+"""Sampling experiment: accuracy, stability and cost at several settings of the direct probe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.domain import Method, Outcome, Purpose, derive_seed
+from auditor.metrics.correlation import pearson
+from auditor.metrics.error import mae
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.agreement.alignment import compute_alignment
+from auditor.reports.data.estimate_conversion import missing_estimate
+from auditor.reports.data.measurement_schema import ReportModel
+from auditor.reports.data.report_source import FloatArray, ReportSource
+from auditor.storage import results
+from auditor.storage.costs import CallCounts
+from auditor.storage.database import Database
+
+N_SUBSETS = 100
+"""Random subsets of the recorded samples for each sample size."""
+
+
+class SettingRow(ReportModel):
+    """One model at one setting."""
+
+    model: str
+    setting: float
+    """Samples a cell, or the temperature."""
+    samples: int
+    r: Estimate
+    """`samples`: mean over random subsets, with the 95% range expected for new answers. `temperature`: interval over
+    countries and topics."""
+    mae: Estimate
+    spread: float | None
+    """Standard deviation of a cell's score over repeated measurements, in units of the score."""
+    scored: float
+    """Share of the asked cells that have a score."""
+    calls: int
+    usd: float | None
+    """Null where a price is unknown."""
+
+
+class SamplingExperiment(ReportModel):
+    """An experiment: the setting that was varied, and its effect on each model."""
+
+    audit: str
+    what: Literal["samples", "temperature"]
+    cells: int
+    rows: list[SettingRow]
+    missing: dict[str, int]
+    """Calls that are missing, by setting; such settings have no rows."""
+
+
+def compare_sample_sizes(db: Database, source: ReportSource, sample_sizes: Sequence[int]) -> SamplingExperiment:
+    """Measure each model with fewer samples a cell, by random subsets of the recorded samples; nothing is asked.
+
+    Subsets include failed samples, so smaller subsets also lose more cells. Subsets of k of K recorded samples overlap,
+    so they vary less than k new answers would: the variance of their mean is 1 - k / K of that (Cochran, Sampling
+    Techniques, 3rd ed. 1977, eq. 2.8), and the range is widened accordingly. At k = K there is a single subset, and no
+    range.
+
+    Args:
+        sample_sizes: samples a cell; sizes above the recorded number are reported in `missing`.
+    """
+    scores_by_model = _load_sample_scores(db, source)
+    samples_per_cell = source.config.direct.samples if source.config else 0
+    asked_cells = np.nonzero(~np.isnan(source.survey_scores))[0]
+    cost_by_model = _mean_cost_by_model(source.call_counts)
+    missing = {
+        str(k): (k - samples_per_cell) * len(asked_cells) * len(scores_by_model)
+        for k in sample_sizes
+        if k > samples_per_cell
+    }
+    rows = [
+        _build_subsample_row(
+            source.seed,
+            model,
+            sample_scores[asked_cells],
+            source.survey_scores[asked_cells],
+            k,
+            cost_by_model.get(model),
+        )
+        for model, sample_scores in scores_by_model.items()
+        for k in sorted({k for k in sample_sizes if k <= samples_per_cell})
+    ]
+    return SamplingExperiment(
+        audit=source.audit.name, what="samples", cells=len(asked_cells), rows=rows, missing=missing
+    )
+
+
+def _load_sample_scores(db: Database, source: ReportSource) -> dict[str, FloatArray]:
+    """Load the score of each sample by model, shape (cells, samples); nan where it failed or is missing."""
+    cell_index = {cell: i for i, cell in enumerate(source.cells)}
+    samples_per_cell = source.config.direct.samples if source.config else 0
+    scores_by_model: dict[str, FloatArray] = {}
+    for trace in results.load_traces(db, source.audit.id):
+        model_scores = scores_by_model.setdefault(trace.model, np.full((len(cell_index), samples_per_cell), np.nan))
+        if trace.outcome is Outcome.OK and trace.score is not None and trace.sample < samples_per_cell:
+            model_scores[cell_index[trace.cell], trace.sample] = trace.score
+    return scores_by_model
+
+
+def _build_subsample_row(
+    seed: int, model: str, sample_scores: FloatArray, truth: FloatArray, n_samples: int, cost_per_answer: float | None
+) -> SettingRow:
+    """Compute r, MAE and scatter of one model over random subsets of `n_samples` a cell."""
+    uses_all_samples = sample_scores.shape[1] == n_samples
+    unused_share = 1 - n_samples / sample_scores.shape[1]
+    rng = np.random.default_rng(derive_seed(seed, "samples", model, n_samples))
+    subset_means = np.stack(
+        [_draw_subset_means(sample_scores, n_samples, rng) for _ in range(1 if uses_all_samples else N_SUBSETS)]
+    )
+    r_by_subset = np.array(
+        [np.nan if (subset_r := pearson(scores, truth).r) is None else subset_r for scores in subset_means]
+    )
+    mae_by_subset = np.array(
+        [np.nan if (subset_mae := mae(scores, truth).value) is None else subset_mae for scores in subset_means]
+    )
+    n_cells = round(float((~np.isnan(subset_means)).sum(axis=1).mean()))
+    return SettingRow(
+        model=model,
+        setting=n_samples,
+        samples=n_samples,
+        r=_estimate_over_subsets(r_by_subset, n_cells, unused_share, (-1.0, 1.0)),
+        mae=_estimate_over_subsets(mae_by_subset, n_cells, unused_share, (0.0, 2.0)),
+        spread=_standard_error(sample_scores, n_samples),
+        scored=float((~np.isnan(subset_means)).mean()),
+        calls=n_samples * len(truth),
+        usd=None if cost_per_answer is None else cost_per_answer * n_samples * len(truth),
+    )
+
+
+def _draw_subset_means(sample_scores: FloatArray, n_samples: int, rng: np.random.Generator) -> FloatArray:
+    """Mean of samples drawn without replacement in each cell, shape (cells,); nan where none drawn is usable."""
+    drawn_scores = np.take_along_axis(
+        sample_scores, rng.random(sample_scores.shape).argsort(axis=1)[:, :n_samples], axis=1
+    )
+    n_usable = (~np.isnan(drawn_scores)).sum(axis=1)
+    return np.where(n_usable > 0, np.nansum(drawn_scores, axis=1) / np.maximum(n_usable, 1), np.nan)
+
+
+def _estimate_over_subsets(
+    subset_figures: FloatArray, n_cells: int, unused_share: float, bounds: tuple[float, float]
+) -> Estimate:
+    """Mean over subsets, with the 95% range expected for new answers.
+
+    Args:
+        subset_figures: r or MAE of each subset; nan where undefined.
+        unused_share: 1 - k / K, the share of the samples that a subset leaves out.
+        bounds: limits of the range.
+    """
+    known = subset_figures[~np.isnan(subset_figures)]
+    if not len(known):
+        return missing_estimate("too few cells, or no variation among them", n_cells)
+    if len(subset_figures) == 1:
+        return Estimate(value=float(known[0]), n=n_cells, reason="all samples: there is one subset, and so no range")
+    mean = float(known.mean())
+    low, high = np.clip(mean + (np.quantile(known, (0.025, 0.975)) - mean) / np.sqrt(unused_share), *bounds)
+    return Estimate(value=mean, n=n_cells, ci_low=float(low), ci_high=float(high))
+
+
+def _standard_error(sample_scores: FloatArray, n_samples: int) -> float | None:
+    """Standard error of a mean of `n_samples`, from the within-cell variance pooled over cells.
+
+    None where no cell has two usable samples.
+    """
+    n_usable = (~np.isnan(sample_scores)).sum(axis=1)
+    has_several = n_usable > 1
+    if not has_several.any():
+        return None
+    variance: NDArray[np.float64] = np.nanvar(sample_scores[has_several], axis=1, ddof=1)
+    return float(np.sqrt(variance.mean() / n_samples))
+
+
+def _mean_cost_by_model(call_counts: Sequence[CallCounts]) -> dict[str, float | None]:
+    """Mean cost of one direct answer by model, in US dollars; None where any price is unknown."""
+    counts_by_model: dict[str, list[CallCounts]] = {}
+    for counts in call_counts:
+        if counts.purpose == Purpose.DIRECT.value and counts.answers:
+            counts_by_model.setdefault(counts.name, []).append(counts)
+    return {
+        name: None
+        if any(counts.cost_usd is None for counts in group)
+        else sum((counts.cost_usd or 0.0) * counts.answers for counts in group)
+        / sum(counts.answers for counts in group)
+        for name, group in counts_by_model.items()
+    }
+
+
+def build_temperature_rows(source: ReportSource, temperature: float) -> list[SettingRow]:
+    """Build a row for each model of an audit that was run at one temperature."""
+    n_asked = int((~np.isnan(source.survey_scores)).sum())
+    samples_per_cell = source.config.direct.samples if source.config else 0
+    cost_by_model = _mean_cost_by_model(source.call_counts)
+    rows = []
+    for i, row in enumerate(compute_alignment(source)):
+        if row.method != Method.DIRECT:
+            continue
+        cell_variances = source.variance_matrix[i]
+        mean_variance = None if np.isnan(cell_variances).all() else float(np.nanmean(cell_variances))
+        answer_cost = cost_by_model.get(row.model)
+        rows.append(
+            SettingRow(
+                model=row.model,
+                setting=temperature,
+                samples=samples_per_cell,
+                r=row.crossed.pearson_r,
+                mae=row.crossed.mae,
+                spread=None
+                if mean_variance is None or not samples_per_cell
+                else float(np.sqrt(mean_variance / samples_per_cell)),
+                scored=row.n / n_asked if n_asked else 0.0,
+                calls=samples_per_cell * n_asked,
+                usd=None if answer_cost is None else answer_cost * samples_per_cell * n_asked,
+            )
+        )
+    return rows

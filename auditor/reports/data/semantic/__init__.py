@@ -1,0 +1,1 @@
+"""Consistency under paraphrase."""

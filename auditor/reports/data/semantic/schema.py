@@ -1,0 +1,153 @@
+"""Schema of the section on consistency under paraphrase."""
+
+from __future__ import annotations
+
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.measurement_schema import ReportModel
+
+
+class ChanceScore(ReportModel):
+    """Chance level of the mean score: answers of a group are drawn from different questions."""
+
+    mean: float | None
+    low: float | None
+    """2.5% point over the shuffles."""
+    high: float | None
+    """97.5% point over the shuffles."""
+    questions: int
+    """Questions whose answers were shuffled."""
+    reason: str | None = None
+
+
+class SemanticModelRow(ReportModel):
+    """One model; n of every estimate counts questions with at least two usable answers."""
+
+    model: str
+    consistency: Estimate
+    """Score of the texts named by `measured`: 1 is the same answer in all wordings."""
+    rules: Estimate
+    """Score of the rules of thumb only."""
+    answers: Estimate
+    """Score of the answers only."""
+    shuffled: ChanceScore
+    """Chance level with the answers of all questions shuffled."""
+    length_matched: ChanceScore
+    """Chance level with answers shuffled among questions with answers of similar length."""
+    planned: int
+    """Planned answers; planned = ok + all losses + missing."""
+    ok: int
+    losses: dict[str, int]
+    missing: int
+    rules_planned: int
+    """Planned rules of thumb: one for each usable answer, where they are asked for."""
+    rules_ok: int
+    rules_losses: dict[str, int]
+
+
+class FoundationRow(ReportModel):
+    """One model on the questions about one moral foundation."""
+
+    model: str
+    foundation: str
+    consistency: Estimate
+
+
+class SemanticDifferenceRow(ReportModel):
+    """Difference of two models on the questions with a score from both."""
+
+    first: str
+    second: str
+    difference: Estimate
+    """Mean score of the second minus that of the first."""
+    p_value: float | None
+    """Two-sided p-value of a sign-flip test, adjusted by Holm for all pairs of models."""
+
+
+class BaselineSimilarityRow(ReportModel):
+    """Baseline measure of similarity between a question's texts: the mean over pairs."""
+
+    model: str
+    text: str
+    """`rot` or `answer`."""
+    metric: str
+    value: Estimate
+
+
+class LanguagePairRow(ReportModel):
+    """Similarity of a model's answers between wordings in two languages, or within one language."""
+
+    model: str
+    first: str
+    second: str
+    similarity: Estimate
+    """Mean cosine over questions."""
+
+
+class JudgedConsistencyRow(ReportModel):
+    """Consistency score of one model: share of judged pairs of sampled answers that the judge finds consistent."""
+
+    model: str
+    judge: str
+    score: Estimate
+    """n counts valid judgements; interval over questions."""
+    questions: int
+    asked: int
+    consistent: int
+    failed: int
+    """Failed judgements, left out of numerator and denominator."""
+
+
+class WordedAnswer(ReportModel):
+    """One of the two answers that differ most, with its wording and rule of thumb."""
+
+    wording: str
+    answer: str | None
+    rule: str | None
+
+
+class LeastConsistentRow(ReportModel):
+    """One of a model's least consistent questions."""
+
+    model: str
+    id: str
+    question: str
+    foundation: str
+    score: float
+    similarity: float
+    """Cosine of the two answers that differ most."""
+    left: WordedAnswer
+    right: WordedAnswer
+    contradict: bool | None = None
+    """Whether the judge finds that the two answers contradict each other; null if no judge was asked, or it failed."""
+    because: str | None = None
+    """The judge's reason."""
+
+
+class SemanticReport(ReportModel):
+    """Consistency under paraphrase."""
+
+    source: str
+    """Source of the questions."""
+    questions: int
+    wordings: int
+    """Number of wordings of each question."""
+    encoder: str
+    revision: str
+    """SHA-256 of the encoder's weights."""
+    variant: str
+    """`sage` or `sge`."""
+    alpha: float
+    rot_weight: float
+    measured: str
+    """Texts that are scored: `rot` (rules of thumb), `answer` or `mix`."""
+    models: list[SemanticModelRow]
+    foundations: list[FoundationRow]
+    differences: list[SemanticDifferenceRow]
+    rivals: list[BaselineSimilarityRow]
+    languages: list[LanguagePairRow]
+    """Empty where all wordings are in one language."""
+    judged: list[JudgedConsistencyRow]
+    """Consistency scores by a judge; empty where none was asked."""
+    worst: list[LeastConsistentRow]
+    rejected: dict[str, int]
+    """Model-written paraphrases that were not asked, by reason."""

@@ -1,0 +1,219 @@
+"""Validity of peer verdicts: how well they separate right from wrong answers, over answers, judges and models."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from auditor.domain import AnswerKind, Cell, Ruling
+from auditor.metrics.clustered import (
+    ClusteredEstimate,
+    area_under_curve,
+    area_under_curve_within_items,
+    clustered_difference,
+    clustered_rank_correlation,
+    clustered_share,
+)
+from auditor.metrics.correlation import pearson
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.estimate_conversion import missing_estimate, to_estimate
+from auditor.reports.data.panel.build import compute_peer_agreement
+from auditor.reports.data.report_source import ReportSource
+from auditor.reports.data.task.build import TaskAnswerSet
+from auditor.reports.data.task.schema import JudgeValidityRow, PeerValidityReport, TaskModelRow, VerdictAccuracyRow
+from auditor.storage.votes import Vote
+
+SampleKey = tuple[str, Cell, int]
+"""Model, cell and sample number of an answer; the cell's topic is the item's id."""
+VerdictWithTruth = tuple[Vote, bool]
+"""A verdict, and whether the judged answer is right."""
+TIED_LABEL = "as many VALID as INVALID"
+
+
+def build_peer_validity_report(
+    source: ReportSource, answers: TaskAnswerSet, model_rows: Sequence[TaskModelRow]
+) -> PeerValidityReport | None:
+    """Compare verdicts with the truth; None where no answer was judged, or no truth is known.
+
+    Verdicts that an adaptive panel asked for because others disagreed are left out, since they would over-represent
+    disputed answers.
+    """
+    # `always`: the judge was asked in any case, not only because an adaptive panel was split.
+    votes = [vote for vote in source.votes if vote.always]
+    cells_with_truth = {item.cell for item in answers.items_with_truth}
+    judged_samples = {
+        _sample_key(vote)
+        for vote in votes
+        if _sample_key(vote)[1] in cells_with_truth and _sample_key(vote) in answers.usable_answers
+    }
+    if not judged_samples:
+        return None
+    valid_shares = _valid_shares(vote for vote in votes if _sample_key(vote) in judged_samples)
+    verdicts_with_truth = [
+        (vote, answers.correctness[_sample_key(vote)]) for vote in votes if _sample_key(vote) in answers.correctness
+    ]
+    has_accuracy = answers.accuracy_missing_reason is None
+    keys = sorted(valid_shares)
+    # A key is (model, cell of the item, sample); the topic of that cell is the id of the item.
+    sample_shares, item_ids = [float(valid_shares[key]) for key in keys], np.array([key[1].topic for key in keys])
+    is_correct = [answers.correctness.get(key, False) for key in keys]
+    return PeerValidityReport(
+        answers=len(judged_samples),
+        area=to_estimate(area_under_curve(sample_shares, is_correct, item_ids)) if has_accuracy else None,
+        area_within=to_estimate(area_under_curve_within_items(sample_shares, is_correct, item_ids))
+        if has_accuracy
+        else None,
+        verdicts=_build_verdict_rows(verdicts_with_truth, valid_shares, answers) if has_accuracy else [],
+        difference=to_estimate(
+            # Accuracy of answers called VALID minus that of answers called INVALID.
+            _share_difference(verdicts_with_truth, lambda verdict: bool(verdict[0].valid), lambda verdict: verdict[1])
+        )
+        if has_accuracy
+        else None,
+        closeness=_correlate_closeness(answers, keys, sample_shares) if answers.task.kind is AnswerKind.SCORE else None,
+        models=_correlate_models(source, model_rows, has_accuracy=has_accuracy),
+        judges=[
+            _build_judge_row(name, [verdict for verdict in verdicts_with_truth if verdict[0].judge == name])
+            for name in source.judge_names
+        ]
+        if has_accuracy
+        else [],
+    )
+
+
+def _sample_key(vote: Vote) -> SampleKey:
+    """Key of the answer that a verdict is on."""
+    return vote.model, Cell(vote.country, vote.topic), vote.sample
+
+
+def _valid_shares(votes: Iterable[Vote]) -> dict[SampleKey, Fraction]:
+    """Return the share of VALID among the verdicts on each answer, as exact fractions to recognise ties."""
+    n_valid, n_verdicts = Counter[SampleKey](), Counter[SampleKey]()
+    for vote in votes:
+        n_verdicts[_sample_key(vote)] += 1
+        n_valid[_sample_key(vote)] += vote.valid
+    return {key: Fraction(n_valid[key], n) for key, n in n_verdicts.items()}
+
+
+def _build_verdict_rows(
+    verdicts: Sequence[VerdictWithTruth], valid_shares: dict[SampleKey, Fraction], answers: TaskAnswerSet
+) -> list[VerdictAccuracyRow]:
+    """Compute accuracy by single verdict, and by majority of the verdicts on an answer; one row per label.
+
+    `valid_shares` holds the share of VALID among the verdicts on each answer; the row of ties may be absent.
+    """
+    rows = [
+        _build_verdict_row(
+            ruling.value,
+            [(vote.topic, is_right) for vote, is_right in verdicts if vote.valid == (ruling is Ruling.VALID)],
+        )
+        for ruling in Ruling
+    ]
+    half = Fraction(1, 2)
+    side_tests: dict[str, Callable[[Fraction], bool]] = {
+        "majority VALID": lambda share: share > half,
+        "majority INVALID": lambda share: share < half,
+        TIED_LABEL: lambda share: share == half,
+    }
+    for label, is_side in side_tests.items():
+        item_hits = [(key[1].topic, answers.correctness[key]) for key, share in valid_shares.items() if is_side(share)]
+        if item_hits or label != TIED_LABEL:
+            rows.append(_build_verdict_row(label, item_hits))
+    return rows
+
+
+def _build_verdict_row(verdict_label: str, item_hits: Sequence[tuple[str, bool]]) -> VerdictAccuracyRow:
+    """Compute the share of right answers among those with one verdict; `item_hits` pairs item and correctness."""
+    share = _clustered_share(item_hits, f"nothing is called {verdict_label}")
+    return VerdictAccuracyRow(said=verdict_label, n=share.n, accuracy=to_estimate(share))
+
+
+def _clustered_share(item_hits: Iterable[tuple[str, bool]], missing_reason: str) -> ClusteredEstimate:
+    """Compute the share of hits, clustered by item.
+
+    `item_hits` holds the id of the item and whether it is a hit, for each case.
+    """
+    hits, counts = Counter[str](), Counter[str]()
+    for item, hit in item_hits:
+        hits[item] += hit
+        counts[item] += 1
+    return clustered_share([hits[item] for item in counts], list(counts.values()), missing_reason)
+
+
+def _share_difference(
+    verdicts: Sequence[VerdictWithTruth],
+    is_first_side: Callable[[VerdictWithTruth], bool],
+    is_hit: Callable[[VerdictWithTruth], bool],
+) -> ClusteredEstimate:
+    """Share of hits on the first side minus that on the second, with an interval over items.
+
+    Args:
+        is_first_side: whether a verdict belongs to the first side.
+        is_hit: whether a verdict is a hit.
+    """
+    # Per item: hits and verdicts on the first side, then hits and verdicts on the second.
+    counts_by_item: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    for verdict in verdicts:
+        column = 0 if is_first_side(verdict) else 2
+        counts_by_item[verdict[0].topic][column] += is_hit(verdict)
+        counts_by_item[verdict[0].topic][column + 1] += 1
+    return clustered_difference(*np.array(list(counts_by_item.values()), dtype=float).reshape(-1, 4).T)
+
+
+def _build_judge_row(judge: str, verdicts: Sequence[VerdictWithTruth]) -> JudgeValidityRow:
+    """Compare the judge's shares of VALID on right and on wrong answers."""
+    hits_by_truth = [
+        [(vote.topic, bool(vote.valid)) for vote, is_right in verdicts if is_right is side] for side in (True, False)
+    ]
+    return JudgeValidityRow(
+        judge=judge,
+        right=to_estimate(_clustered_share(hits_by_truth[0], "it judged no right answer")),
+        wrong=to_estimate(_clustered_share(hits_by_truth[1], "it judged no wrong answer")),
+        difference=to_estimate(
+            # A verdict is (vote, whether the answer is right): VALID on right answers minus VALID on wrong ones.
+            _share_difference(verdicts, lambda verdict: verdict[1], lambda verdict: bool(verdict[0].valid))
+        ),
+    )
+
+
+def _correlate_closeness(answers: TaskAnswerSet, keys: Sequence[SampleKey], valid_shares: Sequence[float]) -> Estimate:
+    """Rank correlation over answers of the share of VALID with closeness: minus the distance from the truth."""
+    closeness = [
+        -abs(float(answers.usable_answers[key]) - float(answers.task.item_for(key[1]).truth or "nan")) for key in keys
+    ]
+    return to_estimate(clustered_rank_correlation(valid_shares, closeness, [key[1].topic for key in keys]))
+
+
+def _correlate_models(source: ReportSource, model_rows: Sequence[TaskModelRow], *, has_accuracy: bool) -> Estimate:
+    """Pearson correlation over models of peer agreement with accuracy, or with minus the MAE."""
+    agreement_by_model = {row.model: row.agreement.value for row in compute_peer_agreement(source)}
+    agreement_and_quality = [
+        (agreement_by_model.get(row.model), _model_quality(row, has_accuracy=has_accuracy)) for row in model_rows
+    ]
+    known_pairs = [
+        (peer_share, quality)
+        for peer_share, quality in agreement_and_quality
+        if peer_share is not None and quality is not None
+    ]
+    if not known_pairs:
+        return missing_estimate("no model has both")
+    correlation = pearson(*np.array(known_pairs, dtype=float).T)
+    reason_labels = {"x constant": "peers find all models equally VALID", "y constant": "all models are equally good"}
+    reason = (
+        None
+        if correlation.reason is None
+        else reason_labels.get(correlation.reason, correlation.reason.replace("pairs", "models"))
+    )
+    return Estimate(
+        value=correlation.r, n=correlation.n, ci_low=correlation.ci_low, ci_high=correlation.ci_high, reason=reason
+    )
+
+
+def _model_quality(row: TaskModelRow, *, has_accuracy: bool) -> float | None:
+    """Accuracy of a model, or minus its MAE for scores without a tolerance; None where unknown."""
+    if has_accuracy or row.score is None:
+        return row.accuracy.value
+    return None if row.score.mae.value is None else -row.score.mae.value

@@ -1,0 +1,116 @@
+"""Schema of the section on a task: accuracy of models, and validity of peer verdicts.
+
+Intervals are over items: answers of several samples, models and judges to one item are correlated.
+"""
+
+from __future__ import annotations
+
+from auditor.domain import AnswerKind
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.measurement_schema import ReportModel
+
+
+class ScoreAccuracy(ReportModel):
+    """One model's scores against the truth, over items, in the units of the task; an item's score is its mean."""
+
+    pearson_r: Estimate
+    spearman_rho: Estimate
+    mae: Estimate
+    bias: Estimate
+    """Mean of the model's score minus the truth."""
+    spread: Estimate
+    """Mean over items of the standard deviation of the samples."""
+
+
+class TaskModelRow(ReportModel):
+    """Accuracy and agreement of one model's answers."""
+
+    model: str
+    planned: int
+    """Samples on items whose truth is known."""
+    usable: int
+    """Samples with a readable answer, of `planned`."""
+    accuracy: Estimate
+    """Share of the usable answers that are right; n counts answers."""
+    bound_low: float | None
+    """Accuracy if every unusable sample were wrong; null where correctness is unknown."""
+    bound_high: float | None
+    """Accuracy if every unusable sample were right."""
+    commonest: Estimate
+    """Share of items whose most common answer is right; n counts items that have one."""
+    undecided: int
+    """Items with usable answers but no single most common one."""
+    sample_agreement: Estimate
+    """Probability that two samples on one item give the same answer: mean over items with at least two samples."""
+    score: ScoreAccuracy | None
+    """Null if answers are not scores."""
+
+
+class VerdictAccuracyRow(ReportModel):
+    """Accuracy of the answers that share one verdict."""
+
+    said: str
+    """`VALID` or `INVALID` for single verdicts; `majority VALID` and similar labels for answers."""
+    n: int
+    accuracy: Estimate
+
+
+class JudgeValidityRow(ReportModel):
+    """One judge's verdicts on right and on wrong answers."""
+
+    judge: str
+    right: Estimate
+    """Share of VALID among the verdicts on right answers."""
+    wrong: Estimate
+    """Share of VALID among the verdicts on wrong answers."""
+    difference: Estimate
+    """`right` minus `wrong`: 0 is no discrimination, 1 is perfect."""
+
+
+class PeerValidityReport(ReportModel):
+    """Association of peer verdicts with correctness."""
+
+    answers: int
+    """Answers with a verdict and a known truth."""
+    area: Estimate | None
+    """AUC: how likely a right answer has the larger share VALID than a wrong one; null if correctness is unknown."""
+    area_within: Estimate | None
+    """AUC among answers to the same item, which removes differences in difficulty between items."""
+    verdicts: list[VerdictAccuracyRow]
+    difference: Estimate | None
+    """Accuracy of the answers with a verdict VALID minus that of those with a verdict INVALID."""
+    closeness: Estimate | None
+    """For scores: Spearman's correlation over answers of the share VALID with closeness to the truth."""
+    models: Estimate
+    """Correlation over models of peer agreement with accuracy; with minus the MAE for scores without a tolerance."""
+    judges: list[JudgeValidityRow]
+
+
+class TaskItemReport(ReportModel):
+    """One item with the models' answers."""
+
+    id: str
+    question: str
+    truth: str | None
+    right: Estimate | None
+    """Share of all models' usable answers that are right; null where correctness is unknown."""
+    answers: dict[str, str | None]
+    """Most common answer, or mean score, by model; null where there is none."""
+
+
+class TaskReport(ReportModel):
+    """The task, the models' results and the items."""
+
+    source: str
+    kind: AnswerKind
+    range: tuple[float, float] | None
+    tolerance: float | None
+    samples: int
+    """Samples of each model on each item."""
+    chance: float | None
+    """Expected accuracy of a random choice among the options, over items with a truth; null without options."""
+    models: list[TaskModelRow]
+    telling: PeerValidityReport | None
+    """Null where no answer was judged, or no truth is known."""
+    items: list[TaskItemReport]
+    """Items in the order of the task file."""

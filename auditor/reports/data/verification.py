@@ -1,0 +1,105 @@
+"""Check that an audit's records are complete and consistent, and that they were not changed after writing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from auditor.domain import Outcome
+from auditor.reports.data.coverage.build import CoverageUnit, StageCoverage, measure_coverage
+from auditor.reports.data.report_source import load_source
+from auditor.storage import count_queries as stored
+from auditor.storage import hash_chain
+from auditor.storage.database import Database
+
+CANCELLED_OUTCOME = Outcome.OVER_BUDGET.value
+"""Outcome of calls that were cancelled because the budget was spent."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallBalance:
+    """Planned calls of one model in one stage by what happened to them: planned = done + failed + cancelled + pending.
+
+    Attributes:
+        done: answered, usable or not; paid for, and never repeated.
+        failed: requested without an answer; the next run repeats them.
+        cancelled: not requested because the budget was spent; the next run requests them if the budget allows.
+        pending: not requested yet.
+        stray: recorded but not planned; any number but 0 is an error of the program or the database.
+    """
+
+    stage: str
+    model: str
+    planned: int
+    done: int
+    failed: int
+    cancelled: int
+    pending: int
+    stray: int
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether the numbers add up to the planned one, and nothing unplanned is recorded."""
+        n_accounted_for = self.done + self.failed + self.cancelled + self.pending
+        return self.stray == 0 and self.pending >= 0 and n_accounted_for == self.planned
+
+
+@dataclass(frozen=True, slots=True)
+class AuditVerification:
+    """Outcome of `verify_audit`.
+
+    Attributes:
+        balances: planned against recorded calls, by stage and model.
+        unfounded: number of usable traces and verdicts whose answer is not recorded.
+        records: check of the hash chain over all records of the database.
+    """
+
+    balances: Sequence[CallBalance]
+    unfounded: int
+    records: hash_chain.ChainCheck
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether all balances and the hash chain are consistent, and every usable record has its answer."""
+        return (
+            all(balance.is_consistent for balance in self.balances) and not self.unfounded and not self.records.breaks
+        )
+
+
+def verify_audit(db: Database, audit_name: str) -> AuditVerification:
+    """Check the calls of one audit, and the hash chain over the records of the whole database.
+
+    Raises:
+        StorageError: there is no such audit.
+    """
+    source = load_source(db, audit_name)
+    balances = [
+        _balance_stage(stage_coverage, model) for stage_coverage in measure_coverage(source) for model in source.models
+    ]
+    return AuditVerification(balances, stored.count_missing_answers(db, source.audit.id), hash_chain.verify_chain(db))
+
+
+def _balance_stage(stage_coverage: StageCoverage, model: str) -> CallBalance:
+    """Compare planned with recorded calls of one model in one stage; a unit is one model (or judge), country and topic.
+
+    The `stage` of the result is the method of scoring where the stage has one.
+    """
+    recorded_by_unit, counts_by_outcome = Counter[CoverageUnit](), Counter[str]()
+    for unit, outcome, n in stage_coverage.recorded:
+        if unit.name == model:
+            recorded_by_unit[unit] += n
+            counts_by_outcome[outcome] += n
+    planned_by_unit = {unit: n for unit, n in stage_coverage.planned.items() if unit.name == model}
+    n_answered = sum(n for outcome, n in counts_by_outcome.items() if Outcome(outcome).is_answer)
+    n_stray = sum(max(0, n - planned_by_unit.get(unit, 0)) for unit, n in recorded_by_unit.items())
+    return CallBalance(
+        stage=stage_coverage.stage if stage_coverage.method is None else stage_coverage.method,
+        model=model,
+        planned=sum(planned_by_unit.values()),
+        done=n_answered - n_stray,
+        failed=counts_by_outcome.total() - n_answered - counts_by_outcome[CANCELLED_OUTCOME],
+        cancelled=counts_by_outcome[CANCELLED_OUTCOME],
+        pending=sum(max(0, n - recorded_by_unit[unit]) for unit, n in planned_by_unit.items()),
+        stray=n_stray,
+    )

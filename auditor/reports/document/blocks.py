@@ -1,0 +1,158 @@
+"""Blocks: what a document consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from auditor.reports.document.inline import Text
+from auditor.reports.document.tables import HeatMap, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A paragraph: the main finding (`lead`), running text (`body`) or a remark in smaller type (`note`)."""
+
+    content: Text
+    role: Literal["lead", "body", "note"] = "body"
+
+
+Status = Literal["positive", "negative", "unclear", "open", "settled", "neutral"]
+"""What an item's colour says: a finding in favour, one against, one that the data do not decide; or a state."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListItem:
+    """An item of a list, with the status that its finding has."""
+
+    content: Text
+    status: Status = "neutral"
+
+
+@dataclass(frozen=True, slots=True)
+class List:
+    """A list of items. A list of findings is set off from the text; a plain one has bullets."""
+
+    items: Sequence[ListItem | Text]
+    is_findings: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Key figures as (label, value)."""
+
+    items: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Callout:
+    """A framed warning, with its title and the reasons as a list or as paragraphs."""
+
+    title: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A plot.
+
+    Attributes:
+        id: name of the figure in the document, and its file name when exported.
+        spec: Vega-Lite specification; colours are CSS variables of the page's theme.
+        title: what is plotted.
+        description: the figures as a text, for those who do not see the plot.
+        caption: printed below the plot.
+        table_id: the table that has the plot's numbers.
+    """
+
+    id: str
+    spec: Mapping[str, object]
+    title: str
+    description: str
+    caption: Text = ""
+    table_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FigureGrid:
+    """Small figures side by side; each one's title is printed above it."""
+
+    figures: Sequence[Figure]
+
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """A short label of a disclosure's summary."""
+
+    text: str
+    status: Status = "neutral"
+
+
+@dataclass(frozen=True, slots=True)
+class Disclosure:
+    """Blocks below a summary that the reader opens.
+
+    Attributes:
+        detail: second part of the summary, in weaker type.
+        in_print: whether the blocks are printed, only the summary is, or nothing at all.
+    """
+
+    summary: Text
+    blocks: Sequence[Block]
+    detail: Text = ""
+    tags: Sequence[Tag] = ()
+    is_open: bool = False
+    in_print: Literal["open", "closed", "hidden"] = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """What a model wrote. Consecutive quotes are set side by side.
+
+    Attributes:
+        heading: whose words these are, or the question.
+        note: a remark below the quote.
+    """
+
+    heading: Text
+    text: str
+    note: Text = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section, or within another section a subsection.
+
+    Attributes:
+        id: name in the document, which links refer to; unique.
+        contents_title: its title in the table of contents; empty for none, as in subsections.
+        is_landscape: whether it is printed on landscape pages.
+    """
+
+    id: str
+    title: Text
+    blocks: Sequence[Block]
+    contents_title: str = ""
+    is_landscape: bool = False
+
+
+Block = Section | Paragraph | List | Facts | Callout | Table | HeatMap | Figure | FigureGrid | Disclosure | Quote
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A complete document.
+
+    Attributes:
+        kind: the kind of document, such as "Audit of moral alignment".
+        opening: blocks above the table of contents.
+        footer: closing remarks, such as the version and sources.
+    """
+
+    kind: str
+    title: str
+    subtitle: Text
+    sections: Sequence[Section]
+    opening: Sequence[Block] = ()
+    footer: Text = ""

@@ -1,0 +1,52 @@
+"""Inline nodes: what a line of text consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from auditor.metrics.estimate import Estimate
+from auditor.reports.number_format import NumberStyle
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name from outside, such as a model's or a country's; isolated, so that its script cannot reorder the line."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Strong:
+    """Emphasized text."""
+
+    content: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A command, a config key or other text that is typed as it stands."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link to a section of the same document, by its id."""
+
+    text: str
+    section_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class InlineEstimate:
+    """An estimate within a text: its value, interval and n, or the reason why it is missing."""
+
+    estimate: Estimate
+    digits: int = 2
+    style: NumberStyle = "decimal"
+
+
+Inline = str | Name | Strong | Code | Link | InlineEstimate
+Text = Inline | Sequence[Inline]
+"""Plain text, or a sequence of inline nodes that are joined without spaces."""

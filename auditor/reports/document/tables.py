@@ -1,0 +1,141 @@
+"""Tables with typed columns, and heat maps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from auditor.metrics.estimate import Estimate
+from auditor.reports.document.inline import Name, Text
+from auditor.reports.number_format import NumberStyle
+
+
+@dataclass(frozen=True, slots=True)
+class CountShare:
+    """A number of cases out of a total, shown as a percentage; in CSV as a fraction."""
+
+    n: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class LowerBound:
+    """A number that is a lower bound, such as a cost with unknown prices."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class BarSegment:
+    """One part of a bar: its share of the bar is `n` out of the sum of all segments.
+
+    Attributes:
+        series: a series of the table's legend.
+    """
+
+    series: str
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why figures are missing; spans the cells of `columns` columns."""
+
+    text: Text
+    columns: int = 1
+
+
+Cell = Text | float | Estimate | CountShare | LowerBound | Sequence[BarSegment] | Reason | None
+"""The type of a cell is that of its column; None is a missing value, shown as a dash."""
+
+ColumnKind = Literal["name", "text", "number", "estimate", "share", "bar"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        kind: type of the cells: `name` (str or `Name`), `text` (`Text`), `number` (int, float or `LowerBound`),
+            `estimate` (`Estimate`), `share` (`CountShare`), `bar` (sequence of `BarSegment`); each may
+            also be None or a `Reason`.
+        key: name of the column in CSV; by default the title in lower case with underscores.
+        digits: decimals of numbers and estimates; integers have none.
+        style: how numbers and estimates are formatted.
+        show_n: whether estimates show their n.
+        emphasis: whether the column has the table's main figures.
+    """
+
+    title: str | Name
+    kind: ColumnKind = "text"
+    key: str = ""
+    digits: int = 2
+    style: NumberStyle = "decimal"
+    show_n: bool = True
+    emphasis: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table; a total row closes the table."""
+
+    cells: Sequence[Cell]
+    is_total: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table; the first column names its rows.
+
+    Attributes:
+        id: name of the table in the document, its file name as CSV, and its label in LaTeX.
+        label: short name for screen readers.
+        legend: (series, label) of the segments of its bars.
+        is_dense: whether columns are set closer.
+    """
+
+    id: str
+    label: str
+    caption: Text
+    columns: Sequence[Column]
+    rows: Sequence[Row | Sequence[Cell]]
+    legend: Sequence[tuple[str, str]] = ()
+    is_dense: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMapCell:
+    """One cell of a heat map.
+
+    Attributes:
+        value: the figure that is shown by colour; None where the state says why there is none.
+        text: short form of the value in the cell.
+        tooltip: the figures behind the value.
+        state: `measured`, or a state of the map's legend.
+    """
+
+    value: float | None
+    text: str
+    tooltip: str
+    state: Literal["measured", "not_asked", "no_answer"] = "measured"
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """A table of colours from a diverging scale, with one cell for each row and column.
+
+    Attributes:
+        bounds: absolute values at which the shade changes, in ascending order.
+        low_label, high_label: what the colours of negative and of positive values say.
+        state_labels: what the cells without a value say, by state.
+    """
+
+    label: str
+    columns: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[HeatMapCell]]]
+    bounds: Sequence[float]
+    low_label: str
+    high_label: str
+    state_labels: Mapping[str, str] = field(default_factory=dict)
+    show_legend: bool = True

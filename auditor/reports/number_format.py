@@ -1,0 +1,109 @@
+"""Format numbers for readers: a true minus sign, intervals in words, a dash for missing values."""
+
+from __future__ import annotations
+
+from typing import Literal, assert_never
+
+from auditor.metrics.estimate import Estimate
+
+NumberStyle = Literal["decimal", "signed", "p_value", "percent", "usd"]
+"""Format of a number: with decimals, with its sign, as a p-value, as a percentage of a fraction, or as US dollars."""
+
+MISSING_SYMBOL = "–"
+MINUS_SIGN = "\u2212"
+
+
+def format_number(value: float | None, digits: int = 2) -> str:
+    """Format a number with a fixed number of decimals; a dash for None."""
+    return (
+        MISSING_SYMBOL
+        if value is None
+        else _replace_hyphen_minus(f"{_round_without_negative_zero(value, digits):.{digits}f}")
+    )
+
+
+def format_styled(value: float | None, style: NumberStyle = "decimal", digits: int = 2) -> str:
+    """Format a number in a style; an integer with the style `decimal` is a count. A dash for None."""
+    if value is None:
+        return MISSING_SYMBOL
+    match style:
+        case "decimal":
+            return format_count(value) if isinstance(value, int) else format_number(value, digits)
+        case "signed":
+            return format_signed(value, digits)
+        case "p_value":
+            return format_p_value(value)
+        case "percent":
+            return f"{format_number(100 * value, digits)}%"
+        case "usd":
+            return format_usd(value)
+    assert_never(style)
+
+
+def format_signed(value: float | None, digits: int = 2) -> str:
+    """Format a difference with its sign, unless it rounds to zero; a dash for None."""
+    if value is None:
+        return MISSING_SYMBOL
+    rounded = _round_without_negative_zero(value, digits)
+    return _replace_hyphen_minus(f"{rounded:+.{digits}f}" if rounded else f"{rounded:.{digits}f}")
+
+
+def format_interval(low: float | None, high: float | None, digits: int = 2) -> str:
+    """Format an interval as "low to high"; a dash if there is none."""
+    return (
+        MISSING_SYMBOL
+        if low is None or high is None
+        else f"{format_number(low, digits)} to {format_number(high, digits)}"
+    )
+
+
+def format_p_value(value: float | None) -> str:
+    """Format a p-value with three decimals, "< 0.001" if smaller; a dash for None."""
+    if value is None:
+        return MISSING_SYMBOL
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def format_percent(numerator: int, denominator: int) -> str:
+    """Format a share in percent. Only exact shares give 0% or 100%; others near them give "< 1%" or "> 99%"."""
+    if denominator == 0:
+        return MISSING_SYMBOL
+    percent = 100 * numerator / denominator
+    if 0 < percent < 1:
+        return "< 1%"
+    return "> 99%" if 99 < percent < 100 else f"{percent:.0f}%"
+
+
+def format_count(value: int | None) -> str:
+    """Format an integer with a thin space between thousands; a dash for None."""
+    return MISSING_SYMBOL if value is None else f"{value:,}".replace(",", "\u202f")
+
+
+def format_usd(value: float | None, lower_bound: bool = False) -> str:
+    """Format US dollars with two decimals, four for amounts below one dollar; "≥" marks a lower bound."""
+    if value is None:
+        return "unknown"
+    digits = 2 if value == 0 or value >= 1 else 4
+    return f"{'≥ ' if lower_bound else ''}${value:,.{digits}f}"
+
+
+def format_estimate(estimate: Estimate, digits: int = 2) -> str:
+    """Format an estimate with its interval in brackets; a dash if there is no value."""
+    if estimate.value is None:
+        return MISSING_SYMBOL
+    return f"{format_number(estimate.value, digits)} ({format_interval(estimate.ci_low, estimate.ci_high, digits)})"
+
+
+def pluralize(n: int, singular: str, plural_form: str = "") -> str:
+    """Format a count with its noun; the plural is singular + "s" if none is given."""
+    return f"{format_count(n)} {singular if n == 1 else plural_form or singular + 's'}"
+
+
+def _round_without_negative_zero(value: float, digits: int) -> float:
+    """Round to a number of decimals; adding 0.0 turns -0.0 into 0.0."""
+    return round(value, digits) + 0.0
+
+
+def _replace_hyphen_minus(text: str) -> str:
+    """Replace the hyphens of a formatted number by true minus signs."""
+    return text.replace("-", MINUS_SIGN)

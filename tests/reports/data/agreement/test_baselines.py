@@ -1,0 +1,123 @@
+"""Ceiling, baselines and within-topic gain, as figures and in the report's sentences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.measurement_schema import GainRow
+from auditor.reports.data.report_schema import Report
+from auditor.reports.pages import sentences
+from auditor.reports.pages.html_report import render_html
+from auditor.reports.pages.markdown_report import render_markdown
+from auditor.storage.database import Database
+from auditor.surveys import load_survey
+from tests.reports.conftest import import_scores
+
+COUNTRIES = ["Germany", "Japan", "Nigeria", "Brazil", "Egypt", "Chile", "France", "Kenya"]
+TOPICS = ["a", "b", "c", "d", "e", "f"]
+
+
+def import_two_models(db: Database, culture: float) -> tuple[Report, np.ndarray[tuple[int, int], np.dtype[np.float64]]]:
+    """A report of two imported models, and the survey's scores as an array (countries, topics).
+
+    `aware` is 0.9 times the survey's score plus noise; `blind` has one score per topic plus noise. `culture` is the
+    half-width of the differences between countries.
+    """
+    rng = np.random.default_rng(3)
+    topic = np.linspace(-0.4, 0.4, len(TOPICS))
+    truth = topic + rng.uniform(-culture, culture, (len(COUNTRIES), len(TOPICS)))
+    blind = topic + rng.uniform(-0.1, 0.1, truth.shape)
+    table = {(c, t): float(truth[i, j]) for i, c in enumerate(COUNTRIES) for j, t in enumerate(TOPICS)}
+    scores = {}
+    for i, c in enumerate(COUNTRIES):
+        for j, t in enumerate(TOPICS):
+            scores["aware", c, t] = float(0.9 * truth[i, j] + 0.01 * rng.normal())
+            scores["blind", c, t] = float(blind[i, j])
+    return import_scores(db, table, scores), truth
+
+
+def test_the_gain_is_r_within_topics(db: Database) -> None:
+    report, truth = import_two_models(db, 0.8)
+    others = (truth.sum(axis=0) - truth) / (len(COUNTRIES) - 1)
+    full = np.broadcast_to(truth.mean(axis=0), truth.shape)
+    row = next(b for b in report.baselines if (b.model, b.baseline) == ("aware", "topic mean"))
+    assert row.pearson_r.value == pytest.approx(stats.pearsonr(full.ravel(), truth.ravel()).statistic)
+    assert row.mae.value == pytest.approx(np.abs(others - truth).mean())
+    scores = {cell.country + cell.topic: cell.scores["direct"]["aware"] for cell in report.audit.cells}
+    aware = np.array([[scores[country + topic] for topic in TOPICS] for country in COUNTRIES], dtype=float)
+    gains = {g.model: g for g in report.gain or []}
+    expected = stats.pearsonr((aware - aware.mean(axis=0)).ravel(), (truth - full).ravel()).statistic
+    assert gains["aware"].within_topics.value == pytest.approx(expected)
+    assert (gains["aware"].p_value or 1) < 0.05
+    sentence_by_model = {model: text for _, model, text in sentences.within_topic_sentences(report)}
+    assert "knows something of how countries differ" in sentence_by_model["aware"]
+    assert "is not shown to know how countries differ" in sentence_by_model["blind"]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.001])
+def test_one_answer_per_topic_shows_no_knowledge_of_countries(db: Database, noise: float) -> None:
+    survey = load_survey("wvs7-sample")
+    rng = np.random.default_rng(5)
+    level = {t: float(np.mean([s for c, s in survey.scores.items() if c.topic == t])) for t in survey.topics}
+    scores = {("m", *cell): level[cell.topic] + noise * rng.normal() for cell in survey.scores}
+    report = import_scores(db, {(c.country, c.topic): s for c, s in survey.scores.items()}, scores)
+    [row] = report.gain or []
+    text = sentences.within_topic_sentences(report)[0][2]
+    assert "knows" not in text
+    if noise:
+        low, high = row.within_topics.ci_low, row.within_topics.ci_high
+        assert low is not None
+        assert high is not None
+        assert low <= 0 <= high
+    else:
+        assert row.within_topics.value is None
+        assert "the model says the same of a topic in every country" in text
+
+
+def test_html_and_markdown_state_ceiling_baselines_and_gain(db: Database) -> None:
+    report, _ = import_two_models(db, 0.5)
+    for text in (render_html(report), render_markdown(report)):
+        assert "is not shown to know how countries differ" in text
+        assert "How high r can be is not known: scores were imported" in text
+        assert "regional mean" in text
+
+
+def test_a_baseline_sees_only_the_cells_that_the_model_has(db: Database) -> None:
+    truth = {(c, t): 0.1 * i - 0.2 * j for i, c in enumerate(COUNTRIES) for j, t in enumerate(TOPICS)}
+    scores = {("m", c, t): s for (c, t), s in truth.items() if c != "Japan"}
+    report = import_scores(db, truth, scores)
+    assert {row.pearson_r.n for row in report.baselines if row.baseline == "topic mean"} == {len(scores)}
+
+
+def test_the_gain_over_one_country_is_missing_with_a_reason(db: Database) -> None:
+    report = import_scores(
+        db, {("Japan", topic): 0.1 for topic in TOPICS}, {("m", "Japan", topic): 0.2 for topic in TOPICS}
+    )
+    [row] = report.gain or []
+    assert row.within_topics.value is None
+    assert (
+        "cannot be tested on how countries differ: neither the model nor people"
+        in sentences.within_topic_sentences(report)[0][2]
+    )
+    assert render_html(report)
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "words"),
+    [
+        (0.2, 0.1, 0.3, "knows something"),
+        (0.2, -0.1, 0.3, "is not shown to know"),
+        (-0.2, -0.3, -0.1, "runs against"),
+        (0.2, None, None, "may or may not know"),
+    ],
+)
+def test_wording_follows_the_interval(
+    db: Database, value: float, low: float | None, high: float | None, words: str
+) -> None:
+    estimate = Estimate(value=value, n=9, ci_low=low, ci_high=high, reason=None if low else "too few")
+    row = GainRow(model="m", method="direct", within_topics=estimate, p_value=None)
+    report = import_scores(db, {("Japan", "a"): 0.1}, {("m", "Japan", "a"): 0.2}).model_copy(update={"gain": [row]})
+    assert words in sentences.within_topic_sentences(report)[0][2]

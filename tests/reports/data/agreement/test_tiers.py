@@ -1,0 +1,68 @@
+"""Recommended models follow the tiers, over all countries and in each region."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from auditor.reports.data.agreement.tiers import ALL_COUNTRIES, TierRanking, describe_preference
+from auditor.reports.pages.html_report import render_html
+from auditor.storage.database import Database
+from tests.reports.conftest import import_scores
+from tests.support.synthetic_audit import COUNTRIES, TOPICS
+
+CELLS = [(c, t) for c in COUNTRIES[:24] for t in TOPICS[:8]]
+WEST = ("Australia", "Germany", "Netherlands", "United States", "Canada", "Cyprus", "France")
+
+
+def rank_two_models(db: Database, worse_in: tuple[str, ...], share: float = 1.0) -> list[TierRanking]:
+    """The tiers of two models over 24 countries by 8 topics.
+
+    The error of `fair` has SD 0.25 everywhere; that of `local` has SD 0.7 in `worse_in` and 0.05 elsewhere. Only the
+    first `share` of the cells have a score of `local`.
+    """
+    rng = np.random.default_rng(0)
+    truth = {cell: float(rng.uniform(-0.6, 0.6)) for cell in CELLS}
+    scores: dict[tuple[str, str, str], float | None] = {}
+    for i, (cell, people) in enumerate(truth.items()):
+        wide = 0.7 if cell[0] in worse_in else 0.05
+        scores["fair", *cell] = float(np.clip(people + rng.normal(0, 0.25), -1, 1))
+        is_scored = i < share * len(CELLS)
+        scores["local", *cell] = float(np.clip(people + rng.normal(0, wide), -1, 1)) if is_scored else None
+    report = import_scores(db, dict(truth), scores)
+    page = render_html(report)
+    assert page.index("Which to prefer, and where") < page.index("<figure>")
+    return report.tiers
+
+
+def test_regions_may_prefer_different_models(db: Database) -> None:
+    parts = {(p.scope, p.by): p for p in rank_two_models(db, WEST)}
+    assert set(parts) == {(ALL_COUNTRIES, "r"), (ALL_COUNTRIES, "MAE"), ("Western", "MAE"), ("Non-Western", "MAE")}
+    assert "For Western countries prefer fair" in describe_preference(parts["Western", "MAE"])
+    assert "For Non-Western countries prefer local" in describe_preference(parts["Non-Western", "MAE"])
+    assert parts["Western", "MAE"].rows[0].model == "fair"
+    assert [row.tier for row in parts["Western", "MAE"].rows] == [1, 2]
+
+
+def test_indistinguishable_models_get_no_preference(db: Database) -> None:
+    truth = {cell: float(np.random.default_rng(3).uniform(-0.6, 0.6)) for cell in CELLS}
+    rng = np.random.default_rng(4)
+    scores: dict[tuple[str, str, str], float | None] = {
+        (model, *cell): float(np.clip(people + rng.normal(0, 0.2), -1, 1))
+        for model in ("one", "other")
+        for cell, people in truth.items()
+    }
+    report = import_scores(db, dict(truth), scores)
+    preference = describe_preference(next(p for p in report.tiers if p.scope == ALL_COUNTRIES and p.by == "MAE"))
+    assert "cannot be told apart from" in preference
+    assert "prefer" not in preference
+
+
+def test_a_model_with_few_scores_is_not_ranked(db: Database) -> None:
+    part = next(p for p in rank_two_models(db, WEST, share=0.5) if p.scope == ALL_COUNTRIES and p.by == "MAE")
+    assert list(part.left_out) == ["local"]
+    assert [row.model for row in part.rows] == ["fair"]
+
+
+def test_one_model_has_no_tiers(db: Database) -> None:
+    report = import_scores(db, dict.fromkeys(CELLS, 0.1), {("one", *cell): 0.2 for cell in CELLS})
+    assert report.tiers == []

@@ -1,0 +1,187 @@
+"""Comparisons of models and audits: pairing, direction of differences, and corrections checked against statsmodels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from statsmodels.stats.multitest import multipletests
+
+from auditor.domain import Cell, CellScore
+from auditor.errors import UsageError
+from auditor.metrics.bootstrap import holm
+from auditor.reports.comparison.comparison_page import build_comparison_page
+from auditor.reports.data.comparison.compare import compare_targets
+from auditor.reports.data.comparison.series_pairs import parse_target
+from auditor.reports.pages.report_page import render_page_html, render_page_markdown
+from auditor.storage import audits, results
+from auditor.storage.database import Database
+from tests.reports.conftest import survey_of
+
+COUNTRIES = ["Germany", "Japan", "Nigeria", "Brazil", "Egypt", "Turkey", "Mexico"]
+TOPICS = ["divorce", "abortion", "suicide", "gambling", "euthanasia", "casual sex"]
+CELLS = [(country, topic) for country in COUNTRIES for topic in TOPICS]
+TRUTH = dict(zip(CELLS, np.random.default_rng(5).uniform(-0.9, 0.9, len(CELLS)).round(3).tolist(), strict=True))
+
+
+def save_imported_audit(
+    db: Database,
+    name: str,
+    noise: Mapping[str, float],
+    *,
+    drop: int = 0,
+    worse_in: str = "",
+    method: str = "direct",
+) -> None:
+    """Save an audit of imported scores.
+
+    Each model's absolute error is about its `noise`, and 0.8 more in the country `worse_in`. The first `drop` cells
+    have no score.
+    """
+    audit = audits.save_audit(
+        db, name=name, config=None, config_hash=None, survey=survey_of(TRUTH), environment={"auditor": "0.1.0"}
+    )
+    rng = np.random.default_rng(len(name))
+    rows = []
+    for model, size in noise.items():
+        for i, (cell, people) in enumerate(TRUTH.items()):
+            off = size * rng.choice([-1, 1]) * rng.uniform(0.8, 1.2) - (
+                0.8 * np.sign(people) if cell[0] == worse_in else 0.0
+            )
+            score = None if i < drop else float(np.clip(people + off, -1, 1))
+            rows.append(CellScore(model, Cell(*cell), method, score, n_ok=int(score is not None), n_planned=1))
+    results.save_scores(db, audit.id, rows)
+    audits.set_stage(db, audit.id, audits.FINISHED)
+
+
+def test_stretched_scores_are_compared_by_r_only(db: Database) -> None:
+    save_imported_audit(db, "one", {"near": 0.05, "far": 0.5}, method="logprob")
+    comparison = compare_targets(db, [parse_target("one:far"), parse_target("one:near")])
+    pair = comparison.pairs[0]
+    assert (pair.pearson_r.change, pair.mae.change, pair.mae.difference.value) == ("better", "not measurable", None)
+    assert pair.regions == pair.by_country == pair.by_topic == []
+    page = render_page_markdown(build_comparison_page(comparison))
+    assert "by r, which differs by" in page
+    assert "mean errors cannot be compared" in page
+
+
+def test_the_more_accurate_model_is_better_and_reversing_the_pair_reverses_the_sign(db: Database) -> None:
+    save_imported_audit(db, "one", {"near": 0.05, "far": 0.5})
+    pair = compare_targets(db, [parse_target("one:far"), parse_target("one:near")]).pairs[0]
+    assert (pair.mae.change, pair.pearson_r.change) == ("better", "better")
+    assert pair.mae.difference.value is not None
+    assert pair.mae.difference.value < -0.3
+    reversed_pair = compare_targets(db, [parse_target("one:near"), parse_target("one:far")]).pairs[0]
+    assert reversed_pair.mae.change == "worse"
+    assert reversed_pair.mae.difference.value == pytest.approx(-pair.mae.difference.value)
+    assert pair.mae.first == pytest.approx(reversed_pair.mae.second)
+
+
+def test_one_audit_gives_all_pairs_and_two_audits_are_matched_by_model(db: Database) -> None:
+    save_imported_audit(db, "before", {"a": 0.2, "b": 0.2, "c": 0.2})
+    save_imported_audit(db, "afterwards", {"a": 0.2, "b": 0.2})
+    within_one_audit = compare_targets(db, [parse_target("before")])
+    assert [(p.first, p.second) for p in within_one_audit.pairs] == [
+        ("a", "b"), ("a", "c"), ("b", "c"),
+    ]  # fmt: skip
+    between_audits = compare_targets(db, [parse_target("before"), parse_target("afterwards")])
+    assert [(p.first, p.second) for p in between_audits.pairs] == [
+        ("before:a", "afterwards:a"),
+        ("before:b", "afterwards:b"),
+    ]
+    assert re.findall(r'class="label end"[^>]*>([^<]*)<', render_page_html(build_comparison_page(between_audits)))[
+        :2
+    ] == [
+        "a",
+        "b",
+    ]
+    names = re.findall(
+        r'class="label end"[^>]*>(?:<title>)?([^<]*)<', render_page_html(build_comparison_page(within_one_audit))
+    )
+    assert names[: len(within_one_audit.pairs)] == [f"{p.second} – {p.first}" for p in within_one_audit.pairs]
+
+
+def test_a_tuned_model_of_another_name_is_paired_when_named(db: Database) -> None:
+    save_imported_audit(db, "before", {"base": 0.4})
+    save_imported_audit(db, "afterwards", {"tuned": 0.05})
+    for second in ("afterwards", "afterwards:tuned"):
+        assert compare_targets(db, [parse_target("before"), parse_target(second)]).pairs[0].mae.change == "better"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["one"], "nothing to compare"),
+        (["one", "one"], "nothing to pair"),
+        (["one:nobody", "two"], "no scores of 'nobody'"),
+        (["one", "two"], "nothing to pair"),
+    ],
+)
+def test_targets_that_cannot_be_paired_raise_a_usage_error(db: Database, words: list[str], message: str) -> None:
+    save_imported_audit(db, "one", {"a": 0.1})
+    save_imported_audit(db, "two", {"b": 0.1, "c": 0.1})
+    with pytest.raises(UsageError, match=message):
+        compare_targets(db, [parse_target(word) for word in words])
+
+
+def test_the_country_that_got_worse_is_named_first_and_corrected_by_holm(db: Database) -> None:
+    save_imported_audit(db, "before", {"a": 0.05})
+    save_imported_audit(db, "afterwards", {"a": 0.05}, worse_in="Nigeria")
+    pair = compare_targets(db, [parse_target("before"), parse_target("afterwards")]).pairs[0]
+    assert pair.by_country[0].name == "Nigeria"
+    assert pair.by_country[0].change == "worse"
+    p = [part.p_value for part in pair.by_country if part.p_value is not None]
+    adjusted = [part.p_holm for part in pair.by_country if part.p_holm is not None]
+    assert adjusted == pytest.approx(multipletests(p, method="holm")[1].tolist())
+
+
+def test_unequal_coverage_gives_bounds_and_a_warning(db: Database) -> None:
+    save_imported_audit(db, "before", {"a": 0.2})
+    save_imported_audit(db, "afterwards", {"a": 0.2}, drop=10)
+    comparison = compare_targets(db, [parse_target("before"), parse_target("afterwards")])
+    pair = comparison.pairs[0]
+    assert (pair.shared, pair.only_first) == (len(CELLS) - 10, 10)
+    assert pair.bounds is not None
+    assert pair.mae.difference.value is not None
+    assert pair.bounds[0] < pair.mae.difference.value < pair.bounds[1]
+    assert any("different shares" in warning for warning in build_comparison_page(comparison).warnings)
+
+
+def test_cells_with_different_survey_scores_are_not_compared(db: Database) -> None:
+    save_imported_audit(db, "one", {"a": 0.1})
+    changed_truth = {cell: (value if cell[0] != "Japan" else -value) for cell, value in TRUTH.items()}
+    audit = audits.save_audit(
+        db, name="two", config=None, config_hash=None, survey=survey_of(changed_truth), environment={}
+    )
+    rows = [CellScore("a", Cell(*cell), "direct", 0.0, n_ok=1, n_planned=1) for cell in TRUTH]
+    results.save_scores(db, audit.id, rows)
+    pair = compare_targets(db, [parse_target("one"), parse_target("two")]).pairs[0]
+    assert pair.truth_differs == len(TOPICS)
+    assert pair.shared == len(CELLS) - len(TOPICS)
+
+
+def test_markup_in_model_names_is_escaped(db: Database) -> None:
+    save_imported_audit(db, "one", {"<script>a|b": 0.1, "near": 0.1})
+    page = build_comparison_page(compare_targets(db, [parse_target("one")]))
+    assert "<script>" not in render_page_html(page)
+    assert "&lt;script&gt;" in render_page_html(page)
+    assert "\\<script>a\\|b" in render_page_markdown(page)
+
+
+def test_holm_correction_is_over_all_pairs_for_countries_and_for_topics(db: Database) -> None:
+    save_imported_audit(db, "one", {"a": 0.1, "b": 0.3, "c": 0.6})
+    pairs = compare_targets(db, [parse_target("one")], all_pairs=True).pairs
+    assert len(pairs) == 3
+    for kind in ("by_country", "by_topic"):
+        parts = [part for pair in pairs for part in getattr(pair, kind) if part.p_value is not None]
+        assert len(parts) > len(getattr(pairs[0], kind))
+        assert [part.p_holm for part in parts] == pytest.approx(holm([part.p_value for part in parts]).tolist())
+
+
+def test_renaming_an_unknown_model_raises_a_usage_error(db: Database) -> None:
+    save_imported_audit(db, "one", {"base": 0.1, "other": 0.1})
+    save_imported_audit(db, "two", {"tuned": 0.1, "other": 0.1})
+    with pytest.raises(UsageError, match="no 'bse' on the first side"):
+        compare_targets(db, [parse_target("one"), parse_target("two")], renamed_models={"bse": "tuned"})

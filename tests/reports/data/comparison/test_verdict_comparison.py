@@ -1,0 +1,105 @@
+"""Verdicts of two judges or two audits on the same traces: flips, their p values, and whether the answer changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+from scipy.stats import binomtest
+
+from auditor.domain import Cell, Outcome, Ruling, Trace, Verdict
+from auditor.errors import UsageError
+from auditor.reports.comparison.comparison_page import build_comparison_page
+from auditor.reports.data.comparison.compare import compare_targets
+from auditor.reports.data.comparison.series_pairs import parse_target
+from auditor.reports.pages.report_page import render_page_markdown
+from auditor.storage import audits, results
+from auditor.storage.database import Database
+from tests.reports.data.comparison.test_compare import CELLS, save_imported_audit
+
+
+def _save_verdicts(db: Database, audit: str, rulings: Mapping[str, list[bool]]) -> None:
+    rows = [
+        Verdict(judge, "a", Cell(*cell), 0, Outcome.OK, Ruling.VALID if is_valid else Ruling.INVALID)
+        for judge, votes in rulings.items()
+        for cell, is_valid in zip(CELLS, votes, strict=False)
+    ]
+    results.save_verdicts(db, audits.get_audit(db, audit).id, rows)
+
+
+def test_two_judges_on_the_same_traces(db: Database) -> None:
+    save_imported_audit(db, "one", {"a": 0.1})
+    _save_verdicts(db, "one", {"x": [True] * 10 + [False] * 5, "y": [False] * 8 + [True] * 2 + [False] * 4 + [True]})
+    verdict_pair = compare_targets(db, [parse_target("one")], judges=["x", "y"], max_listed=3).judges[0]
+    assert (
+        verdict_pair.n,
+        verdict_pair.both_valid,
+        verdict_pair.both_invalid,
+        verdict_pair.to_valid,
+        verdict_pair.to_invalid,
+    ) == (15, 2, 4, 1, 8)
+    assert verdict_pair.p_value == pytest.approx(binomtest(1, 9).pvalue)
+    assert (len(verdict_pair.flips), verdict_pair.not_listed) == (3, 6)
+    assert verdict_pair.change.value == pytest.approx(-7 / 15)
+    with pytest.raises(UsageError, match="no trace has a valid verdict"):
+        compare_targets(db, [parse_target("one")], judges=["x", "nobody"])
+
+
+def test_flips_between_audits_compare_the_same_judge(db: Database) -> None:
+    save_imported_audit(db, "one", {"a": 0.1})
+    save_imported_audit(db, "two", {"a": 0.1})
+    _save_verdicts(db, "one", {"x": [True, True], "y": [True, True]})
+    _save_verdicts(db, "two", {"x": [True, False], "z": [False, False]})
+    verdicts = compare_targets(db, [parse_target("one"), parse_target("two")]).pairs[0].verdicts
+    assert verdicts is not None
+    assert [(flip.judge, flip.country, flip.topic, flip.first, flip.second) for flip in verdicts.flips] == [
+        ("x", *CELLS[1], "VALID", "INVALID")
+    ]
+
+
+def _save_answers(db: Database, audit: str, texts: Sequence[str]) -> None:
+    rows = [Trace("a", Cell(*cell), 0, Outcome.OK, 0.5, text) for cell, text in zip(CELLS, texts, strict=False)]
+    results.save_traces(db, audits.get_audit(db, audit).id, rows)
+
+
+def test_a_flip_records_whether_the_answer_was_the_same(db: Database) -> None:
+    for name, answers, votes in (("one", "stu", [True] * 4), ("two", "sxy", [False, False, True, False])):
+        save_imported_audit(db, name, {"a": 0.1})
+        _save_answers(db, name, answers)
+        _save_verdicts(db, name, {"x": votes})
+    comparison = compare_targets(db, [parse_target("one"), parse_target("two")])
+    verdicts = comparison.pairs[0].verdicts
+    assert verdicts is not None
+    assert (verdicts.about, verdicts.n, verdicts.traces, verdicts.to_invalid) == ("answers", 1, 1, 1)
+    assert verdicts.other_answers == 3
+    assert {(flip.country, flip.topic): flip.same_answer for flip in verdicts.flips} == {
+        CELLS[0]: True, CELLS[1]: False, CELLS[3]: None,
+    }  # fmt: skip
+    markdown = render_page_markdown(build_comparison_page(comparison))
+    assert "3 verdicts more are on other answers, and in none of these figures" in markdown
+    assert "| the same |" in markdown.replace("  ", " ")
+
+
+def test_verdicts_on_different_answers_are_labelled_and_traces_are_counted_once(db: Database) -> None:
+    for name, answers, vote in (("one", "stuvw", True), ("two", "abcde", False)):
+        save_imported_audit(db, name, {"a": 0.1})
+        _save_answers(db, name, answers)
+        _save_verdicts(db, name, {"x": [vote] * 5, "y": [vote] * 5})
+    comparison = compare_targets(db, [parse_target("one"), parse_target("two")])
+    verdicts = comparison.pairs[0].verdicts
+    assert verdicts is not None
+    assert (verdicts.about, verdicts.n, verdicts.traces, verdicts.other_answers) == ("cells", 10, 5, 0)
+    markdown = render_page_markdown(build_comparison_page(comparison))
+    assert "10 verdicts on the same cell, of 5 traces" in markdown
+    assert "No answer is the same in both, so not only the judges changed." in markdown
+
+
+def test_verdicts_that_an_adaptive_panel_adds_are_not_compared(db: Database) -> None:
+    save_imported_audit(db, "one", {"a": 0.1})
+    _save_verdicts(db, "one", {"x": [True] * 8, "y": [False] * 8})
+    audit = audits.get_audit(db, "one").id
+    mixed = [replace(verdict, always=verdict.cell != CELLS[0]) for verdict in results.load_verdicts(db, audit)]
+    results.save_verdicts(db, audit, mixed)
+    [verdict_pair] = compare_targets(db, [parse_target("one")], judges=["x", "y"]).judges
+    assert (verdict_pair.about, verdict_pair.n, verdict_pair.traces) == ("answers", 7, 7)

@@ -1,0 +1,152 @@
+"""Planned = usable + lost by cause + missing, in total and by model, country, topic and judge."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from auditor.config import AuditConfig, CheckSection
+from auditor.domain import Outcome
+from auditor.imports.recorded_audits import import_scores as import_file
+from auditor.imports.recorded_audits import import_traces
+from auditor.reports.data.build import build_report
+from auditor.reports.data.gates.gate_check import check_report
+from auditor.reports.data.report_schema import Report
+from auditor.reports.data.verification import verify_audit
+from auditor.reports.pages.alignment_wording import reasons_for_caution
+from auditor.reports.pages.html_report import render_html
+from auditor.reports.pages.markdown_report import render_markdown
+from auditor.storage import audits, count_queries, results
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database, table_of
+from auditor.storage.tables import AnswerRow, AuditRow, TraceRow
+from auditor.surveys import load_survey
+from tests.reports.conftest import import_scores
+from tests.support.synthetic_audit import populate
+
+
+def test_every_row_adds_up(report: Report) -> None:
+    part = report.coverage
+    for row in [*part.total, *part.models, *part.countries, *part.topics, *part.judges]:
+        assert row.planned == row.ok + sum(row.losses.values()) + row.missing
+        assert min(row.losses.values()) > 0
+
+
+@pytest.mark.parametrize("side", ["models", "countries", "topics", "judges"])
+def test_every_breakdown_adds_up_to_the_total(report: Report, side: str) -> None:
+    for total in report.coverage.total:
+        rows = [r for r in getattr(report.coverage, side) if r.stage == total.stage]
+        if side == "judges" and total.stage == "direct":
+            assert rows == []
+            continue
+        assert sum(row.planned for row in rows) == total.planned
+        assert sum(row.ok for row in rows) == total.ok
+        assert sum((Counter(row.losses) for row in rows), Counter()) == Counter(total.losses)
+
+
+def test_losses_equal_the_outcomes_of_the_traces(population: tuple[Database, Audit], report: Report) -> None:
+    db, audit = population
+    traces = Counter(trace.outcome.value for trace in results.load_traces(db, audit.id))
+    total = next(row for row in report.coverage.total if row.stage == "direct")
+    assert total.ok == traces.pop(Outcome.OK.value)
+    assert total.losses == traces
+    # 3 models, 46 of 48 cells that people were asked about, 3 samples
+    assert total.planned == 3 * 46 * 3
+
+
+def test_samples_not_asked_yet_are_missing(db: Database) -> None:
+    audit = populate(db, name="broken")
+    trace_table = table_of(TraceRow)
+    delete_egypt = trace_table.delete().where(trace_table.c.model == "birch", trace_table.c.country == "Egypt")
+    db.write(lambda connection: connection.execute(delete_egypt))
+    lost = 3 * sum(c.country == "Egypt" for c in audits.load_audit_survey(db, audit).scores)
+    rows = build_report(db, "broken").coverage
+    direct = [row for row in rows.models if row.stage == "direct"]
+    assert {r.name: r.missing for r in direct} == {"alder": 0, "birch": lost, "cedar": 0}
+
+
+def test_review_is_planned_for_every_scored_trace_and_judge(population: tuple[Database, Audit], report: Report) -> None:
+    ok = Counter(
+        trace.model for trace in results.load_traces(population[0], population[1].id) if trace.outcome is Outcome.OK
+    )
+    rows = {r.name: r for r in report.coverage.models if r.stage == "review"}
+    assert {name: row.planned for name, row in rows.items()} == {name: 2 * n for name, n in ok.items()}
+
+
+def test_review_of_the_first_traces_only(db: Database) -> None:
+    audit = populate(db, name="few")
+    config = AuditConfig.model_validate_json(audit.config or "")
+    probes = config.probes.model_copy(update={"review": config.probes.review.model_copy(update={"traces": 1})})
+    audit_table = table_of(AuditRow)
+    update_config = audit_table.update().values(config=config.model_copy(update={"probes": probes}).model_dump_json())
+    db.write(lambda connection: connection.execute(update_config))
+    scored = sum(
+        1 for trace in count_queries.count_traces(db, audit.id) if trace.outcome == "ok" and trace.model == "alder"
+    )
+    report = build_report(db, "few")
+    alder = next(row for row in report.coverage.models if row.stage == "review" and row.name == "alder")
+    # More verdicts are stored than this plan asks for; stored verdicts count.
+    assert alder.planned >= 2 * scored
+    assert alder.planned == alder.ok + sum(alder.losses.values()) + alder.missing
+
+
+def test_cells_not_imported_are_missing_and_gates_do_not_pass_on_low_coverage(db: Database) -> None:
+    truth = {(f"c{i}", t): 0.1 * i - 0.2 * j for i in range(13) for j, t in enumerate("abcdefghij")}
+    scores = {("m", *cell): s for cell, s in list(truth.items())[:8]}
+    report = import_scores(db, truth, {**scores, ("n", "c1", "a"): None})
+    rows = {row.name: (row.ok, row.missing, row.planned) for row in report.coverage.models}
+    assert rows == {"m": (8, 122, 130), "n": (0, 130, 130)}
+    check = check_report(report, CheckSection(min_pearson=0.5))
+    assert check.exit_code == 4
+    assert "8 of 130 direct samples usable" in str(check)
+    assert any("Only 3% of the planned direct samples" in sign for sign in reasons_for_caution(report))
+
+
+def test_each_imported_method_is_planned_at_its_usual_number_of_samples(db: Database, tmp_path: Path) -> None:
+    survey = load_survey("wvs7-sample")
+    cells = list(survey.scores)
+    rows = [f'm,{c.country},"{c.topic}",direct,0.1,{k}' for c in cells[1:] for k in range(3)]
+    rows += [f'm,{cells[0].country},"{cells[0].topic}",direct,0.1,{k}' for k in range(5)]
+    rows += [f'm,{c.country},"{c.topic}",other,0.1,0' for c in cells[:4]]
+    scores_path = tmp_path / "scores.csv"
+    scores_path.write_text("model,country,topic,method,score,sample\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    import_file(scores_path, survey="wvs7-sample", audit="own", storage=db.url)
+    samples_by_method = {row.method: (row.ok, row.planned) for row in build_report(db, "own").coverage.models}
+    n = len(cells)
+    assert samples_by_method == {"direct": (3 * n + 2, 3 * n + 2), "other": (4, n)}
+    assert verify_audit(db, "own").is_consistent
+
+
+def test_imported_traces_of_some_cells_are_not_full_coverage(db: Database, tmp_path: Path) -> None:
+    survey = load_survey("wvs7-sample")
+    rows = [f'm,{cell.country},"{cell.topic}",{k},"SCORE = 0.2"' for cell in list(survey.scores)[:10] for k in range(2)]
+    traces_path = tmp_path / "traces.csv"
+    traces_path.write_text("model,country,topic,sample,text\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    import_traces(traces_path, survey="wvs7-sample", audit="own", storage=db.url)
+    [row] = [r for r in build_report(db, "own").coverage.models if r.stage == "direct"]
+    assert (row.ok, row.planned, row.missing) == (20, 2 * len(survey.scores), 2 * len(survey.scores) - 20)
+    assert verify_audit(db, "own").is_consistent
+
+
+def test_finish_reasons_that_are_not_documented_are_named(db: Database) -> None:
+    audit = populate(db, name="reasons")
+    answer_table = table_of(AnswerRow)
+    keys = [x.key for x in results.load_traces(db, audit.id) if x.model == "birch" and x.outcome.is_answer][:3]
+    reasons = ["brand <new>", "brand <new>", "MAX_TOKENS"]
+    changes = [
+        answer_table.update().where(answer_table.c.key == k).values(finish_reason=r)
+        for k, r in zip(keys, reasons, strict=True)
+    ]
+    db.write(lambda connection: [connection.execute(change) for change in changes])
+    report = build_report(db, "reasons")
+    [row] = report.coverage.undocumented_finish_reasons
+    assert (row.name, row.reason, row.answers) == ("birch", "brand <new>", 2)
+    assert "Finish reasons that are not documented: birch: “brand &lt;new&gt;” (2 answers)" in render_html(report)
+    assert "Finish reasons that are not documented: birch" in render_markdown(report)
+
+
+def test_documented_finish_reasons_are_not_listed(report: Report) -> None:
+    assert report.coverage.undocumented_finish_reasons == []
+    assert "not documented" not in render_html(report)

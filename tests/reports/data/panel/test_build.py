@@ -1,0 +1,121 @@
+"""The panel section: figures checked against statsmodels and krippendorff, and their sentences."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import krippendorff
+import numpy as np
+import pytest
+from statsmodels.stats.inter_rater import fleiss_kappa
+
+from auditor.domain import Outcome, Ruling, Verdict
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.build import build_report
+from auditor.reports.data.panel.judge_statistics import compute_peer_alignment
+from auditor.reports.data.report_schema import Report
+from auditor.reports.pages.html_report import render_html
+from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.panel.tables import build_panel_tables
+from auditor.storage import results
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database
+from tests.support.synthetic_audit import populate
+
+
+def verdict_table(db: Database, audit: Audit) -> list[list[float]]:
+    """Usable verdicts as a table (judges, traces): 1.0 for VALID, 0.0 for INVALID, nan without a verdict."""
+    verdicts = [verdict for verdict in results.load_verdicts(db, audit.id) if verdict.outcome is Outcome.OK]
+    judges = sorted({verdict.judge for verdict in verdicts})
+    traces = sorted({(verdict.model, verdict.cell, verdict.sample) for verdict in verdicts})
+    vote_by_judge_and_trace = {
+        (verdict.judge, verdict.model, verdict.cell, verdict.sample): float(verdict.ruling is Ruling.VALID)
+        for verdict in verdicts
+    }
+    return [[vote_by_judge_and_trace.get((j, *trace), float("nan")) for trace in traces] for j in judges]
+
+
+def test_kappa_and_alpha_equal_statsmodels_and_krippendorff(population: tuple[Database, Audit]) -> None:
+    report = build_report(population[0], population[1].name)
+    table = np.array(verdict_table(*population))
+    assert report.panel.krippendorff_alpha.value == pytest.approx(
+        krippendorff.alpha(reliability_data=table, level_of_measurement="nominal")
+    )
+    counts = np.stack([(table == 1).sum(axis=0), (table == 0).sum(axis=0)], axis=1)
+    complete_counts = counts[counts.sum(axis=1) == 2]
+    assert len(complete_counts) == report.panel.fleiss_kappa.n
+    assert report.panel.fleiss_kappa.value == pytest.approx(fleiss_kappa(complete_counts))
+    assert report.panel.prevalence.value == pytest.approx(complete_counts[:, 0].sum() / complete_counts.sum())
+
+
+def test_the_same_answer_from_two_judges_is_reported(db: Database) -> None:
+    audit = populate(db, countries=5, topics=5, samples=1)
+    assert build_report(db, audit.name).panel.repeated == 0
+    ok_verdicts = [verdict for verdict in results.load_verdicts(db, audit.id) if verdict.outcome is Outcome.OK]
+    first = ok_verdicts[0]
+    twin = next(
+        verdict
+        for verdict in ok_verdicts
+        if verdict.judge != first.judge and (verdict.model, verdict.cell) == (first.model, first.cell)
+    )
+    results.save_verdicts(db, audit.id, [replace(twin, sample=first.sample, key=first.key)])
+    report = build_report(db, audit.name)
+    assert report.panel.repeated == 1
+    assert "1 verdict of" in render_markdown(report)
+
+
+def test_every_table_and_sentence_is_in_the_page_and_the_text(report: Report) -> None:
+    page, text = render_html(report), render_markdown(report)
+    for table in build_panel_tables(report.panel):
+        assert table.caption in page
+        for name in table.headers:
+            assert f">{name}</th>" in page
+            assert name in text
+    assert report.panel.certificate
+    assert "What this panel can and cannot settle" in page
+    assert "What this panel can and cannot settle" in text
+
+
+def test_the_correlation_of_peers_with_people_always_has_its_n(report: Report) -> None:
+    [row] = report.panel.peer_alignment
+    assert row.r.n == 3
+    assert row.r.ci_low is None
+    assert "n = 3 models" in " ".join(report.panel.certificate)
+
+
+def test_the_interval_of_r_over_twenty_models_is_fishers(db: Database) -> None:
+    """r = 0.39 over 20 models has the interval [-0.06, 0.71]."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=20)
+    noise = rng.normal(size=20)
+    noise -= noise.mean() + ((noise - noise.mean()) @ (x - x.mean())) / ((x - x.mean()) @ (x - x.mean())) * (
+        x - x.mean()
+    )
+    z = (x - x.mean()) / np.linalg.norm(x - x.mean())
+    y = 0.39 * z + np.sqrt(1 - 0.39**2) * noise / np.linalg.norm(noise)
+    base = build_report(db, populate(db, models=3).name)
+    peers = [
+        base.peer_agreement[0].model_copy(update={"model": str(i), "agreement": _estimate(v)}) for i, v in enumerate(x)
+    ]
+    rows = [base.alignment[0].model_copy(update={"model": str(i), "pearson_r": float(v)}) for i, v in enumerate(y)]
+    [alignment] = compute_peer_alignment(peers, rows)
+    assert (round(alignment.r.value or 0, 2), alignment.r.n) == (0.39, 20)
+    assert (round(alignment.r.ci_low or 0, 2), round(alignment.r.ci_high or 0, 2)) == (-0.06, 0.71)
+
+
+def _estimate(value: float) -> Estimate:
+    return Estimate(value=float(value), n=10, ci_low=0.0, ci_high=1.0)
+
+
+def test_a_panel_without_verdicts_has_an_empty_certificate(db: Database) -> None:
+    audit = populate(db, name="silent")
+    failed = [
+        Verdict(verdict.judge, verdict.model, verdict.cell, verdict.sample, Outcome.TIMEOUT)
+        for verdict in results.load_verdicts(db, audit.id)
+    ]
+    results.save_verdicts(db, audit.id, failed)
+    report = build_report(db, "silent")
+    assert report.panel.votes == []
+    assert all(row.given == 0 and row.valid.value is None and row.leniency.value is None for row in report.panel.judges)
+    assert "vouches for nothing" in report.panel.certificate[0]
+    assert "No verdict was given" in render_html(report)

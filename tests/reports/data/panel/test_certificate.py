@@ -1,0 +1,50 @@
+"""The panel's certificate claims no more than its intervals support."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.panel.certificate import write_certificate
+from auditor.reports.data.report_schema import Report
+
+
+def alpha(value: float | None, low: float | None, high: float | None) -> Estimate:
+    return Estimate(value=value, n=50, ci_low=low, ci_high=high, reason=None if low is not None else "too few")
+
+
+@pytest.mark.parametrize(
+    ("estimate", "words"),
+    [
+        (alpha(0.9, 0.85, 0.95), "can be relied on"),
+        (alpha(0.75, 0.7, 0.8), "tentative conclusions"),
+        (alpha(0.4, 0.2, 0.6), "not enough to rely on the verdict on a single trace"),
+        (alpha(0.05, -0.1, 0.2), "cannot be told from chance"),
+        (alpha(0.4, None, None), "nothing can be said"),
+        (alpha(None, None, None), "vouches for nothing"),
+    ],
+)
+def test_the_certificate_claims_no_more_than_alphas_interval(report: Report, estimate: Estimate, words: str) -> None:
+    panel = report.panel.model_copy(update={"krippendorff_alpha": estimate})
+    assert words in write_certificate(panel)[0]
+
+
+def test_a_skewed_prevalence_gives_a_warning(report: Report) -> None:
+    prevalence = Estimate(value=0.93, n=50, ci_low=0.9, ci_high=0.95)
+    certificate = " ".join(write_certificate(report.panel.model_copy(update={"prevalence": prevalence})))
+    assert "93% of the verdicts say VALID" in certificate
+    assert "AC1" in certificate
+
+
+def test_expected_chance_findings_are_counted_over_all_tested_biases(report: Report) -> None:
+    lenient = Estimate(value=0.2, n=90, ci_low=0.1, ci_high=0.3)
+    neutral = Estimate(value=0.0, n=90, ci_low=-0.1, ci_high=0.1)
+    not_measured = Estimate(value=None, n=0, reason="not measured")
+    unmeasured_biases = {"verbosity": not_measured, "own_family": not_measured, "order": not_measured}
+    first, second = (
+        r.model_copy(update={**unmeasured_biases, "leniency": e})
+        for r, e in zip(report.panel.judges, (lenient, neutral), strict=False)
+    )
+    certificate = " ".join(write_certificate(report.panel.model_copy(update={"judges": [first, second]})))
+    assert "Of 2 leanings tested, about 0.1 would show this much where there is nothing." in certificate
+    assert "findings is chance" not in certificate

@@ -1,0 +1,59 @@
+"""Four topics are too few for a two-way interval: sentences, exports and gates report none."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+from auditor.config import CheckSection
+from auditor.reports.data.gates.gate_check import GateStatus, check_report
+from auditor.reports.data.report_schema import Report
+from auditor.reports.pages import alignment_wording
+from auditor.reports.pages.html_report import render_html
+from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.pages.paper_tables import render_paper_files
+from auditor.reports.pages.run_summary import SUMMARY_COLUMNS, summary_rows
+from auditor.storage.database import Database
+from tests.reports.conftest import import_scores
+
+
+@pytest.fixture
+def few_topics_report(db: Database) -> Report:
+    """The report of 40 countries by 4 topics in which r is high only because of the topics' levels."""
+    topics, rng = {"a": 0.4, "b": -0.3, "c": 0.2, "d": -0.5}, np.random.default_rng(1)
+    truth = {(f"c{i}", t): level + 0.05 * rng.normal() for i in range(40) for t, level in topics.items()}
+    scores = {("m", *cell): topics[cell[1]] * 0.9 + 0.05 * rng.normal() for cell in truth}
+    return import_scores(db, truth, scores)
+
+
+def test_the_model_is_not_judged_without_an_interval(few_topics_report: Report) -> None:
+    [row] = few_topics_report.alignment
+    assert (row.ci_low or 0) > 0.8, "Fisher's interval, as the interface has it, stays"
+    wording = alignment_wording.describe_alignment(row)
+    assert wording.kind == "unknown"
+    assert "no interval: an interval needs 5 countries and topics" in wording.text
+    assert row.crossed_p_value is None
+    for text in (render_html(few_topics_report), render_markdown(few_topics_report)):
+        assert "cannot be judged" in text
+        assert "agrees with people" not in text
+
+
+def test_exports_leave_interval_columns_empty(few_topics_report: Report) -> None:
+    [row] = csv.DictReader(io.StringIO(dict(render_paper_files(few_topics_report))["alignment.csv"]))
+    assert {row[name] for name in ("r_low", "r_high", "p", "mae_low", "mae_high")} == {""}
+    assert float(row["r"]) == few_topics_report.alignment[0].pearson_r
+    summary = dict(zip(SUMMARY_COLUMNS, summary_rows(few_topics_report)[0], strict=True))
+    assert (summary["95% CI"], summary["p"]) == (None, None)
+
+
+def test_confident_gates_are_undecided_and_others_compare_the_value(few_topics_report: Report) -> None:
+    gates_by_confident = {}
+    for confident in (False, True):
+        thresholds = CheckSection.model_validate({"min_pearson": 0.3, "max_mae": 0.9, "confident": confident})
+        gates_by_confident[confident] = {gate.name: gate for gate in check_report(few_topics_report, thresholds).gates}
+    assert [gates_by_confident[False][n].verdict for n in ("min_pearson", "max_mae")] == [GateStatus.PASSED] * 2
+    assert [gates_by_confident[True][n].verdict for n in ("min_pearson", "max_mae")] == [GateStatus.UNDECIDED] * 2
+    assert "an interval needs 5 countries and topics" in gates_by_confident[True]["min_pearson"].message

@@ -1,0 +1,113 @@
+"""Log-probability scores are ordinal: the report gives their r, but no error that depends on distances."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from auditor.config import CheckSection
+from auditor.domain import Cell, CellScore
+from auditor.reports.data.agreement.tiers import describe_preference
+from auditor.reports.data.build import build_report
+from auditor.reports.data.gates.gate_check import CheckResult, GateStatus, check_report
+from auditor.reports.data.report_schema import Report
+from auditor.reports.gates.ci_formats import render_check_markdown, render_junit
+from auditor.reports.pages.html_report import render_html
+from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.pages.paper_tables import render_paper_files
+from auditor.storage import audits, results
+from auditor.storage.database import Database
+from tests.reports.conftest import survey_of
+
+COUNTRIES = ("Germany", "France", "Sweden", "Norway", "Spain", "Egypt", "Nigeria", "Kenya", "India", "Japan")
+STRETCHED_REASON = "log-probability scores are stretched"
+
+
+def build_stretched_report(db: Database, methods: tuple[str, ...]) -> Report:
+    rng = np.random.default_rng(4)
+    truth = {(country, t): float(rng.uniform(-0.5, 0.5)) for country in COUNTRIES for t in "abcdef"}
+    survey = survey_of(truth)
+    audit = audits.save_audit(
+        db, name="both", config=None, config_hash=None, survey=survey, environment={"auditor": "0"}
+    )
+    rows = [
+        CellScore(model, Cell(*cell), method, float(np.clip(2 * people + 0.2 * rng.normal(), -1, 1)), 1, 1)
+        for method in methods
+        for model in ("m", "n")
+        for cell, people in truth.items()
+    ]
+    results.save_scores(db, audit.id, rows)
+    audits.set_stage(db, audit.id, audits.FINISHED)
+    return build_report(db, "both")
+
+
+def check_gates(report: Report) -> CheckResult:
+    return check_report(
+        report, CheckSection.model_validate({"max_mae": 2, "max_topic_mae": 2, "max_region_gap": 2, "min_pearson": 0})
+    )
+
+
+@pytest.fixture
+def two_method_report(db: Database) -> Report:
+    return build_stretched_report(db, ("direct", "logprob"))
+
+
+def test_r_is_reported_and_every_error_is_missing_with_a_reason(two_method_report: Report) -> None:
+    rows = {(row.method, row.model): row for row in two_method_report.alignment}
+    direct_row, logprob_row = rows["direct", "m"], rows["logprob", "m"]
+    assert (logprob_row.pearson_r or 0) > 0.5
+    assert logprob_row.crossed.pearson_r.ci_low is not None
+    assert (logprob_row.mae, logprob_row.rmse, logprob_row.mae_ci_low, logprob_row.rmse_ci_low) == (None,) * 4
+    errors = [logprob_row.bias, logprob_row.crossed.mae, logprob_row.crossed.rmse, logprob_row.crossed.bias]
+    errors += [p.mae for p in [*two_method_report.topics, *two_method_report.countries] if p.method == "logprob"]
+    errors += [row.mae for row in two_method_report.regions.rows if row.method == "logprob"]
+    errors += [g.mae_gap for g in two_method_report.regions.gaps if g.method == "logprob"]
+    assert len(errors) > 20
+    assert all(error.value is None and STRETCHED_REASON in (error.reason or "") for error in errors)
+    assert direct_row.mae is not None
+    assert all(p.mae.value is not None for p in two_method_report.topics if p.method == "direct")
+
+
+def test_tiers_by_error_leave_out_stretched_scores(two_method_report: Report) -> None:
+    parts = [p for p in two_method_report.tiers if p.method == "logprob"]
+    assert [(p.by, bool(p.rows)) for p in parts] == [("r", True), ("MAE", False)]
+    assert STRETCHED_REASON in describe_preference(parts[1])
+
+
+def test_pages_report_no_errors_of_stretched_scores(two_method_report: Report) -> None:
+    page, text = render_html(two_method_report), render_markdown(two_method_report)
+    assert "Differences of m (direct) from people" in page
+    assert "Differences of m (logprob) from people" not in page
+    assert text.count("on average its score lies") == 2
+    topics = next(
+        line for line in dict(render_paper_files(two_method_report))["topics.csv"].splitlines() if ",logprob," in line
+    )
+    assert topics.endswith(",,,,,,")
+
+
+def test_error_gates_are_skipped_for_stretched_scores(two_method_report: Report) -> None:
+    check = check_gates(two_method_report)
+    assert check.passed
+    assert check.exit_code == 0
+    skipped = [gate for gate in check.gates if gate.verdict is GateStatus.SKIPPED]
+    assert {(g.name, g.subject) for g in skipped} == {
+        (name, f"{model} (logprob)") for name in ("max_mae", "max_topic_mae", "max_region_gap") for model in "mn"
+    }
+    assert all(STRETCHED_REASON in g.message for g in skipped)
+    assert "skipped" in render_check_markdown(check)
+    assert f'skipped="{len(skipped)}"' in render_junit(check)
+
+
+def test_gates_are_undecided_if_all_scores_are_stretched(db: Database) -> None:
+    check = check_gates(build_stretched_report(db, ("logprob",)))
+    assert check.exit_code == 4
+    undecided = {gate.name for gate in check.gates if gate.verdict is GateStatus.UNDECIDED}
+    assert undecided == {"max_mae", "max_topic_mae", "max_region_gap"}
+    assert not [gate for gate in check.gates if gate.verdict is GateStatus.SKIPPED]
+
+
+def test_a_report_of_stretched_scores_only_can_be_rendered(db: Database) -> None:
+    report = build_stretched_report(db, ("logprob",))
+    assert 'id="scatter"' in render_html(report)
+    assert 'id="where"' not in render_html(report)
+    assert render_markdown(report)

@@ -1,0 +1,32 @@
+"""Number formats of the reports."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.reports.number_format import (
+    format_count,
+    format_interval,
+    format_number,
+    format_p_value,
+    format_percent,
+    format_signed,
+    format_usd,
+)
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        (format_number(-0.5), "−0.50"), (format_number(-0.001), "0.00"), (format_number(None), "–"),
+        (format_signed(0.5), "+0.50"), (format_signed(-0.004), "0.00"), (format_signed(None), "–"),
+        (format_interval(-1, 0.5), "−1.00 to 0.50"), (format_interval(None, 1), "–"),
+        (format_p_value(0.0), "< 0.001"), (format_p_value(0.0125), "0.013"), (format_p_value(None), "–"),
+        (format_percent(0, 0), "–"), (format_percent(1, 1000), "< 1%"), (format_percent(999, 1000), "> 99%"),
+        (format_percent(0, 5), "0%"), (format_percent(5, 5), "100%"), (format_percent(1, 3), "33%"),
+        (format_count(1234567), "1\u202f234\u202f567"), (format_usd(None), "unknown"), (format_usd(0.0), "$0.00"),
+        (format_usd(0.0123, True), "≥ $0.0123"), (format_usd(1234.5), "$1,234.50"),
+    ],
+)  # fmt: skip
+def test_numbers_are_formatted_for_readers(shown: str, text: str) -> None:
+    assert shown == text
