@@ -59,6 +59,8 @@ def _column_names(column: Column, index: int) -> list[str]:
 def _cell_values(cell: Cell, column: Column) -> list[CsvValue]:
     """Values of the CSV columns of a cell, as many as `_column_names`."""
     n_values = len(_column_names(column, 0))
+    if column.kind == "bar":
+        return []
     match cell:
         case None | Reason():
             return [None] * n_values
@@ -70,4 +72,4 @@ def _cell_values(cell: Cell, column: Column) -> list[CsvValue]:
             return [f">= {cell.value}"]
         case int() | float():
             return [cell]
-    return [flatten_text(cast(Text, cell))][:n_values]
+    return [flatten_text(cast(Text, cell))]

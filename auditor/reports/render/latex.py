@@ -27,7 +27,7 @@ def escape_tex(text: Text) -> str:
 
 
 def render_latex(tables: Sequence[Table]) -> str:
-    r"""Render all tables that have rows for \input; an estimate's interval follows it in brackets. Bars are left out."""
+    r"""Render all tables that have rows for \input, with intervals in brackets after their estimates, without bars."""
     requirements = "% Needs \\usepackage{booktabs,longtable}.\n"
     return requirements + "\n".join(_render_longtable(table) for table in tables if table.rows)
 
