@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from auditor.reports.data.measurement_schema import GainRow
+from auditor.reports.data.measurement_schema import GainRow, NonresponseReport
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Column, List, ListItem, Paragraph, Section, Status, Table
+from auditor.reports.document import Block, Column, List, ListItem, Name, Paragraph, Section, Status, Table
 from auditor.reports.number_format import format_number
-from auditor.reports.sections.nonresponse import build_nonresponse_section
+from auditor.reports.sections.alignment_table import two_way_r
+from auditor.reports.sections.experiments.nonresponse import (
+    describe_nonresponse,
+    list_missing_treatments,
+    tabulate_bounds,
+)
 from auditor.reports.sections.phrasing import SeriesLabels, describe_estimate, describe_interval, name_finding
 
 _INTRODUCTION = (
@@ -34,7 +39,7 @@ def build_baselines_section(report: Report) -> Section | None:
         _build_baselines_table(report, labels),
     ]
     if report.nonresponse is not None:
-        blocks.append(build_nonresponse_section(report.nonresponse, labels))
+        blocks.append(_build_nonresponse_section(report.nonresponse, labels))
     return Section("worth", "Is it better than a simple guess?", blocks, "Baselines")
 
 
@@ -102,3 +107,29 @@ def _build_baselines_table(report: Report, labels: SeriesLabels) -> Table:
         ],
         rows=[[labels.label(method, model), *estimates] for (method, model), estimates in estimates_by_series.items()],
     )
+
+
+def _build_nonresponse_section(nonresponse: NonresponseReport, labels: SeriesLabels) -> Section:
+    """Build the subsection on respondents without an answer: the ranking and r by treatment, and the bounds of MAE."""
+    series = nonresponse.treatments[0].alignment
+    treatments_table = Table(
+        id="nonresponse-treatments",
+        label="Agreement with people under each treatment",
+        caption=(
+            "r with people (higher is better) under each treatment of respondents without an answer. Low and high "
+            "count all of them as never and as always acceptable; r may also lie outside these two."
+        ),
+        columns=[
+            Column("Treatment"),
+            *(Column(Name(labels.label(row.method, row.model)), "estimate") for row in series),
+        ],
+        rows=[[treatment.treatment, *map(two_way_r, treatment.alignment)] for treatment in nonresponse.treatments],
+    )
+    blocks: list[Block] = [
+        Paragraph(describe_nonresponse(nonresponse)),
+        *([tabulate_bounds(nonresponse.bounds, labels)] if nonresponse.bounds else []),
+        treatments_table,
+    ]
+    if nonresponse.not_possible:
+        blocks.append(List(list_missing_treatments(nonresponse)))
+    return Section("nonresponse", "Respondents without an answer", blocks)

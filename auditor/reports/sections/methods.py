@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from auditor.reports.charts.interval_plot import CORRELATION_DIFFERENCE_AXIS, IntervalRow, interval_plot
+from auditor.reports.charts.interval_plot import CORRELATION_DIFFERENCE_AXIS
 from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Column, Figure, List, ListItem, Paragraph, Section, Table
 from auditor.reports.number_format import format_number
+from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.phrasing import describe_estimate, name_finding
 
 _INTRODUCTION = (
@@ -51,22 +52,16 @@ def build_methods_section(report: Report) -> Section | None:
 
 def _build_plot(report: Report) -> Figure:
     """The plot of the difference in r of each model."""
-    differences = [(row.model, row.difference) for row in report.methods]
-    intervals = [
-        IntervalRow(model, difference.value, difference.ci_low, difference.ci_high) for model, difference in differences
-    ]
-    return Figure(
-        id="direct-and-logprob",
-        spec=interval_plot(intervals, CORRELATION_DIFFERENCE_AXIS),
-        title="r of answers minus r of log-probabilities, and its 95% CI",
-        description="; ".join(
-            f"{model} {describe_estimate('', difference, style='signed')}" for model, difference in differences
-        ),
+    return build_interval_figure(
+        "direct-and-logprob",
+        "r of answers minus r of log-probabilities, and its 95% CI",
+        [(row.model, row.difference) for row in report.methods],
+        CORRELATION_DIFFERENCE_AXIS,
+        table_id="direct-and-logprob",
         caption=(
             "Difference in r with its 95% CI over countries and topics. To the right of the dashed line, answers agree "
             "better with people than log-probabilities do."
         ),
-        table_id="direct-and-logprob",
     )
 
 

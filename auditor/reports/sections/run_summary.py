@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Column, CountShare, Table
-from auditor.reports.sections.agreement import two_way_r
+from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.phrasing import SeriesLabels
 
 _MODEL, _USABLE = Column("model", "name"), Column("usable", "share")
