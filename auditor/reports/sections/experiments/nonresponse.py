@@ -33,11 +33,11 @@ def build_nonresponse_document(audit: str, nonresponse: NonresponseReport) -> Do
     labels = SeriesLabels(len({row.method for _, row in rows}) > 1)
     blocks: list[Block] = [Paragraph(TREATMENTS_EXPLANATION)]
     if nonresponse.not_possible:
-        blocks.append(List(_list_missing_treatments(nonresponse)))
+        blocks.append(List(list_missing_treatments(nonresponse)))
     if rows:
         blocks += [_plot_treatments(rows, labels), _tabulate_treatments(rows, labels)]
     if nonresponse.bounds:
-        blocks.append(_tabulate_bounds(nonresponse.bounds, labels))
+        blocks.append(tabulate_bounds(nonresponse.bounds, labels))
     section = Section("treatments", "Agreement under each treatment", blocks)
     return build_experiment_document(
         audit, "respondents without an answer", [describe_nonresponse(nonresponse)], [section], ""
@@ -59,7 +59,7 @@ def describe_nonresponse(nonresponse: NonresponseReport) -> str:
     return f"The ranking of models by r depends on the treatment. As audited: {ranking}. Others: {changes}."
 
 
-def _list_missing_treatments(nonresponse: NonresponseReport) -> list[str]:
+def list_missing_treatments(nonresponse: NonresponseReport) -> list[str]:
     """One sentence for each reason for which treatments are not available."""
     names_by_reason: dict[str, list[str]] = {}
     for name, reason in nonresponse.not_possible.items():
@@ -101,7 +101,7 @@ def _tabulate_treatments(rows: Sequence[tuple[str, AlignmentRow]], labels: Serie
     )  # fmt: skip
 
 
-def _tabulate_bounds(rows: Sequence[NonresponseBoundsRow], labels: SeriesLabels) -> Table:
+def tabulate_bounds(rows: Sequence[NonresponseBoundsRow], labels: SeriesLabels) -> Table:
     """Tabulate the bounds of the MAE over all possible opinions of respondents without an answer."""
     return Table(
         "nonresponse-bounds",
