@@ -19,8 +19,8 @@ def test_a_page_is_written_where_a_file_is_named(tmp_path: Path, name: str) -> N
     with open_database(storage) as db:
         audit = populate(db, models=4, countries=8, topics=5, samples=2, judges=2).name
     with pytest.raises(UsageError, match="no suffix of a page"):
-        runner.invoke(app, ["experiment", name, audit, "--storage", storage, "-o", "x.txt"], catch_exceptions=False)
-    for suffix in ("html", "md"):
+        runner.invoke(app, ["experiment", name, audit, "--storage", storage, "-o", "x.pdf"], catch_exceptions=False)
+    for suffix in ("html", "md", "txt"):
         arguments = ["experiment", name, audit, "--storage", storage, "-o", str(tmp_path / f"page.{suffix}")]
         assert runner.invoke(app, arguments, catch_exceptions=False).exit_code == 0
         assert audit in (tmp_path / f"page.{suffix}").read_text(encoding="utf-8")
