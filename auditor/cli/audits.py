@@ -99,17 +99,12 @@ def _count_expected_reviews(config: AuditConfig, samples: Iterable[int]) -> int:
 
 def _print_summary(report: Report, progress: RunProgress) -> None:
     """Print the run's summary: tables for each probe, calls, cost, savings, and unusable records by cause."""
+    from auditor.cli.page_output import print_document_table
     from auditor.reports.data.cost.savings import summarize_savings
-    from auditor.reports.pages import run_summary
+    from auditor.reports.sections.run_summary import build_run_summary
 
-    if report.alignment:
-        print_table(run_summary.summary_columns(), run_summary.summary_rows(report), data=False)
-    if report.task:
-        print_table(run_summary.task_columns(), run_summary.task_rows(report), data=False)
-    if report.semantic:
-        print_table(run_summary.semantic_columns(), run_summary.semantic_rows(report), data=False)
-    if report.logic:
-        print_table(run_summary.logic_columns(), run_summary.logic_rows(report), data=False)
+    for table in build_run_summary(report):
+        print_document_table(table, data=False)
     print_message(
         f"{progress.n_calls} calls in {progress.elapsed_seconds:.1f} s, {progress.n_recorded} known already; cost "
         f"{progress.cost_text}."

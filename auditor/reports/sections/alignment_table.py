@@ -67,11 +67,14 @@ ALIGNMENT_COLUMNS: Sequence[tuple[Column, Callable[[AlignmentRow], Cell]]] = (
 
 
 def _merge_missing(cells: Iterable[Cell]) -> list[Cell]:
-    """Replace estimates without a value by their reason; adjacent ones with the same reason share a cell."""
+    """Replace adjacent estimates that lack a value for the same reason by one cell with the reason."""
     merged: list[Cell] = []
     for reason, group in groupby(cells, _missing_reason):
         group_cells = list(group)
-        merged += group_cells if reason is None else [Reason(reason, len(group_cells))]
+        if reason is not None and len(group_cells) > 1:
+            merged.append(Reason(reason, len(group_cells)))
+        else:
+            merged += group_cells
     return merged
 
 
@@ -101,6 +104,7 @@ def build_alignment_table(report: Report, rows: Sequence[AlignmentRow], labels: 
             [labels.label(row.method, row.model), *_merge_missing(get_cell(row) for _, get_cell in ALIGNMENT_COLUMNS)]
             for row in rows
         ],
+        is_dense=True,
     )
 
 

@@ -104,14 +104,16 @@ def describe_preference(ranking: TierRanking) -> str:
     if not ranking.rows or ranking.rows[0].value is None:
         return f"{scope}, no model can be preferred: {ranking.reason or 'none has scores on enough cells'}."
     best = ranking.rows[0]
-    value = f"{_name_criterion(ranking)} {format_number(best.value)}"
     if best.tier is None:
         return (
-            f"{scope}, {best.model} has the best {value} ({pluralize(ranking.cells, 'cell')}). The certainty of that "
-            f"is not available: {ranking.reason}."
+            f"{scope}, {best.model} has the best {_name_criterion(ranking)} ({format_number(best.value)}, "
+            f"{pluralize(ranking.cells, 'cell')}). How certain this is cannot be estimated: {ranking.reason}."
         )
     first_share = format_percent(round(1000 * (best.first or 0.0)), 1000)
-    figures = f"{value}, first in {first_share} of resamples, {pluralize(ranking.cells, 'shared cell')}"
+    figures = (
+        f"{_name_criterion(ranking)} {format_number(best.value)}, first in {first_share} of resamples, "
+        f"{pluralize(ranking.cells, 'shared cell')}"
+    )
     tied = [row.model for row in ranking.rows[1:] if row.tier == 1]
     if not tied:
         return f"{scope}, prefer {best.model} ({figures}): it is statistically distinguishable from every other model."
