@@ -38,20 +38,25 @@ def build_rankings_section(logic: LogicReport) -> Section | None:
         "Spearman’s ρ (higher is better) of each ranking with the judge’s ranking from all pairs, and with people’s "
         "order. Means over sets, with 95% CI; n counts sets."
     )
-    figures = [plot_rankings(f"rankings-plot-{i}", rows) for i, rows in enumerate(rows_by_judge.values(), 1)]
+    figures = (plot_rankings(f"rankings-plot-{i}", rows) for i, rows in enumerate(rows_by_judge.values(), 1))
     blocks: list[Block] = [
         Paragraph(explanation),
-        *figures,
+        *(figure for figure in figures if figure is not None),
         Table(RANKING_TABLE_ID, "Rankings from few comparisons", caption, columns, cells),
     ]
     return Section("logic-rankings", "Rankings from few comparisons", blocks)
 
 
-def plot_rankings(figure_id: str, rows: Sequence[RankingRow]) -> Figure:
-    """Plot one judge's calls against ρ with people's order where it is known, else with the ranking from all pairs."""
+def plot_rankings(figure_id: str, rows: Sequence[RankingRow]) -> Figure | None:
+    """Plot one judge's calls against ρ with people's order, or with the ranking from all pairs if that is unknown.
+
+    None where no ρ is known.
+    """
     by_people = any(row.people.value is not None for row in rows)
     rows_and_rhos = [(row, row.people.value if by_people else row.all_pairs.value) for row in rows]
     points = [TradeoffPoint(row.method, row.calls, rho) for row, rho in rows_and_rhos if rho is not None]
+    if not points:
+        return None
     reference = "people’s order" if by_people else "the judge’s ranking from all pairs"
     accuracy_title = f"Spearman’s ρ with {reference}"
     return Figure(
