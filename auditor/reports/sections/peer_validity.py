@@ -7,10 +7,10 @@ from dataclasses import replace
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.task.schema import PeerValidityReport
-from auditor.reports.document import Block, Cell, Column, List, ListItem, Paragraph, Section, Status, Table
+from auditor.reports.document import Block, Cell, Column, List, ListItem, Paragraph, Section, Table
 from auditor.reports.number_format import format_signed
 from auditor.reports.sections.phrasing import describe_estimate, describe_interval
-from auditor.reports.sections.task import format_share
+from auditor.reports.sections.task import compare_interval, format_share
 
 CHANCE_AUC = 0.5
 
@@ -62,10 +62,10 @@ def _list_findings(validity: PeerValidityReport) -> list[ListItem]:
     if difference is not None and difference.value is not None:
         shares = {row.said: format_share(row.accuracy.value) for row in validity.verdicts}
         text = (
-            f"Correct are {shares['VALID']} of the answers called VALID and {shares['INVALID']} of those called "
+            f"{shares['VALID']} of the answers called VALID are correct, and {shares['INVALID']} of those called "
             f"INVALID: {_describe_points(difference)}."
         )
-        findings.append(ListItem(text, _compare_with(difference, 0.0)))
+        findings.append(ListItem(text, compare_interval(difference, 0.0)))
     if validity.closeness is not None:
         subject = "Closeness of an answer to the truth and its share of VALID verdicts"
         findings.append(_describe_correlation(validity.closeness, subject, "ρ", "answer"))
@@ -73,17 +73,10 @@ def _list_findings(validity: PeerValidityReport) -> list[ListItem]:
     return findings
 
 
-def _compare_with(estimate: Estimate, reference: float) -> Status:
-    """Whether the interval lies above the reference, below it or includes it; neutral without an interval."""
-    if estimate.ci_low is None or estimate.ci_high is None:
-        return "neutral"
-    return "positive" if estimate.ci_low > reference else "negative" if estimate.ci_high < reference else "unclear"
-
-
 def _describe_auc(auc: Estimate, pair_label: str) -> ListItem:
     """State how well verdicts separate the answers that `pair_label` names."""
     figures = describe_estimate("AUC", auc, digits=0, style="percent")
-    status = _compare_with(auc, CHANCE_AUC)
+    status = compare_interval(auc, CHANCE_AUC)
     finding = {
         "positive": f"Peer verdicts separate {pair_label} ({figures}).",
         "negative": f"Peer verdicts point the wrong way on {pair_label} ({figures}).",
@@ -106,7 +99,7 @@ def _describe_points(difference: Estimate) -> str:
 def _describe_correlation(correlation: Estimate, subject: str, symbol: str, unit: str) -> ListItem:
     """State whether two quantities are correlated; `subject` names both."""
     figures = describe_estimate(symbol, correlation, unit)
-    status = _compare_with(correlation, 0.0)
+    status = compare_interval(correlation, 0.0)
     finding = {
         "positive": f"{subject} are positively correlated ({figures}).",
         "negative": f"{subject} are negatively correlated ({figures}).",

@@ -83,14 +83,14 @@ def _describe_model(row: TaskModelRow, chance: float | None) -> ListItem:
         agreement = format_share(row.sample_agreement.value)
         statements.append(f"two samples for an item give the same answer in {agreement} of cases")
     text = "; ".join(statements) or f"cannot be compared with the truth: {row.accuracy.reason}"
-    return ListItem(name_finding(row.model, text), _compare_with_chance(row.accuracy, chance))
+    return ListItem(name_finding(row.model, text), compare_interval(row.accuracy, chance))
 
 
-def _compare_with_chance(accuracy: Estimate, chance: float | None) -> Status:
-    """Whether the interval of the accuracy lies above chance, below it or includes it; neutral if either is missing."""
-    if chance is None or accuracy.ci_low is None or accuracy.ci_high is None:
+def compare_interval(estimate: Estimate, reference: float | None) -> Status:
+    """Whether an interval lies above a reference, below it or includes it; neutral if either is missing."""
+    if reference is None or estimate.ci_low is None or estimate.ci_high is None:
         return "neutral"
-    return "positive" if accuracy.ci_low > chance else "negative" if accuracy.ci_high < chance else "unclear"
+    return "positive" if estimate.ci_low > reference else "negative" if estimate.ci_high < reference else "unclear"
 
 
 def _describe_accuracy(row: TaskModelRow, chance: float | None) -> Iterator[str]:
@@ -104,7 +104,7 @@ def _describe_accuracy(row: TaskModelRow, chance: float | None) -> Iterator[str]
         "positive": ", more often than by chance",
         "negative": ", less often than by chance",
         "unclear": ", not statistically distinguishable from chance",
-    }.get(_compare_with_chance(accuracy, chance), "")
+    }.get(compare_interval(accuracy, chance), "")
     yield (
         f"is correct in {format_share(accuracy.value)} of {pluralize(accuracy.n, 'answer')} "
         f"({describe_interval(accuracy, 0, 'percent')})"
@@ -112,8 +112,8 @@ def _describe_accuracy(row: TaskModelRow, chance: float | None) -> Iterator[str]
     )
     if row.usable < row.planned and row.bound_low is not None:
         yield (
-            f"{format_count(row.planned - row.usable)} of {pluralize(row.planned, 'sample')} cannot be used: with them, "
-            f"accuracy would be between {format_share(row.bound_low)} and {format_share(row.bound_high)}"
+            f"{format_count(row.planned - row.usable)} of {pluralize(row.planned, 'sample')} are unusable: with "
+            f"them, accuracy would be between {format_share(row.bound_low)} and {format_share(row.bound_high)}"
         )
 
 
