@@ -117,5 +117,5 @@ def test_a_panel_without_verdicts_has_an_empty_certificate(db: Database) -> None
     report = build_report(db, "silent")
     assert report.panel.votes == []
     assert all(row.given == 0 and row.valid.value is None and row.leniency.value is None for row in report.panel.judges)
-    assert "vouches for nothing" in report.panel.certificate[0]
-    assert "No verdict was given" in render_html(report)
+    assert "supports no conclusion" in report.panel.certificate[0]
+    assert "No verdict is available" in render_html(report)
