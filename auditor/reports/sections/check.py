@@ -38,6 +38,6 @@ def build_check_document(check_result: CheckResult) -> Document:
         "Check",
         f"auditor check: {check_result.audit} {STATUS_LABELS[check_result.verdict]}",
         "",
-        [Section("gates", "Gates", [Table("gates", "Gates", caption, columns, rows)])],
+        [Section("gates", "Gates", [Table("gate-results", "Gates", caption, columns, rows)])],
         opening=[Paragraph(describe_verdict(check_result), role="lead")],
     )

@@ -34,8 +34,8 @@ def build_fault_injection_document(audit: str, panel: PanelReport) -> Document:
     """Build the document on which judges detect injected faults."""
     table = build_fault_table(panel.faults)
     remark = (
-        "Each judge reviews the same traces with and without an injected fault. A judge whose difference may be 0 is not "
-        "shown to detect the fault. A panel of such judges repeats a shared bias instead of detecting it."
+        "Each judge reviews the same traces with and without an injected fault. A judge whose difference may be 0 is "
+        "not shown to detect the fault. A panel of such judges repeats a shared bias instead of detecting it."
     )
     plots = [
         figure
@@ -100,8 +100,8 @@ def build_judge_drift_document(first_audit: str, second_audit: str, rows: Sequen
     table = Table(
         "judge-drift",
         "Drift of judges",
-        f"Share of VALID verdicts on the same traces in {first_audit} (before) and in {second_audit} (after), the share "
-        "of verdicts that changed, and the difference, after minus before (above 0: more lenient). n counts traces.",
+        f"Share of VALID verdicts on the same traces in {first_audit} (before) and in {second_audit} (after), share of "
+        "verdicts that changed, and difference, after minus before (above 0: more lenient). n counts traces.",
         [
             JUDGE_COLUMN,
             *estimate_columns("VALID before", "VALID after", "Verdicts changed"),
