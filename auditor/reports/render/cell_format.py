@@ -26,9 +26,10 @@ class FormattedFigure:
     """A figure as text.
 
     Attributes:
-        value: the value; the reason if it is missing.
-        interval: the interval; the reason if it is missing; empty for a figure that has none.
+        value: the value, or why it is missing.
+        interval: the interval; empty for none.
         n: the sample size, if it is shown.
+        reason: why there is a value, but no interval.
         has_value: whether the figure has a value.
         note: label of the note that has the reason for the missing value or interval.
     """
@@ -36,13 +37,16 @@ class FormattedFigure:
     value: str
     interval: str = ""
     n: str = ""
+    reason: str = ""
     has_value: bool = True
     note: str = ""
 
     def in_line(self) -> str:
         """The figure on one line, such as "0.52 (0.31 to 0.68; n 25)"."""
-        parenthesis = "; ".join(filter(None, (self.interval, self.note and f"note {self.note}", self.n)))
-        return f"{self.value} ({parenthesis})" if parenthesis else self.value
+        note = f"note {self.note}" if self.note else ""
+        details = filter(None, (self.interval, self.n, ", ".join(filter(None, (self.reason, note)))))
+        details_text = "; ".join(details)
+        return f"{self.value} ({details_text})" if details_text else self.value
 
 
 def format_figure(cell: Cell, column: Column, notes: Mapping[str, str]) -> FormattedFigure:
@@ -75,7 +79,7 @@ def _format_estimate(estimate: Estimate, column: Column, notes: Mapping[str, str
     n = f"n {format_count(estimate.n)}" if column.show_n else ""
     value = format_styled(estimate.value, column.style, column.digits)
     if estimate.ci_low is None or estimate.ci_high is None:
-        return FormattedFigure(value, "no 95% CI" if note else reason, n, note=note)
+        return FormattedFigure(value, n=n, reason="no 95% CI" if note else reason, note=note)
     low, high = (format_styled(end, column.style, column.digits) for end in (estimate.ci_low, estimate.ci_high))
     return FormattedFigure(value, f"{low} to {high}", n)
 

@@ -139,5 +139,6 @@ def _render_figure(figure: FormattedFigure) -> str:
     note = f"<sup>{figure.note}</sup>" if figure.note else ""
     if not figure.has_value:
         return f'<span class="why">{isolate_rtl(figure.value)}{note}</span>'
-    details = ", ".join(filter(None, (isolate_rtl(figure.interval) + note, figure.n.replace(" ", "\u00a0"))))
+    interval = isolate_rtl(figure.interval or figure.reason) + note
+    details = ", ".join(filter(None, (interval, figure.n.replace(" ", "\u00a0"))))
     return escape_html(figure.value) + (f"<small>{details}</small>" if details else "")
