@@ -12,7 +12,6 @@ from auditor.reports.document import Cell, Column, CountShare, LowerBound, Row, 
 from auditor.reports.number_format import (
     MISSING_SYMBOL,
     format_count,
-    format_interval,
     format_percent,
     format_styled,
     format_usd,
@@ -74,10 +73,11 @@ def _format_estimate(estimate: Estimate, column: Column, notes: Mapping[str, str
     if estimate.value is None:
         return FormattedFigure("not available" if note else reason, has_value=False, note=note)
     n = f"n {format_count(estimate.n)}" if column.show_n else ""
-    value = format_styled(float(estimate.value), column.style, column.digits)
+    value = format_styled(estimate.value, column.style, column.digits)
     if estimate.ci_low is None or estimate.ci_high is None:
         return FormattedFigure(value, "no 95% CI" if note else reason, n, note=note)
-    return FormattedFigure(value, format_interval(estimate.ci_low, estimate.ci_high, column.digits, column.style), n)
+    low, high = (format_styled(end, column.style, column.digits) for end in (estimate.ci_low, estimate.ci_high))
+    return FormattedFigure(value, f"{low} to {high}", n)
 
 
 def label_notes(table: Table) -> dict[str, str]:

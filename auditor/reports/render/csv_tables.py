@@ -53,7 +53,8 @@ def _column_names(column: Column, index: int) -> list[str]:
         return []
     if column.kind != "estimate":
         return [key]
-    return [key, f"{key}_low", f"{key}_high", *([f"{key}_n"] if column.show_n else [])]
+    interval_key = column.interval_key or key
+    return [key, f"{interval_key}_low", f"{interval_key}_high", *([f"{key}_n"] if column.show_n else [])]
 
 
 def _cell_values(cell: Cell, column: Column) -> list[CsvValue]:

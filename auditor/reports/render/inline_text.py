@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from auditor.reports.document import Code, InlineEstimate, Link, Name, Strong, Text
-from auditor.reports.number_format import format_count, format_interval, format_styled
+from auditor.reports.number_format import describe_interval, format_count, format_styled
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,5 @@ def _describe_estimate(node: InlineEstimate) -> str:
     estimate = node.estimate
     if estimate.value is None:
         return f"not available: {estimate.reason}"
-    interval = format_interval(estimate.ci_low, estimate.ci_high, node.digits, node.style)
-    interval_text = f"95% CI {interval}" if estimate.ci_low is not None else f"no 95% CI: {estimate.reason}"
-    value = format_styled(float(estimate.value), node.style, node.digits)
-    return f"{value} ({interval_text}, n {format_count(estimate.n)})"
+    value = format_styled(estimate.value, node.style, node.digits)
+    return f"{value} ({describe_interval(estimate, node.digits, node.style)}, n {format_count(estimate.n)})"

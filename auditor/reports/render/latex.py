@@ -100,9 +100,9 @@ def _render_estimate(estimate: Estimate, column: Column) -> str:
     """Render an estimate as "0.52 [0.31, 0.68]", followed by its n if the column shows it."""
     if estimate.value is None:
         return MISSING_CELL
-    value = _format_number(float(estimate.value), column)
+    value = _format_number(estimate.value, column)
     has_interval = estimate.ci_low is not None and estimate.ci_high is not None
-    interval = [_format_number(float(end), column) for end in (estimate.ci_low, estimate.ci_high) if end is not None]
+    interval = [_format_number(end, column) for end in (estimate.ci_low, estimate.ci_high) if end is not None]
     n = f"$n={estimate.n}$" if column.show_n else ""
     return " ".join(filter(None, (value, f"[{', '.join(interval)}]" if has_interval else "", n)))
 
