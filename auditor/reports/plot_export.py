@@ -8,7 +8,8 @@ from typing import Literal
 
 from auditor.atomic_files import make_folder, write_atomically
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document.traversal import iterate_figures
+from auditor.reports.document import Figure
+from auditor.reports.document.traversal import iterate_blocks
 from auditor.reports.render.figures import export_pdf, export_png, export_spec, export_svg
 from auditor.reports.sections.report import build_report_document
 
@@ -35,10 +36,10 @@ def write_plots(report: Report, folder: Path, plot_format: PlotFormat = "svg") -
     Raises:
         UsageError: the folder cannot be written to.
     """
-    figures = list(iterate_figures(build_report_document(report)))
+    document = build_report_document(report)
     make_folder(folder)
     paths: list[Path] = []
-    for figure in figures:
+    for figure in (block for block in iterate_blocks(document) if isinstance(block, Figure)):
         path = folder / f"{figure.id}{FILE_SUFFIXES[plot_format]}"
         write_atomically(_EXPORT_FUNCTIONS[plot_format](figure.spec), path)
         paths.append(path)

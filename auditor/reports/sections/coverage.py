@@ -34,7 +34,8 @@ def build_coverage_section(report: Report) -> Section | None:
         ("country", coverage.countries, False),
         ("topic" if report.task is None else "item", coverage.topics, False),
     )
-    causes = list(dict.fromkeys(cause for row in coverage.models for cause in row.losses))
+    all_rows = [*coverage.total, *(row for _, rows, _ in groups for row in rows)]
+    causes = list(dict.fromkeys(cause for row in all_rows for cause in row.losses))
     introduction = (
         "A failed request or unusable answer is never turned into a score. It is counted here by its cause and "
         "excluded everywhere else."
