@@ -48,13 +48,11 @@ def format_signed(value: float | None, digits: int = 2) -> str:
     return _replace_hyphen_minus(f"{rounded:+.{digits}f}" if rounded else f"{rounded:.{digits}f}")
 
 
-def format_interval(low: float | None, high: float | None, digits: int = 2) -> str:
+def format_interval(low: float | None, high: float | None, digits: int = 2, style: NumberStyle = "decimal") -> str:
     """Format an interval as "low to high"; a dash if there is none."""
-    return (
-        MISSING_SYMBOL
-        if low is None or high is None
-        else f"{format_number(low, digits)} to {format_number(high, digits)}"
-    )
+    if low is None or high is None:
+        return MISSING_SYMBOL
+    return f"{format_styled(float(low), style, digits)} to {format_styled(float(high), style, digits)}"
 
 
 def format_p_value(value: float | None) -> str:

@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from auditor.reports.charts.theme import VegaLiteSpec
+from auditor.reports.charts.theme import (
+    ACCENT,
+    INK,
+    MUTED,
+    PAPER,
+    VegaLiteSpec,
+    build_spec,
+    clean_text,
+    estimate_text_width,
+    truncate_to_width,
+)
+from auditor.reports.number_format import format_interval, format_number
+
+PLOT_WIDTH_PX = 760
+ROW_HEIGHT_PX = 26
+TOP_PX = 8
+AXIS_HEIGHT_PX, AXIS_TITLE_HEIGHT_PX = 24, 20
+MIN_LABEL_WIDTH_PX, MAX_LABEL_WIDTH_PX = 60, 250
+MAX_NOTE_WIDTH_PX = 230
+COLUMN_GAP_PX = 14
+"""Space between the plot and the texts to its left and right."""
+VALUE_WIDTH_PX, INTERVAL_GAP_PX = 38, 7
+"""Width of the values to the right of the plot, and their distance from their intervals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +71,16 @@ class IntervalRow:
 
 def error_axis(values: Iterable[float | None], title: str) -> Axis:
     """Create an axis from 0 to a round number that is at least the largest value."""
-    raise NotImplementedError
+    largest = max((value for value in values if value is not None), default=0.0)
+    high = next((bound for bound in (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.6) if bound >= largest), 2.0)
+    return Axis(0, high, [round(high * i / 4, 3) for i in range(5)], title)
 
 
 def difference_axis(values: Iterable[float | None], title: str) -> Axis:
     """Create an axis symmetric around 0, to a round number that is at least the largest absolute value."""
-    raise NotImplementedError
+    largest = max((abs(value) for value in values if value is not None), default=0.0)
+    high = next((bound for bound in (0.1, 0.2, 0.4, 0.6, 1.0) if bound >= largest), 2.0)
+    return Axis(-high, high, [-high, -high / 2, 0.0, high / 2, high], title, 0.0)
 
 
 def interval_plot(rows: Sequence[IntervalRow], axis: Axis) -> VegaLiteSpec:
@@ -62,4 +88,111 @@ def interval_plot(rows: Sequence[IntervalRow], axis: Axis) -> VegaLiteSpec:
 
     Values outside the axis are drawn at its end.
     """
-    raise NotImplementedError
+    labels = [clean_text(row.label) for row in rows]
+    annotations = [_format_annotation(row) for row in rows]
+    widest_label = max((estimate_text_width(label, is_bold=True) for label in labels), default=0.0)
+    label_width = round(min(max(widest_label, MIN_LABEL_WIDTH_PX), MAX_LABEL_WIDTH_PX))
+    left = COLUMN_GAP_PX + label_width
+    right = COLUMN_GAP_PX + _annotations_width(annotations)
+    width = PLOT_WIDTH_PX - left - right
+    values = [
+        {
+            "row": i,
+            "label": (visible_label := truncate_to_width(label, label_width, is_bold=True)),
+            "full_label": label if visible_label != label else "",
+            **{name: getattr(row, name) for name in ("value", "ci_low", "ci_high", "inner_low", "inner_high")},
+            **dict(zip(("number", "interval", "note"), annotation, strict=True)),
+        }
+        for i, (row, label, annotation) in enumerate(zip(rows, labels, annotations, strict=True))
+    ]
+    return build_spec(
+        [*_reference_layers(axis), *_interval_layers(axis), *_text_layers(width)],
+        width=width,
+        height=ROW_HEIGHT_PX * max(len(rows), 1),
+        padding=(left, TOP_PX, right, AXIS_HEIGHT_PX + (AXIS_TITLE_HEIGHT_PX if axis.title else 0)),
+        data={"values": values},
+    )
+
+
+def _format_annotation(row: IntervalRow) -> tuple[str, str, str]:
+    """Format the text to the right of a row: number and interval, or a note in place of both."""
+    if row.annotation is not None or row.value is None:
+        note = "not available" if row.annotation is None else clean_text(row.annotation)
+        return "", "", truncate_to_width(note, MAX_NOTE_WIDTH_PX)
+    has_interval = row.ci_low is not None and row.ci_high is not None
+    interval = f"({format_interval(row.ci_low, row.ci_high)})" if has_interval else ""
+    return format_number(row.value), interval, ""
+
+
+def _annotations_width(annotations: Sequence[tuple[str, str, str]]) -> float:
+    """Width in pixels of the texts to the right of the plot."""
+    intervals_width = max((estimate_text_width(interval) for _, interval, _ in annotations), default=0)
+    notes_width = max((estimate_text_width(note) for _, _, note in annotations), default=0)
+    return round(max(VALUE_WIDTH_PX + (INTERVAL_GAP_PX + intervals_width if intervals_width else 0), notes_width))
+
+
+def _x_encoding(axis: Axis) -> dict[str, object]:
+    """Encoding of values on the horizontal axis."""
+    return {
+        "type": "quantitative",
+        "scale": {"domain": [axis.low, axis.high], "clamp": True, "nice": False, "zero": False},
+        "axis": {"values": list(axis.ticks), "title": axis.title or None, "grid": True},
+    }
+
+
+_Y: Mapping[str, object] = {"field": "row", "type": "ordinal", "axis": None, "scale": {"padding": 0}}
+
+
+def _reference_layers(axis: Axis) -> list[dict[str, object]]:
+    """The reference line, if the axis has one."""
+    if axis.reference is None:
+        return []
+    mark = {"type": "rule", "stroke": INK, "strokeDash": [2, 3]}
+    return [{"data": {"values": [{}]}, "mark": mark, "encoding": {"x": {"datum": axis.reference, **_x_encoding(axis)}}}]
+
+
+def _interval_layers(axis: Axis) -> list[dict[str, object]]:
+    """The intervals and, above them, the dots."""
+
+    def interval_layer(low: str, high: str, stroke_width: float, opacity: float) -> dict[str, object]:
+        """Lines between two fields of the data."""
+        mark = {"type": "rule", "stroke": ACCENT, "strokeCap": "round"}
+        return {
+            "transform": [{"filter": f"isValid(datum.{low}) && isValid(datum.{high})"}],
+            "mark": {**mark, "strokeWidth": stroke_width, "opacity": opacity},
+            "encoding": {"x": {"field": low, **_x_encoding(axis)}, "x2": {"field": high}, "y": _Y},
+        }
+
+    dot = {"type": "circle", "size": 64, "fill": ACCENT, "fillOpacity": 1, "stroke": PAPER, "strokeWidth": 1.5}
+    dot_layer = {
+        "transform": [{"filter": "isValid(datum.value)"}],
+        "mark": {**dot, "opacity": 1, "aria": False},
+        "encoding": {"x": {"field": "value", **_x_encoding(axis)}, "y": _Y},
+    }
+    return [
+        interval_layer("inner_low", "inner_high", 7, 0.3),
+        interval_layer("ci_low", "ci_high", 2.5, 0.6),
+        dot_layer,
+    ]
+
+
+def _text_layers(width: float) -> list[dict[str, object]]:
+    """Labels to the left of the plot, annotations to the right."""
+
+    def column(field: str, x: float, description: str = "", **mark: object) -> dict[str, object]:
+        """The texts of one field in a column at x pixels, with the text alternative in another field."""
+        text = {"field": field, "type": "nominal"}
+        alternative = {"description": {"field": description, "type": "nominal"}} if description else {}
+        return {
+            "transform": [{"filter": f"datum.{field}"}],
+            "mark": {"type": "text", **mark},
+            "encoding": {"x": {"value": x}, "y": _Y, "text": text, **alternative},
+        }
+
+    start = width + COLUMN_GAP_PX
+    return [
+        column("label", -COLUMN_GAP_PX, "full_label", align="right", fontWeight=600, aria=True),
+        column("number", start + VALUE_WIDTH_PX, align="right"),
+        column("interval", start + VALUE_WIDTH_PX + INTERVAL_GAP_PX, align="left", fill=MUTED),
+        column("note", start, align="left", fill=MUTED),
+    ]

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from auditor.reports.charts.theme import VegaLiteSpec
+from auditor.reports.charts.legend import LegendText, Swatch, swatch_layer, text_layer
+from auditor.reports.charts.theme import ACCENT, MUTED, RULE, VegaLiteSpec, build_spec, clean_text
+from auditor.reports.number_format import format_count, format_number
 
 MAX_POINTS = 2000
 """With more points than this, squares are coloured by their number of points instead."""
 MAX_TOOLTIPS_PER_PAGE = 4000
 """With more points in all scatter plots of a page, they are drawn without tooltips, to keep the page small."""
+N_BINS = 40
+"""Number of squares along each axis."""
+PLOT_SIZE_PX = 240
+PADDING_PX = (52, 8, 14, 44)
+LEGEND_HEIGHT_PX, LEGEND_TOP_PX, LEGEND_TITLE_WIDTH_PX = 32, -34, 92
+N_COUNT_CLASSES = 5
+TICKS = (-1, -0.5, 0, 0.5, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,4 +40,93 @@ class ScorePair:
 
 def scatter_plot(pairs: Sequence[ScorePair]) -> VegaLiteSpec:
     """Specify a plot of the model's scores (up) against people's (right), with the diagonal of equal scores."""
-    raise NotImplementedError
+    diagonal = {
+        "data": {"values": [{"people": -1, "model": -1}, {"people": 1, "model": 1}]},
+        "mark": {"type": "line", "stroke": MUTED, "strokeWidth": 1, "strokeDash": [3, 3], "aria": False},
+        "encoding": _axes(),
+    }
+    left, top, right, bottom = PADDING_PX
+    size = {"width": PLOT_SIZE_PX, "height": PLOT_SIZE_PX}
+    if len(pairs) <= MAX_POINTS:
+        return build_spec([diagonal, _point_layer(pairs)], **size, padding=(left, top, right, bottom))
+    padding = (left, top + LEGEND_HEIGHT_PX, right, bottom)
+    return build_spec([*_bin_layers(pairs), diagonal], **size, padding=padding)
+
+
+def _axes() -> dict[str, object]:
+    """Encoding of people's scores to the right and the model's scores upwards."""
+    axis = {
+        "values": list(TICKS),
+        "grid": True,
+        "gridColor": {"condition": {"test": "datum.value === 0", "value": RULE}, "value": "var(--faint)"},
+    }
+    return {
+        channel: {
+            "field": field,
+            "type": "quantitative",
+            "scale": {"domain": [-1, 1], "clamp": True, "nice": False},
+            "axis": {**axis, **title},
+        }
+        for channel, field, title in (
+            ("x", "people", {"title": "People’s score", "titleY": 32}),
+            ("y", "model", {"title": "Model’s score", "titleX": -40}),
+        )
+    }
+
+
+def _point_layer(pairs: Sequence[ScorePair]) -> dict[str, object]:
+    """A dot for each pair, smaller and paler where there are many."""
+    values = [{"people": pair.people, "model": pair.model, "cell": _describe(pair)} for pair in pairs]
+    has_tooltips = any(pair.tooltip for pair in pairs)
+    description = {"description": {"field": "cell", "type": "nominal"}} if has_tooltips else {}
+    size, opacity = (36, 0.55) if len(pairs) <= 300 else (16, 0.4)
+    dot = {"type": "circle", "fill": ACCENT, "size": size, "opacity": 1, "fillOpacity": opacity, "aria": has_tooltips}
+    return {"data": {"values": values}, "mark": dot, "encoding": {**_axes(), **description}}
+
+
+def _describe(pair: ScorePair) -> str:
+    """Text alternative of a pair: its cell with both scores; empty if it has no tooltip."""
+    if not pair.tooltip:
+        return ""
+    return f"{clean_text(pair.tooltip)}: people {format_number(pair.people)}, model {format_number(pair.model)}"
+
+
+def _bin_layers(pairs: Sequence[ScorePair]) -> list[dict[str, object]]:
+    """A square for each bin with pairs, stronger in colour the more there are, and a legend above the plot."""
+    counts = Counter((_bin(pair.people), _bin(pair.model)) for pair in pairs)
+    # Each class starts at a constant multiple of the one before: a few bins hold most pairs.
+    largest = max(counts.values())
+    class_starts = sorted({math.ceil(largest ** (i / N_COUNT_CLASSES)) for i in range(N_COUNT_CLASSES)})
+    opacities = [round(0.2 + 0.8 * i / len(class_starts), 2) for i in range(1, len(class_starts) + 1)]
+    values = [
+        {
+            "people": _bin_center(column),
+            "model": _bin_center(row),
+            "cells": n,
+            "opacity": opacities[bisect_right(class_starts, n) - 1],
+        }
+        for (column, row), n in sorted(counts.items(), key=lambda item: (item[1], item[0]))
+    ]
+    square = {"type": "square", "fill": ACCENT, "size": (PLOT_SIZE_PX / N_BINS) ** 2, "opacity": 1, "aria": False}
+    opacity = {"fillOpacity": {"field": "opacity", "type": "quantitative", "scale": None}}
+    bins = {"data": {"values": values}, "mark": square, "encoding": {**_axes(), **opacity}}
+    band_width = (PLOT_SIZE_PX - LEGEND_TITLE_WIDTH_PX) / len(class_starts)
+    edges = [LEGEND_TITLE_WIDTH_PX + i * band_width for i in range(len(class_starts))]
+    bands = [
+        Swatch(x, LEGEND_TOP_PX, band_width, 8, ACCENT, opacity) for x, opacity in zip(edges, opacities, strict=True)
+    ]
+    labels = [
+        LegendText(format_count(start), x, LEGEND_TOP_PX + 16) for x, start in zip(edges, class_starts, strict=True)
+    ]
+    title = LegendText("Cells, at least", 0, LEGEND_TOP_PX + 16)
+    return [bins, swatch_layer(bands), text_layer([title, *labels], align="left")]
+
+
+def _bin(score: float) -> int:
+    """Index of the bin of a score along an axis; scores outside of [-1, 1] are in the outer bins."""
+    return min(max(int((score + 1) / 2 * N_BINS), 0), N_BINS - 1)
+
+
+def _bin_center(index: int) -> float:
+    """Score in the middle of a bin."""
+    return round((2 * index + 1) / N_BINS - 1, 4)

@@ -1,59 +1,205 @@
-"""Draw Vega-Lite specifications: as inline SVG for a page, and as SVG, PNG and PDF files."""
+"""Draw Vega-Lite specifications: as inline SVG for a page, and as SVG, PNG and PDF files.
+
+A figure keeps the CSS variables of the page's theme; a file has the colours of the light theme. vl-convert is loaded
+when the first figure is drawn, and never fetches anything.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
+
+from auditor.reports.charts.theme import FONT_FAMILY, LIGHT_COLORS
+from auditor.reports.document import Figure
+from auditor.reports.render import compact_svg
+from auditor.reports.render.compact_svg import SVG_NAMESPACE
+from auditor.text_safety import escape_invisible
+
+VEGA_LITE_VERSION = "5.21"
+MIN_SHARED_PATH_LENGTH = 30
+"""A path that is drawn repeatedly is shared if its text is at least this long."""
+MIN_FONT_SIZE_PX = 9
+"""A figure is scrolled rather than shrunk further on a narrow screen."""
+PNG_SCALE = 2
+"""Pixels for each unit of the SVG."""
+_TOP_LEVEL_KEYS = frozenset(("$schema", "autosize", "background", "config", "datasets", "padding"))
+_TEXT_KEYS = frozenset(("values", "datasets", "domain", "title", "text", "description", "name"))
+_VARIABLE_PATTERN = re.compile(r"var\(--([\w-]+)\)")
+_CHANNELS = ("x", "y", "color", "fill", "stroke", "opacity", "fillOpacity", "size", "shape")
+_VIEW_PATTERN = re.compile(r"(?:^| )concat_\d+_group$")
 
 
-@dataclass(frozen=True, slots=True)
-class PageFigure:
-    """A figure of a page.
-
-    Attributes:
-        title: what the figure shows; its accessible name.
-        description: what can be read from it, for readers who cannot see it.
-    """
-
-    spec: Mapping[str, object]
-    title: str
-    description: str
-
-
-def render_page_svgs(figures: Sequence[PageFigure], id_prefix: str = "figure") -> tuple[str, list[str]]:
+def render_page_svgs(figures: Sequence[Figure], id_prefix: str = "figure") -> tuple[str, list[str]]:
     """Draw all figures of a page at once, which is several times faster than one by one.
 
     Args:
-        figures: any number of figures; none of them loads vl-convert if empty.
-        id_prefix: ids in the figures start with it.
+        figures: any number of figures of `auditor.reports.charts`, which fix their layout: width, height and padding.
+        id_prefix: all ids in the figures start with it.
 
     Returns:
-        An invisible `<svg>` with the shapes that several figures share, to be put once at the start of the page's body
+        An invisible `<svg>` with the shapes that are drawn repeatedly, to be put once at the start of the page's body
         (empty if there are none); and an `<svg>` for each figure.
+
+    Raises:
+        ValueError: a specification is not valid, has a number that is not finite, or two have different data of one
+            name.
     """
-    raise NotImplementedError
+    svgs = _draw_figures(figures, id_prefix)
+    shared_paths = _shared_paths(svgs, id_prefix)
+    for svg in svgs:
+        _use_shared_paths(svg, shared_paths)
+    definitions = ""
+    if shared_paths:
+        invisible = {"width": "0", "height": "0", "style": "position:absolute", "aria-hidden": "true"}
+        definitions_svg = Element("svg", invisible)
+        paths = SubElement(definitions_svg, "defs")
+        for path, path_id in shared_paths.items():
+            SubElement(paths, "path", {"id": path_id, "d": path})
+        definitions = _to_markup(definitions_svg)
+    return definitions, [_to_markup(svg) for svg in svgs]
 
 
 def render_page_svg(spec: Mapping[str, object], *, title: str, description: str, id_prefix: str) -> str:
-    """Draw one figure as an inline `<svg>` that needs nothing else. A page with several calls `render_page_svgs`."""
-    raise NotImplementedError
+    """Draw one figure as an inline `<svg>` that needs nothing else. A page with several calls `render_page_svgs`.
+
+    Raises:
+        ValueError: the specification is not valid, or has a number that is not finite.
+    """
+    [svg] = _draw_figures([Figure("", spec, title, description)], id_prefix)
+    return _to_markup(svg)
 
 
 def export_spec(spec: Mapping[str, object]) -> bytes:
     """Write the specification as JSON, with the colours of the light theme on white."""
-    raise NotImplementedError
+    return (_to_json(_with_light_colors(spec), indent=1) + "\n").encode()
 
 
 def export_svg(spec: Mapping[str, object]) -> bytes:
     """Draw a self-contained SVG file, with the colours of the light theme on white."""
-    raise NotImplementedError
+    return _convert("vegalite_to_svg", _with_light_colors(spec)).encode()
 
 
 def export_png(spec: Mapping[str, object]) -> bytes:
-    """Draw a PNG file with two pixels for each unit of the SVG."""
-    raise NotImplementedError
+    """Draw a PNG file with two pixels for each unit of the SVG, with the colours of the light theme on white."""
+    return bytes(_convert("vegalite_to_png", _with_light_colors(spec), scale=PNG_SCALE))
 
 
 def export_pdf(spec: Mapping[str, object]) -> bytes:
-    """Draw a PDF file."""
-    raise NotImplementedError
+    """Draw a PDF file, with the colours of the light theme on white."""
+    return bytes(_convert("vegalite_to_pdf", _with_light_colors(spec)))
+
+
+def _convert(function: str, spec: object, **options: object) -> Any:
+    """Call a function of vl-convert, which may fetch nothing."""
+    import vl_convert  # takes half a second and 84 MB, which a report without figures does not need
+
+    convert = getattr(vl_convert, function)
+    return convert(_to_json(spec), vl_version=VEGA_LITE_VERSION, allowed_base_urls=[], **options)
+
+
+def _to_json(spec: object, indent: int | None = None) -> str:
+    """Write a specification as JSON."""
+    return json.dumps(spec, ensure_ascii=False, allow_nan=False, indent=indent)
+
+
+def _with_light_colors(spec: Mapping[str, object]) -> dict[str, object]:
+    """Replace CSS variables by the colours of the light theme, except in data and in texts, on a white background."""
+
+    def resolve(value: object) -> object:
+        """Replace the CSS variables in a part of a specification."""
+        if isinstance(value, str):
+            match = _VARIABLE_PATTERN.fullmatch(value)
+            return LIGHT_COLORS[match[1]] if match else value
+        if isinstance(value, Mapping):
+            return {key: item if key in _TEXT_KEYS else resolve(item) for key, item in value.items()}
+        return [resolve(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+    return {key: item if key in _TEXT_KEYS else resolve(item) for key, item in spec.items()} | {"background": "white"}
+
+
+def _draw_figures(figures: Sequence[Figure], id_prefix: str) -> list[Element]:
+    """Draw figures in one conversion, and take its result apart."""
+    if not figures:
+        return []
+    root = ElementTree.fromstring(_convert("vegalite_to_svg", _join_specs([figure.spec for figure in figures])))
+    views = [group for group in root.iter(f"{SVG_NAMESPACE}g") if _VIEW_PATTERN.search(group.get("class", ""))]
+    definitions = {element.get("id", ""): element for defs in root.iter(f"{SVG_NAMESPACE}defs") for element in defs}
+    return [
+        _build_svg(figure, view[0], definitions, f"{id_prefix}-{i}")
+        for i, (figure, view) in enumerate(zip(figures, views, strict=True), 1)
+    ]
+
+
+def _join_specs(specs: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+    """Put specifications below each other in one, without changing how each is drawn."""
+    datasets: dict[str, object] = {}
+    for spec in specs:
+        for name, values in spec.get("datasets", {}).items():
+            if datasets.setdefault(name, values) != values:
+                raise ValueError(f"Two figures have different data of the name {name!r}.")
+    return {
+        "vconcat": [{key: value for key, value in spec.items() if key not in _TOP_LEVEL_KEYS} for spec in specs],
+        "datasets": datasets,
+        "config": specs[0]["config"],
+        "background": None,
+        "autosize": "none",
+        "padding": 0,
+        "spacing": 0,
+        "bounds": "flush",
+        "resolve": {"scale": dict.fromkeys(_CHANNELS, "independent")},
+    }
+
+
+def _build_svg(figure: Figure, view: Element, definitions: Mapping[str, Element], id_prefix: str) -> Element:
+    """Build the inline `<svg>` of a figure from its part of the drawing, which starts at the upper left axis corner."""
+    spec: Mapping[str, Any] = figure.spec
+    padding = spec["padding"]
+    width = spec["width"] + padding["left"] + padding["right"]
+    height = spec["height"] + padding["top"] + padding["bottom"]
+    group = compact_svg.compact_group(view, FONT_FAMILY)
+    group.attrib.pop("transform", None)
+    compact_svg.number_ids(group, definitions, id_prefix)
+    compact_svg.merge_equal_symbols(group, id_prefix)
+    font_sizes = [float(size) for element in group.iter() if (size := element.get("font-size"))]
+    attributes = {
+        "class": "chart",
+        "role": "img",
+        "aria-labelledby": f"{id_prefix}-t {id_prefix}-s",
+        "width": compact_svg.format_coordinate(width),
+        "viewBox": " ".join(map(compact_svg.format_coordinate, (-padding["left"], -padding["top"], width, height))),
+        "font-family": FONT_FAMILY,
+    }
+    if font_sizes:
+        attributes["style"] = f"min-width:{math.ceil(width * MIN_FONT_SIZE_PX / min(font_sizes))}px"
+    svg = Element("svg", attributes)
+    for tag, element_id, text in (("title", "t", figure.title), ("desc", "s", figure.description)):
+        SubElement(svg, tag, {"id": f"{id_prefix}-{element_id}"}).text = escape_invisible(text)
+    svg.append(group)
+    return svg
+
+
+def _shared_paths(svgs: Sequence[Element], id_prefix: str) -> dict[str, str]:
+    """Ids of the long paths that are drawn more than once."""
+    counts = Counter(path.get("d", "") for svg in svgs for path in svg.iter("path"))
+    repeated_paths = [path for path, n in counts.items() if n > 1 and len(path) >= MIN_SHARED_PATH_LENGTH]
+    return {path: f"{id_prefix}-p{i}" for i, path in enumerate(repeated_paths, 1)}
+
+
+def _use_shared_paths(svg: Element, shared_paths: Mapping[str, str]) -> None:
+    """Replace the paths of a figure that are shared by references to them."""
+    for path in svg.iter("path"):
+        if (path_id := shared_paths.get(path.get("d", ""))) is not None:
+            path.tag = "use"
+            del path.attrib["d"]
+            path.attrib = {"href": f"#{path_id}", **path.attrib}
+
+
+def _to_markup(svg: Element) -> str:
+    """Write an element as markup; outside of tags `>` is escaped, so that only tags are shortened."""
+    return ElementTree.tostring(svg, encoding="unicode").replace(" />", "/>")
