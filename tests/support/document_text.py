@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from auditor.reports.document import (
     Block,
     Callout,
+    Cell,
     Code,
     Disclosure,
     Document,
@@ -18,6 +19,7 @@ from auditor.reports.document import (
     ListItem,
     Name,
     Paragraph,
+    Row,
     Section,
     Strong,
     Table,
@@ -53,6 +55,11 @@ def sentences(section: Section) -> str:
 def blocks_of(section: Section, kind: type[BlockT]) -> list[BlockT]:
     """The blocks of one type in a section, at any depth."""
     return [block for block in iterate_blocks(Document("", "", "", [section])) if isinstance(block, kind)]
+
+
+def cells_of(table: Table) -> list[Sequence[Cell]]:
+    """The cells of each row of a table, the total row included."""
+    return [row.cells if isinstance(row, Row) else row for row in table.rows]
 
 
 def _texts_of(block: Block) -> Iterator[Text]:

@@ -58,8 +58,8 @@ def describe_cost(cost: CostReport) -> Iterator[str]:
     if cost.lost:
         amount = "the amount is unknown" if cost.lost_usd is None else f"up to {format_usd(cost.lost_usd)}"
         yield (
-            f"{pluralize(cost.lost, 'further request')} without an answer may have been charged, {amount}: in flight or "
-            "about to be sent when a run was interrupted, or now."
+            f"{pluralize(cost.lost, 'further request')} without an answer may have been charged, {amount}. "
+            "They were in flight or about to be sent when a run was interrupted, or they are now."
         )
 
 

@@ -22,12 +22,12 @@ def build_provenance_section(report: Report) -> Section:
         [
             *map(Paragraph, _describe_question(report)),
             _build_models_table(report),
+            _build_settings_table(report),
             *(
                 [Section("model-versions", "Model versions that answered", [*map(Paragraph, versions)])]
                 if versions
                 else []
             ),
-            _build_settings_table(report),
         ],
         contents_title="How it was made",
     )

@@ -10,7 +10,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.document import CountShare, LowerBound, Reason, Row, Table
 from auditor.reports.number_format import format_usd
 from auditor.reports.sections.cost import build_cost_section, describe_cost, describe_savings
-from tests.support.document_text import blocks_of
+from tests.support.document_text import blocks_of, cells_of
 
 
 def describe_total(cost: CostReport, **figures: object) -> str:
@@ -49,14 +49,12 @@ def test_savings_are_relative_to_the_full_design() -> None:
 
 def test_the_table_has_every_row_and_the_total(report: Report) -> None:
     [table] = blocks_of(build_cost_section(report), Table)
-    *rows, total = table.rows
-    assert isinstance(total, Row)
-    assert total.is_total
-    assert total.cells[2] == report.cost.total.calls
-    assert total.cells[8] == LowerBound(report.cost.total.usd or 0.0)
-    by_row = [row.cells if isinstance(row, Row) else row for row in rows]
-    assert len(by_row) == len(report.cost.rows)
-    for cells, row in zip(by_row, report.cost.rows, strict=True):
+    *rows, total = cells_of(table)
+    assert isinstance(table.rows[-1], Row)
+    assert table.rows[-1].is_total
+    assert total[2] == report.cost.total.calls
+    assert total[8] == LowerBound(report.cost.total.usd or 0.0)
+    for cells, row in zip(rows, report.cost.rows, strict=True):
         cached = None if row.cached_tokens is None else CountShare(row.cached_tokens, row.told_tokens)
         assert (cells[2:6], cells[6]) == ([row.calls, row.attempts, row.answers, row.prompt_tokens], cached)
         assert cells[8] == (Reason("unknown") if row.usd is None else row.usd)
