@@ -28,11 +28,11 @@ def build_consistency_section(report: Report) -> Section | None:
         "Self-consistency of each model",
         [(label, row.cosine) for label, row in labelled_rows],
         SHARE_AXIS,
-        table_id="self-consistency",
+        table_id="sample-consistency",
         caption="Mean self-consistency over cells, with its 95% CI (higher is more consistent).",
     )
     table = Table(
-        "self-consistency",
+        "sample-consistency",
         "Self-consistency",
         "Consistency of the samples of a cell, as means over cells with 95% CIs. Variance: of the scores, lower is "
         "more consistent. Same sign: share of samples whose score has the most frequent sign. Both signs: share of "

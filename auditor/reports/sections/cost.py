@@ -94,7 +94,7 @@ def describe_savings(row: SavingsRow) -> str:
 def _build_table(cost: CostReport) -> Table:
     """Build the table of calls, tokens and cost by model and purpose."""
     return Table(
-        "cost",
+        "cost-by-model",
         "Cost by model and purpose",
         "Everything that this audit requested, and the answers that it uses, whenever they were requested. Requests "
         "include retries. From cache: share of the prompt tokens that the provider had cached, among answers that "

@@ -76,7 +76,7 @@ def _build_group_blocks(noun: str, rows: Sequence[RefusalRow]) -> list[Block]:
     if not rows:
         return []
     table = Table(
-        f"refusals-by-{noun}",
+        f"share-refused-by-{noun}",
         f"Refusals by {noun}",
         f"Share of answers that are refusals by {noun}, from 0 to 1, largest first.",
         [Column(noun.capitalize(), "name"), Column("Share refused", "estimate", digits=3)],
@@ -87,7 +87,7 @@ def _build_group_blocks(noun: str, rows: Sequence[RefusalRow]) -> list[Block]:
     plotted_rows = rows[:MAX_PLOTTED_ROWS]
     scope = f"the {MAX_PLOTTED_ROWS} largest of {len(rows)}" if len(rows) > MAX_PLOTTED_ROWS else "largest first"
     figure = build_interval_figure(
-        table.id,
+        f"refusals-by-{noun}",
         f"Share refused by {noun}",
         [(row.name, row.share) for row in plotted_rows],
         SHARE_AXIS,

@@ -64,7 +64,7 @@ def _build_figure(rows: Sequence[RegionRow], labels: SeriesLabels) -> list[Figur
             "Mean absolute error by region",
             estimates,
             error_axis(ends, "Mean absolute error (lower is better)"),
-            table_id="regions",
+            table_id="agreement-by-region",
             caption="Mean absolute difference from people in each group of countries, with its 95% CI. Further right "
             "is further from people.",
         )
@@ -94,7 +94,7 @@ def _build_region_table(report: Report, labels: SeriesLabels) -> Table:
         ]
         for row in report.regions.rows
     ]
-    return Table("regions", "Agreement by region", caption, REGION_COLUMNS, rows)
+    return Table("agreement-by-region", "Agreement by region", caption, REGION_COLUMNS, rows)
 
 
 def _build_gap_table(gaps: Sequence[RegionGapRow], labels: SeriesLabels) -> Table:

@@ -53,5 +53,5 @@ def _build_figure(
         f"{series.label} against people",
         f"Scores of {series.label} (vertical) against people’s scores (horizontal): {figures_text}.",
         caption=figures_text,
-        table_id="agreement",
+        table_id="alignment",
     )

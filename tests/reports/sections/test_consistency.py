@@ -16,7 +16,7 @@ def test_every_figure_is_in_the_table(report: Report) -> None:
         [Name(row.model), row.cosine, row.variance, row.sign_agreement, row.straddling]
         for row in report.self_consistency
     ]
-    assert (figure.id, figure.table_id) == ("self-consistency", table.id)
+    assert (figure.id, figure.table_id) == ("self-consistency", "sample-consistency")
     assert "above 0.12 is a reason for caution" in sentences(section)
 
 

@@ -54,7 +54,7 @@ def test_plots_have_the_largest_shares_and_tables_all(report: Report) -> None:
     section = build_refusals_section(report.model_copy(update={"refusals": refusals_of(0.1, MAX_PLOTTED_ROWS + 5)}))
     assert section is not None
     assert [(table.id, len(table.rows)) for table in blocks_of(section, Table)] == [
-        ("refusals-by-model", 1), ("refusals-by-topic", MAX_PLOTTED_ROWS + 5), ("refusals-by-country", 1),
+        ("share-refused-by-model", 1), ("share-refused-by-topic", MAX_PLOTTED_ROWS + 5), ("share-refused-by-country", 1),
     ]  # fmt: skip
     figures = blocks_of(section, Figure)
     assert [figure.id for figure in figures] == ["refusals-by-topic", "refusals-by-country"]

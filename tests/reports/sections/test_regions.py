@@ -33,7 +33,7 @@ def test_every_row_is_in_the_table_with_its_two_way_interval(report: Report) -> 
     section = build_regions_section(report)
     assert section is not None
     table, figure = blocks_of(section, Table)[0], blocks_of(section, Figure)[0]
-    assert (table.id, figure.id, figure.table_id) == ("regions", "regions", "regions")
+    assert (table.id, figure.id, figure.table_id) == ("agreement-by-region", "regions", table.id)
     assert len(table.rows) == len(report.regions.rows) > 0
     for cells, row in zip(cells_of(table), report.regions.rows, strict=True):
         r = cells[4]
