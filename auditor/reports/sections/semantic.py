@@ -236,8 +236,8 @@ def _build_judged_tables(semantic: SemanticReport) -> list[Table]:
         return []
     caption = (
         "Pairs of answers sampled to the same wording: share in which a judge finds the second supported by the first, "
-        "with 95% CI over questions. Failed judgements are excluded from the share. Consistent, judged and failed "
-        "count pairs."
+        "with 95% CI over questions. Failed judgements are excluded from the share. The last three columns count "
+        "pairs."
     )
     columns = [
         Column("Model", "name"),
