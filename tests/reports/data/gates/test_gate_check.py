@@ -12,7 +12,7 @@ from auditor.errors import UsageError
 from auditor.reports.data.coverage.model_versions import ModelVersionRow
 from auditor.reports.data.gates.gate_check import GateStatus, check_report, resolve_thresholds
 from auditor.reports.data.report_schema import Report
-from auditor.reports.gates.ci_formats import render_check_markdown, render_junit
+from auditor.reports.junit import render_junit
 from auditor.reports.pages.alignment_wording import two_way_interval
 from tests.support.audit_configs import config
 
@@ -93,7 +93,7 @@ def test_a_gate_can_limit_the_number_of_served_models(
             c for c in ElementTree.fromstring(render_junit(check)).iter("testcase") if c.find("failure") is not None
         )
         assert case.get("name") == "max_served_models[m]"
-        assert "2 things served it" in render_check_markdown(check)
+        assert "2 model versions answered" in gate.message
 
 
 def test_exit_code_is_3_for_a_failed_gate_and_0_if_all_pass(report: Report) -> None:
