@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from auditor.cli.options import JsonOption, PageFileOption, StorageOption
-from auditor.cli.output import print_json, print_message, print_table
-from auditor.cli.page_output import present_page, resolve_page_format
+from auditor.cli.output import print_json, print_message
+from auditor.cli.page_output import present_document, print_document, resolve_page_format
 
 if TYPE_CHECKING:
     from auditor.reports.data.cost.forecast import CostForecast
@@ -50,9 +50,9 @@ def compare(
 
     Example: auditor compare before after --map base=tuned -o comparison.html
     """
-    from auditor.reports.comparison.comparison_page import build_comparison_page
     from auditor.reports.data.comparison.compare import compare_targets
     from auditor.reports.data.comparison.series_pairs import parse_target
+    from auditor.reports.sections.comparison import build_comparison_document
     from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
@@ -67,7 +67,7 @@ def compare(
             max_listed=max_flips,
             renamed_models=dict(map(_parse_model_rename, model_renames or ())),
         )
-    present_page(comparison.model_dump(mode="json"), build_comparison_page(comparison), output, as_json)
+    present_document(comparison.model_dump(mode="json"), build_comparison_document(comparison), output, as_json)
 
 
 def _parse_model_rename(text: str) -> tuple[str, str]:
@@ -111,8 +111,9 @@ def check(
     Example: auditor check moral-alignment --min-pearson 0.6 --max-open-conflicts 0 --junit check.xml
     """
     from auditor.atomic_files import write_atomically
-    from auditor.reports.data.gates.gate_check import GateStatus
-    from auditor.reports.gates.ci_formats import STATUS_SYMBOLS, render_check_markdown, render_junit
+    from auditor.reports.junit import render_junit
+    from auditor.reports.output import render_document
+    from auditor.reports.sections.check import build_check_document, describe_verdict
     from auditor.run import open_audit
 
     options = {
@@ -124,23 +125,18 @@ def check(
     }  # fmt: skip
     changes = {name: value for name, value in options.items() if value is not None}
     result = open_audit(audit, storage=storage).check(**changes)
-    for path, render in ((junit_path, render_junit), (markdown_path, render_check_markdown)):
-        if path is not None:
-            write_atomically(render(result), path)
-            print_message(f"Written: {path.resolve()}")
+    document = build_check_document(result)
+    if junit_path is not None:
+        write_atomically(render_junit(result), junit_path)
+        print_message(f"Written: {junit_path.resolve()}")
+    if markdown_path is not None:
+        write_atomically(render_document(document, "markdown"), markdown_path)
+        print_message(f"Written: {markdown_path.resolve()}")
     if as_json:
         print_json(result.model_dump(mode="json"))
+        print_message(describe_verdict(result))
     else:
-        print_table(
-            ["", "gate", "of", "found"],
-            [[STATUS_SYMBOLS[gate.verdict], gate.name, gate.subject, gate.message] for gate in result.gates],
-        )
-    reasons = {
-        GateStatus.PASSED: "everything asked was met",
-        GateStatus.FAILED: "a gate failed",
-        GateStatus.UNDECIDED: "no verdict: see what is undecided",
-    }
-    print_message(f"{audit}: {result.verdict} ({reasons[result.verdict]}).")
+        print_document(document)
     raise typer.Exit(result.exit_code)
 
 
@@ -167,14 +163,14 @@ def estimate(
     resolve_page_format(output)
     if (config is None) == (audit_name is None):
         raise UsageError("estimate takes a config file, or --compare with an audit's name.", "Give one of the two.")
-    from auditor.reports.data.cost.forecast import build_forecast_page
+    from auditor.reports.sections.forecast import build_forecast_document
 
     forecast = (
         _estimate_past_audit(audit_name, storage)
         if audit_name is not None
         else _estimate_config(config or Path(), storage)
     )
-    present_page(forecast.model_dump(mode="json"), build_forecast_page(forecast), output, as_json)
+    present_document(forecast.model_dump(mode="json"), build_forecast_document(forecast), output, as_json)
 
 
 def _estimate_config(path: Path, storage: str | None) -> CostForecast:

@@ -10,7 +10,7 @@ import typer
 
 from auditor.cli import judge_experiments, semantic_experiments
 from auditor.cli.options import JsonOption, PageFileOption, StorageOption
-from auditor.cli.page_output import present_page, resolve_page_format
+from auditor.cli.page_output import present_document, resolve_page_format
 
 if TYPE_CHECKING:
     from auditor.config import AuditConfig
@@ -43,16 +43,15 @@ def nonresponse(
     Example: auditor experiment nonresponse my-audit
     """
     from auditor.reports.data.agreement.nonresponse import run_nonresponse_experiment
-    from auditor.reports.experiments.nonresponse_page import nonresponse_page
+    from auditor.reports.sections.experiments.nonresponse import build_nonresponse_document
     from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
     resolve_page_format(output)
     with open_database(resolve_storage_url(storage), create=False) as db:
         nonresponse_report = run_nonresponse_experiment(db, audit)
-    present_page(
-        nonresponse_report.model_dump(mode="json"), nonresponse_page(audit, nonresponse_report), output, as_json
-    )
+    document = build_nonresponse_document(audit, nonresponse_report)
+    present_document(nonresponse_report.model_dump(mode="json"), document, output, as_json)
 
 
 AskOption: TypeAlias = Annotated[
@@ -155,14 +154,16 @@ def savings(
 
     Example: auditor experiment savings my-audit
     """
-    from auditor.reports.data.cost.savings_study import build_savings_page, run_savings_study
+    from auditor.reports.data.cost.savings_study import run_savings_study
+    from auditor.reports.sections.experiments.savings import build_savings_document
     from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
     resolve_page_format(output)
     with open_database(resolve_storage_url(storage), create=False) as db:
         savings_study = run_savings_study(db, audit, target_width)
-    present_page(savings_study.model_dump(mode="json"), build_savings_page(savings_study), output, as_json)
+    document = build_savings_document(savings_study)
+    present_document(savings_study.model_dump(mode="json"), document, output, as_json)
 
 
 def _run_variants(audit: str, url: str, variants: Callable[[AuditConfig], list[AuditConfig]]) -> None:
@@ -194,7 +195,7 @@ def _run_variants(audit: str, url: str, variants: Callable[[AuditConfig], list[A
 
 
 def _present_sampling(experiment: SamplingExperiment, output: Path | None, as_json: bool) -> None:
-    """Print a sampling experiment, or write its page to a file; see `present_page`."""
-    from auditor.reports.sampling.page import build_sampling_page
+    """Print a sampling experiment, or write its page to a file; see `present_document`."""
+    from auditor.reports.sections.experiments.sampling import build_sampling_document
 
-    present_page(experiment.model_dump(mode="json"), build_sampling_page(experiment), output, as_json)
+    present_document(experiment.model_dump(mode="json"), build_sampling_document(experiment), output, as_json)

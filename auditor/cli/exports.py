@@ -269,7 +269,7 @@ def export_plots(
 
     Example: auditor export plots moral-alignment --format svg -o figures
     """
-    from auditor.reports.pages.plot_export import write_plots
+    from auditor.reports.plot_export import write_plots
     from auditor.run import open_audit
 
     audit_report = open_audit(audit, storage=storage).report()

@@ -8,7 +8,7 @@ import typer
 
 from auditor.cli.options import JsonOption, PageFileOption, StorageOption
 from auditor.cli.output import print_message
-from auditor.cli.page_output import present_page, resolve_page_format
+from auditor.cli.page_output import present_document, resolve_page_format
 
 if TYPE_CHECKING:
     from auditor.experiments.judge_tests import JudgeExperiment
@@ -39,13 +39,13 @@ def planted(
 
     Example: auditor experiment planted my-audit --sample 40
     """
-    from auditor.reports.experiments.judge_pages import fault_injection_page
+    from auditor.reports.sections.experiments.judges import build_fault_injection_document
 
     resolve_page_format(output)
     panel_report = _run_judge_experiment(audit, "planted", sample, storage)
-    present_page(
+    present_document(
         [row.model_dump(mode="json") for row in panel_report.faults],
-        fault_injection_page(audit, panel_report),
+        build_fault_injection_document(audit, panel_report),
         output,
         as_json,
     )
@@ -65,14 +65,14 @@ def bias(
 
     Example: auditor experiment bias my-audit
     """
-    from auditor.reports.experiments.judge_pages import judge_bias_page
+    from auditor.reports.sections.experiments.judges import build_judge_bias_document
 
     resolve_page_format(output)
     panel_report = _run_judge_experiment(audit, "bias", sample, storage)
     panel_fields = panel_report.model_dump(mode="json")
-    present_page(
+    present_document(
         {name: panel_fields[name] for name in ("positions", "own_traces")},
-        judge_bias_page(audit, panel_report),
+        build_judge_bias_document(audit, panel_report),
         output,
         as_json,
     )
@@ -96,7 +96,7 @@ def drift(
     Example: auditor experiment drift may june --other-storage sqlite:///june.db
     """
     from auditor.reports.data.panel.judge_experiments import measure_judge_drift
-    from auditor.reports.experiments.judge_pages import judge_drift_page
+    from auditor.reports.sections.experiments.judges import build_judge_drift_document
     from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
@@ -104,7 +104,9 @@ def drift(
     urls = (resolve_storage_url(storage), resolve_storage_url(other_storage or storage))
     with open_database(urls[0], create=False) as db, open_database(urls[1], create=False) as other_db:
         rows = measure_judge_drift(db, audit, other_db, other)
-    present_page([row.model_dump(mode="json") for row in rows], judge_drift_page(audit, other, rows), output, as_json)
+    present_document(
+        [row.model_dump(mode="json") for row in rows], build_judge_drift_document(audit, other, rows), output, as_json
+    )
 
 
 def holdout(
@@ -122,14 +124,16 @@ def holdout(
     Example: auditor experiment holdout my-audit
     """
     from auditor.reports.data.panel.judge_experiments import run_holdout_experiment
-    from auditor.reports.experiments.judge_pages import holdout_page
+    from auditor.reports.sections.experiments.judges import build_holdout_document
     from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
     resolve_page_format(output)
     with open_database(resolve_storage_url(storage), create=False) as db:
         rows = run_holdout_experiment(db, audit, splits)
-    present_page([row.model_dump(mode="json") for row in rows], holdout_page(audit, rows), output, as_json)
+    present_document(
+        [row.model_dump(mode="json") for row in rows], build_holdout_document(audit, rows), output, as_json
+    )
 
 
 def _run_judge_experiment(audit: str, experiment: JudgeExperiment, sample: int, storage: str | None) -> PanelReport:

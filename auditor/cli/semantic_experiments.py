@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from auditor.cli.options import JsonOption, PageFileOption, StorageOption
-from auditor.cli.page_output import present_page, resolve_page_format
+from auditor.cli.page_output import present_document, resolve_page_format
 
 SemanticAuditArgument = Annotated[str, typer.Argument(metavar="AUDIT", help="An audit with the probe semantic.")]
 
@@ -36,13 +36,15 @@ def temperature(
     """
     from auditor.cli.progress import RunProgress
     from auditor.experiments.consistency import run_temperature_experiment
-    from auditor.reports.experiments.consistency_pages import temperature_page
+    from auditor.reports.sections.experiments.consistency import build_temperature_document
 
     resolve_page_format(output)
     temperature_values = _parse_temperatures(temperatures)
     with RunProgress() as progress:
         rows = run_temperature_experiment(audit, temperature_values, storage=storage, progress=progress, signals=True)
-    present_page([row.model_dump(mode="json") for row in rows], temperature_page(audit, rows), output, as_json)
+    present_document(
+        [row.model_dump(mode="json") for row in rows], build_temperature_document(audit, rows), output, as_json
+    )
 
 
 def rules(
@@ -60,12 +62,12 @@ def rules(
     """
     from auditor.cli.progress import RunProgress
     from auditor.experiments.consistency import run_rule_experiment
-    from auditor.reports.experiments.consistency_pages import rules_page
+    from auditor.reports.sections.experiments.consistency import build_rules_document
 
     resolve_page_format(output)
     with RunProgress() as progress:
         rows = run_rule_experiment(audit, storage=storage, progress=progress, signals=True)
-    present_page([row.model_dump(mode="json") for row in rows], rules_page(audit, rows), output, as_json)
+    present_document([row.model_dump(mode="json") for row in rows], build_rules_document(audit, rows), output, as_json)
 
 
 def accuracy(
@@ -86,12 +88,14 @@ def accuracy(
     """
     from auditor.cli.progress import RunProgress
     from auditor.experiments.consistency import run_accuracy_experiment
-    from auditor.reports.experiments.consistency_pages import accuracy_page
+    from auditor.reports.sections.experiments.consistency import build_accuracy_document
 
     resolve_page_format(output)
     with RunProgress() as progress:
         rows = run_accuracy_experiment(audit, file, storage=storage, progress=progress, signals=True)
-    present_page([row.model_dump(mode="json") for row in rows], accuracy_page(audit, rows), output, as_json)
+    present_document(
+        [row.model_dump(mode="json") for row in rows], build_accuracy_document(audit, rows), output, as_json
+    )
 
 
 def judgements(
@@ -108,11 +112,11 @@ def judgements(
     Example: auditor experiment judgements moral people.csv
     """
     from auditor.experiments.human_judgements import compare_with_human_judgements
-    from auditor.reports.experiments.consistency_pages import judgements_page
+    from auditor.reports.sections.experiments.consistency import build_judgements_document
 
     resolve_page_format(output)
     part = compare_with_human_judgements(audit, file, storage=storage)
-    present_page(part.model_dump(mode="json"), judgements_page(audit, part), output, as_json)
+    present_document(part.model_dump(mode="json"), build_judgements_document(audit, part), output, as_json)
 
 
 def _parse_temperatures(text: str) -> list[float]:
