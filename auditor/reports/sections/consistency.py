@@ -5,11 +5,9 @@ from __future__ import annotations
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Column, Name, Paragraph, Section, Table
+from auditor.reports.sections.caution import MAX_VARIANCE
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.phrasing import SeriesLabels
-
-MAX_VARIANCE = 0.12
-"""Threshold of failure for the variance of a cell's scores, as in EvalMORAAL (arXiv 2510.05942)."""
 
 
 def build_consistency_section(report: Report) -> Section | None:

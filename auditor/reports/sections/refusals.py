@@ -44,7 +44,7 @@ def _describe_refusals(refusals: RefusalsReport) -> Text:
     """State the share of refusals, and the topic and the country that are refused most often."""
     total = refusals.total
     if not total.value:
-        return f"None of {pluralize(total.n, 'answer')} is a refusal."
+        return f"There are no refusals among {pluralize(total.n, 'answer')}."
     return [
         f"{format_styled(total.value, 'percent', 1)} of {pluralize(total.n, 'answer')} are refusals "
         f"({describe_interval(total, 1, 'percent')}). Refusals are most frequent for ",

@@ -20,12 +20,13 @@ from auditor.reports.sections.logic import build_logic_section
 from auditor.reports.sections.maps import build_map_section
 from auditor.reports.sections.methods import build_methods_section
 from auditor.reports.sections.panel import build_panel_section
+from auditor.reports.sections.peer_validity import build_peer_validity_section
 from auditor.reports.sections.provenance import build_provenance_section
 from auditor.reports.sections.refusals import build_refusals_section
 from auditor.reports.sections.regions import build_regions_section
 from auditor.reports.sections.scatter import build_scatter_section
 from auditor.reports.sections.semantic import build_semantic_section
-from auditor.reports.sections.task import build_items_section, build_peer_validity_section, build_task_section
+from auditor.reports.sections.task import build_items_section, build_task_section
 from auditor.reports.sections.tiers import build_tiers_section
 
 SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (

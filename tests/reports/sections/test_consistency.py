@@ -5,7 +5,8 @@ from __future__ import annotations
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure, Name, Table
 from auditor.reports.sections.consistency import build_consistency_section
-from tests.support.document_text import blocks_of, cells_of, sentences
+from tests.reports.sections.block_access import blocks_of, cells_of
+from tests.reports.sections.node_text import text_of
 
 
 def test_every_figure_is_in_the_table(report: Report) -> None:
@@ -17,7 +18,7 @@ def test_every_figure_is_in_the_table(report: Report) -> None:
         for row in report.self_consistency
     ]
     assert (figure.id, figure.table_id) == ("self-consistency", "sample-consistency")
-    assert "above 0.12 is a reason for caution" in sentences(section)
+    assert "above 0.12 is a reason for caution" in text_of(section)
 
 
 def test_without_several_samples_there_is_no_section(report: Report) -> None:

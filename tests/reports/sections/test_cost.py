@@ -10,7 +10,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.document import CountShare, LowerBound, Reason, Row, Table
 from auditor.reports.number_format import format_usd
 from auditor.reports.sections.cost import build_cost_section, describe_cost, describe_savings
-from tests.support.document_text import blocks_of, cells_of
+from tests.reports.sections.block_access import blocks_of, cells_of
 
 
 def describe_total(cost: CostReport, **figures: object) -> str:

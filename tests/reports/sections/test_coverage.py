@@ -6,7 +6,8 @@ from auditor.reports.data.coverage.schema import FinishReasonRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import BarSegment, CountShare, Disclosure, Table
 from auditor.reports.sections.coverage import build_coverage_section
-from tests.support.document_text import blocks_of, cells_of, sentences
+from tests.reports.sections.block_access import blocks_of, cells_of
+from tests.reports.sections.node_text import text_of
 
 
 def test_every_row_adds_up_and_its_bar_has_the_same_counts(report: Report) -> None:
@@ -45,7 +46,7 @@ def test_undocumented_finish_reasons_and_shortened_traces_are_stated(report: Rep
     )
     section = build_coverage_section(report.model_copy(update={"coverage": coverage}))
     assert section is not None
-    text = sentences(section)
+    text = text_of(section)
     assert "Some finish reasons are not documented: alder: “eos<b>” (2 answers)." in text
     assert "1\u202f201 traces longer than probes.review.max_trace_chars (birch: 1\u202f200, cedar: 1)." in text
 

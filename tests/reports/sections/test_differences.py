@@ -9,7 +9,7 @@ from auditor.reports.document import Disclosure, HeatMap, HeatMapCell
 from auditor.reports.sections.differences import MAX_OPEN_HEAT_MAPS, SHADE_BOUNDS, build_differences_section
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
-from tests.support.document_text import blocks_of
+from tests.reports.sections.block_access import blocks_of
 
 
 def test_cells_distinguish_unasked_people_from_failed_models(db: Database) -> None:

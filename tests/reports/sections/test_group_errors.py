@@ -7,7 +7,7 @@ from auditor.reports.data.measurement_schema import GroupErrorRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Name, Table
 from auditor.reports.sections.group_errors import build_group_errors_section
-from tests.support.document_text import blocks_of, cells_of
+from tests.reports.sections.block_access import blocks_of, cells_of
 
 
 def error_row(name: str, model: str, value: float | None) -> GroupErrorRow:

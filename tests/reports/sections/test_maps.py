@@ -8,7 +8,8 @@ from auditor.reports.document import Figure, Name, Table
 from auditor.reports.sections.maps import build_map_section
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
-from tests.support.document_text import blocks_of, cells_of, sentences
+from tests.reports.sections.block_access import blocks_of, cells_of
+from tests.reports.sections.node_text import text_of
 
 
 def test_each_model_has_a_map_described_with_interval_and_n(report: Report) -> None:
@@ -38,8 +39,8 @@ def test_names_that_are_not_on_the_map_are_listed(db: Database) -> None:
     truth = {(country, str(i)): i / 10 for country in ("Germany", "Middle-earth") for i in range(5)}
     section = build_map_section(import_scores(db, truth, {("m", *cell): score for cell, score in truth.items()}))
     assert section is not None
-    assert "Not on the map: Middle-earth." in sentences(section)
-    assert "averaged" not in sentences(section)
+    assert "Not on the map: Middle-earth." in text_of(section)
+    assert "averaged" not in text_of(section)
 
 
 def test_without_a_country_on_the_map_there_is_no_section(db: Database) -> None:

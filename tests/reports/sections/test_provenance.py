@@ -6,7 +6,8 @@ from auditor.reports.data.coverage.model_versions import ModelVersionRow
 from auditor.reports.data.report_schema import Report, RewordingReport
 from auditor.reports.document import Name, Table
 from auditor.reports.sections.provenance import build_provenance_section
-from tests.support.document_text import blocks_of, cells_of, sentences
+from tests.reports.sections.block_access import blocks_of, cells_of
+from tests.reports.sections.node_text import text_of
 
 
 def make_row(served: str, fingerprint: str | None = None, altered: str | None = "") -> ModelVersionRow:
@@ -18,7 +19,7 @@ def make_row(served: str, fingerprint: str | None = None, altered: str | None = 
 
 def section_text(report: Report, rows: list[ModelVersionRow]) -> str:
     """The sentences of the section on a report with these versions."""
-    return sentences(build_provenance_section(report.model_copy(update={"served": rows})))
+    return text_of(build_provenance_section(report.model_copy(update={"served": rows})))
 
 
 def test_changed_versions_and_altered_requests_are_stated(report: Report) -> None:
@@ -37,7 +38,7 @@ def test_the_question_its_source_and_its_rewordings_are_stated(report: Report) -
     rewording = RewordingReport(wording="How bad?", scale=("bad", "good"), topics={"divorce": "ending a marriage"})
     survey = report.audit.survey.model_copy(update={"rephrased": {"fr": rewording}})
     audit = report.audit.model_copy(update={"survey": survey})
-    text = sentences(build_provenance_section(report.model_copy(update={"audit": audit})))
+    text = text_of(build_provenance_section(report.model_copy(update={"audit": audit})))
     assert survey.wording in text
     assert survey.source in text
     assert "in “fr”: “How bad?”, from “bad” to “good”; “divorce” as “ending a marriage”." in text

@@ -7,7 +7,8 @@ from auditor.reports.data.coverage.refusals import ReaskRow, RefusalRow, Refusal
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure, Table
 from auditor.reports.sections.refusals import MAX_PLOTTED_ROWS, build_refusals_section
-from tests.support.document_text import blocks_of, sentences
+from tests.reports.sections.block_access import blocks_of
+from tests.reports.sections.node_text import text_of
 
 
 def refusals_of(value: float, n_topics: int = 1) -> RefusalsReport:
@@ -22,7 +23,7 @@ def section_text(report: Report, **changes: object) -> str:
     """The sentences of the section on a report with these changes."""
     section = build_refusals_section(report.model_copy(update=changes))
     assert section is not None
-    return sentences(section)
+    return text_of(section)
 
 
 def test_the_share_and_the_most_refused_groups_are_stated(report: Report) -> None:
@@ -34,7 +35,7 @@ def test_the_share_and_the_most_refused_groups_are_stated(report: Report) -> Non
 def test_no_refusal_is_stated_without_tables(report: Report) -> None:
     section = build_refusals_section(report.model_copy(update={"refusals": refusals_of(0.0), "repairs": []}))
     assert section is not None
-    assert sentences(section) == "What do they refuse?\nNone of 200 answers is a refusal."
+    assert [text_of(block) for block in section.blocks] == ["There are no refusals among 200 answers.body"]
 
 
 def test_a_missing_interval_has_its_reason(report: Report) -> None:
@@ -54,8 +55,10 @@ def test_plots_have_the_largest_shares_and_tables_all(report: Report) -> None:
     section = build_refusals_section(report.model_copy(update={"refusals": refusals_of(0.1, MAX_PLOTTED_ROWS + 5)}))
     assert section is not None
     assert [(table.id, len(table.rows)) for table in blocks_of(section, Table)] == [
-        ("share-refused-by-model", 1), ("share-refused-by-topic", MAX_PLOTTED_ROWS + 5), ("share-refused-by-country", 1),
-    ]  # fmt: skip
+        ("share-refused-by-model", 1),
+        ("share-refused-by-topic", MAX_PLOTTED_ROWS + 5),
+        ("share-refused-by-country", 1),
+    ]
     figures = blocks_of(section, Figure)
     assert [figure.id for figure in figures] == ["refusals-by-topic", "refusals-by-country"]
     assert figures[0].description.count("topic") == MAX_PLOTTED_ROWS

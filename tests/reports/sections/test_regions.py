@@ -9,7 +9,8 @@ from auditor.reports.data.measurement_schema import RegionGapRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure, Name, Table
 from auditor.reports.sections.regions import build_regions_section
-from tests.support.document_text import blocks_of, cells_of, plain_text, sentences
+from tests.reports.sections.block_access import blocks_of, cells_of
+from tests.reports.sections.node_text import text_of
 
 GAP = RegionGapRow(
     model="alder", method="direct", first="Western", second="Other", mae_gap=Estimate(0.1, 40, 0.02, 0.2),
@@ -46,7 +47,7 @@ def test_every_row_is_in_the_table_with_its_two_way_interval(report: Report) -> 
 def test_a_gap_is_the_second_region_minus_the_first(report: Report) -> None:
     table = gap_table(report, GAP)
     assert cells_of(table)[0][:2] == [Name("alder"), [Name("Other"), " minus ", Name("Western")]]
-    assert "Other minus Western; positive means that the model is further from people in the former" in plain_text(
+    assert "Other minus Western; positive means that the model is further from people in the former" in text_of(
         table.caption
     )
     assert len(table.columns) == 3
@@ -57,11 +58,11 @@ def test_bounds_are_shown_where_coverage_differs_unless_the_gap_is_withheld(repo
     withheld = bounded.model_copy(update={"mae_gap": Estimate(None, 40, reason="withheld")})
     table = gap_table(report, bounded, withheld, GAP)
     assert [row[3:] for row in cells_of(table)] == [[0.01, 0.3], [None, None], [None, None]]
-    assert "worst-case bounds" in plain_text(table.caption)
+    assert "worst-case bounds" in text_of(table.caption)
 
 
 def test_the_largest_of_several_gaps_is_said_to_be_corrected(report: Report) -> None:
-    caption = plain_text(gap_table(report, GAP.model_copy(update={"compared": 4, "left_out": ["Oceania"]})).caption)
+    caption = text_of(gap_table(report, GAP.model_copy(update={"compared": 4, "left_out": ["Oceania"]})).caption)
     assert "The largest of several gaps is biased upwards." in caption
     assert "Excluded, with fewer than five countries: Oceania." in caption
 
@@ -71,4 +72,4 @@ def test_countries_in_no_region_are_named(report: Report, ungrouped: list[str], 
     section = build_regions_section(with_regions(report, rows=[], gaps=[], ungrouped=ungrouped))
     assert (section is not None) == is_present
     if section is not None:
-        assert "in no region, which are not in the table: Atlantis." in sentences(section)
+        assert "in no region, which are not in the table: Atlantis." in text_of(section)

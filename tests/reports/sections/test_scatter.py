@@ -12,7 +12,7 @@ from auditor.reports.sections import scatter
 from auditor.reports.sections.scatter import build_scatter_section
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
-from tests.support.document_text import blocks_of
+from tests.reports.sections.block_access import blocks_of
 
 
 def test_each_series_has_a_plot_with_its_r_and_number_of_cells(report: Report) -> None:

@@ -17,8 +17,8 @@ from auditor.run import run_audit
 from auditor.storage import audits, ledger
 from auditor.storage.database import open_database
 from auditor.storage.tables import AnswerRow
+from tests.reports.sections.node_text import text_of
 from tests.support.audit_configs import KEY_VARIABLE, config
-from tests.support.document_text import sentences
 from tests.support.fake_server import FakeServer, Reply, Request, answer, error
 
 ONE_TOPIC = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ["divorce"]}
@@ -64,7 +64,7 @@ def test_a_served_model_that_changes_is_flagged_in_status_and_report(server: Fak
     assert status["drift"] == ["model-a"]
     assert {(s["served_model"], s["answers"]) for s in status["served"]} == {("scripted-1", 8), ("other", 1)}
     assert [r.model_dump() for r in report.served] == status["served"]
-    assert "The version of model-a changed" in sentences(build_provenance_section(report))
+    assert "The version of model-a changed" in text_of(build_provenance_section(report))
     status_run = CliRunner().invoke(app, ["status", "scripted", "--storage", storage])
     assert "what stands behind model-a changed" in status_run.stderr
 
