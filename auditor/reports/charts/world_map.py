@@ -5,11 +5,45 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from auditor.reports.charts.theme import VegaLiteSpec
+from auditor.reports.charts.country_shapes import (
+    LAND_ID,
+    SMALL_COUNTRIES,
+    load_places,
+    load_topology,
+    place_dots,
+    shape_codes,
+)
+from auditor.reports.charts.legend import LegendText, Swatch, swatch_layer, text_layer
+from auditor.reports.charts.theme import (
+    DIFFERENCE_COLORS,
+    ERROR_COLORS,
+    MUTED,
+    PAPER,
+    RULE,
+    VegaLiteSpec,
+    build_spec,
+    clean_text,
+)
+from auditor.reports.number_format import format_interval, format_number, format_signed, pluralize
+from auditor.surveys.countries import country_code
 
 SMALL_MAP_WIDTH_PX = 520
 """Width of a map that stands in a grid beside others."""
-LARGE_MAP_WIDTH_PX = 860
+LARGE_MAP_WIDTH_PX = 760
+DIFFERENCE_BOUNDS = (-0.7, -0.5, -0.3, -0.1, 0.1, 0.3, 0.5, 0.7)
+"""Differences at which the colour changes."""
+ERROR_BOUNDS = (0.1, 0.2, 0.3, 0.4)
+"""Mean absolute errors at which the colour changes."""
+CENTRAL_MERIDIAN = 11
+"""Longitude of the middle of the map, so that its edge is in the Bering Strait."""
+EQUATOR_SHARE, HEIGHT_SHARE = 0.253, 0.453
+"""Distance of the equator from the upper edge, and height of the map, as shares of its width; cut at 57° south."""
+EARTH_WIDTH = 5.2
+"""Width of the map's land in the Equal Earth projection at scale 1."""
+DOT_RADIUS_SHARE = 0.0062
+"""Radius of a dot, as a share of the map's width."""
+LEGEND_HEIGHT_PX, LEGEND_FONT_SIZE_PX = 62, 13.5
+BAND_WIDTH_PX, BAND_HEIGHT_PX = 40, 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +75,158 @@ class WorldMap:
     unplaced: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """Colours of a map.
+
+    Attributes:
+        bounds: numbers at which the colour changes, one less than colours.
+        titles: what the lowest and the highest colours mean.
+    """
+
+    bounds: Sequence[float]
+    colors: Sequence[str]
+    titles: tuple[str, str]
+    is_signed: bool
+
+    def format(self, value: float, digits: int = 2) -> str:
+        """Format a number of the scale."""
+        return format_signed(value, digits) if self.is_signed else format_number(value, digits)
+
+    def color(self, value: float) -> str:
+        """Colour of a number; one on a bound has the stronger of two colours."""
+        size = abs(value) if self.is_signed else value
+        upper_bounds = [bound for bound in self.bounds if bound > 0]
+        step = sum(size >= bound for bound in upper_bounds)
+        middle = len(self.colors) - len(upper_bounds) - 1
+        return self.colors[middle - step if value < 0 and self.is_signed else middle + step]
+
+
+_DIFFERENCE_SCALE = _Scale(DIFFERENCE_BOUNDS, DIFFERENCE_COLORS, ("← Stricter than people", "More permissive →"), True)
+_ERROR_SCALE = _Scale(ERROR_BOUNDS, ERROR_COLORS, ("Mean absolute error (lower is better)", ""), False)
+
+
 def difference_map(estimates: Sequence[CountryEstimate], width_px: int = SMALL_MAP_WIDTH_PX) -> WorldMap:
     """Map a model's signed difference from people by country: negative is stricter, positive more permissive."""
-    raise NotImplementedError
+    return _world_map(estimates, width_px, _DIFFERENCE_SCALE)
 
 
 def error_map(estimates: Sequence[CountryEstimate], width_px: int = LARGE_MAP_WIDTH_PX) -> WorldMap:
     """Map the mean absolute error by country: the stronger the colour, the further from people."""
-    raise NotImplementedError
+    return _world_map(estimates, width_px, _ERROR_SCALE)
+
+
+def _world_map(estimates: Sequence[CountryEstimate], width_px: int, scale: _Scale) -> WorldMap:
+    """Colour the countries; of two names for one country, the second is not placed."""
+    rows: dict[str, dict[str, object]] = {}
+    unplaced = []
+    for estimate in estimates:
+        code = country_code(estimate.country)
+        if code is None or code in rows or code not in shape_codes() | load_places().keys():
+            unplaced.append(estimate.country)
+            continue
+        rows[code] = {
+            "code": code,
+            "country": clean_text(estimate.country),
+            "value": estimate.value,
+            "text": _describe(estimate, scale),
+            "color": scale.color(estimate.value),
+        }
+    if not rows:
+        return WorldMap(None, tuple(unplaced))
+    height = round(width_px * HEIGHT_SHARE)
+    dots = place_dots([code for code in rows if code in SMALL_COUNTRIES or code not in shape_codes()], 3)
+    dot_rows = [{**rows[code], "longitude": x, "latitude": y} for code, (x, y) in dots.items()]
+    layers = [_land_layer(), _shape_layer(list(rows.values())), *_legend_layers(scale, width_px, height)]
+    if dot_rows:
+        layers.insert(2, _dot_layer(dot_rows, width_px))
+    spec = build_spec(
+        layers,
+        width=width_px,
+        height=height,
+        padding=(0, 0, 0, LEGEND_HEIGHT_PX),
+        datasets={"world": load_topology()},
+        data={"name": "world", "format": {"type": "topojson", "feature": "countries"}},
+        projection={
+            "type": "equalEarth",
+            "rotate": [-CENTRAL_MERIDIAN, 0, 0],
+            "scale": width_px / EARTH_WIDTH,
+            "translate": [width_px / 2, round(width_px * EQUATOR_SHARE)],
+        },
+    )
+    return WorldMap(spec, tuple(unplaced))
+
+
+def _describe(estimate: CountryEstimate, scale: _Scale) -> str:
+    """Text alternative of a country: name, number, interval and number of cells."""
+    details = []
+    if estimate.ci_low is not None and estimate.ci_high is not None:
+        details.append(f"95% CI {format_interval(estimate.ci_low, estimate.ci_high)}")
+    if estimate.n is not None:
+        details.append(pluralize(estimate.n, "cell"))
+    suffix = f" ({', '.join(details)})" if details else ""
+    return f"{clean_text(estimate.country)}: {scale.format(estimate.value)}{suffix}"
+
+
+def _land_layer() -> dict[str, object]:
+    """All land in one neutral shape; where it remains visible, there are no data."""
+    return {
+        "transform": [{"filter": f"datum.id === '{LAND_ID}'"}],
+        "mark": {"type": "geoshape", "fill": PAPER, "stroke": RULE, "strokeWidth": 0.7, "clip": False, "aria": False},
+    }
+
+
+def _shape_layer(rows: Sequence[dict[str, object]]) -> dict[str, object]:
+    """The shapes of the countries that have data."""
+    lookup = {"data": {"values": list(rows)}, "key": "code", "fields": ["country", "value", "text", "color"]}
+    return {
+        "transform": [{"lookup": "id", "from": lookup}, {"filter": "isValid(datum.value)"}],
+        "mark": {"type": "geoshape", "stroke": MUTED, "strokeWidth": 0.5, "clip": False, "aria": True},
+        "encoding": _country_encoding(),
+    }
+
+
+def _dot_layer(rows: Sequence[dict[str, object]], width_px: int) -> dict[str, object]:
+    """Dots for countries without a shape, or with one that is too small to see."""
+    size = 4 * (DOT_RADIUS_SHARE * width_px) ** 2
+    return {
+        "data": {"values": list(rows)},
+        "mark": {"type": "circle", "size": size, "stroke": MUTED, "strokeWidth": 0.5, "opacity": 1, "clip": False},
+        "encoding": {
+            **{channel: {"field": channel, "type": "quantitative"} for channel in ("longitude", "latitude")},
+            **_country_encoding(),
+        },
+    }
+
+
+def _country_encoding() -> dict[str, object]:
+    """Encoding of a country's colour and text alternative."""
+    return {
+        "fill": {"field": "color", "type": "nominal", "scale": None},
+        "description": {"field": "text", "type": "nominal"},
+    }
+
+
+def _legend_layers(scale: _Scale, width_px: int, map_height: int) -> list[dict[str, object]]:
+    """Bands of colour with the bounds between them, their meaning above, and the colour of missing data."""
+    band_width = len(scale.colors) * BAND_WIDTH_PX
+    left = (width_px - band_width) / 2 + BAND_WIDTH_PX
+    title_y, band_y, label_y = map_height + 12, map_height + 24, map_height + 48
+    bands = [
+        Swatch(left + i * BAND_WIDTH_PX, band_y, BAND_WIDTH_PX, BAND_HEIGHT_PX, color)
+        for i, color in enumerate(scale.colors)
+    ]
+    bands.append(Swatch(left - 2.4 * BAND_WIDTH_PX, band_y, BAND_WIDTH_PX, BAND_HEIGHT_PX, PAPER))
+    labels = [
+        LegendText(scale.format(bound, 1), left + (i + 1) * BAND_WIDTH_PX, label_y)
+        for i, bound in enumerate(scale.bounds)
+    ]
+    labels.append(LegendText("No data", left - 1.9 * BAND_WIDTH_PX, label_y))
+    low_title, high_title = scale.titles
+    font: dict[str, object] = {"fontSize": LEGEND_FONT_SIZE_PX}
+    return [
+        swatch_layer(bands, stroke=MUTED, strokeWidth=0.5),
+        text_layer(labels, align="center", **font),
+        text_layer([LegendText(low_title, left, title_y)], align="left", **font),
+        text_layer([LegendText(high_title, left + band_width, title_y)], align="right", **font),
+    ]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
 from xml.etree.ElementTree import Element, SubElement
+
+from auditor.reports.render.svg_paths import round_coordinates, shorten_path
 
 SVG_NAMESPACE = "{http://www.w3.org/2000/svg}"
 MIN_MARKER_RUN = 20
@@ -25,10 +26,7 @@ _ATTRIBUTES = frozenset(
         "d", "x", "y", "x1", "x2", "y1", "y2", "dx", "dy", "cx", "cy", "r", "rx", "ry", "width", "height",
     )
 )  # fmt: skip
-_COORDINATE_ATTRIBUTES = frozenset(
-    ("transform", "d", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "width", "height")
-)
-_DECIMAL_PATTERN = re.compile(r"-?\d*\.\d+(?:e-?\d+)?")
+_COORDINATES = frozenset(("transform", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "width", "height"))
 _TRANSLATE_PATTERN = re.compile(r"translate\((-?[\d.]+),(-?[\d.]+)\)")
 _REFERENCE_PATTERN = re.compile(r"url\(#([^)]+)\)")
 
@@ -75,25 +73,15 @@ def _compact_attributes(element: Element, font_family: str) -> dict[str, str]:
     """The attributes of an element that a page needs; those with their default value are left out."""
     defaults = {"opacity": "1", "transform": "translate(0,0)", "font-family": font_family, "text-anchor": "start"}
     attributes = {
-        name: _round_coordinates(value) if name in _COORDINATE_ATTRIBUTES else value.removesuffix("px")
+        name: shorten_path(value) if name == "d" else round_coordinates(value) if name in _COORDINATES else value
         for name, value in element.attrib.items()
         if name in _ATTRIBUTES
     }
+    if "font-size" in attributes:
+        attributes["font-size"] = attributes["font-size"].removesuffix("px")
     if attributes.get("stroke", "none") == "none" or attributes.get("stroke-width") == "0":
         attributes = {name: value for name, value in attributes.items() if not name.startswith("stroke-")}
     return {name: value for name, value in attributes.items() if value != defaults.get(name)}
-
-
-@cache
-def _round_coordinates(text: str) -> str:
-    """Round all numbers of an attribute to one decimal; cached, since figures repeat long paths."""
-    return _DECIMAL_PATTERN.sub(lambda match: format_coordinate(float(match[0])), text)
-
-
-def format_coordinate(value: float) -> str:
-    """Format a coordinate in pixels with at most one decimal."""
-    text = f"{value:.1f}".removesuffix(".0")
-    return "0" if text == "-0" else text
 
 
 def _move_common_attributes(group: Element) -> None:
@@ -179,6 +167,6 @@ def number_ids(group: Element, definitions: Mapping[str, Element], id_prefix: st
 
 def _copy_definition(element: Element) -> Element:
     """Copy a definition, without the namespace in its tags."""
-    copied = Element(element.tag.removeprefix(SVG_NAMESPACE), {k: _round_coordinates(v) for k, v in element.items()})
+    copied = Element(element.tag.removeprefix(SVG_NAMESPACE), {k: round_coordinates(v) for k, v in element.items()})
     copied.extend(map(_copy_definition, element))
     return copied

@@ -19,6 +19,7 @@ from auditor.reports.charts.theme import FONT_FAMILY, LIGHT_COLORS
 from auditor.reports.document import Figure
 from auditor.reports.render import compact_svg
 from auditor.reports.render.compact_svg import SVG_NAMESPACE
+from auditor.reports.render.svg_paths import format_coordinate
 from auditor.text_safety import escape_invisible
 
 VEGA_LITE_VERSION = "5.21"
@@ -124,16 +125,19 @@ def _with_light_colors(spec: Mapping[str, object]) -> dict[str, object]:
 
 
 def _draw_figures(figures: Sequence[Figure], id_prefix: str) -> list[Element]:
-    """Draw figures in one conversion, and take its result apart."""
-    if not figures:
-        return []
-    root = ElementTree.fromstring(_convert("vegalite_to_svg", _join_specs([figure.spec for figure in figures])))
-    views = [group for group in root.iter(f"{SVG_NAMESPACE}g") if _VIEW_PATTERN.search(group.get("class", ""))]
-    definitions = {element.get("id", ""): element for defs in root.iter(f"{SVG_NAMESPACE}defs") for element in defs}
-    return [
-        _build_svg(figure, view[0], definitions, f"{id_prefix}-{i}")
-        for i, (figure, view) in enumerate(zip(figures, views, strict=True), 1)
-    ]
+    """Draw figures in few conversions, and take their results apart."""
+    batches: dict[str, list[int]] = {}
+    for i, figure in enumerate(figures):
+        # Vega-Lite gives all maps of a specification the first one's projection.
+        batches.setdefault(_to_json(figure.spec.get("projection")), []).append(i)
+    svgs: dict[int, Element] = {}
+    for indices in batches.values():
+        root = ElementTree.fromstring(_convert("vegalite_to_svg", _join_specs([figures[i].spec for i in indices])))
+        views = [group for group in root.iter(f"{SVG_NAMESPACE}g") if _VIEW_PATTERN.search(group.get("class", ""))]
+        definitions = {item.get("id", ""): item for defs in root.iter(f"{SVG_NAMESPACE}defs") for item in defs}
+        for i, view in zip(indices, views, strict=True):
+            svgs[i] = _build_svg(figures[i], view[0], definitions, f"{id_prefix}-{i + 1}")
+    return [svgs[i] for i in range(len(figures))]
 
 
 def _join_specs(specs: Sequence[Mapping[str, Any]]) -> dict[str, object]:
@@ -171,8 +175,8 @@ def _build_svg(figure: Figure, view: Element, definitions: Mapping[str, Element]
         "class": "chart",
         "role": "img",
         "aria-labelledby": f"{id_prefix}-t {id_prefix}-s",
-        "width": compact_svg.format_coordinate(width),
-        "viewBox": " ".join(map(compact_svg.format_coordinate, (-padding["left"], -padding["top"], width, height))),
+        "width": format_coordinate(width),
+        "viewBox": " ".join(map(format_coordinate, (-padding["left"], -padding["top"], width, height))),
         "font-family": FONT_FAMILY,
     }
     if font_sizes:
