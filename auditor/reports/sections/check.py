@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from auditor.reports.data.gates.gate_check import CheckResult, GateStatus
-from auditor.reports.document import Column, Document, Name, Paragraph, Section, Table
+from auditor.reports.document import Code, Column, Document, Name, Paragraph, Section, Table
 
 STATUS_LABELS = {
     GateStatus.PASSED: "✓ passed",
@@ -25,8 +25,10 @@ def describe_verdict(check_result: CheckResult) -> str:
 
 def build_check_document(check_result: CheckResult) -> Document:
     """Build the document of a check: a table with a row for each gate."""
-    columns = [Column("Gate", "name"), Column("Subject", "name"), Column("Status"), Column("Result")]
-    rows = [[gate.name, Name(gate.subject), STATUS_LABELS[gate.verdict], gate.message] for gate in check_result.gates]
+    columns = [Column("Gate"), Column("Subject", "name"), Column("Status"), Column("Result")]
+    rows = [
+        [Code(gate.name), Name(gate.subject), STATUS_LABELS[gate.verdict], gate.message] for gate in check_result.gates
+    ]
     caption = (
         "One row for each gate. Undecided: the audit is not complete, too few answers are usable, or a required figure "
         "or interval is not available. "
@@ -36,6 +38,6 @@ def build_check_document(check_result: CheckResult) -> Document:
         "Check",
         f"auditor check: {check_result.audit} {STATUS_LABELS[check_result.verdict]}",
         "",
-        [Section("gates", "Gates", [Table("gates", "Gates", caption, columns, rows)])],
+        [Section("gates", "Gates", [Table("gate-results", "Gates", caption, columns, rows)])],
         opening=[Paragraph(describe_verdict(check_result), role="lead")],
     )

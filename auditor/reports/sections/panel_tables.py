@@ -27,8 +27,8 @@ def _build_verdict_tables(panel: PanelReport) -> Iterator[Table]:
         [
             JUDGE_COLUMN,
             Column("Family"),
-            *_numbers("Requested", "Usable", "Shortened"),
-            *_estimates("Share of VALID", "Confidence"),
+            *_count_columns("Requested", "Usable", "Shortened"),
+            *estimate_columns("Share of VALID", "Confidence"),
         ],
         [
             [name, judge.family, judge.assigned, judge.given, judge.shortened, judge.valid, judge.confidence]
@@ -40,7 +40,7 @@ def _build_verdict_tables(panel: PanelReport) -> Iterator[Table]:
         "Agreement of the panel",
         "Agreement of judges beyond chance: 1 is complete agreement, 0 is chance. Kappa and alpha are low if nearly "
         "all verdicts are the same; AC1 is not. n counts traces.",
-        [Column("Measure", "name"), *_estimates("Value")],
+        [Column("Measure", "name"), *estimate_columns("Value")],
         [
             ["Fleiss’ kappa", panel.fleiss_kappa],
             ["Krippendorff’s alpha", panel.krippendorff_alpha],
@@ -53,7 +53,7 @@ def _build_verdict_tables(panel: PanelReport) -> Iterator[Table]:
         "Agreement of each judge",
         "Each judge compared with the others: how often it agrees with most of them, and the panel’s alpha without it. "
         "A higher alpha than the panel’s suggests an outlier.",
-        [JUDGE_COLUMN, *_estimates("Agrees with the majority", "Alpha without it")],
+        [JUDGE_COLUMN, *estimate_columns("Agrees with the majority", "Alpha without it")],
         [[name, judge.agreement, judge.alpha_without] for judge, name in judges],
     )
     yield Table(
@@ -62,7 +62,7 @@ def _build_verdict_tables(panel: PanelReport) -> Iterator[Table]:
         "Biases of each judge, as differences in the share of VALID; 0 is no bias. Leniency: compared with the other "
         "judges on the same traces. Verbosity: longer compared with shorter traces. Own family: models of its family "
         "compared with others. Order: later compared with earlier verdicts.",
-        [JUDGE_COLUMN, *_estimates("Leniency", "Verbosity", "Own family", "Order", is_signed=True)],
+        [JUDGE_COLUMN, *estimate_columns("Leniency", "Verbosity", "Own family", "Order", is_signed=True)],
         [[name, judge.leniency, judge.verbosity, judge.own_family, judge.order] for judge, name in judges],
     )
     yield Table(
@@ -70,7 +70,11 @@ def _build_verdict_tables(panel: PanelReport) -> Iterator[Table]:
         "Voting rules",
         "Number of traces that each voting rule finds VALID or INVALID or leaves open, and how often it contradicts "
         "the majority where both decide.",
-        [Column("Rule", "name"), *_numbers("VALID", "INVALID", "Open"), *_estimates("Contradicts the majority")],
+        [
+            Column("Rule", "name"),
+            *_count_columns("VALID", "INVALID", "Open"),
+            *estimate_columns("Contradicts the majority"),
+        ],
         [[rule.rule, rule.valid, rule.invalid, rule.open, rule.differs] for rule in panel.votes],
     )
     yield Table(
@@ -78,7 +82,7 @@ def _build_verdict_tables(panel: PanelReport) -> Iterator[Table]:
         "Peer agreement and agreement with people",
         "Whether models that peers find VALID agree more with people: correlation of peer agreement with r (−1 to +1). "
         "n counts models.",
-        [Column("Method", "name"), *_estimates("Correlation")],
+        [Column("Method", "name"), *estimate_columns("Correlation")],
         [[row.method, row.r] for row in panel.peer_alignment],
     )
 
@@ -89,7 +93,7 @@ def _build_judge_test_tables(panel: PanelReport) -> Iterator[Table]:
         "blinding",
         "Blinding",
         "Share of correct guesses of what is hidden from the judges. Blinding is incomplete where it is above chance.",
-        [JUDGE_COLUMN, Column("Guessed attribute"), *_estimates("Correct guesses"), Column("Chance", "number")],
+        [JUDGE_COLUMN, Column("Guessed attribute"), *estimate_columns("Correct guesses"), Column("Chance", "number")],
         [[Name(row.judge), row.what, row.hits, row.chance] for row in panel.guesses],
     )
     yield Table(
@@ -99,9 +103,9 @@ def _build_judge_test_tables(panel: PanelReport) -> Iterator[Table]:
         "share of verdicts that changed.",
         [
             JUDGE_COLUMN,
-            *_estimates("VALID as written", "VALID restated"),
-            *_estimates("Difference", is_signed=True),
-            *_estimates("Verdicts changed"),
+            *estimate_columns("VALID as written", "VALID restated"),
+            *estimate_columns("Difference", is_signed=True),
+            *estimate_columns("Verdicts changed"),
         ],
         [[Name(row.judge), row.valid, row.restated, row.shift, row.changed] for row in panel.rewriting],
     )
@@ -120,7 +124,7 @@ def build_fault_table(rows: Sequence[FaultDetectionRow]) -> Table:
         [
             JUDGE_COLUMN,
             Column("Fault"),
-            *_estimates("Detected", "False alarms"),
+            *estimate_columns("Detected", "False alarms"),
             Column("Difference", "estimate", style="signed", emphasis=True),
         ],
         [[Name(row.judge), Name(row.fault), row.detected, row.false_alarms, row.difference] for row in rows],
@@ -134,7 +138,7 @@ def build_position_table(rows: Sequence[PositionBiasRow]) -> Table:
         "Position bias",
         "Two traces side by side, in both orders. Share of answers for the trace shown first (0.5 is no preference), "
         "and share of pairs with the same preference in both orders.",
-        [JUDGE_COLUMN, *_estimates("Prefers the first", "Same in both orders")],
+        [JUDGE_COLUMN, *estimate_columns("Prefers the first", "Same in both orders")],
         [[Name(row.judge), row.first, row.stable] for row in rows],
     )
 
@@ -146,16 +150,16 @@ def build_self_review_table(rows: Sequence[SelfReviewRow]) -> Table:
         "Judges on their own traces",
         "Judges’ verdicts on their own traces, which count in no vote. Self-preference: leniency towards itself minus "
         "that towards others, compared with the other judges; 0 is none. n counts traces.",
-        [JUDGE_COLUMN, *_estimates("VALID for own traces"), *_estimates("Self-preference", is_signed=True)],
+        [JUDGE_COLUMN, *estimate_columns("VALID for own traces"), *estimate_columns("Self-preference", is_signed=True)],
         [[Name(row.judge), row.valid, row.preference] for row in rows],
     )
 
 
-def _numbers(*titles: str) -> list[Column]:
-    """Columns of counts."""
+def estimate_columns(*titles: str, is_signed: bool = False, show_n: bool = True) -> list[Column]:
+    """Columns of estimates with these titles."""
+    return [Column(title, "estimate", style="signed" if is_signed else "decimal", show_n=show_n) for title in titles]
+
+
+def _count_columns(*titles: str) -> list[Column]:
+    """Columns of counts with these titles."""
     return [Column(title, "number") for title in titles]
-
-
-def _estimates(*titles: str, is_signed: bool = False) -> list[Column]:
-    """Columns of estimates."""
-    return [Column(title, "estimate", style="signed" if is_signed else "decimal") for title in titles]

@@ -27,6 +27,7 @@ from auditor.reports.sections.conflicts import (
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 from tests.reports.hostile_report import hostile_report
+from tests.reports.sections.node_text import assert_consistent
 
 Rule = Literal["majority", "weighted", "dawid_skene"]
 
@@ -107,6 +108,7 @@ def test_the_threshold_is_named_with_the_quartile_that_it_is_taken_from(
 def build_section(report: Report) -> Section:
     section = build_conflicts_section(report)
     assert section is not None
+    assert_consistent(section)
     return section
 
 

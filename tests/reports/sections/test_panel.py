@@ -20,6 +20,7 @@ from auditor.reports.sections.panel import build_panel_section, describe_kappa, 
 from auditor.reports.sections.panel_tables import build_panel_tables
 from auditor.storage import results
 from auditor.storage.database import Database
+from tests.reports.sections.node_text import assert_consistent
 from tests.support.synthetic_audit import populate
 
 ESTIMATE = Estimate(value=0.5, n=40, ci_low=0.4, ci_high=0.6)
@@ -63,9 +64,11 @@ def test_every_estimate_of_the_panel_is_in_a_table(tested_report: Report) -> Non
     assert all(estimate in cells for estimate in estimates)
 
 
-def test_the_section_has_peer_agreement_the_certificate_and_the_tables(report: Report) -> None:
+def test_the_section_has_peer_agreement_the_certificate_and_the_tables(tested_report: Report) -> None:
+    report = tested_report
     section = build_panel_section(report)
     assert section is not None
+    assert_consistent(section)
     figure = next(block for block in section.blocks if isinstance(block, Figure))
     table = next(block for block in section.blocks if isinstance(block, Table))
     assert figure.table_id == table.id
