@@ -45,7 +45,10 @@ def build_map_section(report: Report) -> Section | None:
             "The next maps show each model’s mean score minus people’s. Positive: the model is more permissive than "
             "the country’s people. Negative: it is stricter."
         ),
-        FigureGrid([figure for series, row in zip(all_series, bias, strict=True) for figure in _map_bias(series, row)]),
+        FigureGrid(
+            [figure for series, row in zip(all_series, bias, strict=True) for figure in _map_bias(series, row)],
+            "medium",
+        ),
     ]
     if world_map.unplaced:
         blocks.append(Paragraph(["Not on the map: ", *join_names(world_map.unplaced), "."], role="note"))
