@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from auditor.metrics.estimate import Estimate
+from auditor.reports.charts.interval_plot import CORRELATION_AXIS, IntervalRow, interval_plot
+from auditor.reports.charts.scatter_plot import ScorePair, scatter_plot
 from auditor.reports.document import (
     BarSegment,
     Callout,
@@ -35,18 +37,6 @@ from auditor.reports.document import (
 MODELS = ("alder-7b", "birch-instruct", "נועה-مدل", "日本モデル")
 R = (0.62, 0.55, 0.31, -0.08)
 TOO_FEW = "fewer than five countries"
-SPEC: dict[str, object] = {
-    "$schema": "https://vega.github.io/schema/vega-lite/v5.json",
-    "width": 600,
-    "height": 160,
-    "padding": 5,
-    "data": {"values": [{"model": name, "r": r} for name, r in zip(MODELS, R, strict=True)]},
-    "mark": {"type": "point", "filled": True, "color": "var(--accent)"},
-    "encoding": {
-        "x": {"field": "r", "type": "quantitative"},
-        "y": {"field": "model", "type": "nominal"},
-    },
-}
 
 
 def sample_document() -> Document:
@@ -136,8 +126,15 @@ def _findings() -> list[object]:
             is_total=True,
         ),
     ]
+    forest_rows = [IntervalRow(model, r, r - 0.12, r + 0.12) for model, r in zip(MODELS, R, strict=True)]
+    scatter = scatter_plot([ScorePair(i / 40 - 0.9, (i * 7 % 60) / 40 - 0.8) for i in range(60)])
     figure = Figure(
-        "forest", SPEC, "Agreement with people", "alder-7b 0.62; birch-instruct 0.55", "Pearson’s r.", "alignment"
+        "forest",
+        interval_plot(forest_rows, CORRELATION_AXIS),
+        "Agreement with people",
+        "alder-7b 0.62; birch-instruct 0.55",
+        "Pearson’s r.",
+        "alignment",
     )
     return [
         Paragraph("Two of 4 models agree with people beyond chance (r from 0.55 to 0.62).", "lead"),
@@ -158,7 +155,9 @@ def _findings() -> list[object]:
             "Which model to prefer",
             [
                 Paragraph("A nested section, with small figures."),
-                FigureGrid([Figure(f"small-{i}", SPEC, m, f"r {R[i]}", "r = 0.62") for i, m in enumerate(MODELS[:3])]),
+                FigureGrid(
+                    [Figure(f"small-{i}", scatter, m, f"r {R[i]}", "r = 0.62") for i, m in enumerate(MODELS[:3])]
+                ),
                 Section("deeper", [Name("Europe"), " and others"], [List(["a plain item", ListItem("another")])]),
             ],
         ),

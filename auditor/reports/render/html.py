@@ -45,9 +45,7 @@ def render_html(document: Document) -> str:
 <main>
 {blocks.render(document.sections)}
 </main>
-<footer>
-{element("p", html_inline(document.footer)) if document.footer else ""}
-</footer>
+{element("footer", element("p", html_inline(document.footer))) if document.footer else ""}
 </body>
 </html>
 """
@@ -81,8 +79,6 @@ def _draw_figures(figures: Sequence[Figure]) -> tuple[str, list[str]]:
     """Draw the figures: shapes that several of them use, and an SVG for each."""
     if not figures:
         return "", []
-    try:
-        from auditor.reports.render.figures import render_page_svgs  # loads vl-convert
-    except ImportError:
-        return "", ["<svg></svg>" for _ in figures]
+    from auditor.reports.render.figures import render_page_svgs  # loads vl-convert
+
     return render_page_svgs(figures)

@@ -23,7 +23,8 @@ from auditor.reports.document import (
     Text,
 )
 from auditor.reports.render.escaping import escape_html
-from auditor.reports.render.html_tables import render_heat_map, render_html_table
+from auditor.reports.render.html_heat_maps import render_heat_map
+from auditor.reports.render.html_tables import render_html_table
 from auditor.reports.render.html_text import element, html_inline
 
 MAX_HEADING_LEVEL = 6

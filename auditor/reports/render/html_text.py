@@ -1,4 +1,4 @@
-"""Inline nodes as HTML."""
+"""Inline nodes and elements as HTML."""
 
 from __future__ import annotations
 
@@ -21,6 +21,13 @@ def html_inline(text: Text) -> str:
 
 
 def element(tag: str, content: str, **attributes: str) -> str:
-    """An HTML element around markup; an attribute `class_` is written as `class`, an empty one is left out."""
-    listed = "".join(f' {name.rstrip("_")}="{escape_html(value)}"' for name, value in attributes.items() if value)
-    return f"<{tag}{listed}>{content}</{tag}>"
+    """Put markup into an element; an attribute `class_` is written as `class`, an empty one is left out."""
+    attribute_markup = "".join(
+        f' {name.rstrip("_")}="{escape_html(value)}"' for name, value in attributes.items() if value
+    )
+    return f"<{tag}{attribute_markup}>{content}</{tag}>"
+
+
+def scroll_region(content: str, label: str) -> str:
+    """Put markup into a region that scrolls sideways, by keyboard too."""
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="{escape_html(label)}">{content}</div>'

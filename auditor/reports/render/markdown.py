@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from auditor.reports.document import (
     Block,
@@ -151,7 +152,7 @@ class _MarkdownRenderer:
             if isinstance(cell, Reason):
                 rendered += [self.line(cell.text), *[MISSING_SYMBOL] * (cell.columns - 1)]
             elif column.kind in ("name", "text"):
-                rendered.append(MISSING_SYMBOL if cell is None else self.line(cell))
+                rendered.append(MISSING_SYMBOL if cell is None else self.line(cast(Text, cell)))
             else:
                 rendered.append(escape_markdown(format_figure(cell, column, notes).in_line()))
         return [cell for cell, column in zip(rendered, columns, strict=True) if column.kind != "bar"]

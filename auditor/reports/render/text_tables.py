@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import cast
 
 from rich.cells import cell_len
 
-from auditor.reports.document import Cell, Column, Reason, Table
+from auditor.reports.document import Cell, Column, Reason, Table, Text
 from auditor.reports.number_format import MISSING_SYMBOL
 from auditor.reports.render.cell_format import FormattedFigure, format_figure, iterate_rows, label_notes
 from auditor.reports.render.text_layout import flatten_text, pad_text, wrap_text
@@ -84,7 +85,7 @@ def _format_cell(cell: Cell, column: Column, notes: Mapping[str, str]) -> str | 
     if isinstance(cell, Reason):
         return flatten_text(cell.text)
     if column.kind in ("name", "text"):
-        return MISSING_SYMBOL if cell is None else flatten_text(cell)
+        return MISSING_SYMBOL if cell is None else flatten_text(cast(Text, cell))
     figure = format_figure(cell, column, notes)
     return figure if figure.has_value else figure.in_line()
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from auditor.domain import Outcome
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.measurement_schema import GroupErrorRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Cell, Column, Table
+from auditor.reports.sections.alignment_table import two_way_r
 
 UNKNOWN_REASON = "not available"
 
@@ -67,16 +69,13 @@ def _build_alignment_table(report: Report) -> Table:
         *_names("model", "method"), *_numbers("n"), *_estimates("r"), Column("p", "number", style="p_value"),
         *_numbers("spearman_rho"), *_estimates("mae"), *_numbers("rmse"),
     ]  # fmt: skip
-    rows: list[Sequence[Cell]] = []
-    for row in report.alignment:
-        r, mae = row.crossed.pearson_r, row.crossed.mae
-        rows.append(
-            (
-                row.model, row.method, row.n, _join_interval(row.pearson_r, r.ci_low, r.ci_high, row.n, r.reason),
-                row.crossed_p_value, row.spearman_rho,
-                _join_interval(row.mae, mae.ci_low, mae.ci_high, row.n, mae.reason), row.rmse,
-            )
-        )  # fmt: skip
+    rows = [
+        (
+            row.model, row.method, row.n, two_way_r(row), row.crossed_p_value, row.spearman_rho,
+            replace(row.crossed.mae, value=row.mae), row.rmse,
+        )
+        for row in report.alignment
+    ]  # fmt: skip
     return _build_table("alignment", "Agreement with people: Pearson’s r, and errors", columns, rows)
 
 

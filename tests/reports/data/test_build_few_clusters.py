@@ -14,8 +14,8 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.pages import alignment_wording
 from auditor.reports.pages.html_report import render_html
 from auditor.reports.pages.markdown_report import render_markdown
-from auditor.reports.pages.paper_tables import render_paper_files
 from auditor.reports.pages.run_summary import SUMMARY_COLUMNS, summary_rows
+from auditor.reports.paper_files import render_paper_files
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 

@@ -14,7 +14,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.junit import render_junit
 from auditor.reports.pages.html_report import render_html
 from auditor.reports.pages.markdown_report import render_markdown
-from auditor.reports.pages.paper_tables import render_paper_files
+from auditor.reports.paper_files import render_paper_files
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from tests.reports.conftest import survey_of

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from auditor.reports.charts.interval_plot import CORRELATION_AXIS
 from auditor.reports.data.measurement_schema import AlignmentRow, NonresponseBoundsRow, NonresponseReport
 from auditor.reports.document import Block, Column, Document, Figure, List, Name, Paragraph, Reason, Section, Table
+from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.experiments.common import build_experiment_document
 from auditor.reports.sections.phrasing import SeriesLabels
@@ -64,7 +65,10 @@ def list_missing_treatments(nonresponse: NonresponseReport) -> list[str]:
     names_by_reason: dict[str, list[str]] = {}
     for name, reason in nonresponse.not_possible.items():
         names_by_reason.setdefault(reason, []).append(name)
-    return [f"Not available: {', '.join(names)}. Reason: {reason}." for reason, names in names_by_reason.items()]
+    return [
+        f"Not available: {', '.join(names)}. Reason: {reason.removesuffix('.')}."
+        for reason, names in names_by_reason.items()
+    ]
 
 
 def _plot_treatments(rows: Sequence[tuple[str, AlignmentRow]], labels: SeriesLabels) -> Figure:
@@ -73,7 +77,7 @@ def _plot_treatments(rows: Sequence[tuple[str, AlignmentRow]], labels: SeriesLab
         "treatments-plot",
         "Pearson r under each treatment",
         [
-            (f"{labels.label(row.method, row.model)}, {treatment}", row.crossed.pearson_r)
+            (f"{labels.label(row.method, row.model)}, {treatment}", two_way_r(row))
             for treatment, row in sorted(rows, key=lambda entry: entry[1].model)  # entry: treatment, row
         ],
         CORRELATION_AXIS,
@@ -93,7 +97,7 @@ def _tabulate_treatments(rows: Sequence[tuple[str, AlignmentRow]], labels: Serie
         TREATMENT_COLUMNS,
         [
             (
-                treatment, Name(labels.label(row.method, row.model)), row.crossed.pearson_r, row.spearman_rho,
+                treatment, Name(labels.label(row.method, row.model)), two_way_r(row), row.spearman_rho,
                 row.crossed.mae, row.rmse, row.crossed.bias, row.n,
             )
             for treatment, row in rows

@@ -27,7 +27,7 @@ def build_savings_document(study: SavingsStudy) -> Document:
         f"The full design has {pluralize(study.full, 'call')}. Each plan is replayed from its recorded answers, "
         f"without new calls; each row is the mean of {N_DRAWS} random draws. Calls of adaptive panels are upper limits."
     )
-    blocks = [Paragraph(explanation), build_plan_table(study.rows)]
+    blocks = [Paragraph(explanation), _tabulate_plans(study.rows)]
     sizes = ((study.models, "model"), (study.cells, "cell"), (study.samples, "sample"))
     return Document(
         "Savings study",
@@ -49,7 +49,7 @@ def describe_cheapest_plan(rows: Sequence[SamplingPlanRow]) -> str:
     return f"{finding}, for {calls} of the calls."
 
 
-def build_plan_table(rows: Sequence[SamplingPlanRow]) -> Table:
+def _tabulate_plans(rows: Sequence[SamplingPlanRow]) -> Table:
     """Tabulate what each plan costs and what it changes."""
     return Table(
         "plans",
@@ -58,11 +58,13 @@ def build_plan_table(rows: Sequence[SamplingPlanRow]) -> Table:
         "Same tier: share of models in their tier of the full design. Same conflict outcome: share of conflicts with "
         "the same winner, or still open.",
         PLAN_COLUMNS,
-        [
-            (
-                row.name, row.direct, row.review, row.calls, row.shift, row.largest, row.corrected_shift,
-                row.corrected_largest, row.same_tiers, row.peers, row.same_winners,
-            )
-            for row in rows
-        ],
+        [(row.name, *list_plan_figures(row)) for row in rows],
+    )
+
+
+def list_plan_figures(row: SamplingPlanRow) -> tuple[float | None, ...]:
+    """Figures of one plan, in the order of `PLAN_COLUMNS` after the first."""
+    return (
+        row.direct, row.review, row.calls, row.shift, row.largest, row.corrected_shift, row.corrected_largest,
+        row.same_tiers, row.peers, row.same_winners,
     )  # fmt: skip
