@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 
@@ -56,4 +57,4 @@ def assert_consistent(node: object) -> None:
         rows = [getattr(row, "cells", row) for row in table.rows]
         assert all(len(row) == len(table.columns) for row in rows), table.id
     texts = [block for block in blocks if isinstance(block, str)]
-    assert not [text for text in texts if "None" in text or "nan" in text]
+    assert not [text for text in texts if re.search(r"\b(None|nan)\b", text)]
