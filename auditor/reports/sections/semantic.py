@@ -150,7 +150,7 @@ def _build_model_table(rows: Sequence[SemanticModelRow]) -> Table:
         Column("Planned", "number"),
         Column("Excluded", "text"),
     ]
-    cells = [
+    cells: list[list[Cell]] = [
         [
             row.model, row.consistency, row.rules, row.answers, _chance_estimate(row.shuffled),
             _chance_estimate(row.length_matched), row.ok, row.planned, _describe_exclusions(row),
@@ -244,7 +244,9 @@ def _build_judged_tables(semantic: SemanticReport) -> list[Table]:
         Column("Asked", "number"),
         Column("Failed", "number"),
     ]
-    cells = [[row.model, row.judge, row.score, row.consistent, row.asked, row.failed] for row in semantic.judged]
+    cells: list[list[Cell]] = [
+        [row.model, row.judge, row.score, row.consistent, row.asked, row.failed] for row in semantic.judged
+    ]
     return [Table("paraphrase-judged", "Consistency found by a judge", caption, columns, cells)]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.document import Block, Document, Figure, List, ListItem, Section, Table
+from auditor.reports.document import Figure, List, ListItem, Section, Table
 
 
 def text_of(node: object) -> str:
@@ -21,7 +21,7 @@ def text_of(node: object) -> str:
     return "".join(map(text_of, node)) if isinstance(node, Sequence) else ""
 
 
-def iterate_blocks(node: Document | Section | Sequence[Block] | object) -> Iterator[object]:
+def iterate_blocks(node: object) -> Iterator[object]:
     """A node and all nodes in it, in order."""
     yield node
     if isinstance(node, Sequence) and not isinstance(node, str):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.metrics.estimate import Estimate
+from auditor.reports.charts.tradeoff_plot import TradeoffPoint
 from auditor.reports.data.logic.schema import LogicEstimate, RankingRepairRow, RankingRow
 from auditor.reports.document import Figure
 from auditor.reports.sections import logic_rankings
@@ -25,7 +26,7 @@ def plotted(monkeypatch: pytest.MonkeyPatch) -> list[list[float]]:
     """Accuracies in each plot."""
     accuracies: list[list[float]] = []
 
-    def record_points(points: list[logic_rankings.TradeoffPoint], **titles: str) -> dict[str, object]:
+    def record_points(points: list[TradeoffPoint], **titles: str) -> dict[str, object]:
         accuracies.append([point.accuracy for point in points])
         return {}
 
