@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.document import Block, Document, Figure, List, ListItem, Reason, Section, Table
+from auditor.reports.document import Figure, List, ListItem, Reason, Section, Table
 
 
 def text_of(node: object) -> str:
@@ -20,7 +21,7 @@ def text_of(node: object) -> str:
     return "".join(map(text_of, node)) if isinstance(node, Sequence) else ""
 
 
-def iterate_blocks(node: Document | Section | Sequence[Block] | object) -> Iterator[object]:
+def iterate_blocks(node: object) -> Iterator[object]:
     """A node and all nodes in it, in order."""
     yield node
     if isinstance(node, Sequence) and not isinstance(node, str):
@@ -57,4 +58,4 @@ def assert_consistent(node: object) -> None:
             widths = [cell.columns if isinstance(cell, Reason) else 1 for cell in getattr(row, "cells", row)]
             assert sum(widths) == len(table.columns), table.id
     texts = [block for block in blocks if isinstance(block, str)]
-    assert not [text for text in texts if "None" in text or "nan" in text]
+    assert not [text for text in texts if re.search(r"\b(None|nan)\b", text)]
