@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Figure, Name, Table
+from auditor.reports.document import Figure, FigureGrid, Name, Table
 from auditor.reports.sections.maps import build_map_section
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
@@ -18,6 +18,8 @@ def test_each_model_has_a_map_described_with_interval_and_n(report: Report) -> N
     errors, *differences = blocks_of(section, Figure)
     assert errors.id == "map"
     assert [figure.id for figure in differences] == ["map-alder", "map-birch", "map-cedar"]
+    [grid] = blocks_of(section, FigureGrid)
+    assert (list(grid.figures), grid.size) == (differences, "medium")
     row = next(row for row in report.countries if row.model == "alder")
     assert row.bias.value is not None
     assert f"{row.name} = {row.bias.value:+.2f}, 95% CI ".replace("-", "−") in differences[0].description

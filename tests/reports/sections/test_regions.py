@@ -61,7 +61,7 @@ def test_bounds_are_shown_where_coverage_differs_unless_the_gap_is_withheld(repo
     assert "worst-case bounds" in text_of(table.caption)
 
 
-def test_the_largest_of_several_gaps_is_said_to_be_corrected(report: Report) -> None:
+def test_the_caption_says_that_the_largest_of_several_gaps_is_corrected(report: Report) -> None:
     caption = text_of(gap_table(report, GAP.model_copy(update={"compared": 4, "left_out": ["Oceania"]})).caption)
     assert "The largest of several gaps is biased upwards." in caption
     assert "Excluded, with fewer than five countries: Oceania." in caption
