@@ -89,7 +89,8 @@ def build_overall_section(comparison: ComparisonReport) -> Section:
     tables = [
         _build_difference_table(
             table_id,
-            f"{label} of both series on the shared cells ({direction}).",
+            f"{label} of both series, on the shared cells",
+            f"{label} of both series, on the shared cells ({direction}).",
             metric,
             pair_columns,
             list(zip(names, differences, (pair.shared for pair in comparison.pairs), strict=True)),
@@ -115,14 +116,14 @@ def _label_pairs(comparison: ComparisonReport) -> list[str]:
     return short_labels if len(set(short_labels)) == len(short_labels) else full_labels
 
 
-def build_group_sections(pair: SeriesPairComparison, pair_id: str, title_suffix: str) -> Iterator[Section]:
+def build_group_sections(pair: SeriesPairComparison, pair_id: str) -> Iterator[Section]:
     """Build the sections of a pair's differences by region, country and topic; none for a kind without groups."""
     for noun, field, interval_note in GROUPS:
         differences: Sequence[SeriesDifference] = getattr(pair, field)
         if not differences:
             continue
         section_id = f"{pair_id}-{noun}"
-        table_id, title = f"{section_id}-mae", f"By {noun}{title_suffix}"
+        table_id, title = f"{section_id}-mae", f"By {noun}"
         labelled = [(difference.name, difference) for difference in differences]
         caption = (
             f"Mean absolute error by {noun}, largest deterioration first. 95% CIs are {interval_note}. "
@@ -134,7 +135,7 @@ def build_group_sections(pair: SeriesPairComparison, pair_id: str, title_suffix:
             *_plot_differences(
                 f"{section_id}-plot", f"Difference in mean absolute error by {noun}", labelled, table_id
             ),
-            _build_difference_table(table_id, caption, "MAE", [Column(noun.capitalize(), "name")], rows),
+            _build_difference_table(table_id, title, caption, "MAE", [Column(noun.capitalize(), "name")], rows),
         ]
         yield Section(section_id, title, blocks, contents_title=title)
 
@@ -158,6 +159,7 @@ def _list_changes(differences: Sequence[SeriesDifference], noun: str) -> Block:
 
 def _build_difference_table(
     table_id: str,
+    label: str,
     caption: str,
     metric: str,
     name_columns: Sequence[Column],
@@ -190,7 +192,7 @@ def _build_difference_table(
         Column("The second is"),
         Column("Cells", "number"),
     ]
-    return Table(table_id, f"{metric} of both series", caption, columns, cells)
+    return Table(table_id, label, caption, columns, cells)
 
 
 def _plot_differences(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from auditor.reports.data.comparison.schema import ComparisonReport
 from auditor.reports.document import (
@@ -51,7 +52,7 @@ def build_comparison_document(comparison: ComparisonReport) -> Document:
     )
     n_more = len(names) - MAX_TITLE_NAMES
     title = " · ".join(names[:MAX_TITLE_NAMES]) + (f" and {n_more} more" if n_more > 0 else "")
-    subtitle = f"Compared with {comparison.survey}" if comparison.survey else "Verdicts on the same traces"
+    subtitle = f"Reference: {comparison.survey}" if comparison.survey else "Verdicts on the same traces"
     return Document(
         "Comparison", title, subtitle, list(_build_sections(comparison)), opening=list(_build_opening(comparison))
     )
@@ -81,11 +82,9 @@ def summarize_comparison(comparison: ComparisonReport) -> str:
     if len(comparison.pairs) == 1:
         return describe_pair(comparison.pairs[0])
     counts = Counter(pair.mae.change for pair in comparison.pairs)
-    change_counts = ", ".join(
-        f"{label} in {counts[change]}" for change, label in CHANGE_LABELS.items() if counts[change]
-    )
-    n_pairs = pluralize(len(comparison.pairs), "pair")
-    return f"By mean absolute error, in {n_pairs}, the second series compared with the first is: {change_counts}."
+    *others, last = [f"{label} in {counts[change]}" for change, label in CHANGE_LABELS.items() if counts[change]]
+    changes = f"{', '.join(others)} and {last}" if others else last
+    return f"By mean absolute error, the second series is {changes} of {len(comparison.pairs)} pairs."
 
 
 def list_cautions(comparison: ComparisonReport) -> Iterator[str]:
@@ -114,10 +113,15 @@ def _build_sections(comparison: ComparisonReport) -> Iterator[Section]:
         yield build_overall_section(comparison)
         yield _build_coverage_section(comparison)
     for i, pair in enumerate(comparison.pairs[:MAX_DETAILED_PAIRS], start=1):
-        suffix = "" if len(comparison.pairs) == 1 else f": {pair.second} compared with {pair.first}"
-        yield from build_group_sections(pair, f"pair-{i}", suffix)
+        sections = list(build_group_sections(pair, f"pair-{i}"))
         if pair.verdicts is not None:
-            yield build_verdict_section(pair.verdicts, f"pair-{i}-verdicts")
+            sections.append(build_verdict_section(pair.verdicts, f"pair-{i}-verdicts"))
+        if len(comparison.pairs) == 1:
+            yield from sections
+        elif sections:
+            title = f"{pair.second} compared with {pair.first}"
+            subsections = [replace(section, contents_title="") for section in sections]
+            yield Section(f"pair-{i}", title, subsections, contents_title=title)
     if len(comparison.pairs) > MAX_DETAILED_PAIRS:
         remark = f"Regions, countries and topics are shown for the first {MAX_DETAILED_PAIRS} pairs; "
         yield Section("not-shown", "Not shown", [Paragraph([remark, Code("--json"), " has them for all pairs."])])
