@@ -27,7 +27,10 @@ def make_method_row(
             "log-probabilities by echo; Δr = +0.20, 95% CI +0.10 to +0.30, 40 cells)",
         ),
         (make_method_row(-0.2, -0.3, -0.1), "agrees less with people by its answers"),
-        (make_method_row(0.2, -0.1, 0.3), "shows no statistically distinguishable difference ("),
+        (
+            make_method_row(0.2, -0.1, 0.3),
+            "shows no statistically distinguishable difference between answers and log-probabilities (",
+        ),
         (make_method_row(0.2, None, None), "Δr = +0.20, no 95% CI: too few"),
         (make_method_row(None, None, None), "cannot be compared: too few"),
     ],
