@@ -58,7 +58,7 @@ def test_the_ceiling_is_stated_with_the_reliability_or_the_reason(report: Report
     )
 
 
-def test_the_table_has_every_baseline_beside_r_within_topics(report: Report) -> None:
+def test_the_table_has_every_baseline_next_to_r_within_topics(report: Report) -> None:
     section = build_baselines_section(report)
     assert section is not None
     [table] = [block for block in section.blocks if isinstance(block, Table)]
