@@ -10,9 +10,9 @@ import pytest
 from auditor.domain import Cell, CellScore, Survey, SurveyCell
 from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
-from auditor.reports.pages.alignment_wording import reasons_for_caution
 from auditor.reports.pages.html_report import render_html
 from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.sections.caution import list_cautions
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from auditor.surveys import group_countries
@@ -78,7 +78,8 @@ def test_the_largest_gap_of_several_groups_is_reported(db: Database) -> None:
         assert "United Nations M49 regions" in text
         assert f"Europe less {gap.first}" in text
         assert "Left out for having fewer than five countries: Oceania." in text
-    assert f"Further from people in Europe than in {gap.first}: m" in " ".join(reasons_for_caution(report))
+    caution = f"The mean absolute error is larger in Europe than in {gap.first} for m"
+    assert caution in " ".join(list_cautions(report))
 
 
 def test_a_gap_between_unequal_coverage_is_withheld(db: Database) -> None:

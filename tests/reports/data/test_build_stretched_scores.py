@@ -7,7 +7,6 @@ import pytest
 
 from auditor.config import CheckSection
 from auditor.domain import Cell, CellScore
-from auditor.reports.data.agreement.tiers import describe_preference
 from auditor.reports.data.build import build_report
 from auditor.reports.data.gates.gate_check import CheckResult, GateStatus, check_report
 from auditor.reports.data.report_schema import Report
@@ -15,6 +14,7 @@ from auditor.reports.junit import render_junit
 from auditor.reports.pages.html_report import render_html
 from auditor.reports.pages.markdown_report import render_markdown
 from auditor.reports.paper_files import render_paper_files
+from auditor.reports.sections.tiers import describe_preference
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from tests.reports.conftest import survey_of

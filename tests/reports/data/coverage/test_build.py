@@ -15,9 +15,9 @@ from auditor.reports.data.build import build_report
 from auditor.reports.data.gates.gate_check import check_report
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.verification import verify_audit
-from auditor.reports.pages.alignment_wording import reasons_for_caution
 from auditor.reports.pages.html_report import render_html
 from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.sections.caution import list_cautions
 from auditor.storage import audits, count_queries, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, table_of
@@ -101,7 +101,7 @@ def test_cells_not_imported_are_missing_and_gates_do_not_pass_on_low_coverage(db
     check = check_report(report, CheckSection(min_pearson=0.5))
     assert check.exit_code == 4
     assert "8 of 130 direct samples usable" in str(check)
-    assert any("Only 3% of the planned direct samples" in sign for sign in reasons_for_caution(report))
+    assert any("Only 3% of the planned direct samples" in caution for caution in list_cautions(report))
 
 
 def test_each_imported_method_is_planned_at_its_usual_number_of_samples(db: Database, tmp_path: Path) -> None:
