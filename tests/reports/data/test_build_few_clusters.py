@@ -13,8 +13,7 @@ from auditor.metrics.estimate import Estimate
 from auditor.reports.data.gates.gate_check import GateStatus, check_report
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Row
-from auditor.reports.pages.html_report import render_html
-from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.output import render_report
 from auditor.reports.paper_files import render_paper_files
 from auditor.reports.sections.agreement import classify_alignment, describe_alignment
 from auditor.reports.sections.run_summary import build_run_summary
@@ -37,7 +36,7 @@ def test_the_model_is_not_judged_without_an_interval(few_topics_report: Report) 
     assert classify_alignment(row) == "unknown"
     assert "no 95% CI: an interval needs 5 countries and topics" in describe_alignment(row)
     assert row.crossed_p_value is None
-    for text in (render_html(few_topics_report), render_markdown(few_topics_report)):
+    for text in (render_report(few_topics_report, "html"), render_report(few_topics_report, "markdown")):
         assert "cannot be judged" in text
         assert "agrees with people" not in text
 

@@ -10,8 +10,7 @@ import pytest
 from auditor.domain import Cell, CellScore, Survey, SurveyCell
 from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
-from auditor.reports.pages.html_report import render_html
-from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.output import render_report
 from auditor.reports.sections.caution import list_cautions
 from auditor.storage import audits, results
 from auditor.storage.database import Database
@@ -74,7 +73,7 @@ def test_the_largest_gap_of_several_groups_is_reported(db: Database) -> None:
     assert gap.mae_gap.value == pytest.approx(mae["Europe"] - mae[gap.first])
     assert gap.mae_gap.ci_low is not None
     assert gap.mae_gap.ci_low > 0
-    for text in (render_html(report), render_markdown(report)):
+    for text in (render_report(report, "html"), render_report(report, "markdown")):
         assert "United Nations M49 regions" in text
         assert f"Europe less {gap.first}" in text
         assert "Left out for having fewer than five countries: Oceania." in text
@@ -105,5 +104,5 @@ def test_countries_in_no_group_are_named(db: Database) -> None:
     results.save_scores(db, audit.id, [CellScore("m", cell, "direct", 0.1) for cell in survey.scores])
     report = build_report(db, "a")
     assert "Germany" in report.regions.ungrouped
-    for text in (render_html(report), render_markdown(report)):
+    for text in (render_report(report, "html"), render_report(report, "markdown")):
         assert "Not grouped, and in no row above: " in text
