@@ -9,6 +9,7 @@ from auditor.metrics.conflict import MIN_THRESHOLD
 from auditor.reports.data.report_schema import ConflictSideReport, ConflictsReport, ListedConflictReport, Report
 from auditor.reports.document import (
     Block,
+    Cell,
     Code,
     Column,
     Disclosure,
@@ -173,7 +174,7 @@ def _build_method_tables(conflicts: ConflictsReport) -> Iterator[Table]:
             ],
         )
     score_columns = [Column(title, "number", style="signed") for title in ("First score", "Second score")]
-    examples = [
+    examples: list[list[Cell]] = [
         [Name(row.model), row.first, row.second, country, topic, *scores]
         for row in conflicts.between_methods
         for country, topic, *scores in row.largest

@@ -24,7 +24,7 @@ def build_panel_section(report: Report) -> Section | None:
         f"Judges reviewed each trace without knowing {masked}.{shown} "
         "Peer agreement is the share of VALID verdicts. A value below 70% is a sign of failure."
     )
-    judge_blocks = [Paragraph(describe_kappa(panel)), *build_panel_tables(panel)]
+    judge_blocks: list[Block] = [Paragraph(describe_kappa(panel)), *build_panel_tables(panel)]
     return Section(
         "panel",
         "Is the panel of judges reliable?",

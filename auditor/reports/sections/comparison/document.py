@@ -146,10 +146,7 @@ def _build_coverage_section(comparison: ComparisonReport) -> Section:
         ],
         [
             [
-                Name(series.label),
-                series.asked,
-                series.scored,
-                CountShare(series.scored, series.asked),
+                *(Name(series.label), series.asked, series.scored, CountShare(series.scored, series.asked)),
                 "yes" if series.complete else "no",
             ]
             for series in comparison.series

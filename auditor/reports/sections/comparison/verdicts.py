@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from auditor.reports.data.comparison.schema import ResolutionComparison, VerdictComparison
-from auditor.reports.document import Block, Code, Column, Name, Paragraph, Section, Table
+from auditor.reports.document import Block, Cell, Code, Column, Name, Paragraph, Section, Table
 from auditor.reports.number_format import describe_interval, format_count, format_percent, format_styled, pluralize
 from auditor.reports.sections.comparison.differences import describe_p_value
 
@@ -49,32 +49,30 @@ def build_verdict_section(comparison: VerdictComparison, section_id: str) -> Sec
         remark = f"A further {pluralize(comparison.other_answers, 'verdict is', 'verdicts are')} on other answers and "
         blocks.append(Paragraph(f"{remark}excluded from all figures."))
     if comparison.flips:
-        columns = [Column(title, "name") for title in ("Country", "Topic", "Model", "Judge", "Other judge")]
-        columns += [
-            Column("Sample", "number"),
-            Column(Name(comparison.first), key="first"),
-            Column(Name(comparison.second), key="second"),
-            Column("Answer"),
-        ]
-        rows = [
-            [
-                *map(Name, (flip.country, flip.topic, flip.model, flip.judge, flip.other_judge)),
-                *(flip.sample, flip.first, flip.second, SAME_ANSWER_LABELS[flip.same_answer]),
-            ]
-            for flip in comparison.flips
-        ]
-        blocks.append(
-            Table(
-                f"{section_id}-flips",
-                "Verdicts that differ",
-                "Verdicts that differ, and whether both are on the same answer.",
-                columns,
-                rows,
-            )
-        )
+        blocks.append(_build_flip_table(comparison, f"{section_id}-flips"))
     blocks += _note_unlisted(comparison.not_listed, "verdict")
     title = f"Verdicts that differ: {comparison.first} and {comparison.second}"
     return Section(section_id, title, blocks, contents_title="Verdicts that differ")
+
+
+def _build_flip_table(comparison: VerdictComparison, table_id: str) -> Table:
+    """Build the table of the verdicts that differ."""
+    columns = [Column(title, "name") for title in ("Country", "Topic", "Model", "Judge", "Other judge")]
+    columns += [
+        Column("Sample", "number"),
+        Column(Name(comparison.first), key="first"),
+        Column(Name(comparison.second), key="second"),
+        Column("Answer"),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            *map(Name, (flip.country, flip.topic, flip.model, flip.judge, flip.other_judge)),
+            *(flip.sample, flip.first, flip.second, SAME_ANSWER_LABELS[flip.same_answer]),
+        ]
+        for flip in comparison.flips
+    ]
+    caption = "Verdicts that differ, and whether both are on the same answer."
+    return Table(table_id, "Verdicts that differ", caption, columns, rows)
 
 
 def describe_resolutions(comparison: ResolutionComparison) -> str:
@@ -104,7 +102,7 @@ def build_resolution_section(comparison: ResolutionComparison, section_id: str) 
         for side, audit in (("first", comparison.first), ("second", comparison.second)):
             columns += [Column(f"Upheld in {audit}", "name", key=f"{side}_upheld")]
             columns += [Column("Settled by", key=f"{side}_by")]
-        rows = [
+        rows: list[list[Cell]] = [
             [
                 Name(flip.country),
                 Name(flip.topic),

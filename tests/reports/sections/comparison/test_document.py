@@ -7,7 +7,7 @@ import pytest
 from auditor.reports.data.comparison.compare import compare_targets
 from auditor.reports.data.comparison.schema import ComparisonReport
 from auditor.reports.data.comparison.series_pairs import parse_target
-from auditor.reports.document import Document, Name
+from auditor.reports.document import Document, Figure, Name
 from auditor.reports.render.html import render_html
 from auditor.reports.render.markdown import render_markdown
 from auditor.reports.sections.comparison import build_comparison_document
@@ -29,7 +29,7 @@ def build_document(comparison: ComparisonReport) -> Document:
 
 def plot_labels(document: Document) -> list[str]:
     """Labels of the rows of the first plot, as its description lists them."""
-    description = next(block.description for block in iterate_blocks(document) if hasattr(block, "description"))
+    description = next(block.description for block in iterate_blocks(document) if isinstance(block, Figure))
     return [row.rsplit(" ", 4)[0] for row in description.split("; ")]
 
 
@@ -99,7 +99,7 @@ def test_names_with_markup_stay_text_in_the_rendered_document(db: Database) -> N
 
 
 @pytest.mark.parametrize("n_models", [5, 6])
-def test_details_are_left_out_for_many_pairs_and_the_reader_is_told(db: Database, n_models: int) -> None:
+def test_details_are_left_out_for_many_pairs_with_a_remark(db: Database, n_models: int) -> None:
     save_imported_audit(db, "one", {f"m{i}": 0.1 * (i + 1) for i in range(n_models)})
     comparison = compare(db, "one", all_pairs=True)
     document = build_document(comparison)
