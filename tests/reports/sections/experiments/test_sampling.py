@@ -33,7 +33,7 @@ def make_experiment(*rows: SettingRow, varied: str = "samples", **missing: int) 
 def test_the_lead_compares_the_smallest_and_the_largest_setting() -> None:
     experiment = make_experiment(make_setting(1), make_setting(5, Estimate(0.9, 62, None, None, "one subset")))
     assert describe_changes(experiment) == (
-        "alder: r is 0.80 with 1 samples per cell and 0.90 with 5 samples per cell; the scatter of a cell’s score is "
+        "alder: r is 0.80 with 1 sample per cell and 0.90 with 5 samples per cell; the scatter of a cell’s score is "
         "0.081 and 0.081."
     )
     assert describe_changes(make_experiment(make_setting(1))) == "Fewer than two settings can be compared."
