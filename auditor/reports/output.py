@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from auditor.errors import UsageError
 from auditor.reports.data.report_schema import Report
@@ -42,6 +42,8 @@ def render_report(report: Report, output_format: ReportFormat | str) -> str:
     """
     if output_format == "json":
         return report.model_dump_json(indent=2) + "\n"
+    if output_format not in get_args(ReportFormat):
+        raise UsageError(f"'{output_format}' is not a report format.", "Use html, markdown, text or json.")
     # Not at the top: JSON needs no sections, which load the charts.
     from auditor.reports.sections.report import build_report_document
 

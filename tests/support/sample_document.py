@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, cast
+
 from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.interval_plot import CORRELATION_AXIS, IntervalRow, interval_plot
 from auditor.reports.charts.scatter_plot import ScorePair, scatter_plot
@@ -33,6 +37,7 @@ from auditor.reports.document import (
     Table,
     Tag,
 )
+from tests.reports.hostile_report import EVIL
 
 MODELS = ("alder-7b", "birch-instruct", "נועה-مدل", "日本モデル")
 R = (0.62, 0.55, 0.31, -0.08)
@@ -231,3 +236,44 @@ def _cost() -> list[object]:
         Paragraph(["All calls cost $3.22. Run ", Code("auditor report --format json"), " for all numbers."]),
         Table("cost", "Cost", "Calls and cost in US dollars.", columns, rows, legend, is_dense=True),
     ]
+
+
+_KEY_FIELDS = frozenset(
+    (
+        "id",
+        "table_id",
+        "section_id",
+        "key",
+        "interval_key",
+        "kind",
+        "style",
+        "role",
+        "status",
+        "state",
+        "in_print",
+        "spec",
+    )
+)
+"""Fields whose texts are not shown."""
+
+
+def hostile_document() -> Document:
+    """The sample document with hostile markup and characters at the start of every text that is shown."""
+    return cast(Document, _map_texts(sample_document(), lambda text: EVIL + text))
+
+
+def _map_texts(node: object, transform: Callable[[str], str]) -> object:
+    """A copy of a node with every text in it changed."""
+    match node:
+        case str():
+            return transform(node)
+        case Estimate():
+            return replace(node, reason=node.reason and transform(node.reason))
+        case dict():
+            return {key: _map_texts(item, transform) for key, item in node.items()}
+        case list() | tuple():
+            return type(node)([_map_texts(item, transform) for item in node])
+    if not is_dataclass(node) or isinstance(node, type):
+        return node
+    names = [field.name for field in fields(node) if isinstance(node, Document) or field.name not in _KEY_FIELDS]
+    return replace(cast(Any, node), **{name: _map_texts(getattr(node, name), transform) for name in names})

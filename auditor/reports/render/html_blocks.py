@@ -74,7 +74,7 @@ class HtmlBlocks:
                 return render_heat_map(block)
             case Figure():
                 caption = element("figcaption", html_inline(block.caption or block.title))
-                return element("figure", self.svgs[id(block)] + caption, id=f"figure-{block.id}")
+                return element("figure", self.svgs[id(block)] + caption, id=f"plot-{block.id}")
             case FigureGrid():
                 figures = "\n".join(map(self._render_small_figure, block.figures))
                 return element("div", figures, class_=f"multiples {block.size}")
@@ -94,7 +94,7 @@ class HtmlBlocks:
         """Render a figure of a grid, with its title and caption above it."""
         remark = f" {element('span', html_inline(figure.caption))}" if figure.caption else ""
         caption = element("figcaption", html_inline(figure.title) + remark)
-        return element("figure", caption + self.svgs[id(figure)], id=f"figure-{figure.id}")
+        return element("figure", caption + self.svgs[id(figure)], id=f"plot-{figure.id}")
 
     def _render_disclosure(self, disclosure: Disclosure, level: int) -> str:
         """Render blocks below a summary."""
