@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.document import Figure, List, ListItem, Reason, Section, Table
+from auditor.reports.document import Figure, List, ListItem, Reason, Row, Section, Table
 
 
 def text_of(node: object) -> str:
