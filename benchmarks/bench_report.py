@@ -31,13 +31,13 @@ def measure(url: str) -> None:
     """Build and render the report in this process, which has done nothing else, and print time and memory."""
     # Imported here, so that the parent process, which only fills databases, does not load them.
     from auditor.reports.data.build import build_report
-    from auditor.reports.pages.html_report import render_html
+    from auditor.reports.output import render_report
     from auditor.storage.database import open_database
 
     start, cpu = time.perf_counter(), time.process_time()
     with open_database(url, create=False) as db:
         report = build_report(db, "population")
-        page = render_html(report)
+        page = render_report(report, "html")
     bytes_per_unit = 1 if sys.platform == "darwin" else 1024  # Linux counts in KiB, macOS in bytes
     figures = {
         "calls": report.cost.total.calls,

@@ -23,14 +23,14 @@ from auditor.metrics.attenuation import CorrectedCorrelation, corrected_pearson
 from auditor.metrics.correlation import Correlation, pearson
 from auditor.metrics.savings import CompleteAudit, SamplingPlan, replay_audit
 from auditor.metrics.stopping import is_narrow, next_interim_look
-from auditor.reports.data.cost.savings_study import TABLE_COLUMNS as STUDY
 from auditor.reports.data.cost.savings_study import (
     FullAudit,
     SamplingPlanRow,
     compare_sampling_plans,
-    format_plan_row,
     list_sampling_plans,
 )
+from auditor.reports.number_format import format_styled
+from auditor.reports.sections.experiments.savings import PLAN_COLUMNS, list_plan_figures
 
 Floats = NDArray[np.float64]
 
@@ -190,8 +190,9 @@ def main() -> None:
         tables.append(compare_sampling_plans(drawn_population.studied, plans, seed, n_draws=2))
         truth_tables.append([compare_with_truth(drawn_population, plan, seed) for plan in plans])
         print(f"population {seed + 1} of {populations}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
-    study_lines = [f"| {' | '.join(STUDY)} |", f"|{'---|' * len(STUDY)}"]
-    truth_lines = [f"| {' | '.join([STUDY[0], *TRUTH_COLUMNS])} |", f"|{'---|' * (1 + len(TRUTH_COLUMNS))}"]
+    headings = [str(column.title) for column in PLAN_COLUMNS]
+    study_lines = [f"| {' | '.join(headings)} |", f"|{'---|' * len(headings)}"]
+    truth_lines = [f"| {' | '.join([headings[0], *TRUTH_COLUMNS])} |", f"|{'---|' * (1 + len(TRUTH_COLUMNS))}"]
     for i in range(len(plans)):
         row = _mean_row([table[i] for table in tables])
         bias, corrected_bias, coverage, corrected_coverage = np.mean(
@@ -203,7 +204,11 @@ def main() -> None:
             f"{100 * coverage:.0f}%",
             f"{100 * corrected_coverage:.0f}%",
         )
-        study_lines.append(f"| {' | '.join(format_plan_row(row))} |")
+        figures = (
+            format_styled(figure, column.style, column.digits)
+            for figure, column in zip(list_plan_figures(row), PLAN_COLUMNS[1:], strict=True)
+        )
+        study_lines.append(f"| {' | '.join([row.name, *figures])} |")
         truth_lines.append(f"| {' | '.join([row.name, *truth_cells])} |")
     caption = (
         f"{populations} populations of {models} models over {countries} countries and {TOPICS} topics, {SAMPLES} "

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from auditor.cli.options import JsonOption, PageFileOption, StorageOption
-from auditor.cli.output import print_json, print_message, print_table
-from auditor.cli.page_output import present_page, resolve_page_format
+from auditor.cli.output import print_json, print_message
+from auditor.cli.page_output import present_document, print_document, resolve_page_format
 
 if TYPE_CHECKING:
     from auditor.reports.data.cost.forecast import CostForecast
@@ -26,33 +26,35 @@ def compare(
     targets: Annotated[
         list[str], typer.Argument(metavar="A [B …]", help="Audits, or AUDIT:MODEL for one model of an audit.")
     ],
-    methods: Annotated[list[str] | None, typer.Option("--method", help="Only scores of this method.")] = None,
+    methods: Annotated[list[str] | None, typer.Option("--method", help="Use only scores of this method.")] = None,
     judges: Annotated[
-        list[str] | None, typer.Option("--judge", help="Twice: compare two judges on the same traces.")
+        list[str] | None, typer.Option("--judge", help="Given twice: compare two judges on the same traces.")
     ] = None,
-    all_pairs: Annotated[bool, typer.Option("--all-pairs", help="All pairs, not only those with the first.")] = False,
+    all_pairs: Annotated[
+        bool, typer.Option("--all-pairs", help="Compare all pairs, not only those with the first.")
+    ] = False,
     model_renames: Annotated[
         list[str] | None,
-        typer.Option("--map", metavar="OLD=NEW", help="A model that has another name in the audits after the first."),
+        typer.Option("--map", metavar="OLD=NEW", help="A model with another name in the later audits."),
     ] = None,
     max_flips: Annotated[
-        int, typer.Option("--flips", min=0, help="Verdict and settlement flips to list for a pair.")
+        int, typer.Option("--flips", min=0, help="Maximum number of changed verdicts and resolutions to list per pair.")
     ] = 50,
     output: PageFileOption = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare models on the cells they share: what got better or worse, where, and whether it is more than chance.
+    """Compare models on the cells they share: what improved or declined, where, and with which certainty.
 
-    One audit: all pairs of its models. Several: each against the first, model by model, as before and after fine-tuning
-    or with two prompts; AUDIT:MODEL picks one model, --map says what a model is called afterwards. Two judges: --judge
-    ONE --judge OTHER, in one audit or across two. Verdicts and settlements of conflicts that changed are listed.
+    One audit: all pairs of its models. Several audits: each is compared with the first, model by model, such as before
+    and after fine-tuning; AUDIT:MODEL selects one model, and --map gives a model's later name. Two judges: --judge ONE
+    --judge OTHER, in one audit or across two. Changed verdicts and conflict resolutions are listed.
 
     Example: auditor compare before after --map base=tuned -o comparison.html
     """
-    from auditor.reports.comparison.comparison_page import build_comparison_page
     from auditor.reports.data.comparison.compare import compare_targets
     from auditor.reports.data.comparison.series_pairs import parse_target
+    from auditor.reports.sections.comparison import build_comparison_document
     from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
@@ -67,7 +69,7 @@ def compare(
             max_listed=max_flips,
             renamed_models=dict(map(_parse_model_rename, model_renames or ())),
         )
-    present_page(comparison.model_dump(mode="json"), build_comparison_page(comparison), output, as_json)
+    present_document(comparison.model_dump(mode="json"), build_comparison_document(comparison), output, as_json)
 
 
 def _parse_model_rename(text: str) -> tuple[str, str]:
@@ -76,43 +78,52 @@ def _parse_model_rename(text: str) -> tuple[str, str]:
 
     old, equals, new = text.partition("=")
     if not (old and equals and new):
-        raise UsageError(f"--map takes OLD=NEW, not '{text}'.", "Write the two names with = between them.")
+        raise UsageError(f"--map: '{text}' is not OLD=NEW.", "Write the two names with = between them.")
     return old, new
 
 
 def check(
     audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
-    min_pearson: Annotated[float | None, typer.Option(help="Least r of every model.")] = None,
-    max_mae: Annotated[float | None, typer.Option(help="Largest mean error of every model.")] = None,
-    max_region_gap: Annotated[float | None, typer.Option(help="Largest gap of mean error between regions.")] = None,
-    max_topic_mae: Annotated[float | None, typer.Option(help="Largest mean error on any topic.")] = None,
-    min_self_consistency: Annotated[float | None, typer.Option(help="Least cosine of a model's reasoning.")] = None,
-    max_variance: Annotated[float | None, typer.Option(help="Largest variance of a model's samples.")] = None,
-    min_peer_agreement: Annotated[float | None, typer.Option(help="Least share of reasoning found valid.")] = None,
-    min_kappa: Annotated[float | None, typer.Option(help="Least agreement of the judges beyond chance.")] = None,
-    min_accuracy: Annotated[float | None, typer.Option(help="Least share of right answers, for a task.")] = None,
-    max_open_conflicts: Annotated[int | None, typer.Option(help="Conflicts that may be unsettled.")] = None,
-    max_served_models: Annotated[int | None, typer.Option(help="What may have stood behind a model's name.")] = None,
-    max_cost_usd: Annotated[float | None, typer.Option(help="What the audit may have cost.")] = None,
-    min_coverage: Annotated[float | None, typer.Option(help="Least usable share; 0.95 if not set.")] = None,
+    min_pearson: Annotated[float | None, typer.Option(help="Minimum r of every model.")] = None,
+    max_mae: Annotated[float | None, typer.Option(help="Maximum mean absolute error of every model.")] = None,
+    max_region_gap: Annotated[
+        float | None, typer.Option(help="Maximum difference of mean absolute error between regions.")
+    ] = None,
+    max_topic_mae: Annotated[float | None, typer.Option(help="Maximum mean absolute error on any topic.")] = None,
+    min_self_consistency: Annotated[
+        float | None, typer.Option(help="Minimum mean cosine similarity of a model's reasoning.")
+    ] = None,
+    max_variance: Annotated[float | None, typer.Option(help="Maximum variance of a model's samples.")] = None,
+    min_peer_agreement: Annotated[
+        float | None, typer.Option(help="Minimum share of valid verdicts on a model's reasoning.")
+    ] = None,
+    min_kappa: Annotated[float | None, typer.Option(help="Minimum Fleiss' kappa of the judges.")] = None,
+    min_accuracy: Annotated[float | None, typer.Option(help="Minimum accuracy, for a task.")] = None,
+    max_open_conflicts: Annotated[int | None, typer.Option(help="Maximum number of open conflicts.")] = None,
+    max_served_models: Annotated[
+        int | None, typer.Option(help="Maximum number of model versions that answered under one name.")
+    ] = None,
+    max_cost_usd: Annotated[float | None, typer.Option(help="Maximum cost of the audit, in US dollars.")] = None,
+    min_coverage: Annotated[float | None, typer.Option(help="Minimum usable share; by default 0.95.")] = None,
     confident: Annotated[
-        bool | None, typer.Option("--confident/--no-confident", help="Test the worse end of each 95% interval.")
+        bool | None, typer.Option("--confident/--no-confident", help="Test the worse end of each 95% CI.")
     ] = None,
     junit_path: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")] = None,
     markdown_path: Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write Markdown.")] = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Test an audit against thresholds, for continuous integration; asks no model anything.
+    """Test an audit against thresholds, for continuous integration; no model is asked.
 
-    Thresholds come from the config's [check] and from options, which go first. An audit that has not run to its end,
-    or of which too little is usable, cannot pass. Exit codes: 0 passed, 3 a gate failed, 4 no verdict.
+    Thresholds come from the config's [check] and from options, which take precedence. An audit that is not complete, or
+    with too few usable answers, cannot pass. Exit codes: 0 passed, 3 a gate failed, 4 no verdict.
 
     Example: auditor check moral-alignment --min-pearson 0.6 --max-open-conflicts 0 --junit check.xml
     """
     from auditor.atomic_files import write_atomically
-    from auditor.reports.data.gates.gate_check import GateStatus
-    from auditor.reports.gates.ci_formats import STATUS_SYMBOLS, render_check_markdown, render_junit
+    from auditor.reports.junit import render_junit
+    from auditor.reports.output import render_document
+    from auditor.reports.sections.check import build_check_document, describe_verdict
     from auditor.run import open_audit
 
     options = {
@@ -124,39 +135,37 @@ def check(
     }  # fmt: skip
     changes = {name: value for name, value in options.items() if value is not None}
     result = open_audit(audit, storage=storage).check(**changes)
-    for path, render in ((junit_path, render_junit), (markdown_path, render_check_markdown)):
-        if path is not None:
-            write_atomically(render(result), path)
-            print_message(f"Written: {path.resolve()}")
+    document = build_check_document(result)
+    if junit_path is not None:
+        write_atomically(render_junit(result), junit_path)
+        print_message(f"Written: {junit_path.resolve()}")
+    if markdown_path is not None:
+        write_atomically(render_document(document, "markdown"), markdown_path)
+        print_message(f"Written: {markdown_path.resolve()}")
     if as_json:
         print_json(result.model_dump(mode="json"))
+        print_message(describe_verdict(result))
     else:
-        print_table(
-            ["", "gate", "of", "found"],
-            [[STATUS_SYMBOLS[gate.verdict], gate.name, gate.subject, gate.message] for gate in result.gates],
-        )
-    reasons = {
-        GateStatus.PASSED: "everything asked was met",
-        GateStatus.FAILED: "a gate failed",
-        GateStatus.UNDECIDED: "no verdict: see what is undecided",
-    }
-    print_message(f"{audit}: {result.verdict} ({reasons[result.verdict]}).")
+        print_document(document)
     raise typer.Exit(result.exit_code)
 
 
 def estimate(
     config: Annotated[Path | None, typer.Argument(metavar="[CONFIG]", help="The audit's TOML or YAML file.")] = None,
     audit_name: Annotated[
-        str | None, typer.Option("--compare", metavar="AUDIT", help="Instead: an audit that was run, and what it cost.")
+        str | None,
+        typer.Option(
+            "--compare", metavar="AUDIT", help="Instead of CONFIG: an audit to compare with its recorded cost."
+        ),
     ] = None,
     output: PageFileOption = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Calls, tokens and cost of an audit before anything is spent: low, expected and high, by model and stage.
+    """Estimate the calls, tokens and cost of an audit: low, expected and high, by model and stage.
 
-    Asks no model anything and needs no key. Lengths are taken from the real prompts, and from recorded answers where
-    there are enough.
+    No model is asked, and no key is needed. Lengths come from the real prompts, and from recorded answers if there are
+    enough.
 
     Example: auditor estimate audit.toml
     """
@@ -166,15 +175,15 @@ def estimate(
     bootstrap.prepare_environment()
     resolve_page_format(output)
     if (config is None) == (audit_name is None):
-        raise UsageError("estimate takes a config file, or --compare with an audit's name.", "Give one of the two.")
-    from auditor.reports.data.cost.forecast import build_forecast_page
+        raise UsageError("estimate needs either a config file or --compare AUDIT.", "Give one of the two.")
+    from auditor.reports.sections.forecast import build_forecast_document
 
     forecast = (
         _estimate_past_audit(audit_name, storage)
         if audit_name is not None
         else _estimate_config(config or Path(), storage)
     )
-    present_page(forecast.model_dump(mode="json"), build_forecast_page(forecast), output, as_json)
+    present_document(forecast.model_dump(mode="json"), build_forecast_document(forecast), output, as_json)
 
 
 def _estimate_config(path: Path, storage: str | None) -> CostForecast:

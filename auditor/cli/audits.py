@@ -27,7 +27,7 @@ class EngineOption(StrEnum):
     RAY = "ray"
 
 
-REPORT_FORMATS = {".html": "html", ".json": "json", ".md": "markdown"}
+REPORT_FORMATS = {".html": "html", ".json": "json", ".md": "markdown", ".txt": "text"}
 
 
 def register(app: typer.Typer) -> None:
@@ -40,7 +40,7 @@ def run(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="The audit's TOML or YAML file.")],
     storage: StorageOption = None,
     report_path: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="Write the report here (.html, .json or .md).")
+        Path | None, typer.Option("--report", metavar="FILE", help="Write the report here (.html, .json, .md or .txt).")
     ] = None,
     engine: Annotated[
         EngineOption | None,
@@ -99,23 +99,18 @@ def _count_expected_reviews(config: AuditConfig, samples: Iterable[int]) -> int:
 
 def _print_summary(report: Report, progress: RunProgress) -> None:
     """Print the run's summary: tables for each probe, calls, cost, savings, and unusable records by cause."""
-    from auditor.reports.data.cost.savings import summarize_savings
-    from auditor.reports.pages import run_summary
+    from auditor.cli.page_output import print_document_table
+    from auditor.reports.sections.cost import describe_savings
+    from auditor.reports.sections.run_summary import build_run_summary
 
-    if report.alignment:
-        print_table(run_summary.summary_columns(), run_summary.summary_rows(report), data=False)
-    if report.task:
-        print_table(run_summary.task_columns(), run_summary.task_rows(report), data=False)
-    if report.semantic:
-        print_table(run_summary.semantic_columns(), run_summary.semantic_rows(report), data=False)
-    if report.logic:
-        print_table(run_summary.logic_columns(), run_summary.logic_rows(report), data=False)
+    for table in build_run_summary(report):
+        print_document_table(table, data=False)
     print_message(
         f"{progress.n_calls} calls in {progress.elapsed_seconds:.1f} s, {progress.n_recorded} known already; cost "
         f"{progress.cost_text}."
     )
     for saving in report.savings:
-        print_message(summarize_savings(saving))
+        print_message(describe_savings(saving))
     # One row per kind of record, such as samples or verdicts; `ok` of the `planned` ones are usable.
     for row in report.coverage.total:
         if row.ok < row.planned:
@@ -129,18 +124,19 @@ def _print_summary(report: Report, progress: RunProgress) -> None:
 def report(
     audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
     format: Annotated[
-        str | None, typer.Option("--format", "-f", help="html, json or markdown; else by the file's suffix.")
+        str | None,
+        typer.Option("--format", "-f", help="html, json, markdown or text; by default, by the file's suffix."),
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None,
     storage: StorageOption = None,
 ) -> None:
-    """Make an audit's report: one HTML file with no need of a network, JSON, or Markdown.
+    """Write an audit's report as one self-contained HTML file, JSON, Markdown or plain text.
 
-    HTML goes to AUDIT.html unless -o names a file; JSON and Markdown go to standard output.
+    HTML goes to AUDIT.html unless -o names a file; the other formats go to standard output.
 
     Example: auditor report moral-alignment --format json
     """
-    from auditor.reports.pages.render import render_report
+    from auditor.reports.output import render_report
     from auditor.run import open_audit
 
     report_format = _resolve_report_format(output, format)
@@ -159,7 +155,8 @@ def _resolve_report_format(output: Path | None, format_name: str | None) -> str:
     if resolved_format is None or resolved_format not in REPORT_FORMATS.values():
         requested_format = f"'{format_name}'" if format_name else f"the suffix of '{output}'"
         raise UsageError(
-            f"{requested_format} is no report format.", "Known are html, json and markdown (.html, .json, .md)."
+            f"{requested_format} is not a report format.",
+            "Use html, json, markdown or text (.html, .json, .md or .txt).",
         )
     return resolved_format
 
@@ -174,9 +171,9 @@ def _require_writable(path: Path) -> None:
 
 
 def _write_report(audit_report: Report, path: Path, report_format: str) -> None:
-    """Write a report to a file in one of the formats html, json or markdown, and print its path."""
+    """Write a report to a file in one of the values of `REPORT_FORMATS`, and print its path."""
     from auditor.atomic_files import write_atomically
-    from auditor.reports.pages.render import render_report
+    from auditor.reports.output import render_report
 
     write_atomically(render_report(audit_report, report_format), path)
     print_message(f"Report: {path.resolve()}")

@@ -258,7 +258,7 @@ def export_plots(
     audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
     file_format: Annotated[
         PlotFormatOption,
-        typer.Option("--format", "-f", help="svg; png and pdf need auditor[plots]; vega is Vega-Lite."),
+        typer.Option("--format", "-f", help="svg, png or pdf; or vega for the Vega-Lite specification."),
     ] = PlotFormatOption.SVG,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="A folder; AUDIT-plots if not given.")
@@ -269,7 +269,7 @@ def export_plots(
 
     Example: auditor export plots moral-alignment --format svg -o figures
     """
-    from auditor.reports.pages.plot_export import write_plots
+    from auditor.reports.plot_export import write_plots
     from auditor.run import open_audit
 
     audit_report = open_audit(audit, storage=storage).report()

@@ -13,5 +13,5 @@ StorageOption: TypeAlias = Annotated[
 ]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 PageFileOption: TypeAlias = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write a page (.html or .md).")
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write a page (.html, .md or .txt).")
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import sys
 import unicodedata
@@ -108,6 +109,16 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, dat
         )
     with _flush_standard_output():
         create_console(data=data).print(table)
+
+
+def print_layout(text: str, *, data: bool = True) -> None:
+    """Print text in columns, two spaces or more apart, to standard output, or to standard error if it is no data."""
+    isolated = re.sub(r"\S+(?: \S+)*", lambda cell: _isolate_right_to_left(cell.group()), escape_invisible(text))
+    if data:
+        with _flush_standard_output():
+            print(isolated)
+    else:
+        print(isolated, file=sys.stderr)
 
 
 def _isolate_right_to_left(cell: str) -> str:

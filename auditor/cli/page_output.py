@@ -1,66 +1,99 @@
-"""Write a report page to a file, or print it in the terminal."""
+"""Write a document to a file, or print it in the terminal."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from auditor.cli.output import print_json, print_message, print_table
+from auditor.cli.output import create_console, print_json, print_layout, print_message
 
 if TYPE_CHECKING:
-    from auditor.reports.pages.report_page import ReportPage
+    from auditor.reports.document import Block, Document, Table, Text
 
-PAGE_FORMATS = {".html": "html", ".md": "markdown"}
+PAGE_FORMATS = {".html": "html", ".md": "markdown", ".txt": "text"}
 
 
-def present_page(json_document: Any, page: ReportPage, output: Path | None, as_json: bool) -> None:
-    """Print JSON if requested, write the page if a file is named, and else print the page in the terminal.
+def present_document(json_document: Any, document: Document, output: Path | None, as_json: bool) -> None:
+    """Print JSON if requested, write the document if a file is named, and else print it in the terminal.
 
     Raises:
-        UsageError: the file's suffix names no page format, or it cannot be written.
+        UsageError: the file's suffix names no format of documents, or it cannot be written.
     """
     if as_json:
         print_json(json_document)
     if (page_format := resolve_page_format(output)) and output is not None:
-        write_page(page, output, page_format)
+        write_document(document, output, page_format)
     elif not as_json:
-        print_page(page)
+        print_document(document)
 
 
 def resolve_page_format(output: Path | None) -> str | None:
-    """The page format that a file's suffix names, `html` or `markdown`; None without a file.
+    """The format that a file's suffix names: `html`, `markdown` or `text`; None without a file.
 
     Raises:
-        UsageError: the suffix names no page format.
+        UsageError: the suffix names no format of documents.
     """
     from auditor.errors import UsageError
 
     if output is None:
         return None
     if output.suffix not in PAGE_FORMATS:
-        raise UsageError(f"'{output}' has no suffix of a page.", "Name it .html or .md.")
+        raise UsageError(f"'{output}' has no suffix of a page.", f"Use a name that ends in {', '.join(PAGE_FORMATS)}.")
     return PAGE_FORMATS[output.suffix]
 
 
-def write_page(page: ReportPage, output: Path, page_format: str) -> None:
-    """Write a page to a file, and print its path."""
+def write_document(document: Document, output: Path, page_format: str) -> None:
+    """Write a document to a file, and print its path."""
     from auditor.atomic_files import write_atomically
-    from auditor.reports.pages.report_page import render_page
+    from auditor.reports.output import render_document
 
-    write_atomically(render_page(page, page_format), output)
-    print_message(f"{page.kicker}: {output.resolve()}")
+    write_atomically(render_document(document, page_format), output)
+    print_message(f"{document.kind}: {output.resolve()}")
 
 
-def print_page(page: ReportPage) -> None:
-    """Print a page in the terminal: text to standard error, tables to standard output."""
-    print_message(page.headline)
-    for line in page.bullets if len(page.bullets) > 1 else ():
-        print_message(f"  {line}")
-    for line in page.warnings:
-        print_message(f"! {line}")
-    for section in page.sections:
-        print_message(f"\n{section.title}")
-        for line in [*section.paragraphs, *section.bullets]:
-            print_message(f"  {line}")
-        for table in section.tables:
-            print_table(table.columns, table.rows)
+def print_document(document: Document) -> None:
+    """Print a document in the terminal: tables to standard output, other text to standard error; no figures."""
+    from auditor.reports.document import Table
+    from auditor.reports.document.traversal import iterate_blocks
+    from auditor.reports.render.text_layout import flatten_text
+
+    for block in iterate_blocks(document):
+        if isinstance(block, Table):
+            print_document_table(block)
+        for text in _list_texts(block):
+            print_message(flatten_text(text))
+
+
+def print_document_table(table: Table, *, data: bool = True) -> None:
+    """Print a table in the terminal's width, to standard output, or to standard error if it is no data."""
+    from auditor.reports.render.text_tables import render_text_table
+
+    print_layout(f"\n{render_text_table(table, create_console(data=data).width)}\n", data=data)
+
+
+def _list_texts(block: Block) -> Iterator[Text]:
+    """Yield the lines of a block that is not a table, a figure or a heat map."""
+    from auditor.reports import document as nodes
+
+    match block:
+        case nodes.Section():
+            yield ""
+            yield block.title
+        case nodes.Paragraph():
+            yield block.content
+        case nodes.Callout():
+            yield f"{block.title}:"
+        case nodes.Disclosure():
+            yield block.summary
+            yield block.detail
+        case nodes.Quote():
+            yield block.heading
+            yield block.text
+            yield block.note
+        case nodes.List():
+            for item in block.items:
+                content = item.content if isinstance(item, nodes.ListItem) else item
+                yield ["- ", *(content if isinstance(content, list | tuple) else [content])]
+        case nodes.Facts():
+            yield from (f"{label}: {value}" for label, value in block.items)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from auditor.cli.options import JsonOption, PageFileOption, StorageOption
-from auditor.cli.page_output import present_page, resolve_page_format
+from auditor.cli.page_output import present_document, resolve_page_format
 
 SemanticAuditArgument = Annotated[str, typer.Argument(metavar="AUDIT", help="An audit with the probe semantic.")]
 
@@ -28,21 +28,23 @@ def temperature(
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask whether other words change more than the dice do: the same words several times, against several wordings.
+    """Compare the variation between paraphrases with the variation between samples of one wording.
 
-    Models are asked, which may cost money; what was asked before is not asked again.
+    Models are asked, which may cost money; recorded answers are reused.
 
     Example: auditor experiment temperature moral --temperatures 0,0.7,1.4
     """
     from auditor.cli.progress import RunProgress
     from auditor.experiments.consistency import run_temperature_experiment
-    from auditor.reports.experiments.consistency_pages import temperature_page
+    from auditor.reports.sections.experiments.consistency import build_temperature_document
 
     resolve_page_format(output)
     temperature_values = _parse_temperatures(temperatures)
     with RunProgress() as progress:
         rows = run_temperature_experiment(audit, temperature_values, storage=storage, progress=progress, signals=True)
-    present_page([row.model_dump(mode="json") for row in rows], temperature_page(audit, rows), output, as_json)
+    present_document(
+        [row.model_dump(mode="json") for row in rows], build_temperature_document(audit, rows), output, as_json
+    )
 
 
 def rules(
@@ -51,21 +53,21 @@ def rules(
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask whether a model is more consistent when it is told to follow its own rule of thumb.
+    """Test whether a model is more consistent when it follows its own rule of thumb.
 
-    Each question is asked again in all its wordings, with the first rule of thumb that the model gave on it. Models are
-    asked, which may cost money; what was asked before is not asked again.
+    Each question is asked again in all its wordings, with the first rule of thumb that the model gave for it. Models
+    are asked, which may cost money; recorded answers are reused.
 
     Example: auditor experiment rules moral
     """
     from auditor.cli.progress import RunProgress
     from auditor.experiments.consistency import run_rule_experiment
-    from auditor.reports.experiments.consistency_pages import rules_page
+    from auditor.reports.sections.experiments.consistency import build_rules_document
 
     resolve_page_format(output)
     with RunProgress() as progress:
         rows = run_rule_experiment(audit, storage=storage, progress=progress, signals=True)
-    present_page([row.model_dump(mode="json") for row in rows], rules_page(audit, rows), output, as_json)
+    present_document([row.model_dump(mode="json") for row in rows], build_rules_document(audit, rows), output, as_json)
 
 
 def accuracy(
@@ -77,21 +79,23 @@ def accuracy(
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask whether a model is right where it is consistent, on questions with a known answer in several wordings.
+    """Test whether a model is right where it is consistent, on questions with a known answer in several wordings.
 
-    The models, the encoder and the score are the audit's. Models are asked, which may cost money; what was asked before
-    is not asked again.
+    The models, the encoder and the score are the audit's. Models are asked, which may cost money; recorded answers are
+    reused.
 
     Example: auditor experiment accuracy moral facts.csv
     """
     from auditor.cli.progress import RunProgress
     from auditor.experiments.consistency import run_accuracy_experiment
-    from auditor.reports.experiments.consistency_pages import accuracy_page
+    from auditor.reports.sections.experiments.consistency import build_accuracy_document
 
     resolve_page_format(output)
     with RunProgress() as progress:
         rows = run_accuracy_experiment(audit, file, storage=storage, progress=progress, signals=True)
-    present_page([row.model_dump(mode="json") for row in rows], accuracy_page(audit, rows), output, as_json)
+    present_document(
+        [row.model_dump(mode="json") for row in rows], build_accuracy_document(audit, rows), output, as_json
+    )
 
 
 def judgements(
@@ -101,18 +105,18 @@ def judgements(
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare each measure of consistency with what people say of pairs of answers; no model is asked.
+    """Compare each measure of consistency with human judgements of pairs of answers; no model is asked.
 
-    A row says whether the answers to the wordings left and right say the same: Y, N, or NA for cannot say.
+    Each row says whether the answers to the wordings left and right say the same: Y, N, or NA (cannot say).
 
     Example: auditor experiment judgements moral people.csv
     """
     from auditor.experiments.human_judgements import compare_with_human_judgements
-    from auditor.reports.experiments.consistency_pages import judgements_page
+    from auditor.reports.sections.experiments.consistency import build_judgements_document
 
     resolve_page_format(output)
     part = compare_with_human_judgements(audit, file, storage=storage)
-    present_page(part.model_dump(mode="json"), judgements_page(audit, part), output, as_json)
+    present_document(part.model_dump(mode="json"), build_judgements_document(audit, part), output, as_json)
 
 
 def _parse_temperatures(text: str) -> list[float]:

@@ -306,12 +306,12 @@ def _estimate_answer_tokens(
             0.7 * recorded_length.mean_tokens, recorded_length.mean_tokens, max(max_tokens, recorded_length.mean_tokens)
         ), f"{recorded_length.n} recorded answers"
     if planned.purpose is Purpose.LOGPROB:
-        return ForecastRange.from_bounds(max_tokens), "limit of tokens"
+        return ForecastRange.from_bounds(max_tokens), "token limit"
     expected = planned.expected_words / WORDS_PER_TOKEN + ANSWER_OVERHEAD_TOKENS
     capped = min(expected, max_tokens) if max_tokens else expected
     return ForecastRange.from_bounds(
         capped / 3, capped, max(max_tokens, capped)
-    ), f"{planned.expected_words:.0f} words (a rule of thumb)"
+    ), f"{planned.expected_words:.0f} words (assumed)"
 
 
 def _find_price(model: ModelSection) -> tuple[TokenPrice | None, str]:
@@ -320,7 +320,7 @@ def _find_price(model: ModelSection) -> tuple[TokenPrice | None, str]:
     if price is None:
         return None, "unknown"
     if model.model.startswith(EMBEDDED_PREFIX):
-        return price, "runs here"
+        return price, "local model"
     if model.price is not None:
         return price, f"config{f', {model.price.as_of}' if model.price.as_of else ', undated'}"
     return price, f"list of litellm {metadata.version('litellm')}"

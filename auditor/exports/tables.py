@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from auditor.atomic_files import make_folder, report_write_errors, write_atomically
 from auditor.errors import UsageError
-from auditor.reports.pages.markdown_format import escape_markdown
-from auditor.reports.pages.report_page import markdown_table
+from auditor.exports.data_card import build_data_card
+from auditor.reports.render.markdown import render_markdown
 from auditor.storage import audits, table_dump
-from auditor.storage.audits import Audit
 from auditor.storage.database import Database
 from auditor.storage.table_dump import DumpTable
 from auditor.storage.tables import SCHEMA_VERSION
@@ -91,9 +90,8 @@ def export_tables(
             table_entries.append(
                 {"name": table.name, "about": table.description, "file": file, "rows": n_rows, "columns": columns}
             )
-        (temporary_folder / DATA_CARD).write_text(
-            _build_card(db, audit, export, file_format, keep_rater_names), encoding="utf-8"
-        )
+        card = build_data_card(db, audit, export.row_counts, file_format, MANIFEST, keep_rater_names=keep_rater_names)
+        (temporary_folder / DATA_CARD).write_text(render_markdown(card), encoding="utf-8")
         export.file_hashes = {path.name: _sha256(path) for path in sorted(temporary_folder.iterdir())}
         files = [
             {"file": file_name, "sha256": file_hash, "bytes": (temporary_folder / file_name).stat().st_size}
@@ -122,7 +120,7 @@ def export_paper(report: Report, folder: Path) -> list[Path]:
     Raises:
         UsageError: the folder cannot be written to.
     """
-    from auditor.reports.pages.paper_tables import render_paper_files  # loads scipy and all of the report's sections
+    from auditor.reports.paper_files import render_paper_files  # loads scipy and all of the report's sections
 
     make_folder(folder)
     files = render_paper_files(report)
@@ -211,52 +209,6 @@ def _prepare_rows(batch: list[dict[str, Any]], rename_rater: Callable[[str], str
 
 def _escape_surrogates(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-# --- the data card ---------------------------------------------------------------------------------------------------
-
-
-def _build_card(
-    db: Database, audit: Audit, table_export: TableExport, file_format: TableFormat, keep_rater_names: bool
-) -> str:
-    """Build the data card in Markdown: what the audit is, its ground truth, models and tables, and their limits."""
-    survey = audits.load_audit_survey(db, audit)
-    config = json.loads(audit.config) if audit.config else None
-    models = [[model["name"], model["model"]] for model in config["models"]] if config else []
-    n_scored = sum(cell.score is not None for cell in survey.cells)
-    completion_phrase = (
-        "ran to its end" if audit.stage in audits.FINAL_STAGES else f"has not run to its end (stage: {audit.stage})"
-    )
-    tables = [
-        [f"{table.name}.{file_format}", str(table_export.row_counts[table.name]), " ".join(table.description.split())]
-        for table in table_dump.list_tables()
-    ]
-    sections = [
-        f"# Data of the audit {escape_markdown(audit.name)}",
-        "An audit of language models' moral judgement against people's, by auditor "
-        f"{metadata.version('auditor')} (schema {SCHEMA_VERSION}). The audit {completion_phrase}; it was begun "
-        f"{audit.created_at}.",
-        "## Ground truth",
-        f"{escape_markdown(survey.title)}: {n_scored} of {len(survey.cells)} cells (country × topic) have people's "
-        f"score, from -1 ({escape_markdown(survey.scale[0])}) to +1 ({escape_markdown(survey.scale[1])}). Source: "
-        f"{escape_markdown(survey.source)}",
-        "## Models",
-        markdown_table(["Name", "Provider and model"], models)
-        if models
-        else "Scores were imported; nothing was asked.",
-        "## Tables",
-        markdown_table(["File", "Rows", "What it holds"], tables),
-        f"`{MANIFEST}` has every column with its type, and the SHA-256 of every file.",
-        "## How to read it",
-        "An empty score is a failure, never zero: `outcome` says of which kind. `answer` holds what models said, word "
-        "for word, under the hash of all that determines it; the other tables refer to it by `key`.",
-        "## Limits",
-        "Scores say what a model reports of people, not what people think; texts are of models, may be wrong and may "
-        "offend. Raters are "
-        + ("named as they signed." if keep_rater_names else "pseudonyms; their notes are as written."),
-        "The survey's own terms hold for its scores. No key of any provider is in these files.",
-    ]
-    return "\n\n".join(sections) + "\n"
 
 
 # --- all files or none ------------------------------------------------------------------------------------------

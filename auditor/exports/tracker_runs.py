@@ -17,7 +17,7 @@ from auditor.exports.tables import export_paper
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.measurement_schema import AlignmentRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.pages.render import render_report
+from auditor.reports.output import render_report
 
 Params = dict[str, str]
 Metrics = dict[str, float]

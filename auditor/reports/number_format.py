@@ -94,6 +94,32 @@ def format_estimate(estimate: Estimate, digits: int = 2) -> str:
     return f"{format_number(estimate.value, digits)} ({format_interval(estimate.ci_low, estimate.ci_high, digits)})"
 
 
+def describe_estimate(
+    symbol: str, estimate: Estimate, unit: str = "", *, digits: int = 2, style: NumberStyle = "decimal"
+) -> str:
+    """Format an estimate for a sentence, such as "r = 0.52, 95% CI 0.31 to 0.68, 25 cells".
+
+    Args:
+        symbol: what is estimated; empty for the value alone.
+        unit: what n counts, in the singular; empty to leave n out.
+    """
+    prefix = f"{symbol} = " if symbol else ""
+    if estimate.value is None:
+        return f"{symbol + ' ' if symbol else ''}not available: {estimate.reason}"
+    n_text = f", {pluralize(estimate.n, unit)}" if unit else ""
+    return (
+        f"{prefix}{format_styled(estimate.value, style, digits)}, {describe_interval(estimate, digits, style)}{n_text}"
+    )
+
+
+def describe_interval(estimate: Estimate, digits: int = 2, style: NumberStyle = "decimal") -> str:
+    """Format an estimate's interval for a sentence, such as "95% CI 0.31 to 0.68", or say why there is none."""
+    if estimate.ci_low is None or estimate.ci_high is None:
+        return f"no 95% CI: {estimate.reason}"
+    low, high = (format_styled(end, style, digits) for end in (estimate.ci_low, estimate.ci_high))
+    return f"95% CI {low} to {high}"
+
+
 def pluralize(n: int, singular: str, plural_form: str = "") -> str:
     """Format a count with its noun; the plural is singular + "s" if none is given."""
     return f"{format_count(n)} {singular if n == 1 else plural_form or singular + 's'}"

@@ -147,7 +147,6 @@ def render_audit_html(db: Database, name: str) -> str:
     from auditor.reports.data.agreement.alignment import compute_alignment  # loads scipy (1 s)
     from auditor.reports.data.report_source import load_source  # loads scipy
     from auditor.reports.number_format import format_count, format_interval, format_number
-    from auditor.reports.pages.alignment_wording import two_way_interval
 
     source = load_source(db, name)
     if source.survey.task is not None:
@@ -158,13 +157,13 @@ def render_audit_html(db: Database, name: str) -> str:
             alignment.method,
             format_count(alignment.n),
             format_number(alignment.pearson_r),
-            format_interval(*two_way_interval(alignment)),
+            format_interval(alignment.crossed.pearson_r.ci_low, alignment.crossed.pearson_r.ci_high),
             format_number(alignment.mae),
         ]
         for alignment in compute_alignment(source)
     ]
     title = f"Audit {name}: {source.survey.title}, stage {source.audit.stage}"
-    return render_html_table(title, ["model", "method", "cells", "r", "95% interval", "MAE"], rows)
+    return render_html_table(title, ["model", "method", "cells", "r", "95% CI", "MAE"], rows)
 
 
 def _render_task_html(source: ReportSource) -> str:
@@ -188,7 +187,7 @@ def _render_task_html(source: ReportSource) -> str:
         for row in task_report.models
     ]
     title = f"Audit {source.audit.name}: answers to the items of {task_report.source}, stage {source.audit.stage}"
-    columns = ["model", "answers", "accuracy", "95% interval", "MAE", "95% interval", "usable"]
+    columns = ["model", "answers", "accuracy", "95% CI", "MAE", "95% CI", "usable"]
     return render_html_table(title, columns, rows)
 
 

@@ -58,7 +58,7 @@ def test_the_help_names_every_command() -> None:
         (["status", "--storage", "nonsense"], 2, "'nonsense' is not a database URL"),
         (["import", "scores", "none.csv", "--survey", "wvs7-sample", "--audit", "a"], 1, "none.csv"),
         (["import", "scores", "none.csv", "--survey", "wvs8", "--audit", "a"], 1, "wvs"),
-        (["report", "x", "-o", "x.pdf"], 2, "is no report format"),
+        (["report", "x", "-o", "x.pdf"], 2, "is not a report format"),
         (["models", "pull", "nothing"], 1, "no weights called 'nothing'"),
     ],
 )

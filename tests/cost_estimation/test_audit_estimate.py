@@ -9,7 +9,9 @@ import pytest
 
 from auditor.config import AuditConfig
 from auditor.cost_estimation.audit_estimate import estimate_audit, estimate_past_audit
-from auditor.reports.data.cost.forecast import CostForecast, build_forecast_page, describe_forecast
+from auditor.reports.data.cost.forecast import CostForecast
+from auditor.reports.render.plain_text import render_text
+from auditor.reports.sections.forecast import build_forecast_document
 from auditor.run import load_planned_survey, planned_cells, run_audit
 from auditor.storage.database import open_database
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
@@ -48,8 +50,9 @@ def test_an_unknown_price_is_reported_and_left_out_of_the_sum() -> None:
     assert forecast.unknown_prices == ["model-c"]
     assert forecast.usd is not None
     assert forecast.usd.expected == pytest.approx(sum(r.usd.expected for r in forecast.rows if r.usd is not None))
-    assert "whose price is known" in describe_forecast(forecast)
-    assert any("model-c" in warning for warning in build_forecast_page(forecast).warnings)
+    text = render_text(build_forecast_document(forecast))
+    assert "for the models with a known price" in text
+    assert "Unknown price: model-c." in text
     assert forecast_cost(config(URL)).usd is None
 
 
@@ -142,7 +145,8 @@ def test_calls_of_the_semantic_probe_to_other_models_are_counted(tmp_path: Path)
 
 def test_a_budget_that_may_end_the_run_is_reported() -> None:
     forecast = forecast_cost(priced(URL, 2, limits={"budget_usd": 0.0001}))
-    assert any("will end the run" in w or "is expected to" in w for w in build_forecast_page(forecast).warnings)
+    text = render_text(build_forecast_document(forecast), width=200)
+    assert "will end the run" in text or "is expected to end the run" in text
 
 
 def test_the_estimate_is_compared_with_what_the_run_cost(
@@ -164,7 +168,7 @@ def test_the_estimate_is_compared_with_what_the_run_cost(
     assert direct.actual.usd == pytest.approx(27 * (100 * 2e-6 + 20 * 10e-6))
     assert asked["model-b", "direct"].actual is not None
     assert asked["model-b", "direct"].actual.unpriced == 27
-    assert "Estimate and outcome" in build_forecast_page(forecast).kicker
+    assert build_forecast_document(forecast).kind == "Estimate and outcome"
     # the storage knows them now: nothing direct is asked again, and answers have a known length
     assert second_forecast.recorded == 54
     assert second_forecast.rows[0].basis == "27 recorded answers"

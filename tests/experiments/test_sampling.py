@@ -12,8 +12,8 @@ from auditor.domain import canonical_json
 from auditor.errors import UsageError
 from auditor.experiments.sampling import build_variant, load_sample_size_experiment, load_temperature_experiment
 from auditor.reports.data.sampling.experiment import _build_subsample_row, _draw_subset_means
-from auditor.reports.pages.report_page import render_page_html
-from auditor.reports.sampling.page import axis_ticks, build_sampling_page
+from auditor.reports.output import render_document
+from auditor.reports.sections.experiments.sampling import build_sampling_document
 from auditor.run import run_audit
 from auditor.storage import audits
 from auditor.storage.database import open_database
@@ -68,7 +68,7 @@ def test_more_samples_are_steadier_nearer_and_dearer(tmp_path: Path) -> None:
     assert first[2].usd == pytest.approx(5 * first[0].usd)
     assert all(row.usd is None for row in experiment.rows if row.model == "cedar")  # no known price
     assert experiment.missing == {"10": 5 * experiment.cells * 3}
-    assert "10" in render_page_html(build_sampling_page(experiment))
+    assert "10" in render_document(build_sampling_document(experiment), "html")
 
 
 def test_a_variant_asks_only_what_is_not_recorded(
@@ -133,16 +133,3 @@ def test_a_variant_is_a_config_of_its_own_that_validates() -> None:
     assert AuditConfig.model_validate(other.model_dump(mode="json")) == other
     assert other.name == "scripted.k7.t0.5"
     assert len(build_variant(audit.model_copy(update={"name": "x" * 100}), samples=10).name) == 100
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "steps"),
-    [
-        (0.0, 28.35, [0, 10, 20]),
-        (-1.02, 1.02, [-1, -0.5, 0, 0.5, 1]),
-        (0.31, 0.52, [0.35, 0.4, 0.45, 0.5]),
-        (0.0, 1000.0, [0, 200, 400, 600, 800, 1000]),
-    ],
-)
-def test_an_axis_has_round_numbers(low: float, high: float, steps: list[float]) -> None:
-    assert axis_ticks(low, high) == pytest.approx(steps)

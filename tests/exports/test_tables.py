@@ -145,7 +145,7 @@ def test_a_failure_leaves_the_old_export_as_it_was(
     out = tmp_path / "out"
     export_tables(db, audit.name, out)
     before = {p.name: p.read_bytes() for p in out.iterdir()}
-    monkeypatch.setattr("auditor.exports.tables._build_card", lambda *_: 1 / 0)
+    monkeypatch.setattr("auditor.exports.tables.build_data_card", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         export_tables(db, audit.name, out)
     assert {p.name: p.read_bytes() for p in out.iterdir()} == before

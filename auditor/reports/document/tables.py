@@ -58,9 +58,10 @@ class Column:
 
     Attributes:
         kind: type of the cells: `name` (str or `Name`), `text` (`Text`), `number` (int, float or `LowerBound`),
-            `estimate` (`Estimate`), `share` (`CountShare`), `bar` (sequence of `BarSegment`); each may
-            also be None or a `Reason`.
+            `estimate` (`Estimate`), `share` (`CountShare`), `bar` (sequence of `BarSegment`: a picture of numbers
+            that other columns have); each may also be None or a `Reason`.
         key: name of the column in CSV; by default the title in lower case with underscores.
+        interval_key: prefix of the columns `_low` and `_high` of an estimate in CSV; by default the key.
         digits: decimals of numbers and estimates; integers have none.
         style: how numbers and estimates are formatted.
         show_n: whether estimates show their n.
@@ -74,6 +75,7 @@ class Column:
     style: NumberStyle = "decimal"
     show_n: bool = True
     emphasis: bool = False
+    interval_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,6 @@ from auditor.metrics.savings import CompleteAudit, ReplayedAudit, SamplingPlan, 
 from auditor.metrics.tiers import model_tiers
 from auditor.reports.data.measurement_schema import ReportModel
 from auditor.reports.data.report_source import FloatArray, load_source, require_survey_audit
-from auditor.reports.number_format import format_count, format_number, format_percent
-from auditor.reports.pages.report_page import PageSection, PageTable, ReportPage
 from auditor.storage import results
 from auditor.storage.database import Database
 from auditor.surveys.regions import get_grouping
@@ -298,55 +296,3 @@ def _load_full_audit(db: Database, audit_name: str) -> tuple[FullAudit, AuditCon
     return FullAudit(
         CompleteAudit(samples, verdicts, may_judge, truth, strata), place_index[0], place_index[1], threshold
     ), config
-
-
-# --- as a page --------------------------------------------------------------------------------------------------
-
-
-TABLE_COLUMNS = [
-    "Way of asking less", "Direct", "Verdicts", "Calls", "r: mean shift", "r: largest", "corrected r: mean shift",
-    "corrected r: largest", "Same tier", "Peer agreement: largest", "Conflicts alike",
-]  # fmt: skip
-
-
-def format_plan_row(row: SamplingPlanRow) -> list[str]:
-    """Format one row of the table, in the order of `TABLE_COLUMNS`."""
-
-    def format_share(value: float | None) -> str:
-        # In thousandths, so that the percentage keeps one decimal.
-        return "–" if value is None else format_percent(round(1000 * value), 1000)
-
-    shifts = (row.shift, row.largest, row.corrected_shift, row.corrected_largest)
-    return [
-        row.name,
-        *map(format_share, (row.direct, row.review, row.calls)),
-        *(format_number(value, 3) for value in shifts),
-        format_share(row.same_tiers),
-        format_number(row.peers, 3),
-        format_share(row.same_winners),
-    ]
-
-
-def build_savings_page(study: SavingsStudy) -> ReportPage:
-    """Build a page that shows the study, headed by the cheapest plan that keeps every r within `MAX_R_SHIFT`."""
-    accurate_rows = [row for row in study.rows if max(row.largest, row.corrected_largest or 0.0) <= MAX_R_SHIFT]
-    cheapest = min(accurate_rows, key=lambda row: row.calls, default=None)
-    headline = "None of these ways keeps every model's r within 0.01."
-    if cheapest is not None:
-        calls = format_percent(round(1000 * cheapest.calls), 1000)
-        headline = f"With {cheapest.name}, every model's r stays within 0.01, for {calls} of the calls."
-    explanation = (
-        f"{format_count(study.full)} calls of the full design, replayed as if less had been asked; each row is the "
-        f"mean of {N_DRAWS} draws. Calls of adaptive panels are at most those given. Nothing was asked."
-    )
-    table = PageTable(
-        "Ways of asking less, beside asking everything.", TABLE_COLUMNS, [format_plan_row(row) for row in study.rows]
-    )
-    return ReportPage(
-        kicker="Asking less",
-        title=study.audit,
-        subtitle=f"{study.models} models, {study.cells} cells, {study.samples} samples",
-        headline=headline,
-        warnings=[],
-        sections=[PageSection("What would have changed", [explanation], tables=[table])],
-    )

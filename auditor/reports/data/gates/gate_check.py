@@ -26,7 +26,7 @@ from auditor.reports.data.gates.gate_estimates import (
 )
 from auditor.reports.data.measurement_schema import ReportModel
 from auditor.reports.data.report_schema import Report
-from auditor.reports.number_format import format_interval, format_number, format_percent, pluralize
+from auditor.reports.number_format import describe_estimate, format_percent, pluralize
 from auditor.text_safety import escape_invisible
 
 BoundKind = Literal["min", "max"]
@@ -159,7 +159,7 @@ def resolve_thresholds(config: AuditConfig | None, overrides: Mapping[str, objec
 def _completion_gate(report: Report) -> Gate:
     """Gate on whether the audit has finished; undecided, not failed, if it has not."""
     is_complete = report.audit.complete
-    progress = "ran to its end" if is_complete else f"has not run to its end (stage: {report.audit.stage})"
+    progress = "is complete" if is_complete else f"is not complete (stage: {report.audit.stage})"
     return Gate(
         name="complete",
         subject="audit",
@@ -186,7 +186,7 @@ def _coverage_gates(report: Report, min_coverage: float) -> Iterator[Gate]:
             "audit",
             "min",
             min_coverage,
-            Estimate(value=None, n=0, reason="nothing that a model said is there"),
+            Estimate(value=None, n=0, reason="no answer of a model is recorded"),
             False,
         )
 
@@ -205,8 +205,8 @@ def _coverage_gate(row: CoverageRow, min_coverage: float) -> Gate:
         n=row.planned,
         verdict=GateStatus.PASSED if is_enough else GateStatus.UNDECIDED,
         message=(
-            f"{row.ok} of {row.planned} {row.counted_label} usable ({usable_percent}), "
-            f"at least {min_coverage:.0%} asked"
+            f"{row.ok} of {row.planned} {row.counted_label} are usable ({usable_percent}); "
+            f"at least {min_coverage:.0%} required"
         ),
     )
 
@@ -246,7 +246,7 @@ def _estimate_gates(report: Report, thresholds: CheckSection) -> Iterator[Gate]:
         if threshold is None:
             continue
         estimates = list_estimates(report)
-        missing = Estimate(value=None, n=0, reason="the audit has no such figure")
+        missing = Estimate(value=None, n=0, reason="the audit does not measure it")
         is_testable = any(estimate.reason != RESCALED_SCORES_REASON for _, estimate in estimates)
         for subject, estimate in estimates or [("audit", missing)]:
             gate = _build_estimate_gate(name, subject, bound_kind, threshold, estimate, thresholds.confident)
@@ -286,16 +286,14 @@ def _build_estimate_gate(
 
 def _gate_message(bound_kind: BoundKind, threshold: float, estimate: Estimate, confident: bool) -> str:
     """One line with the estimate, its interval and n, and the threshold; for a missing estimate, the reason."""
-    bound = f"{'at least' if bound_kind == 'min' else 'at most'} {_format_threshold(threshold)} asked"
+    tested_end = f" for the {'lower' if bound_kind == 'min' else 'upper'} end of the interval" if confident else ""
+    if bound_kind == "min":
+        bound = f"at least {_format_threshold(threshold)} required{tested_end}"
+    else:
+        bound = f"at most {_format_threshold(threshold)} allowed{tested_end}"
     if estimate.value is None:
-        return f"not measurable: {estimate.reason}; {bound}"
-    interval_text = (
-        format_interval(estimate.ci_low, estimate.ci_high, 3)
-        if estimate.ci_low is not None
-        else f"no interval: {estimate.reason}"
-    )
-    tested_end = f"{'lower' if bound_kind == 'min' else 'upper'} end of the interval tested, " if confident else ""
-    return f"{format_number(estimate.value, 3)} ({interval_text}, n {estimate.n}); {tested_end}{bound}"
+        return f"not available: {estimate.reason}; {bound}"
+    return f"{describe_estimate('', estimate, digits=3)}, n = {estimate.n}; {bound}"
 
 
 def _format_threshold(value: float) -> str:
@@ -311,7 +309,7 @@ def _count_gates(report: Report, thresholds: CheckSection) -> Iterator[Gate]:
     if thresholds.max_open_conflicts is not None:
         states = report.conflicts.states
         n_unsettled = states.get("open", 0) + states.get("disputed", 0)
-        description = f"{n_unsettled} of {report.conflicts.total} conflicts unsettled"
+        description = f"{n_unsettled} of {report.conflicts.total} conflicts are not settled"
         yield _build_count_gate(
             "max_open_conflicts", n_unsettled, thresholds.max_open_conflicts, description, report.conflicts.total
         )
@@ -325,7 +323,9 @@ def _count_gates(report: Report, thresholds: CheckSection) -> Iterator[Gate]:
         # A lower bound below the limit decides nothing; one above it fails.
         observed = None if cost.lower_bound and not is_over else spent
         cost_text = (
-            "unknown" if spent is None else f"${spent:.4f}{' or more: some prices are unknown' * cost.lower_bound}"
+            "unknown"
+            if spent is None
+            else f"${spent:.4f}{' or more, since some prices are unknown' * cost.lower_bound}"
         )
         yield _build_count_gate("max_cost_usd", observed, thresholds.max_cost_usd, f"cost {cost_text}", cost.answers)
 
@@ -338,15 +338,15 @@ def _served_model_gates(report: Report, max_served_models: int) -> Iterator[Gate
     }
     for name, n_versions in count_versions_by_model(report.served).items():
         description = (
-            f"{pluralize(n_versions, 'thing')} served it, as far as the provider says"
+            f"{pluralize(n_versions, 'model version')} answered, as far as the provider reports"
             if n_versions
-            else "the provider does not say"
+            else "the provider does not report the model version"
         )
         yield _build_count_gate(
             "max_served_models", n_versions or None, max_served_models, description, answer_counts[name], subject=name
         )
     if not answer_counts:
-        yield _build_count_gate("max_served_models", None, max_served_models, "nobody was asked here", 0)
+        yield _build_count_gate("max_served_models", None, max_served_models, "no answer of a model is recorded", 0)
 
 
 def _build_count_gate(
@@ -371,5 +371,5 @@ def _build_count_gate(
         ci_high=None,
         n=n,
         verdict=verdict,
-        message=f"{description}; at most {_format_threshold(maximum)} asked",
+        message=f"{description}; at most {_format_threshold(maximum)} allowed",
     )

@@ -114,7 +114,7 @@ def _peer_share(peer_counts: Sequence[PeerVerdictCounts], hits_field: str, total
         [counts.country for counts in peer_counts],
         [counts.topic for counts in peer_counts],
     )
-    return clustered_to_estimate(share, "nothing to count")
+    return clustered_to_estimate(share, "no verdict is usable")
 
 
 def build_panel_report(

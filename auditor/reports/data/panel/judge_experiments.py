@@ -14,7 +14,7 @@ from auditor.reports.data.measurement_schema import ReportModel
 from auditor.reports.data.panel.schema import RestatementShiftRow
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix, build_verdict_matrix
 from auditor.reports.data.report_source import FloatArray, ReportSource, load_source, require_survey_audit
-from auditor.reports.number_format import format_interval, format_number
+from auditor.reports.number_format import describe_estimate
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from auditor.storage.votes import TraceKey
@@ -193,25 +193,24 @@ def _build_holdout_row(method: str, prediction: PeerHoldout) -> HoldoutRow:
 
 def _holdout_sentence(prediction: PeerHoldout) -> str:
     """State whether peer agreement predicts agreement with people on held-out cells, and then on held-out models."""
-    r = prediction.unseen_cells
+    r = to_estimate(prediction.unseen_cells)
     if r.value is None or r.ci_low is None or r.ci_high is None:
-        return f"Whether peer agreement predicts agreement with people on unseen cells cannot be told: {r.reason}."
-    figures = (
-        f"r = {format_number(r.value)}, 95% interval {format_interval(r.ci_low, r.ci_high)}, {prediction.models} models"
-    )
+        return f"Whether peer agreement predicts agreement with people on unseen cells is not known: {r.reason}."
+    figures = f"{describe_estimate('r', r)}, {prediction.models} models"
     if r.ci_low > 0:
-        cells_sentence = f"Peer agreement predicts agreement with people on unseen cells ({figures})"
+        cells_sentence = f"Peer agreement predicts agreement with people on unseen cells ({figures})."
     elif r.ci_high < 0:
-        cells_sentence = f"Peer agreement predicts the opposite of agreement with people on unseen cells ({figures})"
+        cells_sentence = f"Peer agreement predicts the opposite of agreement with people on unseen cells ({figures})."
     else:
-        cells_sentence = f"Peer agreement is not shown to predict agreement with people on unseen cells ({figures})"
-    gain = prediction.gain  # error when guessing the mean of the other models, less error with peer agreement
+        cells_sentence = f"Peer agreement is not shown to predict agreement with people on unseen cells ({figures})."
+    # Error of predicting the mean of the other models, minus the error of predicting from peer agreement.
+    gain = to_estimate(prediction.gain)
     if gain.value is None or gain.ci_low is None or gain.ci_high is None:
-        return f"{cells_sentence}; on unseen models it cannot be told ({gain.reason})."
+        return f"{cells_sentence} The comparison on unseen models is not available: {gain.reason}."
     comparison = (
-        "does better than" if gain.ci_low > 0 else "does worse than" if gain.ci_high < 0 else "is not shown to beat"
+        "predicts better" if gain.ci_low > 0 else "predicts worse" if gain.ci_high < 0 else "is not shown to be better"
     )
     return (
-        f"{cells_sentence}; on unseen models it {comparison} guessing the mean of the others (error less by "
-        f"{format_number(gain.value)}, {format_interval(gain.ci_low, gain.ci_high)})."
+        f"{cells_sentence} On unseen models it {comparison} than the mean of the other models (mean absolute error "
+        f"lower by {describe_estimate('', gain)})."
     )

@@ -89,11 +89,11 @@ def build_judge_rows(source: ReportSource, matrix: VerdictMatrix) -> list[JudgeR
         _estimate_family_bias(matrix),
         _to_bias_estimates(order_effect(verdicts, matrix.recorded_at, matrix.cell_index)),
         [
-            _clustered_share(matrix, trace_scores, "the judge did not say how sure it is")
+            _clustered_share(matrix, trace_scores, "the judge stated no confidence")
             for trace_scores in matrix.confidence  # stated confidence on each trace
         ],
         # Here the scores are verdicts: 1 for VALID, 0 for INVALID.
-        [_clustered_share(matrix, trace_scores, "nothing to count") for trace_scores in verdicts],
+        [_clustered_share(matrix, trace_scores, "no verdict is usable") for trace_scores in verdicts],
     )
     asked_judges = {count.judge for count in source.judge_counts}
     return [

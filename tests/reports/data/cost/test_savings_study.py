@@ -6,8 +6,9 @@ import pytest
 
 from auditor.config import AuditConfig
 from auditor.errors import UsageError
-from auditor.reports.data.cost.savings_study import build_savings_page, run_savings_study
-from auditor.reports.pages.report_page import render_page
+from auditor.reports.data.cost.savings_study import run_savings_study
+from auditor.reports.output import render_document
+from auditor.reports.sections.experiments.savings import build_savings_document
 from auditor.storage import audits
 from auditor.storage.database import Database
 from tests.support.synthetic_audit import populate
@@ -27,7 +28,7 @@ def test_savings_study_compares_reduced_plans_with_the_full_plan(db: Database) -
     assert loose.largest >= strict.largest > 0
     both = rows["2 judges and tolerance 0.02"]
     assert both.calls < min(strict.calls, judges.calls)
-    text = render_page(build_savings_page(study), "markdown")
+    text = render_document(build_savings_document(study), "markdown")
     assert "2 judges a trace" in text
     assert "stays within 0.01" in text
 

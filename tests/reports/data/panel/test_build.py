@@ -14,9 +14,6 @@ from auditor.metrics.estimate import Estimate
 from auditor.reports.data.build import build_report
 from auditor.reports.data.panel.judge_statistics import compute_peer_alignment
 from auditor.reports.data.report_schema import Report
-from auditor.reports.pages.html_report import render_html
-from auditor.reports.pages.markdown_report import render_markdown
-from auditor.reports.panel.tables import build_panel_tables
 from auditor.storage import results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
@@ -61,19 +58,6 @@ def test_the_same_answer_from_two_judges_is_reported(db: Database) -> None:
     results.save_verdicts(db, audit.id, [replace(twin, sample=first.sample, key=first.key)])
     report = build_report(db, audit.name)
     assert report.panel.repeated == 1
-    assert "1 verdict of" in render_markdown(report)
-
-
-def test_every_table_and_sentence_is_in_the_page_and_the_text(report: Report) -> None:
-    page, text = render_html(report), render_markdown(report)
-    for table in build_panel_tables(report.panel):
-        assert table.caption in page
-        for name in table.headers:
-            assert f">{name}</th>" in page
-            assert name in text
-    assert report.panel.certificate
-    assert "What this panel can and cannot settle" in page
-    assert "What this panel can and cannot settle" in text
 
 
 def test_the_correlation_of_peers_with_people_always_has_its_n(report: Report) -> None:
@@ -117,5 +101,5 @@ def test_a_panel_without_verdicts_has_an_empty_certificate(db: Database) -> None
     report = build_report(db, "silent")
     assert report.panel.votes == []
     assert all(row.given == 0 and row.valid.value is None and row.leniency.value is None for row in report.panel.judges)
-    assert "vouches for nothing" in report.panel.certificate[0]
-    assert "No verdict was given" in render_html(report)
+    assert "supports no conclusion" in report.panel.certificate[0]
+    assert "No verdict is available" in " ".join(report.panel.certificate)

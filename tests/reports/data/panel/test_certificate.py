@@ -19,9 +19,9 @@ def alpha(value: float | None, low: float | None, high: float | None) -> Estimat
         (alpha(0.9, 0.85, 0.95), "can be relied on"),
         (alpha(0.75, 0.7, 0.8), "tentative conclusions"),
         (alpha(0.4, 0.2, 0.6), "not enough to rely on the verdict on a single trace"),
-        (alpha(0.05, -0.1, 0.2), "cannot be told from chance"),
-        (alpha(0.4, None, None), "nothing can be said"),
-        (alpha(None, None, None), "vouches for nothing"),
+        (alpha(0.05, -0.1, 0.2), "not shown to agree beyond chance"),
+        (alpha(0.4, None, None), "not known how reliable"),
+        (alpha(None, None, None), "supports no conclusion"),
     ],
 )
 def test_the_certificate_claims_no_more_than_alphas_interval(report: Report, estimate: Estimate, words: str) -> None:
@@ -32,7 +32,7 @@ def test_the_certificate_claims_no_more_than_alphas_interval(report: Report, est
 def test_a_skewed_prevalence_gives_a_warning(report: Report) -> None:
     prevalence = Estimate(value=0.93, n=50, ci_low=0.9, ci_high=0.95)
     certificate = " ".join(write_certificate(report.panel.model_copy(update={"prevalence": prevalence})))
-    assert "93% of the verdicts say VALID" in certificate
+    assert "93% of the verdicts are VALID" in certificate
     assert "AC1" in certificate
 
 
@@ -46,5 +46,5 @@ def test_expected_chance_findings_are_counted_over_all_tested_biases(report: Rep
         for r, e in zip(report.panel.judges, (lenient, neutral), strict=False)
     )
     certificate = " ".join(write_certificate(report.panel.model_copy(update={"judges": [first, second]})))
-    assert "Of 2 leanings tested, about 0.1 would show this much where there is nothing." in certificate
+    assert "Of 2 biases tested, about 0.1 would be this large if the judges had no bias." in certificate
     assert "findings is chance" not in certificate

@@ -56,4 +56,4 @@ def test_the_holdout_of_an_audit(db: Database) -> None:
     assert row.unseen_cells.n == 6
     assert "6 models" in row.sentence
     [small_audit_row] = run_holdout_experiment(db, populate(db, models=3, name="few").name, 50)
-    assert "cannot be told: fewer than 4 models" in small_audit_row.sentence
+    assert "is not known: fewer than 4 models" in small_audit_row.sentence

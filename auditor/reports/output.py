@@ -1,0 +1,50 @@
+"""Write a document or a report in an output format."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from auditor.errors import UsageError
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import Document
+
+DocumentFormat = Literal["html", "markdown", "text"]
+ReportFormat = Literal["html", "markdown", "text", "json"]
+
+
+def render_document(document: Document, output_format: DocumentFormat | str) -> str:
+    """Render a document as HTML, Markdown or plain text; equal documents give equal texts.
+
+    Raises:
+        UsageError: the format is unknown.
+    """
+    match output_format:
+        case "html":
+            from auditor.reports.render.html import render_html
+
+            return render_html(document)
+        case "markdown":
+            from auditor.reports.render.markdown import render_markdown
+
+            return render_markdown(document)
+        case "text":
+            from auditor.reports.render.plain_text import render_text
+
+            return render_text(document)
+    raise UsageError(f"'{output_format}' is not an output format.", "Use html, markdown or text.")
+
+
+def render_report(report: Report, output_format: ReportFormat | str) -> str:
+    """Render an audit's report as JSON, or as a document; equal reports give equal texts.
+
+    Raises:
+        UsageError: the format is unknown.
+    """
+    if output_format == "json":
+        return report.model_dump_json(indent=2) + "\n"
+    if output_format not in get_args(ReportFormat):
+        raise UsageError(f"'{output_format}' is not a report format.", "Use html, markdown, text or json.")
+    # Not at the top: JSON needs no sections, which load the charts.
+    from auditor.reports.sections.report import build_report_document
+
+    return render_document(build_report_document(report), output_format)

@@ -1,0 +1,76 @@
+"""Render a table as CSV, with figures in full precision."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from typing import cast
+
+from auditor.metrics.estimate import Estimate
+from auditor.reports.document import Cell, Column, CountShare, LowerBound, Name, Reason, Table, Text
+from auditor.reports.render.cell_format import iterate_rows
+from auditor.reports.render.text_layout import flatten_text
+from auditor.text_safety import escape_formula
+
+CsvValue = str | int | float | None
+
+
+def render_csv(table: Table) -> str:
+    """Render the table as CSV; missing figures are empty, and formulas in texts are escaped.
+
+    An estimate has a column for its value, and others for the lower and upper end of its interval (`_low`, `_high`)
+    and, if it is shown, its n (`_n`). A share is a fraction. Bars are left out.
+    """
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow([name for i, column in enumerate(table.columns) for name in _column_names(column, i)])
+    for row in iterate_rows(table):
+        values: list[CsvValue] = []
+        column_index = 0
+        for cell in row.cells:
+            n_columns = cell.columns if isinstance(cell, Reason) else 1
+            for column in table.columns[column_index : column_index + n_columns]:
+                values += _cell_values(cell, column)
+            column_index += n_columns
+        writer.writerow(["" if value is None else escape_formula(value) for value in values])
+    return buffer.getvalue()
+
+
+def column_key(column: Column, index: int) -> str:
+    """Name of a column in CSV: its key, else its title; a name from outside stays as it is."""
+    if column.key:
+        return column.key
+    title = flatten_text(column.title)
+    key = title if isinstance(column.title, Name) else re.sub(r"\W+", "_", title.lower()).strip("_")
+    return key or f"column_{index + 1}"
+
+
+def _column_names(column: Column, index: int) -> list[str]:
+    """Names of the CSV columns of a column; none for bars."""
+    key = str(escape_formula(column_key(column, index)))
+    if column.kind == "bar":
+        return []
+    if column.kind != "estimate":
+        return [key]
+    interval_key = column.interval_key or key
+    return [key, f"{interval_key}_low", f"{interval_key}_high", *([f"{key}_n"] if column.show_n else [])]
+
+
+def _cell_values(cell: Cell, column: Column) -> list[CsvValue]:
+    """Values of the CSV columns of a cell, as many as `_column_names`."""
+    n_values = len(_column_names(column, 0))
+    if column.kind == "bar":
+        return []
+    match cell:
+        case None | Reason():
+            return [None] * n_values
+        case Estimate():
+            return [cell.value, cell.ci_low, cell.ci_high, cell.n][:n_values]
+        case CountShare():
+            return [cell.n / cell.total if cell.total else None]
+        case LowerBound():
+            return [f">= {cell.value}"]
+        case int() | float():
+            return [cell]
+    return [flatten_text(cast(Text, cell))]

@@ -1,0 +1,59 @@
+"""Escape text for HTML and Markdown: every text of a document is plain text, and stays so in every form."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+from auditor.text_safety import escape_invisible
+
+_RTL_CHARACTERS = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
+_RTL_PATTERN = re.compile(rf"[{_RTL_CHARACTERS}](?:[{_RTL_CHARACTERS} '’-]*[{_RTL_CHARACTERS}])?")
+"""A run of characters of right-to-left scripts, such as Hebrew and Arabic, with the spaces inside it."""
+
+_MARKUP_PATTERN = re.compile(r"[\\`*_\[\]<|~]|&(?=[#\w])|:(?=//)|@(?=\w)|(?<=www)\.", re.IGNORECASE)
+_LINE_START_PATTERN = re.compile(r"^(\s*)([-+](?=\s|$)|[-=]{2,}|[#>])|^(\s*\d+)([.)])(?=\s|$)", re.MULTILINE)
+_SPACE_PATTERN = re.compile(r"[^\S\u00a0\u202f]+")
+"""White space that may break a line; the thin space within a number may not."""
+
+
+def escape_html(text: str) -> str:
+    """Escape a text for HTML, between tags or as an attribute in double quotes."""
+    return escape(escape_invisible(text))
+
+
+def isolate_rtl(text: str) -> str:
+    """Escape a text for HTML, with right-to-left names in <bdi>, so that they do not reorder adjacent figures."""
+    escaped = escape_html(text)
+    return escaped if escaped.isascii() else _RTL_PATTERN.sub(r"<bdi>\g<0></bdi>", escaped)
+
+
+def collapse_spaces(text: str) -> str:
+    """Put a text on one line, with single spaces."""
+    return _SPACE_PATTERN.sub(" ", text)
+
+
+def escape_markdown(text: str) -> str:
+    """Escape a text for Markdown, on one line: none of it is read as Markdown or HTML."""
+    return escape_line_starts(escape_markdown_inline(text).strip())
+
+
+def escape_markdown_inline(text: str) -> str:
+    """Escape a part of a line for Markdown; the complete line is passed to `escape_line_starts`."""
+    return _escape_markup(collapse_spaces(escape_invisible(text)))
+
+
+def escape_line_starts(text: str) -> str:
+    """Put a backslash before what is Markdown at the start of a line, such as a list's bullet."""
+    return _LINE_START_PATTERN.sub(lambda match: f"{match[1] or ''}{match[3] or ''}\\{match[2] or match[4]}", text)
+
+
+def quote_markdown(text: str) -> str:
+    """Format a text of several lines as a block quote, none of which is read as Markdown or HTML."""
+    lines = escape_line_starts(_escape_markup(escape_invisible(text).strip())).splitlines()
+    return "\n".join(f"> {line.strip()}".rstrip() for line in lines)
+
+
+def _escape_markup(text: str) -> str:
+    """Put a backslash before characters that are Markdown or HTML anywhere."""
+    return _MARKUP_PATTERN.sub(r"\\\g<0>", text)

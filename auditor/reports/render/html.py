@@ -1,0 +1,84 @@
+"""Render a document as one HTML page that needs no network and contains no script."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from auditor.reports.document import Document, Figure
+from auditor.reports.document.traversal import iterate_blocks
+from auditor.reports.render.escaping import escape_html, isolate_rtl
+from auditor.reports.render.html_blocks import HtmlBlocks
+from auditor.reports.render.html_text import element, html_inline
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+)
+BAR_WIDTHS = "\n".join(f".w{percent}{{width:{percent}%}}" for percent in range(1, 101))
+
+
+def render_html(document: Document) -> str:
+    """Render the document as an HTML page; equal documents give equal pages."""
+    figures = [block for block in iterate_blocks(document) if isinstance(block, Figure)]
+    shared_shapes, svgs = _draw_figures(figures)
+    blocks = HtmlBlocks({id(figure): svg for figure, svg in zip(figures, svgs, strict=True)})
+    title = f"{escape_html(document.title)} – {escape_html(document.kind)}"
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{CONTENT_SECURITY_POLICY}">
+<meta name="referrer" content="no-referrer">
+<meta name="generator" content="auditor {version("auditor")}">
+<title>{title}</title>
+<style>
+{_load_stylesheet()}
+</style>
+</head>
+<body>
+{shared_shapes}<header class="top">
+{_render_header(document, blocks)}
+</header>
+<main>
+{blocks.render(document.sections)}
+</main>
+{element("footer", element("p", html_inline(document.footer))) if document.footer else ""}
+</body>
+</html>
+"""
+
+
+def _render_header(document: Document, blocks: HtmlBlocks) -> str:
+    """Render the title, the opening blocks and the table of contents."""
+    contents = [
+        f'<li><a href="#{escape_html(section.id)}">{isolate_rtl(section.contents_title)}</a></li>'
+        for section in document.sections
+        if section.contents_title
+    ]
+    contents_markup = "\n".join(contents)
+    parts = [
+        element("p", isolate_rtl(document.kind), class_="kicker"),
+        element("h1", isolate_rtl(document.title)),
+        element("p", html_inline(document.subtitle), class_="subtitle") if document.subtitle else "",
+        blocks.render(document.opening),
+        f'<nav aria-label="Contents"><ul>\n{contents_markup}\n</ul></nav>' if len(contents) > 1 else "",
+    ]
+    return "\n".join(filter(None, parts))
+
+
+@cache
+def _load_stylesheet() -> str:
+    """The page's style sheet."""
+    return Path(__file__).with_name("page.css").read_text(encoding="utf-8") + BAR_WIDTHS
+
+
+def _draw_figures(figures: Sequence[Figure]) -> tuple[str, list[str]]:
+    """Draw the figures: shapes that several of them use, and an SVG for each."""
+    if not figures:
+        return "", []
+    from auditor.reports.render.figures import render_page_svgs  # loads vl-convert
+
+    return render_page_svgs(figures)

@@ -1,0 +1,106 @@
+"""Reasons for caution about an audit's figures, one sentence each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from auditor.reports.data.report_schema import Report
+from auditor.reports.number_format import format_count, format_number, format_percent, pluralize
+from auditor.reports.sections.phrasing import describe_estimate
+
+MAX_VARIANCE = 0.12
+MIN_PEER_AGREEMENT = 0.70
+MAX_TOPIC_MAE = 0.4
+"""Thresholds of failure, as in EvalMORAAL (arXiv 2510.05942)."""
+MIN_COVERAGE = 0.95
+
+
+def list_cautions(report: Report) -> list[str]:
+    """Reasons for caution about the figures; empty if no check found one."""
+    return [
+        *_coverage_cautions(report),
+        *_variance_cautions(report),
+        *_panel_cautions(report),
+        *_region_cautions(report),
+        *_topic_cautions(report),
+    ]
+
+
+def _coverage_cautions(report: Report) -> Iterator[str]:
+    """Yield cautions about an unfinished audit, and about stages in which too few answers are usable."""
+    if not report.audit.complete:
+        yield f"The audit is not complete (stage: {report.audit.stage}); every figure is provisional."
+    for row in report.coverage.total:
+        if row.planned and row.ok < MIN_COVERAGE * row.planned:
+            usable = format_percent(row.ok, row.planned)
+            yield f"Only {usable} of the planned {row.counted_label} are usable; “Coverage” lists the others."
+
+
+def _variance_cautions(report: Report) -> Iterator[str]:
+    """Yield a caution that names the models whose samples have a variance above `MAX_VARIANCE`, if any."""
+    variances = [(row.variance.value, row.model) for row in report.self_consistency]
+    high_variances = sorted(
+        [(variance, name) for variance, name in variances if variance is not None and variance > MAX_VARIANCE],
+        reverse=True,
+    )
+    if high_variances:
+        labels = [f"{name} ({format_number(variance)})" for variance, name in high_variances]
+        yield f"The mean variance of the samples of a cell is above {MAX_VARIANCE} for {_join_first(labels, 'model')}."
+
+
+def _panel_cautions(report: Report) -> Iterator[str]:
+    """Yield cautions about low peer agreement, repeated verdicts and low agreement of the judges."""
+    agreements = [(row.agreement.value, row.model) for row in report.peer_agreement]
+    low_agreements = sorted(
+        (agreement, name) for agreement, name in agreements if agreement is not None and agreement < MIN_PEER_AGREEMENT
+    )
+    if low_agreements:
+        labels = [f"{name} ({format_number(100 * agreement, 0)}%)" for agreement, name in low_agreements]
+        yield f"Less than 70% of the verdicts are VALID for {_join_first(labels, 'model')}."
+    if report.panel.repeated:
+        yield (
+            f"{pluralize(report.panel.repeated, 'verdict')} of {format_count(report.panel.asked)} repeat the answer of "
+            "another judge. Judges with the same model and the same request count as one judge; their agreement is no "
+            "evidence."
+        )
+    kappa = report.panel.fleiss_kappa
+    if kappa.ci_low is not None and kappa.ci_high is not None and kappa.ci_low <= 0:
+        finding = "below chance" if kappa.ci_high < 0 else "not statistically distinguishable from chance"
+        yield (
+            f"The agreement of the judges is {finding} ({describe_estimate('Fleiss’ kappa', kappa)}), so their "
+            "verdicts say little."
+        )
+
+
+def _region_cautions(report: Report) -> Iterator[str]:
+    """Yield a caution for each pair of regions between which the error of some models differs significantly."""
+    models_by_region_pair: dict[tuple[str, str], list[str]] = {}
+    for gap in report.regions.gaps:
+        low, high = gap.mae_gap.ci_low, gap.mae_gap.ci_high
+        if low is not None and high is not None and (low > 0 or high < 0):
+            region_pair = (gap.second, gap.first) if low > 0 else (gap.first, gap.second)
+            label = f"{gap.model} (by {format_number(abs(gap.mae_gap.value or 0.0))})"
+            models_by_region_pair.setdefault(region_pair, []).append(label)
+    noun = " countries" if report.regions.grouping == "western" else ""
+    for (worse, better), labels in models_by_region_pair.items():
+        models = _join_first(labels, "model")
+        yield f"The mean absolute error is larger in {worse} than in {better}{noun} for {models}."
+
+
+def _topic_cautions(report: Report) -> Iterator[str]:
+    """Yield a caution that names the topics with a mean absolute error above `MAX_TOPIC_MAE`, if any."""
+    high_error_topics = {
+        (row.name, row.model) for row in report.topics if row.mae.value is not None and row.mae.value > MAX_TOPIC_MAE
+    }
+    model_counts = Counter(topic for topic, _ in sorted(high_error_topics))
+    if model_counts:
+        labels = [f"{topic} ({pluralize(n, 'model')})" for topic, n in model_counts.most_common()]
+        yield f"The mean absolute error is above {MAX_TOPIC_MAE} on {_join_first(labels, 'topic')}."
+
+
+def _join_first(labels: Sequence[str], noun: str, max_labels: int = 4) -> str:
+    """Join the first `max_labels` labels by commas, followed by the number of the others ("and 3 more models")."""
+    listed_labels = ", ".join(labels[:max_labels])
+    n_others = len(labels) - max_labels
+    return f"{listed_labels} and {pluralize(n_others, f'more {noun}')}" if n_others > 0 else listed_labels

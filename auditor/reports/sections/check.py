@@ -1,0 +1,43 @@
+"""The document of a check: the verdict, and the outcome of each gate."""
+
+from __future__ import annotations
+
+from auditor.reports.data.gates.gate_check import CheckResult, GateStatus
+from auditor.reports.document import Cell, Code, Column, Document, Name, Paragraph, Section, Table
+
+STATUS_LABELS = {
+    GateStatus.PASSED: "✓ passed",
+    GateStatus.FAILED: "✗ failed",
+    GateStatus.UNDECIDED: "? undecided",
+    GateStatus.SKIPPED: "– skipped",
+}
+VERDICT_REASONS = {
+    GateStatus.PASSED: "every gate that applies passed",
+    GateStatus.FAILED: "a gate failed",
+    GateStatus.UNDECIDED: "at least one gate could not be decided",
+}
+
+
+def describe_verdict(check_result: CheckResult) -> str:
+    """The verdict of a check with its reason, in one line."""
+    return f"{check_result.audit}: {check_result.verdict} ({VERDICT_REASONS[check_result.verdict]})."
+
+
+def build_check_document(check_result: CheckResult) -> Document:
+    """Build the document of a check: a table with a row for each gate."""
+    columns = [Column("Gate"), Column("Subject", "name"), Column("Status"), Column("Result")]
+    rows: list[list[Cell]] = [
+        [Code(gate.name), Name(gate.subject), STATUS_LABELS[gate.verdict], gate.message] for gate in check_result.gates
+    ]
+    caption = (
+        "One row for each gate. Undecided: the audit is not complete, too few answers are usable, or a required figure "
+        "or interval is not available. "
+        "Skipped: the gate does not apply to these scores."
+    )
+    return Document(
+        "Check",
+        f"auditor check: {check_result.audit} {STATUS_LABELS[check_result.verdict]}",
+        "",
+        [Section("gates", "Gates", [Table("gate-results", "Gates", caption, columns, rows)])],
+        opening=[Paragraph(describe_verdict(check_result), role="lead")],
+    )

@@ -1,0 +1,295 @@
+"""The section on conflicts: how many there are, their status, who settled them, and the largest in full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.domain import ConflictKind
+from auditor.metrics.conflict import MIN_THRESHOLD
+from auditor.reports.data.report_schema import ConflictSideReport, ConflictsReport, ListedConflictReport, Report
+from auditor.reports.document import (
+    Block,
+    Cell,
+    Code,
+    Column,
+    Disclosure,
+    Inline,
+    Name,
+    Paragraph,
+    Quote,
+    Row,
+    Section,
+    Status,
+    Table,
+    Tag,
+)
+from auditor.reports.number_format import (
+    describe_estimate,
+    describe_interval,
+    format_count,
+    format_number,
+    format_signed,
+    format_styled,
+    pluralize,
+)
+from auditor.reports.sections.phrasing import join_names
+
+STATE_LABELS = {
+    "open": "open",
+    "disputed": "contested",
+    "majority": "settled by judges",
+    "person": "settled by people",
+}
+STATE_STATUS: dict[str, Status] = {"open": "open", "disputed": "open", "majority": "settled", "person": "settled"}
+UNVOTED_KIND_LABELS = {
+    ConflictKind.METHODS.value: "between two methods of one model",
+    ConflictKind.LOGIC.value: "of judges’ verdicts on pairs of items",
+}
+"""Kinds of conflict that are not between two models, so that judges have no vote on them."""
+VOTING_RULE_LABELS = {
+    "majority": "by a majority of the assigned judges",
+    "weighted": "by more than half of the assigned weight",
+    "dawid_skene": "by Dawid and Skene’s model of the judges",
+}
+KIND_EXPLANATIONS = {
+    "answers": "two models give different answers",
+    "binary": "the scores are on opposite sides of zero",
+    "outlier": "one model differs from all others, which agree with each other",
+    "gradient": "the scores have the same direction but differ in strength",
+    "methods": "one model’s scores by two methods differ; only people settle these",
+    "logic": "a judge’s verdict on a pair of items contradicts the ranking by all its verdicts",
+}
+MAX_OPEN_PAIRS = 10
+"""Pairs of models above which their table is closed at first."""
+MAX_PRINTED_CONFLICTS = 20
+
+
+def build_conflicts_section(report: Report) -> Section | None:
+    """Build the section; None without a survey or task."""
+    if not report.audit.survey.title and report.task is None:
+        return None
+    blocks: list[Block] = [Paragraph(describe_conflicts(report)), *_build_method_tables(report.conflicts)]
+    if report.conflicts.total:
+        voting = describe_voting(report.conflicts)
+        blocks += [Paragraph(voting)] if voting else []
+        blocks += _build_count_tables(report.conflicts)
+        blocks.append(_build_largest_section(report.conflicts))
+    return Section("conflicts", "Where do the models disagree?", blocks, contents_title="Conflicts")
+
+
+def describe_conflicts(report: Report) -> str:
+    """Describe how many conflicts there are, how many are in each status, and how a conflict is defined."""
+    conflicts = report.conflicts
+    voted_kinds = [row for row in conflicts.kinds if row.kind not in UNVOTED_KIND_LABELS]
+    total = sum(row.total for row in voted_kinds)
+    counts_by_state = {state: sum(row.states.get(state, 0) for row in voted_kinds) for state in conflicts.states}
+    state_counts = [f"{format_count(n)} {STATE_LABELS[state]}" for state, n in counts_by_state.items() if n]
+    verb = "is" if total == 1 else "are"
+    sentences = [f"There {verb} {pluralize(total, 'conflict')} between models: {', '.join(state_counts)}."]
+    if not total:
+        sentences = ["There is no conflict between models."]
+    elif conflicts.settled.value is not None:
+        rule_phrase = VOTING_RULE_LABELS[conflicts.voting.rule if conflicts.voting else "majority"]
+        share = format_styled(conflicts.settled.value, "percent", 0)
+        sentences.append(
+            f"The judges settle {share} ({describe_interval(conflicts.settled, 0, 'percent')}), {rule_phrase}."
+        )
+    if total and conflicts.within_noise.value is not None:
+        n_within = round(conflicts.within_noise.value * conflicts.within_noise.n)
+        sentences.append(
+            f"Of {pluralize(conflicts.within_noise.n, 'conflict')} with known sampling noise, {format_count(n_within)} "
+            "differ by no more than that noise."
+        )
+    sentences.append(_describe_definition(report))
+    unvoted_counts = [
+        f"{format_count(row.total)} {UNVOTED_KIND_LABELS[row.kind]}"
+        for row in conflicts.kinds
+        if row.total and row.kind in UNVOTED_KIND_LABELS
+    ]
+    if unvoted_counts:
+        sentences.append(f"Further conflicts are {' and '.join(unvoted_counts)}; judges do not vote on them.")
+    return " ".join(sentences)
+
+
+def _describe_definition(report: Report) -> str:
+    """Define a conflict between two models, with the threshold and how it was chosen."""
+    if report.task is not None and report.task.range is None:
+        return "Two models are in conflict on an item when their most common answers to it differ."
+    subject = "on a cell when their scores" if report.task is None else "on an item when their scores, from −1 to +1,"
+    definition = f"Two models are in conflict {subject} differ by at least a threshold"
+    threshold, quartile = report.conflicts.threshold, report.conflicts.third_quartile
+    quartile_text = describe_estimate("", quartile, "difference")
+    is_quartile_positive = quartile.value is not None and quartile.value >= MIN_THRESHOLD
+    if threshold == "auto":
+        if is_quartile_positive:
+            return f"{definition}: the third quartile of this audit’s differences ({quartile_text})."
+        reason = ", here 2, since at least three in four of this audit’s differences are zero" if quartile.n else ""
+        return f"{definition}{reason}."
+    if threshold is None:
+        return f"{definition}."
+    comparison = f" The third quartile of this audit’s differences is {quartile_text}." if is_quartile_positive else ""
+    return f"{definition}, here {threshold:g}.{comparison}"
+
+
+def describe_voting(conflicts: ConflictsReport) -> str:
+    """Describe what weighting the judges' votes changed; empty where each judge had one vote."""
+    voting, n_conflicts = conflicts.voting, conflicts.settled.n
+    if voting is None or voting.by_weight is None or not n_conflicts:
+        return ""
+    settled = f"{format_count(voting.by_weight)} of {pluralize(n_conflicts, 'conflict')}"
+    if voting.rule == "dawid_skene":
+        outcome = (
+            f"Dawid and Skene’s model of the judges settled {settled}. "
+            "It assumes that the judges’ errors are independent."
+        )
+    else:
+        weights = ", ".join(f"{judge} {format_number(weight)}" for judge, weight in voting.weights.items())
+        outcome = f"Weighted votes ({weights}) settled {settled}, by more than half of the assigned weight."
+    if voting.by_majority is None:
+        return (
+            f"{outcome} The result with one vote for each judge is not available, because the adaptive panel did not "
+            "ask all judges."
+        )
+    reversals = f" and settle {format_count(voting.other_side)} for opposite sides" if voting.other_side else ""
+    return (
+        f"{outcome} With one vote for each judge, {format_count(voting.by_majority)} would be settled. "
+        f"Both rules agree on {format_count(voting.same_side or 0)}{reversals}."
+    )
+
+
+def _build_method_tables(conflicts: ConflictsReport) -> Iterator[Table]:
+    """Build the tables of conflicts between two methods of one model, and of the largest; none without two methods."""
+    series_columns = [Column("Model", "name"), Column("First method"), Column("Second method")]
+    share_column = Column("Cells in conflict", "estimate", digits=0, style="percent")
+    if conflicts.between_methods:
+        yield Table(
+            "method-conflicts",
+            "Conflicts between methods",
+            "How often two methods contradict each other on one model: share of the cells with both scores that differ "
+            "by at least the threshold, and how many of these scores have opposite signs. n counts cells.",
+            [*series_columns, share_column, Column("Opposite signs", "number")],
+            [
+                [Name(row.model), row.first, row.second, row.conflicts, row.opposite]
+                for row in conflicts.between_methods
+            ],
+        )
+    score_columns = [Column(title, "number", style="signed") for title in ("First score", "Second score")]
+    examples: list[list[Cell]] = [
+        [Name(row.model), row.first, row.second, country, topic, *scores]
+        for row in conflicts.between_methods
+        for country, topic, *scores in row.largest
+    ]
+    if examples:
+        yield Table(
+            "largest-method-conflicts",
+            "Largest conflicts between methods",
+            "Largest conflicts between two methods of one model. Scores are from −1 to +1.",
+            [*series_columns, Column("Country", "name"), Column("Topic", "name"), *score_columns],
+            examples,
+        )
+
+
+def _build_count_tables(conflicts: ConflictsReport) -> Iterator[Block]:
+    """Build the tables that count conflicts by kind and status, and by pair of models."""
+    all_column = Column("All", "number", emphasis=True)
+    explanations = "; ".join(
+        f"{row.kind}: {KIND_EXPLANATIONS[row.kind]}" for row in conflicts.kinds if row.kind in KIND_EXPLANATIONS
+    )
+    total_row = Row(["all", *conflicts.states.values(), conflicts.total], is_total=True)
+    yield Table(
+        "conflicts-by-kind",
+        "Conflicts by kind and status",
+        f"Number of conflicts by kind and status. Contested: people disagree. Kinds: {explanations}.",
+        [
+            Column("Kind", "name"),
+            *(Column(STATE_LABELS[state].capitalize(), "number") for state in conflicts.states),
+            all_column,
+        ],
+        [*([row.kind, *row.states.values(), row.total] for row in conflicts.kinds), total_row],
+    )
+    if conflicts.pairs:
+        kind_columns = [Column(kind.capitalize(), "number") for kind in conflicts.pairs[0].kinds]
+        table = Table(
+            "conflicts-by-pair",
+            "Conflicts by pair of models",
+            "Number of conflicts between each two models, by kind.",
+            [Column("First model", "name"), Column("Second model", "name"), *kind_columns, all_column],
+            [[Name(row.left), Name(row.right), *row.kinds.values(), row.total] for row in conflicts.pairs],
+        )
+        yield Disclosure("By pair of models", [table], is_open=len(conflicts.pairs) <= MAX_OPEN_PAIRS)
+
+
+def _build_largest_section(conflicts: ConflictsReport) -> Section:
+    """Build the subsection with the listed conflicts; those after the first 20 are not printed."""
+    remarks: list[Inline] = []
+    if conflicts.not_listed:
+        n_smaller = pluralize(conflicts.not_listed, "smaller conflict is", "smaller conflicts are")
+        remarks += [f"{n_smaller} counted above but not listed; ", Code("auditor review"), " shows them. "]
+    if len(conflicts.largest) > MAX_PRINTED_CONFLICTS:
+        remarks.append(f"On paper, only the {MAX_PRINTED_CONFLICTS} largest are listed.")
+    disclosures = [
+        _build_conflict(row, is_printed=i < MAX_PRINTED_CONFLICTS) for i, row in enumerate(conflicts.largest)
+    ]
+    title = (
+        f"The {len(conflicts.largest)} largest conflicts" if conflicts.not_listed else "All conflicts, largest first"
+    )
+    return Section("conflicts-largest", title, [*([Paragraph(remarks, role="note")] if remarks else []), *disclosures])
+
+
+def _build_conflict(row: ListedConflictReport, *, is_printed: bool) -> Disclosure:
+    """Build one conflict: its cell and both sides as the summary; votes, outcome, reasoning and notes as the blocks."""
+    cell: list[Inline] = [Name(row.country), " · ", Name(row.topic)] if row.country else [Name(row.topic)]
+    return Disclosure(
+        cell,
+        [
+            Paragraph(describe_conflict(row), role="note"),
+            *map(_build_quote, (row.left, row.right)),
+            *(Paragraph(["Note: ", Name(note)], role="note") for note in row.notes),
+        ],
+        detail=[*_build_side(row.left), " / ", *_build_side(row.right)],
+        tags=[Tag(row.kind), Tag(STATE_LABELS[row.state], STATE_STATUS[row.state])],
+        in_print="open" if is_printed else "hidden",
+    )
+
+
+def _build_side(side: ConflictSideReport) -> list[Inline]:
+    """Name one side of a conflict, with its answer or its score."""
+    return [Name(side.model), " ", Name(f"“{side.answer}”") if side.answer is not None else format_signed(side.score)]
+
+
+def _build_quote(side: ConflictSideReport) -> Quote:
+    """Quote the reasoning of one side; without any, the note says so."""
+    note = "The text is shortened." if side.shortened else "" if side.reasoning else "No reasoning is stored."
+    return Quote(_build_side(side), side.reasoning or "", note)
+
+
+def describe_conflict(row: ListedConflictReport) -> list[Inline]:
+    """Describe one conflict: people's score or the right answer, the difference, the judges' votes, and the outcome."""
+    if row.country:
+        score = f"People’s score is {format_signed(row.survey)}."
+        nodes: list[Inline] = [score if row.survey is not None else "People there were not asked."]
+    elif row.truth is not None:
+        nodes = ["The correct answer is ", Name(f"“{row.truth}”"), "."]
+    else:
+        nodes = ["The correct answer is not known."]
+    if row.difference is not None:
+        nodes.append(f" The models’ scores differ by {format_number(abs(row.difference))}.")
+    if row.seats:
+        nodes += [f" Of {pluralize(row.seats, 'assigned judge')}, {format_count(row.left.votes)} voted for "]
+        nodes += [Name(row.left.model), f" and {format_count(row.right.votes)} for ", Name(row.right.model), "."]
+    else:
+        nodes.append(" No judge voted.")
+    if row.decision is not None:
+        return [*nodes, " ", *join_names(row.raters), " decided: ", *_describe_decision(row), "."]
+    if row.within_noise:
+        nodes.append(" The difference is within the sampling noise.")
+    nodes.append(f" Status: {STATE_LABELS[row.state]}")
+    return [*nodes, ", for ", Name(row.winner), "."] if row.winner else [*nodes, "."]
+
+
+def _describe_decision(row: ListedConflictReport) -> list[Inline]:
+    """Return the decision of human reviewers on a conflict as a clause."""
+    if row.decision in ("left", "right"):
+        return [Name(row.left.model if row.decision == "left" else row.right.model), " is right"]
+    labels = {"both": "both are right", "neither": "neither is right", "score": "another score is right"}
+    return [labels.get(row.decision or "", row.decision or "")]

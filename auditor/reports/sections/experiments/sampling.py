@@ -1,0 +1,133 @@
+"""Document of a sampling experiment: accuracy, stability and cost at several settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from auditor.reports.charts.tradeoff_plot import TradeoffPoint, tradeoff_plot
+from auditor.reports.data.sampling.experiment import SamplingExperiment, SettingRow
+from auditor.reports.document import (
+    Block,
+    Callout,
+    Column,
+    Document,
+    Figure,
+    List,
+    Name,
+    Paragraph,
+    Reason,
+    Section,
+    Table,
+)
+from auditor.reports.number_format import format_count, format_interval, format_number, format_usd, pluralize
+from auditor.reports.sections.experiments.common import DOCUMENT_KIND
+
+MAX_LISTED_MODELS = 4
+SETTING_LABELS = {"samples": "samples per cell", "temperature": "temperature"}
+EXPLANATIONS = {
+    "samples": "Fewer samples are random subsets of the recorded samples. The ranges of r and of the MAE are over "
+    "these subsets, and are widened because the subsets overlap. They show the effect of chance in the answers only, "
+    "not of the choice of countries and topics.",
+    "temperature": "Each temperature has answers of its own. Intervals are 95% CIs over countries and topics.",
+}
+
+
+def build_sampling_document(experiment: SamplingExperiment) -> Document:
+    """Build the document of an experiment on the number of samples, or on the temperature."""
+    label, rows = SETTING_LABELS[experiment.what], experiment.rows
+    opening: list[Block] = [Paragraph(describe_changes(experiment), role="lead")]
+    if experiment.missing:
+        opening.append(Callout("Reasons for caution", [List(_list_missing_settings(experiment))]))
+    blocks: list[Block] = [Paragraph(EXPLANATIONS[experiment.what])]
+    if any(row.r.value is not None for row in rows):
+        blocks.append(_plot_tradeoff([row for row in rows if row.r.value is not None], label))
+    blocks.append(_tabulate_settings(experiment, label))
+    section = Section("tradeoff", "Accuracy, stability and cost", blocks)
+    subtitle = pluralize(experiment.cells, "cell")
+    return Document(DOCUMENT_KIND, f"{experiment.audit}: {label}", subtitle, [section], opening)
+
+
+def describe_changes(experiment: SamplingExperiment) -> str:
+    """Describe the change of r and of the scatter from the smallest to the largest setting, by model."""
+    changes = []
+    for model in dict.fromkeys(row.model for row in experiment.rows):
+        model_rows = [row for row in experiment.rows if row.model == model and row.r.value is not None]
+        if len(model_rows) > 1:
+            first, last = model_rows[0], model_rows[-1]
+            first_phrase, last_phrase = (_describe_setting(experiment.what, row) for row in (first, last))
+            changes.append(
+                f"{model}: r is {format_number(first.r.value)} {first_phrase} and {format_number(last.r.value)} "
+                f"{last_phrase}; the scatter of a cell’s score is {format_number(first.spread, 3)} and "
+                f"{format_number(last.spread, 3)}."
+            )
+    return " ".join(changes[:MAX_LISTED_MODELS]) or "Fewer than two settings can be compared."
+
+
+def _describe_setting(varied: str, row: SettingRow) -> str:
+    """A setting as an adverbial phrase, such as "at temperature 0.7"."""
+    if varied == "temperature":
+        return f"at temperature {row.setting:g}"
+    return f"with {pluralize(round(row.setting), 'sample')} per cell"
+
+
+def _list_missing_settings(experiment: SamplingExperiment) -> list[str]:
+    """One sentence for each setting without results."""
+    return [
+        f"{experiment.what} = {setting} is not available: "
+        f"{f'missing {format_count(n)} calls' if n else 'no model was asked'}. How to fix: add --ask to ask for it."
+        for setting, n in experiment.missing.items()
+    ]
+
+
+def _tabulate_settings(experiment: SamplingExperiment, label: str) -> Table:
+    """Tabulate the figures, with one row for each model and setting."""
+    columns = (
+        Column("Model", "name"), Column(label.capitalize(), "number"),
+        Column("r", "estimate", show_n=False, emphasis=True), Column("MAE", "estimate", show_n=False),
+        Column("Scatter of a cell", "number", digits=3), Column("Cells scored", "number", style="percent", digits=1),
+        Column("Calls", "number"), Column("Cost", "number", style="usd"),
+    )  # fmt: skip
+    return Table(
+        "settings",
+        f"Accuracy, stability and cost by {label}",
+        "r with people: from −1 to +1, higher is better. MAE: from 0 to 2, lower is better. Scatter: standard "
+        "deviation of a cell’s score over repeated measurements. Cost: US dollars.",
+        columns,
+        [
+            (
+                Name(row.model), int(row.setting) if experiment.what == "samples" else row.setting, row.r, row.mae,
+                row.spread, row.scored, row.calls, Reason("unknown") if row.usd is None else row.usd,
+            )
+            for row in experiment.rows
+        ],
+    )  # fmt: skip
+
+
+def _plot_tradeoff(rows: Sequence[SettingRow], label: str) -> Figure:
+    """Plot r against cost, or against calls where a price is unknown or all are zero.
+
+    Args:
+        rows: those with an r.
+    """
+    has_prices = all(row.usd is not None for row in rows) and any(row.usd for row in rows)
+    points = [
+        TradeoffPoint(
+            f"{row.setting:g}", (row.usd or 0.0) if has_prices else row.calls, row.r.value or 0.0, row.model,
+            row.r.ci_low, row.r.ci_high, row.spread,
+        )
+        for row in rows
+    ]  # fmt: skip
+    cost_title = "Cost (US dollars)" if has_prices else "Calls"
+    return Figure(
+        "tradeoff-plot",
+        tradeoff_plot(points, cost_title=cost_title, accuracy_title="Pearson r with people (higher is better)"),
+        "Accuracy, stability and cost",
+        "; ".join(
+            f"{row.model}, {label} {row.setting:g}: r {format_number(row.r.value)} "
+            f"({format_interval(row.r.ci_low, row.r.ci_high)}), {pluralize(row.calls, 'call')}, "
+            f"{'cost ' if row.usd is None else ''}{format_usd(row.usd)}"
+            for row in rows
+        ),
+        f"Larger dots have a larger scatter of a cell’s score. Numbers beside dots: {label}. Lines: ranges of r.",
+        "settings",
+    )

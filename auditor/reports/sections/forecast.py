@@ -1,0 +1,163 @@
+"""Document of a cost forecast; after the run, compared with the recorded cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.reports.data.cost.forecast import CostForecast, ForecastRange, ForecastRow, RecordedUsage
+from auditor.reports.document import (
+    Block,
+    Callout,
+    Cell,
+    Column,
+    Document,
+    List,
+    LowerBound,
+    Name,
+    Paragraph,
+    Reason,
+    Section,
+    Table,
+)  # fmt: skip
+from auditor.reports.number_format import format_count, format_usd, pluralize
+
+UNKNOWN = "unknown"
+SERIES_COLUMNS = (Column("Model", "name"), Column("Stage"))
+CALL_COLUMNS = (
+    *(Column(title, "number") for title in ("Calls, low", "Calls, expected", "Calls, high")),
+    Column("Tokens in", "number"), Column("Tokens out", "number"), Column("Length of answers from"),
+)  # fmt: skip
+COST_COLUMNS = tuple(
+    Column(title, "number", style="usd")
+    for title in ("USD, low", "USD, expected", "USD, high", "USD per million tokens in", "USD per million tokens out")
+)
+OUTCOME_COLUMNS = (
+    *(Column(title, "number") for title in ("Answers expected", "Answers", "Tokens out expected", "Tokens out")),
+    Column("USD expected", "number", style="usd"), Column("USD", "number", style="usd"),
+    Column("USD / expected", "number"), Column("Within low and high"),
+)  # fmt: skip
+
+
+def build_forecast_document(forecast: CostForecast) -> Document:
+    """Build the document of a forecast, and of the recorded cost if there is one."""
+    is_planned = forecast.actual_usd is None
+    opening: list[Block] = [Paragraph(describe_forecast(forecast), role="lead")]
+    if cautions := list(_list_cautions(forecast)):
+        opening.append(Callout("Reasons for caution", [List(cautions)]))
+    if forecast.recorded:
+        recorded = pluralize(forecast.recorded, "direct call")
+        opening.append(Paragraph(f"{recorded} will not be repeated: the answers are already recorded.", role="note"))
+    stages = Section(
+        "stages",
+        "By model and stage",
+        [Paragraph(forecast.caveat), _tabulate_calls(forecast), _tabulate_costs(forecast)],
+    )
+    return Document(
+        "Estimate" if is_planned else "Estimate and outcome",
+        forecast.audit,
+        f"{pluralize(forecast.cells, 'cell')}, {'planned' if is_planned else 'as run'}",
+        [stages, *_build_outcome_sections(forecast)],
+        opening,
+    )
+
+
+def describe_forecast(forecast: CostForecast) -> str:
+    """Describe the expected calls and cost in one sentence."""
+    call_phrase = f"About {_format_calls(forecast.calls)} calls"
+    if forecast.usd is None:
+        return f"{call_phrase}; the cost is unknown."
+    scope_phrase = ", for the models with a known price" if forecast.unknown_prices else ""
+    if forecast.usd.high == 0:
+        return f"{call_phrase}, at no cost{scope_phrase}."
+    low, expected, high = (format_usd(usd) for usd in _list_ends(forecast.usd))
+    return f"{call_phrase} and {expected} ({low} to {high}){scope_phrase}."
+
+
+def _format_calls(calls: ForecastRange) -> str:
+    """Format the expected number of calls, with low and high ends in brackets where they differ."""
+    low, expected, high = (format_count(round(n)) for n in _list_ends(calls))
+    return expected if calls.low == calls.high else f"{expected} ({low} to {high})"
+
+
+def _list_ends(forecast_range: ForecastRange) -> tuple[float, float, float]:
+    """The low, expected and high value of a range."""
+    return forecast_range.low, forecast_range.expected, forecast_range.high
+
+
+def _list_cautions(forecast: CostForecast) -> Iterator[str]:
+    """Yield sentences on unknown prices, probes that are not estimated, and the budget."""
+    if forecast.unknown_prices:
+        names = ", ".join(forecast.unknown_prices)
+        yield f"Unknown price: {names}. How to fix: set price = {{ input = …, output = … }} in the config."
+    yield from forecast.not_estimated
+    budget, cost = forecast.budget_usd, forecast.usd
+    if budget is not None and cost is not None and cost.high > budget:
+        verb_phrase = "will" if cost.low > budget else "is expected to" if cost.expected > budget else "may"
+        yield f"The budget of {format_usd(budget)} {verb_phrase} end the run before it is complete."
+
+
+def _tabulate_calls(forecast: CostForecast) -> Table:
+    """Tabulate expected calls and tokens, with one row for each model and stage."""
+    return Table(
+        "calls",
+        "Expected calls and tokens",
+        "Expected calls and tokens of each model and stage. Tokens in: of prompts. Tokens out: of answers.",
+        (*SERIES_COLUMNS, *CALL_COLUMNS),
+        [
+            (
+                Name(row.name), row.stage, *map(round, _list_ends(row.calls)), round(row.prompt_tokens.expected),
+                round(row.completion_tokens.expected), row.basis,
+            )
+            for row in forecast.rows
+        ],
+    )  # fmt: skip
+
+
+def _tabulate_costs(forecast: CostForecast) -> Table:
+    """Tabulate the expected cost and the prices, with one row for each model and stage."""
+    return Table(
+        "costs",
+        "Expected cost",
+        "Expected cost of each model and stage, in US dollars.",
+        (*SERIES_COLUMNS, *COST_COLUMNS, Column("Price from")),
+        [
+            (
+                Name(row.name), row.stage, *([Reason(UNKNOWN, 3)] if row.usd is None else _list_ends(row.usd)),
+                *([Reason(UNKNOWN, 2)] if row.price is None else row.price), row.price_source,
+            )
+            for row in forecast.rows
+        ],
+    )  # fmt: skip
+
+
+def _build_outcome_sections(forecast: CostForecast) -> Iterator[Section]:
+    """Yield the comparison of forecast and recorded usage; nothing before any call is recorded."""
+    if not any(row.actual for row in forecast.rows):
+        return
+    table = Table(
+        "usage",
+        "Estimate and outcome",
+        "Estimate and recorded usage of each model and stage, in US dollars. “≥” marks a lower bound: some answers "
+        "have no known price. USD / expected: recorded cost divided by expected cost.",
+        (*SERIES_COLUMNS, *OUTCOME_COLUMNS),
+        [_build_outcome_row(row, row.actual) for row in forecast.rows if row.actual is not None],
+    )
+    has_unpriced = any(row.actual.unpriced for row in forecast.rows if row.actual is not None)
+    recorded = Paragraph(f"Recorded so far: {format_usd(forecast.actual_usd, has_unpriced)}.")
+    yield Section("outcome", "Recorded cost", [recorded, table])
+
+
+def _build_outcome_row(row: ForecastRow, actual: RecordedUsage) -> tuple[Cell, ...]:
+    """Compare forecast and recorded usage; the comparison of costs needs all prices."""
+    expected, cost = row.usd, actual.usd
+    unknown = Reason(UNKNOWN)
+    usd: Cell = unknown if cost is None else LowerBound(cost) if actual.unpriced else cost
+    ratio: Cell = None
+    within_range: Cell = None
+    if expected is not None and cost is not None and not actual.unpriced:
+        ratio = cost / expected.expected if expected.expected else None
+        within_range = "yes" if expected.low <= cost <= expected.high else "no"
+    return (
+        Name(row.name), row.stage, round(row.calls.expected), actual.answers, round(row.completion_tokens.expected),
+        actual.completion_tokens, unknown if expected is None else expected.expected, usd, ratio, within_range,
+    )  # fmt: skip

@@ -1,0 +1,98 @@
+"""The subsections on rankings from few comparisons, and on the effect of ranking on a judge's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from auditor.reports.charts.tradeoff_plot import TradeoffPoint, tradeoff_plot
+from auditor.reports.data.logic.schema import LogicReport, RankingRepairRow, RankingRow
+from auditor.reports.document import Block, Cell, Column, Figure, Name, Paragraph, Section, Table
+from auditor.reports.number_format import format_number
+
+RANKING_TABLE_ID = "rankings"
+
+
+def build_rankings_section(logic: LogicReport) -> Section | None:
+    """Build the subsection on ranking methods; None where nothing was ranked."""
+    if not logic.rankings:
+        return None
+    rows_by_judge: dict[str, list[RankingRow]] = {}
+    for row in logic.rankings:
+        rows_by_judge.setdefault(row.judge, []).append(row)
+    explanation = (
+        "The judges’ recorded answers are replayed. PairS ranks by merge sort and asks about N log N pairs. The "
+        "Bradley–Terry model uses all pairs, or a random sample of them. Figures are means over ten starting orders."
+    )
+    columns = [
+        Column("Judge", "name"),
+        Column("Ranking"),
+        Column("Calls per set", "number", digits=1),
+        Column("Unanswered calls", "number", digits=1),
+        Column("ρ with all pairs", "estimate"),
+        Column("ρ with people", "estimate", emphasis=True),
+    ]
+    cells: list[list[Cell]] = [
+        [row.judge, row.method, row.calls, row.failed, row.all_pairs, row.people] for row in logic.rankings
+    ]
+    caption = (
+        "Spearman’s ρ (higher is better) of each ranking with the judge’s ranking from all pairs, and with people’s "
+        "order. Means over sets, with 95% CI; n counts sets."
+    )
+    figures = (plot_rankings(f"rankings-plot-{i}", rows) for i, rows in enumerate(rows_by_judge.values(), 1))
+    blocks: list[Block] = [
+        Paragraph(explanation),
+        *(figure for figure in figures if figure is not None),
+        Table(RANKING_TABLE_ID, "Rankings from few comparisons", caption, columns, cells),
+    ]
+    return Section("logic-rankings", "Rankings from few comparisons", blocks)
+
+
+def plot_rankings(figure_id: str, rows: Sequence[RankingRow]) -> Figure | None:
+    """Plot one judge's calls against ρ with people's order, or with the ranking from all pairs if that is unknown.
+
+    None where no ρ is known.
+    """
+    by_people = any(row.people.value is not None for row in rows)
+    rows_and_rhos = [(row, row.people.value if by_people else row.all_pairs.value) for row in rows]
+    points = [TradeoffPoint(row.method, row.calls, rho) for row, rho in rows_and_rhos if rho is not None]
+    if not points:
+        return None
+    reference = "people’s order" if by_people else "the judge’s ranking from all pairs"
+    accuracy_title = f"Spearman’s ρ with {reference}"
+    return Figure(
+        figure_id,
+        tradeoff_plot(points, cost_title="Calls per set", accuracy_title=accuracy_title),
+        f"Accuracy of rankings against calls, {rows[0].judge}",
+        "; ".join(
+            f"{point.label}: {format_number(point.cost, 1)} calls, ρ {format_number(point.accuracy)}"
+            for point in points
+        ),
+        [Name(rows[0].judge), f": calls per set and {accuracy_title}."],
+        RANKING_TABLE_ID,
+    )
+
+
+def build_repair_section(rows: Sequence[RankingRepairRow]) -> Section:
+    """Build the subsection on how ranking the items changes each judge's answers and their agreement with people."""
+    caption = (
+        "Ranking the items by win-loss rate removes all cycles, and reverses the answers that contradict the ranking. "
+        "Agreement with people: share, with 95% CI, of the questions that people, answers and ranking all decide (n). "
+        "Tied: questions that people decide, excluded because the judge’s answer or the ranking is tied."
+    )
+    columns = [
+        Column("Judge", "name"),
+        Column("Answers", "number"),
+        Column("Reversed", "number"),
+        Column("Agreement before", "estimate"),
+        Column("Agreement after", "estimate"),
+        Column("Change", "estimate", style="signed", emphasis=True),
+        Column("Tied", "number"),
+    ]
+    cells: list[list[Cell]] = [
+        [
+            row.judge, row.questions, row.flipped, row.human_agreement, row.repaired_agreement, row.gain, row.left_out,
+        ]
+        for row in rows
+    ]  # fmt: skip
+    table = Table("ranking-effect", "Effect of ranking on the answers", caption, columns, cells)
+    return Section("logic-repair", "Effect of ranking on the answers", [table])

@@ -1,0 +1,108 @@
+"""The section on whether peer verdicts separate correct from incorrect answers to a task."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.report_schema import Report
+from auditor.reports.data.task.schema import PeerValidityReport
+from auditor.reports.document import Block, Cell, Column, List, ListItem, Paragraph, Section, Table
+from auditor.reports.number_format import format_signed
+from auditor.reports.sections.phrasing import describe_estimate, describe_interval
+from auditor.reports.sections.task import compare_interval, format_share
+
+CHANCE_AUC = 0.5
+
+
+def build_peer_validity_section(report: Report) -> Section | None:
+    """Build the section; None where no answer was judged, or no correct answer is known."""
+    validity = report.task.telling if report.task else None
+    if validity is None:
+        return None
+    blocks: list[Block] = [List(_list_findings(validity), is_findings=True)]
+    if validity.area is not None:
+        explanation = (
+            "AUC: how often the correct answer of a pair has the larger share of VALID verdicts. Ties count half; 50% "
+            "is chance."
+        )
+        blocks.append(Paragraph(explanation, "note"))
+    if validity.verdicts:
+        caption = (
+            "Share of correct answers by verdict, with 95% CI over items; n counts verdicts for VALID and INVALID, and "
+            "answers for majorities."
+        )
+        columns = [Column("Verdict", "name"), Column("Correct", "estimate", emphasis=True)]
+        cells: list[list[Cell]] = [[row.said, row.accuracy] for row in validity.verdicts]
+        blocks.append(Table("verdict-accuracy", "Accuracy by verdict", caption, columns, cells))
+    if validity.judges:
+        caption = (
+            "Share of verdicts VALID on correct and on incorrect answers, with 95% CI over items; n counts verdicts. "
+            "Difference: from -1 to 1 (higher is better); 0 is no discrimination."
+        )
+        columns = [
+            Column("Judge", "name"),
+            Column("Correct answers", "estimate"),
+            Column("Incorrect answers", "estimate"),
+            Column("Difference", "estimate", style="signed", emphasis=True),
+        ]
+        cells = [[row.judge, row.right, row.wrong, row.difference] for row in validity.judges]
+        blocks.append(Table("judge-validity", "Verdicts of each judge", caption, columns, cells))
+    return Section("telling", "Does peer agreement predict correctness?", blocks, "Peer validity")
+
+
+def _list_findings(validity: PeerValidityReport) -> list[ListItem]:
+    """State how well peer verdicts separate correct from incorrect answers, one finding per figure."""
+    findings = []
+    if validity.area is not None:
+        findings.append(_describe_auc(validity.area, "correct and incorrect answers"))
+    if validity.area_within is not None:
+        findings.append(_describe_auc(validity.area_within, "correct and incorrect answers to the same item"))
+    difference = validity.difference
+    if difference is not None and difference.value is not None:
+        shares = {row.said: format_share(row.accuracy.value) for row in validity.verdicts}
+        text = (
+            f"{shares['VALID']} of the answers called VALID are correct, and {shares['INVALID']} of those called "
+            f"INVALID: {_describe_points(difference)}."
+        )
+        findings.append(ListItem(text, compare_interval(difference, 0.0)))
+    if validity.closeness is not None:
+        subject = "Closeness of an answer to the truth and its share of VALID verdicts"
+        findings.append(_describe_correlation(validity.closeness, subject, "ρ", "answer"))
+    findings.append(_describe_correlation(validity.models, "Peer agreement and quality of models", "r", "model"))
+    return findings
+
+
+def _describe_auc(auc: Estimate, pair_label: str) -> ListItem:
+    """State how well verdicts separate the answers that `pair_label` names."""
+    figures = describe_estimate("AUC", auc, digits=0, style="percent")
+    status = compare_interval(auc, CHANCE_AUC)
+    finding = {
+        "positive": f"Peer verdicts separate {pair_label} ({figures}).",
+        "negative": f"Peer verdicts point the wrong way on {pair_label} ({figures}).",
+        "unclear": (
+            f"On {pair_label}, peer verdicts are not statistically distinguishable from chance ({figures})."
+        ),
+    }.get(status, f"Separation of {pair_label}: {figures}.")  # fmt: skip
+    return ListItem(finding, status)
+
+
+def _describe_points(difference: Estimate) -> str:
+    """Format a difference of shares in percentage points, with its interval."""
+    value, low, high = (
+        None if share is None else 100 * share for share in (difference.value, difference.ci_low, difference.ci_high)
+    )
+    points = replace(difference, value=value, ci_low=low, ci_high=high)
+    return f"a difference of {format_signed(value, 0)} percentage points ({describe_interval(points, 0, 'signed')})"
+
+
+def _describe_correlation(correlation: Estimate, subject: str, symbol: str, unit: str) -> ListItem:
+    """State whether two quantities are correlated; `subject` names both."""
+    figures = describe_estimate(symbol, correlation, unit)
+    status = compare_interval(correlation, 0.0)
+    finding = {
+        "positive": f"{subject} are positively correlated ({figures}).",
+        "negative": f"{subject} are negatively correlated ({figures}).",
+        "unclear": f"{subject}: the correlation is not statistically distinguishable from zero ({figures}).",
+    }.get(status, f"{subject}: {figures}.")
+    return ListItem(finding, status)

@@ -1,0 +1,288 @@
+"""The section on consistency under paraphrase."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from auditor.metrics.estimate import Estimate
+from auditor.reports.charts.interval_plot import SHARE_AXIS, interval_plot
+from auditor.reports.data.report_schema import Report
+from auditor.reports.data.semantic.schema import (
+    ChanceScore,
+    LanguagePairRow,
+    LeastConsistentRow,
+    SemanticModelRow,
+    SemanticReport,
+)
+from auditor.reports.document import (
+    Block,
+    Cell,
+    Column,
+    Disclosure,
+    Figure,
+    List,
+    ListItem,
+    Name,
+    Paragraph,
+    Quote,
+    Section,
+    Status,
+    Table,
+    Tag,
+)
+from auditor.reports.number_format import format_count, format_number, pluralize
+from auditor.reports.sections.estimate_plots import build_interval_row, describe_estimates
+from auditor.reports.sections.phrasing import describe_interval, name_finding
+
+SCORED_TEXT_LABELS = {"rot": "rules of thumb", "answer": "answers", "mix": "rules of thumb and answers"}
+MEASURE_LABELS = {
+    "sage": "SaGE", "sge": "SGE", "cosine": "cosine", "bleu": "BLEU", "rouge_l": "ROUGE-L", "bertscore": "BERTScore"
+}  # fmt: skip
+MODEL_TABLE_ID = "paraphrase-scores"
+MAX_PRINTED_QUESTIONS = 20
+"""Least consistent questions that are printed; the page has all."""
+
+
+def build_semantic_section(report: Report) -> Section | None:
+    """Build the section; None where nothing was measured."""
+    semantic = report.semantic
+    if semantic is None:
+        return None
+    blocks: list[Block] = [Paragraph(_describe_questions(semantic))]
+    if semantic.models:
+        blocks.append(List([_describe_model(row) for row in semantic.models], is_findings=True))
+        blocks += [_build_figure(semantic.models), _build_model_table(semantic.models)]
+    blocks += [*_build_comparison_tables(semantic), *_build_measure_tables(semantic)]
+    if semantic.rejected:
+        rejections = _list_counts(semantic.rejected)
+        blocks.append(Paragraph(f"Paraphrases by a model that were rejected and not asked: {rejections}.", "note"))
+    if semantic.worst:
+        blocks.append(_build_least_consistent_section(semantic.worst))
+    return Section("semantic", "Consistency under paraphrase", blocks, "Paraphrase")
+
+
+def name_measure(metric: str, text: str) -> str:
+    """Name a measure of similarity and the texts that it compares, such as "cosine of rules of thumb"."""
+    return f"{MEASURE_LABELS.get(metric, metric)} of {SCORED_TEXT_LABELS.get(text, text)}"
+
+
+def _describe_questions(semantic: SemanticReport) -> str:
+    """Describe the questions asked and the meaning of the score."""
+    weights = (
+        f" (weights {semantic.rot_weight:g} and {1 - semantic.rot_weight:g})" if semantic.measured == "mix" else ""
+    )
+    alpha = f" with α = {semantic.alpha:g}" if semantic.variant == "sage" else ""
+    return (
+        f"{pluralize(semantic.questions, 'moral question')}, each asked in {pluralize(semantic.wordings, 'wording')}. "
+        "A consistent model answers all wordings of a question alike. "
+        f"The score is {name_measure(semantic.variant, semantic.measured)}{weights}{alpha}, by the encoder "
+        f"{semantic.encoder}. It is 1 where all texts say the same, and about 0 where they have nothing in common. "
+        "Texts about morals are similar even if they answer different questions, so the score by chance is shown too."
+    )
+
+
+def _describe_model(row: SemanticModelRow) -> ListItem:
+    """Compare one model's score with the score by chance."""
+    score, chance = row.consistency, _chance_estimate(_best_chance_score(row))
+    if score.value is None:
+        return ListItem(name_finding(row.model, f"has no score: {score.reason}"), "unclear")
+    figures = f"score {format_number(score.value)}, {describe_interval(score)}, {pluralize(score.n, 'question')}"
+    status: Status = "unclear"
+    if chance.value is None or chance.ci_high is None:
+        text = f"cannot be compared with chance ({figures}; by chance not available: {chance.reason})"
+    else:
+        figures += f"; by chance {format_number(chance.value)}"
+        if score.ci_low is None:
+            text = f"has no interval to compare with chance ({figures})"
+        elif score.ci_low > chance.ci_high:
+            text, status = f"is more consistent than expected by chance ({figures})", "positive"
+        else:
+            text = f"is not shown to be more consistent than expected by chance ({figures})"
+    return ListItem(name_finding(row.model, text), status)
+
+
+def _best_chance_score(row: SemanticModelRow) -> ChanceScore:
+    """The score by chance among answers of similar length, or else among all answers."""
+    return row.length_matched if row.length_matched.mean is not None else row.shuffled
+
+
+def _chance_estimate(chance: ChanceScore) -> Estimate:
+    """A score by chance, with the range of 95% of the shuffles in place of an interval."""
+    is_complete = None not in (chance.mean, chance.low, chance.high)
+    reason = chance.reason or (None if is_complete else "not computed")
+    return Estimate(chance.mean, chance.questions, chance.low, chance.high, reason)
+
+
+def _build_figure(rows: Sequence[SemanticModelRow]) -> Figure:
+    """Plot each model's score, and below it the score by chance."""
+    scores = [
+        labelled_estimate
+        for row in rows
+        for labelled_estimate in (
+            (row.model, row.consistency), ("by chance", _chance_estimate(_best_chance_score(row)))
+        )
+    ]  # fmt: skip
+    caption = (
+        "Mean score over questions, with 95% CI (bootstrap over questions). Below each model: the score of answers to "
+        "different questions, with the range of 95% of the shuffles."
+    )
+    spec = interval_plot([build_interval_row(*score) for score in scores], SHARE_AXIS)
+    title = "Consistency under paraphrase, mean score"
+    return Figure("paraphrase-plot", spec, title, describe_estimates(scores), caption, MODEL_TABLE_ID)
+
+
+def _build_model_table(rows: Sequence[SemanticModelRow]) -> Table:
+    """Build the table with each model's scores, scores by chance, and coverage."""
+    caption = (
+        "Consistency score of each model (higher is more consistent), with 95% CI; n counts questions with at least "
+        "two usable answers. By chance: mean score of groups of answers to different questions, with the range of 95% "
+        "of the shuffles. Similar length: only answers of about the same length are mixed. Usable and planned count "
+        "answers."
+    )
+    columns = [
+        Column("Model", "name"),
+        Column("Score", "estimate", emphasis=True),
+        Column("Rules of thumb", "estimate"),
+        Column("Answers", "estimate"),
+        Column("By chance", "estimate", show_n=False),
+        Column("By chance, similar length", "estimate", show_n=False),
+        Column("Usable", "number"),
+        Column("Planned", "number"),
+        Column("Excluded", "text"),
+    ]
+    cells: list[list[Cell]] = [
+        [
+            row.model, row.consistency, row.rules, row.answers, _chance_estimate(row.shuffled),
+            _chance_estimate(row.length_matched), row.ok, row.planned, _describe_exclusions(row),
+        ]
+        for row in rows
+    ]  # fmt: skip
+    return Table(MODEL_TABLE_ID, "Consistency under paraphrase", caption, columns, cells)
+
+
+def _describe_exclusions(row: SemanticModelRow) -> str:
+    """List unusable answers and rules of thumb by cause."""
+    answers = _list_counts({**row.losses, **({"not asked": row.missing} if row.missing else {})})
+    rules = f"rules: {_list_counts(row.rules_losses)}" if row.rules_losses else ""
+    return "; ".join(filter(None, (answers, rules))) or "none"
+
+
+def _list_counts(counts: Mapping[str, int]) -> str:
+    """List counts with their causes, such as "3 refused, 1 rate limited"."""
+    return ", ".join(f"{format_count(n)} {cause.replace('_', ' ')}" for cause, n in counts.items())
+
+
+def _build_comparison_tables(semantic: SemanticReport) -> list[Table]:
+    """Build the tables of differences between models, and of scores by moral foundation."""
+    tables = []
+    if semantic.differences:
+        columns = [
+            Column("Model", "name"),
+            Column("Compared with", "name"),
+            Column("Difference", "estimate", style="signed", emphasis=True),
+            Column("p", "number", style="p_value"),
+        ]
+        caption = (
+            "Score of a model minus that of the other, on the questions with a score from both, with 95% CI. p: "
+            "sign-flip test, adjusted by Holm’s method for all pairs of models."
+        )
+        cells: list[list[Cell]] = [[row.second, row.first, row.difference, row.p_value] for row in semantic.differences]
+        tables.append(Table("paraphrase-differences", "Differences between models", caption, columns, cells))
+    if semantic.foundations:
+        foundations = list(dict.fromkeys(row.foundation for row in semantic.foundations))
+        by_model: dict[str, dict[str, Estimate]] = {}
+        for row in semantic.foundations:
+            by_model.setdefault(row.model, {})[row.foundation] = row.consistency
+        columns = [Column("Model", "name"), *(Column(Name(name), "estimate") for name in foundations)]
+        cells = [[model, *(scores.get(name) for name in foundations)] for model, scores in by_model.items()]
+        caption = "Consistency score by moral foundation of the question, with 95% CI; n counts questions."
+        tables.append(Table("paraphrase-foundations", "Consistency by moral foundation", caption, columns, cells))
+    return tables
+
+
+def _build_measure_tables(semantic: SemanticReport) -> list[Block]:
+    """Build the tables of other measures of similarity, of languages, and of judged consistency."""
+    blocks: list[Block] = []
+    if semantic.rivals:
+        columns = [Column("Measure"), Column("Texts"), Column("Model", "name"), Column("Mean over pairs", "estimate")]
+        cells: list[list[Cell]] = [
+            [MEASURE_LABELS.get(row.metric, row.metric), SCORED_TEXT_LABELS[row.text], row.model, row.value]
+            for row in semantic.rivals
+        ]
+        caption = (
+            "Other measures of similarity (higher is more similar), each the mean over all pairs of a question’s texts "
+            "(Elazar et al. 2021), with 95% CI; n counts questions."
+        )
+        table = Table("paraphrase-measures", "Other measures of similarity", caption, columns, cells)
+        blocks.append(Disclosure("Other measures of similarity", [table]))
+    if semantic.languages:
+        columns = [Column("Model", "name"), Column("Languages"), Column("Mean cosine", "estimate", emphasis=True)]
+        cells = [[row.model, _name_languages(row), row.similarity] for row in semantic.languages]
+        caption = (
+            "Similarity of answers to wordings in two languages, and in one, with 95% CI; n counts questions. A model "
+            "that is consistent across languages is as similar across them as within one. The encoder must know both "
+            "languages."
+        )
+        blocks.append(Table("paraphrase-languages", "Consistency across languages", caption, columns, cells))
+    return [*blocks, *_build_judged_tables(semantic)]
+
+
+def _build_judged_tables(semantic: SemanticReport) -> list[Table]:
+    """Build the table of consistency as a judge sees it; none without a judge."""
+    if not semantic.judged:
+        return []
+    caption = (
+        "Pairs of answers sampled to the same wording: share in which a judge finds the second supported by the first, "
+        "with 95% CI over questions. Failed judgements are excluded from the share. The last three columns count "
+        "pairs."
+    )
+    columns = [
+        Column("Model", "name"),
+        Column("Judge", "name"),
+        Column("Share consistent", "estimate", emphasis=True),
+        Column("Consistent", "number"),
+        Column("Asked", "number"),
+        Column("Failed", "number"),
+    ]
+    cells: list[list[Cell]] = [
+        [row.model, row.judge, row.score, row.consistent, row.asked, row.failed] for row in semantic.judged
+    ]
+    return [Table("paraphrase-judged", "Consistency found by a judge", caption, columns, cells)]
+
+
+def _name_languages(row: LanguagePairRow) -> str:
+    """Name the pair of languages, or the single language."""
+    return f"within {row.first}" if row.first == row.second else f"{row.first} and {row.second}"
+
+
+def _build_least_consistent_section(rows: Sequence[LeastConsistentRow]) -> Section:
+    """Build the subsection with each model's questions of the lowest scores."""
+    note = "The questions with each model’s lowest scores, with the two answers that differ most."
+    blocks = [_build_question(row, is_printed=i < MAX_PRINTED_QUESTIONS) for i, row in enumerate(rows)]
+    return Section("paraphrase-questions", "Least consistent questions", [Paragraph(note, "note"), *blocks])
+
+
+def _build_question(row: LeastConsistentRow, *, is_printed: bool) -> Disclosure:
+    """Build one question with the two answers that differ most, and what the judge finds."""
+    tags = [Tag(row.foundation)] if row.foundation else []
+    quotes: list[Block] = [
+        Quote(
+            Name(side.wording),
+            side.answer or "No usable answer.",
+            ["Rule of thumb: ", Name(side.rule)] if side.rule else "",
+        )
+        for side in (row.left, row.right)
+    ]
+    verdicts: list[Block] = []
+    if row.contradict is not None:
+        tags.append(Tag("contradiction", "negative") if row.contradict else Tag("no contradiction"))
+        verdict = f"The judge finds {'a' if row.contradict else 'no'} contradiction between the two answers"
+        verdicts = [Quote(f"{verdict}:", row.because) if row.because else Paragraph(f"{verdict}.", "note")]
+    similarity = Paragraph(f"Cosine similarity of the two answers: {format_number(row.similarity)}.", "note")
+    return Disclosure(
+        Name(row.question),
+        [*quotes, similarity, *verdicts],
+        detail=[Name(row.model), f" {format_number(row.score)}"],
+        tags=tags,
+        in_print="open" if is_printed else "hidden",
+    )

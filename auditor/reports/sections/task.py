@@ -1,0 +1,240 @@
+"""The sections on a user-defined task: accuracy of the answers, and the items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from auditor.domain import AnswerKind
+from auditor.metrics.estimate import Estimate
+from auditor.reports.charts.interval_plot import SHARE_AXIS
+from auditor.reports.data.report_schema import Report
+from auditor.reports.data.task.schema import TaskItemReport, TaskModelRow, TaskReport
+from auditor.reports.document import (
+    Block,
+    Cell,
+    Column,
+    Figure,
+    List,
+    ListItem,
+    Name,
+    Paragraph,
+    Section,
+    Status,
+    Table,
+)
+from auditor.reports.number_format import format_count, format_number, pluralize
+from auditor.reports.sections.estimate_plots import build_interval_figure
+from auditor.reports.sections.phrasing import describe_estimate, describe_interval, name_finding
+
+ANSWER_KIND_LABELS = {
+    AnswerKind.SCORE: "a number in a range",
+    AnswerKind.CHOICE: "one of several options",
+    AnswerKind.EXACT: "a few words or a number",
+}
+TASK_TABLE_ID = "task-accuracy"
+MAX_LISTED_ITEMS = 60
+"""Items listed in tables; the JSON report lists all."""
+MAX_PORTRAIT_MODELS = 4
+"""Models with a column each that fit a page in portrait orientation, beside the items' own columns."""
+
+
+def build_task_section(report: Report) -> Section | None:
+    """Build the section on the accuracy of each model; None for an audit of a survey."""
+    task = report.task
+    if task is None:
+        return None
+    best_first = sorted(task.models, key=lambda row: 2.0 if row.accuracy.value is None else -row.accuracy.value)
+    blocks: list[Block] = [
+        Paragraph(_describe_task(task)),
+        List([_describe_model(row, task.chance) for row in best_first], is_findings=True),
+        *_build_figures(task),
+        _build_model_table(task.models),
+    ]
+    return Section("task", "How accurate are the answers?", blocks, "Accuracy")
+
+
+def _describe_task(task: TaskReport) -> str:
+    """Describe the task: items, answer format, samples and known answers."""
+    n_known = sum(item.truth is not None for item in task.items)
+    value_range = f" from {task.range[0]:g} to {task.range[1]:g}" if task.range else ""
+    if n_known == len(task.items):
+        truth = "The correct answer to each item is known."
+    elif n_known:
+        truth = f"The correct answer is known for {pluralize(n_known, 'item')}; accuracy is measured on these only."
+    else:
+        truth = "No correct answer is known, so accuracy is not available."
+    tolerance = (
+        f" A number is correct if it differs from the known answer by at most {task.tolerance:g}."
+        if task.tolerance is not None and n_known
+        else ""
+    )
+    return (
+        f"{pluralize(len(task.items), 'item')} of {task.source}, each answered with "
+        f"{ANSWER_KIND_LABELS[task.kind]}{value_range}; {pluralize(task.samples, 'sample')} from each model. "
+        f"{truth}{tolerance}"
+    )
+
+
+def _describe_model(row: TaskModelRow, chance: float | None) -> ListItem:
+    """Describe one model's accuracy, distance from the truth and agreement between samples."""
+    statements = [*_describe_accuracy(row, chance), *_describe_score(row)]
+    if row.sample_agreement.value is not None and row.score is None:
+        agreement = format_share(row.sample_agreement.value)
+        statements.append(f"two samples for an item give the same answer in {agreement} of cases")
+    text = "; ".join(statements) or f"cannot be compared with the truth: {row.accuracy.reason}"
+    return ListItem(name_finding(row.model, text), compare_interval(row.accuracy, chance))
+
+
+def compare_interval(estimate: Estimate, reference: float | None) -> Status:
+    """Whether an interval lies above a reference, below it or includes it; neutral if either is missing."""
+    if reference is None or estimate.ci_low is None or estimate.ci_high is None:
+        return "neutral"
+    return "positive" if estimate.ci_low > reference else "negative" if estimate.ci_high < reference else "unclear"
+
+
+def _describe_accuracy(row: TaskModelRow, chance: float | None) -> Iterator[str]:
+    """Yield predicates on one model's accuracy, compared with chance, and its bounds if samples are unusable."""
+    accuracy = row.accuracy
+    if accuracy.value is None:
+        if row.score is None:
+            yield f"has no accuracy: {accuracy.reason}"
+        return
+    comparison = {
+        "positive": ", more often than by chance",
+        "negative": ", less often than by chance",
+        "unclear": ", not statistically distinguishable from chance",
+    }.get(compare_interval(accuracy, chance), "")
+    yield (
+        f"is correct in {format_share(accuracy.value)} of {pluralize(accuracy.n, 'answer')} "
+        f"({describe_interval(accuracy, 0, 'percent')})"
+        + (f"{comparison} ({format_share(chance)})" if comparison else "")
+    )
+    if row.usable < row.planned and row.bound_low is not None:
+        yield (
+            f"{format_count(row.planned - row.usable)} of {pluralize(row.planned, 'sample')} are unusable: with "
+            f"them, accuracy would be between {format_share(row.bound_low)} and {format_share(row.bound_high)}"
+        )
+
+
+def _describe_score(row: TaskModelRow) -> Iterator[str]:
+    """Yield a predicate on the mean distance of one model's scores from the truth; none unless answers are scores."""
+    if row.score is None:
+        return
+    mae, r = row.score.mae, row.score.pearson_r
+    if mae.value is None:
+        yield f"has no distance from the truth: {mae.reason}"
+        return
+    correlation = f", with {describe_estimate('r', r)}" if r.value is not None else ""
+    yield (
+        f"differs from the truth by {format_number(mae.value)} on average ({describe_interval(mae)}, "
+        f"{pluralize(mae.n, 'item')}){correlation}"
+    )
+
+
+def format_share(share: float | None) -> str:
+    """Format a share as a percentage without decimals; a dash for None."""
+    return format_number(None) if share is None else f"{format_number(100 * share, 0)}%"
+
+
+def _build_figures(task: TaskReport) -> list[Figure]:
+    """Plot each model's accuracy; empty if no accuracy is known."""
+    rows = [(row.model, row.accuracy) for row in task.models]
+    if all(accuracy.value is None for _, accuracy in rows):
+        return []
+    chance = "" if task.chance is None else f" Choosing at random would be correct in {format_share(task.chance)}."
+    caption = f"Share of each model’s answers that are correct, with 95% CI over items.{chance}"
+    axis = replace(SHARE_AXIS, reference=task.chance)
+    title = "Share of correct answers"
+    return [build_interval_figure("task-plot", title, rows, axis, table_id=TASK_TABLE_ID, caption=caption)]
+
+
+def _build_model_table(rows: Sequence[TaskModelRow]) -> Table:
+    """Build the table with each model's accuracy and coverage; columns on scores only if answers are scores."""
+    caption = (
+        "Accuracy and the other shares are from 0 to 1 (higher is better), with 95% CI over items: answers to one item "
+        "are correlated. Most frequent correct: share of items whose most frequent answer is correct. Undecided: items "
+        "without a single most frequent answer. Samples agree: probability that two samples for an item agree. Usable "
+        "and planned count samples for items with a known answer."
+    )
+    columns = [
+        Column("Model", "name"),
+        Column("Accuracy", "estimate", emphasis=True),
+        Column("Most frequent correct", "estimate"),
+        Column("Undecided", "number"),
+        Column("Samples agree", "estimate"),
+        Column("Usable", "number"),
+        Column("Planned", "number"),
+    ]
+    has_scores = any(row.score is not None for row in rows)
+    if has_scores:
+        caption += (
+            " Scores are in units of the task, compared with the truth over items: MAE is the mean absolute error "
+            "(lower is better), bias the mean of score minus truth, spread the standard deviation of an item’s samples."
+        )
+        columns += [
+            Column("r", "estimate"),
+            Column("Spearman ρ", "estimate"),
+            Column("MAE", "estimate", emphasis=True),
+            Column("Bias", "estimate", style="signed"),
+            Column("Spread", "estimate"),
+        ]
+    cells: list[list[Cell]] = [[*_accuracy_cells(row), *(_score_cells(row) if has_scores else ())] for row in rows]
+    return Table(TASK_TABLE_ID, "Answers of each model", caption, columns, cells)
+
+
+def _accuracy_cells(row: TaskModelRow) -> list[Cell]:
+    """Cells of one model's accuracy and coverage."""
+    return [row.model, row.accuracy, row.commonest, row.undecided, row.sample_agreement, row.usable, row.planned]
+
+
+def _score_cells(row: TaskModelRow) -> Sequence[Cell]:
+    """Cells of one model's scores against the truth; dashes if its answers are not scores."""
+    score = row.score
+    return [None] * 5 if score is None else [score.pearson_r, score.spearman_rho, score.mae, score.bias, score.spread]
+
+
+def build_items_section(report: Report) -> Section | None:
+    """Build the section with the items, those answered incorrectly most often first; None for an audit of a survey."""
+    task = report.task
+    if task is None:
+        return None
+    models = [row.model for row in task.models]
+    listed = sorted(task.items, key=_item_difficulty)[:MAX_LISTED_ITEMS]
+    answers = "mean score" if task.range else "most frequent answer"
+    unlisted = (
+        f" Listed are {pluralize(len(listed), 'item')} of {format_count(len(task.items))}; the JSON report has all."
+        if len(listed) < len(task.items)
+        else ""
+    )
+    caption = (
+        f"Each model’s {answers} to each item, those answered incorrectly most often first. Correct: share of all "
+        f"models’ usable answers.{unlisted} A dash: no usable answer, or no single most frequent one."
+    )
+    columns = [
+        Column("Item", "name"),
+        Column("Question"),
+        Column("Correct answer"),
+        Column("Correct", "number", digits=0, style="percent"),
+        *(Column(Name(model)) for model in models),
+    ]
+    cells = [_item_cells(item, models) for item in listed]
+    table = Table("task-items", "Items", caption, columns, cells, is_dense=True)
+    return Section("items", "Results by item", [table], "Items", is_landscape=len(models) > MAX_PORTRAIT_MODELS)
+
+
+def _item_difficulty(item: TaskItemReport) -> float:
+    """Sort key of an item: its share of correct answers; unknown ones last, since the key is above any share."""
+    return 2.0 if item.right is None else item.right.value or 0.0
+
+
+def _item_cells(item: TaskItemReport, models: Sequence[str]) -> list[Cell]:
+    """Cells of one item: question, correct answer, share correct, and each model's answer."""
+    answers = (item.answers.get(model) for model in models)
+    return [
+        item.id,
+        Name(item.question),
+        Name(item.truth) if item.truth else "not known",
+        item.right.value if item.right else None,
+        *(Name(answer) if answer else None for answer in answers),
+    ]

@@ -1,0 +1,136 @@
+"""Documents of the consistency experiments: each finding follows from the intervals, and every figure has its n."""
+
+from __future__ import annotations
+
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.semantic.experiment_schema import (
+    ConsistencyAccuracyRow,
+    CorrelationDifferenceRow,
+    HumanCorrelationRow,
+    HumanJudgementReport,
+    RuleFollowingRow,
+    SemanticTemperatureRow,
+)
+from auditor.reports.document import Document, Paragraph
+from auditor.reports.sections.experiments import consistency
+from tests.reports.sections.node_text import assert_consistent, tables_of, text_of
+
+HOSTILE = "<b>judge|a</b>"
+
+
+def make_estimate(value: float | None, half: float = 0.1, n: int = 40) -> Estimate:
+    if value is None:
+        return Estimate(value=None, n=0, reason="nothing was measured")
+    return Estimate(value=value, n=n, ci_low=value - half, ci_high=value + half)
+
+
+def checked_finding(document: Document) -> str:
+    """The finding at the top of a document whose nodes fit together."""
+    assert_consistent(document)
+    [lead] = document.opening
+    assert isinstance(lead, Paragraph)
+    return text_of(lead.content)
+
+
+def test_the_temperature_document_compares_paraphrase_with_sampling_noise() -> None:
+    rows = [
+        SemanticTemperatureRow(
+            model=m,
+            temperature=t,
+            same_words=make_estimate(0.9),
+            other_words=make_estimate(0.7),
+            difference=make_estimate(d),
+            p_value=0.001,
+        )
+        for m, t, d in (("a", 0.0, -0.2), (HOSTILE, 1.0, -0.05))
+    ]
+    assert checked_finding(consistency.build_temperature_document("x", rows)) == (
+        "1 of 2 settings is shown to change answers more by paraphrasing than by sampling again: a at temperature 0."
+    )
+
+
+def test_the_rules_document_counts_models_that_improve_and_that_get_worse() -> None:
+    rows = [
+        RuleFollowingRow(
+            model=m, before=make_estimate(0.5), after=make_estimate(0.7), change=make_estimate(c), p_value=None
+        )
+        for m, c in (("a", 0.2), (HOSTILE, -0.2), ("c", 0.0), ("d", None))
+    ]
+    assert checked_finding(consistency.build_rules_document("x", rows)) == (
+        "1 of 3 models is shown to be more consistent with a rule: a. "
+        f"1 of 3 models is shown to be less consistent with a rule: {HOSTILE}."
+    )
+
+
+def test_the_accuracy_document_gives_the_correlation_of_accuracy_and_consistency() -> None:
+    rows = [
+        ConsistencyAccuracyRow(
+            model=m,
+            accuracy=make_estimate(0.6),
+            consistency=make_estimate(0.5),
+            n=30,
+            r=r,
+            p_value=0.02,
+            ci_low=low,
+            ci_high=high,
+            reason=reason,
+        )
+        for m, r, low, high, reason in (("a", 0.4, 0.1, 0.6, None), (HOSTILE, None, None, None, "all are right"))
+    ]
+    assert checked_finding(consistency.build_accuracy_document("x", rows)) == (
+        "Accuracy and consistency of a: r = 0.40, 95% CI 0.10 to 0.60, 30 questions. "
+        f"Accuracy and consistency of {HOSTILE}: r not available: all are right."
+    )
+
+
+def test_the_judgements_document_names_the_measure_most_correlated_with_people() -> None:
+    shared_fields = {"n": 20, "ci_low": 0.1, "ci_high": 0.8, "r_entropy": None}
+    rows = [
+        HumanCorrelationRow(text="answers", metric="SaGE", r=0.5, **shared_fields),
+        HumanCorrelationRow(text="rules", metric=HOSTILE, r=None, reason="flat", **shared_fields),
+    ]
+    judgements = HumanJudgementReport(
+        questions=20,
+        judgements=80,
+        alpha=make_estimate(0.6),
+        entropy=make_estimate(0.3),
+        correlations=rows,
+        differences=[],
+    )
+    assert checked_finding(consistency.build_judgements_document("x", judgements)) == (
+        "Of 1 measure, SaGE of answers correlates most with human judgements: r = 0.50, 95% CI 0.10 to 0.80."
+    )
+
+
+def test_differences_between_measures_are_a_table() -> None:
+    row = CorrelationDifferenceRow(
+        text="rot", metric="cosine", than_text="rot", than_metric="sage", difference=0.2, p_value=0.01, ci_low=0.1,
+        ci_high=0.3, n=20,
+    )  # fmt: skip
+    judgements = HumanJudgementReport(
+        questions=20, judgements=80, alpha=make_estimate(None), entropy=make_estimate(0.3), correlations=[],
+        differences=[row],
+    )  # fmt: skip
+    document = consistency.build_judgements_document("x", judgements)
+    assert checked_finding(document) == "No measure can be compared with these judgements."
+    assert tables_of(document)["judgements-differences"].rows == [
+        ["SaGE of rules of thumb", "cosine of rules of thumb", Estimate(0.2, 20, 0.1, 0.3), 0.01]
+    ]
+
+
+def test_documents_without_rows_say_that_nothing_was_compared() -> None:
+    documents = (consistency.build_temperature_document("x", []), consistency.build_rules_document("x", []))
+    for document in documents:
+        assert checked_finding(document) == "Nothing was compared."
+        assert not document.sections
+    assert checked_finding(consistency.build_accuracy_document("x", [])) == "No model answered these questions."
+
+
+def test_settings_without_a_difference_are_counted() -> None:
+    row = RuleFollowingRow(
+        model="a", before=make_estimate(0.5), after=make_estimate(0.5), change=make_estimate(0.0), p_value=None
+    )
+    assert checked_finding(consistency.build_rules_document("x", [row])) == (
+        "No model is shown to be more consistent with a rule (1 model measured). "
+        "No model is shown to be less consistent with a rule (1 model measured)."
+    )

@@ -1,0 +1,101 @@
+"""Documents of the judge experiments: each finding follows from the intervals, and every figure has its n."""
+
+from __future__ import annotations
+
+from auditor.reports.data.panel.certificate import describe_fault_detection
+from auditor.reports.data.panel.judge_experiments import HoldoutRow
+from auditor.reports.data.panel.schema import FaultDetectionRow, PositionBiasRow, RestatementShiftRow, SelfReviewRow
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import Figure, Name
+from auditor.reports.sections.experiments import judges
+from tests.reports.sections.experiments.test_consistency import HOSTILE, checked_finding, make_estimate
+from tests.reports.sections.node_text import iterate_blocks, tables_of
+
+
+def make_shift(judge: str, value: float | None) -> RestatementShiftRow:
+    return RestatementShiftRow(
+        judge=judge,
+        valid=make_estimate(0.7),
+        restated=make_estimate(0.5),
+        shift=make_estimate(value),
+        changed=make_estimate(0.2),
+    )
+
+
+def figures_of(node: object) -> list[Figure]:
+    return [block for block in iterate_blocks(node) if isinstance(block, Figure)]
+
+
+def test_only_significant_judge_drift_is_reported() -> None:
+    rows = [make_shift("a", -0.3), make_shift("b", 0.05), make_shift(HOSTILE, 0.2), make_shift("d", None)]
+    document = judges.build_judge_drift_document("may", "june", rows)
+    assert checked_finding(document) == (
+        f"2 of 3 judges are shown to have become more lenient or stricter: a (stricter), {HOSTILE} (more lenient)."
+    )
+    [table] = tables_of(document).values()
+    assert table.rows == [[Name(row.judge), row.valid, row.restated, row.changed, row.shift] for row in rows]
+    assert len(figures_of(document)) == 1
+    without_shift = judges.build_judge_drift_document("may", "june", [make_shift("a", 0.01)])
+    assert checked_finding(without_shift) == (
+        "No judge is shown to have become more lenient or stricter (1 judge measured)."
+    )
+    nothing = judges.build_judge_drift_document("may", "june", [])
+    assert checked_finding(nothing) == "No trace was judged by the same judge in both audits."
+    assert nothing.sections == []
+
+
+def test_position_bias_is_tested_against_one_half(report: Report) -> None:
+    position_rows = [
+        PositionBiasRow(judge=name, first=make_estimate(first), stable=make_estimate(0.9))
+        for name, first in (("a", 0.5), (HOSTILE, 0.8))
+    ]
+    self_reviews = [
+        SelfReviewRow(judge=name, valid=make_estimate(0.9), preference=make_estimate(p))
+        for name, p in (("a", 0.3), ("b", -0.3))
+    ]
+    panel = report.panel.model_copy(update={"positions": position_rows, "own_traces": self_reviews})
+    document = judges.build_judge_bias_document("x", panel)
+    assert checked_finding(document) == (
+        f"1 of 2 judges is shown to prefer one position: {HOSTILE}. "
+        "1 of 2 judges is shown to be more lenient with own traces: a."
+    )
+    assert set(tables_of(document)) == {"position-bias", "own-traces"}
+    positions_only = judges.build_judge_bias_document("x", panel.model_copy(update={"own_traces": []}))
+    assert [section.id for section in positions_only.sections] == ["positions"]
+
+
+def test_the_finding_on_faults_is_that_of_the_certificate(report: Report) -> None:
+    row = FaultDetectionRow(
+        judge=HOSTILE,
+        fault="Western norm",
+        detected=make_estimate(0.9),
+        false_alarms=make_estimate(0.2),
+        difference=make_estimate(0.7),
+    )
+    panel = report.panel.model_copy(update={"faults": [row]})
+    document = judges.build_fault_injection_document("x", panel)
+    assert checked_finding(document) == describe_fault_detection(panel)
+    assert checked_finding(document).startswith("Detection beyond the judge’s false alarms is shown for 1 of 1 pair")
+    undetected = row.model_copy(update={"difference": make_estimate(0.05)})
+    finding = checked_finding(
+        judges.build_fault_injection_document("x", panel.model_copy(update={"faults": [row, undetected]}))
+    )
+    assert f"Not shown to be detected: Western norm ({HOSTILE})" in finding
+    no_faults = judges.build_fault_injection_document("x", report.panel.model_copy(update={"faults": []}))
+    assert checked_finding(no_faults) == "No fault was injected."
+
+
+def test_the_hold_out_has_its_errors_and_the_number_of_models() -> None:
+    row = HoldoutRow(
+        method="direct",
+        models=6,
+        splits=50,
+        unseen_cells=make_estimate(0.5, n=6),
+        error=make_estimate(0.1, 0.05, n=6),
+        error_of_mean=make_estimate(0.2, 0.05, n=6),
+        sentence="Peer agreement predicts agreement with people.",
+    )
+    document = judges.build_holdout_document("x", [row])
+    assert checked_finding(document) == row.sentence
+    assert tables_of(document)["holdout"].rows == [["direct", 6, 50, row.unseen_cells, row.error_of_mean, row.error]]
+    assert checked_finding(judges.build_holdout_document("x", [])) == "There are no verdicts to compare with people."

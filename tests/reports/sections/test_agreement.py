@@ -1,0 +1,159 @@
+"""Findings on agreement with people claim no more than the two-way intervals support."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.reports.data.measurement_schema import AlignmentRow
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import Callout, Disclosure, Figure, List, ListItem, Paragraph, Section, Table
+from auditor.reports.sections.agreement import (
+    build_agreement_section,
+    classify_alignment,
+    describe_alignment,
+    describe_ranking,
+    summarize_alignment,
+)
+from auditor.reports.sections.phrasing import SeriesLabels
+from auditor.storage.database import Database
+from tests.reports.conftest import import_scores
+from tests.reports.hostile_report import hostile_report
+from tests.reports.sections.alignment_rows import make_alignment_row, make_two_way_estimates
+
+LABELS = SeriesLabels(shows_method=False)
+
+
+@pytest.mark.parametrize(
+    ("row", "kind", "text"),
+    [
+        (make_alignment_row(0.5, 0.45, 0.6), "agrees", "agrees moderately with people (r = 0.50, 95% CI 0.45 to 0.60"),
+        (make_alignment_row(0.5, 0.2, 0.75), "agrees", "agrees weakly to strongly with people"),
+        (make_alignment_row(0.95, 0.92, 0.99), "agrees", "very strongly"),
+        (make_alignment_row(0.05, 0.01, 0.09), "agrees", "agrees negligibly with people"),
+        (make_alignment_row(-0.6, -0.69, -0.41), "opposes", "is moderately negatively correlated with people"),
+        (make_alignment_row(0.1, -0.2, 0.4), "unclear", "not statistically distinguishable from zero"),
+        (make_alignment_row(crossed=make_two_way_estimates(0.5, -0.1, 0.9)), "unclear", "95% CI −0.10 to 0.90"),
+        (make_alignment_row(crossed=make_two_way_estimates(0.5, 0.05, 0.9)), "agrees", "negligibly to very strongly"),
+        (
+            make_alignment_row(crossed=make_two_way_estimates(0.5)),
+            "unknown",
+            "cannot be judged (r = 0.50, no 95% CI: fewer than 5",
+        ),
+        (make_alignment_row(mae=None), "agrees", "40 cells)"),
+        (make_alignment_row(0.1, 0.0, 0.2), "unclear", "not statistically distinguishable from zero"),
+        (
+            make_alignment_row(0.9, None, None, n=3, reason="an interval needs 4 pairs"),
+            "unknown",
+            "cannot be judged (r = 0.90, no 95% CI: fewer than 5",
+        ),
+        (
+            make_alignment_row(None, None, None, n=2, reason="fewer than 3 pairs (2)"),
+            "unknown",
+            "cannot be compared with people: fewer than 3 pairs (2)",
+        ),
+    ],
+)
+def test_agreement_is_described_by_its_interval(row: AlignmentRow, kind: str, text: str) -> None:
+    assert classify_alignment(row) == kind
+    assert text in describe_alignment(row)
+    assert "None" not in describe_alignment(row)
+
+
+def test_the_mean_absolute_error_is_stated_where_it_is_known() -> None:
+    assert describe_alignment(make_alignment_row()).endswith("; its mean absolute error is 0.20")
+    assert "error" not in describe_alignment(make_alignment_row(mae=None))
+
+
+def test_the_headline_counts_models_by_kind_of_agreement() -> None:
+    rows = [
+        *[make_alignment_row()] * 2,
+        make_alignment_row(0.1, -0.2, 0.4),
+        make_alignment_row(None, None, None, reason="x"),
+    ]
+    assert summarize_alignment(rows) == (
+        "Of 4 models, 2 agree with people beyond chance (r from 0.50 to 0.50), 1 shows an agreement that is not "
+        "statistically distinguishable from zero and 1 cannot be judged without a 95% CI."
+    )
+    assert (
+        summarize_alignment([make_alignment_row(), make_alignment_row(0.6)])
+        == "Both models agree with people beyond chance (r from 0.50 to 0.60)."
+    )
+    assert (
+        summarize_alignment([make_alignment_row(-0.5, -0.6, -0.4)])
+        == "The model is negatively correlated with people beyond chance (r = −0.50)."
+    )
+    assert summarize_alignment([make_alignment_row(0.1, -0.2, 0.4)]).startswith("The model shows an agreement that is")
+    assert summarize_alignment([]).startswith("Agreement with people is not available: no scores")
+
+
+def test_the_headline_of_a_small_audit_states_the_size_that_is_needed() -> None:
+    small = make_alignment_row(crossed=make_two_way_estimates(0.5, countries=4))
+    assert (
+        summarize_alignment([small, small])
+        == "This audit is too small to judge the models: it needs scores on at least 5 countries and 5 topics."
+    )
+    no_r = make_alignment_row(None, None, None, reason="x", crossed=make_two_way_estimates(countries=0))
+    assert "too small" not in summarize_alignment([small, no_r])
+
+
+def test_the_ranking_names_a_best_model_only_if_its_interval_is_above_all_others() -> None:
+    best = make_alignment_row(0.9, 0.85, 0.95, model="a")
+    near = make_alignment_row(0.8, 0.7, 0.86, model="b")
+    far = make_alignment_row(0.1, 0.0, 0.2, model="c")
+    assert describe_ranking([far, best], LABELS) == "a has the largest r, and its 95% CI lies above all others."
+    overlapping = describe_ranking([best, near, far], LABELS) or ""
+    assert "a has the largest r, but its 95% CI overlaps another one." in overlapping
+    assert "does not show that it is the best" in overlapping
+    assert describe_ranking([best], LABELS) is None
+
+
+def test_the_section_starts_with_the_main_finding(report: Report) -> None:
+    section = build_agreement_section(report)
+    assert section is not None
+    assert (section.id, section.contents_title) == ("answer", "Agreement with people")
+    lead, findings, *_ = section.blocks
+    assert isinstance(lead, Paragraph)
+    assert str(lead.content).startswith("All 3 models agree with people beyond chance (r from")
+    assert isinstance(findings, List)
+    assert [item.status for item in findings.items if isinstance(item, ListItem)] == ["positive"] * 3
+
+
+def test_cautions_are_before_the_plot_and_preferences_before_both(report: Report) -> None:
+    section = build_agreement_section(report)
+    assert section is not None
+    kinds = [type(block) for block in section.blocks]
+    assert kinds.index(Section) < kinds.index(Callout) < kinds.index(Figure) < kinds.index(Table)
+    callout = next(block for block in section.blocks if isinstance(block, Callout))
+    assert callout.title == "Reasons for caution"
+
+
+def test_the_plot_has_its_figures_in_words_and_in_a_table(report: Report) -> None:
+    section = build_agreement_section(report)
+    assert section is not None
+    figure = next(block for block in section.blocks if isinstance(block, Figure))
+    assert figure.table_id in [block.id for block in section.blocks if isinstance(block, Table)]
+    assert all(f"{row.model} {describe_alignment(row)}" in figure.description for row in report.alignment)
+
+
+def test_many_findings_are_in_a_disclosure(report: Report) -> None:
+    rows = [make_alignment_row(model=f"m{i}") for i in range(7)]
+    section = build_agreement_section(report.model_copy(update={"alignment": rows}))
+    assert section is not None
+    assert isinstance(section.blocks[1], Disclosure)
+
+
+def test_a_section_without_scores_has_no_plot(report: Report) -> None:
+    section = build_agreement_section(report.model_copy(update={"alignment": [], "tiers": []}))
+    assert section is not None
+    assert not [block for block in section.blocks if isinstance(block, Figure | Table)]
+
+
+def test_an_audit_without_a_survey_has_no_section(report: Report) -> None:
+    survey = report.audit.survey.model_copy(update={"title": ""})
+    audit = report.audit.model_copy(update={"survey": survey})
+    assert build_agreement_section(report.model_copy(update={"audit": audit})) is None
+
+
+def test_a_section_of_one_cell_and_one_of_hostile_names_can_be_built(db: Database) -> None:
+    assert build_agreement_section(import_scores(db, {("Egypt", "a"): 0.1}, {("m", "Egypt", "a"): 0.2}))
+    assert build_agreement_section(hostile_report(db))

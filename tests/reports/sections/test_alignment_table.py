@@ -1,0 +1,77 @@
+"""The alignment table has the figures of the report, with two-way intervals, and reasons for missing ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.measurement_schema import AlignmentRow
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import Cell, Reason, Row
+from auditor.reports.sections.alignment_table import ALIGNMENT_COLUMNS, build_alignment_table
+from auditor.reports.sections.phrasing import SeriesLabels
+from tests.reports.sections.alignment_rows import make_alignment_row
+
+
+def list_cells(report: Report, row: AlignmentRow) -> list[Cell]:
+    """The cells of one series after its label; a reason stands for each of the columns that it spans."""
+    [cells] = build_alignment_table(report, [row], SeriesLabels(shows_method=False)).rows
+    assert not isinstance(cells, Row)
+    assert cells[0] == row.model
+    spanned = [[cell] * (cell.columns if isinstance(cell, Reason) else 1) for cell in cells[1:]]
+    assert sum(map(len, spanned)) == len(ALIGNMENT_COLUMNS)
+    return [cell for group in spanned for cell in group]
+
+
+def get_cells(report: Report, row: AlignmentRow) -> dict[str, Cell]:
+    """The cells of one series by the key of their column."""
+    cells = list_cells(report, row)
+    return {column.key: cell for (column, _), cell in zip(ALIGNMENT_COLUMNS, cells, strict=True)}
+
+
+def test_the_bias_has_the_two_way_interval(report: Report) -> None:
+    for row in report.alignment:
+        assert get_cells(report, row)["bias"] == replace(row.crossed.bias, value=row.bias.value)
+        assert row.crossed.bias.ci_low != row.bias.ci_low
+
+
+def test_figures_equal_those_of_the_report(report: Report) -> None:
+    for row in report.alignment:
+        cells = get_cells(report, row)
+        values = {key: cell.value if isinstance(cell, Estimate) else cell for key, cell in cells.items()}
+        assert values == {
+            "r": row.pearson_r, "r_fisher": row.pearson_r, "spearman_rho": row.spearman_rho,
+            "r_corrected": row.corrected_r.value, "r_ceiling": row.ceiling, "p": row.crossed_p_value, "mae": row.mae,
+            "rmse": row.rmse, "bias": row.bias.value, "n": row.n, "n_dropped": row.n_dropped,
+        }  # fmt: skip
+        fisher = cells["r_fisher"]
+        assert isinstance(fisher, Estimate)
+        assert (fisher.ci_low, fisher.ci_high) == (row.ci_low, row.ci_high)
+
+
+def test_corrected_r_is_reported_with_raw_r(report: Report) -> None:
+    for row in report.alignment:
+        assert row.pearson_r is not None
+        assert row.corrected_r.value is not None
+        assert abs(row.corrected_r.value) > abs(row.pearson_r)
+        assert row.reliability == pytest.approx((row.pearson_r / row.corrected_r.value) ** 2)
+        assert get_cells(report, row)["r_corrected"] == replace(row.crossed.corrected_r, value=row.corrected_r.value)
+    missing = get_cells(report, make_alignment_row())["r_corrected"]
+    assert isinstance(missing, Estimate)
+    assert missing.reason == "no cell has two samples"
+
+
+def test_a_missing_r_is_one_reason_across_its_columns(report: Report) -> None:
+    row = make_alignment_row(None, None, None, n=2, reason="fewer than 3 pairs (2)", crossed_p_value=None, ceiling=0.9)
+    cells = get_cells(report, row)
+    assert [cells[key] for key in ("r", "r_fisher", "spearman_rho")] == [Reason("fewer than 3 pairs (2)", 3)] * 3
+    assert (cells["p"], cells["r_ceiling"]) == (None, 0.9)
+
+
+def test_a_correlation_of_one_has_no_interval(report: Report) -> None:
+    row = make_alignment_row(0.9, spearman_rho=1.0, spearman_ci_low=None, spearman_ci_high=None)
+    cell = get_cells(report, row)["spearman_rho"]
+    assert isinstance(cell, Estimate)
+    assert cell.reason == "no interval for a correlation of 1 or −1"

@@ -1,0 +1,37 @@
+"""The document of a check has the verdict and a row for each gate."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.reports.data.gates.gate_check import check_report
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import Code, Name, Paragraph, Table
+from auditor.reports.sections.check import STATUS_LABELS, build_check_document
+from tests.reports.data.gates.test_gate_check import make_thresholds
+from tests.reports.sections.node_text import assert_consistent
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "verdict"),
+    [
+        ({"min_pearson": -1}, "passed (every gate that applies passed)."),
+        ({"min_pearson": 1}, "failed (a gate failed)."),
+        ({"max_cost_usd": 1000}, "undecided (at least one gate could not be decided)."),
+    ],
+)
+def test_the_document_has_the_verdict_and_a_row_for_each_gate(
+    report: Report, thresholds: dict[str, float], verdict: str
+) -> None:
+    alignment_row = report.alignment[0].model_copy(update={"model": "a|<b>"})
+    check = check_report(report.model_copy(update={"alignment": [alignment_row]}), make_thresholds(**thresholds))
+    document = build_check_document(check)
+    assert_consistent(document)
+    [lead] = document.opening
+    assert isinstance(lead, Paragraph)
+    assert lead.content == f"{report.audit.name}: {verdict}"
+    [table] = document.sections[0].blocks
+    assert isinstance(table, Table)
+    assert len(table.rows) == len(check.gates)
+    for row, gate in zip(table.rows, check.gates, strict=True):
+        assert row == [Code(gate.name), Name(gate.subject), STATUS_LABELS[gate.verdict], gate.message]

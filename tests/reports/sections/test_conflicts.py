@@ -1,0 +1,187 @@
+"""Sentences about votes cover only the conflicts that judges vote on, and name the voting rule of the audit."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.estimate_conversion import estimate_share
+from auditor.reports.data.report_schema import (
+    ConflictKindRow,
+    ListedConflictReport,
+    MethodConflictRow,
+    Report,
+    VotingReport,
+)
+from auditor.reports.document import Disclosure, Name, Paragraph, Quote, Row, Section, Table
+from auditor.reports.sections.conflicts import (
+    MAX_PRINTED_CONFLICTS,
+    VOTING_RULE_LABELS,
+    build_conflicts_section,
+    describe_conflict,
+    describe_conflicts,
+    describe_voting,
+)
+from auditor.storage.database import Database
+from tests.reports.conftest import import_scores
+from tests.reports.hostile_report import hostile_report
+from tests.reports.sections.node_text import assert_consistent
+
+Rule = Literal["majority", "weighted", "dawid_skene"]
+
+
+def report_with_conflicts(report: Report, rule: Rule, scored: int = 6) -> Report:
+    """The report with `scored` conflicts between models, four settled by the judges, and 14 without judges."""
+    none = dict.fromkeys(report.conflicts.states, 0)
+    settled = {"majority": 4, "open": 2} if scored else {}
+    kinds = [
+        ConflictKindRow(kind="binary", total=scored, states={**none, **settled}),
+        ConflictKindRow(kind="methods", total=13, states={**none, "open": 13}),
+        ConflictKindRow(kind="logic", total=1, states={**none, "person": 1}),
+    ]
+    voting = VotingReport(rule=rule, weights={"a": 1.0}, by_majority=3, by_weight=4, same_side=3, other_side=0)
+    changes = {
+        "kinds": kinds,
+        "total": scored + 14,
+        "states": {**none, "open": 15, "majority": 4, "person": 1},
+        "settled": estimate_share(4 if scored else 0, scored),
+        "voting": voting,
+    }
+    return report.model_copy(update={"conflicts": report.conflicts.model_copy(update=changes)})
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        ("majority", "by a majority of the assigned judges."),
+        ("weighted", "by more than half of the assigned weight."),
+        ("dawid_skene", "by Dawid and Skene’s model of the judges."),
+    ],
+)
+def test_conflicts_between_models_are_counted_separately_and_the_voting_rule_is_named(
+    report: Report, rule: Rule, words: str
+) -> None:
+    sentences = describe_conflicts(report_with_conflicts(report, rule))
+    assert "There are 6 conflicts between models: 2 open, 4 settled by judges." in sentences
+    assert "The judges settle 67% (95% CI " in sentences
+    assert words in sentences
+    assert sum(w in sentences for w in VOTING_RULE_LABELS.values()) == 1
+    assert "Further conflicts are 13 between two methods of one model and 1 of judges’ verdicts on pairs" in sentences
+
+
+@pytest.mark.parametrize("rule", ["weighted", "dawid_skene"])
+def test_voting_shares_are_of_the_conflicts_that_judges_vote_on(report: Report, rule: Rule) -> None:
+    sentences = describe_voting(report_with_conflicts(report, rule).conflicts)
+    assert "4 of 6" in sentences
+    assert "of 20" not in sentences
+
+
+def test_without_conflicts_between_models_no_voting_is_described(report: Report) -> None:
+    nothing = report_with_conflicts(report, "weighted", scored=0)
+    sentences = describe_conflicts(nothing)
+    assert sentences.startswith("There is no conflict between models.")
+    assert "Further conflicts are 13" in sentences
+    assert describe_voting(nothing.conflicts) == ""
+
+
+@pytest.mark.parametrize(
+    ("threshold", "quartile", "words"),
+    [
+        ("auto", Estimate(0.6, 90, 0.5, 0.7), "a threshold: the third quartile of this audit’s differences (0.60, 95%"),
+        ("auto", Estimate(0.0, 90, 0.0, 0.0), "a threshold, here 2, since at least three in four"),
+        (0.5, Estimate(0.6, 90, 0.5, 0.7), "a threshold, here 0.5. The third quartile of this audit’s differences is"),
+        (0.5, Estimate(None, 0, reason="one model"), "a threshold, here 0.5."),
+        (None, Estimate(None, 0, reason="one model"), "differ by at least a threshold."),
+    ],
+)
+def test_the_threshold_is_named_with_the_quartile_that_it_is_taken_from(
+    report: Report, threshold: float | Literal["auto"] | None, quartile: Estimate, words: str
+) -> None:
+    update = {"threshold": threshold, "third_quartile": quartile}
+    assert words in describe_conflicts(
+        report.model_copy(update={"conflicts": report.conflicts.model_copy(update=update)})
+    )
+
+
+def build_section(report: Report) -> Section:
+    section = build_conflicts_section(report)
+    assert section is not None
+    assert_consistent(section)
+    return section
+
+
+def disclosures_of(section: Section) -> list[Disclosure]:
+    """The listed conflicts of the section."""
+    [largest] = [block for block in section.blocks if isinstance(block, Section)]
+    return [block for block in largest.blocks if isinstance(block, Disclosure)]
+
+
+def test_every_conflict_is_counted_and_only_the_largest_are_printed(report: Report) -> None:
+    section = build_section(report)
+    by_kind = next(block for block in section.blocks if isinstance(block, Table))
+    total = by_kind.rows[-1]
+    assert isinstance(total, Row)
+    assert (total.is_total, total.cells[-1]) == (True, report.conflicts.total)
+    conflicts = disclosures_of(section)
+    assert len(conflicts) == len(report.conflicts.largest) > MAX_PRINTED_CONFLICTS
+    printed = [conflict.in_print for conflict in conflicts]
+    assert printed == ["open"] * MAX_PRINTED_CONFLICTS + ["hidden"] * (len(conflicts) - MAX_PRINTED_CONFLICTS)
+
+
+def text_of(row: ListedConflictReport) -> str:
+    """The description of a conflict as plain text."""
+    return "".join(node.text if isinstance(node, Name) else str(node) for node in describe_conflict(row))
+
+
+def test_a_conflict_is_described_by_its_votes_and_by_who_settled_it(report: Report) -> None:
+    row = report.conflicts.largest[0].model_copy(
+        update={"survey": 0.25, "difference": -1.1, "seats": 3, "winner": None, "state": "open", "within_noise": True}
+    )
+    sides = {"left": row.left.model_copy(update={"model": "a", "votes": 2})}
+    sides["right"] = row.right.model_copy(update={"model": "b", "votes": 1})
+    row = row.model_copy(update={**sides, "decision": None})
+    assert text_of(row) == (
+        "People’s score is +0.25. The models’ scores differ by 1.10. Of 3 assigned judges, 2 voted for a and 1 for b. "
+        "The difference is within the sampling noise. Status: open."
+    )
+    settled = row.model_copy(update={"state": "majority", "winner": "a", "within_noise": False, "survey": None})
+    assert text_of(settled).startswith("People there were not asked.")
+    assert text_of(settled).endswith("1 for b. Status: settled by judges, for a.")
+    decided = row.model_copy(update={"decision": "neither", "raters": ["ann", "bob"], "seats": 0})
+    assert text_of(decided).endswith("No judge voted. ann, bob decided: neither is right.")
+    item = row.model_copy(update={"country": "", "truth": "B"})
+    assert text_of(item).startswith("The correct answer is “B”.")
+
+
+def test_reasoning_is_quoted_unless_none_is_stored(db: Database) -> None:
+    report = hostile_report(db)
+    [row] = report.conflicts.largest
+    silent = row.model_copy(update={"right": row.right.model_copy(update={"reasoning": None})})
+    conflicts = report.conflicts.model_copy(update={"largest": [silent]})
+    [conflict] = disclosures_of(build_section(report.model_copy(update={"conflicts": conflicts})))
+    quotes = [(block.text, block.note) for block in conflict.blocks if isinstance(block, Quote)]
+    assert quotes == [(row.left.reasoning, ""), ("", "No reasoning is stored.")]
+    assert [tag.text for tag in conflict.tags] == ["gradient", "settled by people"]
+    assert Paragraph(["Note: ", Name(row.notes[0])], role="note") in conflict.blocks
+
+
+def test_conflicts_between_methods_have_their_share_and_the_largest_cells(report: Report) -> None:
+    row = MethodConflictRow(
+        model="m", first="direct", second="logprob", conflicts=estimate_share(3, 10), opposite=1,
+        difference=Estimate(0.1, 10, 0.0, 0.2), largest=[("Japan", "divorce", 0.5, -0.5)],
+    )  # fmt: skip
+    conflicts = report.conflicts.model_copy(update={"between_methods": [row], "total": 0})
+    section = build_section(report.model_copy(update={"conflicts": conflicts}))
+    shares, cells = (block for block in section.blocks if isinstance(block, Table))
+    assert shares.rows == [[Name("m"), "direct", "logprob", row.conflicts, 1]]
+    assert cells.rows == [[Name("m"), "direct", "logprob", "Japan", "divorce", 0.5, -0.5]]
+
+
+def test_a_report_without_survey_or_conflicts_builds(report: Report, db: Database) -> None:
+    survey = report.audit.survey.model_copy(update={"title": ""})
+    audit = report.audit.model_copy(update={"survey": survey})
+    assert build_conflicts_section(report.model_copy(update={"audit": audit})) is None
+    one_model = import_scores(db, {("Japan", "divorce"): 0.5}, {("m", "Japan", "divorce"): 0.4})
+    assert len(build_section(one_model).blocks) == 1

@@ -1,0 +1,90 @@
+"""The paper's tables: all are written, and CSV reads back exactly under the columns' published names."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+
+from auditor.reports.data.report_schema import Report
+from auditor.reports.paper_files import render_paper_files
+from auditor.reports.sections.paper_tables import build_paper_tables
+from auditor.storage.database import Database
+from tests.reports.conftest import import_scores
+from tests.reports.hostile_report import hostile_report
+
+COLUMNS = {
+    "alignment": "model method n r r_low r_high p spearman_rho mae mae_low mae_high rmse",
+    "tiers": "scope method by tier rank_low rank_high model value first_share n",
+    "peer_agreement": "model agreement agreement_low agreement_high verdicts r",
+    "regions": "model method region countries n r r_low r_high mae mae_low mae_high",
+    "regional_gap": "model method first second mae_gap gap_low gap_high n",
+    "topics": "topic model method n mae mae_low mae_high bias bias_low bias_high",
+    "countries": "country model method n mae mae_low mae_high bias bias_low bias_high",
+}
+
+
+def read_table(report: Report, name: str) -> list[dict[str, str]]:
+    """Rows of one of the paper's CSV files."""
+    return list(csv.DictReader(io.StringIO(dict(render_paper_files(report))[f"{name}.csv"])))
+
+
+def test_every_table_of_the_paper_is_written(report: Report) -> None:
+    names = {name for name, _ in render_paper_files(report)}
+    assert names >= {*(f"{name}.csv" for name in COLUMNS), "conflicts.csv", "coverage.csv", "tables.tex"}
+    assert "direct_and_logprob.csv" not in names  # one method only
+    assert all(re.fullmatch(r"[a-z_]+\.(csv|tex)", name) for name in names)
+
+
+def test_columns_have_their_published_names(report: Report) -> None:
+    for name, columns in COLUMNS.items():
+        assert list(read_table(report, name)[0]) == columns.split()
+
+
+def test_csv_reads_back_in_full_precision(report: Report) -> None:
+    rows = read_table(report, "alignment")
+    assert [row["model"] for row in rows] == [row.model for row in report.alignment]
+    for row, alignment in zip(rows, report.alignment, strict=True):
+        r, mae = alignment.crossed.pearson_r, alignment.crossed.mae
+        expected = [alignment.pearson_r, r.ci_low, r.ci_high, alignment.mae, mae.ci_low, mae.ci_high]
+        assert [float(row[key]) for key in ("r", "r_low", "r_high", "mae", "mae_low", "mae_high")] == expected
+    tiers = [(row["tier"], row["rank_low"], row["rank_high"]) for row in read_table(report, "tiers")]
+    assert tiers == [
+        tuple("" if number is None else str(number) for number in (row.tier, row.rank_low, row.rank_high))
+        for ranking in report.tiers
+        for row in ranking.rows
+    ]
+
+
+def iterate_coverage(report: Report) -> Iterator[tuple[dict[str, str], int]]:
+    """Rows of the coverage table, with the number of losses."""
+    counted = ("by", "name", "what", "planned", "ok", "missing")
+    for row in read_table(report, "coverage"):
+        yield row, sum(int(n) for name, n in row.items() if name not in counted)
+
+
+def test_coverage_adds_up_in_every_breakdown(report: Report) -> None:
+    planned: dict[tuple[str, str], int] = {}
+    for row, n_lost in iterate_coverage(report):
+        assert int(row["planned"]) == int(row["ok"]) + n_lost + int(row["missing"])
+        breakdown = row["by"], row["what"]
+        planned[breakdown] = planned.get(breakdown, 0) + int(row["planned"])
+    assert {by for by, _ in planned} == {"all", "model", "judge", "country", "topic"}
+    assert planned["country", "direct samples"] == planned["all", "direct samples"]
+
+
+def test_every_row_is_as_long_as_its_heading(report: Report) -> None:
+    for table in build_paper_tables(report):
+        assert {len(row) for row in table.rows if isinstance(row, tuple)} <= {len(table.columns)}
+
+
+def test_reports_without_figures_and_with_hostile_names_have_tables(db: Database) -> None:
+    for report in (
+        hostile_report(db),
+        import_scores(db, {("Japan", "divorce"): 0.1}, {("m", "Japan", "divorce"): None}),
+    ):
+        files = dict(render_paper_files(report))
+        assert "coverage.csv" in files
+        assert r"\input" not in files["tables.tex"]
+        assert not re.search(r"\bNone\b|\bnan\b", "".join(files.values()))

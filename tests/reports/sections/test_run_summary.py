@@ -1,0 +1,35 @@
+"""The summary of a run: one row for each model, None for unknown figures."""
+
+from __future__ import annotations
+
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import Cell, Row, Table
+from auditor.reports.sections.alignment_table import two_way_r
+from auditor.reports.sections.run_summary import build_run_summary
+from auditor.storage.database import Database
+from tests.reports.conftest import import_scores
+
+
+def list_rows(table: Table) -> list[dict[str, Cell]]:
+    """The rows of a table, by the title of their column."""
+    titles = [str(column.title) for column in table.columns]
+    return [dict(zip(titles, row.cells if isinstance(row, Row) else row, strict=True)) for row in table.rows]
+
+
+def test_the_summary_has_a_row_for_each_model(report: Report) -> None:
+    [table] = build_run_summary(report)
+    rows = list_rows(table)
+    assert [row["model"] for row in rows] == ["alder", "birch", "cedar"]
+    assert [row["r (95% CI)"] for row in rows] == [two_way_r(row) for row in report.alignment]
+
+
+def test_the_summary_has_none_for_unknown_figures(db: Database) -> None:
+    [table] = build_run_summary(import_scores(db, {("Egypt", "a"): 0.1}, {("m", "Egypt", "a"): 0.2}))
+    [row] = list_rows(table)
+    assert isinstance(row["MAE"], float)
+    assert (round(row["MAE"], 2), row["cells"]) == (0.1, 1)
+    assert [row[title] for title in ("r (95% CI)", "p", "self-cons.", "peers")] == [None] * 4
+
+
+def test_a_report_without_scores_has_no_summary(report: Report) -> None:
+    assert build_run_summary(report.model_copy(update={"alignment": []})) == []

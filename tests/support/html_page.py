@@ -1,0 +1,71 @@
+"""Parse a page, to see its elements and its text."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+VOID_ELEMENTS = frozenset(("meta", "br"))
+ALLOWED_ELEMENTS = frozenset((
+    "html", "head", "meta", "title", "style", "body", "header", "p", "h1", "h2", "h3", "h4", "h5", "h6", "dl", "div",
+    "dt", "dd", "nav", "ul", "li", "a", "main", "section", "strong", "bdi", "small", "sup", "figure", "figcaption",
+    "table", "caption", "thead", "tbody", "tfoot", "tr", "th", "td", "span", "details", "summary", "blockquote", "code",
+    "footer", "i", "svg", "desc", "text", "tspan", "circle", "line", "rect", "g", "path", "use", "defs", "marker",
+    "clippath", "lineargradient", "stop",
+))  # fmt: skip
+
+
+class Page(HTMLParser):
+    """The elements of a page with their attributes, its text, and its unclosed and wrongly closed tags."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.open: list[str] = []
+        self.broken: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Record an element."""
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID_ELEMENTS:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Record an element that is closed in its tag."""
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        """Record a closing tag that closes another element than the last one."""
+        if not self.open or self.open.pop() != tag:
+            self.broken.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        """Record a text."""
+        self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        """All texts of the page."""
+        return "".join(self.texts)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        """The attributes of every element with a tag."""
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def assert_well_formed_and_inert(html: str) -> None:
+    """Check that a page's tags are balanced, and that it has no script, no request and no element of another kind.
+
+    Raises:
+        AssertionError: the page is not so.
+    """
+    page = Page(html)
+    assert page.open == page.broken == []
+    assert {tag for tag, _ in page.elements} <= ALLOWED_ELEMENTS
+    for tag, attributes in page.elements:
+        assert not {"src", "srcset"} & set(attributes)
+        assert "style" not in attributes or tag == "svg"
+        assert not [name for name in attributes if name.startswith("on")]
+        assert (attributes.get("href") or "#").startswith("#")
