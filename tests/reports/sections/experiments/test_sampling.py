@@ -24,7 +24,9 @@ def make_setting(setting: float, r: Estimate | None = None, **changes: Any) -> S
     )
 
 
-def make_experiment(*rows: SettingRow, varied: str = "samples", missing: Mapping[str, int] | None = None) -> SamplingExperiment:
+def make_experiment(
+    *rows: SettingRow, varied: str = "samples", missing: Mapping[str, int] | None = None
+) -> SamplingExperiment:
     """An experiment with these rows."""
     return SamplingExperiment.model_validate(
         {"audit": "x", "what": varied, "cells": 62, "rows": rows, "missing": missing or {}}
