@@ -26,27 +26,29 @@ def compare(
     targets: Annotated[
         list[str], typer.Argument(metavar="A [B …]", help="Audits, or AUDIT:MODEL for one model of an audit.")
     ],
-    methods: Annotated[list[str] | None, typer.Option("--method", help="Only scores of this method.")] = None,
+    methods: Annotated[list[str] | None, typer.Option("--method", help="Use only scores of this method.")] = None,
     judges: Annotated[
-        list[str] | None, typer.Option("--judge", help="Twice: compare two judges on the same traces.")
+        list[str] | None, typer.Option("--judge", help="Given twice: compare two judges on the same traces.")
     ] = None,
-    all_pairs: Annotated[bool, typer.Option("--all-pairs", help="All pairs, not only those with the first.")] = False,
+    all_pairs: Annotated[
+        bool, typer.Option("--all-pairs", help="Compare all pairs, not only those with the first.")
+    ] = False,
     model_renames: Annotated[
         list[str] | None,
-        typer.Option("--map", metavar="OLD=NEW", help="A model that has another name in the audits after the first."),
+        typer.Option("--map", metavar="OLD=NEW", help="A model with another name in the later audits."),
     ] = None,
     max_flips: Annotated[
-        int, typer.Option("--flips", min=0, help="Verdict and settlement flips to list for a pair.")
+        int, typer.Option("--flips", min=0, help="Maximum number of changed verdicts and resolutions to list per pair.")
     ] = 50,
     output: PageFileOption = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare models on the cells they share: what got better or worse, where, and whether it is more than chance.
+    """Compare models on the cells they share: what improved or declined, where, and with which certainty.
 
-    One audit: all pairs of its models. Several: each against the first, model by model, as before and after fine-tuning
-    or with two prompts; AUDIT:MODEL picks one model, --map says what a model is called afterwards. Two judges: --judge
-    ONE --judge OTHER, in one audit or across two. Verdicts and settlements of conflicts that changed are listed.
+    One audit: all pairs of its models. Several audits: each is compared with the first, model by model, such as before
+    and after fine-tuning; AUDIT:MODEL selects one model, and --map gives a model's later name. Two judges: --judge ONE
+    --judge OTHER, in one audit or across two. Changed verdicts and conflict resolutions are listed.
 
     Example: auditor compare before after --map base=tuned -o comparison.html
     """
@@ -76,37 +78,45 @@ def _parse_model_rename(text: str) -> tuple[str, str]:
 
     old, equals, new = text.partition("=")
     if not (old and equals and new):
-        raise UsageError(f"--map takes OLD=NEW, not '{text}'.", "Write the two names with = between them.")
+        raise UsageError(f"--map: '{text}' is not OLD=NEW.", "Write the two names with = between them.")
     return old, new
 
 
 def check(
     audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
-    min_pearson: Annotated[float | None, typer.Option(help="Least r of every model.")] = None,
-    max_mae: Annotated[float | None, typer.Option(help="Largest mean error of every model.")] = None,
-    max_region_gap: Annotated[float | None, typer.Option(help="Largest gap of mean error between regions.")] = None,
-    max_topic_mae: Annotated[float | None, typer.Option(help="Largest mean error on any topic.")] = None,
-    min_self_consistency: Annotated[float | None, typer.Option(help="Least cosine of a model's reasoning.")] = None,
-    max_variance: Annotated[float | None, typer.Option(help="Largest variance of a model's samples.")] = None,
-    min_peer_agreement: Annotated[float | None, typer.Option(help="Least share of reasoning found valid.")] = None,
-    min_kappa: Annotated[float | None, typer.Option(help="Least agreement of the judges beyond chance.")] = None,
-    min_accuracy: Annotated[float | None, typer.Option(help="Least share of right answers, for a task.")] = None,
-    max_open_conflicts: Annotated[int | None, typer.Option(help="Conflicts that may be unsettled.")] = None,
-    max_served_models: Annotated[int | None, typer.Option(help="What may have stood behind a model's name.")] = None,
-    max_cost_usd: Annotated[float | None, typer.Option(help="What the audit may have cost.")] = None,
-    min_coverage: Annotated[float | None, typer.Option(help="Least usable share; 0.95 if not set.")] = None,
+    min_pearson: Annotated[float | None, typer.Option(help="Minimum r of every model.")] = None,
+    max_mae: Annotated[float | None, typer.Option(help="Maximum mean absolute error of every model.")] = None,
+    max_region_gap: Annotated[
+        float | None, typer.Option(help="Maximum difference of mean absolute error between regions.")
+    ] = None,
+    max_topic_mae: Annotated[float | None, typer.Option(help="Maximum mean absolute error on any topic.")] = None,
+    min_self_consistency: Annotated[
+        float | None, typer.Option(help="Minimum mean cosine similarity of a model's reasoning.")
+    ] = None,
+    max_variance: Annotated[float | None, typer.Option(help="Maximum variance of a model's samples.")] = None,
+    min_peer_agreement: Annotated[
+        float | None, typer.Option(help="Minimum share of valid verdicts on a model's reasoning.")
+    ] = None,
+    min_kappa: Annotated[float | None, typer.Option(help="Minimum Fleiss' kappa of the judges.")] = None,
+    min_accuracy: Annotated[float | None, typer.Option(help="Minimum accuracy, for a task.")] = None,
+    max_open_conflicts: Annotated[int | None, typer.Option(help="Maximum number of open conflicts.")] = None,
+    max_served_models: Annotated[
+        int | None, typer.Option(help="Maximum number of model versions that answered under one name.")
+    ] = None,
+    max_cost_usd: Annotated[float | None, typer.Option(help="Maximum cost of the audit, in US dollars.")] = None,
+    min_coverage: Annotated[float | None, typer.Option(help="Minimum usable share; by default 0.95.")] = None,
     confident: Annotated[
-        bool | None, typer.Option("--confident/--no-confident", help="Test the worse end of each 95% interval.")
+        bool | None, typer.Option("--confident/--no-confident", help="Test the worse end of each 95% CI.")
     ] = None,
     junit_path: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")] = None,
     markdown_path: Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write Markdown.")] = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Test an audit against thresholds, for continuous integration; asks no model anything.
+    """Test an audit against thresholds, for continuous integration; no model is asked.
 
-    Thresholds come from the config's [check] and from options, which go first. An audit that has not run to its end,
-    or of which too little is usable, cannot pass. Exit codes: 0 passed, 3 a gate failed, 4 no verdict.
+    Thresholds come from the config's [check] and from options, which take precedence. An audit that is not complete, or
+    with too few usable answers, cannot pass. Exit codes: 0 passed, 3 a gate failed, 4 no verdict.
 
     Example: auditor check moral-alignment --min-pearson 0.6 --max-open-conflicts 0 --junit check.xml
     """
@@ -143,16 +153,19 @@ def check(
 def estimate(
     config: Annotated[Path | None, typer.Argument(metavar="[CONFIG]", help="The audit's TOML or YAML file.")] = None,
     audit_name: Annotated[
-        str | None, typer.Option("--compare", metavar="AUDIT", help="Instead: an audit that was run, and what it cost.")
+        str | None,
+        typer.Option(
+            "--compare", metavar="AUDIT", help="Instead of CONFIG: an audit to compare with its recorded cost."
+        ),
     ] = None,
     output: PageFileOption = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Calls, tokens and cost of an audit before anything is spent: low, expected and high, by model and stage.
+    """Estimate the calls, tokens and cost of an audit: low, expected and high, by model and stage.
 
-    Asks no model anything and needs no key. Lengths are taken from the real prompts, and from recorded answers where
-    there are enough.
+    No model is asked, and no key is needed. Lengths come from the real prompts, and from recorded answers if there are
+    enough.
 
     Example: auditor estimate audit.toml
     """
@@ -162,7 +175,7 @@ def estimate(
     bootstrap.prepare_environment()
     resolve_page_format(output)
     if (config is None) == (audit_name is None):
-        raise UsageError("estimate takes a config file, or --compare with an audit's name.", "Give one of the two.")
+        raise UsageError("estimate needs either a config file or --compare AUDIT.", "Give one of the two.")
     from auditor.reports.sections.forecast import build_forecast_document
 
     forecast = (

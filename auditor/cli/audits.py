@@ -100,7 +100,7 @@ def _count_expected_reviews(config: AuditConfig, samples: Iterable[int]) -> int:
 def _print_summary(report: Report, progress: RunProgress) -> None:
     """Print the run's summary: tables for each probe, calls, cost, savings, and unusable records by cause."""
     from auditor.cli.page_output import print_document_table
-    from auditor.reports.data.cost.savings import summarize_savings
+    from auditor.reports.sections.cost import describe_savings
     from auditor.reports.sections.run_summary import build_run_summary
 
     for table in build_run_summary(report):
@@ -110,7 +110,7 @@ def _print_summary(report: Report, progress: RunProgress) -> None:
         f"{progress.cost_text}."
     )
     for saving in report.savings:
-        print_message(summarize_savings(saving))
+        print_message(describe_savings(saving))
     # One row per kind of record, such as samples or verdicts; `ok` of the `planned` ones are usable.
     for row in report.coverage.total:
         if row.ok < row.planned:

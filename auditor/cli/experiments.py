@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from auditor.config import AuditConfig
     from auditor.reports.data.sampling.experiment import SamplingExperiment
 
-app = typer.Typer(name="experiment", help="Would another choice give another result?", no_args_is_help=True)
+app = typer.Typer(name="experiment", help="Test whether another choice would change the result.", no_args_is_help=True)
 
 
 @app.callback()
 def experiment_group() -> None:
-    """Would another choice give another result?"""
+    """Test whether another choice would change the result."""
 
 
 judge_experiments.register(app)
@@ -35,10 +35,10 @@ def nonresponse(
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare the models with people under each treatment of respondents without an answer.
+    """Test whether the treatment of survey respondents without an answer changes the result.
 
-    drop leaves them out, neutral counts them as 0, low and high as never and as always acceptable, impute fills them in
-    within their country. Whether the ranking of models holds under all is said at the end.
+    drop excludes them, neutral counts them as 0, low and high count them as never and as always acceptable, and impute
+    imputes their answers within their country. The ranking of models is compared between the treatments.
 
     Example: auditor experiment nonresponse my-audit
     """
@@ -63,17 +63,17 @@ AskOption: TypeAlias = Annotated[
 def samples(
     audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
     sample_counts: Annotated[
-        list[int] | None, typer.Option("--k", min=1, help="Samples a cell; 3, 5 and 10 if not given.")
+        list[int] | None, typer.Option("--k", min=1, help="Samples per cell; by default 3, 5 and 10.")
     ] = None,
     ask: AskOption = False,
     output: PageFileOption = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """What more or fewer samples a cell buy: accuracy, stability and cost on one plot.
+    """Compare accuracy, stability and cost with more or fewer samples per cell.
 
-    Fewer samples are random subsets of the recorded ones. More are only asked for with --ask, as an audit of their own
-    named AUDIT.kN, and of these only what is not recorded yet.
+    Fewer samples are random subsets of the recorded ones. More samples need --ask: they are an audit of their own named
+    AUDIT.kN, which asks only for what is not recorded yet.
 
     Example: auditor experiment samples my-audit --k 3 --k 5 --k 10 -o samples.html
     """
@@ -100,16 +100,16 @@ def samples(
 def direct_temperature(
     audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
     temperatures: Annotated[
-        list[float] | None, typer.Option("--at", min=0, max=2, help="A temperature; 0, 0.7 and 1 if not given.")
+        list[float] | None, typer.Option("--at", min=0, max=2, help="A temperature; by default 0, 0.7 and 1.")
     ] = None,
     ask: AskOption = False,
     output: PageFileOption = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """What the temperature of direct scores does to accuracy, stability and cost, on one plot.
+    """Compare accuracy, stability and cost of direct scores at several temperatures.
 
-    Other temperatures than the audit's own are only asked with --ask, each as an audit of its own named AUDIT.tT.
+    Temperatures other than the audit's need --ask; each is an audit of its own named AUDIT.tT.
 
     Example: auditor experiment direct-temperature my-audit --at 0 --at 0.7 --at 1 --ask
     """
@@ -139,18 +139,18 @@ def direct_temperature(
 
 @app.command("savings")
 def savings(
-    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="An audit of which everything was asked.")],
+    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="An audit with all answers and verdicts.")],
     target_width: Annotated[
-        float, typer.Option("--target-width", min=0.001, max=2, help="Width of the interval of r to aim at.")
+        float, typer.Option("--target-width", min=0.001, max=2, help="Target width of the 95% CI of r.")
     ] = 0.1,
     output: PageFileOption = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """What asking less would have changed: replayed from the answers of an audit, which asks nothing.
+    """Replay a complete audit under smaller sampling plans; no model is asked.
 
-    Fewer judges a trace, adaptive panels, sampling until samples agree, cells until r is known closely, and all of them
-    are set beside asking everything: calls, r, tiers, peer agreement, conflicts. See docs/savings.md.
+    Plans with fewer judges per trace, adaptive panels, sampling until samples agree, fewer cells, and combinations are
+    compared with the full design: calls, r, tiers, peer agreement, conflicts. See docs/savings.md.
 
     Example: auditor experiment savings my-audit
     """

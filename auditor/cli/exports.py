@@ -258,7 +258,7 @@ def export_plots(
     audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
     file_format: Annotated[
         PlotFormatOption,
-        typer.Option("--format", "-f", help="svg; png and pdf need auditor[plots]; vega is Vega-Lite."),
+        typer.Option("--format", "-f", help="svg, png or pdf; or vega for the Vega-Lite specification."),
     ] = PlotFormatOption.SVG,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="A folder; AUDIT-plots if not given.")

@@ -25,17 +25,18 @@ def register(app: typer.Typer) -> None:
 
 def planted(
     audit: AuditArgument,
-    sample: Annotated[int, typer.Option("--sample", min=1, help="Traces for each kind of fault at most.")] = 30,
+    sample: Annotated[
+        int, typer.Option("--sample", min=1, help="Maximum number of traces for each kind of fault.")
+    ] = 30,
     output: PageFileOption = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Plant known faults in traces, and count which judges notice.
+    """Test which judges notice known faults in traces.
 
-    A Western norm in a trace on another culture, a score that contradicts the reasoning, another country's norms, and a
-    step that does not follow. Each judge's detection rate stands beside its false alarms on the same traces without
-    the fault: a panel that cannot tell them apart repeats a shared bias instead of finding it. Judges are asked, which
-    may cost money; what was asked before is not asked again.
+    The faults are a Western norm in a trace on another culture, a score that contradicts the reasoning, norms of
+    another country, and a step that does not follow. Each judge's detection rate is compared with its false alarms on
+    the same traces without the fault. Judges are asked, which may cost money; recorded answers are reused.
 
     Example: auditor experiment planted my-audit --sample 40
     """
@@ -53,15 +54,17 @@ def planted(
 
 def bias(
     audit: AuditArgument,
-    sample: Annotated[int, typer.Option("--sample", min=1, help="Conflicts, and traces of each judge, at most.")] = 30,
+    sample: Annotated[
+        int, typer.Option("--sample", min=1, help="Maximum number of conflicts, and of traces per judge.")
+    ] = 30,
     output: PageFileOption = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask whether judges prefer what is shown first, and whether they are milder with themselves.
+    """Test whether judges prefer the first position, and whether they are more lenient towards themselves.
 
-    Both sides of conflicts are shown in both orders, and each judge rules on traces of its own; neither counts in any
-    vote. Leniency, verbosity, preference for a family and order effects are in the report without any experiment.
+    Both sides of conflicts are shown in both orders, and each judge reviews traces of its own; neither counts in any
+    vote. Leniency, verbosity, preference for a family and order effects are in the report without an experiment.
 
     Example: auditor experiment bias my-audit
     """
@@ -82,16 +85,16 @@ def drift(
     audit: AuditArgument,
     other: Annotated[str, typer.Argument(metavar="OTHER", help="The later run: another audit of the same traces.")],
     other_storage: Annotated[
-        str | None, typer.Option("--other-storage", metavar="URL", help="Where OTHER is, if not beside AUDIT.")
+        str | None, typer.Option("--other-storage", metavar="URL", help="Database of OTHER, if not that of AUDIT.")
     ] = None,
     output: PageFileOption = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare each judge's verdicts in two runs on the same traces.
+    """Compare each judge's verdicts on the same traces in two runs.
 
-    Within one database equal questions have one recorded answer, so a second run that is to ask anew needs a database
-    of its own.
+    In one database equal requests share one recorded answer. A second run with new answers needs a database of its
+    own.
 
     Example: auditor experiment drift may june --other-storage sqlite:///june.db
     """
@@ -111,15 +114,16 @@ def drift(
 
 def holdout(
     audit: AuditArgument,
-    splits: Annotated[int, typer.Option("--splits", min=20, help="How often the cells are split.")] = 500,
+    splits: Annotated[int, typer.Option("--splits", min=20, help="Number of random splits of the cells.")] = 500,
     output: PageFileOption = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask whether peer agreement predicts agreement with people on cells and models that were not seen.
+    """Test whether peer agreement predicts agreement with people on unseen cells and unseen models.
 
-    Cells are split 80 to 20 many times: peer agreement on the larger part against r on the smaller, over models. And
-    each model is left out in turn: what the others' line says of it, against what it is. No model is asked anything.
+    Cells are split 80 to 20 many times: peer agreement on the larger part is compared with r on the smaller part, over
+    models. Each model is also left out in turn: its r is compared with the prediction from the other models. No model
+    is asked.
 
     Example: auditor experiment holdout my-audit
     """

@@ -28,9 +28,9 @@ def temperature(
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask whether other words change more than the dice do: the same words several times, against several wordings.
+    """Compare the variation between paraphrases with the variation between samples of one wording.
 
-    Models are asked, which may cost money; what was asked before is not asked again.
+    Models are asked, which may cost money; recorded answers are reused.
 
     Example: auditor experiment temperature moral --temperatures 0,0.7,1.4
     """
@@ -53,10 +53,10 @@ def rules(
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask whether a model is more consistent when it is told to follow its own rule of thumb.
+    """Test whether a model is more consistent when it follows its own rule of thumb.
 
-    Each question is asked again in all its wordings, with the first rule of thumb that the model gave on it. Models are
-    asked, which may cost money; what was asked before is not asked again.
+    Each question is asked again in all its wordings, with the first rule of thumb that the model gave for it. Models
+    are asked, which may cost money; recorded answers are reused.
 
     Example: auditor experiment rules moral
     """
@@ -79,10 +79,10 @@ def accuracy(
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask whether a model is right where it is consistent, on questions with a known answer in several wordings.
+    """Test whether a model is right where it is consistent, on questions with a known answer in several wordings.
 
-    The models, the encoder and the score are the audit's. Models are asked, which may cost money; what was asked before
-    is not asked again.
+    The models, the encoder and the score are the audit's. Models are asked, which may cost money; recorded answers are
+    reused.
 
     Example: auditor experiment accuracy moral facts.csv
     """
@@ -105,9 +105,9 @@ def judgements(
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare each measure of consistency with what people say of pairs of answers; no model is asked.
+    """Compare each measure of consistency with human judgements of pairs of answers; no model is asked.
 
-    A row says whether the answers to the wordings left and right say the same: Y, N, or NA for cannot say.
+    Each row says whether the answers to the wordings left and right say the same: Y, N, or NA (cannot say).
 
     Example: auditor experiment judgements moral people.csv
     """

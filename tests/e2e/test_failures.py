@@ -15,7 +15,7 @@ from sqlalchemy import inspect
 
 from auditor.domain import Decision, Outcome, Rating
 from auditor.exports.tables import export_paper, export_tables
-from auditor.reports.pages.render import render_report
+from auditor.reports.output import render_report
 from auditor.review.export import write_ratings
 from auditor.review.judge_weights import estimate_panel_weights, weights_to_dict
 from auditor.run import open_audit, run_audit

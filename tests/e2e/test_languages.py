@@ -15,8 +15,7 @@ from auditor.config import AuditConfig
 from auditor.domain import Cell, Outcome, Trace
 from auditor.errors import ConfigError
 from auditor.reports.data.build import build_report
-from auditor.reports.pages.html_report import render_html
-from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.output import render_report
 from auditor.run import load_planned_survey, run_audit
 from auditor.storage import results
 from auditor.storage.audits import get_audit
@@ -79,8 +78,8 @@ def test_the_report_has_the_differences_between_languages(server: FakeServer, st
         assert row.difference.value == pytest.approx(means[0] - means[1])
         assert (row.first, row.second, row.difference.n) == ("en", "native", 2)
     assert len(languages_section.differences) == len(audit_config.models)
-    page = render_html(report).replace("<bdi>", "").replace("</bdi>", "")
-    for text in (render_markdown(report), page):
+    page = render_report(report, "html").replace("<bdi>", "").replace("</bdi>", "")
+    for text in (render_report(report, "markdown"), page):
         assert "native less en" in text
         assert "Asked in English for want of prompts in their main language: Pakistan." in text
         assert "the languages of the configuration are the same there: Nigeria, Pakistan." in text
@@ -132,7 +131,7 @@ def test_the_report_of_an_english_audit_has_no_section_on_languages(server: Fake
         report = build_report(db, audit_config.name)
     assert report.languages is not None
     assert (report.languages.fell_back, report.languages.differences) == ([], [])
-    assert "What the language changes" not in render_html(report)
+    assert "What the language changes" not in render_report(report, "html")
 
 
 @pytest.mark.parametrize(

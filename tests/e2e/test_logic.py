@@ -13,7 +13,7 @@ from auditor.config import AuditConfig
 from auditor.domain import Comparison, ComparisonChoice, Outcome, Relation
 from auditor.errors import ConfigError
 from auditor.reports.data.logic.schema import LogicReport, LogicRow
-from auditor.reports.pages.render import render_report
+from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, comparisons
 from auditor.storage.database import open_database

@@ -10,7 +10,7 @@ import pytest
 
 from auditor.domain import LogprobMeasure, Outcome
 from auditor.reports.data.report_schema import Report
-from auditor.reports.pages.render import render_report
+from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from auditor.errors import SurveyError
-from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
 from auditor.surveys import load_survey_facts
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
@@ -53,7 +53,7 @@ def test_an_audit_runs_on_an_imported_survey(server: FakeServer, folder: Path) -
         assert bound.mae_worst is not None
         assert row.mae is not None
         assert bound.mae_best <= row.mae <= bound.mae_worst
-    text = render_markdown(report)
+    text = render_report(report, "markdown")
     assert "Even a perfect model is expected to reach no more than r = " in text
     assert "MAE at worst" in text
 

@@ -14,8 +14,7 @@ from auditor.domain import Conflict, Outcome, Ruling, Verdict
 from auditor.errors import ConfigError
 from auditor.experiments.judge_tests import run_judge_experiment
 from auditor.reports.data.audit_status import load_audit_status
-from auditor.reports.pages.html_report import render_html
-from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
@@ -158,8 +157,8 @@ def test_long_traces_are_shortened_for_judges_and_counted_in_the_report(server: 
     report = open_audit("scripted", storage=storage).report()
     assert report.coverage.shortened_traces == {"model-a": 9}
     sentence = "only the beginning and the end of 9 traces that exceeded probes.review.max_trace_chars (model-a: 9)."
-    assert sentence in " ".join(render_markdown(report).replace("\\", "").split())
-    assert "of 9 traces that exceeded probes.review.max_trace_chars" in render_html(report)
+    assert sentence in " ".join(render_report(report, "markdown").replace("\\", "").split())
+    assert "of 9 traces that exceeded probes.review.max_trace_chars" in render_report(report, "html")
 
 
 def test_traces_within_the_limit_are_not_shortened(server: FakeServer, storage: str) -> None:

@@ -12,8 +12,7 @@ from auditor.agents.call_builders import blind_trace
 from auditor.config import AuditConfig, load_config
 from auditor.domain import Cell, Outcome, Trace
 from auditor.errors import ConfigError
-from auditor.reports.pages.html_report import render_html
-from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.output import render_report
 from auditor.run import load_planned_survey, open_audit, run_audit
 from tests.support.audit_configs import config
 from tests.support.fake_server import FakeServer
@@ -49,7 +48,7 @@ def test_the_new_words_are_asked_and_reported(server: FakeServer, storage: str) 
         rephrasing["question"],
         tuple(rephrasing["scale"]),
     )
-    for page in (render_html(report), render_markdown(report)):
+    for page in (render_report(report, "html"), render_report(report, "markdown")):
         assert "Reworded by the configuration, in “en”" in page
         assert "“divorce” as “ending a marriage”" in page
 

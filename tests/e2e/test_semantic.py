@@ -16,7 +16,7 @@ from auditor.imports.moral_answers import import_answers
 from auditor.models import weights
 from auditor.reports.data.audit_status import load_audit_status
 from auditor.reports.data.report_schema import Report
-from auditor.reports.pages.render import render_report
+from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits, semantic_results
 from auditor.storage.database import open_database

@@ -11,7 +11,7 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.domain import Outcome, Trace, Verdict
 from auditor.reports.data.audit_status import load_audit_status
-from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.output import render_report
 from auditor.run import AuditHandle, load_planned_survey, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
@@ -108,7 +108,7 @@ def test_no_more_cells_are_asked_once_the_interval_of_r_is_narrow(
     assert report.audit.survey.asked == len(cells) == len([c for c in report.audit.cells if c.survey is not None])
     [saved] = report.savings
     assert (saved.stage, saved.made, saved.full) == ("direct", len(traces), 2 * n_survey_cells)
-    assert f"{len(traces)} direct answers were asked for, of {2 * n_survey_cells}" in render_markdown(report)
+    assert f"{len(traces)} direct answers were asked for, of {2 * n_survey_cells}" in render_report(report, "markdown")
     assert all(row.n_dropped == row.n_without_survey for row in report.alignment)
     assert [(part.by, part.cells, part.left_out) for part in report.tiers][:1] == [("r", len(cells), {})]
     assert len(traces) == 2 * len(cells) == status["traces_planned"]

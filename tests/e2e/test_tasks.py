@@ -15,7 +15,7 @@ from auditor.cli.app import app
 from auditor.domain import ConflictKind, Decision, Outcome
 from auditor.errors import UsageError
 from auditor.reports.number_format import format_count, format_interval, format_number
-from auditor.reports.pages.render import render_report
+from auditor.reports.output import render_report
 from auditor.review.session import ReviewSession
 from auditor.run import open_audit, resume_after_review, run_audit
 from auditor.storage import audits, results

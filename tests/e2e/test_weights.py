@@ -10,7 +10,7 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.domain import ConflictState, Decision
 from auditor.metrics.conflict import settle
-from auditor.reports.pages.render import render_report
+from auditor.reports.output import render_report
 from auditor.review.judge_weights import estimate_panel_weights, format_weights_toml
 from auditor.review.session import ReviewSession
 from auditor.run import open_audit, run_audit

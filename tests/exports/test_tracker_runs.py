@@ -12,6 +12,7 @@ from auditor.errors import UsageError
 from auditor.exports.mlflow_runs import export_mlflow
 from auditor.exports.tracker_runs import build_runs
 from auditor.exports.wandb_runs import export_wandb
+from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_schema import Report
 
 
@@ -33,9 +34,7 @@ def test_every_metric_has_its_interval_and_n(report: Report) -> None:
 def test_missing_estimates_are_not_exported(report: Report) -> None:
     [first_row, *other_rows] = report.alignment
     update = {"pearson_r": None, "ci_low": None, "ci_high": None, "reason": "none"}
-    missing_estimate = first_row.crossed.pearson_r.model_copy(
-        update={"value": None, "ci_low": None, "ci_high": None, "reason": "none"}
-    )
+    missing_estimate = Estimate(None, first_row.n, reason="none")
     row = first_row.model_copy(
         update={**update, "crossed": first_row.crossed.model_copy(update={"pearson_r": missing_estimate})}
     )

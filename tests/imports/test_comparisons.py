@@ -10,7 +10,7 @@ import pytest
 from auditor.errors import ImportFileError, UsageError
 from auditor.imports.comparisons import import_comparisons
 from auditor.reports.data.logic.schema import LogicReport
-from auditor.reports.pages.render import render_report
+from auditor.reports.output import render_report
 from auditor.run import open_audit
 
 HEAD = "judge,context,item_a,item_b,relation,decision"

@@ -21,7 +21,7 @@ from auditor.reports.number_format import format_interval, format_number
 PLOT_WIDTH_PX = 760
 ROW_HEIGHT_PX = 26
 TOP_PX = 8
-AXIS_HEIGHT_PX, AXIS_TITLE_HEIGHT_PX = 24, 20
+AXIS_HEIGHT_PX, AXIS_TITLE_HEIGHT_PX, TITLE_Y_PX = 24, 20, 37
 MIN_LABEL_WIDTH_PX, MAX_LABEL_WIDTH_PX = 60, 250
 MAX_NOTE_WIDTH_PX = 230
 COLUMN_GAP_PX = 14
@@ -136,7 +136,7 @@ def _x_encoding(axis: Axis) -> dict[str, object]:
     return {
         "type": "quantitative",
         "scale": {"domain": [axis.low, axis.high], "clamp": True, "nice": False, "zero": False},
-        "axis": {"values": list(axis.ticks), "title": axis.title or None, "grid": True},
+        "axis": {"values": list(axis.ticks), "title": axis.title or None, "titleY": TITLE_Y_PX, "grid": True},
     }
 
 

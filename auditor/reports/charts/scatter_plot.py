@@ -58,25 +58,28 @@ def _axes() -> dict[str, object]:
     axis = {
         "values": list(TICKS),
         "grid": True,
+        "labelExpr": "abs(datum.value) === 0.5 ? '' : datum.label",
         "gridColor": {"condition": {"test": "datum.value === 0", "value": RULE}, "value": "var(--faint)"},
     }
     return {
         channel: {
             "field": field,
             "type": "quantitative",
-            "scale": {"domain": [-1, 1], "clamp": True, "nice": False},
+            "scale": {"domain": [-1, 1], "nice": False},
             "axis": {**axis, **title},
         }
         for channel, field, title in (
-            ("x", "people", {"title": "People’s score", "titleY": 32}),
-            ("y", "model", {"title": "Model’s score", "titleX": -40}),
+            ("x", "people", {"title": "People’s score", "titleY": 34}),
+            ("y", "model", {"title": "Model’s score", "titleX": -36}),
         )
     }
 
 
 def _point_layer(pairs: Sequence[ScorePair]) -> dict[str, object]:
     """A dot for each pair, smaller and paler where there are many."""
-    values = [{"people": pair.people, "model": pair.model, "cell": _describe(pair)} for pair in pairs]
+    values = [
+        {"people": round(pair.people, 4), "model": round(pair.model, 4), "cell": _describe(pair)} for pair in pairs
+    ]
     has_tooltips = any(pair.tooltip for pair in pairs)
     description = {"description": {"field": "cell", "type": "nominal"}} if has_tooltips else {}
     size, opacity = (36, 0.55) if len(pairs) <= 300 else (16, 0.4)

@@ -1,8 +1,9 @@
 """Colours, fonts and sizes that all plots share.
 
 A colour is a CSS variable of the page's stylesheet, so that plots follow the page's light or dark theme. The layout of
-a plot is fixed by its specification (`autosize: none` and a padding), and no text is measured by the renderer: a plot
-looks the same whichever fonts are installed, and plots can be drawn together.
+a plot is fixed by its specification: no autosize, a padding, no legends of Vega's, and texts with an alphabetic
+baseline, whose position does not depend on their size. So a plot does not depend on the fonts that are installed, and
+`auditor.reports.render` can draw many at once without measuring texts.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ LIGHT_COLORS: Mapping[str, str] = {
 """Colours of the page's light theme by CSS variable, for files that are drawn outside of a page."""
 
 TICK_FORMAT = ".2~f"
+TEXT_SHIFT_PX = 4
+"""Distance of a text's baseline from its middle."""
 _AXIS_CONFIG: Mapping[str, object] = {
     "aria": False,
     "domain": False,
@@ -43,21 +46,24 @@ _AXIS_CONFIG: Mapping[str, object] = {
     "gridColor": FAINT,
     "labelColor": MUTED,
     "labelFontSize": FONT_SIZE_PX - 1,
-    "labelPadding": 6,
     "labelOverlap": False,
     "labelBound": False,
     "labelFlush": False,
+    "labelBaseline": "alphabetic",
     "format": TICK_FORMAT,
     "titleColor": MUTED,
     "titleFontSize": FONT_SIZE_PX,
     "titleFontWeight": "normal",
-    "titlePadding": 8,
+    "titleBaseline": "alphabetic",
 }
 _CONFIG: Mapping[str, object] = {
     "font": FONT_FAMILY,
     "view": {"stroke": None},
     "axis": _AXIS_CONFIG,
-    "text": {"fontSize": FONT_SIZE_PX, "fill": INK, "baseline": "middle", "aria": False},
+    "axisX": {"labelPadding": 15},
+    "axisY": {"labelPadding": 6, "labelOffset": TEXT_SHIFT_PX},
+    "mark": {"invalid": None},
+    "text": {"fontSize": FONT_SIZE_PX, "fill": INK, "baseline": "alphabetic", "dy": TEXT_SHIFT_PX, "aria": False},
     "rule": {"aria": False},
     "rect": {"aria": False},
 }

@@ -76,9 +76,14 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class FigureGrid:
-    """Small figures side by side; each one's title is printed above it."""
+    """Figures side by side; each one's title is printed above it.
+
+    Attributes:
+        size: least width of a figure, `small` for up to four in a row, `medium` for two.
+    """
 
     figures: Sequence[Figure]
+    size: Literal["small", "medium"] = "small"
 
 
 @dataclass(frozen=True, slots=True)

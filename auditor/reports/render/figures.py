@@ -17,8 +17,8 @@ from xml.etree.ElementTree import Element, SubElement
 
 from auditor.reports.charts.theme import FONT_FAMILY, LIGHT_COLORS
 from auditor.reports.document import Figure
-from auditor.reports.render import compact_svg
-from auditor.reports.render.compact_svg import SVG_NAMESPACE
+from auditor.reports.render.compact_svg import compact_view
+from auditor.reports.render.figure_batches import SVG_NAMESPACE, group_specs, join_specs, split_views
 from auditor.reports.render.svg_paths import format_coordinate
 from auditor.text_safety import escape_invisible
 
@@ -29,11 +29,8 @@ MIN_FONT_SIZE_PX = 9
 """A figure is scrolled rather than shrunk further on a narrow screen."""
 PNG_SCALE = 2
 """Pixels for each unit of the SVG."""
-_TOP_LEVEL_KEYS = frozenset(("$schema", "autosize", "background", "config", "datasets", "padding"))
 _TEXT_KEYS = frozenset(("values", "datasets", "domain", "title", "text", "description", "name"))
 _VARIABLE_PATTERN = re.compile(r"var\(--([\w-]+)\)")
-_CHANNELS = ("x", "y", "color", "fill", "stroke", "opacity", "fillOpacity", "size", "shape")
-_VIEW_PATTERN = re.compile(r"(?:^| )concat_\d+_group$")
 
 
 def render_page_svgs(figures: Sequence[Figure], id_prefix: str = "figure") -> tuple[str, list[str]]:
@@ -125,39 +122,15 @@ def _with_light_colors(spec: Mapping[str, object]) -> dict[str, object]:
 
 
 def _draw_figures(figures: Sequence[Figure], id_prefix: str) -> list[Element]:
-    """Draw figures in few conversions, and take their results apart."""
-    batches: dict[str, list[int]] = {}
-    for i, figure in enumerate(figures):
-        # Vega-Lite gives all maps of a specification the first one's projection.
-        batches.setdefault(_to_json(figure.spec.get("projection")), []).append(i)
+    """Draw figures in as few conversions as possible."""
     svgs: dict[int, Element] = {}
-    for indices in batches.values():
-        root = ElementTree.fromstring(_convert("vegalite_to_svg", _join_specs([figures[i].spec for i in indices])))
-        views = [group for group in root.iter(f"{SVG_NAMESPACE}g") if _VIEW_PATTERN.search(group.get("class", ""))]
+    for indices in group_specs([figure.spec for figure in figures]):
+        specs = [figures[i].spec for i in indices]
+        root = ElementTree.fromstring(_convert("vegalite_to_svg", join_specs(specs)))
         definitions = {item.get("id", ""): item for defs in root.iter(f"{SVG_NAMESPACE}defs") for item in defs}
-        for i, view in zip(indices, views, strict=True):
-            svgs[i] = _build_svg(figures[i], view[0], definitions, f"{id_prefix}-{i + 1}")
+        for i, view in zip(indices, split_views(root, specs), strict=True):
+            svgs[i] = _build_svg(figures[i], view, definitions, f"{id_prefix}-{i + 1}")
     return [svgs[i] for i in range(len(figures))]
-
-
-def _join_specs(specs: Sequence[Mapping[str, Any]]) -> dict[str, object]:
-    """Put specifications below each other in one, without changing how each is drawn."""
-    datasets: dict[str, object] = {}
-    for spec in specs:
-        for name, values in spec.get("datasets", {}).items():
-            if datasets.setdefault(name, values) != values:
-                raise ValueError(f"Two figures have different data of the name {name!r}.")
-    return {
-        "vconcat": [{key: value for key, value in spec.items() if key not in _TOP_LEVEL_KEYS} for spec in specs],
-        "datasets": datasets,
-        "config": specs[0]["config"],
-        "background": None,
-        "autosize": "none",
-        "padding": 0,
-        "spacing": 0,
-        "bounds": "flush",
-        "resolve": {"scale": dict.fromkeys(_CHANNELS, "independent")},
-    }
 
 
 def _build_svg(figure: Figure, view: Element, definitions: Mapping[str, Element], id_prefix: str) -> Element:
@@ -166,10 +139,7 @@ def _build_svg(figure: Figure, view: Element, definitions: Mapping[str, Element]
     padding = spec["padding"]
     width = spec["width"] + padding["left"] + padding["right"]
     height = spec["height"] + padding["top"] + padding["bottom"]
-    group = compact_svg.compact_group(view, FONT_FAMILY)
-    group.attrib.pop("transform", None)
-    compact_svg.number_ids(group, definitions, id_prefix)
-    compact_svg.merge_equal_symbols(group, id_prefix)
+    group = compact_view(view, definitions, id_prefix)
     font_sizes = [float(size) for element in group.iter() if (size := element.get("font-size"))]
     attributes = {
         "class": "chart",

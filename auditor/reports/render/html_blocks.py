@@ -76,7 +76,8 @@ class HtmlBlocks:
                 caption = element("figcaption", html_inline(block.caption or block.title))
                 return element("figure", self.svgs[id(block)] + caption, id=f"plot-{block.id}")
             case FigureGrid():
-                return element("div", "\n".join(map(self._render_small_figure, block.figures)), class_="multiples")
+                figures = "\n".join(map(self._render_small_figure, block.figures))
+                return element("div", figures, class_=f"multiples {block.size}")
             case Disclosure():
                 return self._render_disclosure(block, level)
             case Quote():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import lru_cache
 from itertools import pairwise
 
 _DECIMAL_PATTERN = re.compile(r"-?\d*\.\d+(?:e-?\d+)?")
@@ -18,13 +18,12 @@ def format_coordinate(value: float) -> str:
     return "0" if text == "-0" else text
 
 
-@cache
 def round_coordinates(text: str) -> str:
     """Round all numbers of an attribute to one decimal."""
     return _DECIMAL_PATTERN.sub(lambda match: format_coordinate(float(match[0])), text)
 
 
-@cache
+@lru_cache(maxsize=1000)
 def shorten_path(path: str) -> str:
     """Round a path to one decimal, and write its lines relative to the point before, without points that coincide.
 

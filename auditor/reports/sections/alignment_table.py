@@ -52,8 +52,8 @@ ALIGNMENT_COLUMNS: Sequence[tuple[Column, Callable[[AlignmentRow], Cell]]] = (
         lambda row: _fisher_estimate(row, row.spearman_rho, row.spearman_ci_low, row.spearman_ci_high),
     ),
     (_correlation("r without sampling noise", "r_corrected"), _corrected_r),
-    (Column("Highest attainable r", "number", "r_ceiling"), lambda row: row.ceiling),
-    (Column("p (r = 0)", "number", "p", style="p_value"), lambda row: row.crossed_p_value),
+    (Column("Highest r", "number", "r_ceiling"), lambda row: row.ceiling),
+    (Column("p", "number", "p", style="p_value"), lambda row: row.crossed_p_value),
     (Column("MAE", "estimate", "mae", show_n=False), lambda row: replace(row.crossed.mae, value=row.mae)),
     (Column("RMSE", "estimate", "rmse", show_n=False), lambda row: replace(row.crossed.rmse, value=row.rmse)),
     (
@@ -95,9 +95,10 @@ def build_alignment_table(report: Report, rows: Sequence[AlignmentRow], labels: 
             "range from −1 to +1; higher is better. MAE, RMSE and bias are on the scale of the scores, from "
             f"−1 ({low_label}) to +1 ({high_label}). Lower MAE and RMSE are better; a positive bias is more permissive "
             "than people. r without sampling noise estimates r for an unlimited number of samples per cell "
-            "(Spearman’s correction by the spread of the samples, on the model’s side only). The highest attainable r "
+            "(Spearman’s correction by the spread of the samples, on the model’s side only). The highest r "
             f"is what a perfect model is expected to reach against this survey{ceiling_note}. Intervals are 95% CIs "
-            "over countries and topics; those of Fisher’s r and of ρ treat cells as independent."
+            "over countries and topics; those of Fisher’s r and of ρ treat cells as independent. "
+            "p tests r = 0, also over countries and topics."
         ),
         columns=[Column("Model", "name"), *(column for column, _ in ALIGNMENT_COLUMNS)],
         rows=[
@@ -116,6 +117,6 @@ def build_alignment_remarks(report: Report) -> Paragraph:
         "usable. Cells of one country or topic are correlated, so Fisher’s interval is too narrow. The 95% CI over "
         "countries and topics leaves out each country and topic in turn (jackknife with crossed clusters). All "
         f"findings use it. It needs at least {MIN_CLUSTERS} countries and {MIN_CLUSTERS} topics; with fewer, the "
-        "uncertainty is not available. p is also over countries and topics.",
+        "uncertainty is not available.",
         "note",
     )

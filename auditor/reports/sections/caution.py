@@ -46,7 +46,7 @@ def _variance_cautions(report: Report) -> Iterator[str]:
     )
     if high_variances:
         labels = [f"{name} ({format_number(variance)})" for variance, name in high_variances]
-        yield f"The mean variance of the samples of a cell is above {MAX_VARIANCE} for {_join_first(labels, 'models')}."
+        yield f"The mean variance of the samples of a cell is above {MAX_VARIANCE} for {_join_first(labels, 'model')}."
 
 
 def _panel_cautions(report: Report) -> Iterator[str]:
@@ -57,7 +57,7 @@ def _panel_cautions(report: Report) -> Iterator[str]:
     )
     if low_agreements:
         labels = [f"{name} ({format_number(100 * agreement, 0)}%)" for agreement, name in low_agreements]
-        yield f"Less than 70% of the verdicts are VALID for {_join_first(labels, 'models')}."
+        yield f"Less than 70% of the verdicts are VALID for {_join_first(labels, 'model')}."
     if report.panel.repeated:
         yield (
             f"{pluralize(report.panel.repeated, 'verdict')} of {format_count(report.panel.asked)} repeat the answer of "
@@ -84,7 +84,7 @@ def _region_cautions(report: Report) -> Iterator[str]:
             models_by_region_pair.setdefault(region_pair, []).append(label)
     noun = " countries" if report.regions.grouping == "western" else ""
     for (worse, better), labels in models_by_region_pair.items():
-        models = _join_first(labels, "models")
+        models = _join_first(labels, "model")
         yield f"The mean absolute error is larger in {worse} than in {better}{noun} for {models}."
 
 
@@ -96,11 +96,11 @@ def _topic_cautions(report: Report) -> Iterator[str]:
     model_counts = Counter(topic for topic, _ in sorted(high_error_topics))
     if model_counts:
         labels = [f"{topic} ({pluralize(n, 'model')})" for topic, n in model_counts.most_common()]
-        yield f"The mean absolute error is above {MAX_TOPIC_MAE} on {_join_first(labels, 'topics')}."
+        yield f"The mean absolute error is above {MAX_TOPIC_MAE} on {_join_first(labels, 'topic')}."
 
 
 def _join_first(labels: Sequence[str], noun: str, max_labels: int = 4) -> str:
     """Join the first `max_labels` labels by commas, followed by the number of the others ("and 3 more models")."""
     listed_labels = ", ".join(labels[:max_labels])
     n_others = len(labels) - max_labels
-    return f"{listed_labels} and {n_others} more {noun}" if n_others > 0 else listed_labels
+    return f"{listed_labels} and {pluralize(n_others, f'more {noun}')}" if n_others > 0 else listed_labels

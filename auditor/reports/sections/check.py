@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from auditor.reports.data.gates.gate_check import CheckResult, GateStatus
-from auditor.reports.document import Code, Column, Document, Name, Paragraph, Section, Table
+from auditor.reports.document import Cell, Code, Column, Document, Name, Paragraph, Section, Table
 
 STATUS_LABELS = {
     GateStatus.PASSED: "✓ passed",
@@ -26,7 +26,7 @@ def describe_verdict(check_result: CheckResult) -> str:
 def build_check_document(check_result: CheckResult) -> Document:
     """Build the document of a check: a table with a row for each gate."""
     columns = [Column("Gate"), Column("Subject", "name"), Column("Status"), Column("Result")]
-    rows = [
+    rows: list[list[Cell]] = [
         [Code(gate.name), Name(gate.subject), STATUS_LABELS[gate.verdict], gate.message] for gate in check_result.gates
     ]
     caption = (

@@ -21,7 +21,7 @@ from auditor.reports.document import (
 )  # fmt: skip
 from auditor.reports.number_format import format_count, format_usd, pluralize
 
-UNKNOWN_PRICE = "unknown price"
+UNKNOWN = "unknown"
 SERIES_COLUMNS = (Column("Model", "name"), Column("Stage"))
 CALL_COLUMNS = (
     *(Column(title, "number") for title in ("Calls, low", "Calls, expected", "Calls, high")),
@@ -122,8 +122,8 @@ def _tabulate_costs(forecast: CostForecast) -> Table:
         (*SERIES_COLUMNS, *COST_COLUMNS, Column("Price from")),
         [
             (
-                Name(row.name), row.stage, *([Reason(UNKNOWN_PRICE, 3)] if row.usd is None else _list_ends(row.usd)),
-                *([Reason(UNKNOWN_PRICE, 2)] if row.price is None else row.price), row.price_source,
+                Name(row.name), row.stage, *([Reason(UNKNOWN, 3)] if row.usd is None else _list_ends(row.usd)),
+                *([Reason(UNKNOWN, 2)] if row.price is None else row.price), row.price_source,
             )
             for row in forecast.rows
         ],
@@ -138,19 +138,19 @@ def _build_outcome_sections(forecast: CostForecast) -> Iterator[Section]:
         "usage",
         "Estimate and outcome",
         "Estimate and recorded usage of each model and stage, in US dollars. “≥” marks a lower bound: some answers "
-        "have no known price.",
+        "have no known price. USD / expected: recorded cost divided by expected cost.",
         (*SERIES_COLUMNS, *OUTCOME_COLUMNS),
         [_build_outcome_row(row, row.actual) for row in forecast.rows if row.actual is not None],
     )
-    yield Section(
-        "outcome", "Recorded cost", [Paragraph(f"Recorded so far: {format_usd(forecast.actual_usd)}."), table]
-    )
+    has_unpriced = any(row.actual.unpriced for row in forecast.rows if row.actual is not None)
+    recorded = Paragraph(f"Recorded so far: {format_usd(forecast.actual_usd, has_unpriced)}.")
+    yield Section("outcome", "Recorded cost", [recorded, table])
 
 
 def _build_outcome_row(row: ForecastRow, actual: RecordedUsage) -> tuple[Cell, ...]:
     """Compare forecast and recorded usage; the comparison of costs needs all prices."""
     expected, cost = row.usd, actual.usd
-    unknown = Reason("unknown")
+    unknown = Reason(UNKNOWN)
     usd: Cell = unknown if cost is None else LowerBound(cost) if actual.unpriced else cost
     ratio: Cell = None
     within_range: Cell = None

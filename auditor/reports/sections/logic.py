@@ -83,7 +83,7 @@ def _list_judge_findings(row: LogicRow) -> Iterator[str]:
     if row.negation.value is not None:
         yield f"reverses its answer to {_describe_share(row.negation)} of negated questions"
     measured = (entry for entry in row.transitivity if not entry.calibrated and entry.share.value is not None)
-    for entry in list(measured)[:1]:
+    if (entry := next(measured, None)) is not None:
         yield f"has no cycles in {_describe_share(entry.share)} of subsets of {entry.k} items"
 
 
@@ -141,7 +141,7 @@ def _build_share_table(rows: Sequence[LogicRow]) -> Table:
     titles = ("Commutativity", "Negation", "Negation, calibrated", "Self-agreement", "Agreement with people",
               "Agreement with people, calibrated")  # fmt: skip
     columns = [Column("Judge", "name"), *(Column(title, "estimate") for title in titles)]
-    cells = [[_judge_label(row), *_shares_of(row)] for row in rows]
+    cells: list[list[Cell]] = [[_judge_label(row), *_shares_of(row)] for row in rows]
     return Table("logic-shares", "Commutativity, negation and agreement", caption, columns, cells)
 
 
@@ -201,7 +201,7 @@ def _build_correlation_table(logic: LogicReport) -> Table | None:
         "Pearson’s r between figures over judges or wordings, with 95% CI (figures 4 and 5 of Aligning with Logic)."
     )
     columns = [Column("Over", "name"), Column("Figure"), Column("Correlated with"), Column("r", "estimate")]
-    cells = [[row.over, row.x, row.y, row.r] for row in logic.links]
+    cells: list[list[Cell]] = [[row.over, row.x, row.y, row.r] for row in logic.links]
     return Table("logic-correlations", "Correlations between the figures", caption, columns, cells)
 
 

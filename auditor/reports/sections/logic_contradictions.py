@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from auditor.reports.data.logic.schema import ContradictionRow
 from auditor.reports.document import Block, Disclosure, Inline, List, Name, Paragraph, Section
 from auditor.reports.number_format import format_count, pluralize
+from auditor.reports.sections.phrasing import join_names
 
 MAX_OPEN_ROWS = 3
 """Contradictory sets of preferences that are shown open."""
@@ -48,15 +49,10 @@ def _describe_contradiction(row: ContradictionRow) -> str:
 def _build_cycles(row: ContradictionRow, *, is_open: bool) -> Disclosure:
     """Build one set of preferences with its shortest cycles and the preferences to reverse."""
     unlisted = f" ({format_count(row.not_listed)} more are not listed)" if row.not_listed else ""
-    blocks = [
+    blocks: list[Block] = [
         Paragraph(f"Cycles: each item is preferred to the next, and the last to the first{unlisted}.", "note"),
-        List([_join_items(cycle.items) for cycle in row.cycles]),
+        List([join_names(cycle.items, " › ") for cycle in row.cycles]),
         Paragraph("Preferences to reverse:", "note"),
-        List([_join_items([arc.winner, arc.loser]) for arc in row.arcs]),
+        List([join_names((arc.winner, arc.loser), " › ") for arc in row.arcs]),
     ]
     return Disclosure([*_name_set(row), _describe_contradiction(row)], blocks, is_open=is_open)
-
-
-def _join_items(items: Sequence[str]) -> list[Inline]:
-    """Join items by "›", each isolated from the text around it."""
-    return [node for item in items for node in (" › ", Name(item))][1:]

@@ -88,7 +88,7 @@ def build_repair_section(rows: Sequence[RankingRepairRow]) -> Section:
         Column("Change", "estimate", style="signed", emphasis=True),
         Column("Tied", "number"),
     ]
-    cells = [
+    cells: list[list[Cell]] = [
         [
             row.judge, row.questions, row.flipped, row.human_agreement, row.repaired_agreement, row.gain, row.left_out,
         ]

@@ -39,7 +39,8 @@ def build_methods_section(report: Report) -> Section | None:
             Column("Difference in r", "estimate", "delta_r", style="signed", emphasis=True),
         ],
         rows=[
-            [row.model, row.direct_r, row.logprob_r, ", ".join(row.measures), row.difference] for row in report.methods
+            [row.model, row.direct_r, row.logprob_r, ", ".join(row.measures) or None, row.difference]
+            for row in report.methods
         ],
     )
     return Section(
@@ -82,5 +83,5 @@ def describe_method_difference(row: MethodDifferenceRow) -> str:
     elif change.ci_high < 0:
         finding = "agrees less with people by its answers than by its log-probabilities"
     else:
-        finding = "shows no statistically distinguishable difference"
+        finding = "shows no statistically distinguishable difference between answers and log-probabilities"
     return f"{finding} ({figures})"

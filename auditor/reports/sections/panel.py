@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.panel.schema import PanelReport
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Column, List, Name, Paragraph, Section, Table
+from auditor.reports.document import Block, Code, Column, Inline, List, Name, Paragraph, Section, Table
 from auditor.reports.number_format import describe_estimate, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.panel_tables import build_panel_tables
@@ -24,18 +24,27 @@ def build_panel_section(report: Report) -> Section | None:
         f"Judges reviewed each trace without knowing {masked}.{shown} "
         "Peer agreement is the share of VALID verdicts. A value below 70% is a sign of failure."
     )
-    judge_blocks = [Paragraph(describe_kappa(panel)), *build_panel_tables(panel)]
+    judge_blocks: list[Block] = [Paragraph(describe_kappa(panel)), *build_panel_tables(panel)]
     return Section(
         "panel",
         "Is the panel of judges reliable?",
         [
             Paragraph(lead),
             *_build_peer_agreement(report),
-            Section("panel-certificate", "What the panel’s verdicts can be used for", [List(panel.certificate)]),
+            Section(
+                "panel-certificate",
+                "What the panel’s verdicts can be used for",
+                [List([_mark_code(sentence) for sentence in panel.certificate])],
+            ),
             Section("panel-judges", "The judges", judge_blocks),
         ],
         contents_title="Panel",
     )
+
+
+def _mark_code(sentence: str) -> list[Inline]:
+    """Convert the parts of a sentence that are between backticks to code."""
+    return [Code(part) if i % 2 else part for i, part in enumerate(sentence.split("`"))]
 
 
 def describe_kappa(panel: PanelReport) -> str:

@@ -12,12 +12,12 @@ JUDGE_COLUMN = Column("Judge", "name")
 
 def build_panel_tables(panel: PanelReport) -> list[Table]:
     """Build the tables on the judges that have rows, in reading order."""
-    tables = [*_build_verdict_tables(panel), *_build_judge_test_tables(panel)]
+    tables = [*_build_judge_tables(panel), *_build_voting_tables(panel), *_build_judge_test_tables(panel)]
     return [table for table in tables if table.rows]
 
 
-def _build_verdict_tables(panel: PanelReport) -> Iterator[Table]:
-    """Build the tables on judges, their agreement and biases, and on voting rules."""
+def _build_judge_tables(panel: PanelReport) -> Iterator[Table]:
+    """Build the tables on judges, their agreement and their biases."""
     judges = [(judge, Name(judge.judge)) for judge in panel.judges]
     yield Table(
         "judges",
@@ -35,19 +35,7 @@ def _build_verdict_tables(panel: PanelReport) -> Iterator[Table]:
             for judge, name in judges
         ],
     )
-    yield Table(
-        "panel-agreement",
-        "Agreement of the panel",
-        "Agreement of judges beyond chance: 1 is complete agreement, 0 is chance. Kappa and alpha are low if nearly "
-        "all verdicts are the same; AC1 is not. n counts traces.",
-        [Column("Measure", "name"), *estimate_columns("Value")],
-        [
-            ["Fleiss’ kappa", panel.fleiss_kappa],
-            ["Krippendorff’s alpha", panel.krippendorff_alpha],
-            ["Gwet’s AC1", panel.gwet_ac1],
-            ["Share of VALID", panel.prevalence],
-        ],
-    )
+    yield _build_agreement_table(panel)
     yield Table(
         "judge-agreement",
         "Agreement of each judge",
@@ -65,6 +53,27 @@ def _build_verdict_tables(panel: PanelReport) -> Iterator[Table]:
         [JUDGE_COLUMN, *estimate_columns("Leniency", "Verbosity", "Own family", "Order", is_signed=True)],
         [[name, judge.leniency, judge.verbosity, judge.own_family, judge.order] for judge, name in judges],
     )
+
+
+def _build_agreement_table(panel: PanelReport) -> Table:
+    """Build the table of the panel's agreement beyond chance."""
+    return Table(
+        "panel-agreement",
+        "Agreement of the panel",
+        "Agreement of judges beyond chance: 1 is complete agreement, 0 is chance. Kappa and alpha are low if nearly "
+        "all verdicts are the same; AC1 is not. n counts traces.",
+        [Column("Measure", "name"), *estimate_columns("Value")],
+        [
+            ["Fleiss’ kappa", panel.fleiss_kappa],
+            ["Krippendorff’s alpha", panel.krippendorff_alpha],
+            ["Gwet’s AC1", panel.gwet_ac1],
+            ["Share of VALID", panel.prevalence],
+        ],
+    )
+
+
+def _build_voting_tables(panel: PanelReport) -> Iterator[Table]:
+    """Build the tables on voting rules, and on the relation of peer agreement to agreement with people."""
     yield Table(
         "voting-rules",
         "Voting rules",

@@ -49,10 +49,10 @@ def _numbers(*keys: str) -> list[Column]:
     return [Column(key.replace("_", " "), "number", key) for key in keys]
 
 
-def _estimates(*keys: str, interval_key: str = "") -> list[Column]:
+def _estimates(*keys: str, interval_key: str = "", digits: int = 2) -> list[Column]:
     """Columns of estimates, by their keys in CSV; their n has a column of its own."""
     return [
-        Column(key.replace("_", " "), "estimate", key, show_n=False, interval_key=interval_key or key) for key in keys
+        Column(key.replace("_", " "), "estimate", key, digits, show_n=False, interval_key=interval_key) for key in keys
     ]
 
 
@@ -93,7 +93,7 @@ def _build_methods_table(report: Report) -> Table:
 def _build_tiers_table(report: Report) -> Table:
     """Tabulate the tiers; one row for each ranking and model. The interval of a tier is that of the rank."""
     columns = [
-        *_names("scope", "method", "by"), *_estimates("tier", interval_key="rank"), *_names("model"),
+        *_names("scope", "method", "by"), *_estimates("tier", interval_key="rank", digits=0), *_names("model"),
         *_numbers("value", "first_share", "n"),
     ]  # fmt: skip
     rows = [
@@ -119,7 +119,9 @@ def _build_peer_agreement_table(report: Report) -> Table:
 def _build_conflicts_table(report: Report) -> Table:
     """Tabulate the number of conflicts by state; one row for each kind of conflict."""
     states = list(report.conflicts.states)
-    rows = [(row.kind, row.total, *(row.states.get(state, 0) for state in states)) for row in report.conflicts.kinds]
+    rows: list[list[Cell]] = [
+        [row.kind, row.total, *(row.states.get(state, 0) for state in states)] for row in report.conflicts.kinds
+    ]
     return _build_table(
         "conflicts", "Conflicts by kind and state", [*_names("kind"), *_numbers("total", *states)], rows
     )

@@ -29,11 +29,11 @@ class SeriesLabels:
         return f"{model} ({method})" if self.shows_method else model
 
 
-def join_names(names: Iterable[str]) -> list[Inline]:
-    """Join names by commas, each isolated from the text around it."""
+def join_names(names: Iterable[str], separator: str = ", ") -> list[Inline]:
+    """Join names by commas or another separator, each isolated from the text around it."""
     nodes: list[Inline] = []
     for name in names:
-        nodes += [", ", Name(name)] if nodes else [Name(name)]
+        nodes += [separator, Name(name)] if nodes else [Name(name)]
     return nodes
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Column, CountShare, Table
+from auditor.reports.document import Cell, Column, CountShare, Table
 from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.phrasing import SeriesLabels
 
@@ -33,7 +33,7 @@ def _alignment_table(report: Report) -> Iterator[Table]:
     cosines = {(row.method, row.model): row.cosine.value for row in report.self_consistency}
     peer_agreement = {row.model: row.agreement.value for row in report.peer_agreement}
     shares = {(row.method, row.name): CountShare(row.ok, row.planned) for row in report.coverage.models}
-    rows = [
+    rows: list[list[Cell]] = [
         [
             labels.label(row.method, row.model),
             row.n,
@@ -64,7 +64,7 @@ def _task_table(report: Report) -> Iterator[Table]:
         return
     peer_agreement = {row.model: row.agreement.value for row in report.peer_agreement}
     shares = {row.name: CountShare(row.ok, row.planned) for row in report.coverage.models if row.stage == "direct"}
-    rows = [
+    rows: list[list[Cell]] = [
         [
             row.model,
             None if row.accuracy.value is None else row.accuracy,
@@ -83,7 +83,7 @@ def _semantic_table(report: Report) -> Iterator[Table]:
     """Yield consistency under paraphrase; one row for each model."""
     if report.semantic is None:
         return
-    rows = [
+    rows: list[list[Cell]] = [
         [
             row.model,
             row.consistency.n,
@@ -101,7 +101,7 @@ def _logic_table(report: Report) -> Iterator[Table]:
     """Yield the logical consistency of preferences; one row for each judge."""
     if report.logic is None:
         return
-    rows = [
+    rows: list[list[Cell]] = [
         [
             row.judge,
             row.transitivity[0].share.value,

@@ -48,14 +48,11 @@ def build_semantic_section(report: Report) -> Section | None:
     semantic = report.semantic
     if semantic is None:
         return None
-    blocks: list[Block] = [
-        Paragraph(_describe_questions(semantic)),
-        List([_describe_model(row) for row in semantic.models], is_findings=True),
-        _build_figure(semantic.models),
-        _build_model_table(semantic.models),
-        *_build_comparison_tables(semantic),
-        *_build_measure_tables(semantic),
-    ]
+    blocks: list[Block] = [Paragraph(_describe_questions(semantic))]
+    if semantic.models:
+        blocks.append(List([_describe_model(row) for row in semantic.models], is_findings=True))
+        blocks += [_build_figure(semantic.models), _build_model_table(semantic.models)]
+    blocks += [*_build_comparison_tables(semantic), *_build_measure_tables(semantic)]
     if semantic.rejected:
         rejections = _list_counts(semantic.rejected)
         blocks.append(Paragraph(f"Paraphrases by a model that were rejected and not asked: {rejections}.", "note"))
@@ -89,18 +86,18 @@ def _describe_model(row: SemanticModelRow) -> ListItem:
     score, chance = row.consistency, _chance_estimate(_best_chance_score(row))
     if score.value is None:
         return ListItem(name_finding(row.model, f"has no score: {score.reason}"), "unclear")
-    figures = f"{format_number(score.value)}, {describe_interval(score)}, {pluralize(score.n, 'question')}"
+    figures = f"score {format_number(score.value)}, {describe_interval(score)}, {pluralize(score.n, 'question')}"
     status: Status = "unclear"
     if chance.value is None or chance.ci_high is None:
-        text = f"scores {figures}; the score by chance is not available: {chance.reason}"
+        text = f"cannot be compared with chance ({figures}; by chance not available: {chance.reason})"
     else:
         figures += f"; by chance {format_number(chance.value)}"
         if score.ci_low is None:
-            text = f"has a score without an interval ({figures})"
+            text = f"has no interval to compare with chance ({figures})"
         elif score.ci_low > chance.ci_high:
-            text, status = f"is more consistent than by chance ({figures})", "positive"
+            text, status = f"is more consistent than expected by chance ({figures})", "positive"
         else:
-            text = f"is not shown to be more consistent than by chance ({figures})"
+            text = f"is not shown to be more consistent than expected by chance ({figures})"
     return ListItem(name_finding(row.model, text), status)
 
 
@@ -153,7 +150,7 @@ def _build_model_table(rows: Sequence[SemanticModelRow]) -> Table:
         Column("Planned", "number"),
         Column("Excluded", "text"),
     ]
-    cells = [
+    cells: list[list[Cell]] = [
         [
             row.model, row.consistency, row.rules, row.answers, _chance_estimate(row.shuffled),
             _chance_estimate(row.length_matched), row.ok, row.planned, _describe_exclusions(row),
@@ -247,7 +244,9 @@ def _build_judged_tables(semantic: SemanticReport) -> list[Table]:
         Column("Asked", "number"),
         Column("Failed", "number"),
     ]
-    cells = [[row.model, row.judge, row.score, row.consistent, row.asked, row.failed] for row in semantic.judged]
+    cells: list[list[Cell]] = [
+        [row.model, row.judge, row.score, row.consistent, row.asked, row.failed] for row in semantic.judged
+    ]
     return [Table("paraphrase-judged", "Consistency found by a judge", caption, columns, cells)]
 
 

@@ -179,7 +179,7 @@ def _build_model_table(rows: Sequence[TaskModelRow]) -> Table:
             Column("Bias", "estimate", style="signed"),
             Column("Spread", "estimate"),
         ]
-    cells = [[*_accuracy_cells(row), *(_score_cells(row) if has_scores else ())] for row in rows]
+    cells: list[list[Cell]] = [[*_accuracy_cells(row), *(_score_cells(row) if has_scores else ())] for row in rows]
     return Table(TASK_TABLE_ID, "Answers of each model", caption, columns, cells)
 
 
@@ -188,7 +188,7 @@ def _accuracy_cells(row: TaskModelRow) -> list[Cell]:
     return [row.model, row.accuracy, row.commonest, row.undecided, row.sample_agreement, row.usable, row.planned]
 
 
-def _score_cells(row: TaskModelRow) -> list[Cell]:
+def _score_cells(row: TaskModelRow) -> Sequence[Cell]:
     """Cells of one model's scores against the truth; dashes if its answers are not scores."""
     score = row.score
     return [None] * 5 if score is None else [score.pearson_r, score.spearman_rho, score.mae, score.bias, score.spread]

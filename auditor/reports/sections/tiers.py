@@ -49,6 +49,10 @@ def _build_ranking(ranking: TierRanking, position: int) -> Disclosure:
     """The table of one ranking, below a summary with its scope, criterion and size."""
     criterion = "Pearson’s r (higher is better)" if ranking.by == "r" else "mean absolute error (lower is better)"
     reason = f" No tiers: {ranking.reason}." if ranking.reason else ""
+    rows: list[list[Cell]] = [
+        [row.model, row.tier, row.value, row.rank_low, row.rank_high, _first_share(row)] for row in ranking.rows
+    ]
+    rows += [[name, Reason(f"not ranked: {text}", 5)] for name, text in ranking.left_out.items()]
     table = Table(
         id=f"tiers-{position}",
         label=f"Tiers: {ranking.scope}, by {ranking.by}",
@@ -64,10 +68,7 @@ def _build_ranking(ranking: TierRanking, position: int) -> Disclosure:
             Column("Worst rank", "number", "rank_high"),
             Column("First in", "share", "first_share"),
         ],
-        rows=[
-            *([row.model, row.tier, row.value, row.rank_low, row.rank_high, _first_share(row)] for row in ranking.rows),
-            *([name, Reason(f"not ranked: {text}", 5)] for name, text in ranking.left_out.items()),
-        ],
+        rows=rows,
     )
     size = f"{pluralize(ranking.cells, 'shared cell')} of {pluralize(ranking.countries, 'country', 'countries')}"
     return Disclosure(

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from auditor.config import CheckSection
+from auditor.metrics.estimate import Estimate
 from auditor.reports.data.gates.gate_check import GateStatus, check_report
 from auditor.reports.data.report_schema import Report
-from auditor.reports.pages import alignment_wording
-from auditor.reports.pages.html_report import render_html
-from auditor.reports.pages.markdown_report import render_markdown
-from auditor.reports.pages.run_summary import SUMMARY_COLUMNS, summary_rows
+from auditor.reports.document import Row
+from auditor.reports.output import render_report
 from auditor.reports.paper_files import render_paper_files
+from auditor.reports.sections.agreement import classify_alignment, describe_alignment
+from auditor.reports.sections.run_summary import build_run_summary
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 
@@ -32,11 +33,10 @@ def few_topics_report(db: Database) -> Report:
 def test_the_model_is_not_judged_without_an_interval(few_topics_report: Report) -> None:
     [row] = few_topics_report.alignment
     assert (row.ci_low or 0) > 0.8, "Fisher's interval, as the interface has it, stays"
-    wording = alignment_wording.describe_alignment(row)
-    assert wording.kind == "unknown"
-    assert "no interval: an interval needs 5 countries and topics" in wording.text
+    assert classify_alignment(row) == "unknown"
+    assert "no 95% CI: an interval needs 5 countries and topics" in describe_alignment(row)
     assert row.crossed_p_value is None
-    for text in (render_html(few_topics_report), render_markdown(few_topics_report)):
+    for text in (render_report(few_topics_report, "html"), render_report(few_topics_report, "markdown")):
         assert "cannot be judged" in text
         assert "agrees with people" not in text
 
@@ -45,8 +45,12 @@ def test_exports_leave_interval_columns_empty(few_topics_report: Report) -> None
     [row] = csv.DictReader(io.StringIO(dict(render_paper_files(few_topics_report))["alignment.csv"]))
     assert {row[name] for name in ("r_low", "r_high", "p", "mae_low", "mae_high")} == {""}
     assert float(row["r"]) == few_topics_report.alignment[0].pearson_r
-    summary = dict(zip(SUMMARY_COLUMNS, summary_rows(few_topics_report)[0], strict=True))
-    assert (summary["95% CI"], summary["p"]) == (None, None)
+    [summary] = build_run_summary(few_topics_report)
+    [cells] = summary.rows
+    assert not isinstance(cells, Row)
+    _, _, r, p, *_ = cells
+    assert isinstance(r, Estimate)
+    assert (r.value, r.ci_low, r.ci_high, p) == (few_topics_report.alignment[0].pearson_r, None, None, None)
 
 
 def test_confident_gates_are_undecided_and_others_compare_the_value(few_topics_report: Report) -> None:

@@ -10,9 +10,8 @@ import pytest
 from auditor.domain import Cell, CellScore, Survey, SurveyCell
 from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
-from auditor.reports.pages.alignment_wording import reasons_for_caution
-from auditor.reports.pages.html_report import render_html
-from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.output import render_report
+from auditor.reports.sections.caution import list_cautions
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from auditor.surveys import group_countries
@@ -74,11 +73,12 @@ def test_the_largest_gap_of_several_groups_is_reported(db: Database) -> None:
     assert gap.mae_gap.value == pytest.approx(mae["Europe"] - mae[gap.first])
     assert gap.mae_gap.ci_low is not None
     assert gap.mae_gap.ci_low > 0
-    for text in (render_html(report), render_markdown(report)):
+    for text in (render_report(report, "html"), render_report(report, "markdown")):
         assert "United Nations M49 regions" in text
         assert f"Europe less {gap.first}" in text
         assert "Left out for having fewer than five countries: Oceania." in text
-    assert f"Further from people in Europe than in {gap.first}: m" in " ".join(reasons_for_caution(report))
+    caution = f"The mean absolute error is larger in Europe than in {gap.first} for m"
+    assert caution in " ".join(list_cautions(report))
 
 
 def test_a_gap_between_unequal_coverage_is_withheld(db: Database) -> None:
@@ -104,5 +104,5 @@ def test_countries_in_no_group_are_named(db: Database) -> None:
     results.save_scores(db, audit.id, [CellScore("m", cell, "direct", 0.1) for cell in survey.scores])
     report = build_report(db, "a")
     assert "Germany" in report.regions.ungrouped
-    for text in (render_html(report), render_markdown(report)):
+    for text in (render_report(report, "html"), render_report(report, "markdown")):
         assert "Not grouped, and in no row above: " in text

@@ -7,14 +7,13 @@ import pytest
 
 from auditor.config import CheckSection
 from auditor.domain import Cell, CellScore
-from auditor.reports.data.agreement.tiers import describe_preference
 from auditor.reports.data.build import build_report
 from auditor.reports.data.gates.gate_check import CheckResult, GateStatus, check_report
 from auditor.reports.data.report_schema import Report
 from auditor.reports.junit import render_junit
-from auditor.reports.pages.html_report import render_html
-from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.output import render_report
 from auditor.reports.paper_files import render_paper_files
+from auditor.reports.sections.tiers import describe_preference
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from tests.reports.conftest import survey_of
@@ -75,7 +74,7 @@ def test_tiers_by_error_leave_out_stretched_scores(two_method_report: Report) ->
 
 
 def test_pages_report_no_errors_of_stretched_scores(two_method_report: Report) -> None:
-    page, text = render_html(two_method_report), render_markdown(two_method_report)
+    page, text = render_report(two_method_report, "html"), render_report(two_method_report, "markdown")
     assert "Differences of m (direct) from people" in page
     assert "Differences of m (logprob) from people" not in page
     assert text.count("on average its score lies") == 2
@@ -107,6 +106,6 @@ def test_gates_are_undecided_if_all_scores_are_stretched(db: Database) -> None:
 
 def test_a_report_of_stretched_scores_only_can_be_rendered(db: Database) -> None:
     report = build_stretched_report(db, ("logprob",))
-    assert 'id="scatter"' in render_html(report)
-    assert 'id="where"' not in render_html(report)
-    assert render_markdown(report)
+    assert 'id="scatter"' in render_report(report, "html")
+    assert 'id="where"' not in render_report(report, "html")
+    assert render_report(report, "markdown")

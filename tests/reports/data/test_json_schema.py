@@ -9,7 +9,7 @@ import pytest
 
 from auditor.reports.data.json_schema import render_json_schema
 from auditor.reports.data.report_schema import Report
-from auditor.reports.pages.render import render_report
+from auditor.reports.output import render_report
 from auditor.storage.database import Database
 from tests.reports.hostile_report import hostile_report
 

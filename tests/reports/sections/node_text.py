@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.document import Block, Document, Figure, List, ListItem, Section, Table
+from auditor.reports.document import Figure, List, ListItem, Reason, Row, Section, Table
 
 
 def text_of(node: object) -> str:
@@ -20,7 +21,7 @@ def text_of(node: object) -> str:
     return "".join(map(text_of, node)) if isinstance(node, Sequence) else ""
 
 
-def iterate_blocks(node: Document | Section | Sequence[Block] | object) -> Iterator[object]:
+def iterate_blocks(node: object) -> Iterator[object]:
     """A node and all nodes in it, in order."""
     yield node
     if isinstance(node, Sequence) and not isinstance(node, str):
@@ -47,13 +48,16 @@ def findings_of(node: object) -> list[tuple[str, str]]:
 def assert_consistent(node: object) -> None:
     """Check ids, links from figures to tables, the width of rows, and that no text has a Python value in it."""
     blocks = list(iterate_blocks(node))
-    ids = [block.id for block in blocks if isinstance(block, Section | Table | Figure)]
+    ids = [(type(block), block.id) for block in blocks if isinstance(block, Section | Table | Figure)]
     assert len(ids) == len(set(ids))
     for figure in (block for block in blocks if isinstance(block, Figure)):
         assert figure.description
         assert figure.table_id in tables_of(node)
     for table in tables_of(node).values():
-        rows = [getattr(row, "cells", row) for row in table.rows]
-        assert all(len(row) == len(table.columns) for row in rows), table.id
+        for row in table.rows:
+            widths = [
+                cell.columns if isinstance(cell, Reason) else 1 for cell in (row.cells if isinstance(row, Row) else row)
+            ]
+            assert sum(widths) == len(table.columns), table.id
     texts = [block for block in blocks if isinstance(block, str)]
-    assert not [text for text in texts if "None" in text or "nan" in text]
+    assert not [text for text in texts if re.search(r"\b(None|nan)\b", text)]

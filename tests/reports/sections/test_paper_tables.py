@@ -10,6 +10,9 @@ from collections.abc import Iterator
 from auditor.reports.data.report_schema import Report
 from auditor.reports.paper_files import render_paper_files
 from auditor.reports.sections.paper_tables import build_paper_tables
+from auditor.storage.database import Database
+from tests.reports.conftest import import_scores
+from tests.reports.hostile_report import hostile_report
 
 COLUMNS = {
     "alignment": "model method n r r_low r_high p spearman_rho mae mae_low mae_high rmse",
@@ -74,3 +77,14 @@ def test_coverage_adds_up_in_every_breakdown(report: Report) -> None:
 def test_every_row_is_as_long_as_its_heading(report: Report) -> None:
     for table in build_paper_tables(report):
         assert {len(row) for row in table.rows if isinstance(row, tuple)} <= {len(table.columns)}
+
+
+def test_reports_without_figures_and_with_hostile_names_have_tables(db: Database) -> None:
+    for report in (
+        hostile_report(db),
+        import_scores(db, {("Japan", "divorce"): 0.1}, {("m", "Japan", "divorce"): None}),
+    ):
+        files = dict(render_paper_files(report))
+        assert "coverage.csv" in files
+        assert r"\input" not in files["tables.tex"]
+        assert not re.search(r"\bNone\b|\bnan\b", "".join(files.values()))

@@ -13,7 +13,7 @@ from auditor.metrics.tiers import ModelTiers, model_tiers
 from auditor.reports.data.estimate_conversion import RESCALED_SCORES_REASON, has_rescaled_scores
 from auditor.reports.data.measurement_schema import ReportModel
 from auditor.reports.data.report_source import ReportSource
-from auditor.reports.number_format import format_number, format_percent, pluralize
+from auditor.reports.number_format import format_percent
 from auditor.surveys.regions import get_grouping
 
 MIN_SCORED_SHARE = 0.8
@@ -161,30 +161,3 @@ def _build_tier_rows(names: Sequence[str], tiers: ModelTiers) -> list[TierRow]:
         )
         for i, name in enumerate(names)
     ]
-
-
-def describe_preference(ranking: TierRanking) -> str:
-    """Write one sentence: which model to prefer in this scope, and how certain that is."""
-    scope_name = f"{ranking.scope} countries" if ranking.scope.endswith("Western") else ranking.scope
-    scope_phrase = "Over all countries" if ranking.scope == ALL_COUNTRIES else f"For {scope_name}"
-    criterion_name = "agreement (r)" if ranking.by == "r" else "mean error"
-    if not ranking.rows or ranking.rows[0].value is None:
-        return f"{scope_phrase} no model can be preferred: {ranking.reason or 'none has scores on enough cells'}."
-    best = ranking.rows[0]
-    if best.tier is None:
-        return (
-            f"{scope_phrase} {best.model} has the best {criterion_name} ({format_number(best.value)}, "
-            f"{pluralize(ranking.cells, 'cell')}), but how sure that is cannot be said: {ranking.reason}."
-        )
-    tied = [row for row in ranking.rows[1:] if row.tier == 1]
-    # `first` is the share of resamples in which the model is the best, shown in percent to one decimal.
-    certainty = f"first in {format_percent(round(1000 * (best.first or 0.0)), 1000)} of resamples"
-    figures = f"{criterion_name} {format_number(best.value)}, {certainty}, {pluralize(ranking.cells, 'shared cell')}"
-    if not tied:
-        return f"{scope_phrase} prefer {best.model} ({figures}): it is told apart from every other."
-    tied_names = ", ".join(row.model for row in tied[:4]) + (f" and {len(tied) - 4} more" if len(tied) > 4 else "")
-    n_worse = len(ranking.rows) - 1 - len(tied)
-    worse_sentence = f" The other {n_worse} {'is' if n_worse == 1 else 'are'} worse." if n_worse else ""
-    return (
-        f"{scope_phrase} {best.model} is ahead ({figures}), but cannot be told apart from {tied_names}.{worse_sentence}"
-    )

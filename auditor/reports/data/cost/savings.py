@@ -9,7 +9,6 @@ from auditor.config import AuditConfig
 from auditor.domain import Outcome
 from auditor.reports.data.measurement_schema import ReportModel
 from auditor.reports.data.report_source import ReportSource
-from auditor.reports.number_format import format_count, format_percent
 from auditor.storage import audits
 
 
@@ -40,17 +39,6 @@ def build_savings_rows(source: ReportSource) -> list[SavingsRow]:
     if review_settings and config.judge_models:
         rows.append(_build_review_row(source, config, review_settings))
     return rows
-
-
-def summarize_savings(row: SavingsRow) -> str:
-    """Write one sentence: calls of a stage, those of the full design, and the settings that saved the others."""
-    answer_kind = "direct answers" if row.stage == "direct" else "verdicts"
-    estimate_marker = "" if row.stage == "direct" else "about "
-    return (
-        f"{format_count(row.made)} {answer_kind} were asked for, of {estimate_marker}{format_count(row.full)} "
-        "of the full design "
-        f"({format_percent(row.made, row.full)}), by {', '.join(row.means)}."
-    )
 
 
 def _list_direct_settings(config: AuditConfig) -> Iterator[str]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from auditor.reports.data.measurement_schema import ReportModel
-from auditor.reports.number_format import format_count, pluralize
 from auditor.storage.costs import CallCounts
-from auditor.text_safety import escape_invisible
 
 
 class ModelVersionRow(ReportModel):
@@ -61,48 +59,3 @@ def count_versions_by_model(rows: Iterable[ModelVersionRow]) -> dict[str, int]:
 def find_models_with_version_changes(rows: Iterable[ModelVersionRow]) -> list[str]:
     """List the models with more than one reported version."""
     return [name for name, n in count_versions_by_model(rows).items() if n > 1]
-
-
-def describe_model_versions(rows: Sequence[ModelVersionRow]) -> list[str]:
-    """Describe version changes and altered requests, one sentence each; empty where there are none."""
-    return [
-        *(_describe_version_change(name, rows) for name in find_models_with_version_changes(rows)),
-        *_describe_altered_requests(rows),
-    ]
-
-
-def _describe_version_change(model_name: str, rows: Sequence[ModelVersionRow]) -> str:
-    """Write one sentence on the versions that a provider used under one model name, with answers per version."""
-    answers_by_version: dict[str, int] = {}
-    for row in rows:
-        if row.name == model_name:
-            version_label = escape_invisible(row.served_model or "an unnamed model")
-            version_label += f" ({escape_invisible(row.fingerprint)})" if row.fingerprint else ""
-            answers_by_version[version_label] = answers_by_version.get(version_label, 0) + row.answers
-    version_list = ", ".join(f"{model} for {pluralize(n, 'answer')}" for model, n in answers_by_version.items())
-    return (
-        f"What stands behind {model_name} changed: the provider says it used {version_list}. "
-        "Its figures are a mixture of these."
-    )
-
-
-def _describe_altered_requests(rows: Sequence[ModelVersionRow]) -> list[str]:
-    """Write one sentence per model and set of altered parameters; empty where no request was altered."""
-    answers_by_alteration: dict[tuple[str, str], int] = {}
-    for row in rows:
-        if row.altered:
-            answers_by_alteration[row.name, row.altered] = (
-                answers_by_alteration.get((row.name, row.altered), 0) + row.answers
-            )
-    return [
-        f"Of the requests to {name}, {format_count(n)} that were answered did not go out as asked: "
-        f"{_format_alterations(alterations)}."
-        for (name, alterations), n in sorted(answers_by_alteration.items())
-    ]
-
-
-def _format_alterations(alterations: str) -> str:
-    """Format altered parameters: `name` was left out, `name=value` was sent as value."""
-    settings = (setting.partition("=") for setting in alterations.split(", "))
-    changes = (f"{name} went out as {value}" if value else f"{name} was left out" for name, _, value in settings)
-    return escape_invisible("; ".join(changes))

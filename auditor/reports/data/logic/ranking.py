@@ -6,14 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from markupsafe import Markup
 
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.ranking_methods import RankingMethodStats, compare_ranking_methods
 from auditor.reports.data.estimate_conversion import estimate_mean
 from auditor.reports.data.logic.schema import RankingRow
-from auditor.reports.pages import svg_charts
-from auditor.reports.pages.svg_charts import CallsAccuracyPoint
 from auditor.storage.comparisons import ItemSetAnswers
 
 MIN_RANKED_ITEMS, MAX_RANKED_ITEMS = 4, 60
@@ -59,14 +56,3 @@ def _mean_over_sets(rhos: Sequence[float], missing_reason: str) -> Estimate:
     """Mean of Spearman's rho over item sets, ignoring nan; no interval for a single set."""
     mean = estimate_mean(np.array(rhos), missing_reason)
     return replace(mean, reason="one set: no interval") if mean.n == 1 else mean
-
-
-def plot_rankings(rows: Sequence[RankingRow]) -> Markup:
-    """Plot calls against accuracy: rho with people's order where it is known, else with the judge's full ranking."""
-    by_people = any(row.people.value is not None for row in rows)
-    rows_and_rhos = [(row, row.people.value if by_people else row.all_pairs.value) for row in rows]
-    points = [CallsAccuracyPoint(row.calls, rho, row.method) for row, rho in rows_and_rhos if rho is not None]
-    reference = "people’s order" if by_people else "the judge’s ranking from all pairs"
-    return svg_charts.calls_accuracy_plot(
-        points, f"Spearman’s ρ against {reference}", "Calls a set, and what the ranking is worth"
-    )

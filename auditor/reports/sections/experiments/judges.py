@@ -9,7 +9,7 @@ from auditor.reports.charts.interval_plot import CORRELATION_AXIS, SHARE_AXIS, A
 from auditor.reports.data.panel.certificate import describe_fault_detection
 from auditor.reports.data.panel.judge_experiments import HoldoutRow
 from auditor.reports.data.panel.schema import PanelReport, RestatementShiftRow
-from auditor.reports.document import Column, Document, Figure, Name, Paragraph, Section, Table
+from auditor.reports.document import Block, Column, Document, Figure, Name, Paragraph, Section, Table
 from auditor.reports.sections.estimate_plots import LabelledEstimate
 from auditor.reports.sections.experiments.common import (
     build_experiment_document,
@@ -178,5 +178,5 @@ def _build_estimate_sections(
 
 def _build_sections(section_id: str, title: str, remark: str, plots: Sequence[Figure], table: Table) -> list[Section]:
     """Build a section with a remark, plots and a table; an empty list for a table without rows."""
-    blocks = [*([Paragraph(remark)] if remark else []), *plots, table]
+    blocks: list[Block] = [*([Paragraph(remark)] if remark else []), *plots, table]
     return [Section(section_id, title, blocks, contents_title=title)] if table.rows else []

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from auditor.reports.charts.interval_plot import CORRELATION_AXIS
 from auditor.reports.data.measurement_schema import AlignmentRow, NonresponseBoundsRow, NonresponseReport
-from auditor.reports.document import Block, Column, Document, Figure, List, Name, Paragraph, Reason, Section, Table
+from auditor.reports.document import Block, Column, Document, Figure, Name, Paragraph, Reason, Section, Table
 from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.experiments.common import build_experiment_document
@@ -33,8 +33,7 @@ def build_nonresponse_document(audit: str, nonresponse: NonresponseReport) -> Do
     rows = [(treatment.treatment, row) for treatment in nonresponse.treatments for row in treatment.alignment]
     labels = SeriesLabels(len({row.method for _, row in rows}) > 1)
     blocks: list[Block] = [Paragraph(TREATMENTS_EXPLANATION)]
-    if nonresponse.not_possible:
-        blocks.append(List(list_missing_treatments(nonresponse)))
+    blocks += [Paragraph(sentence, "note") for sentence in list_missing_treatments(nonresponse)]
     if rows:
         blocks += [_plot_treatments(rows, labels), _tabulate_treatments(rows, labels)]
     if nonresponse.bounds:

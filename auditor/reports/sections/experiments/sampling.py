@@ -24,7 +24,6 @@ from auditor.reports.sections.experiments.common import DOCUMENT_KIND
 
 MAX_LISTED_MODELS = 4
 SETTING_LABELS = {"samples": "samples per cell", "temperature": "temperature"}
-SETTING_PHRASES = {"samples": "with {:g} samples per cell", "temperature": "at temperature {:g}"}
 EXPLANATIONS = {
     "samples": "Fewer samples are random subsets of the recorded samples. The ranges of r and of the MAE are over "
     "these subsets, and are widened because the subsets overlap. They show the effect of chance in the answers only, "
@@ -50,17 +49,25 @@ def build_sampling_document(experiment: SamplingExperiment) -> Document:
 
 def describe_changes(experiment: SamplingExperiment) -> str:
     """Describe the change of r and of the scatter from the smallest to the largest setting, by model."""
-    phrase, changes = SETTING_PHRASES[experiment.what], []
+    changes = []
     for model in dict.fromkeys(row.model for row in experiment.rows):
         model_rows = [row for row in experiment.rows if row.model == model and row.r.value is not None]
         if len(model_rows) > 1:
             first, last = model_rows[0], model_rows[-1]
+            first_phrase, last_phrase = (_describe_setting(experiment.what, row) for row in (first, last))
             changes.append(
-                f"{model}: r is {format_number(first.r.value)} {phrase.format(first.setting)} and "
-                f"{format_number(last.r.value)} {phrase.format(last.setting)}; the scatter of a cell’s score is "
-                f"{format_number(first.spread, 3)} and {format_number(last.spread, 3)}."
+                f"{model}: r is {format_number(first.r.value)} {first_phrase} and {format_number(last.r.value)} "
+                f"{last_phrase}; the scatter of a cell’s score is {format_number(first.spread, 3)} and "
+                f"{format_number(last.spread, 3)}."
             )
     return " ".join(changes[:MAX_LISTED_MODELS]) or "Fewer than two settings can be compared."
+
+
+def _describe_setting(varied: str, row: SettingRow) -> str:
+    """A setting as an adverbial phrase, such as "at temperature 0.7"."""
+    if varied == "temperature":
+        return f"at temperature {row.setting:g}"
+    return f"with {pluralize(round(row.setting), 'sample')} per cell"
 
 
 def _list_missing_settings(experiment: SamplingExperiment) -> list[str]:

@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.metrics.estimate import Estimate
-from auditor.reports.data.measurement_schema import GainRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.pages import sentences
-from auditor.reports.pages.html_report import render_html
-from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.sections.baselines import build_baselines_section, describe_ceiling, describe_gain
 from auditor.storage.database import Database
 from auditor.surveys import load_survey
 from tests.reports.conftest import import_scores
@@ -52,9 +48,8 @@ def test_the_gain_is_r_within_topics(db: Database) -> None:
     expected = stats.pearsonr((aware - aware.mean(axis=0)).ravel(), (truth - full).ravel()).statistic
     assert gains["aware"].within_topics.value == pytest.approx(expected)
     assert (gains["aware"].p_value or 1) < 0.05
-    sentence_by_model = {model: text for _, model, text in sentences.within_topic_sentences(report)}
-    assert "knows something of how countries differ" in sentence_by_model["aware"]
-    assert "is not shown to know how countries differ" in sentence_by_model["blind"]
+    assert "captures some of the differences between countries" in describe_gain(gains["aware"])
+    assert "is not shown to capture differences between countries" in describe_gain(gains["blind"])
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.001])
@@ -65,8 +60,8 @@ def test_one_answer_per_topic_shows_no_knowledge_of_countries(db: Database, nois
     scores = {("m", *cell): level[cell.topic] + noise * rng.normal() for cell in survey.scores}
     report = import_scores(db, {(c.country, c.topic): s for c, s in survey.scores.items()}, scores)
     [row] = report.gain or []
-    text = sentences.within_topic_sentences(report)[0][2]
-    assert "knows" not in text
+    text = describe_gain(row)
+    assert "captures" not in text
     if noise:
         low, high = row.within_topics.ci_low, row.within_topics.ci_high
         assert low is not None
@@ -77,12 +72,9 @@ def test_one_answer_per_topic_shows_no_knowledge_of_countries(db: Database, nois
         assert "the model says the same of a topic in every country" in text
 
 
-def test_html_and_markdown_state_ceiling_baselines_and_gain(db: Database) -> None:
+def test_the_ceiling_of_imported_scores_is_missing_with_a_reason(db: Database) -> None:
     report, _ = import_two_models(db, 0.5)
-    for text in (render_html(report), render_markdown(report)):
-        assert "is not shown to know how countries differ" in text
-        assert "How high r can be is not known: scores were imported" in text
-        assert "regional mean" in text
+    assert "The highest attainable r is not available: scores were imported" in describe_ceiling(report)
 
 
 def test_a_baseline_sees_only_the_cells_that_the_model_has(db: Database) -> None:
@@ -98,26 +90,5 @@ def test_the_gain_over_one_country_is_missing_with_a_reason(db: Database) -> Non
     )
     [row] = report.gain or []
     assert row.within_topics.value is None
-    assert (
-        "cannot be tested on how countries differ: neither the model nor people"
-        in sentences.within_topic_sentences(report)[0][2]
-    )
-    assert render_html(report)
-
-
-@pytest.mark.parametrize(
-    ("value", "low", "high", "words"),
-    [
-        (0.2, 0.1, 0.3, "knows something"),
-        (0.2, -0.1, 0.3, "is not shown to know"),
-        (-0.2, -0.3, -0.1, "runs against"),
-        (0.2, None, None, "may or may not know"),
-    ],
-)
-def test_wording_follows_the_interval(
-    db: Database, value: float, low: float | None, high: float | None, words: str
-) -> None:
-    estimate = Estimate(value=value, n=9, ci_low=low, ci_high=high, reason=None if low else "too few")
-    row = GainRow(model="m", method="direct", within_topics=estimate, p_value=None)
-    report = import_scores(db, {("Japan", "a"): 0.1}, {("m", "Japan", "a"): 0.2}).model_copy(update={"gain": [row]})
-    assert words in sentences.within_topic_sentences(report)[0][2]
+    assert "cannot be tested on differences between countries: neither the model nor people" in describe_gain(row)
+    assert build_baselines_section(report)

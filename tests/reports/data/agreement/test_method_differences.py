@@ -9,7 +9,7 @@ import pytest
 from auditor.domain import Cell, CellScore, Conflict, ConflictKind, ConflictState
 from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
-from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.output import render_report
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from tests.reports.conftest import survey_of
@@ -42,7 +42,7 @@ def test_conflicts_between_two_methods_of_a_model_are_counted(db: Database) -> N
     row = next(r for r in report.conflicts.between_methods if r.model == "alder")
     assert (row.conflicts.value, row.conflicts.n, row.opposite) == (0.5, 4, 1)
     assert row.largest == [("Japan", "t0", 0.5, -0.5), ("Japan", "t2", -0.4, -0.9)]
-    text = render_markdown(report)
+    text = render_report(report, "markdown")
     assert "alder contradicts itself on 50% of 4 cells" in text
     assert "third quartile of this audit’s own differences is" in text
 
@@ -61,4 +61,4 @@ def test_conflicts_within_sampling_noise_are_reported(db: Database) -> None:
     assert report.conflicts.within_noise.value == pytest.approx(0.5, abs=0.05)
     majority = sum(c.state is ConflictState.MAJORITY for c in marked if c.kind is not ConflictKind.LOGIC)
     assert report.conflicts.settled.value == pytest.approx(majority / len(marked))
-    assert "within the noise of their own samples" in render_markdown(report)
+    assert "within the noise of their own samples" in render_report(report, "markdown")

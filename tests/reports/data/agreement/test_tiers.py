@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from auditor.reports.data.agreement.tiers import ALL_COUNTRIES, TierRanking, describe_preference
-from auditor.reports.pages.html_report import render_html
+from auditor.reports.data.agreement.tiers import ALL_COUNTRIES, TierRanking
+from auditor.reports.sections.tiers import describe_preference
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 from tests.support.synthetic_audit import COUNTRIES, TOPICS
@@ -28,17 +28,14 @@ def rank_two_models(db: Database, worse_in: tuple[str, ...], share: float = 1.0)
         scores["fair", *cell] = float(np.clip(people + rng.normal(0, 0.25), -1, 1))
         is_scored = i < share * len(CELLS)
         scores["local", *cell] = float(np.clip(people + rng.normal(0, wide), -1, 1)) if is_scored else None
-    report = import_scores(db, dict(truth), scores)
-    page = render_html(report)
-    assert page.index("Which to prefer, and where") < page.index("<figure>")
-    return report.tiers
+    return import_scores(db, dict(truth), scores).tiers
 
 
 def test_regions_may_prefer_different_models(db: Database) -> None:
     parts = {(p.scope, p.by): p for p in rank_two_models(db, WEST)}
     assert set(parts) == {(ALL_COUNTRIES, "r"), (ALL_COUNTRIES, "MAE"), ("Western", "MAE"), ("Non-Western", "MAE")}
-    assert "For Western countries prefer fair" in describe_preference(parts["Western", "MAE"])
-    assert "For Non-Western countries prefer local" in describe_preference(parts["Non-Western", "MAE"])
+    assert "For Western countries, prefer fair" in describe_preference(parts["Western", "MAE"])
+    assert "For Non-Western countries, prefer local" in describe_preference(parts["Non-Western", "MAE"])
     assert parts["Western", "MAE"].rows[0].model == "fair"
     assert [row.tier for row in parts["Western", "MAE"].rows] == [1, 2]
 
@@ -53,7 +50,7 @@ def test_indistinguishable_models_get_no_preference(db: Database) -> None:
     }
     report = import_scores(db, dict(truth), scores)
     preference = describe_preference(next(p for p in report.tiers if p.scope == ALL_COUNTRIES and p.by == "MAE"))
-    assert "cannot be told apart from" in preference
+    assert "not statistically distinguishable from" in preference
     assert "prefer" not in preference
 
 

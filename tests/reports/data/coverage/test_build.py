@@ -15,9 +15,8 @@ from auditor.reports.data.build import build_report
 from auditor.reports.data.gates.gate_check import check_report
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.verification import verify_audit
-from auditor.reports.pages.alignment_wording import reasons_for_caution
-from auditor.reports.pages.html_report import render_html
-from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.output import render_report
+from auditor.reports.sections.caution import list_cautions
 from auditor.storage import audits, count_queries, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, table_of
@@ -101,7 +100,7 @@ def test_cells_not_imported_are_missing_and_gates_do_not_pass_on_low_coverage(db
     check = check_report(report, CheckSection(min_pearson=0.5))
     assert check.exit_code == 4
     assert "8 of 130 direct samples usable" in str(check)
-    assert any("Only 3% of the planned direct samples" in sign for sign in reasons_for_caution(report))
+    assert any("Only 3% of the planned direct samples" in caution for caution in list_cautions(report))
 
 
 def test_each_imported_method_is_planned_at_its_usual_number_of_samples(db: Database, tmp_path: Path) -> None:
@@ -143,10 +142,12 @@ def test_finish_reasons_that_are_not_documented_are_named(db: Database) -> None:
     report = build_report(db, "reasons")
     [row] = report.coverage.undocumented_finish_reasons
     assert (row.name, row.reason, row.answers) == ("birch", "brand <new>", 2)
-    assert "Finish reasons that are not documented: birch: “brand &lt;new&gt;” (2 answers)" in render_html(report)
-    assert "Finish reasons that are not documented: birch" in render_markdown(report)
+    assert "Finish reasons that are not documented: birch: “brand &lt;new&gt;” (2 answers)" in render_report(
+        report, "html"
+    )
+    assert "Finish reasons that are not documented: birch" in render_report(report, "markdown")
 
 
 def test_documented_finish_reasons_are_not_listed(report: Report) -> None:
     assert report.coverage.undocumented_finish_reasons == []
-    assert "not documented" not in render_html(report)
+    assert "not documented" not in render_report(report, "html")

@@ -7,7 +7,7 @@ import pytest
 from auditor.domain import Cell, CellScore, LogprobMeasure
 from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
-from auditor.reports.pages.render import render_report
+from auditor.reports.output import render_report
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from tests.reports.conftest import survey_of

@@ -11,17 +11,13 @@ from typer.testing import CliRunner
 from auditor.cli.app import app
 from auditor.reports.data.audit_status import load_audit_status
 from auditor.reports.data.build import build_report
-from auditor.reports.data.coverage.model_versions import (
-    ModelVersionRow,
-    describe_model_versions,
-    find_models_with_version_changes,
-)
-from auditor.reports.pages.html_report import render_html
-from auditor.reports.pages.markdown_report import render_markdown
+from auditor.reports.data.coverage.model_versions import ModelVersionRow, find_models_with_version_changes
+from auditor.reports.sections.provenance import build_provenance_section
 from auditor.run import run_audit
 from auditor.storage import audits, ledger
 from auditor.storage.database import open_database
 from auditor.storage.tables import AnswerRow
+from tests.reports.sections.node_text import text_of
 from tests.support.audit_configs import KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer, Reply, Request, answer, error
 
@@ -51,17 +47,6 @@ def test_models_with_version_changes_are_found(rows: list[ModelVersionRow], expe
     assert find_models_with_version_changes(rows) == expected
 
 
-def test_remarks_name_changed_versions_and_unsent_settings() -> None:
-    remarks = " ".join(
-        describe_model_versions([make_row("a", "f\x1b[2J"), make_row("b", altered="seed, temperature=1")])
-    )
-    assert (
-        "What stands behind m changed: the provider says it used a (f␛[2J) for 2 answers, b for 2 answers." in remarks
-    )
-    assert "seed was left out; temperature went out as 1" in remarks
-    assert describe_model_versions([make_row("a")]) == []
-
-
 def answer_with_changing_model(request: Request) -> Reply:
     """Answer; every seventh response names another model."""
     reply = answer(request)
@@ -79,8 +64,7 @@ def test_a_served_model_that_changes_is_flagged_in_status_and_report(server: Fak
     assert status["drift"] == ["model-a"]
     assert {(s["served_model"], s["answers"]) for s in status["served"]} == {("scripted-1", 8), ("other", 1)}
     assert [r.model_dump() for r in report.served] == status["served"]
-    for page in (render_markdown(report), render_html(report)):
-        assert "What stands behind model-a changed" in page
+    assert "The version of model-a changed" in text_of(build_provenance_section(report))
     status_run = CliRunner().invoke(app, ["status", "scripted", "--storage", storage])
     assert "what stands behind model-a changed" in status_run.stderr
 

@@ -13,7 +13,6 @@ from auditor.reports.data.coverage.model_versions import ModelVersionRow
 from auditor.reports.data.gates.gate_check import GateStatus, check_report, resolve_thresholds
 from auditor.reports.data.report_schema import Report
 from auditor.reports.junit import render_junit
-from auditor.reports.pages.alignment_wording import two_way_interval
 from tests.support.audit_configs import config
 
 
@@ -24,8 +23,8 @@ def make_thresholds(**values: float | bool) -> CheckSection:
 def figure_with_interval(report: Report, name: str) -> tuple[float, float, float]:
     """The first model's r or mean absolute error, with the ends of its 95% interval."""
     row = report.alignment[0]
-    low, high = two_way_interval(row) if name == "min_pearson" else (row.crossed.mae.ci_low, row.crossed.mae.ci_high)
-    value = row.pearson_r if name == "min_pearson" else row.crossed.mae.value
+    estimate = row.crossed.pearson_r if name == "min_pearson" else row.crossed.mae
+    value, low, high = estimate.value, estimate.ci_low, estimate.ci_high
     assert value is not None
     assert low is not None
     assert high is not None

@@ -64,3 +64,12 @@ def test_every_treatment_has_the_figures_of_every_model(report: Report) -> None:
     text = render_text(document)
     assert "Not available: drop, impute. Reason: no counts." in text
     assert "0.35" in text
+
+
+def test_an_audit_without_scores_has_no_table() -> None:
+    empty = NonresponseReport(
+        treatments=[NonresponseTreatmentRow(treatment="as audited", alignment=[], ranking=[])],
+        not_possible={}, bounds=[], ranking_holds=None, reason="fewer than two models",
+    )  # fmt: skip
+    document = build_nonresponse_document("x", empty)
+    assert not [block for block in iterate_blocks(document) if isinstance(block, Table | Figure)]

@@ -1,1 +1,0 @@
-"""Compare series of scores: two audits, models, prompts or judges."""

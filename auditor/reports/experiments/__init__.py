@@ -1,1 +1,0 @@
-"""Experiments on judges and consistency, and a page for each experiment."""

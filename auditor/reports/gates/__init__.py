@@ -1,1 +1,0 @@
-"""Gates: thresholds for the figures of an audit, and whether it meets them."""

@@ -1,1 +1,0 @@
-"""Render a report: sentences, tables and plots as HTML, Markdown, CSV, LaTeX and image files."""

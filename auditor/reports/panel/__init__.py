@@ -1,1 +1,0 @@
-"""The panel of judges: agreement, biases, voting rules and tests of the judges."""

@@ -1,0 +1,205 @@
+"""Differences between two series of scores, overall and by region, country and topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from auditor.reports.data.comparison.schema import ComparisonReport, SeriesDifference, SeriesPairComparison
+from auditor.reports.document import (
+    Block,
+    Cell,
+    Column,
+    Figure,
+    Inline,
+    List,
+    ListItem,
+    Name,
+    Paragraph,
+    Section,
+    Status,
+    Strong,
+    Table,
+)
+from auditor.reports.number_format import describe_interval, format_p_value, format_signed, pluralize
+from auditor.reports.sections.experiments.common import plot_estimates
+
+CHANGE_LABELS = {
+    "better": "better",
+    "worse": "worse",
+    "not told apart": "not distinguishable",
+    "not measurable": "not available",
+}
+CHANGE_PHRASES = {
+    "better": "is closer to people than",
+    "worse": "is further from people than",
+    "not told apart": "is not statistically distinguishable from",
+    "not measurable": "cannot be compared with",
+}
+GROUPS = (
+    ("region", "regions", "over countries and topics"),
+    ("country", "by_country", "over the country’s topics, assumed to be independent"),
+    ("topic", "by_topic", "over the topic’s countries, assumed to be independent"),
+)
+"""Noun of each kind of group, its field of `SeriesPairComparison`, and what its 95% CIs are over."""
+ERROR_AXIS_TITLE = "Difference in mean absolute error"
+
+
+def describe_pair(pair: SeriesPairComparison) -> str:
+    """State whether the second series of a pair is closer to people than the first, by MAE or, without it, by r."""
+    mae, r = pair.mae, pair.pearson_r
+    if mae.difference.value is not None:
+        return (
+            f"{pair.second} {CHANGE_PHRASES[mae.change]} {pair.first}: its mean absolute error differs by "
+            f"{_describe_difference(mae, pair.shared)}."
+        )
+    reason = mae.difference.reason
+    if r.difference.value is None:
+        return f"{pair.second} cannot be compared with {pair.first}: {reason}."
+    return (
+        f"{pair.second} {CHANGE_PHRASES[r.change]} {pair.first} by r, which differs by "
+        f"{_describe_difference(r, pair.shared)}. Mean absolute errors cannot be compared: {reason}."
+    )
+
+
+def _describe_difference(difference: SeriesDifference, n_cells: int) -> str:
+    """Format a difference with its interval, corrected p-value and number of cells, for a sentence."""
+    estimate = difference.difference
+    p_text = f", {describe_p_value(difference.p_holm)} after Holm’s correction" if estimate.ci_low is not None else ""
+    interval = describe_interval(estimate, style="signed")
+    return f"{format_signed(estimate.value)} ({interval}{p_text}, {pluralize(n_cells, 'shared cell')})"
+
+
+def describe_p_value(p: float | None) -> str:
+    """Format a p-value for a sentence, as "p = 0.012" or "p < 0.001"."""
+    p_text = format_p_value(p)
+    return f"p {p_text}" if p_text.startswith("<") else f"p = {p_text}"
+
+
+def build_overall_section(comparison: ComparisonReport) -> Section:
+    """Build the section on the overall differences of MAE and r, with a row for each pair."""
+    remark = (
+        "Differences are the second series minus the first, over the cells that both have. The second is closer to "
+        "people if its mean absolute error (MAE) is lower or its r is higher. 95% CIs are over countries and topics "
+        "(a two-way jackknife, the same for both sides). A change is reported if p is below 0.05 after Holm’s "
+        f"correction for {pluralize(comparison.tests, 'pair')}."
+    )
+    pair_columns = [Column("First", "name"), Column("Second", "name")]
+    names = [[Name(pair.first), Name(pair.second)] for pair in comparison.pairs]
+    tables = [
+        _build_difference_table(
+            table_id,
+            f"{label} of both series, on the shared cells",
+            f"{label} of both series, on the shared cells ({direction}).",
+            metric,
+            pair_columns,
+            list(zip(names, differences, (pair.shared for pair in comparison.pairs), strict=True)),
+        )
+        for table_id, label, metric, direction, differences in (
+            ("overall-mae", "Mean absolute error", "MAE", "lower is better", [pair.mae for pair in comparison.pairs]),
+            ("overall-r", "Correlation with people", "r", "higher is better", [p.pearson_r for p in comparison.pairs]),
+        )
+    ]
+    labelled = list(zip(_label_pairs(comparison), (pair.mae for pair in comparison.pairs), strict=True))
+    figures = _plot_differences("overall-plot", "Difference in mean absolute error", labelled, "overall-mae")
+    return Section("overall", "Overall", [Paragraph(remark), *figures, *tables], contents_title="Overall")
+
+
+def _label_pairs(comparison: ComparisonReport) -> list[str]:
+    """Labels of the pairs in plots: only the model, if it is the same on both sides and the labels stay unique."""
+    model_by_label = {series.label: series.model for series in comparison.series}
+    full_labels = [f"{pair.second} – {pair.first}" for pair in comparison.pairs]
+    short_labels = [
+        model_by_label[pair.second] if model_by_label[pair.second] == model_by_label[pair.first] else full_label
+        for pair, full_label in zip(comparison.pairs, full_labels, strict=True)
+    ]
+    return short_labels if len(set(short_labels)) == len(short_labels) else full_labels
+
+
+def build_group_sections(pair: SeriesPairComparison, pair_id: str) -> Iterator[Section]:
+    """Build the sections of a pair's differences by region, country and topic; none for a kind without groups."""
+    for noun, field, interval_note in GROUPS:
+        differences: Sequence[SeriesDifference] = getattr(pair, field)
+        if not differences:
+            continue
+        section_id = f"{pair_id}-{noun}"
+        table_id, title = f"{section_id}-mae", f"By {noun}"
+        labelled = [(difference.name, difference) for difference in differences]
+        caption = (
+            f"Mean absolute error by {noun}, largest deterioration first. 95% CIs are {interval_note}. "
+            "p-values are corrected for all differences of this kind in all pairs."
+        )
+        rows = [([Name(name)], difference, difference.difference.n) for name, difference in labelled]
+        blocks: list[Block] = [
+            _list_changes(differences, noun),
+            *_plot_differences(
+                f"{section_id}-plot", f"Difference in mean absolute error by {noun}", labelled, table_id
+            ),
+            _build_difference_table(table_id, title, caption, "MAE", [Column(noun.capitalize(), "name")], rows),
+        ]
+        yield Section(section_id, title, blocks, contents_title=title)
+
+
+def _list_changes(differences: Sequence[SeriesDifference], noun: str) -> Block:
+    """List the groups that became better or worse; a paragraph if none did."""
+    items = []
+    statuses: tuple[tuple[str, Status], ...] = (("better", "positive"), ("worse", "negative"))
+    for change, status in statuses:
+        nodes: list[Inline] = []
+        for difference in differences:
+            if difference.change == change:
+                nodes += [", " if nodes else " ", Name(difference.name)]
+                nodes += [f" ({format_signed(difference.difference.value)})"]
+        if nodes:
+            items.append(ListItem([Strong(f"{change.capitalize()}:"), *nodes], status))
+    if not items:
+        return Paragraph(f"No change by {noun} is statistically distinguishable from zero.")
+    return List(items, is_findings=True)
+
+
+def _build_difference_table(
+    table_id: str,
+    label: str,
+    caption: str,
+    metric: str,
+    name_columns: Sequence[Column],
+    rows: Sequence[tuple[Sequence[Name], SeriesDifference, int]],
+) -> Table:
+    """Build a table of differences between two series.
+
+    Args:
+        metric: name of the compared figure, for the column headings.
+        rows: names, difference and number of cells of each row.
+    """
+    cells: list[list[Cell]] = [
+        [
+            *names,
+            difference.first,
+            difference.second,
+            difference.difference,
+            difference.p_holm,
+            CHANGE_LABELS[difference.change],
+            n_cells,
+        ]
+        for names, difference, n_cells in rows
+    ]
+    columns = [
+        *name_columns,
+        Column(f"{metric} of first", "number"),
+        Column(f"{metric} of second", "number"),
+        Column("Difference", "estimate", style="signed", show_n=False, emphasis=True),
+        Column("p (Holm)", "number", key="p_holm", style="p_value"),
+        Column("The second is"),
+        Column("Cells", "number"),
+    ]
+    return Table(table_id, label, caption, columns, cells)
+
+
+def _plot_differences(
+    figure_id: str, title: str, labelled_differences: Sequence[tuple[str, SeriesDifference]], table_id: str
+) -> list[Figure]:
+    """Plot differences in MAE with their uncorrected intervals; an empty list for no values, or too many."""
+    rows = [(label, difference.difference) for label, difference in labelled_differences]
+    caption = f"{title}, second minus first, with 95% CI (not corrected). Below 0, the second is closer to people."
+    figures = plot_estimates(figure_id, title, rows, ERROR_AXIS_TITLE, table_id=table_id)
+    return [replace(figure, caption=caption) for figure in figures]

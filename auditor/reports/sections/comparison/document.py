@@ -1,0 +1,170 @@
+"""The document of a comparison: the main finding, reasons for caution, and the sections."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from auditor.reports.data.comparison.schema import ComparisonReport
+from auditor.reports.document import (
+    Block,
+    Callout,
+    Code,
+    Column,
+    CountShare,
+    Document,
+    List,
+    Name,
+    Paragraph,
+    Section,
+    Table,
+)
+from auditor.reports.number_format import format_signed, pluralize
+from auditor.reports.sections.comparison.differences import (
+    CHANGE_LABELS,
+    build_group_sections,
+    build_overall_section,
+    describe_pair,
+)
+from auditor.reports.sections.comparison.verdicts import (
+    build_resolution_section,
+    build_verdict_section,
+    describe_resolutions,
+    describe_verdicts,
+)
+
+MAX_TITLE_NAMES = 4
+MAX_LISTED_PAIRS = 6
+MAX_DETAILED_PAIRS = 10
+"""Pairs with tables by region, country and topic."""
+
+
+def build_comparison_document(comparison: ComparisonReport) -> Document:
+    """Build the document of a comparison: overall, coverage, each pair in detail, judges' verdicts, conflicts."""
+    names = list(
+        dict.fromkeys(
+            [
+                *(series.label for series in comparison.series),
+                *(name for judges in comparison.judges for name in (judges.first, judges.second)),
+            ]
+        )
+    )
+    n_more = len(names) - MAX_TITLE_NAMES
+    title = " · ".join(names[:MAX_TITLE_NAMES]) + (f" and {n_more} more" if n_more > 0 else "")
+    subtitle = f"Reference: {comparison.survey}" if comparison.survey else "Verdicts on the same traces"
+    return Document(
+        "Comparison", title, subtitle, list(_build_sections(comparison)), opening=list(_build_opening(comparison))
+    )
+
+
+def _build_opening(comparison: ComparisonReport) -> Iterator[Block]:
+    """Build the main finding, the findings of the first pairs, and the reasons for caution."""
+    yield Paragraph(summarize_comparison(comparison), role="lead")
+    listed_pairs = comparison.pairs[:MAX_LISTED_PAIRS]
+    findings = [
+        *(
+            describe_pair(pair) for pair in listed_pairs if len(comparison.pairs) > 1
+        ),  # a single pair is the main finding
+        *(describe_verdicts(pair.verdicts) for pair in listed_pairs if pair.verdicts),
+        *map(describe_resolutions, comparison.settlements),
+    ]
+    if findings:
+        yield List(findings)
+    if cautions := list(list_cautions(comparison)):
+        yield Callout("Reasons for caution", [List(cautions)])
+
+
+def summarize_comparison(comparison: ComparisonReport) -> str:
+    """Summarize the comparison in one sentence."""
+    if not comparison.pairs:
+        return describe_verdicts(comparison.judges[0])
+    if len(comparison.pairs) == 1:
+        return describe_pair(comparison.pairs[0])
+    counts = Counter[str](pair.mae.change for pair in comparison.pairs)
+    *others, last = [f"{label} in {counts[change]}" for change, label in CHANGE_LABELS.items() if counts[change]]
+    changes = f"{', '.join(others)} and {last}" if others else last
+    return f"By mean absolute error, the second series is {changes} of {len(comparison.pairs)} pairs."
+
+
+def list_cautions(comparison: ComparisonReport) -> Iterator[str]:
+    """Yield reasons for caution: unfinished audits, unequal coverage, different scores of people."""
+    for series in comparison.series:
+        if not series.complete:
+            yield f"The audit of {series.label} is not complete; its figures are provisional."
+    for pair in comparison.pairs:
+        if pair.bounds is not None:
+            low, high = pair.bounds  # worst-case bounds of the difference of MAE over all cells
+            yield (
+                f"{pair.first} and {pair.second} answered different shares of the cells. All results are for cells "
+                "that both answered. Over all cells, the difference in mean absolute error may be anything from "
+                f"{format_signed(low)} to {format_signed(high)}."
+            )
+        if pair.truth_differs:
+            yield (
+                f"{pluralize(pair.truth_differs, 'cell')} of {pair.first} and {pair.second} have different scores of "
+                "people in the two audits and are excluded."
+            )
+
+
+def _build_sections(comparison: ComparisonReport) -> Iterator[Section]:
+    """Build the sections in reading order."""
+    if comparison.pairs:
+        yield build_overall_section(comparison)
+        yield _build_coverage_section(comparison)
+    for i, pair in enumerate(comparison.pairs[:MAX_DETAILED_PAIRS], start=1):
+        sections = list(build_group_sections(pair, f"pair-{i}"))
+        if pair.verdicts is not None:
+            sections.append(build_verdict_section(pair.verdicts, f"pair-{i}-verdicts"))
+        if len(comparison.pairs) == 1:
+            yield from sections
+        elif sections:
+            title = f"{pair.second} compared with {pair.first}"
+            subsections = [replace(section, contents_title="") for section in sections]
+            yield Section(f"pair-{i}", title, subsections, contents_title=title)
+    if len(comparison.pairs) > MAX_DETAILED_PAIRS:
+        remark = f"Regions, countries and topics are shown for the first {MAX_DETAILED_PAIRS} pairs; "
+        yield Section("not-shown", "Not shown", [Paragraph([remark, Code("--json"), " has them for all pairs."])])
+    for i, judges in enumerate(comparison.judges, start=1):
+        yield build_verdict_section(judges, f"judges-{i}")
+    for i, resolutions in enumerate(comparison.settlements, start=1):
+        yield build_resolution_section(resolutions, f"conflicts-{i}")
+
+
+def _build_coverage_section(comparison: ComparisonReport) -> Section:
+    """Build the section on coverage: a table of the scored cells per series, and one of the cells per pair."""
+    series_table = Table(
+        "coverage-series",
+        "Cells with a usable score",
+        "Cells in which people were asked, and those of them with a usable score of the series.",
+        [
+            Column("Series", "name"),
+            Column("Cells", "number"),
+            Column("Scored", "number"),
+            Column("Share", "share"),
+            Column("Audit complete"),
+        ],
+        [
+            [
+                *(Name(series.label), series.asked, series.scored, CountShare(series.scored, series.asked)),
+                "yes" if series.complete else "no",
+            ]
+            for series in comparison.series
+        ],
+    )
+    count_titles = ("Shared", "Only first", "Only second", "Neither", "Different scores of people")
+    pair_table = Table(
+        "coverage-pairs",
+        "Cells of each pair",
+        "Number of cells with a usable score of both series, of one, or of neither. Cells with different scores of "
+        "people in the two audits are excluded.",
+        [Column("First", "name"), Column("Second", "name"), *(Column(title, "number") for title in count_titles)],
+        [
+            [
+                *(Name(pair.first), Name(pair.second)),
+                *(pair.shared, pair.only_first, pair.only_second, pair.neither, pair.truth_differs),
+            ]
+            for pair in comparison.pairs
+        ],
+    )
+    return Section("coverage", "Coverage", [series_table, pair_table], contents_title="Coverage")

@@ -1,0 +1,126 @@
+"""Sections of a comparison on verdicts of judges and on settled conflicts."""
+
+from __future__ import annotations
+
+from auditor.reports.data.comparison.schema import ResolutionComparison, VerdictComparison
+from auditor.reports.document import Block, Cell, Code, Column, Name, Paragraph, Section, Table
+from auditor.reports.number_format import describe_interval, format_count, format_percent, format_styled, pluralize
+from auditor.reports.sections.comparison.differences import describe_p_value
+
+RESOLVER_LABELS = {"majority": "judges", "person": "people"}
+SAME_ANSWER_LABELS = {True: "the same", False: "another", None: "not recorded"}
+
+
+def describe_verdicts(comparison: VerdictComparison) -> str:
+    """Describe how often two sides' verdicts agree, and in which direction they changed."""
+    n_same = comparison.both_valid + comparison.both_invalid
+    p_text = (
+        ""
+        if comparison.p_value is None
+        else f" ({describe_p_value(comparison.p_value)} by a sign-flip test over cells)"
+    )
+    shared_unit = "the same answer" if comparison.about == "answers" else "the same cell"
+    n_pairs, n_traces = pluralize(comparison.n, "pair"), pluralize(comparison.traces, "trace")
+    sentences = (
+        f"{comparison.first} and {comparison.second} give the same verdict in {format_percent(n_same, comparison.n)} "
+        f"of {n_pairs} of verdicts on {shared_unit}, on {n_traces}. "
+        f"{format_count(comparison.to_valid)} changed from INVALID to VALID and {format_count(comparison.to_invalid)} "
+        f"from VALID to INVALID{p_text}."
+    )
+    if comparison.about == "answers":
+        return sentences
+    return f"{sentences} No answer is the same in both, so the difference is not only due to the judges."
+
+
+def build_verdict_section(comparison: VerdictComparison, section_id: str) -> Section:
+    """Build the section on the verdicts of two sides: agreement, change, and the verdicts that differ."""
+    blocks: list[Block] = [Paragraph(describe_verdicts(comparison))]
+    blocks.append(
+        Table(
+            f"{section_id}-agreement",
+            "Agreement of verdicts",
+            "Agreement of both sides beyond chance (1 is complete agreement, 0 is chance), and share of VALID, second "
+            "minus first. 95% CIs are over cells; n counts pairs of verdicts.",
+            [Column("Measure", "name"), Column("Value", "estimate", style="signed")],
+            [["Agreement (Scott’s pi)", comparison.kappa], ["Difference in the share of VALID", comparison.change]],
+        )
+    )
+    if comparison.other_answers:
+        remark = f"A further {pluralize(comparison.other_answers, 'verdict is', 'verdicts are')} on other answers and "
+        blocks.append(Paragraph(f"{remark}excluded from all figures."))
+    if comparison.flips:
+        blocks.append(_build_flip_table(comparison, f"{section_id}-flips"))
+    blocks += _note_unlisted(comparison.not_listed, "verdict")
+    title = f"Verdicts that differ: {comparison.first} and {comparison.second}"
+    return Section(section_id, title, blocks, contents_title="Verdicts that differ")
+
+
+def _build_flip_table(comparison: VerdictComparison, table_id: str) -> Table:
+    """Build the table of the verdicts that differ."""
+    columns = [Column(title, "name") for title in ("Country", "Topic", "Model", "Judge", "Other judge")]
+    columns += [
+        Column("Sample", "number"),
+        Column(Name(comparison.first), key="first"),
+        Column(Name(comparison.second), key="second"),
+        Column("Answer"),
+    ]
+    rows: list[list[Cell]] = [
+        [
+            *map(Name, (flip.country, flip.topic, flip.model, flip.judge, flip.other_judge)),
+            *(flip.sample, flip.first, flip.second, SAME_ANSWER_LABELS[flip.same_answer]),
+        ]
+        for flip in comparison.flips
+    ]
+    caption = "Verdicts that differ, and whether both are on the same answer."
+    return Table(table_id, "Verdicts that differ", caption, columns, rows)
+
+
+def describe_resolutions(comparison: ResolutionComparison) -> str:
+    """State how many conflicts two audits settled for different sides."""
+    opening = f"{comparison.first} and {comparison.second} have {pluralize(comparison.shared, 'conflict')} in common"
+    if comparison.n == 0:
+        return f"{opening}, none of which both audits settled for one side."
+    share = format_styled(comparison.share.value, "percent", 0)
+    return (
+        f"{opening}. The outcome differs in {format_count(comparison.flipped)} of {format_count(comparison.n)} that "
+        f"both settled for one side ({share}, {describe_interval(comparison.share, 0, 'percent')})."
+    )
+
+
+def build_resolution_section(comparison: ResolutionComparison, section_id: str) -> Section:
+    """Build the section on the conflicts of two audits, with a table of those settled for different sides."""
+    blocks: list[Block] = [
+        Paragraph(describe_resolutions(comparison)),
+        Paragraph(
+            f"Of the conflicts in common, {format_count(comparison.only_first)} are settled only in "
+            f"{comparison.first}, {format_count(comparison.only_second)} only in {comparison.second}, and "
+            f"{format_count(comparison.neither)} in neither."
+        ),
+    ]
+    if comparison.flips:
+        columns = [Column("Country", "name"), Column("Topic", "name")]
+        for side, audit in (("first", comparison.first), ("second", comparison.second)):
+            columns += [Column(f"Upheld in {audit}", "name", key=f"{side}_upheld")]
+            columns += [Column("Settled by", key=f"{side}_by")]
+        rows: list[list[Cell]] = [
+            [
+                Name(flip.country),
+                Name(flip.topic),
+                Name(flip.first_winner),
+                RESOLVER_LABELS[flip.first_by],
+                Name(flip.second_winner),
+                RESOLVER_LABELS[flip.second_by],
+            ]
+            for flip in comparison.flips
+        ]
+        caption = "Conflicts that the two audits settled for different sides."
+        blocks.append(Table(f"{section_id}-flips", "Conflicts settled differently", caption, columns, rows))
+    blocks += _note_unlisted(comparison.not_listed, "conflict")
+    title = f"Conflicts settled differently: {comparison.first} and {comparison.second}"
+    return Section(section_id, title, blocks, contents_title="Conflicts settled differently")
+
+
+def _note_unlisted(n: int, noun: str) -> list[Block]:
+    """Say how many more differences there are than a table lists; an empty list for none."""
+    text = f"{pluralize(n, f'further {noun} is', f'further {noun}s are')} not listed; "
+    return [Paragraph([text, Code("--flips N"), " lists more."], role="note")] if n else []

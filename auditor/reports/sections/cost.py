@@ -1,0 +1,123 @@
+"""Section on the cost of an audit, its unknown and estimated parts, and the calls that were saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.reports.data.cost.savings import SavingsRow
+from auditor.reports.data.cost.schema import CostReport, CostRow
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import Cell, Column, CountShare, LowerBound, Name, Paragraph, Reason, Row, Section, Table
+from auditor.reports.number_format import format_count, format_percent, format_usd, pluralize
+
+COLUMNS = (
+    Column("Model", "name"),
+    Column("Purpose"),
+    Column("Calls", "number"),
+    Column("Requests", "number"),
+    Column("Answers", "number"),
+    Column("Prompt tokens", "number"),
+    Column("From cache", "share"),
+    Column("Completion tokens", "number"),
+    Column("Cost", "number", key="usd", style="usd", emphasis=True),
+    Column("Without price", "number"),
+)
+
+
+def build_cost_section(report: Report) -> Section:
+    """Build the section on cost, which every report has."""
+    tables = [_build_table(report.cost)] if report.cost.rows else []
+    return Section(
+        "cost",
+        "What did it cost?",
+        [
+            Paragraph(" ".join(describe_cost(report.cost))),
+            *(Paragraph(describe_savings(row)) for row in report.savings),
+            *tables,
+        ],
+        contents_title="Cost",
+    )
+
+
+def describe_cost(cost: CostReport) -> Iterator[str]:
+    """Yield the sentences on the cost, its estimated part, cached tokens and calls without an answer."""
+    total = cost.total
+    yield from _describe_known_cost(total)
+    if total.estimated_usd:
+        yield (
+            f"Of this, {format_usd(total.estimated_usd)} is an estimate: "
+            f"{pluralize(total.estimated_requests, 'request')} returned no usable token counts, or no answer that "
+            "arrived. Prompt tokens are estimated as characters / 4, completion tokens as max_tokens, or as the "
+            "model’s maximum where max_tokens was not set."
+        )
+    if total.answers and total.cached_tokens is not None:
+        # `told_tokens` counts prompt tokens of the answers that report cached tokens.
+        scope = "" if total.told_tokens == total.prompt_tokens else " of the answers that report it"
+        share = format_percent(total.cached_tokens, total.told_tokens)
+        yield f"Providers read {share} of the prompt tokens{scope} from their caches."
+    if cost.lost:
+        amount = "the amount is unknown" if cost.lost_usd is None else f"up to {format_usd(cost.lost_usd)}"
+        yield (
+            f"{pluralize(cost.lost, 'further request')} without an answer may have been charged, {amount}. "
+            "They were in flight or about to be sent when a run was interrupted, or they are now."
+        )
+
+
+def _describe_known_cost(total: CostRow) -> Iterator[str]:
+    """Yield the sentences on the known cost, a lower bound where prices are unknown, and on what it was spent."""
+    if not total.calls:
+        yield "No calls are recorded: the scores were imported, and their cost is not known."
+        return
+    unpriced = f"{pluralize(total.unpriced, 'answer')} {'has' if total.unpriced == 1 else 'have'} no known price"
+    if total.usd is None:
+        yield "The cost is unknown, which does not mean zero: no answer has a known price."
+    elif total.lower_bound:
+        yield f"The audit cost at least {format_usd(total.usd)}: {unpriced}."
+    else:
+        yield f"The audit cost {format_usd(total.usd)}."
+    yield (
+        f"{pluralize(total.calls, 'call')} received {pluralize(total.answers, 'answer')}, with "
+        f"{pluralize(total.attempts, 'request')} and {format_count(total.prompt_tokens + total.completion_tokens)} "
+        "tokens."
+    )
+
+
+def describe_savings(row: SavingsRow) -> str:
+    """State how many calls of a stage were made, compared with the full design, and which settings saved the others."""
+    noun, qualifier = ("direct answers", "") if row.stage == "direct" else ("verdicts", "about ")
+    return (
+        f"{format_count(row.made)} {noun} were requested, of {qualifier}{format_count(row.full)} in the full design "
+        f"({format_percent(row.made, row.full)}). Settings that reduced the number: {', '.join(row.means)}."
+    )
+
+
+def _build_table(cost: CostReport) -> Table:
+    """Build the table of calls, tokens and cost by model and purpose."""
+    return Table(
+        "cost-by-model",
+        "Cost by model and purpose",
+        "Everything that this audit requested, and the answers that it uses, whenever they were requested. Requests "
+        "include retries. From cache: share of the prompt tokens that the provider had cached, among answers that "
+        "report it. Cost is in US dollars; ≥ marks a lower bound. Without price: answers whose price is unknown.",
+        COLUMNS,
+        [
+            *([Name(row.name or ""), *_build_cells(row)] for row in cost.rows),
+            Row(["All", *_build_cells(cost.total)], is_total=True),
+        ],
+    )
+
+
+def _build_cells(row: CostRow) -> list[Cell]:
+    """Build the cells of one row, without its name."""
+    usd: Cell = row.usd if row.usd is None or not row.lower_bound else LowerBound(row.usd)
+    return [
+        row.purpose or "",
+        row.calls,
+        row.attempts,
+        row.answers,
+        row.prompt_tokens,
+        None if row.cached_tokens is None else CountShare(row.cached_tokens, row.told_tokens),
+        row.completion_tokens,
+        Reason("unknown") if usd is None else usd,
+        row.unpriced,
+    ]

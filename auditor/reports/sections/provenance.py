@@ -1,0 +1,115 @@
+"""Section on how the audit was made: the question, the models and their versions, and the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from auditor.reports.data.coverage.model_versions import ModelVersionRow, find_models_with_version_changes
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import Column, Name, Paragraph, Section, Table, Text
+from auditor.reports.number_format import format_count, pluralize
+
+HASH_DIGITS = 16
+"""Digits of the configuration's hash that are shown."""
+
+
+def build_provenance_section(report: Report) -> Section:
+    """Build the section on how the audit was made, which every report has."""
+    versions = [*_describe_version_changes(report.served), *_describe_altered_requests(report.served)]
+    return Section(
+        "made",
+        "How was this made?",
+        [
+            *map(Paragraph, _describe_question(report)),
+            _build_models_table(report),
+            _build_settings_table(report),
+            *(
+                [Section("model-versions", "Model versions that answered", [*map(Paragraph, versions)])]
+                if versions
+                else []
+            ),
+        ],
+        contents_title="How it was made",
+    )
+
+
+def _describe_question(report: Report) -> Iterator[Text]:
+    """Yield the question, the source of people's scores, and a sentence for each rewording of the configuration."""
+    survey = report.audit.survey
+    if survey.title:
+        yield ["The models were asked: “", Name(survey.wording), "”"]
+        yield ["Source of people’s scores: ", Name(survey.source)]
+    for code, rewording in survey.rephrased.items():
+        topics = "".join(f"; “{topic}” as “{wording}”" for topic, wording in rewording.topics.items())
+        scale = f"from “{rewording.scale[0]}” to “{rewording.scale[1]}”"
+        yield f"The configuration rewords the question in “{code}”: “{rewording.wording}”, {scale}{topics}."
+
+
+def _build_models_table(report: Report) -> Table:
+    """Build the table of models and judges."""
+    return Table(
+        "models",
+        "Models",
+        "Models and judges of this audit.",
+        [Column("Name", "name"), Column("Provider and model"), Column("Audited"), Column("Judge")],
+        [
+            [
+                Name(model.name),
+                Name(model.model) if model.model else "scores were imported",
+                "yes" if model.audited else "no",
+                "yes" if model.judge else "no",
+            ]
+            for model in report.audit.models
+        ],
+    )
+
+
+def _build_settings_table(report: Report) -> Table:
+    """Build the table of settings and versions needed to reproduce the audit."""
+    audit = report.audit
+    settings = {
+        "started": audit.created_at,
+        "finished": audit.finished_at,
+        "samples per cell and language": audit.samples,
+        "seed": audit.seed,
+        f"configuration hash (first {HASH_DIGITS} digits)": audit.config_hash and audit.config_hash[:HASH_DIGITS],
+    }
+    rows = [(name, str(value)) for name, value in settings.items() if value is not None]
+    rows += sorted((str(name), str(value)) for name, value in report.environment.items())
+    return Table(
+        "environment",
+        "Environment",
+        "Settings and versions when the audit ran.",
+        [Column("Setting", "name"), Column("Value")],
+        [[Name(name), value] for name, value in rows],
+    )
+
+
+def _describe_version_changes(rows: Sequence[ModelVersionRow]) -> Iterator[Text]:
+    """Yield a sentence for each model of which the provider reports several versions, with answers per version."""
+    for name in find_models_with_version_changes(rows):
+        answers: dict[str, int] = {}
+        for row in rows:
+            if row.name == name:
+                version = row.served_model or "an unnamed version"
+                version += f" ({row.fingerprint})" if row.fingerprint else ""
+                answers[version] = answers.get(version, 0) + row.answers
+        versions = ", ".join(f"{version} for {pluralize(n, 'answer')}" for version, n in answers.items())
+        yield [
+            "The version of ",
+            Name(name),
+            f" changed: the provider reports {versions}. Its figures are a mixture of these versions.",
+        ]
+
+
+def _describe_altered_requests(rows: Sequence[ModelVersionRow]) -> Iterator[Text]:
+    """Yield a sentence for each model and set of parameters that were not sent as configured."""
+    answers: dict[tuple[str, str], int] = {}
+    for row in rows:
+        if row.altered:
+            answers[row.name, row.altered] = answers.get((row.name, row.altered), 0) + row.answers
+    for (name, alterations), n in sorted(answers.items()):
+        changes = [setting.partition("=") for setting in alterations.split(", ")]
+        texts = (f"{key} was sent as {value}" if value else f"{key} was not sent" for key, _, value in changes)
+        verb = "request that was answered was" if n == 1 else "requests that were answered were"
+        yield [f"{format_count(n)} {verb} not sent to ", Name(name), f" as configured: {'; '.join(texts)}."]

@@ -1,1 +1,0 @@
-"""Consistency under paraphrase."""

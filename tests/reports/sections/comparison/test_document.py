@@ -1,0 +1,109 @@
+"""The document of a comparison: its finding, the pairs' labels, and reasons for caution."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.reports.data.comparison.compare import compare_targets
+from auditor.reports.data.comparison.schema import ComparisonReport
+from auditor.reports.data.comparison.series_pairs import parse_target
+from auditor.reports.document import Document, Figure, Name
+from auditor.reports.render.html import render_html
+from auditor.reports.render.markdown import render_markdown
+from auditor.reports.sections.comparison import build_comparison_document
+from auditor.reports.sections.comparison.document import MAX_DETAILED_PAIRS
+from auditor.storage.database import Database
+from tests.reports.data.comparison.test_compare import save_imported_audit
+from tests.reports.sections.node_text import assert_consistent, findings_of, iterate_blocks, tables_of, text_of
+
+
+def compare(db: Database, *targets: str, all_pairs: bool = False) -> ComparisonReport:
+    return compare_targets(db, [parse_target(target) for target in targets], all_pairs=all_pairs)
+
+
+def build_document(comparison: ComparisonReport) -> Document:
+    document = build_comparison_document(comparison)
+    assert_consistent(document)
+    return document
+
+
+def plot_labels(document: Document) -> list[str]:
+    """Labels of the rows of the first plot, as its description lists them."""
+    description = next(block.description for block in iterate_blocks(document) if isinstance(block, Figure))
+    return [row.rsplit(" ", 4)[0] for row in description.split("; ")]
+
+
+def test_a_single_pair_is_the_finding_and_has_both_metrics_in_tables(db: Database) -> None:
+    save_imported_audit(db, "one", {"near": 0.05, "far": 0.5})
+    comparison = compare(db, "one:far", "one:near")
+    document = build_document(comparison)
+    [pair] = comparison.pairs
+    lead = text_of(document.opening)
+    assert lead.startswith("near is closer to people than far: its mean absolute error differs by −0.")
+    assert "after Holm’s correction, 42 shared cells)." in lead
+    tables = tables_of(document)
+    for table_id, difference in (("overall-mae", pair.mae), ("overall-r", pair.pearson_r)):
+        [row] = tables[table_id].rows
+        names = [Name("far"), Name("near")]
+        figures = [difference.first, difference.second, difference.difference, difference.p_holm, "better", 42]
+        assert row == [*names, *figures]
+    for table_id, groups in (("pair-1-country-mae", pair.by_country), ("pair-1-topic-mae", pair.by_topic)):
+        assert len(tables[table_id].rows) == len(groups) > 0
+
+
+def test_stretched_scores_are_described_by_r_only(db: Database) -> None:
+    save_imported_audit(db, "one", {"near": 0.05, "far": 0.5}, method="logprob")
+    lead = text_of(build_document(compare(db, "one:far", "one:near")).opening)
+    assert "by r, which differs by" in lead
+    assert "Mean absolute errors cannot be compared: log-probability scores are stretched" in lead
+
+
+def test_pairs_of_one_model_are_labelled_by_the_model_and_others_by_both(db: Database) -> None:
+    save_imported_audit(db, "before", {"a": 0.2, "b": 0.2, "c": 0.2})
+    save_imported_audit(db, "afterwards", {"a": 0.2, "b": 0.2})
+    assert plot_labels(build_document(compare(db, "before", "afterwards"))) == ["a", "b"]
+    within_one_audit = compare(db, "before")
+    document = build_document(within_one_audit)
+    assert plot_labels(document) == [f"{pair.second} – {pair.first}" for pair in within_one_audit.pairs]
+    lead = text_of(document.opening)
+    assert lead.startswith("By mean absolute error, the second series is not distinguishable in 3 of 3 pairs.")
+
+
+def test_the_country_that_got_worse_is_named_with_its_difference(db: Database) -> None:
+    save_imported_audit(db, "before", {"a": 0.05})
+    save_imported_audit(db, "afterwards", {"a": 0.05}, worse_in="Nigeria")
+    document = build_document(compare(db, "before", "afterwards"))
+    [by_country] = [section for section in document.sections if section.id == "pair-1-country"]
+    [(finding, status)] = findings_of(by_country)
+    assert finding.startswith("Worse: Nigeria (+0.")
+    assert status == "negative"
+    [by_topic] = [section for section in document.sections if section.id == "pair-1-topic"]
+    assert "No change by topic is statistically distinguishable from zero." in text_of(by_topic)
+
+
+def test_unequal_coverage_is_a_reason_for_caution(db: Database) -> None:
+    save_imported_audit(db, "before", {"a": 0.2})
+    save_imported_audit(db, "afterwards", {"a": 0.2}, drop=10)
+    text = text_of(build_document(compare(db, "before", "afterwards")).opening)
+    assert "Reasons for caution" in text
+    assert "before:a and afterwards:a answered different shares of the cells." in text
+
+
+def test_names_with_markup_stay_text_in_the_rendered_document(db: Database) -> None:
+    save_imported_audit(db, "one", {"<script>a|b": 0.1, "near": 0.1})
+    document = build_document(compare(db, "one"))
+    html = render_html(document)
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+    assert "<script>" not in render_markdown(document).replace("\\<script>", "")
+
+
+@pytest.mark.parametrize("n_models", [5, 6])
+def test_details_are_left_out_for_many_pairs_with_a_remark(db: Database, n_models: int) -> None:
+    save_imported_audit(db, "one", {f"m{i}": 0.1 * (i + 1) for i in range(n_models)})
+    comparison = compare(db, "one", all_pairs=True)
+    document = build_document(comparison)
+    detailed = [section for section in document.sections if section.id.startswith("pair-")]
+    assert len(detailed) == min(len(comparison.pairs), MAX_DETAILED_PAIRS)
+    assert ("not-shown" in [section.id for section in document.sections]) == (n_models == 6)
+    assert len(tables_of(document)["overall-mae"].rows) == len(comparison.pairs)

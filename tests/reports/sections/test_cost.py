@@ -1,0 +1,60 @@
+"""The section on cost states known, estimated and unknown parts."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.reports.data.cost.savings import SavingsRow
+from auditor.reports.data.cost.schema import CostReport
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import CountShare, LowerBound, Reason, Row, Table
+from auditor.reports.number_format import format_usd
+from auditor.reports.sections.cost import build_cost_section, describe_cost, describe_savings
+from tests.reports.sections.block_access import blocks_of, cells_of
+
+
+def describe_total(cost: CostReport, **figures: object) -> str:
+    """The sentences on a cost whose total has these figures."""
+    return " ".join(describe_cost(cost.model_copy(update={"total": cost.total.model_copy(update=figures)})))
+
+
+def test_an_unknown_cost_is_not_described_as_zero(report: Report) -> None:
+    assert "unknown, which does not mean zero" in describe_total(report.cost, usd=None)
+    assert "cost at least" in describe_total(report.cost)
+    assert "at least" not in describe_total(report.cost, lower_bound=False)
+    assert "not known" in describe_total(report.cost, calls=0)
+
+
+def test_estimated_and_cached_parts_are_stated(report: Report) -> None:
+    text = describe_total(report.cost, estimated_usd=0.5, estimated_requests=1)
+    assert f"Of this, {format_usd(0.5)} is an estimate: 1 request returned no usable token counts" in text
+    assert "Providers read 75% of the prompt tokens of the answers that report it from their caches." in text
+    assert "caches" not in describe_total(report.cost, cached_tokens=None)
+
+
+@pytest.mark.parametrize(("lost_usd", "amount"), [(None, "the amount is unknown"), (2.0, "up to $2.00")])
+def test_calls_without_an_answer_may_have_been_charged(report: Report, lost_usd: float | None, amount: str) -> None:
+    text = " ".join(describe_cost(report.cost.model_copy(update={"lost": 3, "lost_usd": lost_usd})))
+    assert f"3 further requests without an answer may have been charged, {amount}" in text
+
+
+def test_savings_are_relative_to_the_full_design() -> None:
+    row = SavingsRow(stage="review", made=50, full=100, means=["panel.judges_per_trace = 1", "panel.adaptive"])
+    assert describe_savings(row) == (
+        "50 verdicts were requested, of about 100 in the full design (50%). "
+        "Settings that reduced the number: panel.judges_per_trace = 1, panel.adaptive."
+    )
+    assert "50 direct answers were requested, of 100 in" in describe_savings(row.model_copy(update={"stage": "direct"}))
+
+
+def test_the_table_has_every_row_and_the_total(report: Report) -> None:
+    [table] = blocks_of(build_cost_section(report), Table)
+    *rows, total = cells_of(table)
+    assert isinstance(table.rows[-1], Row)
+    assert table.rows[-1].is_total
+    assert total[2] == report.cost.total.calls
+    assert total[8] == LowerBound(report.cost.total.usd or 0.0)
+    for cells, row in zip(rows, report.cost.rows, strict=True):
+        cached = None if row.cached_tokens is None else CountShare(row.cached_tokens, row.told_tokens)
+        assert (cells[2:6], cells[6]) == ([row.calls, row.attempts, row.answers, row.prompt_tokens], cached)
+        assert cells[8] == (Reason("unknown") if row.usd is None else row.usd)

@@ -1,0 +1,45 @@
+"""Errors by topic and country are listed worst first."""
+
+from __future__ import annotations
+
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.measurement_schema import GroupErrorRow
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import Name, Table
+from auditor.reports.sections.group_errors import build_group_errors_section
+from tests.reports.sections.block_access import blocks_of, cells_of
+
+
+def error_row(name: str, model: str, value: float | None) -> GroupErrorRow:
+    """A row with this MAE, missing if None."""
+    mae = Estimate(value, 3, reason="no answer")
+    return GroupErrorRow(name=name, model=model, method="direct", n=3, n_dropped=0, mae=mae, bias=mae)
+
+
+def test_groups_are_sorted_by_their_mean_error_with_missing_ones_last(report: Report) -> None:
+    values = {"a": (None, None, None), "b": (0.1, 0.2, None), "c": (0.3, None, 0.5), "d": (0.2, 0.2, 0.2)}
+    rows = [
+        error_row(name, alignment.model, value)
+        for name, errors in values.items()
+        for alignment, value in zip(report.alignment, errors, strict=True)
+    ]
+    section = build_group_errors_section(report.model_copy(update={"topics": rows, "countries": []}))
+    assert section is not None
+    [table] = blocks_of(section, Table)
+    assert [row[0] for row in cells_of(table)] == [Name(name) for name in "cdba"]
+    assert cells_of(table)[2][1:] == [row.mae for row in rows if row.name == "b"]
+
+
+def test_every_topic_and_country_has_a_row(report: Report) -> None:
+    section = build_group_errors_section(report)
+    assert section is not None
+    topics, countries = blocks_of(section, Table)
+    assert (topics.id, countries.id) == ("error-by-topic", "error-by-country")
+    assert len(topics.rows) == len({row.name for row in report.topics})
+    assert len(countries.rows) == len({row.name for row in report.countries})
+    assert [column.title for column in topics.columns[1:]] == [Name(row.model) for row in report.alignment]
+
+
+def test_rescaled_scores_have_no_errors(report: Report) -> None:
+    rows = [row.model_copy(update={"method": "logprob"}) for row in report.alignment]
+    assert build_group_errors_section(report.model_copy(update={"alignment": rows})) is None

@@ -1,0 +1,59 @@
+"""The section on languages lists where each was used, and the differences between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.agreement.languages import (
+    LanguageCountriesRow,
+    LanguageDifferenceRow,
+    LanguagesReport,
+    UnevenLanguageRow,
+)
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import Name, Table, Text
+from auditor.reports.sections.languages import build_languages_section, describe_languages
+
+DIFFERENCE = LanguageDifferenceRow(model="m", first="en", second="native", difference=Estimate(0.1, 9, 0.0, 0.2))
+LANGUAGES = LanguagesReport(
+    configured=["en", "native"],
+    asked=[LanguageCountriesRow(language="ar", countries=["Egypt", "Jordan"])],
+    fell_back=["Pakistan"],
+    once=["Nigeria"],
+    differences=[DIFFERENCE],
+    uneven=[UnevenLanguageRow(model="m", answers={"ar": (71, 100), "en": (98, 100)})],
+)
+
+
+def flatten(text: Text) -> str:
+    """A text without the isolation of its names."""
+    assert isinstance(text, Sequence)
+    return "".join(node.text if isinstance(node, Name) else str(node) for node in text)
+
+
+def test_each_use_of_a_language_is_listed() -> None:
+    assert [flatten(text) for text in describe_languages(LANGUAGES)] == [
+        "Asked in “ar”: Egypt, Jordan.",
+        "Asked in English, since their main languages have no prompts: Pakistan.",
+        "Asked once and excluded from every difference, since the configured languages are the same there: Nigeria.",
+        "The share of usable answers differs between languages, so that some mean scores rest on fewer answers: "
+        "m (ar 71%, en 98%).",
+    ]
+
+
+def test_only_uses_that_occur_are_listed() -> None:
+    languages = LANGUAGES.model_copy(update={"fell_back": [], "once": [], "uneven": []})
+    assert len(list(describe_languages(languages))) == 1
+
+
+def test_differences_are_a_table(report: Report) -> None:
+    section = build_languages_section(report.model_copy(update={"languages": LANGUAGES}))
+    assert section is not None
+    [table] = [block for block in section.blocks if isinstance(block, Table)]
+    assert table.rows == [["m", "en", "native", DIFFERENCE.difference]]
+
+
+def test_no_section_for_english_alone(report: Report) -> None:
+    for languages in (None, LANGUAGES.model_copy(update={"configured": ["en"]})):
+        assert build_languages_section(report.model_copy(update={"languages": languages})) is None

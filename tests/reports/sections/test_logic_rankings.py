@@ -1,0 +1,63 @@
+"""The subsections on rankings show calls, accuracy and the effect on agreement with people."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.metrics.estimate import Estimate
+from auditor.reports.charts.tradeoff_plot import TradeoffPoint
+from auditor.reports.data.logic.schema import LogicEstimate, RankingRepairRow, RankingRow
+from auditor.reports.document import Figure
+from auditor.reports.sections import logic_rankings
+from tests.reports.hostile_report import NAME
+from tests.reports.sections.node_text import assert_consistent, tables_of
+from tests.reports.sections.test_logic import make_logic
+
+UNKNOWN = Estimate(None, 0, reason="people's order, or the judge's, is not known")
+RHO = Estimate(0.6, 3, 0.2, 0.9)
+
+
+def make_ranking(judge: str, method: str, all_pairs: Estimate = RHO, people: Estimate = UNKNOWN) -> RankingRow:
+    return RankingRow(judge=judge, method=method, calls=22.1, failed=0.5, all_pairs=all_pairs, people=people)
+
+
+@pytest.fixture(autouse=True)
+def plotted(monkeypatch: pytest.MonkeyPatch) -> list[list[float]]:
+    """Accuracies in each plot."""
+    accuracies: list[list[float]] = []
+
+    def record_points(points: list[TradeoffPoint], **titles: str) -> dict[str, object]:
+        accuracies.append([point.accuracy for point in points])
+        return {}
+
+    monkeypatch.setattr(logic_rankings, "tradeoff_plot", record_points)
+    return accuracies
+
+
+def test_no_subsection_where_nothing_was_ranked() -> None:
+    assert logic_rankings.build_rankings_section(make_logic([])) is None
+
+
+def test_each_judge_has_a_plot_against_people_where_their_order_is_known(plotted: list[list[float]]) -> None:
+    rankings = [
+        make_ranking("a", "PairS", people=Estimate(0.3, 3, 0.1, 0.5)),
+        make_ranking(NAME, "PairS"),
+        make_ranking("c", "PairS", all_pairs=UNKNOWN),
+    ]
+    section = logic_rankings.build_rankings_section(make_logic([], rankings=rankings))
+    assert section is not None
+    assert_consistent(section)
+    assert plotted == [[0.3], [0.6]]
+    figures = [block for block in section.blocks if isinstance(block, Figure)]
+    assert [figure.description for figure in figures] == ["PairS: 22.1 calls, ρ 0.30", "PairS: 22.1 calls, ρ 0.60"]
+    assert tables_of(section)["rankings"].rows[1] == [NAME, "PairS", 22.1, 0.5, RHO, UNKNOWN]
+
+
+def test_the_effect_of_ranking_on_agreement_with_people_is_a_row_of_each_judge() -> None:
+    before, after = (LogicEstimate(value, 90, 0.5, 0.9, lost=0, over="9 sets") for value in (0.6, 0.7))
+    gain = Estimate(0.1, 90, 0.0, 0.2)
+    row = RankingRepairRow(
+        judge="j", questions=180, flipped=42, human_agreement=before, repaired_agreement=after, gain=gain, left_out=6
+    )
+    section = logic_rankings.build_repair_section([row])
+    assert tables_of(section)["ranking-effect"].rows == [["j", 180, 42, before, after, gain, 6]]

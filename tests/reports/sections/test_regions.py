@@ -1,0 +1,75 @@
+"""The section on regions has every figure by region, and the gaps with their bounds."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.measurement_schema import RegionGapRow
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import Figure, Name, Table
+from auditor.reports.sections.regions import build_regions_section
+from tests.reports.sections.block_access import blocks_of, cells_of
+from tests.reports.sections.node_text import text_of
+
+GAP = RegionGapRow(
+    model="alder", method="direct", first="Western", second="Other", mae_gap=Estimate(0.1, 40, 0.02, 0.2),
+    compared=2, left_out=[],
+)  # fmt: skip
+
+
+def with_regions(report: Report, **changes: object) -> Report:
+    """The report with changes to its regions."""
+    return report.model_copy(update={"regions": report.regions.model_copy(update=changes)})
+
+
+def gap_table(report: Report, *gaps: RegionGapRow) -> Table:
+    """The table of these gaps."""
+    section = build_regions_section(with_regions(report, gaps=list(gaps)))
+    assert section is not None
+    return next(table for table in blocks_of(section, Table) if table.id == "region-gaps")
+
+
+def test_every_row_is_in_the_table_with_its_two_way_interval(report: Report) -> None:
+    section = build_regions_section(report)
+    assert section is not None
+    table, figure = blocks_of(section, Table)[0], blocks_of(section, Figure)[0]
+    assert (table.id, figure.id, figure.table_id) == ("agreement-by-region", "regions", table.id)
+    assert len(table.rows) == len(report.regions.rows) > 0
+    for cells, row in zip(cells_of(table), report.regions.rows, strict=True):
+        r = cells[4]
+        assert isinstance(r, Estimate)
+        assert (r.value, r.ci_low, r.ci_high) == (row.pearson_r, row.ci_low, row.ci_high)
+        assert (cells[2], cells[3], cells[5], cells[6]) == (row.countries, row.mae, row.n, row.n_dropped)
+        assert row.mae.n == row.n
+
+
+def test_a_gap_is_the_second_region_minus_the_first(report: Report) -> None:
+    table = gap_table(report, GAP)
+    assert cells_of(table)[0][:2] == [Name("alder"), [Name("Other"), " minus ", Name("Western")]]
+    assert "Other minus Western; positive means that the model is further from people in the former" in text_of(
+        table.caption
+    )
+    assert len(table.columns) == 3
+
+
+def test_bounds_are_shown_where_coverage_differs_unless_the_gap_is_withheld(report: Report) -> None:
+    bounded = GAP.model_copy(update={"bound_low": 0.01, "bound_high": 0.3})
+    withheld = bounded.model_copy(update={"mae_gap": Estimate(None, 40, reason="withheld")})
+    table = gap_table(report, bounded, withheld, GAP)
+    assert [row[3:] for row in cells_of(table)] == [[0.01, 0.3], [None, None], [None, None]]
+    assert "worst-case bounds" in text_of(table.caption)
+
+
+def test_the_caption_says_that_the_largest_of_several_gaps_is_corrected(report: Report) -> None:
+    caption = text_of(gap_table(report, GAP.model_copy(update={"compared": 4, "left_out": ["Oceania"]})).caption)
+    assert "The largest of several gaps is biased upwards." in caption
+    assert "Excluded, with fewer than five countries: Oceania." in caption
+
+
+@pytest.mark.parametrize(("ungrouped", "is_present"), [(["Atlantis"], True), ([], False)])
+def test_countries_in_no_region_are_named(report: Report, ungrouped: list[str], is_present: bool) -> None:
+    section = build_regions_section(with_regions(report, rows=[], gaps=[], ungrouped=ungrouped))
+    assert (section is not None) == is_present
+    if section is not None:
+        assert "in no region, which are not in the table: Atlantis." in text_of(section)

@@ -1,0 +1,78 @@
+"""The document of an audit's report has its sections in order, for audits of every size."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.domain import Cell, CellScore
+from auditor.reports.data.build import build_report
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import Callout, Name, Section
+from auditor.reports.sections.report import SECTION_BUILDERS, build_report_document, list_key_figures
+from auditor.storage import audits, results
+from auditor.storage.database import Database
+from tests.reports.conftest import import_scores, survey_of
+from tests.reports.hostile_report import NAME, hostile_report
+from tests.reports.sections.node_text import assert_consistent, iterate_blocks, text_of
+from tests.support.synthetic_audit import populate
+
+
+def test_sections_are_in_order_and_in_the_contents(report: Report) -> None:
+    document = build_report_document(report)
+    assert [section.id for section in document.sections] == [
+        "answer", "prefer", "worth", "where", "scatter", "regions", "map", "places", "consistency", "panel",
+        "conflicts", "refusals", "coverage", "cost", "made",
+    ]  # fmt: skip
+    assert all(section.contents_title for section in document.sections)
+    assert len(SECTION_BUILDERS) == 22
+    assert_consistent(document)
+
+
+def test_the_document_opens_with_key_figures(report: Report) -> None:
+    document = build_report_document(report)
+    assert (document.kind, document.title) == ("Audit of moral alignment", report.audit.name)
+    assert document.subtitle == ["Compared with ", Name(report.audit.survey.title)]
+    assert not [block for block in document.opening if isinstance(block, Callout)]
+    labels = [label for label, _ in list_key_figures(report)]
+    assert labels[:4] == ["models", "countries", "topics", "cells asked"]
+    assert labels[-1] == "cost"
+    assert report.audit.auditor in text_of(document.footer)
+
+
+def test_an_unfinished_audit_without_scores_is_marked_as_provisional(db: Database) -> None:
+    audits.save_audit(
+        db, name="e", config=None, config_hash=None, survey=survey_of({("Egypt", "a"): 0.0}), environment={}
+    )
+    document = build_report_document(build_report(db, "e"))
+    [callout] = [block for block in document.opening if isinstance(block, Callout)]
+    assert "has not finished (stage: " in text_of(callout)
+    assert "All figures below are provisional." in text_of(callout)
+    assert [section.id for section in document.sections] == ["answer", "conflicts", "cost", "made"]
+    assert_consistent(document)
+
+
+@pytest.mark.parametrize(
+    "size", [{"models": 1}, {"models": 2, "countries": 1, "topics": 1}, {"models": 7, "topics": 2}]
+)
+def test_any_size(db: Database, size: dict[str, int]) -> None:
+    populate(db, name="sized", **size)
+    assert_consistent(build_report_document(build_report(db, "sized")))
+
+
+def test_two_methods_are_named(db: Database) -> None:
+    truth = {("Egypt", str(i)): i / 10 for i in range(5)}
+    import_scores(db, truth, {("m", *cell): score for cell, score in truth.items()})
+    rows = [CellScore("m", Cell(*cell), "logprob", -score, n_ok=1, n_planned=1) for cell, score in truth.items()]
+    results.save_scores(db, audits.get_audit(db, "imported").id, rows)
+    document = build_report_document(build_report(db, "imported"))
+    assert_consistent(document)
+    assert {"m (direct)", "m (logprob)"} <= {node.text for node in iterate_blocks(document) if isinstance(node, Name)}
+
+
+def test_hostile_names_are_nodes_of_their_own(db: Database) -> None:
+    document = build_report_document(hostile_report(db))
+    names = [node.text for node in iterate_blocks(document) if isinstance(node, Name)]
+    assert sum(NAME in name for name in names) > 20
+    assert_consistent(document)
+    ids = [node.id for node in iterate_blocks(document) if isinstance(node, Section)]
+    assert not [name for name in ids if not name.replace("-", "").isalnum()]

@@ -1,0 +1,88 @@
+"""Sentences on the model to prefer follow the tiers; tables have every model."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+
+from auditor.reports.data.agreement.tiers import ALL_COUNTRIES, TierRanking, TierRow
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import CountShare, Disclosure, List, Reason, Table
+from auditor.reports.sections.tiers import build_tiers_section, describe_preference, list_preferences
+
+
+def make_tier_row(model: str, tier: int | None = 1, value: float | None = 0.2, first: float | None = 0.97) -> TierRow:
+    return TierRow(model=model, value=value, tier=tier, rank_low=tier, rank_high=tier, first=first)
+
+
+def make_ranking(
+    *rows: TierRow, scope: str = ALL_COUNTRIES, by: Literal["r", "MAE"] = "MAE", **more: Any
+) -> TierRanking:
+    values: dict[str, Any] = {"cells": 40, "countries": 8, "topics": 5, "left_out": {}, "reason": None}
+    return TierRanking(scope=scope, method="direct", by=by, rows=list(rows), **(values | more))
+
+
+@pytest.mark.parametrize(
+    ("ranking", "text"),
+    [
+        (
+            make_ranking(make_tier_row("a"), make_tier_row("b", 2)),
+            "Over all countries, prefer a (mean absolute error 0.20, first in 97% of resamples, 40 shared cells): it "
+            "is statistically distinguishable from every other model.",
+        ),
+        (
+            make_ranking(make_tier_row("a"), make_tier_row("b"), make_tier_row("c", 2), scope="Western"),
+            "For Western countries, a is ahead (mean absolute error 0.20, first in 97% of resamples, 40 shared cells), "
+            "but not statistically distinguishable from b. The other model is worse.",
+        ),
+        (
+            make_ranking(*map(make_tier_row, "abcdefg"), scope="Europe"),
+            "For Europe, a is ahead (mean absolute error 0.20, first in 97% of resamples, 40 shared cells), but not "
+            "statistically distinguishable from b, c, d, e and 2 more.",
+        ),
+        (
+            make_ranking(make_tier_row("a", None, first=None), reason="too few"),
+            "Over all countries, a has the best mean absolute error (0.20, 40 cells). How certain this is cannot be "
+            "estimated: too few.",
+        ),
+        (make_ranking(), "Over all countries, no model can be preferred: none has scores on enough cells."),
+        (
+            make_ranking(make_tier_row("a", None, None, None), reason="rescaled"),
+            "Over all countries, no model can be preferred: rescaled.",
+        ),
+    ],
+)
+def test_a_preference_claims_no_more_than_the_tiers(ranking: TierRanking, text: str) -> None:
+    assert describe_preference(ranking) == text
+
+
+def test_preferences_are_by_error_and_unclear_without_tiers(report: Report) -> None:
+    assert [item.status for item in list_preferences(report)] == ["positive", "unclear", "unclear"]
+
+
+def test_each_ranking_has_a_table_with_all_models(report: Report) -> None:
+    left_out = {"dune": "has a score on 3% of the cells"}
+    ranking = make_ranking(make_tier_row("a"), left_out=left_out)
+    section = build_tiers_section(report.model_copy(update={"tiers": [*report.tiers, ranking]}))
+    assert section is not None
+    disclosures = [block for block in section.blocks if isinstance(block, Disclosure)]
+    assert [disclosure.is_open for disclosure in disclosures] == [True, True, False, False, False]
+    tables = [block for disclosure in disclosures for block in disclosure.blocks if isinstance(block, Table)]
+    assert [table.id for table in tables] == [f"tiers-{i}" for i in range(1, 6)]
+    assert tables[-1].rows == [
+        ["a", 1, 0.2, 1, 1, CountShare(970, 1000)],
+        ["dune", Reason("not ranked: has a score on 3% of the cells", 5)],
+    ]
+
+
+def test_preferences_beyond_the_first_three_are_in_the_section(report: Report) -> None:
+    rankings = [make_ranking(make_tier_row("a"), scope=f"region {i}") for i in range(5)]
+    section = build_tiers_section(report.model_copy(update={"tiers": rankings}))
+    assert section is not None
+    [preferences] = [block for block in section.blocks if isinstance(block, List)]
+    assert len(preferences.items) == 2
+
+
+def test_one_model_has_no_tiers(report: Report) -> None:
+    assert build_tiers_section(report.model_copy(update={"tiers": []})) is None
