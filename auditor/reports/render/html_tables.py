@@ -9,7 +9,7 @@ from typing import cast
 
 from auditor.reports.document import BarSegment, Cell, Column, Name, Reason, Row, Table, Text
 from auditor.reports.number_format import MISSING_SYMBOL, format_count
-from auditor.reports.render.cell_format import FormattedFigure, format_figure, iterate_rows, label_notes
+from auditor.reports.render.cell_format import FormattedFigure, format_figure, format_reason, iterate_rows, label_notes
 from auditor.reports.render.escaping import escape_html, isolate_rtl
 from auditor.reports.render.html_text import element, html_inline, scroll_region
 from auditor.reports.render.table_split import split_table
@@ -75,7 +75,9 @@ class _TableRenderer:
             column = self.table.columns[column_index]
             if isinstance(cell, Reason):
                 span = str(cell.columns) if cell.columns > 1 else ""
-                cells.append(element("td", html_inline(cell.text), class_="why", colspan=span))
+                figure = format_reason(cell, self.notes)
+                content = _render_figure(figure) if figure else html_inline(cell.text)
+                cells.append(element("td", content, class_="why", colspan=span))
                 column_index += cell.columns
                 continue
             content = self._render_cell(cell, column)
