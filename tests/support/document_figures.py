@@ -58,6 +58,8 @@ def iterate_figures(node: object) -> Iterator[ShownFigure]:
                 match cell:
                     case Estimate():
                         yield _show_estimate(cell, column.style, column.digits, shows_n=column.show_n)
+                    case Reason(text=str() as reason):
+                        yield ShownFigure((), reason)
                     case int() | float() | CountShare() | LowerBound():
                         yield ShownFigure((_show_number(cell, column),))
                     case _ if column.kind != "bar":

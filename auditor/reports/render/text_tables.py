@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from auditor.reports.document import Cell, Column, Reason, Table, Text
 from auditor.reports.number_format import MISSING_SYMBOL
-from auditor.reports.render.cell_format import format_figure, iterate_rows, label_notes
+from auditor.reports.render.cell_format import format_figure, format_reason, iterate_rows, label_notes
 from auditor.reports.render.text_layout import flatten_text, pad_text, wrap_text
 
 MAX_CELL_WIDTH = 40
@@ -83,7 +83,8 @@ def _build_column(column: Column, cells: Sequence[Cell], notes: Mapping[str, str
 def _format_cell(cell: Cell, column: Column, notes: Mapping[str, str]) -> tuple[str, int]:
     """Format a cell: its text, and the length of the value that the text starts with (0 if it is no figure)."""
     if isinstance(cell, Reason):
-        return flatten_text(cell.text), 0
+        note = format_reason(cell, notes)
+        return flatten_text(note.in_line() if note else cell.text), 0
     if column.kind in ("name", "text"):
         return MISSING_SYMBOL if cell is None else flatten_text(cast(Text, cell)), 0
     figure = format_figure(cell, column, notes)

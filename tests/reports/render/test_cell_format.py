@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.document import Cell, Column, CountShare, LowerBound, Row, Table
+from auditor.reports.document import Cell, Column, CountShare, LowerBound, Reason, Row, Table
 from auditor.reports.number_format import NumberStyle
-from auditor.reports.render.cell_format import format_figure, iterate_rows, label_notes
+from auditor.reports.render.cell_format import format_figure, format_reason, iterate_rows, label_notes
 
 REASON = "fewer than five countries"
 
@@ -51,6 +53,17 @@ def test_reasons_that_repeat_are_notes() -> None:
     assert shown == [
         "0.50 (n 9; no 95% CI, note a)", "not available (note a)", "0.10 (n 2; no 95% CI, note a)", "no judge answered",
     ]  # fmt: skip
+
+
+def test_spanning_reasons_that_repeat_are_notes_but_short_ones_are_not() -> None:
+    columns = [Column("Model", "name"), Column("r", "number")]
+    rows: list[Row | Sequence[Cell]] = [["a", Reason(REASON)], ["b", Reason(REASON)], ["c", Reason(REASON)]]
+    notes = label_notes(Table("t", "t", "", columns, rows))
+    figure = format_reason(Reason(REASON), notes)
+    assert figure is not None
+    assert figure.in_line() == "not available (note a)"
+    assert format_reason(Reason("another reason"), notes) is None
+    assert label_notes(Table("t", "t", "", columns, [["a", Reason("too few")] for _ in range(3)])) == {}
 
 
 def test_total_rows_come_last() -> None:

@@ -68,4 +68,4 @@ def test_tables_with_more_columns_than_fit_on_paper_are_broken() -> None:
     html = render_html_table(Table("t", "l", "", columns, [list(range(len(columns)))]))
     assert html.count("<table ") == html.count('<div class="scroll"') == 2
     assert html.count('id="table-t"') == 1
-    assert 'class="figures many"' in html
+    assert 'class="figures many n15"' in html
