@@ -77,7 +77,7 @@ def test_the_largest_gap_of_several_groups_is_reported(db: Database) -> None:
     for text in (Page(render_report(report, "html")).text, render_report(report, "markdown")):
         assert "United Nations M49 regions" in text
         assert f"Europe minus {gap.first}" in text
-        assert "Left out for having fewer than five countries: Oceania." in text
+        assert "Excluded, with fewer than five countries: Oceania." in text
     caution = f"The mean absolute error is larger in Europe than in {gap.first} for m"
     assert caution in " ".join(list_cautions(report))
 
