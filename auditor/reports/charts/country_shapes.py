@@ -23,7 +23,7 @@ MAX_DOT_AREA_KM2 = 25_000
 """Countries with smaller shapes have a dot, since their shapes can hardly be seen."""
 SMALL_COUNTRIES = frozenset(
     {
-        *("BHS", "BLZ", "BRN", "CYP", "DJI", "GMB", "ISR", "JAM", "KWT", "LBN", "LUX", "MKD"),
+        *("BHS", "BLZ", "BRN", "CYP", "DJI", "GMB", "ISR", "JAM", "KWT", "LBN", "LUX"),
         *("MNE", "PRI", "PSE", "QAT", "RWA", "SLV", "SVN", "SWZ", "TLS", "TTO", "XKX"),
     }
 )

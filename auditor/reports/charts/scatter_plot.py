@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from auditor.reports.charts.legend import LegendText, Swatch, swatch_layer, text_layer
-from auditor.reports.charts.theme import ACCENT, MUTED, RULE, VegaLiteSpec, build_spec, clean_text
+from auditor.reports.charts.theme import ACCENT, FAINT, INK, RULE, VegaLiteSpec, build_spec, clean_text
 from auditor.reports.number_format import format_count, format_number
 
 MAX_POINTS = 2000
@@ -42,7 +42,7 @@ def scatter_plot(pairs: Sequence[ScorePair]) -> VegaLiteSpec:
     """Specify a plot of the model's scores (up) against people's (right), with the diagonal of equal scores."""
     diagonal = {
         "data": {"values": [{"people": -1, "model": -1}, {"people": 1, "model": 1}]},
-        "mark": {"type": "line", "stroke": MUTED, "strokeWidth": 1, "strokeDash": [3, 3], "aria": False},
+        "mark": {"type": "line", "stroke": INK, "strokeWidth": 1, "strokeDash": [2, 3], "opacity": 0.7, "aria": False},
         "encoding": _axes(),
     }
     left, top, right, bottom = PADDING_PX
@@ -59,7 +59,7 @@ def _axes() -> dict[str, object]:
         "values": list(TICKS),
         "grid": True,
         "labelExpr": "abs(datum.value) === 0.5 ? '' : datum.label",
-        "gridColor": {"condition": {"test": "datum.value === 0", "value": RULE}, "value": "var(--faint)"},
+        "gridColor": {"condition": {"test": "datum.value === 0", "value": RULE}, "value": FAINT},
     }
     return {
         channel: {

@@ -137,7 +137,8 @@ def _world_map(estimates: Sequence[CountryEstimate], width_px: int, scale: _Scal
     height = round(width_px * HEIGHT_SHARE)
     dots = place_dots([code for code in rows if code in SMALL_COUNTRIES or code not in shape_codes()], 3)
     dot_rows = [{**rows[code], "longitude": x, "latitude": y} for code, (x, y) in dots.items()]
-    layers = [_land_layer(), _shape_layer(list(rows.values())), *_legend_layers(scale, width_px, height)]
+    shape_rows = [row for code, row in rows.items() if code not in dots]
+    layers = [_land_layer(), _shape_layer(shape_rows), *_legend_layers(scale, width_px, height)]
     if dot_rows:
         layers.insert(2, _dot_layer(dot_rows, width_px))
     spec = build_spec(

@@ -29,7 +29,6 @@ MIN_FONT_SIZE_PX = 9
 """A figure is scrolled rather than shrunk further on a narrow screen."""
 PNG_SCALE = 2
 """Pixels for each unit of the SVG."""
-_TEXT_KEYS = frozenset(("values", "datasets", "domain", "title", "text", "description", "name"))
 _VARIABLE_PATTERN = re.compile(r"var\(--([\w-]+)\)")
 
 
@@ -75,7 +74,8 @@ def render_page_svg(spec: Mapping[str, object], *, title: str, description: str,
 
 def export_spec(spec: Mapping[str, object]) -> bytes:
     """Write the specification as JSON, with the colours of the light theme on white."""
-    return (_to_json(_with_light_colors(spec), indent=1) + "\n").encode()
+    indent = None if "datasets" in spec else 1  # shapes have tens of thousands of numbers
+    return (_to_json(_with_light_colors(spec), indent) + "\n").encode()
 
 
 def export_svg(spec: Mapping[str, object]) -> bytes:
@@ -106,19 +106,27 @@ def _to_json(spec: object, indent: int | None = None) -> str:
     return json.dumps(spec, ensure_ascii=False, allow_nan=False, indent=indent)
 
 
-def _with_light_colors(spec: Mapping[str, object]) -> dict[str, object]:
-    """Replace CSS variables by the colours of the light theme, except in data and in texts, on a white background."""
+def _with_light_colors(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace CSS variables by the colours of the light theme, on a white background.
 
-    def resolve(value: object) -> object:
-        """Replace the CSS variables in a part of a specification."""
+    Texts are left as they are, and so are data but for their field `color`.
+    """
+
+    def resolve(key: str, value: Any) -> Any:
+        """Replace the CSS variables in the value of a key; a title may have any text."""
         if isinstance(value, str):
             match = _VARIABLE_PATTERN.fullmatch(value)
             return LIGHT_COLORS[match[1]] if match else value
+        if key == "data" and "values" in value:
+            rows = [{**row, "color": resolve("", row["color"])} if "color" in row else row for row in value["values"]]
+            return {**value, "values": rows}
         if isinstance(value, Mapping):
-            return {key: item if key in _TEXT_KEYS else resolve(item) for key, item in value.items()}
-        return [resolve(item) for item in value] if isinstance(value, (list, tuple)) else value
+            return {name: item if name == "title" else resolve(name, item) for name, item in value.items()}
+        return [resolve(key, item) for item in value] if isinstance(value, (list, tuple)) else value
 
-    return {key: item if key in _TEXT_KEYS else resolve(item) for key, item in spec.items()} | {"background": "white"}
+    return {key: value if key == "datasets" else resolve(key, value) for key, value in spec.items()} | {
+        "background": "white"
+    }
 
 
 def _draw_figures(figures: Sequence[Figure], id_prefix: str) -> list[Element]:
