@@ -87,8 +87,7 @@ class HtmlBlocks:
         """Render a section with its heading; one within another section is not set off by a line."""
         heading = element(f"h{min(level, MAX_HEADING_LEVEL)}", html_inline(section.title))
         content = f"\n{heading}\n{self.render(section.blocks, level + 1)}\n"
-        css_class = " ".join(filter(None, ("sub" if level > 2 else "", "wide" if section.is_landscape else "")))
-        return element("section", content, id=section.id, class_=css_class)
+        return element("section", content, id=section.id, class_="wide" if section.is_landscape else "")
 
     def _render_small_figure(self, figure: Figure) -> str:
         """Render a figure of a grid, with its title and caption above it."""

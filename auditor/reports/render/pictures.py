@@ -8,6 +8,8 @@ from itertools import groupby
 from auditor.reports.document import Block, Disclosure, Document, Figure, FigureGrid, HeatMap, Table
 from auditor.reports.document.traversal import iterate_blocks
 
+MAX_TITLES = 4
+
 
 def label_tables(document: Document) -> dict[str, str]:
     """Labels of the document's tables, by id."""
@@ -36,6 +38,8 @@ def describe_pictures(blocks: Sequence[Block], table_labels: dict[str, str]) -> 
             if isinstance(picture, Figure) and picture.table_id in table_labels:
                 tables.append(f"“{table_labels[picture.table_id]}”")
     table_names = list(dict.fromkeys(tables))
+    if len(titles) > MAX_TITLES:
+        titles[MAX_TITLES:] = [f"and {len(titles) - MAX_TITLES} more"]
     reference = f" For the numbers see the table{'s' * (len(table_names) > 1)} {', '.join(table_names)}."
     return f"Shown in the HTML report: {'; '.join(titles)}.{reference if table_names else ''}"
 

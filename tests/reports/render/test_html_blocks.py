@@ -55,8 +55,8 @@ def test_disclosures_say_whether_they_are_open_and_printed() -> None:
 def test_sections_within_sections_have_deeper_headings() -> None:
     html = BLOCKS.render([Section("a", "A", [Section("b", "B", [Section("c", "C", [])])], is_landscape=True)])
     assert '<section id="a" class="wide">\n<h2>A</h2>' in html
-    assert '<section id="b" class="sub">\n<h3>B</h3>' in html
-    assert '<section id="c" class="sub">\n<h4>C</h4>' in html
+    assert '<section id="b">\n<h3>B</h3>' in html
+    assert '<section id="c">\n<h4>C</h4>' in html
 
 
 def test_callouts_without_a_title_have_none() -> None:

@@ -20,7 +20,7 @@ SHADES = ("n4", "n3", "n2", "n1", "z", "p1", "p2", "p3", "p4")
 
 def read_colors(theme: str) -> dict[str, str]:
     """Colours of a theme by the name of their variable."""
-    light, dark = STYLESHEET.split("@media (prefers-color-scheme: dark)")
+    light, dark = STYLESHEET.split("@media screen and (prefers-color-scheme: dark)")
     pattern = re.compile(r"--([\w-]+): (#[0-9a-f]{3,6})")
     return dict(pattern.findall(light)) | (dict(pattern.findall(dark)) if theme == "dark" else {})
 
@@ -62,7 +62,7 @@ def test_every_shade_and_series_has_a_colour() -> None:
 
 def test_every_variable_that_is_used_is_defined_in_both_themes() -> None:
     used = set(re.findall(r"var\(--([\w-]+)\)", STYLESHEET))
-    dark_block = STYLESHEET.split("@media (prefers-color-scheme: dark)")[1].split("\n}\n")[0]
+    dark_block = STYLESHEET.split("@media screen and (prefers-color-scheme: dark)")[1].split("\n}\n")[0]
     used -= {"n", "page"}  # numbers for print
     assert used <= set(read_colors("light"))
     assert used <= set(re.findall(r"--([\w-]+):", dark_block))

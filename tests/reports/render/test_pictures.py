@@ -28,3 +28,9 @@ def test_titles_are_listed_with_the_tables_that_the_document_has() -> None:
     assert describe_pictures(blocks, {"alignment": "A", "errors": "B"}) == (
         f"{titles} For the numbers see the tables “A”, “B”."
     )
+
+
+def test_of_many_titles_only_the_first_are_listed() -> None:
+    figures: list[Block] = [Figure(f"f{i}", {}, f"Model {i}", "") for i in range(9)]
+    expected = "Shown in the HTML report: Model 0; Model 1; Model 2; Model 3; and 5 more."
+    assert describe_pictures(figures, {}) == expected
