@@ -58,6 +58,8 @@ def iterate_figures(node: object) -> Iterator[ShownFigure]:
                 match cell:
                     case Estimate():
                         yield _show_estimate(cell, column.style, column.digits, shows_n=column.show_n)
+                    case Reason(text=str() as reason):
+                        yield ShownFigure((), reason)
                     case int() | float() | CountShare() | LowerBound():
                         yield ShownFigure((_show_number(cell, column),))
                     case _ if column.kind != "bar":
@@ -149,7 +151,12 @@ def _assert_table_files_have_figures(table: Table) -> None:
     for _, column, cell in iterate_cells(table):
         estimate = cell if isinstance(cell, Estimate) else None
         if estimate is not None:
-            values = [estimate.value, estimate.ci_low, estimate.ci_high, estimate.n if column.show_n else None]
+            values: list[float | None] = [
+                estimate.value,
+                estimate.ci_low,
+                estimate.ci_high,
+                estimate.n if column.show_n else None,
+            ]
             shown_values = [estimate.value] if None in values[1:3] else values[:3]
         elif isinstance(cell, int | float):
             values = shown_values = [cell]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast
 
@@ -11,7 +11,9 @@ from auditor.reports.charts.interval_plot import CORRELATION_AXIS, IntervalRow, 
 from auditor.reports.charts.scatter_plot import ScorePair, scatter_plot
 from auditor.reports.document import (
     BarSegment,
+    Block,
     Callout,
+    Cell,
     Code,
     Column,
     CountShare,
@@ -33,6 +35,7 @@ from auditor.reports.document import (
     Reason,
     Row,
     Section,
+    Status,
     Strong,
     Table,
     Tag,
@@ -46,7 +49,7 @@ TOO_FEW = "fewer than five countries"
 
 def sample_document() -> Document:
     """A document with every kind of node."""
-    opening = [
+    opening: list[Block] = [
         Callout("", [Paragraph("This audit has not run to its end (stage: review). Every figure is provisional.")]),
         Facts(
             [("models", "4"), ("judges", "3"), ("cells", "1\u202f254"), ("verdicts", "10\u202f032"), ("cost", "$12.40")]
@@ -72,8 +75,11 @@ def _estimate(value: float, half_width: float = 0.12, n: int = 1254) -> Estimate
     return Estimate(value, n, value - half_width, value + half_width)
 
 
-def _findings() -> list[object]:
-    words = (("positive", "agrees well with people"), ("positive", "agrees moderately with people"))
+def _findings() -> list[Block]:
+    words: tuple[tuple[Status, str], ...] = (
+        ("positive", "agrees well with people"),
+        ("positive", "agrees moderately with people"),
+    )
     words += (("unclear", "may not agree with people"), ("negative", "disagrees with people"))
     items = [
         ListItem(
@@ -93,7 +99,7 @@ def _findings() -> list[object]:
         Column("Read from"),
         Column("Cells", "number"),
     ]
-    rows = [
+    rows: list[Row | Sequence[Cell]] = [
         [
             MODELS[0],
             _estimate(R[0]),
@@ -187,7 +193,7 @@ def heat_map(label: str, n_rows: int = 12, n_columns: int = 19, *, show_legend: 
     return HeatMap(label, topics, rows, bounds, "stricter than people", "more permissive", states, show_legend)
 
 
-def _heat_maps() -> list[object]:
+def _heat_maps() -> list[Block]:
     return [
         Paragraph("Each cell is the model’s score less people’s."),
         heat_map("All models", 3, show_legend=True),
@@ -198,8 +204,9 @@ def _heat_maps() -> list[object]:
     ]
 
 
-def _conflicts() -> list[object]:
+def _conflicts() -> list[Block]:
     text = "Lying is wrong\nin most cases, *but* <b>not</b> always.\n\n- first\n- second"
+    states: tuple[Status, ...] = ("open", "settled")
     quotes = [Quote([Name(model), " says +0.40"], text, "Cosine 0.31.") for model in MODELS[1:3]]
     return [
         Paragraph("31 conflicts: 4 open, 27 settled."),
@@ -213,12 +220,12 @@ def _conflicts() -> list[object]:
                 is_open=state == "open",
                 in_print="open" if state == "open" else "hidden",
             )
-            for state in ("open", "settled")
+            for state in states
         ),
     ]
 
 
-def _cost() -> list[object]:
+def _cost() -> list[Block]:
     legend = [("ok", "usable"), ("refused", "refused"), ("timeout", "timed out"), ("missing", "not recorded")]
     columns = [
         Column("Model", "name"),
@@ -227,7 +234,7 @@ def _cost() -> list[object]:
         Column("Refused", "number"),
         Column("Cost", "number", key="usd", style="usd"),
     ]
-    rows = [
+    rows: list[Row | Sequence[Cell]] = [
         ["alder-7b", 1254, [BarSegment("ok", 1200), BarSegment("refused", 54)], 54, 3.21],
         ["birch-instruct", 1254, [BarSegment("ok", 1), BarSegment("missing", 1253)], 0, LowerBound(0.0123)],
         Row(["all", 2508, [], 54, LowerBound(3.2223)], is_total=True),

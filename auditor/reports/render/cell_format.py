@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from string import ascii_lowercase
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.document import Cell, Column, CountShare, LowerBound, Row, Table
+from auditor.reports.document import Cell, Column, CountShare, LowerBound, Reason, Row, Table
 from auditor.reports.number_format import (
     MISSING_SYMBOL,
     format_count,
@@ -18,7 +18,8 @@ from auditor.reports.number_format import (
 )
 
 MIN_NOTE_OCCURRENCES = 3
-"""A reason that is given this often in a table is a note below it."""
+MIN_NOTE_LENGTH = 16
+"""A reason of this length that a table gives this often is a note below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +27,10 @@ class FormattedFigure:
     """A figure as text.
 
     Attributes:
-        value: the value; the reason if it is missing.
-        interval: the interval; the reason if it is missing; empty for a figure that has none.
+        value: the value, or why it is missing.
+        interval: the interval; empty for none.
         n: the sample size, if it is shown.
+        reason: why there is a value, but no interval.
         has_value: whether the figure has a value.
         note: label of the note that has the reason for the missing value or interval.
     """
@@ -36,13 +38,16 @@ class FormattedFigure:
     value: str
     interval: str = ""
     n: str = ""
+    reason: str = ""
     has_value: bool = True
     note: str = ""
 
     def in_line(self) -> str:
         """The figure on one line, such as "0.52 (0.31 to 0.68; n 25)"."""
-        parenthesis = "; ".join(filter(None, (self.interval, self.note and f"note {self.note}", self.n)))
-        return f"{self.value} ({parenthesis})" if parenthesis else self.value
+        note = f"note {self.note}" if self.note else ""
+        details = filter(None, (self.interval, self.n, ", ".join(filter(None, (self.reason, note)))))
+        details_text = "; ".join(details)
+        return f"{self.value} ({details_text})" if details_text else self.value
 
 
 def format_figure(cell: Cell, column: Column, notes: Mapping[str, str]) -> FormattedFigure:
@@ -75,21 +80,32 @@ def _format_estimate(estimate: Estimate, column: Column, notes: Mapping[str, str
     n = f"n {format_count(estimate.n)}" if column.show_n else ""
     value = format_styled(estimate.value, column.style, column.digits)
     if estimate.ci_low is None or estimate.ci_high is None:
-        return FormattedFigure(value, "no 95% CI" if note else reason, n, note=note)
+        return FormattedFigure(value, n=n, reason="no 95% CI" if note else reason, note=note)
     low, high = (format_styled(end, column.style, column.digits) for end in (estimate.ci_low, estimate.ci_high))
     return FormattedFigure(value, f"{low} to {high}", n)
 
 
 def label_notes(table: Table) -> dict[str, str]:
-    """Labels of the notes below a table, by their text: the reasons that are given repeatedly in its estimates."""
-    counts = Counter(
-        cell.reason
-        for row in iterate_rows(table)
-        for cell in row.cells
-        if isinstance(cell, Estimate) and cell.reason and None in (cell.value, cell.ci_low, cell.ci_high)
-    )
-    reasons = [reason for reason, n in counts.items() if n >= MIN_NOTE_OCCURRENCES]
+    """Labels of the notes below a table, by their text: the long reasons that its cells give repeatedly."""
+    counts = Counter(_missing_reason(cell) for row in iterate_rows(table) for cell in row.cells)
+    reasons = [reason for reason, n in counts.items() if n >= MIN_NOTE_OCCURRENCES and len(reason) >= MIN_NOTE_LENGTH]
     return dict(zip(reasons, ascii_lowercase, strict=False))
+
+
+def _missing_reason(cell: Cell) -> str:
+    """The reason that a cell gives for a missing value or interval; empty if there is none, or it is marked up."""
+    match cell:
+        case Estimate():
+            return (cell.reason or "") if None in (cell.value, cell.ci_low, cell.ci_high) else ""
+        case Reason():
+            return cell.text if isinstance(cell.text, str) else ""
+    return ""
+
+
+def format_reason(cell: Reason, notes: Mapping[str, str]) -> FormattedFigure | None:
+    """Format a reason that is a note of the table; None for another one."""
+    note = notes.get(cell.text) if isinstance(cell.text, str) else None
+    return FormattedFigure("not available", has_value=False, note=note) if note else None
 
 
 def iterate_rows(table: Table) -> Iterator[Row]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Sequence
 from typing import cast
 
 from auditor.metrics.estimate import Estimate
@@ -57,7 +58,7 @@ def _column_names(column: Column, index: int) -> list[str]:
     return [key, f"{interval_key}_low", f"{interval_key}_high", *([f"{key}_n"] if column.show_n else [])]
 
 
-def _cell_values(cell: Cell, column: Column) -> list[CsvValue]:
+def _cell_values(cell: Cell, column: Column) -> Sequence[CsvValue]:
     """Values of the CSV columns of a cell, as many as `_column_names`."""
     n_values = len(_column_names(column, 0))
     if column.kind == "bar":

@@ -11,12 +11,12 @@ from auditor.reports.document import Document, Figure
 from auditor.reports.document.traversal import iterate_blocks
 from auditor.reports.render.escaping import escape_html, isolate_rtl
 from auditor.reports.render.html_blocks import HtmlBlocks
+from auditor.reports.render.html_tables import BAR_WIDTH_RULES, COLUMN_COUNT_RULES
 from auditor.reports.render.html_text import element, html_inline
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 )
-BAR_WIDTHS = "\n".join(f".w{percent}{{width:{percent}%}}" for percent in range(1, 101))
 
 
 def render_html(document: Document) -> str:
@@ -72,7 +72,8 @@ def _render_header(document: Document, blocks: HtmlBlocks) -> str:
 @cache
 def _load_stylesheet() -> str:
     """The page's style sheet."""
-    return Path(__file__).with_name("page.css").read_text(encoding="utf-8") + BAR_WIDTHS
+    rules = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+    return f"{rules}{COLUMN_COUNT_RULES}\n{BAR_WIDTH_RULES}"
 
 
 def _draw_figures(figures: Sequence[Figure]) -> tuple[str, list[str]]:

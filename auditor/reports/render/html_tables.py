@@ -9,16 +9,18 @@ from typing import cast
 
 from auditor.reports.document import BarSegment, Cell, Column, Name, Reason, Row, Table, Text
 from auditor.reports.number_format import MISSING_SYMBOL, format_count
-from auditor.reports.render.cell_format import FormattedFigure, format_figure, iterate_rows, label_notes
+from auditor.reports.render.cell_format import FormattedFigure, format_figure, format_reason, iterate_rows, label_notes
 from auditor.reports.render.escaping import escape_html, isolate_rtl
 from auditor.reports.render.html_text import element, html_inline, scroll_region
 from auditor.reports.render.table_split import split_table
 
 N_SERIES_COLORS = 11
+BAR_WIDTH_RULES = "\n".join(f".w{percent}{{width:{percent}%}}" for percent in range(1, 101))
 MAX_COLUMNS = 25
 """A table with more columns is broken into several, so that each fits on paper."""
-MAX_COLUMNS_IN_FULL_SIZE = 14
-"""A table with more columns is printed in smaller type."""
+MAX_COLUMNS_IN_FULL_SIZE = 8
+"""A table with more columns is printed in type whose size depends on their number."""
+COLUMN_COUNT_RULES = "\n".join(f".n{n}{{--n:{n}}}" for n in range(MAX_COLUMNS_IN_FULL_SIZE + 1, MAX_COLUMNS + 1))
 
 
 def render_html_table(table: Table) -> str:
@@ -57,13 +59,14 @@ class _TableRenderer:
             element("tfoot" if is_total else "tbody", "\n".join(map(self._render_row, rows)))
             for is_total, rows in groupby(iterate_rows(table), lambda row: row.is_total)
         ]
-        css_classes = {"dense": table.is_dense, "many": len(table.columns) > MAX_COLUMNS_IN_FULL_SIZE}
+        n_columns = len(table.columns)
+        size_class = f" many n{n_columns}" if n_columns > MAX_COLUMNS_IN_FULL_SIZE else ""
         markup = element(
             "table",
             f"<caption>{html_inline(table.caption)}{self._render_legend()}</caption>\n"
             f"<thead><tr>{header}</tr></thead>\n" + "\n".join(row_groups),
             id=f"table-{table.id}" if is_first else "",
-            class_=" ".join(["figures", *(name for name, applies in css_classes.items() if applies)]),
+            class_="figures" + " dense" * table.is_dense + size_class,
         )
         return scroll_region(markup, table.label)
 
@@ -75,7 +78,9 @@ class _TableRenderer:
             column = self.table.columns[column_index]
             if isinstance(cell, Reason):
                 span = str(cell.columns) if cell.columns > 1 else ""
-                cells.append(element("td", html_inline(cell.text), class_="why", colspan=span))
+                figure = format_reason(cell, self.notes)
+                content = _render_figure(figure) if figure else html_inline(cell.text)
+                cells.append(element("td", content, class_="why", colspan=span))
                 column_index += cell.columns
                 continue
             content = self._render_cell(cell, column)
@@ -139,5 +144,6 @@ def _render_figure(figure: FormattedFigure) -> str:
     note = f"<sup>{figure.note}</sup>" if figure.note else ""
     if not figure.has_value:
         return f'<span class="why">{isolate_rtl(figure.value)}{note}</span>'
-    details = ", ".join(filter(None, (isolate_rtl(figure.interval) + note, figure.n.replace(" ", "\u00a0"))))
-    return escape_html(figure.value) + (f"<small>{details}</small>" if details else "")
+    interval = isolate_rtl(figure.interval or figure.reason) + note
+    details = ", ".join(filter(None, (interval, figure.n.replace(" ", "\u00a0"))))
+    return escape_html(figure.value).replace(" ", "\u00a0") + (f"<small>{details}</small>" if details else "")

@@ -26,7 +26,7 @@ from auditor.reports.document import (
 )
 from auditor.reports.document.traversal import iterate_blocks
 from auditor.reports.number_format import MISSING_SYMBOL
-from auditor.reports.render.cell_format import format_figure, iterate_rows, label_notes
+from auditor.reports.render.cell_format import format_figure, format_reason, iterate_rows, label_notes
 from auditor.reports.render.escaping import (
     collapse_spaces,
     escape_line_starts,
@@ -150,7 +150,9 @@ class _MarkdownRenderer:
         for cell in cells:
             column = columns[len(rendered)]
             if isinstance(cell, Reason):
-                rendered += [self.line(cell.text), *[MISSING_SYMBOL] * (cell.columns - 1)]
+                figure = format_reason(cell, notes)
+                reason = escape_markdown(figure.in_line()) if figure else self.line(cell.text)
+                rendered += [reason, *[MISSING_SYMBOL] * (cell.columns - 1)]
             elif column.kind in ("name", "text"):
                 rendered.append(MISSING_SYMBOL if cell is None else self.line(cast(Text, cell)))
             else:

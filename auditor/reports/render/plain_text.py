@@ -71,7 +71,7 @@ class _TextRenderer:
 
     def nested(self, blocks: Sequence[Block], level: int) -> Iterator[str]:
         """Render blocks indented."""
-        renderer = _TextRenderer(max(self.width - len(INDENTATION), MIN_WIDTH), self.table_labels)
+        renderer = _TextRenderer(self.width - len(INDENTATION), self.table_labels)
         for part in renderer.blocks(blocks, level):
             if part:
                 yield indent_text(part, INDENTATION)

@@ -11,10 +11,10 @@ from rich.cells import cell_len
 
 from auditor.reports.document import Cell, Column, Reason, Table, Text
 from auditor.reports.number_format import MISSING_SYMBOL
-from auditor.reports.render.cell_format import FormattedFigure, format_figure, iterate_rows, label_notes
+from auditor.reports.render.cell_format import format_figure, format_reason, iterate_rows, label_notes
 from auditor.reports.render.text_layout import flatten_text, pad_text, wrap_text
 
-MAX_CELL_WIDTH = 36
+MAX_CELL_WIDTH = 40
 GAP = "  "
 
 
@@ -41,7 +41,9 @@ def render_text_table(table: Table, width: int) -> str:
     parts = [
         "\n".join(wrap_text(flatten_text(table.caption), width)),
         *("\n".join(_render_lines(block, is_total)) for block in _split_columns(columns, width)),
-        "\n".join(line for text, label in notes.items() for line in wrap_text(f"note {label}: {text}", width)),
+        "\n".join(
+            line for text, label in notes.items() for line in wrap_text(flatten_text(f"note {label}: {text}"), width)
+        ),
     ]
     return "\n\n".join(filter(None, parts))
 
@@ -57,16 +59,13 @@ def _expand_reasons(cells: Sequence[Cell]) -> list[Cell]:
 
 def _build_column(column: Column, cells: Sequence[Cell], notes: Mapping[str, str], width: int) -> _TextColumn:
     """Lay out a column: texts are wrapped, figures aligned at the right of their values."""
-    max_width = min(MAX_CELL_WIDTH, max(width // 2 - len(GAP), 1))
-    figures = [_format_cell(cell, column, notes) for cell in cells]
-    value_width = max([cell_len(figure.value) for figure in figures if isinstance(figure, FormattedFigure)], default=0)
+    max_width = min(MAX_CELL_WIDTH, max((width - len(GAP)) // 2, 1))
+    contents = [_format_cell(cell, column, notes) for cell in cells]
+    value_width = max([value_length for _, value_length in contents], default=0)
     cell_lines = []
-    for figure in figures:
-        if isinstance(figure, FormattedFigure):
-            padding = " " * (value_width - cell_len(figure.value))
-            cell_lines.append([padding + figure.in_line()])
-        else:
-            cell_lines.append(wrap_text(figure, max_width))
+    for text, value_length in contents:
+        padding = " " * (value_width - value_length if value_length else 0)
+        cell_lines.append([padding + line for line in wrap_text(text, max_width - len(padding))])
     title = flatten_text(column.title)
     cell_width = max([cell_len(line) for lines in cell_lines for line in lines], default=1)
     longest_word = max(map(cell_len, title.split(" ")))
@@ -75,19 +74,21 @@ def _build_column(column: Column, cells: Sequence[Cell], notes: Mapping[str, str
     is_right_aligned = column.kind in ("number", "share")
 
     def align(lines: Sequence[str]) -> list[str]:
+        """Fill up lines to the width of the column."""
         return [pad_text(line, column_width, is_right_aligned=is_right_aligned) for line in lines]
 
     return _TextColumn(align(heading), [align(lines) for lines in cell_lines], column_width)
 
 
-def _format_cell(cell: Cell, column: Column, notes: Mapping[str, str]) -> str | FormattedFigure:
-    """Format a cell: a text that is wrapped, or a figure that is aligned."""
+def _format_cell(cell: Cell, column: Column, notes: Mapping[str, str]) -> tuple[str, int]:
+    """Format a cell: its text, and the length of the value that the text starts with (0 if it is no figure)."""
     if isinstance(cell, Reason):
-        return flatten_text(cell.text)
+        note = format_reason(cell, notes)
+        return flatten_text(note.in_line() if note else cell.text), 0
     if column.kind in ("name", "text"):
-        return MISSING_SYMBOL if cell is None else flatten_text(cast(Text, cell))
+        return MISSING_SYMBOL if cell is None else flatten_text(cast(Text, cell)), 0
     figure = format_figure(cell, column, notes)
-    return figure if figure.has_value else figure.in_line()
+    return flatten_text(figure.in_line()), cell_len(figure.value) if figure.has_value else 0
 
 
 def _split_columns(columns: Sequence[_TextColumn], width: int) -> Iterator[list[_TextColumn]]:

@@ -195,6 +195,7 @@ def _build_count_tables(conflicts: ConflictsReport) -> Iterator[Block]:
     explanations = "; ".join(
         f"{row.kind}: {KIND_EXPLANATIONS[row.kind]}" for row in conflicts.kinds if row.kind in KIND_EXPLANATIONS
     )
+    rows: list[Row] = [Row([row.kind, *row.states.values(), row.total]) for row in conflicts.kinds]
     total_row = Row(["all", *conflicts.states.values(), conflicts.total], is_total=True)
     yield Table(
         "conflicts-by-kind",
@@ -205,7 +206,7 @@ def _build_count_tables(conflicts: ConflictsReport) -> Iterator[Block]:
             *(Column(STATE_LABELS[state].capitalize(), "number") for state in conflicts.states),
             all_column,
         ],
-        [*([row.kind, *row.states.values(), row.total] for row in conflicts.kinds), total_row],
+        [*rows, total_row],
     )
     if conflicts.pairs:
         kind_columns = [Column(kind.capitalize(), "number") for kind in conflicts.pairs[0].kinds]

@@ -119,7 +119,9 @@ def _build_peer_agreement_table(report: Report) -> Table:
 def _build_conflicts_table(report: Report) -> Table:
     """Tabulate the number of conflicts by state; one row for each kind of conflict."""
     states = list(report.conflicts.states)
-    rows = [(row.kind, row.total, *(row.states.get(state, 0) for state in states)) for row in report.conflicts.kinds]
+    rows: list[list[Cell]] = [
+        [row.kind, row.total, *(row.states.get(state, 0) for state in states)] for row in report.conflicts.kinds
+    ]
     return _build_table(
         "conflicts", "Conflicts by kind and state", [*_names("kind"), *_numbers("total", *states)], rows
     )

@@ -9,7 +9,7 @@ from auditor.reports.charts.interval_plot import error_axis
 from auditor.reports.data.estimate_conversion import has_rescaled_scores
 from auditor.reports.data.measurement_schema import RegionGapRow, RegionRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Cell, Code, Column, Figure, Name, Paragraph, Section, Table, Text
+from auditor.reports.document import Cell, Code, Column, Figure, Inline, Name, Paragraph, Section, Table, Text
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.phrasing import SeriesLabels, join_names
 
@@ -97,6 +97,11 @@ def _build_region_table(report: Report, labels: SeriesLabels) -> Table:
     return Table("agreement-by-region", "Agreement by region", caption, REGION_COLUMNS, rows)
 
 
+def _name_gap(gap: RegionGapRow) -> Sequence[Inline]:
+    """The regions of a gap, as "second minus first"."""
+    return [Name(gap.second), " minus ", Name(gap.first)]
+
+
 def _build_gap_table(gaps: Sequence[RegionGapRow], labels: SeriesLabels) -> Table:
     """Build the table of gaps between regions, with worst-case bounds if any gap has them."""
     # The bounds of a withheld gap are in its reason.
@@ -105,7 +110,7 @@ def _build_gap_table(gaps: Sequence[RegionGapRow], labels: SeriesLabels) -> Tabl
     rows: list[list[Cell]] = [
         [
             Name(labels.label(gap.method, gap.model)),
-            [Name(gap.second), " minus ", Name(gap.first)],
+            _name_gap(gap),
             gap.mae_gap,
             *(gap_bounds if has_bounds else ()),
         ]

@@ -75,9 +75,9 @@ def test_tiers_by_error_leave_out_stretched_scores(two_method_report: Report) ->
 
 def test_pages_report_no_errors_of_stretched_scores(two_method_report: Report) -> None:
     page, text = render_report(two_method_report, "html"), render_report(two_method_report, "markdown")
-    assert "Differences of m (direct) from people" in page
-    assert "Differences of m (logprob) from people" not in page
-    assert text.count("on average its score lies") == 2
+    assert "m (direct): score minus people’s score" in page
+    assert "m (logprob): score minus people’s score" not in page
+    assert text.count("its mean absolute error is") == 2
     topics = next(
         line for line in dict(render_paper_files(two_method_report))["topics.csv"].splitlines() if ",logprob," in line
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.document import Figure, List, ListItem, Reason, Section, Table
+from auditor.reports.document import Figure, List, ListItem, Reason, Row, Section, Table
 
 
 def text_of(node: object) -> str:
@@ -55,7 +55,9 @@ def assert_consistent(node: object) -> None:
         assert figure.table_id in tables_of(node)
     for table in tables_of(node).values():
         for row in table.rows:
-            widths = [cell.columns if isinstance(cell, Reason) else 1 for cell in getattr(row, "cells", row)]
+            widths = [
+                cell.columns if isinstance(cell, Reason) else 1 for cell in (row.cells if isinstance(row, Row) else row)
+            ]
             assert sum(widths) == len(table.columns), table.id
     texts = [block for block in blocks if isinstance(block, str)]
     assert not [text for text in texts if re.search(r"\b(None|nan)\b", text)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from auditor.reports.data.cost.savings_study import MAX_R_SHIFT, N_DRAWS, SamplingPlanRow, SavingsStudy
-from auditor.reports.document import Column, Document, Paragraph, Section, Table
+from auditor.reports.document import Block, Column, Document, Paragraph, Section, Table
 from auditor.reports.number_format import format_percent, pluralize
 
 PLAN_COLUMNS = (
@@ -27,7 +27,7 @@ def build_savings_document(study: SavingsStudy) -> Document:
         f"The full design has {pluralize(study.full, 'call')}. Each plan is replayed from its recorded answers, "
         f"without new calls; each row is the mean of {N_DRAWS} random draws. Calls of adaptive panels are upper limits."
     )
-    blocks = [Paragraph(explanation), _tabulate_plans(study.rows)]
+    blocks: list[Block] = [Paragraph(explanation), _tabulate_plans(study.rows)]
     sizes = ((study.models, "model"), (study.cells, "cell"), (study.samples, "sample"))
     return Document(
         "Savings study",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -23,10 +24,12 @@ def make_setting(setting: float, r: Estimate | None = None, **changes: Any) -> S
     )
 
 
-def make_experiment(*rows: SettingRow, varied: str = "samples", **missing: int) -> SamplingExperiment:
+def make_experiment(
+    *rows: SettingRow, varied: str = "samples", missing: Mapping[str, int] | None = None
+) -> SamplingExperiment:
     """An experiment with these rows."""
     return SamplingExperiment.model_validate(
-        {"audit": "x", "what": varied, "cells": 62, "rows": rows, "missing": missing}
+        {"audit": "x", "what": varied, "cells": 62, "rows": rows, "missing": missing or {}}
     )
 
 
@@ -53,7 +56,7 @@ def test_the_plot_shows_cost_or_calls_where_a_price_is_unknown(usd: float | None
 
 
 def test_missing_settings_are_reasons_for_caution() -> None:
-    text = render_text(build_sampling_document(make_experiment(**{"10": 930, "12": 0})), width=200)
+    text = render_text(build_sampling_document(make_experiment(missing={"10": 930, "12": 0})), width=200)
     assert "samples = 10 is not available: missing 930 calls." in text
     assert "samples = 12 is not available: no model was asked." in text
 

@@ -1,0 +1,71 @@
+"""Figures as text: style, interval, n, and reasons that become notes where they repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from auditor.metrics.estimate import Estimate
+from auditor.reports.document import Cell, Column, CountShare, LowerBound, Reason, Row, Table
+from auditor.reports.number_format import NumberStyle
+from auditor.reports.render.cell_format import format_figure, format_reason, iterate_rows, label_notes
+
+REASON = "fewer than five countries"
+
+
+@pytest.mark.parametrize(
+    ("cell", "style", "digits", "shown"),
+    [
+        (Estimate(0.52, 1254, 0.31, 0.68), "decimal", 2, "0.52 (0.31 to 0.68; n 1\u202f254)"),
+        (Estimate(0.1, 3, -0.04, 0.2), "signed", 2, "+0.10 (−0.04 to +0.20; n 3)"),
+        (Estimate(0.5, 9, 0.25, 0.75), "percent", 0, "50% (25% to 75%; n 9)"),
+        (Estimate(2, 4, 1, 3), "decimal", 2, "2 (1 to 3; n 4)"),
+        (Estimate(0.52, 3, reason=REASON), "decimal", 3, f"0.520 (n 3; {REASON})"),
+        (Estimate(None, 0, reason=REASON), "decimal", 2, REASON),
+        (0.0004, "p_value", 2, "< 0.001"),
+        (1254, "decimal", 2, "1\u202f254"),
+        (0.5, "usd", 2, "$0.5000"),
+        (LowerBound(0.5), "usd", 2, "≥ $0.5000"),
+        (LowerBound(0.5), "decimal", 1, "≥ 0.5"),
+        (CountShare(1, 3), "decimal", 2, "33%"),
+        (CountShare(0, 0), "decimal", 2, "–"),
+        (None, "decimal", 2, "–"),
+    ],
+)
+def test_figures_on_one_line(cell: Cell, style: NumberStyle, digits: int, shown: str) -> None:
+    assert format_figure(cell, Column("r", "estimate", style=style, digits=digits), {}).in_line() == shown
+
+
+def test_n_is_left_out_where_the_column_does_not_show_it() -> None:
+    figure = format_figure(Estimate(0.52, 25, 0.31, 0.68), Column("r", "estimate", show_n=False), {})
+    assert figure.in_line() == "0.52 (0.31 to 0.68)"
+
+
+def test_reasons_that_repeat_are_notes() -> None:
+    column = Column("r", "estimate")
+    estimates = [Estimate(0.5, 9, reason=REASON), Estimate(None, 0, reason=REASON), Estimate(0.1, 2, reason=REASON)]
+    other = Estimate(None, 0, reason="no judge answered")
+    complete = Estimate(0.5, 9, 0.4, 0.6, reason="over topics only")
+    notes = label_notes(Table("t", "t", "", [column], [[cell] for cell in (*estimates, other, *[complete] * 3)]))
+    assert notes == {REASON: "a"}
+    shown = [format_figure(cell, column, notes).in_line() for cell in (*estimates, other)]
+    assert shown == [
+        "0.50 (n 9; no 95% CI, note a)", "not available (note a)", "0.10 (n 2; no 95% CI, note a)", "no judge answered",
+    ]  # fmt: skip
+
+
+def test_spanning_reasons_that_repeat_are_notes_but_short_ones_are_not() -> None:
+    columns = [Column("Model", "name"), Column("r", "number")]
+    rows: list[Row | Sequence[Cell]] = [["a", Reason(REASON)], ["b", Reason(REASON)], ["c", Reason(REASON)]]
+    notes = label_notes(Table("t", "t", "", columns, rows))
+    figure = format_reason(Reason(REASON), notes)
+    assert figure is not None
+    assert figure.in_line() == "not available (note a)"
+    assert format_reason(Reason("another reason"), notes) is None
+    assert label_notes(Table("t", "t", "", columns, [["a", Reason("too few")] for _ in range(3)])) == {}
+
+
+def test_total_rows_come_last() -> None:
+    table = Table("t", "t", "", [Column("a")], [Row(["total"], is_total=True), ["x"], Row(["y"])])
+    assert [row.cells for row in iterate_rows(table)] == [["x"], ["y"], ["total"]]
