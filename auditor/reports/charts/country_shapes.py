@@ -55,8 +55,8 @@ def load_topology() -> Mapping[str, Any]:
 @cache
 def shape_codes() -> frozenset[str]:
     """Codes of the countries that have a shape."""
-    shapes = load_topology()["objects"]["countries"]["geometries"]
-    return frozenset(shape["id"] for shape in shapes) - {LAND_ID}
+    geometries = load_topology()["objects"]["countries"]["geometries"]
+    return frozenset(shape["id"] for shape in geometries) - {LAND_ID}
 
 
 @cache

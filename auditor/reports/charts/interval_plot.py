@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -91,7 +92,7 @@ def interval_plot(rows: Sequence[IntervalRow], axis: Axis) -> VegaLiteSpec:
     labels = [clean_text(row.label) for row in rows]
     annotations = [_format_annotation(row) for row in rows]
     widest_label = max((estimate_text_width(label, is_bold=True) for label in labels), default=0.0)
-    label_width = round(min(max(widest_label, MIN_LABEL_WIDTH_PX), MAX_LABEL_WIDTH_PX))
+    label_width = math.ceil(min(max(widest_label, MIN_LABEL_WIDTH_PX), MAX_LABEL_WIDTH_PX))
     left = COLUMN_GAP_PX + label_width
     right = COLUMN_GAP_PX + _annotations_width(annotations)
     width = PLOT_WIDTH_PX - left - right
@@ -128,7 +129,7 @@ def _annotations_width(annotations: Sequence[tuple[str, str, str]]) -> float:
     """Width in pixels of the texts to the right of the plot."""
     intervals_width = max((estimate_text_width(interval) for _, interval, _ in annotations), default=0)
     notes_width = max((estimate_text_width(note) for _, _, note in annotations), default=0)
-    return round(max(VALUE_WIDTH_PX + (INTERVAL_GAP_PX + intervals_width if intervals_width else 0), notes_width))
+    return math.ceil(max(VALUE_WIDTH_PX + (INTERVAL_GAP_PX + intervals_width if intervals_width else 0), notes_width))
 
 
 def _x_encoding(axis: Axis) -> dict[str, object]:

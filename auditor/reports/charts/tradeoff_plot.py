@@ -52,7 +52,7 @@ class TradeoffPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class _Scale:
+class _AxisScale:
     """A scale from numbers to pixels."""
 
     low: float
@@ -117,22 +117,22 @@ def round_ticks(low: float, high: float) -> list[float]:
     return [round(i * step, 12) for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
-def _linear_scale(values: Sequence[float]) -> _Scale:
+def _linear_scale(values: Sequence[float]) -> _AxisScale:
     """A scale of these values, with a margin of 6% so that no dot lies on the frame; it starts at 0 if they do."""
     low, high = min(values), max(values)
     margin = 0.06 * (high - low) or 0.06 * abs(high) or 1.0
     low, high = (0.0 if low == 0 else low - margin), high + margin
-    return _Scale(low, high, round_ticks(low, high))
+    return _AxisScale(low, high, round_ticks(low, high))
 
 
-def _log_scale(values: Sequence[float]) -> _Scale:
+def _log_scale(values: Sequence[float]) -> _AxisScale:
     """A logarithmic scale of these positive values, with ticks at 1, 2 and 5 times powers of ten."""
     low, high = min(values, default=1.0), max(values, default=1.0)
     margin = (high / low) ** 0.06 if high > low else 2.0
     low, high = low / margin, high * margin
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks = [n * 10.0**power for power in powers for n in (1, 2, 5) if low <= n * 10.0**power <= high]
-    return _Scale(low, high, ticks, is_log=True)
+    return _AxisScale(low, high, ticks, is_log=True)
 
 
 def _radii(points: Sequence[TradeoffPoint]) -> list[float]:

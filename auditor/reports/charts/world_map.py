@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from auditor.reports.charts.country_shapes import (
@@ -42,6 +42,8 @@ EARTH_WIDTH = 5.2
 """Width of the map's land in the Equal Earth projection at scale 1."""
 DOT_RADIUS_SHARE = 0.0062
 """Radius of a dot, as a share of the map's width."""
+MIN_DOT_DISTANCE = 3
+"""Degrees between two dots."""
 LEGEND_HEIGHT_PX, LEGEND_FONT_SIZE_PX = 62, 13.5
 BAND_WIDTH_PX, BAND_HEIGHT_PX = 40, 11
 
@@ -76,7 +78,7 @@ class WorldMap:
 
 
 @dataclass(frozen=True, slots=True)
-class _Scale:
+class _ColorScale:
     """Colours of a map.
 
     Attributes:
@@ -102,8 +104,10 @@ class _Scale:
         return self.colors[middle - step if value < 0 and self.is_signed else middle + step]
 
 
-_DIFFERENCE_SCALE = _Scale(DIFFERENCE_BOUNDS, DIFFERENCE_COLORS, ("← Stricter than people", "More permissive →"), True)
-_ERROR_SCALE = _Scale(ERROR_BOUNDS, ERROR_COLORS, ("Mean absolute error (lower is better)", ""), False)
+_DIFFERENCE_SCALE = _ColorScale(
+    DIFFERENCE_BOUNDS, DIFFERENCE_COLORS, ("← Stricter than people", "More permissive →"), True
+)
+_ERROR_SCALE = _ColorScale(ERROR_BOUNDS, ERROR_COLORS, ("Mean absolute error (lower is better)", ""), False)
 
 
 def difference_map(estimates: Sequence[CountryEstimate], width_px: int = SMALL_MAP_WIDTH_PX) -> WorldMap:
@@ -116,7 +120,7 @@ def error_map(estimates: Sequence[CountryEstimate], width_px: int = LARGE_MAP_WI
     return _world_map(estimates, width_px, _ERROR_SCALE)
 
 
-def _world_map(estimates: Sequence[CountryEstimate], width_px: int, scale: _Scale) -> WorldMap:
+def _world_map(estimates: Sequence[CountryEstimate], width_px: int, scale: _ColorScale) -> WorldMap:
     """Colour the countries; of two names for one country, the second is not placed."""
     rows: dict[str, dict[str, object]] = {}
     unplaced = []
@@ -134,15 +138,22 @@ def _world_map(estimates: Sequence[CountryEstimate], width_px: int, scale: _Scal
         }
     if not rows:
         return WorldMap(None, tuple(unplaced))
+    return WorldMap(_build_map_spec(rows, width_px, scale), tuple(unplaced))
+
+
+def _build_map_spec(rows: Mapping[str, Mapping[str, object]], width_px: int, scale: _ColorScale) -> VegaLiteSpec:
+    """Specify a map of the countries; `rows` has the data of each by its code."""
     height = round(width_px * HEIGHT_SHARE)
-    dots = place_dots([code for code in rows if code in SMALL_COUNTRIES or code not in shape_codes()], 3)
+    dots = place_dots([code for code in rows if code in SMALL_COUNTRIES or code not in shape_codes()], MIN_DOT_DISTANCE)
     dot_rows = [{**rows[code], "longitude": x, "latitude": y} for code, (x, y) in dots.items()]
     shape_rows = [row for code, row in rows.items() if code not in dots]
-    layers = [_land_layer(), _shape_layer(shape_rows), *_legend_layers(scale, width_px, height)]
-    if dot_rows:
-        layers.insert(2, _dot_layer(dot_rows, width_px))
-    spec = build_spec(
-        layers,
+    return build_spec(
+        [
+            _land_layer(),
+            _shape_layer(shape_rows),
+            *([_dot_layer(dot_rows, width_px)] if dot_rows else []),
+            *_legend_layers(scale, width_px, height),
+        ],
         width=width_px,
         height=height,
         padding=(0, 0, 0, LEGEND_HEIGHT_PX),
@@ -155,10 +166,9 @@ def _world_map(estimates: Sequence[CountryEstimate], width_px: int, scale: _Scal
             "translate": [width_px / 2, round(width_px * EQUATOR_SHARE)],
         },
     )
-    return WorldMap(spec, tuple(unplaced))
 
 
-def _describe(estimate: CountryEstimate, scale: _Scale) -> str:
+def _describe(estimate: CountryEstimate, scale: _ColorScale) -> str:
     """Text alternative of a country: name, number, interval and number of cells."""
     details = []
     if estimate.ci_low is not None and estimate.ci_high is not None:
@@ -177,7 +187,7 @@ def _land_layer() -> dict[str, object]:
     }
 
 
-def _shape_layer(rows: Sequence[dict[str, object]]) -> dict[str, object]:
+def _shape_layer(rows: Sequence[Mapping[str, object]]) -> dict[str, object]:
     """The shapes of the countries that have data."""
     lookup = {"data": {"values": list(rows)}, "key": "code", "fields": ["country", "value", "text", "color"]}
     return {
@@ -187,7 +197,7 @@ def _shape_layer(rows: Sequence[dict[str, object]]) -> dict[str, object]:
     }
 
 
-def _dot_layer(rows: Sequence[dict[str, object]], width_px: int) -> dict[str, object]:
+def _dot_layer(rows: Sequence[Mapping[str, object]], width_px: int) -> dict[str, object]:
     """Dots for countries without a shape, or with one that is too small to see."""
     size = 4 * (DOT_RADIUS_SHARE * width_px) ** 2
     return {
@@ -208,7 +218,7 @@ def _country_encoding() -> dict[str, object]:
     }
 
 
-def _legend_layers(scale: _Scale, width_px: int, map_height: int) -> list[dict[str, object]]:
+def _legend_layers(scale: _ColorScale, width_px: int, map_height: int) -> list[dict[str, object]]:
     """Bands of colour with the bounds between them, their meaning above, and the colour of missing data."""
     band_width = len(scale.colors) * BAND_WIDTH_PX
     left = (width_px - band_width) / 2 + BAND_WIDTH_PX

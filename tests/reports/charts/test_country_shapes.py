@@ -56,20 +56,20 @@ def test_every_country_of_the_survey_samples_is_on_the_map(survey: str) -> None:
 
 
 def test_every_place_is_a_dot_or_has_a_shape_large_enough_to_see() -> None:
-    shapes = load_topology()["objects"]["countries"]["geometries"]
-    areas = {shape["id"]: shape_area(shape) for shape in shapes if shape["id"] != LAND_ID}
+    geometries = load_topology()["objects"]["countries"]["geometries"]
+    areas = {shape["id"]: shape_area(shape) for shape in geometries if shape["id"] != LAND_ID}
     assert areas["DEU"] == pytest.approx(357_000, rel=0.05)
     small = {code for code in areas.keys() & load_places().keys() if areas[code] < MAX_DOT_AREA_KM2}
     assert small == SMALL_COUNTRIES
 
 
 def test_land_has_every_shape_but_antarctica() -> None:
-    land, *shapes = load_topology()["objects"]["countries"]["geometries"]
+    land, *geometries = load_topology()["objects"]["countries"]["geometries"]
     original = json.loads(SHAPES_FILE.read_text(encoding="utf-8"))["objects"]["countries"]["geometries"]
     sizes = {s["properties"]["name"]: len(s["arcs"]) if s["type"] == "MultiPolygon" else 1 for s in original}
     assert (land["id"], len(land["arcs"])) == (LAND_ID, sum(sizes.values()) - sizes["Antarctica"])
     assert "ATA" not in shape_codes()
-    assert len(shapes) == len(shape_codes()) == 174
+    assert len(geometries) == len(shape_codes()) == 174
     assert "XKX" in shape_codes()
 
 
