@@ -29,7 +29,7 @@ SMALL_COUNTRIES = frozenset(
 )
 """Countries with a shape smaller than that and with a place."""
 _ANTARCTICA = "ATA"
-_SPREAD_STEPS = 50
+_MAX_SPREAD_STEPS = 50
 
 
 @cache
@@ -74,7 +74,7 @@ def place_dots(codes: list[str], min_distance: float) -> dict[str, tuple[float, 
         min_distance: between two dots, in degrees.
     """
     positions = np.array([load_places()[code] for code in codes], dtype=float).reshape(-1, 2)
-    for _ in range(_SPREAD_STEPS):
+    for _ in range(_MAX_SPREAD_STEPS):
         offsets = positions[:, None, :] - positions[None, :, :]
         distances = np.maximum(np.sqrt((offsets**2).sum(axis=2)), 1e-9)
         overlaps = np.clip(min_distance - distances, 0, None)

@@ -137,7 +137,12 @@ def _x_encoding(axis: Axis) -> dict[str, object]:
     return {
         "type": "quantitative",
         "scale": {"domain": [axis.low, axis.high], "clamp": True, "nice": False, "zero": False},
-        "axis": {"values": list(axis.ticks), "title": axis.title or None, "titleY": TITLE_Y_PX, "grid": True},
+        "axis": {
+            "values": list(axis.ticks),
+            "title": clean_text(axis.title) or None,
+            "titleY": TITLE_Y_PX,
+            "grid": True,
+        },
     }
 
 
@@ -157,7 +162,7 @@ def _interval_layers(axis: Axis) -> list[dict[str, object]]:
 
     def interval_layer(low: str, high: str, stroke_width: float, opacity: float) -> dict[str, object]:
         """Lines between two fields of the data."""
-        mark = {"type": "rule", "stroke": ACCENT, "strokeCap": "round"}
+        mark: dict[str, object] = {"type": "rule", "stroke": ACCENT, "strokeCap": "round"}
         return {
             "transform": [{"filter": f"isValid(datum.{low}) && isValid(datum.{high})"}],
             "mark": {**mark, "strokeWidth": stroke_width, "opacity": opacity},
@@ -165,7 +170,7 @@ def _interval_layers(axis: Axis) -> list[dict[str, object]]:
         }
 
     dot = {"type": "circle", "size": 64, "fill": ACCENT, "fillOpacity": 1, "stroke": PAPER, "strokeWidth": 1.5}
-    dot_layer = {
+    dot_layer: dict[str, object] = {
         "transform": [{"filter": "isValid(datum.value)"}],
         "mark": {**dot, "opacity": 1, "aria": False},
         "encoding": {"x": {"field": "value", **_x_encoding(axis)}, "y": _Y},
@@ -182,8 +187,10 @@ def _text_layers(width: float) -> list[dict[str, object]]:
 
     def column(field: str, x: float, description: str = "", **mark: object) -> dict[str, object]:
         """The texts of one field in a column at x pixels, with the text alternative in another field."""
-        text = {"field": field, "type": "nominal"}
-        alternative = {"description": {"field": description, "type": "nominal"}} if description else {}
+        text: dict[str, object] = {"field": field, "type": "nominal"}
+        alternative: dict[str, object] = (
+            {"description": {"field": description, "type": "nominal"}} if description else {}
+        )
         return {
             "transform": [{"filter": f"datum.{field}"}],
             "mark": {"type": "text", **mark},

@@ -16,9 +16,9 @@ MAX_POINTS = 2000
 """With more points than this, squares are coloured by their number of points instead."""
 MAX_TOOLTIPS_PER_PAGE = 4000
 """With more points in all scatter plots of a page, they are drawn without tooltips, to keep the page small."""
-N_BINS = 40
+N_BINS = 32
 """Number of squares along each axis."""
-PLOT_SIZE_PX = 240
+PLOT_SIZE_PX = 224
 PADDING_PX = (52, 8, 14, 44)
 LEGEND_HEIGHT_PX, LEGEND_TOP_PX, LEGEND_TITLE_WIDTH_PX = 32, -34, 92
 N_COUNT_CLASSES = 5
@@ -40,22 +40,22 @@ class ScorePair:
 
 def scatter_plot(pairs: Sequence[ScorePair]) -> VegaLiteSpec:
     """Specify a plot of the model's scores (up) against people's (right), with the diagonal of equal scores."""
-    diagonal = {
+    diagonal: dict[str, object] = {
         "data": {"values": [{"people": -1, "model": -1}, {"people": 1, "model": 1}]},
         "mark": {"type": "line", "stroke": INK, "strokeWidth": 1, "strokeDash": [2, 3], "opacity": 0.7, "aria": False},
         "encoding": _axes(),
     }
     left, top, right, bottom = PADDING_PX
-    size = {"width": PLOT_SIZE_PX, "height": PLOT_SIZE_PX}
-    if len(pairs) <= MAX_POINTS:
-        return build_spec([diagonal, _point_layer(pairs)], **size, padding=(left, top, right, bottom))
-    padding = (left, top + LEGEND_HEIGHT_PX, right, bottom)
-    return build_spec([*_bin_layers(pairs), diagonal], **size, padding=padding)
+    if len(pairs) > MAX_POINTS:
+        layers, top = [*_bin_layers(pairs), diagonal], top + LEGEND_HEIGHT_PX
+    else:
+        layers = [diagonal, _point_layer(pairs)]
+    return build_spec(layers, width=PLOT_SIZE_PX, height=PLOT_SIZE_PX, padding=(left, top, right, bottom))
 
 
 def _axes() -> dict[str, object]:
     """Encoding of people's scores to the right and the model's scores upwards."""
-    axis = {
+    axis: dict[str, object] = {
         "values": list(TICKS),
         "grid": True,
         "labelExpr": "abs(datum.value) === 0.5 ? '' : datum.label",
@@ -81,7 +81,7 @@ def _point_layer(pairs: Sequence[ScorePair]) -> dict[str, object]:
         {"people": round(pair.people, 4), "model": round(pair.model, 4), "cell": _describe(pair)} for pair in pairs
     ]
     has_tooltips = any(pair.tooltip for pair in pairs)
-    description = {"description": {"field": "cell", "type": "nominal"}} if has_tooltips else {}
+    description: dict[str, object] = {"description": {"field": "cell", "type": "nominal"}} if has_tooltips else {}
     size, opacity = (36, 0.55) if len(pairs) <= 300 else (16, 0.4)
     dot = {"type": "circle", "fill": ACCENT, "size": size, "opacity": 1, "fillOpacity": opacity, "aria": has_tooltips}
     return {"data": {"values": values}, "mark": dot, "encoding": {**_axes(), **description}}
@@ -112,7 +112,7 @@ def _bin_layers(pairs: Sequence[ScorePair]) -> list[dict[str, object]]:
     ]
     square = {"type": "square", "fill": ACCENT, "size": (PLOT_SIZE_PX / N_BINS) ** 2, "opacity": 1, "aria": False}
     opacity = {"fillOpacity": {"field": "opacity", "type": "quantitative", "scale": None}}
-    bins = {"data": {"values": values}, "mark": square, "encoding": {**_axes(), **opacity}}
+    bins: dict[str, object] = {"data": {"values": values}, "mark": square, "encoding": {**_axes(), **opacity}}
     band_width = (PLOT_SIZE_PX - LEGEND_TITLE_WIDTH_PX) / len(class_starts)
     edges = [LEGEND_TITLE_WIDTH_PX + i * band_width for i in range(len(class_starts))]
     bands = [

@@ -67,8 +67,12 @@ class _AxisScale:
 
     def encoding(self, field: str, **axis: object) -> dict[str, object]:
         """Encoding of a field of the data on this scale."""
-        scale = {"type": "log" if self.is_log else "linear", "domain": [self.low, self.high], "nice": False}
-        ticks = {"values": list(self.ticks), "grid": True}
+        scale: dict[str, object] = {
+            "type": "log" if self.is_log else "linear",
+            "domain": [self.low, self.high],
+            "nice": False,
+        }
+        ticks: dict[str, object] = {"values": list(self.ticks), "grid": True}
         return {"field": field, "type": "quantitative", "scale": {**scale, "zero": False}, "axis": {**ticks, **axis}}
 
 
@@ -170,18 +174,18 @@ def _point_layers(
     rows: Sequence[dict[str, object]], axes: Mapping[str, Mapping[str, object]]
 ) -> list[dict[str, object]]:
     """The lines that join each series, the intervals, and above them the dots."""
-    color = {"field": "color", "type": "nominal", "scale": None}
-    lines = {
+    color: dict[str, object] = {"field": "color", "type": "nominal", "scale": None}
+    lines: dict[str, object] = {
         "transform": [{"filter": "datum.series"}],
         "mark": {"type": "line", "strokeWidth": 1.5, "opacity": 0.45, "aria": False},
         "encoding": {**axes, "stroke": color, "detail": {"field": "series"}, "order": {"value": None}},
     }
-    intervals = {
+    intervals: dict[str, object] = {
         "transform": [{"filter": "isValid(datum.ci_low) && isValid(datum.ci_high)"}],
         "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.4, "strokeCap": "round"},
         "encoding": {**axes, "y": {**axes["y"], "field": "ci_low"}, "y2": {"field": "ci_high"}, "stroke": color},
     }
-    dots = {
+    dots: dict[str, object] = {
         "mark": {"type": "circle", "opacity": 1, "fillOpacity": 0.85, "stroke": PAPER, "strokeWidth": 1},
         "encoding": {
             **axes,

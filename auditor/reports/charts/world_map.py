@@ -34,7 +34,7 @@ DIFFERENCE_BOUNDS = (-0.7, -0.5, -0.3, -0.1, 0.1, 0.3, 0.5, 0.7)
 """Differences at which the colour changes."""
 ERROR_BOUNDS = (0.1, 0.2, 0.3, 0.4)
 """Mean absolute errors at which the colour changes."""
-CENTRAL_MERIDIAN = 11
+CENTRAL_MERIDIAN_DEGREES = 11
 """Longitude of the middle of the map, so that its edge is in the Bering Strait."""
 EQUATOR_SHARE, HEIGHT_SHARE = 0.253, 0.453
 """Distance of the equator from the upper edge, and height of the map, as shares of its width; cut at 57° south."""
@@ -161,7 +161,7 @@ def _build_map_spec(rows: Mapping[str, Mapping[str, object]], width_px: int, sca
         data={"name": "world", "format": {"type": "topojson", "feature": "countries"}},
         projection={
             "type": "equalEarth",
-            "rotate": [-CENTRAL_MERIDIAN, 0, 0],
+            "rotate": [-CENTRAL_MERIDIAN_DEGREES, 0, 0],
             "scale": width_px / EARTH_WIDTH,
             "translate": [width_px / 2, round(width_px * EQUATOR_SHARE)],
         },

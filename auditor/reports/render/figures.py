@@ -80,7 +80,7 @@ def export_spec(spec: Mapping[str, object]) -> bytes:
 
 def export_svg(spec: Mapping[str, object]) -> bytes:
     """Draw a self-contained SVG file, with the colours of the light theme on white."""
-    return _convert("vegalite_to_svg", _with_light_colors(spec)).encode()
+    return str(_convert("vegalite_to_svg", _with_light_colors(spec))).encode()
 
 
 def export_png(spec: Mapping[str, object]) -> bytes:

@@ -16,7 +16,7 @@ def pairs(n: int, tooltip: str = "") -> list[ScorePair]:
 def test_points_are_drawn_at_their_scores() -> None:
     svg = draw(scatter_plot([ScorePair(-1, -1, "a"), ScorePair(1, 1, "b"), ScorePair(0, 1, "c")]))
     points = [path.attrib["transform"] for path in svg.iter("path") if path.find("title") is not None]
-    assert points == ["translate(0,240)", "translate(240,0)", "translate(120,0)"]
+    assert points == ["translate(0,224)", "translate(224,0)", "translate(112,0)"]
 
 
 def test_tooltips_name_the_cell_and_both_scores() -> None:
@@ -57,4 +57,4 @@ def test_squares_with_more_points_are_stronger() -> None:
 def test_scores_at_the_ends_are_in_the_outer_squares() -> None:
     ends = [ScorePair(-1, -1), ScorePair(1, 1)] * 1001
     values = re.findall(r'"people": (-?[\d.]+), "model": (-?[\d.]+), "cells"', json.dumps(scatter_plot(ends)))
-    assert values == [("-0.975", "-0.975"), ("0.975", "0.975")]
+    assert values == [("-0.9688", "-0.9688"), ("0.9688", "0.9688")]

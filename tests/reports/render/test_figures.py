@@ -122,16 +122,18 @@ def test_shapes_of_countries_are_on_a_page_once() -> None:
 
 def resolve_shared(definitions: str, svg: str) -> Element:
     """A figure with the shared shapes put back."""
-    shapes = dict(re.findall(r'<path id="([^"]*)" d="([^"]*)"', definitions))
-    markup = re.sub(r'<use href="#([^"]*)"', lambda match: f'<path d="{shapes[match[1]]}"', svg)
+    path_by_id = dict(re.findall(r'<path id="([^"]*)" d="([^"]*)"', definitions))
+    markup = re.sub(r'<use href="#([^"]*)"', lambda match: f'<path d="{path_by_id[match[1]]}"', svg)
     return ElementTree.fromstring(markup.replace("</use>", "</path>"))
 
 
 def test_a_figure_looks_the_same_alone_and_among_others(page: tuple[str, list[str]]) -> None:
     for i, figure in enumerate(as_figures(specs())):
-        alone = render_page_svg(figure.spec, title=figure.title, description=figure.description, id_prefix="alone")
+        single_figure = render_page_svg(
+            figure.spec, title=figure.title, description=figure.description, id_prefix="alone"
+        )
         in_page = ElementTree.tostring(resolve_shared(page[0], page[1][i]), encoding="unicode")
-        expected = ElementTree.tostring(ElementTree.fromstring(alone), encoding="unicode")
+        expected = ElementTree.tostring(ElementTree.fromstring(single_figure), encoding="unicode")
         assert sorted(in_page.replace(f"figure-{i + 1}", "alone-1")) == sorted(expected)
 
 
