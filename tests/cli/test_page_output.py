@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from auditor.cli.app import app
 from auditor.cli.page_output import print_document
 from auditor.errors import UsageError
-from auditor.reports.document import Callout, Column, Document, List, Name, Paragraph, Section, Table
+from auditor.reports.document import Block, Callout, Column, Document, List, Name, Paragraph, Section, Table
 from auditor.storage.database import open_database
 from tests.support.synthetic_audit import populate
 
@@ -34,7 +34,7 @@ def test_a_page_is_written_where_a_file_is_named(tmp_path: Path, name: str) -> N
 def test_tables_go_to_standard_output_and_other_text_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [(Name("مصر القديمة"), 0.5), (Name("evil\x1b[31m"), None)]
     table = Table("figures", "Figures", "A caption.", (Column("Country", "name"), Column("r", "number")), rows)
-    opening = [Paragraph("The lead.", "lead"), Callout("Reasons for caution", [List(["Few cells."])])]
+    opening: list[Block] = [Paragraph("The lead.", "lead"), Callout("Reasons for caution", [List(["Few cells."])])]
     print_document(Document("Experiment", "x", "", [Section("s", "The section", [table])], opening))
     printed = capsys.readouterr()
     assert "\u200eمصر القديمة\u200e" in printed.out  # isolated, so that a terminal does not swap the cells

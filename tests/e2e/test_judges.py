@@ -162,12 +162,12 @@ def test_votes_count_all_assignments_and_dawid_skene_finds_the_honest_judges(ten
 def test_the_certificate_describes_each_bias(ten: Report) -> None:
     certificate = " ".join(ten.panel.certificate)
     assert "Krippendorff’s alpha" in certificate
-    assert "always is milder than the others" in certificate
-    assert "long says VALID more often of longer traces" in certificate
-    assert "kin is milder with its own family" in certificate
-    assert "tired is milder in the later half" in certificate
+    assert "always is more lenient than the other judges" in certificate
+    assert "long says VALID more often for longer traces" in certificate
+    assert "kin is more lenient with its own model family" in certificate
+    assert "tired is more lenient in the later half" in certificate
     assert "n = 5 models" in certificate
-    assert "Not shown to be noticed" in certificate
+    assert "Not shown to be detected" in certificate
 
 
 # --- optional probes of judges ---------------------------------------------------------------------------------------
@@ -196,7 +196,9 @@ def test_guesses_against_chance(probed: Report, name: str, attribute: str, n_opt
     row: BlindingCheckRow = next(r for r in probed.panel.guesses if (r.judge, r.what) == (name, attribute))
     assert row.chance == pytest.approx(1 / n_options)
     assert holds(row.hits, 1.0 if (name, attribute) == ("honest1", "country") else 1 / n_options)
-    assert "Blinding leaks: beyond chance guess honest1 the country" in " ".join(probed.panel.certificate)
+    assert "Blinding is incomplete. Better than chance, honest1 guesses the country" in " ".join(
+        probed.panel.certificate
+    )
 
 
 @pytest.mark.parametrize(

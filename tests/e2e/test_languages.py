@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -79,10 +80,10 @@ def test_the_report_has_the_differences_between_languages(server: FakeServer, st
         assert (row.first, row.second, row.difference.n) == ("en", "native", 2)
     assert len(languages_section.differences) == len(audit_config.models)
     page = render_report(report, "html").replace("<bdi>", "").replace("</bdi>", "")
+    assert re.search(r"^\| model-a \| en \| native \| [+−]?0\.", render_report(report, "markdown"), re.MULTILINE)
     for text in (render_report(report, "markdown"), page):
-        assert "native less en" in text
-        assert "Asked in English for want of prompts in their main language: Pakistan." in text
-        assert "the languages of the configuration are the same there: Nigeria, Pakistan." in text
+        assert "Asked in English, since their main languages have no prompts: Pakistan." in text
+        assert "the configured languages are the same there: Nigeria, Pakistan." in text
 
 
 def test_a_country_of_several_languages_is_asked_in_each(server: FakeServer, storage: str) -> None:

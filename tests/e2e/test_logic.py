@@ -212,7 +212,7 @@ def test_judges_vote_by_their_own_consistency(server: FakeServer, storage: str) 
     assert voting is not None
     assert voting.weights == {name: row.weight for name, row in ledger.items()}
     assert voting.by_weight != voting.by_majority
-    assert "Benched: model-d (its consistency is below 0.8)." in render_report(report, "markdown")
+    assert "Excluded from voting: model-d (its consistency is below 0.8)." in render_report(report, "markdown")
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_without_any_logprob_endpoint_there_are_no_scores(server: FakeServer, st
     assert len(measuring_requests) == 3 * MODELS
     for form in ("markdown", "html"):
         assert "cannot be compared: the model’s log-probabilities cannot be measured" in re.sub(
-            "&#39;|'", "’", render_report(report, form)
+            "&#x27;|&#39;|'", "’", render_report(report, form)
         )
 
 

@@ -156,9 +156,9 @@ def test_long_traces_are_shortened_for_judges_and_counted_in_the_report(server: 
     assert any("BEGINNING" in text and "END" in text and "characters left out …]" in text for text in reviews)
     report = open_audit("scripted", storage=storage).report()
     assert report.coverage.shortened_traces == {"model-a": 9}
-    sentence = "only the beginning and the end of 9 traces that exceeded probes.review.max_trace_chars (model-a: 9)."
+    sentence = "only the beginning and the end of 9 traces longer than `probes.review.max_trace_chars` (model-a: 9)."
     assert sentence in " ".join(render_report(report, "markdown").replace("\\", "").split())
-    assert "of 9 traces that exceeded probes.review.max_trace_chars" in render_report(report, "html")
+    assert "of 9 traces longer than <code>probes.review.max_trace_chars</code>" in render_report(report, "html")
 
 
 def test_traces_within_the_limit_are_not_shortened(server: FakeServer, storage: str) -> None:

@@ -49,7 +49,7 @@ def test_the_new_words_are_asked_and_reported(server: FakeServer, storage: str) 
         tuple(rephrasing["scale"]),
     )
     for page in (render_report(report, "html"), render_report(report, "markdown")):
-        assert "Reworded by the configuration, in “en”" in page
+        assert "The configuration rewords the question in “en”" in page
         assert "“divorce” as “ending a marriage”" in page
 
 

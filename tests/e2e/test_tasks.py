@@ -132,7 +132,7 @@ def test_no_report_format_of_a_task_mentions_countries(finished: str) -> None:
         text = render_report(report, form)
         for word in ("Countr", "countr", "Region", "moral", "Cultural", " nan", ">None<", "| None |"):
             assert word not in text, (form, word)
-        assert "Does peer agreement tell anything about being right?" in text
+        assert "Does peer agreement predict correctness?" in text
         assert "sums.jsonl" in text
     assert json.loads(render_report(report, "json"))["task"]["kind"] == "choice"
 
@@ -218,7 +218,7 @@ def test_without_truth_only_accuracy_is_missing(server: FakeServer, storage: str
     assert report.task.telling is None
     assert report.conflicts.total
     assert all(row.sample_agreement.value for row in report.task.models)
-    assert "No right answer is known" in render_report(report, "markdown")
+    assert "No correct answer is known" in render_report(report, "markdown")
     assert render_report(report, "html")
 
 

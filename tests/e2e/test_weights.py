@@ -61,7 +61,7 @@ def test_estimated_weights_settle_conflicts_again_without_requests(
     for form in ("html", "markdown"):
         text = " ".join(render_report(report, form).split())
         assert f"settled {voting.by_weight} of {len(conflicts)} conflicts" in text
-        assert f"One vote each would have settled {voting.by_majority};" in text
+        assert f"With one vote for each judge, {voting.by_majority} would be settled." in text
 
 
 def test_equal_votes_have_no_figures_of_weights(
@@ -87,5 +87,8 @@ def test_an_adaptive_panel_has_no_figure_for_equal_votes(
     assert voting is not None
     assert voting.by_weight == report.conflicts.states["majority"] > 0
     assert (voting.by_majority, voting.same_side, voting.other_side) == (None, None, None)
-    assert "One vote each would have settled" not in render_report(report, "markdown")
-    assert "is not known: no more judges were asked than needed" in render_report(report, "markdown")
+    assert "With one vote for each judge," not in render_report(report, "markdown")
+    assert (
+        "The result with one vote for each judge is not available, because the adaptive panel did not"
+        in render_report(report, "markdown")
+    )

@@ -108,7 +108,7 @@ def _findings() -> list[Block]:
             _estimate(0.87, 0.06),
             0.934,
             CountShare(1240, 1254),
-            ["log-probabilities of the prompt, ", Code("echo")],
+            ("log-probabilities of the prompt, ", Code("echo")),
             1254,
         ],
         [

@@ -39,7 +39,8 @@ def load_topology() -> Mapping[str, Any]:
     Antarctica is left out. Northern Cyprus and Somaliland, which have no code, are part of the land only.
     """
     topology = json.loads(SHAPES_FILE.read_text(encoding="utf-8"))
-    countries, polygons = [], []
+    countries: list[Any] = []
+    polygons: list[Any] = []
     for shape in topology["objects"]["countries"]["geometries"]:
         code = country_code(shape.get("id") or shape["properties"]["name"])
         if code == _ANTARCTICA:

@@ -209,7 +209,7 @@ def test_nothing_is_fetched_for_a_figure() -> None:
 def test_images_and_links_do_not_get_into_the_page() -> None:
     rows = [{"url": "http://127.0.0.1:9/image.png"}]
     link = {"href": {"field": "url", "type": "nominal"}}
-    image = {"mark": "image", "encoding": {"url": {"field": "url", "type": "nominal"}}}
+    image: dict[str, object] = {"mark": "image", "encoding": {"url": {"field": "url", "type": "nominal"}}}
     layers = [image, {"mark": {"type": "point", "stroke": "red"}, "encoding": link}]
     spec = build_spec(layers, width=10, height=10, padding=(0, 0, 0, 0), data={"values": rows})
     assert "http" not in render_page_svg(spec, title="", description="", id_prefix="x")

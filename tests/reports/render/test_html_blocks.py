@@ -14,6 +14,7 @@ from auditor.reports.document import (
     Section,
     Strong,
     Tag,
+    Text,
 )
 from auditor.reports.render.html_blocks import HtmlBlocks
 
@@ -22,7 +23,7 @@ HEAT_MAP = HeatMap("Map", [], [], (0.1,), "low", "high", show_legend=False)
 
 
 def test_findings_have_the_class_of_their_status_and_plain_lists_none() -> None:
-    items = [ListItem([Strong(Name("a")), " agrees."], "positive"), "b"]
+    items: list[ListItem | Text] = [ListItem([Strong(Name("a")), " agrees."], "positive"), "b"]
     assert BLOCKS.render([List(items, is_findings=True)]) == (
         '<ul class="findings"><li class="positive"><strong><bdi>a</bdi></strong> agrees.</li>\n'
         '<li class="neutral">b</li></ul>'

@@ -79,7 +79,7 @@ def test_lists_have_one_line_an_item() -> None:
 
 
 def test_cells_cannot_break_out_of_their_table() -> None:
-    table = Table("t", "t", "", [Column("a|b", "name"), Column("c")], [["x|y\nz", [Code("p|q"), " | r"]]])
+    table = Table("t", "t", "", [Column("a|b", "name"), Column("c")], [["x|y\nz", (Code("p|q"), " | r")]])
     text = render_markdown(Document("", "t", "", [Section("s", "S", [table])]))
     [header, row] = [line for line in text.splitlines() if line.startswith("| ") and "---" not in line]
     assert header == "| a\\|b | c |"
