@@ -9,8 +9,8 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.data.task.schema import PeerValidityReport
 from auditor.reports.document import Block, Cell, Column, List, ListItem, Paragraph, Section, Table
 from auditor.reports.number_format import format_signed
-from auditor.reports.sections.phrasing import describe_estimate, describe_interval
-from auditor.reports.sections.task import compare_interval, format_share
+from auditor.reports.sections.phrasing import compare_interval, describe_estimate, describe_interval
+from auditor.reports.sections.task import format_share
 
 CHANCE_AUC = 0.5
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Inline, Name, Strong, Text
+from auditor.reports.document import Inline, Name, Status, Strong, Text
 from auditor.reports.number_format import describe_estimate as describe_estimate
 from auditor.reports.number_format import describe_interval as describe_interval
 
@@ -43,3 +44,10 @@ def name_finding(name: str, predicate: Text) -> list[Inline]:
         [predicate] if isinstance(predicate, str) or not isinstance(predicate, Sequence) else predicate
     )
     return [Strong(Name(name)), " ", *nodes, "."]
+
+
+def compare_interval(estimate: Estimate, reference: float | None) -> Status:
+    """Whether an interval lies above a reference, below it or includes it; neutral if either is missing."""
+    if reference is None or estimate.ci_low is None or estimate.ci_high is None:
+        return "neutral"
+    return "positive" if estimate.ci_low > reference else "negative" if estimate.ci_high < reference else "unclear"

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from auditor.domain import AnswerKind
-from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.task.schema import TaskItemReport, TaskModelRow, TaskReport
@@ -20,12 +19,11 @@ from auditor.reports.document import (
     Name,
     Paragraph,
     Section,
-    Status,
     Table,
 )
 from auditor.reports.number_format import format_count, format_number, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
-from auditor.reports.sections.phrasing import describe_estimate, describe_interval, name_finding
+from auditor.reports.sections.phrasing import compare_interval, describe_estimate, describe_interval, name_finding
 
 ANSWER_KIND_LABELS = {
     AnswerKind.SCORE: "a number in a range",
@@ -84,13 +82,6 @@ def _describe_model(row: TaskModelRow, chance: float | None) -> ListItem:
         statements.append(f"two samples for an item give the same answer in {agreement} of cases")
     text = "; ".join(statements) or f"cannot be compared with the truth: {row.accuracy.reason}"
     return ListItem(name_finding(row.model, text), compare_interval(row.accuracy, chance))
-
-
-def compare_interval(estimate: Estimate, reference: float | None) -> Status:
-    """Whether an interval lies above a reference, below it or includes it; neutral if either is missing."""
-    if reference is None or estimate.ci_low is None or estimate.ci_high is None:
-        return "neutral"
-    return "positive" if estimate.ci_low > reference else "negative" if estimate.ci_high < reference else "unclear"
 
 
 def _describe_accuracy(row: TaskModelRow, chance: float | None) -> Iterator[str]:
