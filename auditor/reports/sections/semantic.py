@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.charts.interval_plot import SHARE_AXIS, interval_plot
+from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.semantic.schema import (
     ChanceScore,
@@ -31,7 +31,7 @@ from auditor.reports.document import (
     Tag,
 )
 from auditor.reports.number_format import format_count, format_number, pluralize
-from auditor.reports.sections.estimate_plots import build_interval_row, describe_estimates
+from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.phrasing import describe_interval, name_finding
 
 SCORED_TEXT_LABELS = {"rot": "rules of thumb", "answer": "answers", "mix": "rules of thumb and answers"}
@@ -126,9 +126,8 @@ def _build_figure(rows: Sequence[SemanticModelRow]) -> Figure:
         "Mean score over questions, with 95% CI (bootstrap over questions). Below each model: the score of answers to "
         "different questions, with the range of 95% of the shuffles."
     )
-    spec = interval_plot([build_interval_row(*score) for score in scores], SHARE_AXIS)
     title = "Consistency under paraphrase, mean score"
-    return Figure("paraphrase-plot", spec, title, describe_estimates(scores), caption, MODEL_TABLE_ID)
+    return build_interval_figure("paraphrase-plot", title, scores, SHARE_AXIS, table_id=MODEL_TABLE_ID, caption=caption)
 
 
 def _build_model_table(rows: Sequence[SemanticModelRow]) -> Table:
