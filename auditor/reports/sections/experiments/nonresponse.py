@@ -76,7 +76,7 @@ def _plot_treatments(rows: Sequence[tuple[str, AlignmentRow]], labels: SeriesLab
         "treatments-plot",
         "Pearson r under each treatment",
         [
-            (f"{labels.label(row.method, row.model)}, {treatment}", two_way_r(row))
+            (f"{labels.label(row)}, {treatment}", two_way_r(row))
             for treatment, row in sorted(rows, key=lambda entry: entry[1].model)  # entry: treatment, row
         ],
         CORRELATION_AXIS,
@@ -96,7 +96,7 @@ def _tabulate_treatments(rows: Sequence[tuple[str, AlignmentRow]], labels: Serie
         TREATMENT_COLUMNS,
         [
             (
-                treatment, Name(labels.label(row.method, row.model)), two_way_r(row), row.spearman_rho,
+                treatment, Name(labels.label(row)), two_way_r(row), row.spearman_rho,
                 row.crossed.mae, row.rmse, row.crossed.bias, row.n,
             )
             for treatment, row in rows
@@ -114,7 +114,7 @@ def tabulate_bounds(rows: Sequence[NonresponseBoundsRow], labels: SeriesLabels) 
         BOUNDS_COLUMNS,
         [
             (
-                Name(labels.label(row.method, row.model)),
+                Name(labels.label(row)),
                 *((Reason(row.reason, 2),) if row.reason else (row.mae_best, row.mae_worst)),
                 row.n,
             )
