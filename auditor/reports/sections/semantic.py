@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.interval_plot import SHARE_AXIS
@@ -29,9 +29,9 @@ from auditor.reports.document import (
     Table,
     Tag,
 )
-from auditor.reports.number_format import format_count, format_number, pluralize
+from auditor.reports.number_format import format_number, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
-from auditor.reports.sections.phrasing import build_finding, describe_interval
+from auditor.reports.sections.phrasing import build_finding, describe_interval, list_counts
 from auditor.reports.sections.tables import make_columns, tabulate, tabulate_matrix
 
 SCORED_TEXT_LABELS = {"rot": "rules of thumb", "answer": "answers", "mix": "rules of thumb and answers"}
@@ -52,7 +52,7 @@ def build_semantic_section(report: Report) -> Section | None:
         blocks += [_build_figure(semantic.models), _build_model_table(semantic.models)]
     blocks += [*_build_comparison_tables(semantic), *_build_language_and_judge_tables(semantic)]
     if semantic.rejected:
-        rejections = _list_counts(semantic.rejected)
+        rejections = list_counts(semantic.rejected)
         blocks.append(Paragraph(f"Paraphrases by a model that were rejected and not asked: {rejections}.", "note"))
     if semantic.worst:
         blocks.append(_build_least_consistent_section(semantic.worst))
@@ -153,14 +153,9 @@ def _build_model_table(rows: Sequence[SemanticModelRow]) -> Table:
 
 def _describe_exclusions(row: SemanticModelRow) -> str:
     """List unusable answers and rules of thumb by cause."""
-    answers = _list_counts({**row.losses, **({"not asked": row.missing} if row.missing else {})})
-    rules = f"rules: {_list_counts(row.rules_losses)}" if row.rules_losses else ""
+    answers = list_counts({**row.losses, **({"not asked": row.missing} if row.missing else {})})
+    rules = f"rules: {list_counts(row.rules_losses)}" if row.rules_losses else ""
     return "; ".join(filter(None, (answers, rules))) or "none"
-
-
-def _list_counts(counts: Mapping[str, int]) -> str:
-    """List counts with their causes, such as "3 refused, 1 rate limited"."""
-    return ", ".join(f"{format_count(n)} {cause.replace('_', ' ')}" for cause, n in counts.items())
 
 
 def _build_comparison_tables(semantic: SemanticReport) -> Iterator[Block]:
