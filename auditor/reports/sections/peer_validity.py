@@ -8,10 +8,9 @@ from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.task.schema import PeerValidityReport
 from auditor.reports.document import Block, Column, List, ListItem, Paragraph, Section
-from auditor.reports.number_format import format_signed
+from auditor.reports.number_format import format_share, format_signed
 from auditor.reports.sections.phrasing import compare_interval, describe_estimate, describe_interval
 from auditor.reports.sections.tables import make_columns, tabulate
-from auditor.reports.sections.task import format_share
 
 CHANCE_AUC = 0.5
 

@@ -10,7 +10,7 @@ from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.task.schema import TaskItemReport, TaskModelRow, TaskReport
 from auditor.reports.document import Block, Cell, Column, Figure, List, ListItem, Name, Paragraph, Section, Table
-from auditor.reports.number_format import format_count, format_number, format_styled, pluralize
+from auditor.reports.number_format import format_count, format_number, format_share, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.phrasing import build_finding, compare_interval, describe_estimate, describe_interval
 from auditor.reports.sections.tables import make_columns, tabulate
@@ -112,11 +112,6 @@ def _describe_score(row: TaskModelRow) -> Iterator[str]:
         f"differs from the truth by {format_number(mae.value)} on average ({describe_interval(mae)}, "
         f"{pluralize(mae.n, 'item')}){correlation}"
     )
-
-
-def format_share(share: float | None) -> str:
-    """Format a share as a percentage without decimals; a dash for None."""
-    return format_styled(share, "percent", 0)
 
 
 def _build_figure(task: TaskReport) -> Figure:
