@@ -14,7 +14,7 @@ from auditor.reports.data.semantic.experiment_schema import (
     RuleFollowingRow,
     SemanticTemperatureRow,
 )
-from auditor.reports.document import Block, Column, Document, Name, Paragraph, Section
+from auditor.reports.document import Block, Column, Document, Inline, Name, Paragraph, Section
 from auditor.reports.number_format import pluralize
 from auditor.reports.sections.experiments.common import (
     MODEL_COLUMN,
@@ -112,7 +112,7 @@ def build_rules_document(audit: str, rows: Sequence[RuleFollowingRow]) -> Docume
 
 def build_accuracy_document(audit: str, rows: Sequence[ConsistencyAccuracyRow]) -> Document:
     """Build the document on how accuracy correlates with consistency over questions, as r per model."""
-    findings = [
+    findings: list[list[Inline]] = [
         [
             "Accuracy and consistency of ",
             Name(row.model),
