@@ -137,7 +137,7 @@ def describe_ranking(rows: Sequence[AlignmentRow], labels: SeriesLabels) -> str 
     if len(intervals) < 2:
         return None
     best, _, best_low, _ = max(intervals, key=lambda interval: interval[1])  # by r
-    label = labels.label(best.method, best.model)
+    label = labels.label(best)
     n_overlapping = sum(high >= best_low for row, _, _, high in intervals if row is not best)
     if not n_overlapping:
         return f"{label} has the largest r, and its 95% CI lies above all others."
@@ -178,7 +178,7 @@ def _findings_blocks(rows: Sequence[AlignmentRow], labels: SeriesLabels) -> Iter
     findings = List(
         [
             ListItem(
-                name_finding(labels.label(row.method, row.model), describe_alignment(row)),
+                name_finding(labels.label(row), describe_alignment(row)),
                 _STATUSES[classify_alignment(row)],
             )
             for row in rows
@@ -206,7 +206,7 @@ def _preference_blocks(report: Report) -> Iterator[Block]:
 
 def _build_forest_plot(rows: Sequence[AlignmentRow], labels: SeriesLabels) -> Figure:
     """The plot of r with its two-way interval, and within it Fisher's, for each series of scores."""
-    labelled_rows = [(labels.label(row.method, row.model), row, two_way_r(row)) for row in rows]
+    labelled_rows = [(labels.label(row), row, two_way_r(row)) for row in rows]
     intervals = [
         IntervalRow(label, r.value, r.ci_low, r.ci_high, inner_low=row.ci_low, inner_high=row.ci_high)
         for label, row, r in labelled_rows

@@ -101,10 +101,7 @@ def build_alignment_table(report: Report, rows: Sequence[AlignmentRow], labels: 
             "p tests r = 0, also over countries and topics."
         ),
         columns=[Column("Model", "name"), *(column for column, _ in ALIGNMENT_COLUMNS)],
-        rows=[
-            [labels.label(row.method, row.model), *_merge_missing(get_cell(row) for _, get_cell in ALIGNMENT_COLUMNS)]
-            for row in rows
-        ],
+        rows=[[labels.label(row), *_merge_missing(get_cell(row) for _, get_cell in ALIGNMENT_COLUMNS)] for row in rows],
         is_dense=True,
     )
 

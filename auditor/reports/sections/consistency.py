@@ -15,7 +15,7 @@ def build_consistency_section(report: Report) -> Section | None:
     if not report.self_consistency:
         return None
     labels = SeriesLabels.of(report)
-    labelled_rows = [(labels.label(row.method, row.model), row) for row in report.self_consistency]
+    labelled_rows = [(labels.label(row), row) for row in report.self_consistency]
     explanation = (
         "Each question was asked several times. Self-consistency is the mean cosine similarity between the embeddings "
         "of the reasoning in the samples of a cell; 1 is perfectly consistent. "

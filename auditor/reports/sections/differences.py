@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from auditor.reports.data.measurement_schema import AlignmentRow
 from auditor.reports.data.report_schema import CellReport, Report
 from auditor.reports.document import Disclosure, HeatMap, HeatMapCell, Name, Paragraph, Section
 from auditor.reports.number_format import format_number, format_signed
-from auditor.reports.sections.score_series import ScoreSeries, list_series_with_errors
+from auditor.reports.sections.phrasing import SeriesLabels, list_series_with_errors
 
 SHADE_BOUNDS = (0.1, 0.3, 0.5, 0.7)
 """Absolute differences of scores at which the shade of a cell changes."""
@@ -17,25 +16,16 @@ MAX_PORTRAIT_COLUMNS = 15
 """Columns of a heat map that fit a page in portrait orientation."""
 MIN_PRINTED_DIFFERENCE = 0.005
 """Smaller differences are printed as 0."""
+NOT_ASKED = HeatMapCell(None, "", "people were not asked", "not_asked")
+NO_ANSWER = HeatMapCell(None, "×", "no usable answer of the model", "no_answer")
 
 
 def build_differences_section(report: Report) -> Section | None:
     """Build the section with a heat map for each series of scores; None without a series that has errors."""
-    all_series = list_series_with_errors(report)
-    if not all_series:
+    series, labels = list_series_with_errors(report), SeriesLabels.of(report)
+    if not series:
         return None
-    countries = list(dict.fromkeys(cell.country for cell in report.audit.cells))
-    topics = list(dict.fromkeys(cell.topic for cell in report.audit.cells))
-    are_all_open = len(all_series) <= MAX_OPEN_HEAT_MAPS
-    cells = {(cell.country, cell.topic): cell for cell in report.audit.cells}
-    heat_maps = [
-        Disclosure(
-            Name(series.label),
-            [_build_heat_map(series, countries, topics, cells, show_legend=i == 0)],
-            is_open=are_all_open or i == 0,
-        )
-        for i, series in enumerate(all_series)
-    ]
+    heat_maps = [_build_heat_map(report, row, labels.label(row), show_legend=i == 0) for i, row in enumerate(series)]
     explanation = (
         "Each cell shows the model’s score minus people’s score for one country and topic. "
         "Positive: the model is more permissive than people. Negative: it is stricter. "
@@ -44,51 +34,42 @@ def build_differences_section(report: Report) -> Section | None:
     return Section(
         "where",
         "Where do they differ from people?",
-        [Paragraph(explanation), *heat_maps],
+        [
+            Paragraph(explanation),
+            *(
+                Disclosure(Name(labels.label(row)), [heat_map], is_open=i == 0 or len(series) <= MAX_OPEN_HEAT_MAPS)
+                for i, (row, heat_map) in enumerate(zip(series, heat_maps, strict=True))
+            ),
+        ],
         contents_title="Differences",
-        is_landscape=min(len(countries), len(topics)) > MAX_PORTRAIT_COLUMNS,
+        is_landscape=len(heat_maps[0].columns) > MAX_PORTRAIT_COLUMNS,
     )
 
 
-def _build_heat_map(
-    series: ScoreSeries,
-    countries: list[str],
-    topics: list[str],
-    cells: Mapping[tuple[str, str], CellReport],
-    *,
-    show_legend: bool,
-) -> HeatMap:
+def _build_heat_map(report: Report, series: AlignmentRow, label: str, *, show_legend: bool) -> HeatMap:
     """Build the heat map of one series; the longer of countries and topics is shown as rows."""
-    has_country_rows = len(topics) < len(countries)
-    row_names, column_names = (countries, topics) if has_country_rows else (topics, countries)
+    cells = {(cell.country, cell.topic): _build_cell(cell, series) for cell in report.audit.cells}
+    row_names, column_names = (list(dict.fromkeys(names[i] for names in cells)) for i in (0, 1))
+    if len(column_names) >= len(row_names):
+        row_names, column_names = column_names, row_names
+        cells = {(topic, country): cell for (country, topic), cell in cells.items()}
     return HeatMap(
-        label=f"{series.label}: score minus people’s score, by country and topic",
+        label=f"{label}: score minus people’s score, by country and topic",
         columns=column_names,
-        rows=[
-            (
-                row_name,
-                [
-                    _build_cell(cells.get((row_name, name) if has_country_rows else (name, row_name)), series)
-                    for name in column_names
-                ],
-            )
-            for row_name in row_names
-        ],
+        rows=[(name, [cells.get((name, column), NOT_ASKED) for column in column_names]) for name in row_names],
         bounds=SHADE_BOUNDS,
         low_label="stricter than people",
         high_label="more permissive than people",
-        state_labels={"not_asked": "people were not asked", "no_answer": "no usable answer of the model"},
+        state_labels={cell.state: cell.tooltip for cell in (NOT_ASKED, NO_ANSWER)},
         show_legend=show_legend,
     )
 
 
-def _build_cell(cell: CellReport | None, series: ScoreSeries) -> HeatMapCell:
-    """Build the heat map's cell for one country and topic; `cell` is None if the report has no such cell."""
-    if cell is None or cell.survey is None:
-        return HeatMapCell(None, "", "people were not asked", "not_asked")
+def _build_cell(cell: CellReport, series: AlignmentRow) -> HeatMapCell:
+    """Build the heat map's cell for one country and topic."""
     score = cell.scores[series.method].get(series.model)
-    if score is None:
-        return HeatMapCell(None, "×", "no usable answer of the model", "no_answer")
+    if cell.survey is None or score is None:
+        return NOT_ASKED if cell.survey is None else NO_ANSWER
     difference = score - cell.survey
     tooltip = f"people {format_number(cell.survey)}, model {format_number(score)}"
     return HeatMapCell(difference, _format_short_difference(difference), tooltip)

@@ -50,11 +50,7 @@ def build_regions_section(report: Report) -> Section | None:
 
 def _build_figure(rows: Sequence[RegionRow], labels: SeriesLabels) -> list[Figure]:
     """Plot the MAE of each series in each region; empty if no series has errors."""
-    estimates = [
-        (f"{labels.label(row.method, row.model)}, {row.region}", row.mae)
-        for row in rows
-        if not has_rescaled_scores(row.method)
-    ]
+    estimates = [(f"{labels.label(row)}, {row.region}", row.mae) for row in rows if not has_rescaled_scores(row.method)]
     if not estimates:
         return []
     ends = (mae.value if mae.ci_high is None else mae.ci_high for _, mae in estimates)
@@ -84,7 +80,7 @@ def _build_region_table(report: Report, labels: SeriesLabels) -> Table:
     ]
     rows: list[list[Cell]] = [
         [
-            Name(labels.label(row.method, row.model)),
+            Name(labels.label(row)),
             Name(row.region),
             row.countries,
             row.mae,
@@ -109,7 +105,7 @@ def _build_gap_table(gaps: Sequence[RegionGapRow], labels: SeriesLabels) -> Tabl
     has_bounds = any(low is not None and high is not None for low, high in bounds)
     rows: list[list[Cell]] = [
         [
-            Name(labels.label(gap.method, gap.model)),
+            Name(labels.label(gap)),
             _name_gap(gap),
             gap.mae_gap,
             *(gap_bounds if has_bounds else ()),

@@ -14,10 +14,9 @@ from auditor.reports.sections.consistency import build_consistency_section
 from auditor.reports.sections.cost import build_cost_section
 from auditor.reports.sections.coverage import build_coverage_section
 from auditor.reports.sections.differences import build_differences_section
-from auditor.reports.sections.group_errors import build_group_errors_section
+from auditor.reports.sections.group_errors import build_group_errors_section, build_map_section
 from auditor.reports.sections.languages import build_languages_section
 from auditor.reports.sections.logic import build_logic_section
-from auditor.reports.sections.maps import build_map_section
 from auditor.reports.sections.methods import build_methods_section
 from auditor.reports.sections.panel import build_panel_section
 from auditor.reports.sections.peer_validity import build_peer_validity_section

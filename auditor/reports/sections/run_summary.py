@@ -35,7 +35,7 @@ def _alignment_table(report: Report) -> Iterator[Table]:
     shares = {(row.method, row.name): CountShare(row.ok, row.planned) for row in report.coverage.models}
     rows: list[list[Cell]] = [
         [
-            labels.label(row.method, row.model),
+            labels.label(row),
             row.n,
             None if row.pearson_r is None else two_way_r(row),
             row.crossed_p_value,

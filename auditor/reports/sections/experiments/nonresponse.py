@@ -72,7 +72,7 @@ def _plot_treatments(rows: Sequence[tuple[str, AlignmentRow]], labels: SeriesLab
         "treatments-plot",
         "Pearson r under each treatment",
         [
-            (f"{labels.label(row.method, row.model)}, {treatment}", two_way_r(row))
+            (f"{labels.label(row)}, {treatment}", two_way_r(row))
             for treatment, row in sorted(rows, key=lambda entry: entry[1].model)  # entry: treatment, row
         ],
         CORRELATION_AXIS,
@@ -92,7 +92,7 @@ def _tabulate_treatments(rows: Sequence[tuple[str, AlignmentRow]], labels: Serie
         TREATMENT_COLUMNS,
         [
             (
-                treatment, labels.label(row.method, row.model), two_way_r(row), row.spearman_rho,
+                treatment, labels.label(row), two_way_r(row), row.spearman_rho,
                 row.crossed.mae, row.rmse, row.crossed.bias, row.n,
             )
             for treatment, row in rows
@@ -113,7 +113,7 @@ def tabulate_bounds(rows: Sequence[NonresponseBoundsRow], labels: SeriesLabels) 
         ],
         [
             (
-                labels.label(row.method, row.model),
+                labels.label(row),
                 *((Reason(row.reason, 2),) if row.reason else (row.mae_best, row.mae_worst)),
                 row.n,
             )
