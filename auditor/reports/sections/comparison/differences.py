@@ -91,7 +91,7 @@ def build_overall_section(comparison: ComparisonReport) -> Section:
             f"{label} of both series, on the shared cells",
             f"{label} of both series, on the shared cells ({direction}).",
             comparison.pairs,
-            [Column("First", "name", "first"), Column("Second", "name", "second")],
+            [Column("First", "name"), Column("Second", "name")],
             metric,
             path,
             "shared",

@@ -121,8 +121,8 @@ def _build_coverage_section(comparison: ComparisonReport) -> Section:
         [
             Column("Series", "name", "label"),
             Column("Cells", "number", "asked"),
-            Column("Scored", "number", "scored"),
-            Column("Share", "share", "share"),
+            Column("Scored", "number"),
+            Column("Share", "share"),
             Column("Audit complete", "text", "complete"),
         ],
         {
@@ -137,12 +137,9 @@ def _build_coverage_section(comparison: ComparisonReport) -> Section:
         "people in the two audits are excluded.",
         comparison.pairs,
         [
-            Column("First", "name", "first"),
-            Column("Second", "name", "second"),
-            Column("Shared", "number", "shared"),
-            Column("Only first", "number", "only_first"),
-            Column("Only second", "number", "only_second"),
-            Column("Neither", "number", "neither"),
+            Column("First", "name"),
+            Column("Second", "name"),
+            *(Column(title, "number") for title in ("Shared", "Only first", "Only second", "Neither")),
             Column("Different scores of people", "number", "truth_differs"),
         ],
     )

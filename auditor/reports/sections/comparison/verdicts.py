@@ -54,12 +54,8 @@ def build_verdict_section(comparison: VerdictComparison, section_id: str) -> Sec
 def _build_flip_table(comparison: VerdictComparison, table_id: str) -> Table:
     """Build the table of the verdicts that differ."""
     columns = [
-        Column("Country", "name", "country"),
-        Column("Topic", "name", "topic"),
-        Column("Model", "name", "model"),
-        Column("Judge", "name", "judge"),
-        Column("Other judge", "name", "other_judge"),
-        Column("Sample", "number", "sample"),
+        *(Column(title, "name") for title in ("Country", "Topic", "Model", "Judge", "Other judge")),
+        Column("Sample", "number"),
         Column(Name(comparison.first), "text", "first"),
         Column(Name(comparison.second), "text", "second"),
         Column("Answer", "text", "same_answer"),
@@ -83,6 +79,7 @@ def describe_resolutions(comparison: ResolutionComparison) -> str:
 
 def build_resolution_section(comparison: ResolutionComparison, section_id: str) -> Section:
     """Build the section on the conflicts of two audits, with a table of those settled for different sides."""
+    title = "Conflicts settled differently"
     blocks: list[Block] = [
         Paragraph(describe_resolutions(comparison)),
         Paragraph(
@@ -93,22 +90,21 @@ def build_resolution_section(comparison: ResolutionComparison, section_id: str) 
     ]
     if comparison.flips:
         columns = [
-            Column("Country", "name", "country"),
-            Column("Topic", "name", "topic"),
+            Column("Country", "name"),
+            Column("Topic", "name"),
             Column(f"Upheld in {comparison.first}", "name", "first_winner"),
             Column("Settled by", "text", "first_by"),
             Column(f"Upheld in {comparison.second}", "name", "second_winner"),
             Column("Settled by", "text", "second_by"),
         ]
+        caption = "Conflicts that the two audits settled for different sides."
         derived = {
             "first_by": lambda flip: RESOLVER_LABELS[flip.first_by],
             "second_by": lambda flip: RESOLVER_LABELS[flip.second_by],
         }
-        caption, label = "Conflicts that the two audits settled for different sides.", "Conflicts settled differently"
-        blocks.append(tabulate(f"{section_id}-flips", label, caption, comparison.flips, columns, derived))
+        blocks.append(tabulate(f"{section_id}-flips", title, caption, comparison.flips, columns, derived))
     blocks += _note_unlisted(comparison.not_listed, "conflict")
-    title = f"Conflicts settled differently: {comparison.first} and {comparison.second}"
-    return Section(section_id, title, blocks, contents_title="Conflicts settled differently")
+    return Section(section_id, f"{title}: {comparison.first} and {comparison.second}", blocks, contents_title=title)
 
 
 def _note_unlisted(n: int, noun: str) -> list[Block]:

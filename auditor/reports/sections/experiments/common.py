@@ -11,7 +11,6 @@ from auditor.reports.sections.estimate_plots import LabelledEstimate, build_inte
 from auditor.reports.sections.phrasing import join_names
 
 DOCUMENT_KIND = "Experiment"
-MODEL_COLUMN = Column("Model", "name", "model")
 P_VALUE_COLUMN = Column("p", "number", "p_value", style="p_value")
 MAX_PLOTTED_ROWS = 60
 """Rows of a plot; with more, only the table has the figures."""

@@ -17,7 +17,6 @@ from auditor.reports.data.semantic.experiment_schema import (
 from auditor.reports.document import Block, Column, Document, Inline, Name, Paragraph, Section
 from auditor.reports.number_format import pluralize
 from auditor.reports.sections.experiments.common import (
-    MODEL_COLUMN,
     P_VALUE_COLUMN,
     build_experiment_document,
     build_result_sections,
@@ -35,7 +34,7 @@ def build_temperature_document(audit: str, rows: Sequence[SemanticTemperatureRow
     """Build the document on whether paraphrasing changes answers more than sampling at a temperature does."""
     differences = [(f"{row.model} at temperature {row.temperature:g}", row.difference) for row in rows]
     finding = count_finding(
-        [setting for setting, difference in differences if compare_interval(difference, 0) == "negative"],
+        [setting for setting, difference in differences if compare_interval(difference) == "negative"],
         sum(difference.value is not None for _, difference in differences),
         "setting",
         "change answers more by paraphrasing than by sampling again",
@@ -47,21 +46,17 @@ def build_temperature_document(audit: str, rows: Sequence[SemanticTemperatureRow
         "multiple tests.",
         rows,
         [
-            MODEL_COLUMN,
-            Column("Temperature", "number", "temperature"),
+            Column("Model", "name"),
+            Column("Temperature", "number"),
             Column("Same wording", "estimate", "same_words"),
             Column("Other wordings", "estimate", "other_words"),
             Column("Other minus same", "estimate", "difference", style="signed", emphasis=True),
             P_VALUE_COLUMN,
         ],
     )
-    plots = plot_estimates(
-        "temperature-plot",
-        "Consistency under paraphrase minus consistency of repeated answers",
-        differences,
-        "Difference of scores (below 0: paraphrasing changes more)",
-        table_id=table.id,
-    )
+    plot_title = "Consistency under paraphrase minus consistency of repeated answers"
+    axis_title = "Difference of scores (below 0: paraphrasing changes more)"
+    plots = plot_estimates("temperature-plot", plot_title, differences, axis_title, table_id=table.id)
     remark = (
         "One wording is asked several times, and several wordings are asked once each. The audit’s consistency score "
         "says how similar the answers are. Below 0, paraphrasing changes answers more than sampling does."
@@ -74,11 +69,11 @@ def build_temperature_document(audit: str, rows: Sequence[SemanticTemperatureRow
 
 def build_rules_document(audit: str, rows: Sequence[RuleFollowingRow]) -> Document:
     """Build the document on whether a model is more consistent if it is told to follow its own rule of thumb."""
-    n_measured = sum(row.change.value is not None for row in rows)
+    changes = [(row.model, row.change) for row in rows]
     findings = [
         count_finding(
-            [row.model for row in rows if compare_interval(row.change, 0) == direction],
-            n_measured,
+            [model for model, change in changes if compare_interval(change) == direction],
+            sum(change.value is not None for _, change in changes),
             "model",
             f"be {comparative} consistent with a rule",
         )
@@ -92,20 +87,16 @@ def build_rules_document(audit: str, rows: Sequence[RuleFollowingRow]) -> Docume
         "counts questions. p: sign-flip test, not corrected for multiple tests.",
         rows,
         [
-            MODEL_COLUMN,
+            Column("Model", "name"),
             Column("Without a rule", "estimate", "before"),
             Column("With a rule", "estimate", "after"),
-            Column("Change", "estimate", "change", style="signed", emphasis=True),
+            Column("Change", "estimate", style="signed", emphasis=True),
             P_VALUE_COLUMN,
         ],
     )
-    plots = plot_estimates(
-        "rules-plot",
-        "Consistency with a rule minus consistency without",
-        [(row.model, row.change) for row in rows],
-        "Difference of scores (above 0: more consistent with a rule)",
-        table_id=table.id,
-    )
+    plot_title = "Consistency with a rule minus consistency without"
+    axis_title = "Difference of scores (above 0: more consistent with a rule)"
+    plots = plot_estimates("rules-plot", plot_title, changes, axis_title, table_id=table.id)
     sections = build_result_sections("rules-results", title, table, plots)
     return build_experiment_document(audit, "following a rule of thumb", findings, sections, NOTHING_COMPARED)
 
@@ -127,10 +118,10 @@ def build_accuracy_document(audit: str, rows: Sequence[ConsistencyAccuracyRow]) 
         "CI; n counts questions.",
         rows,
         [
-            MODEL_COLUMN,
-            Column("Accuracy", "estimate", "accuracy"),
-            Column("Consistency", "estimate", "consistency"),
-            Column("r", "estimate", "r", emphasis=True),
+            Column("Model", "name"),
+            Column("Accuracy", "estimate"),
+            Column("Consistency", "estimate"),
+            Column("r", "estimate", emphasis=True),
             P_VALUE_COLUMN,
         ],
         {"r": _estimate_correlation},

@@ -55,19 +55,14 @@ def build_judge_bias_document(audit: str, panel: PanelReport) -> Document:
     first_shares = [(row.judge, row.first) for row in panel.positions]
     preferences = [(row.judge, row.preference) for row in panel.own_traces]
     position_biased = [judge for judge, share in first_shares if compare_interval(share, 0.5) in SHIFT_LABELS]
-    self_lenient = [judge for judge, preference in preferences if compare_interval(preference, 0) == "positive"]
+    self_lenient = [judge for judge, preference in preferences if compare_interval(preference) == "positive"]
     findings = [
         count_finding(position_biased, len(first_shares), "judge", "prefer one position"),
         count_finding(self_lenient, len(preferences), "judge", "be more lenient with own traces"),
     ]
     position_table, own_trace_table = build_position_table(panel.positions), build_self_review_table(panel.own_traces)
-    position_plots = plot_estimates(
-        "positions-plot",
-        "Share of answers for the trace shown first",
-        first_shares,
-        PREFERENCE_AXIS,
-        table_id=position_table.id,
-    )
+    title = "Share of answers for the trace shown first"
+    position_plots = plot_estimates("positions-plot", title, first_shares, PREFERENCE_AXIS, table_id=position_table.id)
     preference_plots = plot_estimates(
         "self-preference-plot", "Self-preference", preferences, VALID_DIFFERENCE_TITLE, table_id=own_trace_table.id
     )
@@ -89,7 +84,7 @@ def build_judge_bias_document(audit: str, panel: PanelReport) -> Document:
 
 def build_judge_drift_document(first_audit: str, second_audit: str, rows: Sequence[RestatementShiftRow]) -> Document:
     """Build the document on drift of judges between two audits."""
-    directions = [(row.judge, compare_interval(row.shift, 0)) for row in rows]
+    directions = [(row.judge, compare_interval(row.shift)) for row in rows]
     finding = count_finding(
         [f"{judge} ({SHIFT_LABELS[direction]})" for judge, direction in directions if direction in SHIFT_LABELS],
         sum(row.shift.value is not None for row in rows),
@@ -103,7 +98,7 @@ def build_judge_drift_document(first_audit: str, second_audit: str, rows: Sequen
         "verdicts that changed, and difference, after minus before (above 0: more lenient). n counts traces.",
         rows,
         [
-            Column("Judge", "name", "judge"),
+            Column("Judge", "name"),
             Column("VALID before", "estimate", "valid"),
             Column("VALID after", "estimate", "restated"),
             Column("Verdicts changed", "estimate", "changed"),
@@ -137,9 +132,9 @@ def build_holdout_document(audit: str, rows: Sequence[HoldoutRow]) -> Document:
         "error on unseen models: lower is better; the mean of the other models is the baseline.",
         rows,
         [
-            Column("Method", "name", "method"),
-            Column("Models", "number", "models"),
-            Column("Splits", "number", "splits"),
+            Column("Method", "name"),
+            Column("Models", "number"),
+            Column("Splits", "number"),
             Column("r on unseen cells", "estimate", "unseen_cells", show_n=False),
             Column("Error of the mean", "estimate", "error_of_mean", show_n=False),
             Column("Error of peer agreement", "estimate", "error", show_n=False),

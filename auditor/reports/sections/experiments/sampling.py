@@ -8,7 +8,7 @@ from auditor.reports.charts.tradeoff_plot import TradeoffPoint, tradeoff_plot
 from auditor.reports.data.sampling.experiment import SamplingExperiment, SettingRow
 from auditor.reports.document import Block, Callout, Column, Document, Figure, List, Paragraph, Reason, Section, Table
 from auditor.reports.number_format import format_count, format_interval, format_number, format_usd, pluralize
-from auditor.reports.sections.experiments.common import DOCUMENT_KIND, MODEL_COLUMN
+from auditor.reports.sections.experiments.common import DOCUMENT_KIND
 from auditor.reports.sections.tables import tabulate
 
 MAX_LISTED_MODELS = 4
@@ -75,13 +75,13 @@ def _tabulate_settings(experiment: SamplingExperiment, label: str) -> Table:
         "deviation of a cell’s score over repeated measurements. Cost: US dollars.",
         experiment.rows,
         [
-            MODEL_COLUMN,
+            Column("Model", "name"),
             Column(label.capitalize(), "number", "setting"),
-            Column("r", "estimate", "r", show_n=False, emphasis=True),
-            Column("MAE", "estimate", "mae", show_n=False),
+            Column("r", "estimate", show_n=False, emphasis=True),
+            Column("MAE", "estimate", show_n=False),
             Column("Scatter of a cell", "number", "spread", digits=3),
             Column("Cells scored", "number", "scored", digits=1, style="percent"),
-            Column("Calls", "number", "calls"),
+            Column("Calls", "number"),
             Column("Cost", "number", "usd", style="usd"),
         ],
         {
