@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from auditor.domain import ENGLISH
 from auditor.reports.data.agreement.languages import LanguagesReport, UnevenLanguageRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Column, List, Section, Table, Text
+from auditor.reports.document import Block, Column, List, Section, Text
 from auditor.reports.number_format import format_percent
 from auditor.reports.sections.phrasing import join_names
+from auditor.reports.sections.tables import tabulate
 
 
 def build_languages_section(report: Report) -> Section | None:
@@ -17,30 +18,22 @@ def build_languages_section(report: Report) -> Section | None:
     languages = report.languages
     if languages is None or languages.configured == [ENGLISH]:
         return None
-    blocks: list[Block] = [List(list(describe_languages(languages)))]
-    if languages.differences:
-        blocks.append(_build_differences_table(languages))
-    return Section("languages", "Effect of the language", blocks, "Languages")
-
-
-def _build_differences_table(languages: LanguagesReport) -> Table:
-    """The table of each model's difference in score between two languages."""
-    return Table(
-        id="languages",
-        label="Difference between languages",
-        caption=(
-            "Mean score in the second language minus that in the first, over the cells in which the two are different "
-            "languages; n counts cells. A positive difference is more permissive. Intervals are 95% CIs over countries "
-            "and topics. A difference whose interval includes zero is not statistically distinguishable from zero."
-        ),
-        columns=[
+    table = tabulate(
+        "languages",
+        "Difference between languages",
+        "Mean score in the second language minus that in the first, over the cells in which the two are different "
+        "languages; n counts cells. A positive difference is more permissive. Intervals are 95% CIs over countries and "
+        "topics. A difference whose interval includes zero is not statistically distinguishable from zero.",
+        languages.differences,
+        [
             Column("Model", "name"),
-            Column("First language"),
-            Column("Second language"),
+            Column("First language", key="first"),
+            Column("Second language", key="second"),
             Column("Difference in score", "estimate", "difference", style="signed"),
         ],
-        rows=[[row.model, row.first, row.second, row.difference] for row in languages.differences],
     )
+    blocks: list[Block] = [List([*describe_languages(languages)]), *([table] if languages.differences else [])]
+    return Section("languages", "Effect of the language", blocks, "Languages")
 
 
 def describe_languages(languages: LanguagesReport) -> Iterator[Text]:

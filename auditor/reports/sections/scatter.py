@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from auditor.reports.charts.scatter_plot import MAX_TOOLTIPS_PER_PAGE, ScorePair, scatter_plot
 from auditor.reports.data.measurement_schema import AlignmentRow
 from auditor.reports.data.report_schema import CellReport, Report
-from auditor.reports.document import Figure, FigureGrid, Paragraph, Section
+from auditor.reports.document import Block, Figure, FigureGrid, Paragraph, Section
 from auditor.reports.number_format import format_number, pluralize
 from auditor.reports.sections.phrasing import SeriesLabels, slugify_unique
 
@@ -26,7 +26,7 @@ def build_scatter_section(report: Report) -> Section | None:
         _build_figure(row, label, slug, report.audit.cells, len(labels))
         for row, label, slug in zip(report.alignment, labels, slugify_unique(labels), strict=True)
     ]
-    blocks = [Paragraph(explanation), FigureGrid(figures)]
+    blocks: list[Block] = [Paragraph(explanation), FigureGrid(figures)]
     return Section("scatter", "Model against people, cell by cell", blocks, "Cell by cell")
 
 
