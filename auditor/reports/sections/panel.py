@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.panel.schema import PanelReport
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Code, Column, Inline, List, Name, Paragraph, Section, Table
+from auditor.reports.document import Block, Code, Column, Inline, List, Paragraph, Section
 from auditor.reports.number_format import describe_estimate, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.panel_tables import build_panel_tables
+from auditor.reports.sections.tables import make_columns, tabulate
 
 
 def build_panel_section(report: Report) -> Section | None:
@@ -24,22 +23,14 @@ def build_panel_section(report: Report) -> Section | None:
         f"Judges reviewed each trace without knowing {masked}.{shown} "
         "Peer agreement is the share of VALID verdicts. A value below 70% is a sign of failure."
     )
-    judge_blocks: list[Block] = [Paragraph(describe_kappa(panel)), *build_panel_tables(panel)]
-    return Section(
-        "panel",
-        "Is the panel of judges reliable?",
-        [
-            Paragraph(lead),
-            *_build_peer_agreement(report),
-            Section(
-                "panel-certificate",
-                "What the panel’s verdicts can be used for",
-                [List([_mark_code(sentence) for sentence in panel.certificate])],
-            ),
-            Section("panel-judges", "The judges", judge_blocks),
-        ],
-        contents_title="Panel",
-    )
+    certificate = List([_mark_code(sentence) for sentence in panel.certificate])
+    blocks: list[Block] = [
+        Paragraph(lead),
+        *_build_peer_agreement(report),
+        Section("panel-certificate", "What the panel’s verdicts can be used for", [certificate]),
+        Section("panel-judges", "The judges", [Paragraph(describe_kappa(panel)), *build_panel_tables(panel)]),
+    ]
+    return Section("panel", "Is the panel of judges reliable?", blocks, "Panel")
 
 
 def _mark_code(sentence: str) -> list[Inline]:
@@ -69,30 +60,27 @@ def list_aspects(report: Report) -> dict[str, str]:
     return titles | {"logical_consistency": "Logical consistency", "score_fit": fit_title}
 
 
-def _build_peer_agreement(report: Report) -> Iterator[Block]:
-    """Plot and list the share of VALID verdicts on each model's traces; nothing without a model that was judged."""
+def _build_peer_agreement(report: Report) -> list[Block]:
+    """Plot and list the share of VALID verdicts on each model's traces; empty without a model that was judged."""
     rows = report.peer_agreement
     if not rows:
-        return
-    title, table_id, aspects = "Peer agreement", "peer-agreement", list_aspects(report)
-    yield build_interval_figure(
-        "peer-agreement-plot",
-        title,
-        [(row.model, row.agreement) for row in rows],
-        SHARE_AXIS,
-        table_id=table_id,
-        caption="Peer agreement of each model, with 95% CI. Higher is better.",
+        return []
+    title, table_id = "Peer agreement", "peer-agreement"
+    shares = [(row.model, row.agreement) for row in rows]
+    plot_caption = "Peer agreement of each model, with 95% CI. Higher is better."
+    caption = (
+        "Verdicts on each model’s traces, and the share of answers that find each aspect met, from 0 to 1 (higher is "
+        "better). 95% CIs are over countries and topics; n counts verdicts."
     )
-    columns = [Column("Model", "name"), Column("Verdicts", "number"), Column("VALID", "number")]
-    columns += [Column(title, "estimate", emphasis=True), *(Column(name, "estimate") for name in aspects.values())]
-    yield Table(
-        table_id,
-        title,
-        "Verdicts on each model’s traces, and the share of answers that find each aspect met, from 0 to 1 (higher "
-        "is better). 95% CIs are over countries and topics; n counts verdicts.",
-        columns,
-        [
-            [Name(row.model), row.given, row.valid, row.agreement, *(getattr(row, field) for field in aspects)]
-            for row in rows
-        ],
-    )
+    columns = [
+        Column("Model", "name"),
+        *make_columns("number", {"given": "Verdicts", "valid": "VALID"}),
+        Column(title, "estimate", "agreement", emphasis=True),
+        *make_columns("estimate", list_aspects(report)),
+    ]
+    return [
+        build_interval_figure(
+            "peer-agreement-plot", title, shares, SHARE_AXIS, table_id=table_id, caption=plot_caption
+        ),
+        tabulate(table_id, title, caption, rows, columns),
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
@@ -82,6 +82,11 @@ def join_first(labels: Sequence[str], noun: str = "", max_labels: int = 4) -> st
     n_others = len(labels) - max_labels
     others = pluralize(n_others, f"more {noun}") if noun else f"{format_count(n_others)} more"
     return ", ".join(labels[:max_labels]) + (f" and {others}" if n_others > 0 else "")
+
+
+def list_counts(counts: Mapping[str, int]) -> str:
+    """List counts with their causes, such as "3 refused, 1 rate limited"."""
+    return ", ".join(f"{format_count(n)} {cause.replace('_', ' ')}" for cause, n in counts.items())
 
 
 def name_finding(name: str, predicate: Text) -> list[Inline]:

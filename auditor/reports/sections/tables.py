@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar, cast
 
-from auditor.reports.document import Cell, Column, Name, Row, Table, Text
+from auditor.reports.document import Cell, Column, ColumnKind, Name, Row, Table, Text
 from auditor.reports.number_format import NumberStyle
 
 Record = TypeVar("Record")
@@ -38,6 +38,11 @@ def tabulate(
     if total is not None:
         rows.append(Row([get_cell(total) for get_cell in getters], is_total=True))
     return Table(table_id, label, caption, columns, rows)
+
+
+def make_columns(kind: ColumnKind, titles: Mapping[str, str], style: NumberStyle = "decimal") -> list[Column]:
+    """Columns of one kind, from their titles by key."""
+    return [Column(title, kind, key, style=style) for key, title in titles.items()]
 
 
 def _get_attribute(record: object, path: str) -> Cell:

@@ -31,6 +31,11 @@ def test_an_interval_is_compared_with_zero(low: float | None, high: float | None
     assert compare_interval(Estimate(0.2, 9, low, high, None if low is not None else "too few")) == status
 
 
+@pytest.mark.parametrize(("reference", "status"), [(0.5, "negative"), (0.15, "unclear"), (None, "neutral")])
+def test_an_interval_is_compared_with_a_reference(reference: float | None, status: str) -> None:
+    assert compare_interval(Estimate(0.2, 9, 0.1, 0.3), reference) == status
+
+
 def test_only_the_first_labels_are_named() -> None:
     assert join_first("abc", "model", 3) == "a, b, c"
     assert join_first("abcd", "model", 3) == "a, b, c and 1 more model"

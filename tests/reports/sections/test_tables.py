@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from auditor.reports.document import Column, Name, Row
-from auditor.reports.sections.tables import tabulate, tabulate_matrix
+from auditor.reports.sections.tables import make_columns, tabulate, tabulate_matrix
 
 
 def test_columns_show_the_attribute_that_their_key_names_or_a_derived_cell() -> None:
@@ -20,6 +20,11 @@ def test_columns_show_the_attribute_that_their_key_names_or_a_derived_cell() -> 
     total = SimpleNamespace(model="all", score=SimpleNamespace(mae=None), n=4)
     table = tabulate("t", "T", "", records, columns, {"double": lambda record: 2 * record.n}, total)
     assert list(table.rows) == [Row(["alder", 0.5, 6]), Row(["all", None, 8], is_total=True)]
+
+
+def test_columns_of_one_kind_have_a_title_for_each_key() -> None:
+    columns = make_columns("number", {"n_first": "First", "n_last": "Last"}, "signed")
+    assert columns == [Column(key.title(), "number", f"n_{key}", style="signed") for key in ("first", "last")]
 
 
 def test_a_key_that_is_no_attribute_is_an_error() -> None:

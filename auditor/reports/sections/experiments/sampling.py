@@ -6,21 +6,10 @@ from collections.abc import Sequence
 
 from auditor.reports.charts.tradeoff_plot import TradeoffPoint, tradeoff_plot
 from auditor.reports.data.sampling.experiment import SamplingExperiment, SettingRow
-from auditor.reports.document import (
-    Block,
-    Callout,
-    Column,
-    Document,
-    Figure,
-    List,
-    Name,
-    Paragraph,
-    Reason,
-    Section,
-    Table,
-)
+from auditor.reports.document import Block, Callout, Column, Document, Figure, List, Paragraph, Reason, Section, Table
 from auditor.reports.number_format import format_count, format_interval, format_number, format_usd, pluralize
 from auditor.reports.sections.experiments.common import DOCUMENT_KIND
+from auditor.reports.sections.tables import tabulate
 
 MAX_LISTED_MODELS = 4
 SETTING_LABELS = {"samples": "samples per cell", "temperature": "temperature"}
@@ -34,14 +23,21 @@ EXPLANATIONS = {
 
 def build_sampling_document(experiment: SamplingExperiment) -> Document:
     """Build the document of an experiment on the number of samples, or on the temperature."""
-    label, rows = SETTING_LABELS[experiment.what], experiment.rows
+    label = SETTING_LABELS[experiment.what]
     opening: list[Block] = [Paragraph(describe_changes(experiment), role="lead")]
     if experiment.missing:
-        opening.append(Callout("Reasons for caution", [List(_list_missing_settings(experiment))]))
-    blocks: list[Block] = [Paragraph(EXPLANATIONS[experiment.what])]
-    if any(row.r.value is not None for row in rows):
-        blocks.append(_plot_tradeoff([row for row in rows if row.r.value is not None], label))
-    blocks.append(_tabulate_settings(experiment, label))
+        missing = [
+            f"{experiment.what} = {setting} is not available: "
+            f"{f'missing {format_count(n)} calls' if n else 'no model was asked'}. How to fix: add --ask to ask for it."
+            for setting, n in experiment.missing.items()
+        ]
+        opening.append(Callout("Reasons for caution", [List(missing)]))
+    measured = [row for row in experiment.rows if row.r.value is not None]
+    blocks: list[Block] = [
+        Paragraph(EXPLANATIONS[experiment.what]),
+        *([_plot_tradeoff(measured, label)] if measured else []),
+        _tabulate_settings(experiment, label),
+    ]
     section = Section("tradeoff", "Accuracy, stability and cost", blocks)
     subtitle = pluralize(experiment.cells, "cell")
     return Document(DOCUMENT_KIND, f"{experiment.audit}: {label}", subtitle, [section], opening)
@@ -70,37 +66,29 @@ def _describe_setting(varied: str, row: SettingRow) -> str:
     return f"with {pluralize(round(row.setting), 'sample')} per cell"
 
 
-def _list_missing_settings(experiment: SamplingExperiment) -> list[str]:
-    """One sentence for each setting without results."""
-    return [
-        f"{experiment.what} = {setting} is not available: "
-        f"{f'missing {format_count(n)} calls' if n else 'no model was asked'}. How to fix: add --ask to ask for it."
-        for setting, n in experiment.missing.items()
-    ]
-
-
 def _tabulate_settings(experiment: SamplingExperiment, label: str) -> Table:
     """Tabulate the figures, with one row for each model and setting."""
-    columns = (
-        Column("Model", "name"), Column(label.capitalize(), "number"),
-        Column("r", "estimate", show_n=False, emphasis=True), Column("MAE", "estimate", show_n=False),
-        Column("Scatter of a cell", "number", digits=3), Column("Cells scored", "number", style="percent", digits=1),
-        Column("Calls", "number"), Column("Cost", "number", style="usd"),
-    )  # fmt: skip
-    return Table(
+    return tabulate(
         "settings",
         f"Accuracy, stability and cost by {label}",
         "r with people: from −1 to +1, higher is better. MAE: from 0 to 2, lower is better. Scatter: standard "
         "deviation of a cell’s score over repeated measurements. Cost: US dollars.",
-        columns,
+        experiment.rows,
         [
-            (
-                Name(row.model), int(row.setting) if experiment.what == "samples" else row.setting, row.r, row.mae,
-                row.spread, row.scored, row.calls, Reason("unknown") if row.usd is None else row.usd,
-            )
-            for row in experiment.rows
+            Column("Model", "name"),
+            Column(label.capitalize(), "number", "setting"),
+            Column("r", "estimate", show_n=False, emphasis=True),
+            Column("MAE", "estimate", show_n=False),
+            Column("Scatter of a cell", "number", "spread", digits=3),
+            Column("Cells scored", "number", "scored", digits=1, style="percent"),
+            Column("Calls", "number"),
+            Column("Cost", "number", "usd", style="usd"),
         ],
-    )  # fmt: skip
+        {
+            "setting": lambda row: int(row.setting) if experiment.what == "samples" else row.setting,
+            "usd": lambda row: Reason("unknown") if row.usd is None else row.usd,
+        },
+    )
 
 
 def _plot_tradeoff(rows: Sequence[SettingRow], label: str) -> Figure:

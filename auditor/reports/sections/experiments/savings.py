@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from auditor.reports.data.cost.savings_study import MAX_R_SHIFT, N_DRAWS, SamplingPlanRow, SavingsStudy
-from auditor.reports.document import Block, Column, Document, Paragraph, Section, Table
+from auditor.reports.document import Column, Document, Paragraph, Section
 from auditor.reports.number_format import format_percent, pluralize
+from auditor.reports.sections.tables import tabulate
 
 PLAN_COLUMNS = (
-    Column("Sampling plan"),
-    *(Column(title, "number", style="percent", digits=1) for title in ("Direct answers", "Verdicts", "All calls")),
-    Column("r, mean shift", "number", style="signed", digits=3, emphasis=True),
-    Column("r, largest change", "number", digits=3, emphasis=True),
-    Column("Corrected r, mean shift", "number", style="signed", digits=3),
-    Column("Corrected r, largest change", "number", digits=3),
-    Column("Same tier", "number", style="percent", digits=1),
-    Column("Peer agreement, largest change", "number", digits=3),
-    Column("Same conflict outcome", "number", style="percent", digits=1),
+    Column("Sampling plan", "text", "name"),
+    Column("Direct answers", "number", "direct", 1, "percent"),
+    Column("Verdicts", "number", "review", 1, "percent"),
+    Column("All calls", "number", "calls", 1, "percent"),
+    Column("r, mean shift", "number", "shift", 3, "signed", emphasis=True),
+    Column("r, largest change", "number", "largest", 3, emphasis=True),
+    Column("Corrected r, mean shift", "number", "corrected_shift", 3, "signed"),
+    Column("Corrected r, largest change", "number", "corrected_largest", 3),
+    Column("Same tier", "number", "same_tiers", 1, "percent"),
+    Column("Peer agreement, largest change", "number", "peers", 3),
+    Column("Same conflict outcome", "number", "same_winners", 1, "percent"),
 )
 
 
@@ -27,13 +30,21 @@ def build_savings_document(study: SavingsStudy) -> Document:
         f"The full design has {pluralize(study.full, 'call')}. Each plan is replayed from its recorded answers, "
         f"without new calls; each row is the mean of {N_DRAWS} random draws. Calls of adaptive panels are upper limits."
     )
-    blocks: list[Block] = [Paragraph(explanation), _tabulate_plans(study.rows)]
+    table = tabulate(
+        "plans",
+        "Sampling plans",
+        "Calls as a percentage of the full design, and differences from it. Corrected r: r without sampling noise. "
+        "Same tier: share of models in their tier of the full design. Same conflict outcome: share of conflicts with "
+        "the same winner, or still open.",
+        study.rows,
+        PLAN_COLUMNS,
+    )
     sizes = ((study.models, "model"), (study.cells, "cell"), (study.samples, "sample"))
     return Document(
         "Savings study",
         study.audit,
         ", ".join(pluralize(n, noun) for n, noun in sizes),
-        [Section("comparison", "Sampling plans compared with the full design", blocks)],
+        [Section("comparison", "Sampling plans compared with the full design", [Paragraph(explanation), table])],
         [Paragraph(describe_cheapest_plan(study.rows), role="lead")],
     )
 
@@ -47,24 +58,3 @@ def describe_cheapest_plan(rows: Sequence[SamplingPlanRow]) -> str:
     calls = format_percent(round(1000 * cheapest.calls), 1000)
     finding = f"With {cheapest.name}, every model’s r stays within {MAX_R_SHIFT} of the full design"
     return f"{finding}, for {calls} of the calls."
-
-
-def _tabulate_plans(rows: Sequence[SamplingPlanRow]) -> Table:
-    """Tabulate what each plan costs and what it changes."""
-    return Table(
-        "plans",
-        "Sampling plans",
-        "Calls as a percentage of the full design, and differences from it. Corrected r: r without sampling noise. "
-        "Same tier: share of models in their tier of the full design. Same conflict outcome: share of conflicts with "
-        "the same winner, or still open.",
-        PLAN_COLUMNS,
-        [(row.name, *list_plan_figures(row)) for row in rows],
-    )
-
-
-def list_plan_figures(row: SamplingPlanRow) -> tuple[float | None, ...]:
-    """Figures of one plan, in the order of `PLAN_COLUMNS` after the first."""
-    return (
-        row.direct, row.review, row.calls, row.shift, row.largest, row.corrected_shift, row.corrected_largest,
-        row.same_tiers, row.peers, row.same_winners,
-    )  # fmt: skip
