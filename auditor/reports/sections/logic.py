@@ -20,7 +20,7 @@ from auditor.reports.document import (
     Section,
     Table,
 )
-from auditor.reports.number_format import format_count, format_styled, pluralize
+from auditor.reports.number_format import format_count, format_share, pluralize
 from auditor.reports.sections.logic_rankings import build_rankings_section, build_repair_section
 from auditor.reports.sections.phrasing import (
     build_finding,
@@ -120,7 +120,7 @@ def _list_judge_findings(row: LogicRow) -> Iterator[str]:
 
 def _describe_share(share: Estimate) -> str:
     """Format a share as a percentage with its interval."""
-    return f"{format_styled(share.value, 'percent', 0)} ({describe_interval(share, 0, 'percent')})"
+    return f"{format_share(share.value)} ({describe_interval(share, 0, 'percent')})"
 
 
 def _judge_label(row: LogicRow) -> str:

@@ -46,7 +46,7 @@ def test_the_question_its_source_and_its_rewordings_are_stated(report: Report) -
 
 def test_models_and_settings_are_listed(report: Report) -> None:
     models, settings = blocks_of(build_provenance_section(report), Table)
-    assert [row[0] for row in cells_of(models)] == [Name(model.name) for model in report.audit.models]
+    assert [row[0] for row in cells_of(models)] == [model.name for model in report.audit.models]
     values = {row[0]: row[1] for row in cells_of(settings)}
     assert values[Name("seed")] == str(report.audit.seed)
     assert values[Name("started")] == report.audit.created_at
