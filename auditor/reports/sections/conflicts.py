@@ -51,6 +51,7 @@ KIND_EXPLANATIONS = {
     "methods": "one model’s scores by two methods differ; only people settle these",
     "logic": "a judge’s verdict on a pair of items contradicts the ranking by all its verdicts",
 }
+DECISION_LABELS = {"both": "both are right", "neither": "neither is right", "score": "another score is right"}
 MAX_OPEN_PAIRS = 10
 """Pairs of models above which their table is closed at first."""
 MAX_PRINTED_CONFLICTS = 20
@@ -128,10 +129,8 @@ def describe_voting(conflicts: ConflictsReport) -> str:
         return ""
     settled = f"{format_count(voting.by_weight)} of {pluralize(n_conflicts, 'conflict')}"
     if voting.rule == "dawid_skene":
-        outcome = (
-            f"Dawid and Skene’s model of the judges settled {settled}. "
-            "It assumes that the judges’ errors are independent."
-        )
+        assumption = "It assumes that the judges’ errors are independent."
+        outcome = f"Dawid and Skene’s model of the judges settled {settled}. {assumption}"
     else:
         weights = ", ".join(f"{judge} {format_number(weight)}" for judge, weight in voting.weights.items())
         outcome = f"Weighted votes ({weights}) settled {settled}, by more than half of the assigned weight."
@@ -217,13 +216,10 @@ def _build_largest_section(conflicts: ConflictsReport) -> Section:
 def _build_conflict(row: ListedConflictReport, *, is_printed: bool) -> Disclosure:
     """Build one conflict: its cell and both sides as the summary; votes, outcome, reasoning and notes as the blocks."""
     cell: list[Inline] = [Name(row.country), " · ", Name(row.topic)] if row.country else [Name(row.topic)]
+    notes = [Paragraph(["Note: ", Name(note)], "note") for note in row.notes]
     return Disclosure(
         cell,
-        [
-            Paragraph(describe_conflict(row), role="note"),
-            *map(_build_quote, (row.left, row.right)),
-            *(Paragraph(["Note: ", Name(note)], role="note") for note in row.notes),
-        ],
+        [Paragraph(describe_conflict(row), "note"), *map(_build_quote, (row.left, row.right)), *notes],
         detail=[*_build_side(row.left), " / ", *_build_side(row.right)],
         tags=[Tag(row.kind), Tag(STATE_LABELS[row.state], STATE_STATUS[row.state])],
         in_print="open" if is_printed else "hidden",
@@ -258,16 +254,11 @@ def describe_conflict(row: ListedConflictReport) -> list[Inline]:
     else:
         nodes.append(" No judge voted.")
     if row.decision is not None:
-        return [*nodes, " ", *join_names(row.raters), " decided: ", *_describe_decision(row), "."]
+        side = {"left": row.left, "right": row.right}.get(row.decision)
+        decision: list[Inline] = [DECISION_LABELS.get(row.decision, row.decision)]
+        decision = [Name(side.model), " is right"] if side else decision
+        return [*nodes, " ", *join_names(row.raters), " decided: ", *decision, "."]
     if row.within_noise:
         nodes.append(" The difference is within the sampling noise.")
     nodes.append(f" Status: {STATE_LABELS[row.state]}")
     return [*nodes, ", for ", Name(row.winner), "."] if row.winner else [*nodes, "."]
-
-
-def _describe_decision(row: ListedConflictReport) -> list[Inline]:
-    """Return the decision of human reviewers on a conflict as a clause."""
-    if row.decision in ("left", "right"):
-        return [Name(row.left.model if row.decision == "left" else row.right.model), " is right"]
-    labels = {"both": "both are right", "neither": "neither is right", "score": "another score is right"}
-    return [labels.get(row.decision or "", row.decision or "")]

@@ -29,7 +29,7 @@ from auditor.reports.sections.phrasing import (
     join_names,
     list_counts,
 )
-from auditor.reports.sections.tables import make_columns, tabulate
+from auditor.reports.sections.tables import DerivedCells, make_columns, tabulate
 
 CRITERION_QUESTIONS = {
     "acceptability": "which is more acceptable to most people of the country",
@@ -62,9 +62,12 @@ def build_logic_section(report: Report) -> Section | None:
     if logic is None:
         return None
     rows = [*logic.judges, *logic.wordings]
+    findings = [
+        build_finding(row.judge, "; ".join(_describe_judge(row)) or "gave no usable answer") for row in logic.judges
+    ]
     blocks: list[Block | None] = [
         Paragraph(_describe_comparisons(logic)),
-        List([build_finding(row.judge, _describe_judge(row)) for row in logic.judges], is_findings=True),
+        List(findings, is_findings=True),
         _build_answer_table(rows),
         _build_share_table(rows),
         _build_transitivity_table(rows),
@@ -82,8 +85,8 @@ def build_logic_section(report: Report) -> Section | None:
 def _describe_comparisons(logic: LogicReport) -> str:
     """Describe the item sets, the criteria and the three properties that are measured."""
     criteria = ", ".join(CRITERION_QUESTIONS.get(name, name) for name in logic.criterion)
-    is_short = len(logic.contexts) <= MAX_LISTED_CONTEXTS and all(
-        len(context) < MAX_CONTEXT_CHARS for context in logic.contexts
+    is_short = (
+        len(logic.contexts) <= MAX_LISTED_CONTEXTS and max(map(len, logic.contexts), default=0) < MAX_CONTEXT_CHARS
     )
     contexts = f": {', '.join(logic.contexts)}" if is_short else ""
     return (
@@ -95,12 +98,7 @@ def _describe_comparisons(logic: LogicReport) -> str:
     )
 
 
-def _describe_judge(row: LogicRow) -> str:
-    """Describe one judge's figures, as a predicate."""
-    return "; ".join(_list_judge_findings(row)) or "gave no usable answer"
-
-
-def _list_judge_findings(row: LogicRow) -> Iterator[str]:
+def _describe_judge(row: LogicRow) -> Iterator[str]:
     """Yield predicates on position bias, commutativity, negation and transitivity, where they are known."""
     first_share = f"in {_describe_share(row.first)} of its decisions"
     position_bias = {
@@ -142,7 +140,7 @@ def _build_answer_table(rows: Sequence[LogicRow]) -> Table:
         Column("Ties", "number"),
         Column("Names the first", "estimate", "first", emphasis=True),
     ]
-    derived = {
+    derived: DerivedCells[LogicRow] = {
         "judge": _judge_label,
         "usable_share": lambda row: CountShare(row.ok, row.questions),
         "excluded": lambda row: list_counts(row.losses) or "none",

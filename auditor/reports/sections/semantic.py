@@ -8,6 +8,7 @@ from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.semantic.schema import (
+    BaselineSimilarityRow,
     ChanceScore,
     LanguagePairRow,
     LeastConsistentRow,
@@ -32,7 +33,7 @@ from auditor.reports.document import (
 from auditor.reports.number_format import format_number, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.phrasing import build_finding, describe_interval, list_counts
-from auditor.reports.sections.tables import make_columns, tabulate, tabulate_matrix
+from auditor.reports.sections.tables import DerivedCells, make_columns, tabulate, tabulate_matrix
 
 SCORED_TEXT_LABELS = {"rot": "rules of thumb", "answer": "answers", "mix": "rules of thumb and answers"}
 MEASURE_LABELS = {"sage": "SaGE", "sge": "SGE", "bleu": "BLEU", "rouge_l": "ROUGE-L", "bertscore": "BERTScore"}
@@ -143,7 +144,7 @@ def _build_model_table(rows: Sequence[SemanticModelRow]) -> Table:
         Column("Planned", "number"),
         Column("Excluded", "text"),
     ]
-    derived = {
+    derived: DerivedCells[SemanticModelRow] = {
         "shuffled": lambda row: _chance_estimate(row.shuffled),
         "length_matched": lambda row: _chance_estimate(row.length_matched),
         "excluded": _describe_exclusions,
@@ -188,7 +189,7 @@ def _build_comparison_tables(semantic: SemanticReport) -> Iterator[Block]:
             Column("Model", "name"),
             Column("Mean over pairs", "estimate", "value"),
         ]
-        labels = {
+        labels: DerivedCells[BaselineSimilarityRow] = {
             "metric": lambda row: MEASURE_LABELS.get(row.metric, row.metric),
             "text": lambda row: SCORED_TEXT_LABELS[row.text],
         }

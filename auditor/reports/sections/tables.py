@@ -10,6 +10,8 @@ from auditor.reports.document import Cell, Column, ColumnKind, Name, Row, Table,
 from auditor.reports.number_format import NumberStyle
 
 Record = TypeVar("Record")
+DerivedCells = Mapping[str, Callable[[Record], Cell]]
+"""Functions that compute the cells of columns, by key."""
 
 
 def tabulate(
@@ -18,7 +20,7 @@ def tabulate(
     caption: Text,
     records: Iterable[Record],
     columns: Sequence[Column],
-    derived: Mapping[str, Callable[[Record], Cell]] | None = None,
+    derived: DerivedCells[Record] | None = None,
     total: Record | None = None,
 ) -> Table:
     """Build a table with one row for each record; each column shows the attribute that its `key` names.

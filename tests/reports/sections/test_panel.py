@@ -16,8 +16,7 @@ from auditor.reports.data.panel.schema import (
 )
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure, List, Paragraph, Section, Table
-from auditor.reports.sections.panel import build_panel_section, describe_kappa, list_aspects
-from auditor.reports.sections.panel_tables import build_panel_tables
+from auditor.reports.sections.panel import build_panel_section, build_panel_tables, describe_kappa, list_aspects
 from auditor.storage import results
 from auditor.storage.database import Database
 from tests.reports.sections.block_access import cells_of

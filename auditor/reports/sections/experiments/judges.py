@@ -16,7 +16,7 @@ from auditor.reports.sections.experiments.common import (
     count_finding,
     plot_estimates,
 )
-from auditor.reports.sections.panel_tables import build_fault_table, build_position_table, build_self_review_table
+from auditor.reports.sections.panel import build_fault_table, build_position_table, build_self_review_table
 from auditor.reports.sections.phrasing import compare_interval
 from auditor.reports.sections.tables import tabulate
 
