@@ -8,17 +8,7 @@ from auditor.metrics.bootstrap import MIN_CLUSTERS
 from auditor.reports.charts.interval_plot import CORRELATION_AXIS, IntervalRow, interval_plot
 from auditor.reports.data.measurement_schema import AlignmentRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import (
-    Block,
-    Callout,
-    Disclosure,
-    Figure,
-    Link,
-    List,
-    Paragraph,
-    Section,
-    Status,
-)
+from auditor.reports.document import Block, Callout, Disclosure, Figure, Link, List, Paragraph, Section, Status
 from auditor.reports.number_format import format_number
 from auditor.reports.sections.alignment_table import build_alignment_remarks, build_alignment_table, two_way_r
 from auditor.reports.sections.caution import list_cautions

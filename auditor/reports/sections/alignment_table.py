@@ -10,7 +10,7 @@ from auditor.metrics.bootstrap import MIN_CLUSTERS
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.measurement_schema import AlignmentRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Cell, Column, Paragraph, Reason, Table
+from auditor.reports.document import Cell, Column, Paragraph, Reason, Row, Table
 from auditor.reports.sections.phrasing import SeriesLabels
 from auditor.reports.sections.tables import tabulate
 
@@ -90,7 +90,8 @@ def build_alignment_table(report: Report, rows: Sequence[AlignmentRow], labels: 
     )
     derived = {"model": labels.label, **DERIVED_CELLS}
     table = tabulate("alignment", "Agreement with people", caption, rows, ALIGNMENT_COLUMNS, derived)
-    return replace(table, rows=[_merge_missing(row.cells) for row in table.rows], is_dense=True)
+    merged_rows = [_merge_missing(row.cells) for row in table.rows if isinstance(row, Row)]
+    return replace(table, rows=merged_rows, is_dense=True)
 
 
 def build_alignment_remarks(report: Report) -> Paragraph:

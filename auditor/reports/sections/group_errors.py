@@ -9,7 +9,7 @@ from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.world_map import CountryEstimate, difference_map, error_map
 from auditor.reports.data.measurement_schema import GroupErrorRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Column, Disclosure, Figure, FigureGrid, Paragraph, Section
+from auditor.reports.document import Block, Column, Disclosure, Figure, FigureGrid, Paragraph, Section, Table
 from auditor.reports.number_format import format_number
 from auditor.reports.sections.phrasing import (
     SeriesLabels,
@@ -61,43 +61,29 @@ def build_map_section(report: Report) -> Section | None:
         return None
     n_series = len({label for row in errors.values() for label, error in row.items() if error.value is not None})
     average_text = f", averaged over {n_series} series of scores" if n_series > 1 else ""
-    figures = [
-        figure
-        for label, slug in zip(labels, slugify_unique(labels), strict=True)
-        for figure in _map_bias(label, slug, {country: row[label] for country, row in bias.items() if label in row})
-    ]
-    table = tabulate_matrix(
-        BIAS_TABLE_ID,
-        "Difference from people by country",
-        "Mean of the model’s score minus people’s over the topics of each country, from −2 (stricter) to +2 (more "
-        "permissive), with its 95% CI. n is the number of cells.",
-        Column("Country", "name"),
-        bias,
-        labels,
-        "signed",
+    figure = Figure(
+        "map",
+        world_map.spec,
+        "Mean absolute error by country",
+        "; ".join(f"{entry.country} {format_number(entry.value)}" for entry in mean_errors),
+        table_id="error-by-country",
     )
     blocks: list[Block] = [
         Paragraph(
             "The stronger a country’s colour on this map, the further the models are from its people: mean absolute "
             f"difference over its topics{average_text}, from 0 to 2 (lower is better)."
         ),
-        Figure(
-            "map",
-            world_map.spec,
-            "Mean absolute error by country",
-            "; ".join(f"{entry.country} {format_number(entry.value)}" for entry in mean_errors),
-            table_id="error-by-country",
-        ),
+        figure,
         Paragraph(
             "The next maps show each model’s mean score minus people’s. Positive: the model is more permissive than "
             "the country’s people. Negative: it is stricter."
         ),
-        FigureGrid(figures, "medium"),
+        FigureGrid(_map_differences(bias, labels), "medium"),
     ]
     if world_map.unplaced:
         blocks.append(Paragraph(["Not on the map: ", *join_names(world_map.unplaced), "."], role="note"))
-    blocks.append(Disclosure("Differences by country", [table], in_print="closed"))
-    return Section("map", "Where in the world do they differ from people?", blocks, contents_title="Map")
+    blocks.append(Disclosure("Differences by country", [_build_bias_table(bias, labels)], in_print="closed"))
+    return Section("map", "Where in the world do they differ from people?", blocks, "Map")
 
 
 def _label_series_with_errors(report: Report) -> list[str]:
@@ -137,19 +123,30 @@ def _to_country_estimates(estimates: Mapping[str, Estimate]) -> list[CountryEsti
     ]
 
 
-def _map_bias(label: str, slug: str, bias: Mapping[str, Estimate]) -> list[Figure]:
-    """Map one series' signed difference from people; empty if none of its countries is on the map."""
-    world_map = difference_map(_to_country_estimates(bias))
-    if world_map.spec is None:
-        return []
-    ranked = [entry.country for entry in sorted(_to_country_estimates(bias), key=lambda entry: entry.value)]
-    description = "; ".join(describe_estimate(country, bias[country], "cell", style="signed") for country in ranked)
-    return [
-        Figure(
-            f"map-{slug}",
-            world_map.spec,
-            f"{label}: difference from people",
-            f"From strictest to most permissive: {description}.",
-            table_id=BIAS_TABLE_ID,
-        )
-    ]
+def _map_differences(bias: Mapping[str, EstimatesBySeries], labels: Sequence[str]) -> list[Figure]:
+    """Map each series' signed difference from people, unless none of its countries is on the map."""
+    figures = []
+    for label, slug in zip(labels, slugify_unique(labels), strict=True):
+        by_country = {country: row[label] for country, row in bias.items() if label in row}
+        entries = _to_country_estimates(by_country)
+        ranked = [entry.country for entry in sorted(entries, key=lambda entry: entry.value)]
+        differences = "; ".join(describe_estimate(name, by_country[name], "cell", style="signed") for name in ranked)
+        description = f"From strictest to most permissive: {differences}."
+        world_map, title = difference_map(entries), f"{label}: difference from people"
+        if world_map.spec is not None:
+            figures.append(Figure(f"map-{slug}", world_map.spec, title, description, table_id=BIAS_TABLE_ID))
+    return figures
+
+
+def _build_bias_table(bias: Mapping[str, EstimatesBySeries], labels: Sequence[str]) -> Table:
+    """Build the table with the figures of the maps of differences."""
+    return tabulate_matrix(
+        BIAS_TABLE_ID,
+        "Difference from people by country",
+        "Mean of the model’s score minus people’s over the topics of each country, from −2 (stricter) to +2 (more "
+        "permissive), with its 95% CI. n is the number of cells.",
+        Column("Country", "name"),
+        bias,
+        labels,
+        "signed",
+    )

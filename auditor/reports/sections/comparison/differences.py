@@ -6,23 +6,11 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
 from auditor.reports.data.comparison.schema import ComparisonReport, SeriesDifference, SeriesPairComparison
-from auditor.reports.document import (
-    Block,
-    Column,
-    Figure,
-    Inline,
-    List,
-    ListItem,
-    Name,
-    Paragraph,
-    Section,
-    Status,
-    Strong,
-    Table,
-)
+from auditor.reports.document import Block, Column, List, ListItem, Name, Paragraph, Section, Status, Strong, Table
 from auditor.reports.number_format import describe_interval, format_p_value, format_signed, pluralize
 from auditor.reports.sections.estimate_plots import LabelledEstimate
 from auditor.reports.sections.experiments.common import plot_estimates
+from auditor.reports.sections.phrasing import join_texts
 from auditor.reports.sections.tables import tabulate
 
 CHANGE_LABELS = {
@@ -143,16 +131,13 @@ def build_group_sections(pair: SeriesPairComparison, pair_id: str) -> Iterator[S
 
 def _list_changes(differences: Sequence[SeriesDifference], noun: str) -> Block:
     """List the groups that became better or worse; a paragraph if none did."""
-    items = []
     statuses: tuple[tuple[str, Status], ...] = (("better", "positive"), ("worse", "negative"))
+    items = []
     for change, status in statuses:
-        nodes: list[Inline] = []
-        for difference in differences:
-            if difference.change == change:
-                separator = ", " if nodes else " "
-                nodes += [separator, Name(difference.name), f" ({format_signed(difference.difference.value)})"]
-        if nodes:
-            items.append(ListItem([Strong(f"{change.capitalize()}:"), *nodes], status))
+        changed = [difference for difference in differences if difference.change == change]
+        texts = [[Name(row.name), f" ({format_signed(row.difference.value)})"] for row in changed]
+        if texts:
+            items.append(ListItem([Strong(f"{change.capitalize()}:"), " ", *join_texts(texts, ", ")], status))
     if not items:
         return Paragraph(f"No change by {noun} is statistically distinguishable from zero.")
     return List(items, is_findings=True)
@@ -191,7 +176,7 @@ def _tabulate_differences(
 
 def _plot_differences(
     figure_id: str, title: str, differences: Sequence[LabelledEstimate], table_id: str
-) -> list[Figure]:
+) -> Sequence[Block]:
     """Plot differences in MAE with their uncorrected intervals; an empty list for no values, or too many."""
     caption = f"{title}, second minus first, with 95% CI (not corrected). Below 0, the second is closer to people."
     return plot_estimates(figure_id, title, differences, ERROR_AXIS_TITLE, table_id=table_id, caption=caption)

@@ -1,12 +1,15 @@
-"""Section on how each model differs from people in each country and on each topic: one heat map for each series."""
+"""Sections on single cells, each one country and topic: heat maps of differences from people, and scatter plots."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from auditor.reports.charts.scatter_plot import MAX_TOOLTIPS_PER_PAGE, ScorePair, scatter_plot
 from auditor.reports.data.measurement_schema import AlignmentRow
 from auditor.reports.data.report_schema import CellReport, Report
-from auditor.reports.document import Disclosure, HeatMap, HeatMapCell, Name, Paragraph, Section
-from auditor.reports.number_format import format_number, format_signed
-from auditor.reports.sections.phrasing import SeriesLabels, list_series_with_errors
+from auditor.reports.document import Disclosure, Figure, FigureGrid, HeatMap, HeatMapCell, Name, Paragraph, Section
+from auditor.reports.number_format import format_number, format_signed, pluralize
+from auditor.reports.sections.phrasing import SeriesLabels, list_series_with_errors, slugify_unique
 
 SHADE_BOUNDS = (0.1, 0.3, 0.5, 0.7)
 """Absolute differences of scores at which the shade of a cell changes."""
@@ -18,6 +21,9 @@ MIN_PRINTED_DIFFERENCE = 0.005
 """Smaller differences are printed as 0."""
 NOT_ASKED = HeatMapCell(None, "", "people were not asked", "not_asked")
 NO_ANSWER = HeatMapCell(None, "×", "no usable answer of the model", "no_answer")
+
+
+# --- heat maps --------------------------------------------------------------------------------------------------
 
 
 def build_differences_section(report: Report) -> Section | None:
@@ -78,3 +84,41 @@ def _build_cell(cell: CellReport, series: AlignmentRow) -> HeatMapCell:
 def _format_short_difference(difference: float) -> str:
     """Format a difference with two decimals and no leading zero, to keep columns narrow."""
     return format_signed(difference).replace("0.", ".") if abs(difference) >= MIN_PRINTED_DIFFERENCE else "0"
+
+
+# --- scatter plots ----------------------------------------------------------------------------------------------
+
+
+def build_scatter_section(report: Report) -> Section | None:
+    """Build the section with one scatter plot for each series of scores; None without scores."""
+    if not report.alignment:
+        return None
+    labels = [*map(SeriesLabels.of(report).label, report.alignment)]
+    explanation = (
+        "Each point is one cell: a country and a topic. People’s score is on the horizontal axis, the model’s score on "
+        "the vertical axis, both from −1 to +1. On the dashed line, both scores are equal. Above it, the model is more "
+        "permissive than people."
+    )
+    figures = [
+        _build_figure(row, label, slug, report.audit.cells, len(labels))
+        for row, label, slug in zip(report.alignment, labels, slugify_unique(labels), strict=True)
+    ]
+    return Section(
+        "scatter", "Model against people, cell by cell", [Paragraph(explanation), FigureGrid(figures)], "Cell by cell"
+    )
+
+
+def _build_figure(row: AlignmentRow, label: str, slug: str, cells: Sequence[CellReport], n_figures: int) -> Figure:
+    """Plot one series on the cells that have both scores."""
+    with_tooltips = len(cells) * n_figures <= MAX_TOOLTIPS_PER_PAGE
+    pairs = [
+        ScorePair(cell.survey, score, f"{cell.country}, {cell.topic}" if with_tooltips else "")
+        for cell in cells
+        if cell.survey is not None and (score := cell.scores[row.method].get(row.model)) is not None
+    ]
+    r_text = "r not available" if row.pearson_r is None else f"r = {format_number(row.pearson_r)}"
+    figures_text = f"{r_text}, {pluralize(row.n, 'cell')}"
+    description = f"Scores of {label} (vertical) against people’s scores (horizontal): {figures_text}."
+    return Figure(
+        f"scatter-{slug}", scatter_plot(pairs), f"{label} against people", description, figures_text, "alignment"
+    )

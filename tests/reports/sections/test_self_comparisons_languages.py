@@ -13,7 +13,7 @@ from auditor.reports.data.agreement.languages import (
 )
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Name, Table, Text
-from auditor.reports.sections.languages import build_languages_section, describe_languages
+from auditor.reports.sections.self_comparisons import build_languages_section, describe_languages
 from tests.reports.sections.block_access import cells_of
 
 DIFFERENCE = LanguageDifferenceRow(model="m", first="en", second="native", difference=Estimate(0.1, 9, 0.0, 0.2))

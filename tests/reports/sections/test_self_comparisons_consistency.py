@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure, Table
-from auditor.reports.sections.consistency import build_consistency_section
+from auditor.reports.sections.self_comparisons import build_consistency_section
 from tests.reports.sections.block_access import blocks_of, cells_of
 from tests.reports.sections.node_text import text_of
 

@@ -8,7 +8,7 @@ from auditor.metrics.estimate import Estimate
 from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure, Table
-from auditor.reports.sections.methods import build_methods_section, describe_method_difference
+from auditor.reports.sections.self_comparisons import build_methods_section, describe_method_difference
 from tests.reports.sections.block_access import cells_of
 
 
