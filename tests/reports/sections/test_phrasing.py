@@ -11,6 +11,7 @@ from auditor.reports.sections.phrasing import (
     SeriesLabels,
     compare_interval,
     join_first,
+    list_counts,
     list_series_with_errors,
     slugify_unique,
 )
@@ -40,6 +41,10 @@ def test_only_the_first_labels_are_named() -> None:
     assert join_first("abc", "model", 3) == "a, b, c"
     assert join_first("abcd", "model", 3) == "a, b, c and 1 more model"
     assert join_first("abcde", max_labels=3) == "a, b, c and 2 more"
+
+
+def test_causes_are_listed_with_their_counts() -> None:
+    assert list_counts({"refused": 3, "rate_limited": 1}) == "3 refused, 1 rate limited"
 
 
 def test_two_methods_are_named_and_rescaled_scores_have_no_errors(db: Database) -> None:
