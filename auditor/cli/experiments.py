@@ -155,7 +155,7 @@ def savings(
     Example: auditor experiment savings my-audit
     """
     from auditor.reports.data.cost.savings_study import run_savings_study
-    from auditor.reports.sections.experiments.savings import build_savings_document
+    from auditor.reports.sections.experiments.sampling import build_savings_document
     from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 

@@ -22,34 +22,28 @@ def present_document(json_document: Any, document: Document, output: Path | None
     """
     if as_json:
         print_json(json_document)
-    if (page_format := resolve_page_format(output)) and output is not None:
-        write_document(document, output, page_format)
+    if output is not None:
+        from auditor.atomic_files import write_atomically
+        from auditor.reports.output import render_document
+
+        write_atomically(render_document(document, resolve_page_format(output)), output)
+        print_message(f"{document.kind}: {output.resolve()}")
     elif not as_json:
         print_document(document)
 
 
-def resolve_page_format(output: Path | None) -> str | None:
-    """The format that a file's suffix names: `html`, `markdown` or `text`; None without a file.
+def resolve_page_format(output: Path | None) -> str:
+    """The format that a file's suffix names: `html`, `markdown` or `text`; without a file, the terminal's `text`.
 
     Raises:
         UsageError: the suffix names no format of documents.
     """
     from auditor.errors import UsageError
 
-    if output is None:
-        return None
-    if output.suffix not in PAGE_FORMATS:
+    suffix = ".txt" if output is None else output.suffix
+    if suffix not in PAGE_FORMATS:
         raise UsageError(f"'{output}' has no suffix of a page.", f"Use a name that ends in {', '.join(PAGE_FORMATS)}.")
-    return PAGE_FORMATS[output.suffix]
-
-
-def write_document(document: Document, output: Path, page_format: str) -> None:
-    """Write a document to a file, and print its path."""
-    from auditor.atomic_files import write_atomically
-    from auditor.reports.output import render_document
-
-    write_atomically(render_document(document, page_format), output)
-    print_message(f"{document.kind}: {output.resolve()}")
+    return PAGE_FORMATS[suffix]
 
 
 def print_document(document: Document) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from xml.etree import ElementTree as xml
 
 from auditor.reports.data.gates.gate_check import CheckResult, Gate, GateStatus
@@ -10,17 +11,9 @@ from auditor.text_safety import escape_invisible
 
 def render_junit(check_result: CheckResult) -> str:
     """Render as JUnit XML: one test suite with a case per gate; failed is a failure, undecided an error."""
-    status_counts = {status: sum(gate.verdict is status for gate in check_result.gates) for status in GateStatus}
-    totals = {
-        "failures": status_counts[GateStatus.FAILED],
-        "errors": status_counts[GateStatus.UNDECIDED],
-        "skipped": status_counts[GateStatus.SKIPPED],
-    }
-    attributes = {
-        "tests": str(len(check_result.gates)),
-        **{name: str(total) for name, total in totals.items()},
-        "time": "0",
-    }
+    counts = Counter(gate.verdict for gate in check_result.gates)
+    attributes = {"tests": str(len(check_result.gates)), "failures": str(counts[GateStatus.FAILED])}
+    attributes |= {"errors": str(counts[GateStatus.UNDECIDED]), "skipped": str(counts[GateStatus.SKIPPED]), "time": "0"}
     suites = xml.Element("testsuites", {"name": "auditor check", **attributes})
     suite = xml.SubElement(suites, "testsuite", {"name": escape_invisible(check_result.audit), **attributes})
     for gate in check_result.gates:
@@ -31,16 +24,9 @@ def render_junit(check_result: CheckResult) -> str:
 
 def _add_test_case(suite: xml.Element, audit_name: str, gate: Gate) -> None:
     """Append a JUnit test case for one gate; one that did not pass gets a child element with its message."""
-    name = f"{gate.name}[{gate.subject}]"
-    test_case = xml.SubElement(
-        suite,
-        "testcase",
-        {"classname": escape_invisible(f"auditor.{audit_name}"), "name": escape_invisible(name), "time": "0"},
-    )
+    name, class_name = f"{gate.name}[{gate.subject}]", f"auditor.{audit_name}"
+    names = {"classname": escape_invisible(class_name), "name": escape_invisible(name), "time": "0"}
+    test_case, message = xml.SubElement(suite, "testcase", names), escape_invisible(gate.message)
     tag = {GateStatus.FAILED: "failure", GateStatus.UNDECIDED: "error", GateStatus.SKIPPED: "skipped"}.get(gate.verdict)
-    if tag is None:
-        xml.SubElement(test_case, "system-out").text = escape_invisible(gate.message)
-    else:
-        xml.SubElement(
-            test_case, tag, {"message": escape_invisible(gate.message), "type": gate.name}
-        ).text = escape_invisible(gate.message)
+    attributes = {"message": message, "type": gate.name} if tag else {}
+    xml.SubElement(test_case, tag or "system-out", attributes).text = message

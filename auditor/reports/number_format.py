@@ -74,6 +74,11 @@ def format_percent(numerator: int, denominator: int) -> str:
     return "> 99%" if 99 < percent < 100 else f"{percent:.0f}%"
 
 
+def format_share(share: float | None) -> str:
+    """Format a share as a percentage without decimals; a dash for None."""
+    return format_styled(share, "percent", 0)
+
+
 def format_count(value: int | None) -> str:
     """Format an integer with a thin space between thousands; a dash for None."""
     return MISSING_SYMBOL if value is None else f"{value:,}".replace(",", "\u202f")

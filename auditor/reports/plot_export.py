@@ -15,13 +15,13 @@ from auditor.reports.sections.report import build_report_document
 
 PlotFormat = Literal["svg", "png", "pdf", "vega"]
 
-FILE_SUFFIXES: Mapping[PlotFormat, str] = {"svg": ".svg", "png": ".png", "pdf": ".pdf", "vega": ".vl.json"}
-_EXPORT_FUNCTIONS: Mapping[PlotFormat, Callable[[Mapping[str, object]], bytes]] = {
-    "svg": export_svg,
-    "png": export_png,
-    "pdf": export_pdf,
-    "vega": export_spec,
+_EXPORTS: Mapping[PlotFormat, tuple[str, Callable[[Mapping[str, object]], bytes]]] = {
+    "svg": (".svg", export_svg),
+    "png": (".png", export_png),
+    "pdf": (".pdf", export_pdf),
+    "vega": (".vl.json", export_spec),
 }
+"""Suffix of the files of each format, and the function that renders a specification."""
 
 
 def write_plots(report: Report, folder: Path, plot_format: PlotFormat = "svg") -> list[Path]:
@@ -36,11 +36,11 @@ def write_plots(report: Report, folder: Path, plot_format: PlotFormat = "svg") -
     Raises:
         UsageError: the folder cannot be written to.
     """
-    document = build_report_document(report)
     make_folder(folder)
+    suffix, export = _EXPORTS[plot_format]
     paths: list[Path] = []
-    for figure in (block for block in iterate_blocks(document) if isinstance(block, Figure)):
-        path = folder / f"{figure.id}{FILE_SUFFIXES[plot_format]}"
-        write_atomically(_EXPORT_FUNCTIONS[plot_format](figure.spec), path)
-        paths.append(path)
+    for block in iterate_blocks(build_report_document(report)):
+        if isinstance(block, Figure):
+            paths.append(folder / f"{block.id}{suffix}")
+            write_atomically(export(block.spec), paths[-1])
     return paths

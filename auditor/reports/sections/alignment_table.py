@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -10,8 +10,9 @@ from auditor.metrics.bootstrap import MIN_CLUSTERS
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.measurement_schema import AlignmentRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Cell, Column, Paragraph, Reason, Table
+from auditor.reports.document import Cell, Column, Paragraph, Reason, Row, Table
 from auditor.reports.sections.phrasing import SeriesLabels
+from auditor.reports.sections.tables import tabulate
 
 
 def two_way_r(row: AlignmentRow) -> Estimate:
@@ -23,11 +24,34 @@ def two_way_r(row: AlignmentRow) -> Estimate:
     return replace(row.crossed.pearson_r, value=row.pearson_r, n=row.n, reason=reason)
 
 
-def _corrected_r(row: AlignmentRow) -> Estimate:
-    """r corrected for the sampling noise of the model's scores, with its two-way interval."""
-    if row.corrected_r.value is None:
-        return row.corrected_r
-    return replace(row.crossed.corrected_r, value=row.corrected_r.value)
+ALIGNMENT_COLUMNS = (
+    Column("Model", "name"),
+    Column("r", "estimate", show_n=False, emphasis=True),
+    Column("r, Fisher’s CI", "estimate", "r_fisher", show_n=False),
+    Column("Spearman ρ", "estimate", "spearman_rho", show_n=False),
+    Column("r without sampling noise", "estimate", "corrected_r", show_n=False),
+    Column("Highest r", "number", "ceiling"),
+    Column("p", "number", "crossed_p_value", style="p_value"),
+    Column("MAE", "estimate", show_n=False),
+    Column("RMSE", "estimate", show_n=False),
+    Column("Bias", "estimate", style="signed", show_n=False),
+    Column("Cells", "number", "n"),
+    Column("Dropped", "number", "n_dropped"),
+)
+DERIVED_CELLS: Mapping[str, Callable[[AlignmentRow], Cell]] = {
+    "r": two_way_r,
+    "r_fisher": lambda row: _fisher_estimate(row, row.pearson_r, row.ci_low, row.ci_high),
+    "spearman_rho": lambda row: _fisher_estimate(row, row.spearman_rho, row.spearman_ci_low, row.spearman_ci_high),
+    "corrected_r": lambda row: (
+        row.corrected_r
+        if row.corrected_r.value is None
+        else replace(row.crossed.corrected_r, value=row.corrected_r.value)
+    ),
+    "mae": lambda row: replace(row.crossed.mae, value=row.mae),
+    "rmse": lambda row: replace(row.crossed.rmse, value=row.rmse),
+    "bias": lambda row: replace(row.crossed.bias, value=row.bias.value),
+}
+"""Estimates with two-way intervals, except those of Fisher."""
 
 
 def _fisher_estimate(row: AlignmentRow, value: float | None, low: float | None, high: float | None) -> Estimate:
@@ -36,45 +60,12 @@ def _fisher_estimate(row: AlignmentRow, value: float | None, low: float | None, 
     return Estimate(value, row.n, low, high, reason)
 
 
-def _correlation(title: str, key: str, *, emphasis: bool = False) -> Column:
-    """A column of correlations; n is in a column of its own."""
-    return Column(title, "estimate", key, show_n=False, emphasis=emphasis)
-
-
-ALIGNMENT_COLUMNS: Sequence[tuple[Column, Callable[[AlignmentRow], Cell]]] = (
-    (_correlation("r", "r", emphasis=True), two_way_r),
-    (
-        _correlation("r, Fisher’s CI", "r_fisher"),
-        lambda row: _fisher_estimate(row, row.pearson_r, row.ci_low, row.ci_high),
-    ),
-    (
-        _correlation("Spearman ρ", "spearman_rho"),
-        lambda row: _fisher_estimate(row, row.spearman_rho, row.spearman_ci_low, row.spearman_ci_high),
-    ),
-    (_correlation("r without sampling noise", "r_corrected"), _corrected_r),
-    (Column("Highest r", "number", "r_ceiling"), lambda row: row.ceiling),
-    (Column("p", "number", "p", style="p_value"), lambda row: row.crossed_p_value),
-    (Column("MAE", "estimate", "mae", show_n=False), lambda row: replace(row.crossed.mae, value=row.mae)),
-    (Column("RMSE", "estimate", "rmse", show_n=False), lambda row: replace(row.crossed.rmse, value=row.rmse)),
-    (
-        Column("Bias", "estimate", "bias", style="signed", show_n=False),
-        lambda row: replace(row.crossed.bias, value=row.bias.value),
-    ),
-    (Column("Cells", "number", "n"), lambda row: row.n),
-    (Column("Dropped", "number", "n_dropped"), lambda row: row.n_dropped),
-)
-"""The columns of the alignment table after the model, each with its cell."""
-
-
 def _merge_missing(cells: Iterable[Cell]) -> list[Cell]:
     """Replace adjacent estimates that lack a value for the same reason by one cell with the reason."""
     merged: list[Cell] = []
     for reason, group in groupby(cells, _missing_reason):
-        group_cells = list(group)
-        if reason is not None and len(group_cells) > 1:
-            merged.append(Reason(reason, len(group_cells)))
-        else:
-            merged += group_cells
+        members = list(group)
+        merged += [Reason(reason, len(members))] if reason is not None and len(members) > 1 else members
     return merged
 
 
@@ -87,26 +78,20 @@ def build_alignment_table(report: Report, rows: Sequence[AlignmentRow], labels: 
     """The table of agreement with people, one row for each series of scores."""
     low_label, high_label = report.audit.survey.scale
     ceiling_note = "" if any(row.ceiling is not None for row in rows) else " (not available here)"
-    return Table(
-        id="alignment",
-        label="Agreement with people",
-        caption=(
-            "Agreement with people, over the cells (country × topic) with a score of people and of the model. r and ρ "
-            "range from −1 to +1; higher is better. MAE, RMSE and bias are on the scale of the scores, from "
-            f"−1 ({low_label}) to +1 ({high_label}). Lower MAE and RMSE are better; a positive bias is more permissive "
-            "than people. r without sampling noise estimates r for an unlimited number of samples per cell "
-            "(Spearman’s correction by the spread of the samples, on the model’s side only). The highest r "
-            f"is what a perfect model is expected to reach against this survey{ceiling_note}. Intervals are 95% CIs "
-            "over countries and topics; those of Fisher’s r and of ρ treat cells as independent. "
-            "p tests r = 0, also over countries and topics."
-        ),
-        columns=[Column("Model", "name"), *(column for column, _ in ALIGNMENT_COLUMNS)],
-        rows=[
-            [labels.label(row.method, row.model), *_merge_missing(get_cell(row) for _, get_cell in ALIGNMENT_COLUMNS)]
-            for row in rows
-        ],
-        is_dense=True,
+    caption = (
+        "Agreement with people, over the cells (country × topic) with a score of people and of the model. r and ρ "
+        "range from −1 to +1; higher is better. MAE, RMSE and bias are on the scale of the scores, from "
+        f"−1 ({low_label}) to +1 ({high_label}). Lower MAE and RMSE are better; a positive bias is more permissive "
+        "than people. r without sampling noise estimates r for an unlimited number of samples per cell "
+        "(Spearman’s correction by the spread of the samples, on the model’s side only). The highest r "
+        f"is what a perfect model is expected to reach against this survey{ceiling_note}. Intervals are 95% CIs "
+        "over countries and topics; those of Fisher’s r and of ρ treat cells as independent. "
+        "p tests r = 0, also over countries and topics."
     )
+    derived = {"model": labels.label, **DERIVED_CELLS}
+    table = tabulate("alignment", "Agreement with people", caption, rows, ALIGNMENT_COLUMNS, derived)
+    merged_rows = [_merge_missing(row.cells) for row in table.rows if isinstance(row, Row)]
+    return replace(table, rows=merged_rows, is_dense=True)
 
 
 def build_alignment_remarks(report: Report) -> Paragraph:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from auditor.reports.data.measurement_schema import GainRow, NonresponseReport
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Column, List, ListItem, Name, Paragraph, Section, Status, Table
+from auditor.reports.document import Block, Column, List, Paragraph, Section, Table
 from auditor.reports.number_format import format_number
 from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.experiments.nonresponse import (
@@ -12,7 +12,14 @@ from auditor.reports.sections.experiments.nonresponse import (
     list_missing_treatments,
     tabulate_bounds,
 )
-from auditor.reports.sections.phrasing import SeriesLabels, describe_estimate, describe_interval, name_finding
+from auditor.reports.sections.phrasing import (
+    SeriesLabels,
+    build_finding,
+    compare_interval,
+    describe_estimate,
+    describe_interval,
+)
+from auditor.reports.sections.tables import tabulate_matrix
 
 _INTRODUCTION = (
     "A baseline predicts people’s scores without a model: by the mean of the topic over countries, of the country over "
@@ -27,10 +34,9 @@ def build_baselines_section(report: Report) -> Section | None:
     if not report.alignment:
         return None
     labels = SeriesLabels.of(report)
-    gains = report.gain or []
     findings = [
-        ListItem(name_finding(labels.label(row.method, row.model), describe_gain(row)), _gain_status(row))
-        for row in gains
+        build_finding(labels.label(row), describe_gain(row), compare_interval(row.within_topics))
+        for row in report.gain or []
     ]
     blocks: list[Block] = [
         Paragraph(describe_ceiling(report)),
@@ -60,76 +66,58 @@ def describe_ceiling(report: Report) -> str:
     )
 
 
-def _gain_status(row: GainRow) -> Status:
-    """Whether a model is shown to capture differences between countries."""
-    low, high = row.within_topics.ci_low, row.within_topics.ci_high
-    if low is None or high is None:
-        return "neutral"
-    return "positive" if low > 0 else "negative" if high < 0 else "unclear"
-
-
 def describe_gain(row: GainRow) -> str:
     """Describe whether a model captures how countries differ within topics, as a predicate."""
-    if row.within_topics.value is None:
-        return f"cannot be tested on differences between countries: {row.within_topics.reason}"
+    r = row.within_topics
+    if r.value is None:
+        return f"cannot be tested on differences between countries: {r.reason}"
     findings = {
         "positive": "captures some of the differences between countries",
         "negative": "is negatively correlated with the differences between countries",
         "unclear": "is not shown to capture differences between countries",
         "neutral": "may or may not capture differences between countries",
     }
-    return f"{findings[_gain_status(row)]} ({describe_estimate('r within topics', row.within_topics, 'cell')})"
+    return f"{findings[compare_interval(r)]} ({describe_estimate('r within topics', r, 'cell')})"
 
 
 def _build_baselines_table(report: Report, labels: SeriesLabels) -> Table:
     """The table of r within topics, and of r and MAE of each baseline, for each series of scores."""
-    estimates_by_series = {(row.method, row.model): [row.within_topics] for row in report.gain or []}
+    cells = {labels.label(row): {"r within topics": row.within_topics} for row in report.gain or []}
     for row in report.baselines:
-        estimates_by_series.setdefault((row.method, row.model), []).extend([row.pearson_r, row.mae])
-    baselines = list(dict.fromkeys(row.baseline for row in report.baselines))
+        name = f"{row.baseline[:1].upper()}{row.baseline[1:]}"
+        cells.setdefault(labels.label(row), {}).update({f"{name}: r": row.pearson_r, f"{name}: MAE": row.mae})
+    titles = list(dict.fromkeys(title for by_title in cells.values() for title in by_title))
     return Table(
-        id="baselines",
-        label="Agreement without any model",
-        caption=(
-            "r within topics is the r of the model after each topic’s mean is subtracted from both sides: how well it "
-            "captures differences between countries. The other columns are r (higher is better) and mean absolute "
-            "error (MAE, lower is better) of each baseline. Intervals are 95% CIs over countries and topics; n counts "
-            "cells."
-        ),
-        columns=[
-            Column("Model", "name"),
-            Column("r within topics", "estimate", emphasis=True),
-            *(
-                Column(f"{baseline[:1].upper()}{baseline[1:]}: {measure}", "estimate", f"{baseline} {measure}")
-                for baseline in baselines
-                for measure in ("r", "MAE")
-            ),
-        ],
-        rows=[[labels.label(method, model), *estimates] for (method, model), estimates in estimates_by_series.items()],
+        "baselines",
+        "Agreement without any model",
+        "r within topics is the r of the model after each topic’s mean is subtracted from both sides: how well it "
+        "captures differences between countries. The other columns are r (higher is better) and mean absolute error "
+        "(MAE, lower is better) of each baseline. Intervals are 95% CIs over countries and topics; n counts cells.",
+        [Column("Model", "name"), *(Column(title, "estimate", emphasis=i == 0) for i, title in enumerate(titles))],
+        [[label, *map(by_title.get, titles)] for label, by_title in cells.items()],
     )
 
 
 def _build_nonresponse_section(nonresponse: NonresponseReport, labels: SeriesLabels) -> Section:
     """Build the subsection on respondents without an answer: the ranking and r by treatment, and the bounds of MAE."""
-    series = nonresponse.treatments[0].alignment
-    treatments_table = Table(
-        id="nonresponse-treatments",
-        label="Agreement with people under each treatment",
-        caption=(
-            "r with people (higher is better) under each treatment of respondents without an answer. Low and high "
-            "count all of them as never and as always acceptable; r may also lie outside these two."
-        ),
-        columns=[
-            Column("Treatment"),
-            *(Column(Name(labels.label(row.method, row.model)), "estimate") for row in series),
-        ],
-        rows=[[treatment.treatment, *map(two_way_r, treatment.alignment)] for treatment in nonresponse.treatments],
+    treatments_table = tabulate_matrix(
+        "nonresponse-treatments",
+        "Agreement with people under each treatment",
+        "r with people (higher is better) under each treatment of respondents without an answer. Low and high count "
+        "all of them as never and as always acceptable; r may also lie outside these two.",
+        Column("Treatment"),
+        {
+            treatment.treatment: {labels.label(row): two_way_r(row) for row in treatment.alignment}
+            for treatment in nonresponse.treatments
+        },
     )
-    blocks: list[Block] = [
-        Paragraph(describe_nonresponse(nonresponse)),
-        *([tabulate_bounds(nonresponse.bounds, labels)] if nonresponse.bounds else []),
-        treatments_table,
-    ]
-    if nonresponse.not_possible:
-        blocks.append(List(list_missing_treatments(nonresponse)))
-    return Section("nonresponse", "Respondents without an answer", blocks)
+    return Section(
+        "nonresponse",
+        "Respondents without an answer",
+        [
+            Paragraph(describe_nonresponse(nonresponse)),
+            *([tabulate_bounds(nonresponse.bounds, labels)] if nonresponse.bounds else []),
+            treatments_table,
+            *([List(list_missing_treatments(nonresponse))] if nonresponse.not_possible else []),
+        ],
+    )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from auditor.reports.data.report_schema import Report
 from auditor.reports.number_format import format_count, format_number, format_percent, pluralize
-from auditor.reports.sections.phrasing import describe_estimate
+from auditor.reports.sections.phrasing import compare_interval, describe_estimate, join_first
 
 MAX_VARIANCE = 0.12
 MIN_PEER_AGREEMENT = 0.70
@@ -39,25 +39,17 @@ def _coverage_cautions(report: Report) -> Iterator[str]:
 
 def _variance_cautions(report: Report) -> Iterator[str]:
     """Yield a caution that names the models whose samples have a variance above `MAX_VARIANCE`, if any."""
-    variances = [(row.variance.value, row.model) for row in report.self_consistency]
-    high_variances = sorted(
-        [(variance, name) for variance, name in variances if variance is not None and variance > MAX_VARIANCE],
-        reverse=True,
-    )
-    if high_variances:
-        labels = [f"{name} ({format_number(variance)})" for variance, name in high_variances]
-        yield f"The mean variance of the samples of a cell is above {MAX_VARIANCE} for {_join_first(labels, 'model')}."
+    values = [(row.variance.value or 0.0, row.model) for row in report.self_consistency]
+    if labels := [f"{name} ({format_number(value)})" for value, name in sorted(values)[::-1] if value > MAX_VARIANCE]:
+        yield f"The mean variance of the samples of a cell is above {MAX_VARIANCE} for {join_first(labels, 'model')}."
 
 
 def _panel_cautions(report: Report) -> Iterator[str]:
     """Yield cautions about low peer agreement, repeated verdicts and low agreement of the judges."""
-    agreements = [(row.agreement.value, row.model) for row in report.peer_agreement]
-    low_agreements = sorted(
-        (agreement, name) for agreement, name in agreements if agreement is not None and agreement < MIN_PEER_AGREEMENT
-    )
-    if low_agreements:
-        labels = [f"{name} ({format_number(100 * agreement, 0)}%)" for agreement, name in low_agreements]
-        yield f"Less than 70% of the verdicts are VALID for {_join_first(labels, 'model')}."
+    values = [(row.agreement.value, row.model) for row in report.peer_agreement if row.agreement.value is not None]
+    low_values = sorted((value, name) for value, name in values if value < MIN_PEER_AGREEMENT)
+    if labels := [f"{name} ({format_number(100 * value, 0)}%)" for value, name in low_values]:
+        yield f"Less than 70% of the verdicts are VALID for {join_first(labels, 'model')}."
     if report.panel.repeated:
         yield (
             f"{pluralize(report.panel.repeated, 'verdict')} of {format_count(report.panel.asked)} repeat the answer of "
@@ -65,8 +57,8 @@ def _panel_cautions(report: Report) -> Iterator[str]:
             "evidence."
         )
     kappa = report.panel.fleiss_kappa
-    if kappa.ci_low is not None and kappa.ci_high is not None and kappa.ci_low <= 0:
-        finding = "below chance" if kappa.ci_high < 0 else "not statistically distinguishable from chance"
+    if (status := compare_interval(kappa)) in ("negative", "unclear"):
+        finding = "below chance" if status == "negative" else "not statistically distinguishable from chance"
         yield (
             f"The agreement of the judges is {finding} ({describe_estimate('Fleiss’ kappa', kappa)}), so their "
             "verdicts say little."
@@ -77,30 +69,20 @@ def _region_cautions(report: Report) -> Iterator[str]:
     """Yield a caution for each pair of regions between which the error of some models differs significantly."""
     models_by_region_pair: dict[tuple[str, str], list[str]] = {}
     for gap in report.regions.gaps:
-        low, high = gap.mae_gap.ci_low, gap.mae_gap.ci_high
-        if low is not None and high is not None and (low > 0 or high < 0):
-            region_pair = (gap.second, gap.first) if low > 0 else (gap.first, gap.second)
+        if (status := compare_interval(gap.mae_gap)) in ("positive", "negative"):
+            region_pair = (gap.second, gap.first) if status == "positive" else (gap.first, gap.second)
             label = f"{gap.model} (by {format_number(abs(gap.mae_gap.value or 0.0))})"
             models_by_region_pair.setdefault(region_pair, []).append(label)
     noun = " countries" if report.regions.grouping == "western" else ""
     for (worse, better), labels in models_by_region_pair.items():
-        models = _join_first(labels, "model")
-        yield f"The mean absolute error is larger in {worse} than in {better}{noun} for {models}."
+        yield (
+            f"The mean absolute error is larger in {worse} than in {better}{noun} for {join_first(labels, 'model')}."
+        )
 
 
 def _topic_cautions(report: Report) -> Iterator[str]:
     """Yield a caution that names the topics with a mean absolute error above `MAX_TOPIC_MAE`, if any."""
-    high_error_topics = {
-        (row.name, row.model) for row in report.topics if row.mae.value is not None and row.mae.value > MAX_TOPIC_MAE
-    }
-    model_counts = Counter(topic for topic, _ in sorted(high_error_topics))
-    if model_counts:
-        labels = [f"{topic} ({pluralize(n, 'model')})" for topic, n in model_counts.most_common()]
-        yield f"The mean absolute error is above {MAX_TOPIC_MAE} on {_join_first(labels, 'topic')}."
-
-
-def _join_first(labels: Sequence[str], noun: str, max_labels: int = 4) -> str:
-    """Join the first `max_labels` labels by commas, followed by the number of the others ("and 3 more models")."""
-    listed_labels = ", ".join(labels[:max_labels])
-    n_others = len(labels) - max_labels
-    return f"{listed_labels} and {pluralize(n_others, f'more {noun}')}" if n_others > 0 else listed_labels
+    high_errors = {(row.name, row.model) for row in report.topics if (row.mae.value or 0.0) > MAX_TOPIC_MAE}
+    model_counts = Counter(topic for topic, _ in sorted(high_errors))
+    if labels := [f"{topic} ({pluralize(n, 'model')})" for topic, n in model_counts.most_common()]:
+        yield f"The mean absolute error is above {MAX_TOPIC_MAE} on {join_first(labels, 'topic')}."

@@ -9,7 +9,6 @@ from auditor.metrics.conflict import MIN_THRESHOLD
 from auditor.reports.data.report_schema import ConflictSideReport, ConflictsReport, ListedConflictReport, Report
 from auditor.reports.document import (
     Block,
-    Cell,
     Code,
     Column,
     Disclosure,
@@ -23,16 +22,9 @@ from auditor.reports.document import (
     Table,
     Tag,
 )
-from auditor.reports.number_format import (
-    describe_estimate,
-    describe_interval,
-    format_count,
-    format_number,
-    format_signed,
-    format_styled,
-    pluralize,
-)
-from auditor.reports.sections.phrasing import join_names
+from auditor.reports.number_format import format_count, format_number, format_share, format_signed, pluralize
+from auditor.reports.sections.phrasing import describe_estimate, describe_interval, join_names
+from auditor.reports.sections.tables import make_columns, tabulate
 
 STATE_LABELS = {
     "open": "open",
@@ -59,6 +51,7 @@ KIND_EXPLANATIONS = {
     "methods": "one model’s scores by two methods differ; only people settle these",
     "logic": "a judge’s verdict on a pair of items contradicts the ranking by all its verdicts",
 }
+DECISION_LABELS = {"both": "both are right", "neither": "neither is right", "score": "another score is right"}
 MAX_OPEN_PAIRS = 10
 """Pairs of models above which their table is closed at first."""
 MAX_PRINTED_CONFLICTS = 20
@@ -90,10 +83,8 @@ def describe_conflicts(report: Report) -> str:
         sentences = ["There is no conflict between models."]
     elif conflicts.settled.value is not None:
         rule_phrase = VOTING_RULE_LABELS[conflicts.voting.rule if conflicts.voting else "majority"]
-        share = format_styled(conflicts.settled.value, "percent", 0)
-        sentences.append(
-            f"The judges settle {share} ({describe_interval(conflicts.settled, 0, 'percent')}), {rule_phrase}."
-        )
+        interval = describe_interval(conflicts.settled, 0, "percent")
+        sentences.append(f"The judges settle {format_share(conflicts.settled.value)} ({interval}), {rule_phrase}.")
     if total and conflicts.within_noise.value is not None:
         n_within = round(conflicts.within_noise.value * conflicts.within_noise.n)
         sentences.append(
@@ -138,10 +129,8 @@ def describe_voting(conflicts: ConflictsReport) -> str:
         return ""
     settled = f"{format_count(voting.by_weight)} of {pluralize(n_conflicts, 'conflict')}"
     if voting.rule == "dawid_skene":
-        outcome = (
-            f"Dawid and Skene’s model of the judges settled {settled}. "
-            "It assumes that the judges’ errors are independent."
-        )
+        assumption = "It assumes that the judges’ errors are independent."
+        outcome = f"Dawid and Skene’s model of the judges settled {settled}. {assumption}"
     else:
         weights = ", ".join(f"{judge} {format_number(weight)}" for judge, weight in voting.weights.items())
         outcome = f"Weighted votes ({weights}) settled {settled}, by more than half of the assigned weight."
@@ -159,94 +148,78 @@ def describe_voting(conflicts: ConflictsReport) -> str:
 
 def _build_method_tables(conflicts: ConflictsReport) -> Iterator[Table]:
     """Build the tables of conflicts between two methods of one model, and of the largest; none without two methods."""
-    series_columns = [Column("Model", "name"), Column("First method"), Column("Second method")]
-    share_column = Column("Cells in conflict", "estimate", digits=0, style="percent")
-    if conflicts.between_methods:
-        yield Table(
-            "method-conflicts",
-            "Conflicts between methods",
-            "How often two methods contradict each other on one model: share of the cells with both scores that differ "
-            "by at least the threshold, and how many of these scores have opposite signs. n counts cells.",
-            [*series_columns, share_column, Column("Opposite signs", "number")],
-            [
-                [Name(row.model), row.first, row.second, row.conflicts, row.opposite]
-                for row in conflicts.between_methods
-            ],
-        )
-    score_columns = [Column(title, "number", style="signed") for title in ("First score", "Second score")]
-    examples: list[list[Cell]] = [
-        [Name(row.model), row.first, row.second, country, topic, *scores]
-        for row in conflicts.between_methods
-        for country, topic, *scores in row.largest
+    rows = conflicts.between_methods
+    series_columns = [
+        Column("Model", "name"),
+        *make_columns("text", {"first": "First method", "second": "Second method"}),
     ]
-    if examples:
-        yield Table(
-            "largest-method-conflicts",
-            "Largest conflicts between methods",
-            "Largest conflicts between two methods of one model. Scores are from −1 to +1.",
-            [*series_columns, Column("Country", "name"), Column("Topic", "name"), *score_columns],
-            examples,
+    if rows:
+        caption = (
+            "How often two methods contradict each other on one model: share of the cells with both scores that differ "
+            "by at least the threshold, and how many of these scores have opposite signs. n counts cells."
         )
+        columns = [
+            *series_columns,
+            Column("Cells in conflict", "estimate", "conflicts", digits=0, style="percent"),
+            Column("Opposite signs", "number", "opposite"),
+        ]
+        yield tabulate("method-conflicts", "Conflicts between methods", caption, rows, columns)
+    examples = [(row.model, row.first, row.second, *example) for row in rows for example in row.largest]
+    if examples:
+        caption = "Largest conflicts between two methods of one model. Scores are from −1 to +1."
+        columns = [
+            *series_columns,
+            *make_columns("name", {"country": "Country", "topic": "Topic"}),
+            *make_columns("number", {"first_score": "First score", "second_score": "Second score"}, "signed"),
+        ]
+        yield Table("largest-method-conflicts", "Largest conflicts between methods", caption, columns, examples)
 
 
 def _build_count_tables(conflicts: ConflictsReport) -> Iterator[Block]:
     """Build the tables that count conflicts by kind and status, and by pair of models."""
     all_column = Column("All", "number", emphasis=True)
-    explanations = "; ".join(
+    kind_labels = [
         f"{row.kind}: {KIND_EXPLANATIONS[row.kind]}" for row in conflicts.kinds if row.kind in KIND_EXPLANATIONS
-    )
-    rows: list[Row] = [Row([row.kind, *row.states.values(), row.total]) for row in conflicts.kinds]
-    total_row = Row(["all", *conflicts.states.values(), conflicts.total], is_total=True)
-    yield Table(
-        "conflicts-by-kind",
-        "Conflicts by kind and status",
-        f"Number of conflicts by kind and status. Contested: people disagree. Kinds: {explanations}.",
-        [
-            Column("Kind", "name"),
-            *(Column(STATE_LABELS[state].capitalize(), "number") for state in conflicts.states),
-            all_column,
-        ],
-        [*rows, total_row],
-    )
+    ]
+    caption = f"Number of conflicts by kind and status. Contested: people disagree. Kinds: {'; '.join(kind_labels)}."
+    state_columns = [Column(STATE_LABELS[state].capitalize(), "number") for state in conflicts.states]
+    rows = [Row([row.kind, *row.states.values(), row.total]) for row in conflicts.kinds]
+    rows.append(Row(["all", *conflicts.states.values(), conflicts.total], is_total=True))
+    columns = [Column("Kind", "name"), *state_columns, all_column]
+    yield Table("conflicts-by-kind", "Conflicts by kind and status", caption, columns, rows)
     if conflicts.pairs:
-        kind_columns = [Column(kind.capitalize(), "number") for kind in conflicts.pairs[0].kinds]
-        table = Table(
-            "conflicts-by-pair",
-            "Conflicts by pair of models",
-            "Number of conflicts between each two models, by kind.",
-            [Column("First model", "name"), Column("Second model", "name"), *kind_columns, all_column],
-            [[Name(row.left), Name(row.right), *row.kinds.values(), row.total] for row in conflicts.pairs],
-        )
+        title, caption = "Conflicts by pair of models", "Number of conflicts between each two models, by kind."
+        columns = [
+            *make_columns("name", {"left": "First model", "right": "Second model"}),
+            *(Column(kind.capitalize(), "number") for kind in conflicts.pairs[0].kinds),
+            all_column,
+        ]
+        cells = [(row.left, row.right, *row.kinds.values(), row.total) for row in conflicts.pairs]
+        table = Table("conflicts-by-pair", title, caption, columns, cells)
         yield Disclosure("By pair of models", [table], is_open=len(conflicts.pairs) <= MAX_OPEN_PAIRS)
 
 
 def _build_largest_section(conflicts: ConflictsReport) -> Section:
     """Build the subsection with the listed conflicts; those after the first 20 are not printed."""
-    remarks: list[Inline] = []
+    title, remarks = "All conflicts, largest first", list[Inline]()
     if conflicts.not_listed:
+        title = f"The {len(conflicts.largest)} largest conflicts"
         n_smaller = pluralize(conflicts.not_listed, "smaller conflict is", "smaller conflicts are")
         remarks += [f"{n_smaller} counted above but not listed; ", Code("auditor review"), " shows them. "]
     if len(conflicts.largest) > MAX_PRINTED_CONFLICTS:
         remarks.append(f"On paper, only the {MAX_PRINTED_CONFLICTS} largest are listed.")
-    disclosures = [
-        _build_conflict(row, is_printed=i < MAX_PRINTED_CONFLICTS) for i, row in enumerate(conflicts.largest)
-    ]
-    title = (
-        f"The {len(conflicts.largest)} largest conflicts" if conflicts.not_listed else "All conflicts, largest first"
-    )
-    return Section("conflicts-largest", title, [*([Paragraph(remarks, role="note")] if remarks else []), *disclosures])
+    blocks: list[Block] = [Paragraph(remarks, "note")] if remarks else []
+    blocks += [_build_conflict(row, is_printed=i < MAX_PRINTED_CONFLICTS) for i, row in enumerate(conflicts.largest)]
+    return Section("conflicts-largest", title, blocks)
 
 
 def _build_conflict(row: ListedConflictReport, *, is_printed: bool) -> Disclosure:
     """Build one conflict: its cell and both sides as the summary; votes, outcome, reasoning and notes as the blocks."""
     cell: list[Inline] = [Name(row.country), " · ", Name(row.topic)] if row.country else [Name(row.topic)]
+    notes = [Paragraph(["Note: ", Name(note)], "note") for note in row.notes]
     return Disclosure(
         cell,
-        [
-            Paragraph(describe_conflict(row), role="note"),
-            *map(_build_quote, (row.left, row.right)),
-            *(Paragraph(["Note: ", Name(note)], role="note") for note in row.notes),
-        ],
+        [Paragraph(describe_conflict(row), "note"), *map(_build_quote, (row.left, row.right)), *notes],
         detail=[*_build_side(row.left), " / ", *_build_side(row.right)],
         tags=[Tag(row.kind), Tag(STATE_LABELS[row.state], STATE_STATUS[row.state])],
         in_print="open" if is_printed else "hidden",
@@ -281,16 +254,11 @@ def describe_conflict(row: ListedConflictReport) -> list[Inline]:
     else:
         nodes.append(" No judge voted.")
     if row.decision is not None:
-        return [*nodes, " ", *join_names(row.raters), " decided: ", *_describe_decision(row), "."]
+        side = {"left": row.left, "right": row.right}.get(row.decision)
+        decision: list[Inline] = [DECISION_LABELS.get(row.decision, row.decision)]
+        decision = [Name(side.model), " is right"] if side else decision
+        return [*nodes, " ", *join_names(row.raters), " decided: ", *decision, "."]
     if row.within_noise:
         nodes.append(" The difference is within the sampling noise.")
     nodes.append(f" Status: {STATE_LABELS[row.state]}")
     return [*nodes, ", for ", Name(row.winner), "."] if row.winner else [*nodes, "."]
-
-
-def _describe_decision(row: ListedConflictReport) -> list[Inline]:
-    """Return the decision of human reviewers on a conflict as a clause."""
-    if row.decision in ("left", "right"):
-        return [Name(row.left.model if row.decision == "left" else row.right.model), " is right"]
-    labels = {"both": "both are right", "neither": "neither is right", "score": "another score is right"}
-    return [labels.get(row.decision or "", row.decision or "")]

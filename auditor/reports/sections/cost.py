@@ -7,36 +7,48 @@ from collections.abc import Iterator
 from auditor.reports.data.cost.savings import SavingsRow
 from auditor.reports.data.cost.schema import CostReport, CostRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Cell, Column, CountShare, LowerBound, Name, Paragraph, Reason, Row, Section, Table
+from auditor.reports.document import Block, Column, CountShare, LowerBound, Paragraph, Reason, Section
 from auditor.reports.number_format import format_count, format_percent, format_usd, pluralize
+from auditor.reports.sections.tables import tabulate
 
 COLUMNS = (
-    Column("Model", "name"),
+    Column("Model", "name", "name"),
     Column("Purpose"),
     Column("Calls", "number"),
-    Column("Requests", "number"),
+    Column("Requests", "number", "attempts"),
     Column("Answers", "number"),
     Column("Prompt tokens", "number"),
     Column("From cache", "share"),
     Column("Completion tokens", "number"),
-    Column("Cost", "number", key="usd", style="usd", emphasis=True),
-    Column("Without price", "number"),
+    Column("Cost", "number", "usd", style="usd", emphasis=True),
+    Column("Without price", "number", "unpriced"),
 )
 
 
 def build_cost_section(report: Report) -> Section:
     """Build the section on cost, which every report has."""
-    tables = [_build_table(report.cost)] if report.cost.rows else []
-    return Section(
-        "cost",
-        "What did it cost?",
-        [
-            Paragraph(" ".join(describe_cost(report.cost))),
-            *(Paragraph(describe_savings(row)) for row in report.savings),
-            *tables,
-        ],
-        contents_title="Cost",
+    cost = report.cost
+    table = tabulate(
+        "cost-by-model",
+        "Cost by model and purpose",
+        "Everything that this audit requested, and the answers that it uses, whenever they were requested. Requests "
+        "include retries. From cache: share of the prompt tokens that the provider had cached, among answers that "
+        "report it. Cost is in US dollars; ≥ marks a lower bound. Without price: answers whose price is unknown.",
+        cost.rows,
+        COLUMNS,
+        {
+            "from_cache": lambda row: (
+                None if row.cached_tokens is None else CountShare(row.cached_tokens, row.told_tokens)
+            ),
+            "usd": lambda row: (
+                Reason("unknown") if row.usd is None else LowerBound(row.usd) if row.lower_bound else row.usd
+            ),
+        },
+        cost.total.model_copy(update={"name": "All", "purpose": ""}),
     )
+    paragraphs = [" ".join(describe_cost(cost)), *map(describe_savings, report.savings)]
+    blocks: list[Block] = [*map(Paragraph, paragraphs), *([table] if cost.rows else [])]
+    return Section("cost", "What did it cost?", blocks, "Cost")
 
 
 def describe_cost(cost: CostReport) -> Iterator[str]:
@@ -89,35 +101,3 @@ def describe_savings(row: SavingsRow) -> str:
         f"{format_count(row.made)} {noun} were requested, of {qualifier}{format_count(row.full)} in the full design "
         f"({format_percent(row.made, row.full)}). Settings that reduced the number: {', '.join(row.means)}."
     )
-
-
-def _build_table(cost: CostReport) -> Table:
-    """Build the table of calls, tokens and cost by model and purpose."""
-    return Table(
-        "cost-by-model",
-        "Cost by model and purpose",
-        "Everything that this audit requested, and the answers that it uses, whenever they were requested. Requests "
-        "include retries. From cache: share of the prompt tokens that the provider had cached, among answers that "
-        "report it. Cost is in US dollars; ≥ marks a lower bound. Without price: answers whose price is unknown.",
-        COLUMNS,
-        [
-            *([Name(row.name or ""), *_build_cells(row)] for row in cost.rows),
-            Row(["All", *_build_cells(cost.total)], is_total=True),
-        ],
-    )
-
-
-def _build_cells(row: CostRow) -> list[Cell]:
-    """Build the cells of one row, without its name."""
-    usd: Cell = row.usd if row.usd is None or not row.lower_bound else LowerBound(row.usd)
-    return [
-        row.purpose or "",
-        row.calls,
-        row.attempts,
-        row.answers,
-        row.prompt_tokens,
-        None if row.cached_tokens is None else CountShare(row.cached_tokens, row.told_tokens),
-        row.completion_tokens,
-        Reason("unknown") if usd is None else usd,
-        row.unpriced,
-    ]

@@ -1,26 +1,39 @@
-"""Section on coverage: what was planned, what can be used, and what is missing for which cause."""
+"""Sections on missing answers: coverage by cause, and refusals to the direct question."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 
+from auditor.reports.charts.interval_plot import SHARE_AXIS
+from auditor.reports.data.coverage.refusals import ReaskRow, RefusalRow, RefusalsReport
 from auditor.reports.data.coverage.schema import CoverageReport, CoverageRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import (
     BarSegment,
+    Block,
     Cell,
     Code,
     Column,
     CountShare,
     Disclosure,
-    Inline,
+    List,
     Name,
     Paragraph,
     Section,
     Table,
     Text,
 )
-from auditor.reports.number_format import format_count, pluralize
+from auditor.reports.number_format import format_count, format_styled, pluralize
+from auditor.reports.sections.estimate_plots import build_interval_figure
+from auditor.reports.sections.phrasing import describe_interval, join_texts
+from auditor.reports.sections.tables import tabulate
+
+MAX_PLOTTED_ROWS = 20
+"""Topics or countries in a plot of refusals; the table has all."""
+
+# --- coverage ---------------------------------------------------------------------------------------------------
 
 
 def build_coverage_section(report: Report) -> Section | None:
@@ -29,83 +42,70 @@ def build_coverage_section(report: Report) -> Section | None:
     if not coverage.total:
         return None
     groups = (
+        ("", coverage.total, True),
         ("model", coverage.models, True),
         ("judge", coverage.judges, False),
         ("country", coverage.countries, False),
         ("topic" if report.task is None else "item", coverage.topics, False),
     )
-    all_rows = [*coverage.total, *(row for _, rows, _ in groups for row in rows)]
-    causes = list(dict.fromkeys(cause for row in all_rows for cause in row.losses))
+    causes = list(dict.fromkeys(cause for _, rows, _ in groups for row in rows for cause in row.losses))
     introduction = (
         "A failed request or unusable answer is never turned into a score. It is counted here by its cause and "
         "excluded everywhere else."
     )
-    return Section(
-        "coverage",
-        "What is missing?",
-        [
-            Paragraph(introduction),
-            Disclosure("In total", [_build_table("total", "", coverage.total, causes)], is_open=True),
-            *(
-                Disclosure(f"By {noun}", [_build_table(f"by-{noun}", noun, rows, causes)], is_open=is_open)
-                for noun, rows, is_open in groups
-                if rows
-            ),
-            *map(Paragraph, _list_notes(coverage)),
-        ],
-        contents_title="Coverage",
-    )
+    blocks: list[Block] = [Paragraph(introduction)]
+    for noun, rows, is_open in groups:
+        table = _build_table(noun, rows, causes)
+        blocks += [Disclosure(f"By {noun}" if noun else "In total", [table], is_open=is_open)] if rows else []
+    return Section("coverage", "What is missing?", [*blocks, *map(Paragraph, _list_notes(coverage))], "Coverage")
 
 
-def _build_table(name: str, noun: str, rows: Sequence[CoverageRow], causes: Sequence[str]) -> Table:
+def _build_table(noun: str, rows: Sequence[CoverageRow], causes: Sequence[str]) -> Table:
     """Build the table of one group; `noun` names what its rows are of, empty for the total."""
-    group_columns = [Column(noun.capitalize(), "name")] if noun else []
     labels = {"ok": "usable", **{cause: cause.replace("_", " ") for cause in causes}, "missing": "not recorded"}
-    return Table(
-        f"coverage-{name}",
-        f"Coverage by {noun}" if noun else "Coverage in total",
+    columns = [
+        *([Column(noun.capitalize(), "name", "name")] if noun else []),
+        Column("Answers", key="counted_label"),
+        Column("Planned", "number"),
+        Column("Usable", "number", "ok"),
+        Column("Share", "share", emphasis=True),
+        Column("Breakdown", "bar"),
+        *(Column(labels[cause].capitalize(), "number", cause) for cause in causes),
+        Column("Not recorded", "number", "missing"),
+    ]
+    derived: dict[str, Callable[[CoverageRow], Cell]] = {
+        "share": lambda row: CountShare(row.ok, row.planned),
+        "breakdown": lambda row: [
+            BarSegment(series, n) for series, n in (("ok", row.ok), *row.losses.items(), ("missing", row.missing))
+        ],
+        **{cause: partial(_count_losses, cause=cause) for cause in causes},
+    }
+    table = tabulate(
+        f"coverage-{f'by-{noun}' if noun else 'total'}",
+        f"Coverage {f'by {noun}' if noun else 'in total'}",
         "Numbers of scores, verdicts and other answers that were planned, that are usable, and that are missing by "
         "cause. Share is usable out of planned (higher is better).",
-        [
-            *group_columns,
-            Column("Answers"),
-            Column("Planned", "number"),
-            Column("Usable", "number"),
-            Column("Share", "share", emphasis=True),
-            Column("Breakdown", "bar"),
-            *(Column(labels[cause].capitalize(), "number") for cause in causes),
-            Column("Not recorded", "number"),
-        ],
-        [[*([Name(row.name or "")] if noun else []), *_build_cells(row, causes)] for row in rows],
-        legend=tuple(labels.items()),
-        is_dense=True,
+        rows,
+        columns,
+        derived,
     )
+    return replace(table, legend=tuple(labels.items()), is_dense=True)
 
 
-def _build_cells(row: CoverageRow, causes: Sequence[str]) -> list[Cell]:
-    """Build the cells of one row, without its name."""
-    segments = (("ok", row.ok), *row.losses.items(), ("missing", row.missing))
-    return [
-        row.counted_label,
-        row.planned,
-        row.ok,
-        CountShare(row.ok, row.planned),
-        [BarSegment(series, n) for series, n in segments],
-        *(row.losses.get(cause, 0) for cause in causes),
-        row.missing,
-    ]
+def _count_losses(row: CoverageRow, cause: str) -> int:
+    """Number of a row's items that were lost for a cause."""
+    return row.losses.get(cause, 0)
 
 
 def _list_notes(coverage: CoverageReport) -> Iterable[Text]:
     """Yield limits of the answers: undocumented finish reasons, and traces that were shortened for judges."""
     if reasons := coverage.undocumented_finish_reasons:
-        nodes: list[Inline] = []
-        for row in reasons:
-            nodes += ["; "] if nodes else []
-            nodes += [Name(row.name), f": “{row.reason}” ({pluralize(row.answers, 'answer')})"]
+        texts: list[Text] = [
+            [Name(row.name), f": “{row.reason}” ({pluralize(row.answers, 'answer')})"] for row in reasons
+        ]
         yield [
             "Some finish reasons are not documented: ",
-            *nodes,
+            *join_texts(texts, "; "),
             ". An answer with such a reason is usable only if it could be read in full.",
         ]
     if by_model := coverage.shortened_traces:
@@ -115,3 +115,81 @@ def _list_notes(coverage: CoverageReport) -> Iterable[Text]:
             Code("probes.review.max_trace_chars"),
             f" ({models}).",
         ]
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------
+
+
+def build_refusals_section(report: Report) -> Section | None:
+    """Build the section on refusals; None if no answer to a direct question is recorded."""
+    refusals = report.refusals
+    if refusals is None:
+        return None
+    blocks: list[Block] = [Paragraph(_describe_refusals(refusals))]
+    if report.repairs:
+        blocks.append(List([*map(_describe_repeated_questions, report.repairs)]))
+    if refusals.total.value:
+        note = (
+            "A refusal is an answer that the provider marks as one. An answer without a readable score also counts if "
+            "it says, in the language of the question or in English, that its author will not answer. 95% CIs are over "
+            "countries and topics, or over cells where there are fewer than five of either. n is the number of answers."
+        )
+        topic_noun = "topic" if report.task is None else "item"
+        blocks += [
+            Paragraph(note, "note"),
+            *_build_group_blocks("model", refusals.models),
+            *_build_group_blocks(topic_noun, refusals.topics),
+            *_build_group_blocks("country", refusals.countries),
+        ]
+    return Section("refusals", "What do they refuse?", blocks, "Refusals")
+
+
+def _describe_refusals(refusals: RefusalsReport) -> Text:
+    """State the share of refusals, and the topic and the country that are refused most often."""
+    total = refusals.total
+    if not total.value:
+        return f"There are no refusals among {pluralize(total.n, 'answer')}."
+    groups: list[Text] = [
+        [Name(row.name), f" ({format_styled(row.share.value, 'percent', 1)})"]
+        for row in (*refusals.topics[:1], *refusals.countries[:1])
+    ]
+    return [
+        f"{format_styled(total.value, 'percent', 1)} of {pluralize(total.n, 'answer')} are refusals "
+        f"({describe_interval(total, 1, 'percent')}). Refusals are most frequent for ",
+        *join_texts(groups, " and "),
+        ".",
+    ]
+
+
+def _describe_repeated_questions(row: ReaskRow) -> Text:
+    """State how many answers of a model were asked for again, and how many then had a score."""
+    return [
+        Name(row.model),
+        f": {pluralize(row.asked, 'answer')} could not be read at first and had to be shown to the model again; "
+        f"{format_count(row.read)} then had a score.",
+    ]
+
+
+def _build_group_blocks(noun: str, rows: Sequence[RefusalRow]) -> list[Block]:
+    """Build the table of refusals by model, topic, item or country, and but for models a plot of the largest shares."""
+    if not rows:
+        return []
+    table = tabulate(
+        f"share-refused-by-{noun}",
+        f"Refusals by {noun}",
+        f"Share of answers that are refusals by {noun}, from 0 to 1, largest first.",
+        rows,
+        [Column(noun.capitalize(), "name", "name"), Column("Share refused", "estimate", "share", digits=3)],
+    )
+    if noun == "model":
+        return [table]
+    scope = f"the {MAX_PLOTTED_ROWS} largest of {len(rows)}" if len(rows) > MAX_PLOTTED_ROWS else "largest first"
+    figure = build_interval_figure(
+        f"refusals-by-{noun}",
+        f"Share refused by {noun}",
+        [(row.name, row.share) for row in rows[:MAX_PLOTTED_ROWS]],
+        SHARE_AXIS,
+        table_id=table.id,
+        caption=f"Share of answers that are refusals by {noun}, over all models, with its 95% CI ({scope}).",
+    )
+    return [figure, table]

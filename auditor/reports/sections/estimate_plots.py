@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.charts.interval_plot import Axis, IntervalRow, interval_plot
+from auditor.reports.charts.interval_plot import Axis, IntervalRow, difference_axis, interval_plot
 from auditor.reports.document import Figure, Text
 from auditor.reports.number_format import format_estimate
 
@@ -16,7 +16,7 @@ def build_interval_figure(
     figure_id: str,
     title: str,
     rows: Sequence[LabelledEstimate],
-    axis: Axis,
+    axis: Axis | str,
     *,
     table_id: str,
     caption: Text = "",
@@ -24,17 +24,11 @@ def build_interval_figure(
     """Build an interval plot with a row for each estimate, described by the figures in words.
 
     Args:
+        axis: the axis, or the title of one that is symmetric around 0 and fits the values.
         table_id: the table that has the figures.
     """
-    spec = interval_plot([build_interval_row(*row) for row in rows], axis)
-    return Figure(figure_id, spec, title, describe_estimates(rows), caption, table_id)
-
-
-def build_interval_row(label: str, estimate: Estimate) -> IntervalRow:
-    """Convert a labelled estimate to a row of an interval plot."""
-    return IntervalRow(label, estimate.value, estimate.ci_low, estimate.ci_high)
-
-
-def describe_estimates(rows: Iterable[LabelledEstimate]) -> str:
-    """List labelled estimates with their intervals, for those who do not see a plot."""
-    return "; ".join(f"{label} {format_estimate(estimate)}" for label, estimate in rows)
+    if isinstance(axis, str):
+        axis = difference_axis((end for _, row in rows for end in (row.value, row.ci_low, row.ci_high)), axis)
+    spec = interval_plot([IntervalRow(label, row.value, row.ci_low, row.ci_high) for label, row in rows], axis)
+    description = "; ".join(f"{label} {format_estimate(estimate)}" for label, estimate in rows)
+    return Figure(figure_id, spec, title, description, caption, table_id)

@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from auditor.reports.data.cost.forecast import CostForecast, ForecastRange, ForecastRow, RecordedUsage
-from auditor.reports.document import (
-    Block,
-    Callout,
-    Cell,
-    Column,
-    Document,
-    List,
-    LowerBound,
-    Name,
-    Paragraph,
-    Reason,
-    Section,
-    Table,
-)  # fmt: skip
+from auditor.reports.document import Callout, Column, Document, List, LowerBound, Paragraph, Reason, Row, Section, Table
 from auditor.reports.number_format import format_count, format_usd, pluralize
 
 UNKNOWN = "unknown"
@@ -41,17 +28,16 @@ OUTCOME_COLUMNS = (
 def build_forecast_document(forecast: CostForecast) -> Document:
     """Build the document of a forecast, and of the recorded cost if there is one."""
     is_planned = forecast.actual_usd is None
-    opening: list[Block] = [Paragraph(describe_forecast(forecast), role="lead")]
-    if cautions := list(_list_cautions(forecast)):
-        opening.append(Callout("Reasons for caution", [List(cautions)]))
-    if forecast.recorded:
-        recorded = pluralize(forecast.recorded, "direct call")
-        opening.append(Paragraph(f"{recorded} will not be repeated: the answers are already recorded.", role="note"))
-    stages = Section(
-        "stages",
-        "By model and stage",
-        [Paragraph(forecast.caveat), _tabulate_calls(forecast), _tabulate_costs(forecast)],
+    cautions = list(_list_cautions(forecast))
+    reuse = (
+        f"{pluralize(forecast.recorded or 0, 'direct call')} will not be repeated: the answers are already recorded."
     )
+    opening: Sequence[Paragraph | Callout] = [
+        Paragraph(describe_forecast(forecast), role="lead"),
+        *([Callout("Reasons for caution", [List(cautions)])] if cautions else []),
+        *([Paragraph(reuse, role="note")] if forecast.recorded else []),
+    ]
+    stages = Section("stages", "By model and stage", [Paragraph(forecast.caveat), *_build_tables(forecast)])
     return Document(
         "Estimate" if is_planned else "Estimate and outcome",
         forecast.audit,
@@ -96,33 +82,29 @@ def _list_cautions(forecast: CostForecast) -> Iterator[str]:
         yield f"The budget of {format_usd(budget)} {verb_phrase} end the run before it is complete."
 
 
-def _tabulate_calls(forecast: CostForecast) -> Table:
-    """Tabulate expected calls and tokens, with one row for each model and stage."""
-    return Table(
+def _build_tables(forecast: CostForecast) -> Iterator[Table]:
+    """Build the tables of calls and tokens, and of cost and prices, with one row for each model and stage."""
+    yield Table(
         "calls",
         "Expected calls and tokens",
         "Expected calls and tokens of each model and stage. Tokens in: of prompts. Tokens out: of answers.",
         (*SERIES_COLUMNS, *CALL_COLUMNS),
         [
             (
-                Name(row.name), row.stage, *map(round, _list_ends(row.calls)), round(row.prompt_tokens.expected),
+                row.name, row.stage, *map(round, _list_ends(row.calls)), round(row.prompt_tokens.expected),
                 round(row.completion_tokens.expected), row.basis,
             )
             for row in forecast.rows
         ],
     )  # fmt: skip
-
-
-def _tabulate_costs(forecast: CostForecast) -> Table:
-    """Tabulate the expected cost and the prices, with one row for each model and stage."""
-    return Table(
+    yield Table(
         "costs",
         "Expected cost",
         "Expected cost of each model and stage, in US dollars.",
         (*SERIES_COLUMNS, *COST_COLUMNS, Column("Price from")),
         [
             (
-                Name(row.name), row.stage, *([Reason(UNKNOWN, 3)] if row.usd is None else _list_ends(row.usd)),
+                row.name, row.stage, *([Reason(UNKNOWN, 3)] if row.usd is None else _list_ends(row.usd)),
                 *([Reason(UNKNOWN, 2)] if row.price is None else row.price), row.price_source,
             )
             for row in forecast.rows
@@ -147,17 +129,16 @@ def _build_outcome_sections(forecast: CostForecast) -> Iterator[Section]:
     yield Section("outcome", "Recorded cost", [recorded, table])
 
 
-def _build_outcome_row(row: ForecastRow, actual: RecordedUsage) -> tuple[Cell, ...]:
+def _build_outcome_row(row: ForecastRow, actual: RecordedUsage) -> Row:
     """Compare forecast and recorded usage; the comparison of costs needs all prices."""
-    expected, cost = row.usd, actual.usd
-    unknown = Reason(UNKNOWN)
-    usd: Cell = unknown if cost is None else LowerBound(cost) if actual.unpriced else cost
-    ratio: Cell = None
-    within_range: Cell = None
+    expected, cost, unknown = row.usd, actual.usd, Reason(UNKNOWN)
+    ratio: float | None = None
+    within_range: str | None = None
     if expected is not None and cost is not None and not actual.unpriced:
         ratio = cost / expected.expected if expected.expected else None
         within_range = "yes" if expected.low <= cost <= expected.high else "no"
-    return (
-        Name(row.name), row.stage, round(row.calls.expected), actual.answers, round(row.completion_tokens.expected),
-        actual.completion_tokens, unknown if expected is None else expected.expected, usd, ratio, within_range,
-    )  # fmt: skip
+    return Row([
+        row.name, row.stage, round(row.calls.expected), actual.answers, round(row.completion_tokens.expected),
+        actual.completion_tokens, unknown if expected is None else expected.expected,
+        unknown if cost is None else LowerBound(cost) if actual.unpriced else cost, ratio, within_range,
+    ])  # fmt: skip

@@ -1,60 +1,152 @@
-"""Section with each model's mean absolute error on each topic and in each country."""
+"""Sections on each model's differences from people by topic and country: world maps, and tables of errors."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from auditor.metrics.estimate import Estimate
+from auditor.reports.charts.world_map import CountryEstimate, difference_map, error_map
 from auditor.reports.data.measurement_schema import GroupErrorRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Column, Disclosure, Name, Paragraph, Section, Table
-from auditor.reports.sections.score_series import ScoreSeries, list_series_with_errors
+from auditor.reports.document import Block, Column, Disclosure, Figure, FigureGrid, Paragraph, Section, Table
+from auditor.reports.number_format import format_number
+from auditor.reports.sections.phrasing import (
+    SeriesLabels,
+    describe_estimate,
+    join_names,
+    list_series_with_errors,
+    slugify_unique,
+)
+from auditor.reports.sections.tables import tabulate_matrix
 
+BIAS_TABLE_ID = "difference-by-country"
 MAX_PORTRAIT_SERIES = 6
 """Series of scores whose errors fit a page in portrait orientation."""
+
+EstimatesBySeries = Mapping[str, Estimate]
+"""Estimates by the label of their series."""
 
 
 def build_group_errors_section(report: Report) -> Section | None:
     """Build the section with a table by topic and one by country; None without a series that has errors."""
-    series = list_series_with_errors(report)
-    if not series:
+    labels = _label_series_with_errors(report)
+    if not labels:
         return None
-    groups = (("topic", report.topics), ("country", report.countries))
-    return Section(
-        "places",
-        "Topics and countries",
-        [
-            Paragraph("The tables show where each model is furthest from people. The largest errors come first."),
-            *(
-                Disclosure(f"By {noun}", [_build_error_table(noun, rows, series)], is_open=True)
-                for noun, rows in groups
-                if rows
-            ),
-        ],
-        contents_title="Topics and countries",
-        is_landscape=len(series) > MAX_PORTRAIT_SERIES,
+    explanation = "The tables show where each model is furthest from people. The largest errors come first."
+    blocks: list[Block] = [Paragraph(explanation)]
+    for noun, rows in (("topic", report.topics), ("country", report.countries)):
+        errors = sorted(_collect(report, rows, "mae").items(), key=lambda item: -_mean_value(item[1].values()))
+        table = tabulate_matrix(
+            f"error-by-{noun}",
+            f"Mean absolute error by {noun}",
+            f"Mean absolute difference between the model’s and people’s scores by {noun}, from 0 to 2 (lower is "
+            "better), with its 95% CI. n is the number of cells.",
+            Column(noun.capitalize(), "name"),
+            dict(errors),
+            labels,
+        )
+        blocks += [Disclosure(f"By {noun}", [table], is_open=True)] if rows else []
+    title = "Topics and countries"
+    return Section("places", title, blocks, title, is_landscape=len(labels) > MAX_PORTRAIT_SERIES)
+
+
+def build_map_section(report: Report) -> Section | None:
+    """Build the section with the maps; None if no country with a score is on the map."""
+    labels = _label_series_with_errors(report)
+    errors, bias = (_collect(report, report.countries, field) for field in ("mae", "bias"))
+    mean_errors = _average_errors(errors, labels)
+    world_map = error_map(mean_errors)
+    if world_map.spec is None:
+        return None
+    n_series = len({label for row in errors.values() for label, error in row.items() if error.value is not None})
+    average_text = f", averaged over {n_series} series of scores" if n_series > 1 else ""
+    figure = Figure(
+        "map",
+        world_map.spec,
+        "Mean absolute error by country",
+        "; ".join(f"{entry.country} {format_number(entry.value)}" for entry in mean_errors),
+        table_id="error-by-country",
     )
+    blocks: list[Block] = [
+        Paragraph(
+            "The stronger a country’s colour on this map, the further the models are from its people: mean absolute "
+            f"difference over its topics{average_text}, from 0 to 2 (lower is better)."
+        ),
+        figure,
+        Paragraph(
+            "The next maps show each model’s mean score minus people’s. Positive: the model is more permissive than "
+            "the country’s people. Negative: it is stricter."
+        ),
+        FigureGrid(_map_differences(bias, labels), "medium"),
+    ]
+    if world_map.unplaced:
+        blocks.append(Paragraph(["Not on the map: ", *join_names(world_map.unplaced), "."], role="note"))
+    blocks.append(Disclosure("Differences by country", [_build_bias_table(bias, labels)], in_print="closed"))
+    return Section("map", "Where in the world do they differ from people?", blocks, "Map")
 
 
-def _build_error_table(noun: str, rows: Sequence[GroupErrorRow], series: Sequence[ScoreSeries]) -> Table:
-    """Build the table of errors, one row for each topic or country, sorted by its mean over the series."""
-    errors: dict[str, dict[tuple[str, str], Estimate]] = defaultdict(dict)
+def _label_series_with_errors(report: Report) -> list[str]:
+    """Labels of the series whose distance from people is known."""
+    return [*map(SeriesLabels.of(report).label, list_series_with_errors(report))]
+
+
+def _collect(report: Report, rows: Iterable[GroupErrorRow], field: str) -> dict[str, dict[str, Estimate]]:
+    """The estimates of each topic or country by series; `field` is `mae` or `bias`."""
+    labels, shown_labels = SeriesLabels.of(report), _label_series_with_errors(report)
+    estimates: dict[str, dict[str, Estimate]] = {}
     for row in rows:
-        errors[row.name][row.method, row.model] = row.mae
-    cells = {name: [by_series.get(entry.key) for entry in series] for name, by_series in errors.items()}
-    return Table(
-        f"error-by-{noun}",
-        f"Mean absolute error by {noun}",
-        f"Mean absolute difference between the model’s and people’s scores by {noun}, from 0 to 2 (lower is better), "
-        "with its 95% CI. n is the number of cells.",
-        [Column(noun.capitalize(), "name"), *(Column(Name(entry.label), "estimate") for entry in series)],
-        [[Name(name), *cells[name]] for name in sorted(cells, key=lambda name: _negative_mean(cells[name]))],
+        if (label := labels.label(row)) in shown_labels:
+            estimates.setdefault(row.name, {})[label] = getattr(row, field)
+    return estimates
+
+
+def _mean_value(estimates: Iterable[Estimate]) -> float:
+    """Mean of the values; -1, below any error, without one."""
+    return fmean([estimate.value for estimate in estimates if estimate.value is not None] or [-1.0])
+
+
+def _average_errors(errors: Mapping[str, EstimatesBySeries], labels: Sequence[str]) -> list[CountryEstimate]:
+    """Mean over series of the errors in each country; with the interval and n if there is a single series."""
+    if len(labels) == 1:
+        return _to_country_estimates({country: row[labels[0]] for country, row in errors.items()})
+    means = {country: _mean_value(row.values()) for country, row in errors.items()}
+    return [CountryEstimate(country, mean) for country, mean in means.items() if mean >= 0]
+
+
+def _to_country_estimates(estimates: Mapping[str, Estimate]) -> list[CountryEstimate]:
+    """The estimates by country that have a value, for a map."""
+    return [
+        CountryEstimate(country, estimate.value, estimate.ci_low, estimate.ci_high, estimate.n)
+        for country, estimate in estimates.items()
+        if estimate.value is not None
+    ]
+
+
+def _map_differences(bias: Mapping[str, EstimatesBySeries], labels: Sequence[str]) -> list[Figure]:
+    """Map each series' signed difference from people, unless none of its countries is on the map."""
+    figures = []
+    for label, slug in zip(labels, slugify_unique(labels), strict=True):
+        by_country = {country: row[label] for country, row in bias.items() if label in row}
+        entries = _to_country_estimates(by_country)
+        ranked = [entry.country for entry in sorted(entries, key=lambda entry: entry.value)]
+        differences = "; ".join(describe_estimate(name, by_country[name], "cell", style="signed") for name in ranked)
+        description = f"From strictest to most permissive: {differences}."
+        world_map, title = difference_map(entries), f"{label}: difference from people"
+        if world_map.spec is not None:
+            figures.append(Figure(f"map-{slug}", world_map.spec, title, description, table_id=BIAS_TABLE_ID))
+    return figures
+
+
+def _build_bias_table(bias: Mapping[str, EstimatesBySeries], labels: Sequence[str]) -> Table:
+    """Build the table with the figures of the maps of differences."""
+    return tabulate_matrix(
+        BIAS_TABLE_ID,
+        "Difference from people by country",
+        "Mean of the model’s score minus people’s over the topics of each country, from −2 (stricter) to +2 (more "
+        "permissive), with its 95% CI. n is the number of cells.",
+        Column("Country", "name"),
+        bias,
+        labels,
+        "signed",
     )
-
-
-def _negative_mean(estimates: Sequence[Estimate | None]) -> float:
-    """Sort key that puts the largest mean first; 1 without any value, which comes last."""
-    values = [estimate.value for estimate in estimates if estimate is not None and estimate.value is not None]
-    return -fmean(values) if values else 1.0

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from auditor.reports.charts.tradeoff_plot import TradeoffPoint, tradeoff_plot
 from auditor.reports.data.logic.schema import LogicReport, RankingRepairRow, RankingRow
-from auditor.reports.document import Block, Cell, Column, Figure, Name, Paragraph, Section, Table
+from auditor.reports.document import Column, Figure, Name, Paragraph, Section
 from auditor.reports.number_format import format_number
+from auditor.reports.sections.tables import make_columns, tabulate
 
 RANKING_TABLE_ID = "rankings"
 
@@ -25,26 +26,20 @@ def build_rankings_section(logic: LogicReport) -> Section | None:
     )
     columns = [
         Column("Judge", "name"),
-        Column("Ranking"),
-        Column("Calls per set", "number", digits=1),
-        Column("Unanswered calls", "number", digits=1),
-        Column("ρ with all pairs", "estimate"),
-        Column("ρ with people", "estimate", emphasis=True),
-    ]
-    cells: list[list[Cell]] = [
-        [row.judge, row.method, row.calls, row.failed, row.all_pairs, row.people] for row in logic.rankings
+        Column("Ranking", "text", "method"),
+        Column("Calls per set", "number", "calls", digits=1),
+        Column("Unanswered calls", "number", "failed", digits=1),
+        Column("ρ with all pairs", "estimate", "all_pairs"),
+        Column("ρ with people", "estimate", "people", emphasis=True),
     ]
     caption = (
         "Spearman’s ρ (higher is better) of each ranking with the judge’s ranking from all pairs, and with people’s "
         "order. Means over sets, with 95% CI; n counts sets."
     )
+    title = "Rankings from few comparisons"
     figures = (plot_rankings(f"rankings-plot-{i}", rows) for i, rows in enumerate(rows_by_judge.values(), 1))
-    blocks: list[Block] = [
-        Paragraph(explanation),
-        *(figure for figure in figures if figure is not None),
-        Table(RANKING_TABLE_ID, "Rankings from few comparisons", caption, columns, cells),
-    ]
-    return Section("logic-rankings", "Rankings from few comparisons", blocks)
+    table = tabulate(RANKING_TABLE_ID, title, caption, logic.rankings, columns)
+    return Section("logic-rankings", title, [Paragraph(explanation), *filter(None, figures), table])
 
 
 def plot_rankings(figure_id: str, rows: Sequence[RankingRow]) -> Figure | None:
@@ -57,19 +52,15 @@ def plot_rankings(figure_id: str, rows: Sequence[RankingRow]) -> Figure | None:
     points = [TradeoffPoint(row.method, row.calls, rho) for row, rho in rows_and_rhos if rho is not None]
     if not points:
         return None
-    reference = "people’s order" if by_people else "the judge’s ranking from all pairs"
+    judge, reference = rows[0].judge, "people’s order" if by_people else "the judge’s ranking from all pairs"
     accuracy_title = f"Spearman’s ρ with {reference}"
-    return Figure(
-        figure_id,
-        tradeoff_plot(points, cost_title="Calls per set", accuracy_title=accuracy_title),
-        f"Accuracy of rankings against calls, {rows[0].judge}",
-        "; ".join(
-            f"{point.label}: {format_number(point.cost, 1)} calls, ρ {format_number(point.accuracy)}"
-            for point in points
-        ),
-        [Name(rows[0].judge), f": calls per set and {accuracy_title}."],
-        RANKING_TABLE_ID,
+    spec = tradeoff_plot(points, cost_title="Calls per set", accuracy_title=accuracy_title)
+    description = "; ".join(
+        f"{point.label}: {format_number(point.cost, 1)} calls, ρ {format_number(point.accuracy)}" for point in points
     )
+    caption = [Name(judge), f": calls per set and {accuracy_title}."]
+    title = f"Accuracy of rankings against calls, {judge}"
+    return Figure(figure_id, spec, title, description, caption, RANKING_TABLE_ID)
 
 
 def build_repair_section(rows: Sequence[RankingRepairRow]) -> Section:
@@ -81,18 +72,10 @@ def build_repair_section(rows: Sequence[RankingRepairRow]) -> Section:
     )
     columns = [
         Column("Judge", "name"),
-        Column("Answers", "number"),
-        Column("Reversed", "number"),
-        Column("Agreement before", "estimate"),
-        Column("Agreement after", "estimate"),
-        Column("Change", "estimate", style="signed", emphasis=True),
-        Column("Tied", "number"),
+        *make_columns("number", {"questions": "Answers", "flipped": "Reversed"}),
+        *make_columns("estimate", {"human_agreement": "Agreement before", "repaired_agreement": "Agreement after"}),
+        Column("Change", "estimate", "gain", style="signed", emphasis=True),
+        Column("Tied", "number", "left_out"),
     ]
-    cells: list[list[Cell]] = [
-        [
-            row.judge, row.questions, row.flipped, row.human_agreement, row.repaired_agreement, row.gain, row.left_out,
-        ]
-        for row in rows
-    ]  # fmt: skip
-    table = Table("ranking-effect", "Effect of ranking on the answers", caption, columns, cells)
-    return Section("logic-repair", "Effect of ranking on the answers", [table])
+    title = "Effect of ranking on the answers"
+    return Section("logic-repair", title, [tabulate("ranking-effect", title, caption, rows, columns)])

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from auditor.reports.charts.interval_plot import SHARE_AXIS
-from auditor.reports.data.panel.schema import PanelReport
+from auditor.reports.data.panel.schema import FaultDetectionRow, PanelReport, PositionBiasRow, SelfReviewRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Code, Column, Inline, List, Name, Paragraph, Section, Table
 from auditor.reports.number_format import describe_estimate, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
-from auditor.reports.sections.panel_tables import build_panel_tables
+from auditor.reports.sections.tables import make_columns, tabulate
+
+JUDGE_COLUMN = Column("Judge", "name")
 
 
 def build_panel_section(report: Report) -> Section | None:
@@ -24,22 +26,14 @@ def build_panel_section(report: Report) -> Section | None:
         f"Judges reviewed each trace without knowing {masked}.{shown} "
         "Peer agreement is the share of VALID verdicts. A value below 70% is a sign of failure."
     )
-    judge_blocks: list[Block] = [Paragraph(describe_kappa(panel)), *build_panel_tables(panel)]
-    return Section(
-        "panel",
-        "Is the panel of judges reliable?",
-        [
-            Paragraph(lead),
-            *_build_peer_agreement(report),
-            Section(
-                "panel-certificate",
-                "What the panel’s verdicts can be used for",
-                [List([_mark_code(sentence) for sentence in panel.certificate])],
-            ),
-            Section("panel-judges", "The judges", judge_blocks),
-        ],
-        contents_title="Panel",
-    )
+    certificate = List([_mark_code(sentence) for sentence in panel.certificate])
+    blocks: list[Block] = [
+        Paragraph(lead),
+        *_build_peer_agreement(report),
+        Section("panel-certificate", "What the panel’s verdicts can be used for", [certificate]),
+        Section("panel-judges", "The judges", [Paragraph(describe_kappa(panel)), *build_panel_tables(panel)]),
+    ]
+    return Section("panel", "Is the panel of judges reliable?", blocks, "Panel")
 
 
 def _mark_code(sentence: str) -> list[Inline]:
@@ -69,30 +63,163 @@ def list_aspects(report: Report) -> dict[str, str]:
     return titles | {"logical_consistency": "Logical consistency", "score_fit": fit_title}
 
 
-def _build_peer_agreement(report: Report) -> Iterator[Block]:
-    """Plot and list the share of VALID verdicts on each model's traces; nothing without a model that was judged."""
+def _build_peer_agreement(report: Report) -> list[Block]:
+    """Plot and list the share of VALID verdicts on each model's traces; empty without a model that was judged."""
     rows = report.peer_agreement
     if not rows:
-        return
-    title, table_id, aspects = "Peer agreement", "peer-agreement", list_aspects(report)
-    yield build_interval_figure(
-        "peer-agreement-plot",
-        title,
-        [(row.model, row.agreement) for row in rows],
-        SHARE_AXIS,
-        table_id=table_id,
-        caption="Peer agreement of each model, with 95% CI. Higher is better.",
+        return []
+    title, table_id = "Peer agreement", "peer-agreement"
+    shares = [(row.model, row.agreement) for row in rows]
+    plot_caption = "Peer agreement of each model, with 95% CI. Higher is better."
+    caption = (
+        "Verdicts on each model’s traces, and the share of answers that find each aspect met, from 0 to 1 (higher is "
+        "better). 95% CIs are over countries and topics; n counts verdicts."
     )
-    columns = [Column("Model", "name"), Column("Verdicts", "number"), Column("VALID", "number")]
-    columns += [Column(title, "estimate", emphasis=True), *(Column(name, "estimate") for name in aspects.values())]
-    yield Table(
-        table_id,
-        title,
-        "Verdicts on each model’s traces, and the share of answers that find each aspect met, from 0 to 1 (higher "
-        "is better). 95% CIs are over countries and topics; n counts verdicts.",
-        columns,
-        [
-            [Name(row.model), row.given, row.valid, row.agreement, *(getattr(row, field) for field in aspects)]
-            for row in rows
-        ],
+    columns = [
+        Column("Model", "name"),
+        *make_columns("number", {"given": "Verdicts", "valid": "VALID"}),
+        Column(title, "estimate", "agreement", emphasis=True),
+        *make_columns("estimate", list_aspects(report)),
+    ]
+    return [
+        build_interval_figure(
+            "peer-agreement-plot", title, shares, SHARE_AXIS, table_id=table_id, caption=plot_caption
+        ),
+        tabulate(table_id, title, caption, rows, columns),
+    ]
+
+
+def build_panel_tables(panel: PanelReport) -> list[Table]:
+    """Build the tables on the judges that have rows, in reading order."""
+    tables = [*_build_judge_tables(panel), *_build_bias_and_voting_tables(panel), *_build_judge_test_tables(panel)]
+    return [table for table in tables if table.rows]
+
+
+def _build_judge_tables(panel: PanelReport) -> Iterator[Table]:
+    """Build the tables on the judges' verdicts and their agreement."""
+    caption = (
+        "Each judge: requested and usable verdicts, justifications that were cut because of their length, the share of "
+        "VALID verdicts, and its mean stated confidence (0 to 1)."
     )
+    columns = [
+        *(JUDGE_COLUMN, Column("Family")),
+        *make_columns("number", {"assigned": "Requested", "given": "Usable", "shortened": "Shortened"}),
+        *make_columns("estimate", {"valid": "Share of VALID", "confidence": "Confidence"}),
+    ]
+    yield tabulate("judges", "Judges", caption, panel.judges, columns)
+    caption = (
+        "Agreement of judges beyond chance: 1 is complete agreement, 0 is chance. Kappa and alpha are low if nearly "
+        "all verdicts are the same; AC1 is not. n counts traces."
+    )
+    measures = [
+        ("Fleiss’ kappa", panel.fleiss_kappa),
+        ("Krippendorff’s alpha", panel.krippendorff_alpha),
+        ("Gwet’s AC1", panel.gwet_ac1),
+        ("Share of VALID", panel.prevalence),
+    ]
+    columns = [Column("Measure", "name"), Column("Value", "estimate")]
+    yield Table("panel-agreement", "Agreement of the panel", caption, columns, measures)
+    caption = (
+        "Each judge compared with the others: how often it agrees with most of them, and the panel’s alpha without it. "
+        "A higher alpha than the panel’s suggests an outlier."
+    )
+    titles = {"agreement": "Agrees with the majority", "alpha_without": "Alpha without it"}
+    columns = [JUDGE_COLUMN, *make_columns("estimate", titles)]
+    yield tabulate("judge-agreement", "Agreement of each judge", caption, panel.judges, columns)
+
+
+def _build_bias_and_voting_tables(panel: PanelReport) -> Iterator[Table]:
+    """Build the tables on biases, voting rules, and the relation of peer agreement to agreement with people."""
+    caption = (
+        "Biases of each judge, as differences in the share of VALID; 0 is no bias. Leniency: compared with the other "
+        "judges on the same traces. Verbosity: longer compared with shorter traces. Own family: models of its family "
+        "compared with others. Order: later compared with earlier verdicts."
+    )
+    titles = {"leniency": "Leniency", "verbosity": "Verbosity", "own_family": "Own family", "order": "Order"}
+    columns = [JUDGE_COLUMN, *make_columns("estimate", titles, "signed")]
+    yield tabulate("judge-biases", "Biases of each judge", caption, panel.judges, columns)
+    caption = (
+        "Number of traces that each voting rule finds VALID or INVALID or leaves open, and how often it contradicts "
+        "the majority where both decide."
+    )
+    columns = [
+        Column("Rule", "name"),
+        *make_columns("number", {"valid": "VALID", "invalid": "INVALID", "open": "Open"}),
+        Column("Contradicts the majority", "estimate", "differs"),
+    ]
+    yield tabulate("voting-rules", "Voting rules", caption, panel.votes, columns)
+    caption = (
+        "Whether models that peers find VALID agree more with people: correlation of peer agreement with r (−1 to +1). "
+        "n counts models."
+    )
+    columns = [Column("Method", "name"), Column("Correlation", "estimate", "r")]
+    title = "Peer agreement and agreement with people"
+    yield tabulate("peer-alignment", title, caption, panel.peer_alignment, columns)
+
+
+def _build_judge_test_tables(panel: PanelReport) -> Iterator[Table]:
+    """Build the tables on the tests of judges: blinding, restatement, injected faults, position bias, own traces."""
+    caption = (
+        "Share of correct guesses of what is hidden from the judges. Blinding is incomplete where it is above chance."
+    )
+    columns = [
+        JUDGE_COLUMN,
+        Column("Guessed attribute", "text", "what"),
+        Column("Correct guesses", "estimate", "hits"),
+        Column("Chance", "number"),
+    ]
+    yield tabulate("blinding", "Blinding", caption, panel.guesses, columns)
+    caption = (
+        "Share of VALID on traces as written and on the same traces restated in neutral words, the difference, and the "
+        "share of verdicts that changed."
+    )
+    columns = [
+        JUDGE_COLUMN,
+        *make_columns("estimate", {"valid": "VALID as written", "restated": "VALID restated"}),
+        Column("Difference", "estimate", "shift", style="signed"),
+        Column("Verdicts changed", "estimate", "changed"),
+    ]
+    yield tabulate("restatement", "Restated traces", caption, panel.rewriting, columns)
+    yield build_fault_table(panel.faults)
+    yield build_position_table(panel.positions)
+    yield build_self_review_table(panel.own_traces)
+
+
+def build_fault_table(rows: Sequence[FaultDetectionRow]) -> Table:
+    """Build the table of how often judges object to traces with an injected fault, and without it."""
+    caption = (
+        "Share of traces that each judge finds INVALID: with an injected fault (detected), and the same traces without "
+        "it (false alarms). A difference of 0 means that the judge does not detect the fault. n counts traces."
+    )
+    columns = [
+        *(JUDGE_COLUMN, Column("Fault")),
+        *make_columns("estimate", {"detected": "Detected", "false_alarms": "False alarms"}),
+        Column("Difference", "estimate", style="signed", emphasis=True),
+    ]
+    return tabulate(
+        "injected-faults", "Injected faults", caption, rows, columns, {"fault": lambda row: Name(row.fault)}
+    )
+
+
+def build_position_table(rows: Sequence[PositionBiasRow]) -> Table:
+    """Build the table of judges' preference for the side that is shown first."""
+    caption = (
+        "Two traces side by side, in both orders. Share of answers for the trace shown first (0.5 is no preference), "
+        "and share of pairs with the same preference in both orders."
+    )
+    columns = [JUDGE_COLUMN, *make_columns("estimate", {"first": "Prefers the first", "stable": "Same in both orders"})]
+    return tabulate("position-bias", "Position bias", caption, rows, columns)
+
+
+def build_self_review_table(rows: Sequence[SelfReviewRow]) -> Table:
+    """Build the table of judges' verdicts on their own traces."""
+    caption = (
+        "Judges’ verdicts on their own traces, which count in no vote. Self-preference: leniency towards itself minus "
+        "that towards others, compared with the other judges; 0 is none. n counts traces."
+    )
+    columns = [
+        JUDGE_COLUMN,
+        Column("VALID for own traces", "estimate", "valid"),
+        Column("Self-preference", "estimate", "preference", style="signed"),
+    ]
+    return tabulate("own-traces", "Judges on their own traces", caption, rows, columns)

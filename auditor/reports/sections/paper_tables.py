@@ -12,8 +12,6 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Cell, Column, Table
 from auditor.reports.sections.alignment_table import two_way_r
 
-UNKNOWN_REASON = "not available"
-
 
 def build_paper_tables(report: Report) -> list[Table]:
     """Build the tables of the paper, with intervals and n; without rows where nothing was measured.
@@ -60,7 +58,7 @@ def _join_interval(
     value: float | None, low: float | None, high: float | None, n: int, reason: str | None = None
 ) -> Estimate:
     """Build an estimate from a value and an interval that the report has in fields of their own."""
-    return Estimate(value, n, low, high, reason or (UNKNOWN_REASON if None in (value, low, high) else None))
+    return Estimate(value, n, low, high, reason or ("not available" if None in (value, low, high) else None))
 
 
 def _build_alignment_table(report: Report) -> Table:

@@ -7,10 +7,10 @@ from dataclasses import replace
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.task.schema import PeerValidityReport
-from auditor.reports.document import Block, Cell, Column, List, ListItem, Paragraph, Section, Table
-from auditor.reports.number_format import format_signed
-from auditor.reports.sections.phrasing import describe_estimate, describe_interval
-from auditor.reports.sections.task import compare_interval, format_share
+from auditor.reports.document import Block, Column, List, ListItem, Paragraph, Section
+from auditor.reports.number_format import format_share, format_signed
+from auditor.reports.sections.phrasing import compare_interval, describe_estimate, describe_interval
+from auditor.reports.sections.tables import make_columns, tabulate
 
 CHANCE_AUC = 0.5
 
@@ -32,9 +32,8 @@ def build_peer_validity_section(report: Report) -> Section | None:
             "Share of correct answers by verdict, with 95% CI over items; n counts verdicts for VALID and INVALID, and "
             "answers for majorities."
         )
-        columns = [Column("Verdict", "name"), Column("Correct", "estimate", emphasis=True)]
-        cells: list[list[Cell]] = [[row.said, row.accuracy] for row in validity.verdicts]
-        blocks.append(Table("verdict-accuracy", "Accuracy by verdict", caption, columns, cells))
+        columns = [Column("Verdict", "name", "said"), Column("Correct", "estimate", "accuracy", emphasis=True)]
+        blocks.append(tabulate("verdict-accuracy", "Accuracy by verdict", caption, validity.verdicts, columns))
     if validity.judges:
         caption = (
             "Share of verdicts VALID on correct and on incorrect answers, with 95% CI over items; n counts verdicts. "
@@ -42,12 +41,10 @@ def build_peer_validity_section(report: Report) -> Section | None:
         )
         columns = [
             Column("Judge", "name"),
-            Column("Correct answers", "estimate"),
-            Column("Incorrect answers", "estimate"),
+            *make_columns("estimate", {"right": "Correct answers", "wrong": "Incorrect answers"}),
             Column("Difference", "estimate", style="signed", emphasis=True),
         ]
-        cells = [[row.judge, row.right, row.wrong, row.difference] for row in validity.judges]
-        blocks.append(Table("judge-validity", "Verdicts of each judge", caption, columns, cells))
+        blocks.append(tabulate("judge-validity", "Verdicts of each judge", caption, validity.judges, columns))
     return Section("telling", "Does peer agreement predict correctness?", blocks, "Peer validity")
 
 
@@ -65,7 +62,7 @@ def _list_findings(validity: PeerValidityReport) -> list[ListItem]:
             f"{shares['VALID']} of the answers called VALID are correct, and {shares['INVALID']} of those called "
             f"INVALID: {_describe_points(difference)}."
         )
-        findings.append(ListItem(text, compare_interval(difference, 0.0)))
+        findings.append(ListItem(text, compare_interval(difference)))
     if validity.closeness is not None:
         subject = "Closeness of an answer to the truth and its share of VALID verdicts"
         findings.append(_describe_correlation(validity.closeness, subject, "ρ", "answer"))
@@ -78,13 +75,11 @@ def _describe_auc(auc: Estimate, pair_label: str) -> ListItem:
     figures = describe_estimate("AUC", auc, digits=0, style="percent")
     status = compare_interval(auc, CHANCE_AUC)
     finding = {
-        "positive": f"Peer verdicts separate {pair_label} ({figures}).",
-        "negative": f"Peer verdicts point the wrong way on {pair_label} ({figures}).",
-        "unclear": (
-            f"On {pair_label}, peer verdicts are not statistically distinguishable from chance ({figures})."
-        ),
-    }.get(status, f"Separation of {pair_label}: {figures}.")  # fmt: skip
-    return ListItem(finding, status)
+        "positive": f"Peer verdicts separate {pair_label}",
+        "negative": f"Peer verdicts point the wrong way on {pair_label}",
+        "unclear": f"On {pair_label}, peer verdicts are not statistically distinguishable from chance",
+    }.get(status)
+    return ListItem(f"{finding} ({figures})." if finding else f"Separation of {pair_label}: {figures}.", status)
 
 
 def _describe_points(difference: Estimate) -> str:
@@ -99,10 +94,10 @@ def _describe_points(difference: Estimate) -> str:
 def _describe_correlation(correlation: Estimate, subject: str, symbol: str, unit: str) -> ListItem:
     """State whether two quantities are correlated; `subject` names both."""
     figures = describe_estimate(symbol, correlation, unit)
-    status = compare_interval(correlation, 0.0)
+    status = compare_interval(correlation)
     finding = {
-        "positive": f"{subject} are positively correlated ({figures}).",
-        "negative": f"{subject} are negatively correlated ({figures}).",
-        "unclear": f"{subject}: the correlation is not statistically distinguishable from zero ({figures}).",
-    }.get(status, f"{subject}: {figures}.")
-    return ListItem(finding, status)
+        "positive": " are positively correlated",
+        "negative": " are negatively correlated",
+        "unclear": ": the correlation is not statistically distinguishable from zero",
+    }.get(status)
+    return ListItem(f"{subject}{finding} ({figures})." if finding else f"{subject}: {figures}.", status)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from auditor.reports.data.coverage.model_versions import ModelVersionRow, find_models_with_version_changes
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Column, Name, Paragraph, Section, Table, Text
+from auditor.reports.document import Block, Column, Name, Paragraph, Section, Table, Text
 from auditor.reports.number_format import format_count, pluralize
+from auditor.reports.sections.tables import tabulate
 
 HASH_DIGITS = 16
 """Digits of the configuration's hash that are shown."""
@@ -15,22 +17,23 @@ HASH_DIGITS = 16
 
 def build_provenance_section(report: Report) -> Section:
     """Build the section on how the audit was made, which every report has."""
-    versions = [*_describe_version_changes(report.served), *_describe_altered_requests(report.served)]
-    return Section(
-        "made",
-        "How was this made?",
-        [
-            *map(Paragraph, _describe_question(report)),
-            _build_models_table(report),
-            _build_settings_table(report),
-            *(
-                [Section("model-versions", "Model versions that answered", [*map(Paragraph, versions)])]
-                if versions
-                else []
-            ),
-        ],
-        contents_title="How it was made",
+    models = tabulate(
+        "models",
+        "Models",
+        "Models and judges of this audit.",
+        report.audit.models,
+        [Column("Name", "name"), Column("Provider and model", key="model"), Column("Audited"), Column("Judge")],
+        {
+            "model": lambda row: Name(row.model) if row.model else "scores were imported",
+            "audited": lambda row: "yes" if row.audited else "no",
+            "judge": lambda row: "yes" if row.judge else "no",
+        },
     )
+    blocks: list[Block] = [*map(Paragraph, _describe_question(report)), models, _build_settings_table(report)]
+    versions = [*_describe_version_changes(report.served), *_describe_altered_requests(report.served)]
+    if versions:
+        blocks.append(Section("model-versions", "Model versions that answered", [*map(Paragraph, versions)]))
+    return Section("made", "How was this made?", blocks, "How it was made")
 
 
 def _describe_question(report: Report) -> Iterator[Text]:
@@ -45,25 +48,6 @@ def _describe_question(report: Report) -> Iterator[Text]:
         yield f"The configuration rewords the question in “{code}”: “{rewording.wording}”, {scale}{topics}."
 
 
-def _build_models_table(report: Report) -> Table:
-    """Build the table of models and judges."""
-    return Table(
-        "models",
-        "Models",
-        "Models and judges of this audit.",
-        [Column("Name", "name"), Column("Provider and model"), Column("Audited"), Column("Judge")],
-        [
-            [
-                Name(model.name),
-                Name(model.model) if model.model else "scores were imported",
-                "yes" if model.audited else "no",
-                "yes" if model.judge else "no",
-            ]
-            for model in report.audit.models
-        ],
-    )
-
-
 def _build_settings_table(report: Report) -> Table:
     """Build the table of settings and versions needed to reproduce the audit."""
     audit = report.audit
@@ -76,24 +60,18 @@ def _build_settings_table(report: Report) -> Table:
     }
     rows = [(name, str(value)) for name, value in settings.items() if value is not None]
     rows += sorted((str(name), str(value)) for name, value in report.environment.items())
-    return Table(
-        "environment",
-        "Environment",
-        "Settings and versions when the audit ran.",
-        [Column("Setting", "name"), Column("Value")],
-        [[Name(name), value] for name, value in rows],
-    )
+    columns = [Column("Setting", "name"), Column("Value")]
+    return Table("environment", "Environment", "Settings and versions when the audit ran.", columns, rows)
 
 
 def _describe_version_changes(rows: Sequence[ModelVersionRow]) -> Iterator[Text]:
     """Yield a sentence for each model of which the provider reports several versions, with answers per version."""
     for name in find_models_with_version_changes(rows):
-        answers: dict[str, int] = {}
+        answers = Counter[str]()
         for row in rows:
             if row.name == name:
-                version = row.served_model or "an unnamed version"
-                version += f" ({row.fingerprint})" if row.fingerprint else ""
-                answers[version] = answers.get(version, 0) + row.answers
+                fingerprint = f" ({row.fingerprint})" if row.fingerprint else ""
+                answers[f"{row.served_model or 'an unnamed version'}{fingerprint}"] += row.answers
         versions = ", ".join(f"{version} for {pluralize(n, 'answer')}" for version, n in answers.items())
         yield [
             "The version of ",
@@ -104,10 +82,10 @@ def _describe_version_changes(rows: Sequence[ModelVersionRow]) -> Iterator[Text]
 
 def _describe_altered_requests(rows: Sequence[ModelVersionRow]) -> Iterator[Text]:
     """Yield a sentence for each model and set of parameters that were not sent as configured."""
-    answers: dict[tuple[str, str], int] = {}
+    answers = Counter[tuple[str, str]]()
     for row in rows:
         if row.altered:
-            answers[row.name, row.altered] = answers.get((row.name, row.altered), 0) + row.answers
+            answers[row.name, row.altered] += row.answers
     for (name, alterations), n in sorted(answers.items()):
         changes = [setting.partition("=") for setting in alterations.split(", ")]
         texts = (f"{key} was sent as {value}" if value else f"{key} was not sent" for key, _, value in changes)

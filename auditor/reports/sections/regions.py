@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.interval_plot import error_axis
 from auditor.reports.data.estimate_conversion import has_rescaled_scores
-from auditor.reports.data.measurement_schema import RegionGapRow, RegionRow
+from auditor.reports.data.measurement_schema import RegionGapRow, RegionRow, RegionsReport
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Cell, Code, Column, Figure, Inline, Name, Paragraph, Section, Table, Text
+from auditor.reports.document import Block, Cell, Code, Column, Figure, Name, Paragraph, Section, Table, Text
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.phrasing import SeriesLabels, join_names
+from auditor.reports.sections.tables import tabulate
 
 REGION_COLUMNS = (
     Column("Model", "name"),
@@ -19,13 +20,15 @@ REGION_COLUMNS = (
     Column("Countries", "number"),
     Column("MAE", "estimate", show_n=False, emphasis=True),
     Column("r", "estimate", show_n=False),
-    Column("Cells", "number"),
-    Column("Dropped", "number"),
+    Column("Cells", "number", "n"),
+    Column("Dropped", "number", "n_dropped"),
 )
-GAP_COLUMNS = (Column("Model", "name"), Column("Regions"), Column("Gap in MAE", "estimate", style="signed"))
-GAP_BOUND_COLUMNS = (
-    Column("Smallest possible gap", "number", style="signed"),
-    Column("Largest possible gap", "number", style="signed"),
+GAP_COLUMNS = (
+    Column("Model", "name"),
+    Column("Regions"),
+    Column("Gap in MAE", "estimate", "mae_gap", style="signed"),
+    Column("Smallest possible gap", "number", "bound_low", style="signed"),
+    Column("Largest possible gap", "number", "bound_high", style="signed"),
 )
 
 
@@ -35,26 +38,18 @@ def build_regions_section(report: Report) -> Section | None:
     if not report.alignment or not (regions.rows or regions.ungrouped):
         return None
     ungrouped: Text = ["Countries in no region, which are not in the table: ", *join_names(regions.ungrouped), "."]
-    return Section(
-        "regions",
-        Name(regions.title),
-        [
-            *_build_figure(regions.rows, labels),
-            *([_build_region_table(report, labels)] if regions.rows else []),
-            *([_build_gap_table(regions.gaps, labels)] if regions.gaps else []),
-            *([Paragraph(ungrouped, role="note")] if regions.ungrouped else []),
-        ],
-        contents_title="Regions",
-    )
+    blocks: list[Block] = [
+        *_build_figure(regions.rows, labels),
+        *([_build_region_table(regions, labels)] if regions.rows else []),
+        *([_build_gap_table(regions.gaps, labels)] if regions.gaps else []),
+        *([Paragraph(ungrouped, "note")] if regions.ungrouped else []),
+    ]
+    return Section("regions", Name(regions.title), blocks, "Regions")
 
 
 def _build_figure(rows: Sequence[RegionRow], labels: SeriesLabels) -> list[Figure]:
     """Plot the MAE of each series in each region; empty if no series has errors."""
-    estimates = [
-        (f"{labels.label(row.method, row.model)}, {row.region}", row.mae)
-        for row in rows
-        if not has_rescaled_scores(row.method)
-    ]
+    estimates = [(f"{labels.label(row)}, {row.region}", row.mae) for row in rows if not has_rescaled_scores(row.method)]
     if not estimates:
         return []
     ends = (mae.value if mae.ci_high is None else mae.ci_high for _, mae in estimates)
@@ -71,58 +66,41 @@ def _build_figure(rows: Sequence[RegionRow], labels: SeriesLabels) -> list[Figur
     ]
 
 
-def _build_region_table(report: Report, labels: SeriesLabels) -> Table:
+def _build_region_table(regions: RegionsReport, labels: SeriesLabels) -> Table:
     """Build the table with MAE and r of each series in each region."""
     caption: Text = [
         "Agreement with people by region. MAE is the mean absolute difference between the model’s and people’s scores, "
         "from 0 to 2 (lower is better). r is Pearson’s correlation (higher is better). 95% CIs are over countries and "
         "topics. Dropped cells lack the model’s or people’s score. The grouping is ",
-        Name(report.regions.grouping),
+        Name(regions.grouping),
         "; the key ",
         Code("survey.regions"),
         " in the configuration selects another.",
     ]
-    rows: list[list[Cell]] = [
-        [
-            Name(labels.label(row.method, row.model)),
-            Name(row.region),
-            row.countries,
-            row.mae,
-            Estimate(row.pearson_r, row.n, row.ci_low, row.ci_high, row.reason),
-            row.n,
-            row.n_dropped,
-        ]
-        for row in report.regions.rows
-    ]
-    return Table("agreement-by-region", "Agreement by region", caption, REGION_COLUMNS, rows)
-
-
-def _name_gap(gap: RegionGapRow) -> Sequence[Inline]:
-    """The regions of a gap, as "second minus first"."""
-    return [Name(gap.second), " minus ", Name(gap.first)]
+    derived: Mapping[str, Callable[[RegionRow], Cell]] = {
+        "model": labels.label,
+        "r": lambda row: Estimate(row.pearson_r, row.n, row.ci_low, row.ci_high, row.reason),
+    }
+    return tabulate("agreement-by-region", "Agreement by region", caption, regions.rows, REGION_COLUMNS, derived)
 
 
 def _build_gap_table(gaps: Sequence[RegionGapRow], labels: SeriesLabels) -> Table:
     """Build the table of gaps between regions, with worst-case bounds if any gap has them."""
     # The bounds of a withheld gap are in its reason.
-    bounds = [(None, None) if gap.mae_gap.value is None else (gap.bound_low, gap.bound_high) for gap in gaps]
-    has_bounds = any(low is not None and high is not None for low, high in bounds)
-    rows: list[list[Cell]] = [
-        [
-            Name(labels.label(gap.method, gap.model)),
-            _name_gap(gap),
-            gap.mae_gap,
-            *(gap_bounds if has_bounds else ()),
-        ]
-        for gap, gap_bounds in zip(gaps, bounds, strict=True)
-    ]
+    has_bounds = any(gap.mae_gap.value is not None and gap.bound_low is not None for gap in gaps)
     bounds_text = (
         " The smallest and largest possible gaps are worst-case bounds, where the coverage of the two regions differs: "
         "the gap lies between them whatever the missing scores are."
     )
-    columns = (*GAP_COLUMNS, *(GAP_BOUND_COLUMNS if has_bounds else ()))
+    derived: Mapping[str, Callable[[RegionGapRow], Cell]] = {
+        "model": labels.label,
+        "regions": lambda gap: [Name(gap.second), " minus ", Name(gap.first)],
+        "bound_low": lambda gap: None if gap.mae_gap.value is None else gap.bound_low,
+        "bound_high": lambda gap: None if gap.mae_gap.value is None else gap.bound_high,
+    }
+    columns = GAP_COLUMNS if has_bounds else GAP_COLUMNS[:3]
     caption = _describe_gaps(gaps) + (bounds_text if has_bounds else "")
-    return Table("region-gaps", "Gaps between regions", caption, columns, rows)
+    return tabulate("region-gaps", "Gaps between regions", caption, gaps, columns, derived)
 
 
 def _describe_gaps(gaps: Sequence[RegionGapRow]) -> str:

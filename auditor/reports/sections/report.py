@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Callout, Document, Facts, Name, Paragraph, Section
+from auditor.reports.document import Callout, Document, Facts, Name, Paragraph, Section
 from auditor.reports.number_format import format_count, format_percent, format_usd
 from auditor.reports.sections.agreement import build_agreement_section
 from auditor.reports.sections.baselines import build_baselines_section
+from auditor.reports.sections.cells import build_differences_section, build_scatter_section
 from auditor.reports.sections.conflicts import build_conflicts_section
-from auditor.reports.sections.consistency import build_consistency_section
 from auditor.reports.sections.cost import build_cost_section
-from auditor.reports.sections.coverage import build_coverage_section
-from auditor.reports.sections.differences import build_differences_section
-from auditor.reports.sections.group_errors import build_group_errors_section
-from auditor.reports.sections.languages import build_languages_section
+from auditor.reports.sections.coverage import build_coverage_section, build_refusals_section
+from auditor.reports.sections.group_errors import build_group_errors_section, build_map_section
 from auditor.reports.sections.logic import build_logic_section
-from auditor.reports.sections.maps import build_map_section
-from auditor.reports.sections.methods import build_methods_section
 from auditor.reports.sections.panel import build_panel_section
 from auditor.reports.sections.peer_validity import build_peer_validity_section
 from auditor.reports.sections.provenance import build_provenance_section
-from auditor.reports.sections.refusals import build_refusals_section
 from auditor.reports.sections.regions import build_regions_section
-from auditor.reports.sections.scatter import build_scatter_section
+from auditor.reports.sections.self_comparisons import (
+    build_consistency_section,
+    build_languages_section,
+    build_methods_section,
+)
 from auditor.reports.sections.semantic import build_semantic_section
 from auditor.reports.sections.task import build_items_section, build_task_section
 from auditor.reports.sections.tiers import build_tiers_section
@@ -59,13 +58,14 @@ SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (
 def build_report_document(report: Report) -> Document:
     """Build the document of an audit's report."""
     audit = report.audit
-    sections = [section for build_section in SECTION_BUILDERS if (section := build_section(report)) is not None]
+    warning = f"The audit has not finished (stage: {audit.stage}). All figures below are provisional."
+    provisional = [] if audit.complete else [Callout("Provisional report", [Paragraph(warning)])]
     return Document(
         kind="Audit of moral alignment" if report.task is None else "Audit of answers",
         title=audit.name,
         subtitle=["Compared with ", Name(audit.survey.title)] if audit.survey.title else "",
-        sections=sections,
-        opening=[*_build_provisional_callout(report), Facts(list_key_figures(report))],
+        sections=[section for build_section in SECTION_BUILDERS if (section := build_section(report)) is not None],
+        opening=[*provisional, Facts(list_key_figures(report))],
         footer=(
             f"Made by auditor {audit.auditor} from the stored results of the audit “{audit.name}”. "
             "Terms for the strength of r: Schober, Boer & Schwarte 2018. "
@@ -74,38 +74,28 @@ def build_report_document(report: Report) -> Document:
     )
 
 
-def _build_provisional_callout(report: Report) -> list[Block]:
-    """Warn that the figures of an unfinished audit are provisional; empty for a finished one."""
-    if report.audit.complete:
-        return []
-    text = f"The audit has not finished (stage: {report.audit.stage}). All figures below are provisional."
-    return [Callout("Provisional report", [Paragraph(text)])]
-
-
 def list_key_figures(report: Report) -> list[tuple[str, str]]:
     """Key figures of the audit, such as its size and cost, as (label, value)."""
-    audit, total_cost, states = report.audit, report.cost.total, report.conflicts.states
-    sizes = [("model", "models", sum(model.audited for model in audit.models))]
+    audit, cost, states = report.audit, report.cost.total, report.conflicts.states
+    figures = [_label_count("model", sum(model.audited for model in audit.models))]
     if audit.survey.title:
-        cells_nouns = ("cell asked", "cells asked") if audit.samples else ("cell of the survey", "cells of the survey")
-        sizes += [
-            ("country", "countries", len({cell.country for cell in audit.cells})),
-            ("topic", "topics", len({cell.topic for cell in audit.cells})),
-            (*cells_nouns, audit.survey.asked),
+        figures += [
+            _label_count("country", len({cell.country for cell in audit.cells}), "countries"),
+            _label_count("topic", len({cell.topic for cell in audit.cells})),
+            _label_count("cell asked", audit.survey.asked, "cells asked")
+            if audit.samples
+            else _label_count("cell of the survey", audit.survey.asked, "cells of the survey"),
         ]
     if report.task is not None:
-        sizes.append(("item", "items", len(report.task.items)))
+        figures.append(_label_count("item", len(report.task.items)))
     if report.semantic is not None:
-        sizes.append(("moral question", "moral questions", report.semantic.questions))
-    coverage = [(f"{row.counted_label} usable", format_percent(row.ok, row.planned)) for row in report.coverage.total]
-    unsettled = []
+        figures.append(_label_count("moral question", report.semantic.questions))
+    figures += [(f"{row.counted_label} usable", format_percent(row.ok, row.planned)) for row in report.coverage.total]
     if report.conflicts.total:
-        unsettled.append(("unsettled conflict", "unsettled conflicts", states["open"] + states["disputed"]))
-    cost = ("cost", format_usd(total_cost.usd, total_cost.lower_bound))
-    return [*map(_format_size, sizes), *coverage, *map(_format_size, unsettled), cost]
+        figures.append(_label_count("unsettled conflict", states["open"] + states["disputed"]))
+    return [*figures, ("cost", format_usd(cost.usd, cost.lower_bound))]
 
 
-def _format_size(size: tuple[str, str, int]) -> tuple[str, str]:
-    """Format a number with its noun, which is (singular, plural, n), as (label, value)."""
-    singular, plural, n = size
-    return singular if n == 1 else plural, format_count(n)
+def _label_count(singular: str, n: int, plural_form: str = "") -> tuple[str, str]:
+    """A count with its noun, as (label, value)."""
+    return singular if n == 1 else plural_form or f"{singular}s", format_count(n)

@@ -9,22 +9,21 @@ from auditor.reports.document import Cell, Column, CountShare, Table
 from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.phrasing import SeriesLabels
 
-_MODEL, _USABLE = Column("model", "name"), Column("usable", "share")
-
 
 def build_run_summary(report: Report) -> list[Table]:
     """Build a table for each probe that was run: the survey, the task, paraphrases and logic."""
     return [*_alignment_table(report), *_task_table(report), *_semantic_table(report), *_logic_table(report)]
 
 
-def _estimate(title: str) -> Column:
-    """A column of estimates without their n."""
-    return Column(title, "estimate", show_n=False)
-
-
-def _number(title: str, *, is_p_value: bool = False) -> Column:
-    """A column of numbers."""
-    return Column(title, "number", style="p_value" if is_p_value else "decimal")
+def _build_columns(*titles: str, row_noun: str = "model") -> list[Column]:
+    """Columns of numbers, and of estimates without their n where the title announces an interval."""
+    measures = [
+        Column(title, "estimate", show_n=False)
+        if title.endswith("(95% CI)")
+        else Column(title, "number", style="p_value" if title == "p" else "decimal")
+        for title in titles
+    ]
+    return [Column(row_noun, "name"), *measures, Column("usable", "share")]
 
 
 def _alignment_table(report: Report) -> Iterator[Table]:
@@ -35,7 +34,7 @@ def _alignment_table(report: Report) -> Iterator[Table]:
     shares = {(row.method, row.name): CountShare(row.ok, row.planned) for row in report.coverage.models}
     rows: list[list[Cell]] = [
         [
-            labels.label(row.method, row.model),
+            labels.label(row),
             row.n,
             None if row.pearson_r is None else two_way_r(row),
             row.crossed_p_value,
@@ -46,14 +45,7 @@ def _alignment_table(report: Report) -> Iterator[Table]:
         ]
         for row in report.alignment
     ]
-    columns = [
-        _MODEL,
-        _number("cells"),
-        _estimate("r (95% CI)"),
-        _number("p", is_p_value=True),
-        *map(_number, ("MAE", "self-cons.", "peers")),
-        _USABLE,
-    ]
+    columns = _build_columns("cells", "r (95% CI)", "p", "MAE", "self-cons.", "peers")
     if rows:
         yield Table("alignment", "Agreement with people", "", columns, rows)
 
@@ -75,7 +67,7 @@ def _task_table(report: Report) -> Iterator[Table]:
         ]
         for row in report.task.models
     ]
-    columns = [_MODEL, _estimate("accuracy (95% CI)"), *map(_number, ("MAE", "samples agree", "peers")), _USABLE]
+    columns = _build_columns("accuracy (95% CI)", "MAE", "samples agree", "peers")
     yield Table("task", "Answers to the items", "", columns, rows)
 
 
@@ -93,7 +85,7 @@ def _semantic_table(report: Report) -> Iterator[Table]:
         ]
         for row in report.semantic.models
     ]
-    columns = [_MODEL, _number("questions"), _estimate("consistency (95% CI)"), _number("by chance"), _USABLE]
+    columns = _build_columns("questions", "consistency (95% CI)", "by chance")
     yield Table("semantic", "Consistency under paraphrase", "", columns, rows)
 
 
@@ -114,4 +106,4 @@ def _logic_table(report: Report) -> Iterator[Table]:
         for row in report.logic.judges
     ]
     titles = ("transitivity", "commutativity", "negation", "self-agr.", "people")
-    yield Table("logic", "Logical consistency", "", [Column("judge", "name"), *map(_number, titles), _USABLE], rows)
+    yield Table("logic", "Logical consistency", "", _build_columns(*titles, row_noun="judge"), rows)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.charts.interval_plot import SHARE_AXIS, interval_plot
+from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.semantic.schema import (
+    BaselineSimilarityRow,
     ChanceScore,
     LanguagePairRow,
     LeastConsistentRow,
@@ -16,7 +17,6 @@ from auditor.reports.data.semantic.schema import (
 )
 from auditor.reports.document import (
     Block,
-    Cell,
     Column,
     Disclosure,
     Figure,
@@ -30,14 +30,13 @@ from auditor.reports.document import (
     Table,
     Tag,
 )
-from auditor.reports.number_format import format_count, format_number, pluralize
-from auditor.reports.sections.estimate_plots import build_interval_row, describe_estimates
-from auditor.reports.sections.phrasing import describe_interval, name_finding
+from auditor.reports.number_format import format_number, pluralize
+from auditor.reports.sections.estimate_plots import build_interval_figure
+from auditor.reports.sections.phrasing import build_finding, describe_interval, list_counts
+from auditor.reports.sections.tables import DerivedCells, make_columns, tabulate, tabulate_matrix
 
 SCORED_TEXT_LABELS = {"rot": "rules of thumb", "answer": "answers", "mix": "rules of thumb and answers"}
-MEASURE_LABELS = {
-    "sage": "SaGE", "sge": "SGE", "cosine": "cosine", "bleu": "BLEU", "rouge_l": "ROUGE-L", "bertscore": "BERTScore"
-}  # fmt: skip
+MEASURE_LABELS = {"sage": "SaGE", "sge": "SGE", "bleu": "BLEU", "rouge_l": "ROUGE-L", "bertscore": "BERTScore"}
 MODEL_TABLE_ID = "paraphrase-scores"
 MAX_PRINTED_QUESTIONS = 20
 """Least consistent questions that are printed; the page has all."""
@@ -52,9 +51,9 @@ def build_semantic_section(report: Report) -> Section | None:
     if semantic.models:
         blocks.append(List([_describe_model(row) for row in semantic.models], is_findings=True))
         blocks += [_build_figure(semantic.models), _build_model_table(semantic.models)]
-    blocks += [*_build_comparison_tables(semantic), *_build_measure_tables(semantic)]
+    blocks += [*_build_comparison_tables(semantic), *_build_language_and_judge_tables(semantic)]
     if semantic.rejected:
-        rejections = _list_counts(semantic.rejected)
+        rejections = list_counts(semantic.rejected)
         blocks.append(Paragraph(f"Paraphrases by a model that were rejected and not asked: {rejections}.", "note"))
     if semantic.worst:
         blocks.append(_build_least_consistent_section(semantic.worst))
@@ -83,9 +82,9 @@ def _describe_questions(semantic: SemanticReport) -> str:
 
 def _describe_model(row: SemanticModelRow) -> ListItem:
     """Compare one model's score with the score by chance."""
-    score, chance = row.consistency, _chance_estimate(_best_chance_score(row))
+    score, chance = row.consistency, _best_chance_estimate(row)
     if score.value is None:
-        return ListItem(name_finding(row.model, f"has no score: {score.reason}"), "unclear")
+        return build_finding(row.model, f"has no score: {score.reason}", "unclear")
     figures = f"score {format_number(score.value)}, {describe_interval(score)}, {pluralize(score.n, 'question')}"
     status: Status = "unclear"
     if chance.value is None or chance.ci_high is None:
@@ -98,12 +97,12 @@ def _describe_model(row: SemanticModelRow) -> ListItem:
             text, status = f"is more consistent than expected by chance ({figures})", "positive"
         else:
             text = f"is not shown to be more consistent than expected by chance ({figures})"
-    return ListItem(name_finding(row.model, text), status)
+    return build_finding(row.model, text, status)
 
 
-def _best_chance_score(row: SemanticModelRow) -> ChanceScore:
+def _best_chance_estimate(row: SemanticModelRow) -> Estimate:
     """The score by chance among answers of similar length, or else among all answers."""
-    return row.length_matched if row.length_matched.mean is not None else row.shuffled
+    return _chance_estimate(row.length_matched if row.length_matched.mean is not None else row.shuffled)
 
 
 def _chance_estimate(chance: ChanceScore) -> Estimate:
@@ -116,19 +115,14 @@ def _chance_estimate(chance: ChanceScore) -> Estimate:
 def _build_figure(rows: Sequence[SemanticModelRow]) -> Figure:
     """Plot each model's score, and below it the score by chance."""
     scores = [
-        labelled_estimate
-        for row in rows
-        for labelled_estimate in (
-            (row.model, row.consistency), ("by chance", _chance_estimate(_best_chance_score(row)))
-        )
-    ]  # fmt: skip
+        entry for row in rows for entry in ((row.model, row.consistency), ("by chance", _best_chance_estimate(row)))
+    ]
     caption = (
         "Mean score over questions, with 95% CI (bootstrap over questions). Below each model: the score of answers to "
         "different questions, with the range of 95% of the shuffles."
     )
-    spec = interval_plot([build_interval_row(*score) for score in scores], SHARE_AXIS)
     title = "Consistency under paraphrase, mean score"
-    return Figure("paraphrase-plot", spec, title, describe_estimates(scores), caption, MODEL_TABLE_ID)
+    return build_interval_figure("paraphrase-plot", title, scores, SHARE_AXIS, table_id=MODEL_TABLE_ID, caption=caption)
 
 
 def _build_model_table(rows: Sequence[SemanticModelRow]) -> Table:
@@ -141,113 +135,92 @@ def _build_model_table(rows: Sequence[SemanticModelRow]) -> Table:
     )
     columns = [
         Column("Model", "name"),
-        Column("Score", "estimate", emphasis=True),
-        Column("Rules of thumb", "estimate"),
+        Column("Score", "estimate", "consistency", emphasis=True),
+        Column("Rules of thumb", "estimate", "rules"),
         Column("Answers", "estimate"),
-        Column("By chance", "estimate", show_n=False),
-        Column("By chance, similar length", "estimate", show_n=False),
-        Column("Usable", "number"),
+        Column("By chance", "estimate", "shuffled", show_n=False),
+        Column("By chance, similar length", "estimate", "length_matched", show_n=False),
+        Column("Usable", "number", "ok"),
         Column("Planned", "number"),
         Column("Excluded", "text"),
     ]
-    cells: list[list[Cell]] = [
-        [
-            row.model, row.consistency, row.rules, row.answers, _chance_estimate(row.shuffled),
-            _chance_estimate(row.length_matched), row.ok, row.planned, _describe_exclusions(row),
-        ]
-        for row in rows
-    ]  # fmt: skip
-    return Table(MODEL_TABLE_ID, "Consistency under paraphrase", caption, columns, cells)
+    derived: DerivedCells[SemanticModelRow] = {
+        "shuffled": lambda row: _chance_estimate(row.shuffled),
+        "length_matched": lambda row: _chance_estimate(row.length_matched),
+        "excluded": _describe_exclusions,
+    }
+    return tabulate(MODEL_TABLE_ID, "Consistency under paraphrase", caption, rows, columns, derived)
 
 
 def _describe_exclusions(row: SemanticModelRow) -> str:
     """List unusable answers and rules of thumb by cause."""
-    answers = _list_counts({**row.losses, **({"not asked": row.missing} if row.missing else {})})
-    rules = f"rules: {_list_counts(row.rules_losses)}" if row.rules_losses else ""
+    answers = list_counts({**row.losses, **({"not asked": row.missing} if row.missing else {})})
+    rules = f"rules: {list_counts(row.rules_losses)}" if row.rules_losses else ""
     return "; ".join(filter(None, (answers, rules))) or "none"
 
 
-def _list_counts(counts: Mapping[str, int]) -> str:
-    """List counts with their causes, such as "3 refused, 1 rate limited"."""
-    return ", ".join(f"{format_count(n)} {cause.replace('_', ' ')}" for cause, n in counts.items())
-
-
-def _build_comparison_tables(semantic: SemanticReport) -> list[Table]:
-    """Build the tables of differences between models, and of scores by moral foundation."""
-    tables = []
+def _build_comparison_tables(semantic: SemanticReport) -> Iterator[Block]:
+    """Build the tables of differences between models, of scores by moral foundation, and of other measures."""
     if semantic.differences:
-        columns = [
-            Column("Model", "name"),
-            Column("Compared with", "name"),
-            Column("Difference", "estimate", style="signed", emphasis=True),
-            Column("p", "number", style="p_value"),
-        ]
         caption = (
             "Score of a model minus that of the other, on the questions with a score from both, with 95% CI. p: "
             "sign-flip test, adjusted by Holm’s method for all pairs of models."
         )
-        cells: list[list[Cell]] = [[row.second, row.first, row.difference, row.p_value] for row in semantic.differences]
-        tables.append(Table("paraphrase-differences", "Differences between models", caption, columns, cells))
+        columns = [
+            *make_columns("name", {"second": "Model", "first": "Compared with"}),
+            Column("Difference", "estimate", style="signed", emphasis=True),
+            Column("p", "number", "p_value", style="p_value"),
+        ]
+        yield tabulate("paraphrase-differences", "Differences between models", caption, semantic.differences, columns)
     if semantic.foundations:
-        foundations = list(dict.fromkeys(row.foundation for row in semantic.foundations))
         by_model: dict[str, dict[str, Estimate]] = {}
         for row in semantic.foundations:
             by_model.setdefault(row.model, {})[row.foundation] = row.consistency
-        columns = [Column("Model", "name"), *(Column(Name(name), "estimate") for name in foundations)]
-        cells = [[model, *(scores.get(name) for name in foundations)] for model, scores in by_model.items()]
         caption = "Consistency score by moral foundation of the question, with 95% CI; n counts questions."
-        tables.append(Table("paraphrase-foundations", "Consistency by moral foundation", caption, columns, cells))
-    return tables
-
-
-def _build_measure_tables(semantic: SemanticReport) -> list[Block]:
-    """Build the tables of other measures of similarity, of languages, and of judged consistency."""
-    blocks: list[Block] = []
+        title = "Consistency by moral foundation"
+        yield tabulate_matrix("paraphrase-foundations", title, caption, Column("Model", "name"), by_model)
     if semantic.rivals:
-        columns = [Column("Measure"), Column("Texts"), Column("Model", "name"), Column("Mean over pairs", "estimate")]
-        cells: list[list[Cell]] = [
-            [MEASURE_LABELS.get(row.metric, row.metric), SCORED_TEXT_LABELS[row.text], row.model, row.value]
-            for row in semantic.rivals
-        ]
         caption = (
             "Other measures of similarity (higher is more similar), each the mean over all pairs of a question’s texts "
             "(Elazar et al. 2021), with 95% CI; n counts questions."
         )
-        table = Table("paraphrase-measures", "Other measures of similarity", caption, columns, cells)
-        blocks.append(Disclosure("Other measures of similarity", [table]))
+        columns = [
+            *make_columns("text", {"metric": "Measure", "text": "Texts"}),
+            Column("Model", "name"),
+            Column("Mean over pairs", "estimate", "value"),
+        ]
+        labels: DerivedCells[BaselineSimilarityRow] = {
+            "metric": lambda row: MEASURE_LABELS.get(row.metric, row.metric),
+            "text": lambda row: SCORED_TEXT_LABELS[row.text],
+        }
+        title = "Other measures of similarity"
+        yield Disclosure(title, [tabulate("paraphrase-measures", title, caption, semantic.rivals, columns, labels)])
+
+
+def _build_language_and_judge_tables(semantic: SemanticReport) -> Iterator[Table]:
+    """Build the tables of consistency across languages, and of consistency as a judge sees it."""
     if semantic.languages:
-        columns = [Column("Model", "name"), Column("Languages"), Column("Mean cosine", "estimate", emphasis=True)]
-        cells = [[row.model, _name_languages(row), row.similarity] for row in semantic.languages]
         caption = (
             "Similarity of answers to wordings in two languages, and in one, with 95% CI; n counts questions. A model "
             "that is consistent across languages is as similar across them as within one. The encoder must know both "
             "languages."
         )
-        blocks.append(Table("paraphrase-languages", "Consistency across languages", caption, columns, cells))
-    return [*blocks, *_build_judged_tables(semantic)]
-
-
-def _build_judged_tables(semantic: SemanticReport) -> list[Table]:
-    """Build the table of consistency as a judge sees it; none without a judge."""
-    if not semantic.judged:
-        return []
-    caption = (
-        "Pairs of answers sampled to the same wording: share in which a judge finds the second supported by the first, "
-        "with 95% CI over questions. Failed judgements are excluded from the share. The last three columns count "
-        "pairs."
-    )
-    columns = [
-        Column("Model", "name"),
-        Column("Judge", "name"),
-        Column("Share consistent", "estimate", emphasis=True),
-        Column("Consistent", "number"),
-        Column("Asked", "number"),
-        Column("Failed", "number"),
-    ]
-    cells: list[list[Cell]] = [
-        [row.model, row.judge, row.score, row.consistent, row.asked, row.failed] for row in semantic.judged
-    ]
-    return [Table("paraphrase-judged", "Consistency found by a judge", caption, columns, cells)]
+        mean_column = Column("Mean cosine", "estimate", "similarity", emphasis=True)
+        columns = [Column("Model", "name"), Column("Languages"), mean_column]
+        names, title = {"languages": _name_languages}, "Consistency across languages"
+        yield tabulate("paraphrase-languages", title, caption, semantic.languages, columns, names)
+    if semantic.judged:
+        caption = (
+            "Pairs of answers sampled to the same wording: share in which a judge finds the second supported by the "
+            "first, with 95% CI over questions. Failed judgements are excluded from the share. The last three columns "
+            "count pairs."
+        )
+        columns = [
+            *make_columns("name", {"model": "Model", "judge": "Judge"}),
+            Column("Share consistent", "estimate", "score", emphasis=True),
+            *make_columns("number", {"consistent": "Consistent", "asked": "Asked", "failed": "Failed"}),
+        ]
+        yield tabulate("paraphrase-judged", "Consistency found by a judge", caption, semantic.judged, columns)
 
 
 def _name_languages(row: LanguagePairRow) -> str:

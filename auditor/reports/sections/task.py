@@ -6,26 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from auditor.domain import AnswerKind
-from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.task.schema import TaskItemReport, TaskModelRow, TaskReport
-from auditor.reports.document import (
-    Block,
-    Cell,
-    Column,
-    Figure,
-    List,
-    ListItem,
-    Name,
-    Paragraph,
-    Section,
-    Status,
-    Table,
-)
-from auditor.reports.number_format import format_count, format_number, pluralize
+from auditor.reports.document import Block, Cell, Column, Figure, List, ListItem, Name, Paragraph, Section, Table
+from auditor.reports.number_format import format_count, format_number, format_share, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
-from auditor.reports.sections.phrasing import describe_estimate, describe_interval, name_finding
+from auditor.reports.sections.phrasing import build_finding, compare_interval, describe_estimate, describe_interval
+from auditor.reports.sections.tables import make_columns, tabulate
 
 ANSWER_KIND_LABELS = {
     AnswerKind.SCORE: "a number in a range",
@@ -45,10 +33,11 @@ def build_task_section(report: Report) -> Section | None:
     if task is None:
         return None
     best_first = sorted(task.models, key=lambda row: 2.0 if row.accuracy.value is None else -row.accuracy.value)
+    is_accuracy_known = any(row.accuracy.value is not None for row in task.models)
     blocks: list[Block] = [
         Paragraph(_describe_task(task)),
         List([_describe_model(row, task.chance) for row in best_first], is_findings=True),
-        *_build_figures(task),
+        *([_build_figure(task)] if is_accuracy_known else []),
         _build_model_table(task.models),
     ]
     return Section("task", "How accurate are the answers?", blocks, "Accuracy")
@@ -83,14 +72,7 @@ def _describe_model(row: TaskModelRow, chance: float | None) -> ListItem:
         agreement = format_share(row.sample_agreement.value)
         statements.append(f"two samples for an item give the same answer in {agreement} of cases")
     text = "; ".join(statements) or f"cannot be compared with the truth: {row.accuracy.reason}"
-    return ListItem(name_finding(row.model, text), compare_interval(row.accuracy, chance))
-
-
-def compare_interval(estimate: Estimate, reference: float | None) -> Status:
-    """Whether an interval lies above a reference, below it or includes it; neutral if either is missing."""
-    if reference is None or estimate.ci_low is None or estimate.ci_high is None:
-        return "neutral"
-    return "positive" if estimate.ci_low > reference else "negative" if estimate.ci_high < reference else "unclear"
+    return build_finding(row.model, text, compare_interval(row.accuracy, chance))
 
 
 def _describe_accuracy(row: TaskModelRow, chance: float | None) -> Iterator[str]:
@@ -132,21 +114,13 @@ def _describe_score(row: TaskModelRow) -> Iterator[str]:
     )
 
 
-def format_share(share: float | None) -> str:
-    """Format a share as a percentage without decimals; a dash for None."""
-    return format_number(None) if share is None else f"{format_number(100 * share, 0)}%"
-
-
-def _build_figures(task: TaskReport) -> list[Figure]:
-    """Plot each model's accuracy; empty if no accuracy is known."""
+def _build_figure(task: TaskReport) -> Figure:
+    """Plot each model's accuracy."""
     rows = [(row.model, row.accuracy) for row in task.models]
-    if all(accuracy.value is None for _, accuracy in rows):
-        return []
     chance = "" if task.chance is None else f" Choosing at random would be correct in {format_share(task.chance)}."
     caption = f"Share of each model’s answers that are correct, with 95% CI over items.{chance}"
-    axis = replace(SHARE_AXIS, reference=task.chance)
-    title = "Share of correct answers"
-    return [build_interval_figure("task-plot", title, rows, axis, table_id=TASK_TABLE_ID, caption=caption)]
+    axis, title = replace(SHARE_AXIS, reference=task.chance), "Share of correct answers"
+    return build_interval_figure("task-plot", title, rows, axis, table_id=TASK_TABLE_ID, caption=caption)
 
 
 def _build_model_table(rows: Sequence[TaskModelRow]) -> Table:
@@ -160,38 +134,23 @@ def _build_model_table(rows: Sequence[TaskModelRow]) -> Table:
     columns = [
         Column("Model", "name"),
         Column("Accuracy", "estimate", emphasis=True),
-        Column("Most frequent correct", "estimate"),
+        Column("Most frequent correct", "estimate", "commonest"),
         Column("Undecided", "number"),
-        Column("Samples agree", "estimate"),
-        Column("Usable", "number"),
-        Column("Planned", "number"),
+        Column("Samples agree", "estimate", "sample_agreement"),
+        *make_columns("number", {"usable": "Usable", "planned": "Planned"}),
     ]
-    has_scores = any(row.score is not None for row in rows)
-    if has_scores:
+    if any(row.score is not None for row in rows):
         caption += (
             " Scores are in units of the task, compared with the truth over items: MAE is the mean absolute error "
             "(lower is better), bias the mean of score minus truth, spread the standard deviation of an item’s samples."
         )
         columns += [
-            Column("r", "estimate"),
-            Column("Spearman ρ", "estimate"),
-            Column("MAE", "estimate", emphasis=True),
-            Column("Bias", "estimate", style="signed"),
-            Column("Spread", "estimate"),
+            *make_columns("estimate", {"score.pearson_r": "r", "score.spearman_rho": "Spearman ρ"}),
+            Column("MAE", "estimate", "score.mae", emphasis=True),
+            Column("Bias", "estimate", "score.bias", style="signed"),
+            Column("Spread", "estimate", "score.spread"),
         ]
-    cells: list[list[Cell]] = [[*_accuracy_cells(row), *(_score_cells(row) if has_scores else ())] for row in rows]
-    return Table(TASK_TABLE_ID, "Answers of each model", caption, columns, cells)
-
-
-def _accuracy_cells(row: TaskModelRow) -> list[Cell]:
-    """Cells of one model's accuracy and coverage."""
-    return [row.model, row.accuracy, row.commonest, row.undecided, row.sample_agreement, row.usable, row.planned]
-
-
-def _score_cells(row: TaskModelRow) -> Sequence[Cell]:
-    """Cells of one model's scores against the truth; dashes if its answers are not scores."""
-    score = row.score
-    return [None] * 5 if score is None else [score.pearson_r, score.spearman_rho, score.mae, score.bias, score.spread]
+    return tabulate(TASK_TABLE_ID, "Answers of each model", caption, rows, columns)
 
 
 def build_items_section(report: Report) -> Section | None:
@@ -218,8 +177,9 @@ def build_items_section(report: Report) -> Section | None:
         Column("Correct", "number", digits=0, style="percent"),
         *(Column(Name(model)) for model in models),
     ]
-    cells = [_item_cells(item, models) for item in listed]
-    table = Table("task-items", "Items", caption, columns, cells, is_dense=True)
+    table = Table(
+        "task-items", "Items", caption, columns, [_item_cells(item, models) for item in listed], is_dense=True
+    )
     return Section("items", "Results by item", [table], "Items", is_landscape=len(models) > MAX_PORTRAIT_MODELS)
 
 

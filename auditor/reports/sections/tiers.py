@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from auditor.reports.data.agreement.tiers import ALL_COUNTRIES, TierRanking, TierRow
+from auditor.reports.data.agreement.tiers import ALL_COUNTRIES, TierRanking
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import (
     Block,
-    Cell,
     Column,
     CountShare,
     Disclosure,
@@ -16,10 +16,12 @@ from auditor.reports.document import (
     ListItem,
     Paragraph,
     Reason,
+    Row,
     Section,
-    Table,
 )
 from auditor.reports.number_format import format_count, format_number, format_percent, pluralize
+from auditor.reports.sections.phrasing import join_first
+from auditor.reports.sections.tables import tabulate
 
 MAX_LEADING_PREFERENCES = 3
 """Preferences in the section on agreement; the section on tiers has the others."""
@@ -37,51 +39,40 @@ def build_tiers_section(report: Report) -> Section | None:
     if not report.tiers:
         return None
     preferences = list_preferences(report)[MAX_LEADING_PREFERENCES:]
-    blocks: list[Block] = [
-        *([List(preferences, is_findings=True)] if preferences else []),
-        Paragraph(_EXPLANATION),
-        *(_build_ranking(ranking, position) for position, ranking in enumerate(report.tiers, 1)),
-    ]
-    return Section("prefer", "Tiers of models", blocks, "Tiers")
+    rankings = [_build_ranking(ranking, position) for position, ranking in enumerate(report.tiers, 1)]
+    leading: list[Block] = [List(preferences, is_findings=True)] if preferences else []
+    return Section("prefer", "Tiers of models", [*leading, Paragraph(_EXPLANATION), *rankings], "Tiers")
 
 
 def _build_ranking(ranking: TierRanking, position: int) -> Disclosure:
     """The table of one ranking, below a summary with its scope, criterion and size."""
     criterion = "Pearson’s r (higher is better)" if ranking.by == "r" else "mean absolute error (lower is better)"
     reason = f" No tiers: {ranking.reason}." if ranking.reason else ""
-    rows: list[list[Cell]] = [
-        [row.model, row.tier, row.value, row.rank_low, row.rank_high, _first_share(row)] for row in ranking.rows
-    ]
-    rows += [[name, Reason(f"not ranked: {text}", 5)] for name, text in ranking.left_out.items()]
-    table = Table(
-        id=f"tiers-{position}",
-        label=f"Tiers: {ranking.scope}, by {ranking.by}",
-        caption=(
-            f"Models by {criterion}, {ranking.scope}, on the cells that all ranked models have. Best and worst rank: "
-            f"ends of the 95% CI of the rank. First in: share of resamples in which the model is the best.{reason}"
-        ),
-        columns=[
+    table = tabulate(
+        f"tiers-{position}",
+        f"Tiers: {ranking.scope}, by {ranking.by}",
+        f"Models by {criterion}, {ranking.scope}, on the cells that all ranked models have. Best and worst rank: ends "
+        f"of the 95% CI of the rank. First in: share of resamples in which the model is the best.{reason}",
+        ranking.rows,
+        [
             Column("Model", "name"),
             Column("Tier", "number", emphasis=True),
             Column(ranking.by, "number", "value"),
             Column("Best rank", "number", "rank_low"),
             Column("Worst rank", "number", "rank_high"),
-            Column("First in", "share", "first_share"),
+            Column("First in", "share", "first"),
         ],
-        rows=rows,
+        # One decimal of a percentage.
+        {"first": lambda row: None if row.first is None else CountShare(round(1000 * row.first), 1000)},
     )
+    excluded_rows = [Row([name, Reason(f"not ranked: {text}", 5)]) for name, text in ranking.left_out.items()]
     size = f"{pluralize(ranking.cells, 'shared cell')} of {pluralize(ranking.countries, 'country', 'countries')}"
     return Disclosure(
-        summary=f"{ranking.scope[:1].upper()}{ranking.scope[1:]}, by {_name_criterion(ranking)}",
-        blocks=[table],
+        f"{ranking.scope[:1].upper()}{ranking.scope[1:]}, by {_name_criterion(ranking)}",
+        [replace(table, rows=[*table.rows, *excluded_rows])],
         detail=f"{ranking.method} · {size} and {pluralize(ranking.topics, 'topic')}",
         is_open=position <= MAX_OPEN_RANKINGS,
     )
-
-
-def _first_share(row: TierRow) -> Cell:
-    """The share of resamples in which a model is the best, to one decimal of a percentage; None without tiers."""
-    return None if row.first is None else CountShare(round(1000 * row.first), 1000)
 
 
 def _name_criterion(ranking: TierRanking) -> str:
@@ -118,10 +109,9 @@ def describe_preference(ranking: TierRanking) -> str:
     tied = [row.model for row in ranking.rows[1:] if row.tier == 1]
     if not tied:
         return f"{scope}, prefer {best.model} ({figures}): it is statistically distinguishable from every other model."
-    tied_models = ", ".join(tied[:4]) + (f" and {len(tied) - 4} more" if len(tied) > 4 else "")
     n_worse = len(ranking.rows) - 1 - len(tied)
     worse = "The other model is worse." if n_worse == 1 else f"The other {format_count(n_worse)} models are worse."
     return (
-        f"{scope}, {best.model} is ahead ({figures}), but not statistically distinguishable from {tied_models}."
+        f"{scope}, {best.model} is ahead ({figures}), but not statistically distinguishable from {join_first(tied)}."
         f"{' ' + worse if n_worse else ''}"
     )

@@ -33,7 +33,7 @@ def few_topics_report(db: Database) -> Report:
 def test_the_model_is_not_judged_without_an_interval(few_topics_report: Report) -> None:
     [row] = few_topics_report.alignment
     assert (row.ci_low or 0) > 0.8, "Fisher's interval, as the interface has it, stays"
-    assert classify_alignment(row) == "unknown"
+    assert classify_alignment(row) == "neutral"
     assert "no 95% CI: an interval needs 5 countries and topics" in describe_alignment(row)
     assert row.crossed_p_value is None
     for text in (render_report(few_topics_report, "html"), render_report(few_topics_report, "markdown")):

@@ -10,6 +10,7 @@ from auditor.metrics.estimate import Estimate
 from auditor.reports.data.measurement_schema import AlignmentRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Cell, Reason, Row
+from auditor.reports.render.csv_tables import column_key
 from auditor.reports.sections.alignment_table import ALIGNMENT_COLUMNS, build_alignment_table
 from auditor.reports.sections.phrasing import SeriesLabels
 from tests.reports.sections.alignment_rows import make_alignment_row
@@ -21,14 +22,14 @@ def list_cells(report: Report, row: AlignmentRow) -> list[Cell]:
     assert not isinstance(cells, Row)
     assert cells[0] == row.model
     spanned = [[cell] * (cell.columns if isinstance(cell, Reason) else 1) for cell in cells[1:]]
-    assert sum(map(len, spanned)) == len(ALIGNMENT_COLUMNS)
+    assert sum(map(len, spanned)) == len(ALIGNMENT_COLUMNS[1:])
     return [cell for group in spanned for cell in group]
 
 
 def get_cells(report: Report, row: AlignmentRow) -> dict[str, Cell]:
     """The cells of one series by the key of their column."""
     cells = list_cells(report, row)
-    return {column.key: cell for (column, _), cell in zip(ALIGNMENT_COLUMNS, cells, strict=True)}
+    return {column_key(column, 0): cell for column, cell in zip(ALIGNMENT_COLUMNS[1:], cells, strict=True)}
 
 
 def test_the_bias_has_the_two_way_interval(report: Report) -> None:
@@ -43,8 +44,8 @@ def test_figures_equal_those_of_the_report(report: Report) -> None:
         values = {key: cell.value if isinstance(cell, Estimate) else cell for key, cell in cells.items()}
         assert values == {
             "r": row.pearson_r, "r_fisher": row.pearson_r, "spearman_rho": row.spearman_rho,
-            "r_corrected": row.corrected_r.value, "r_ceiling": row.ceiling, "p": row.crossed_p_value, "mae": row.mae,
-            "rmse": row.rmse, "bias": row.bias.value, "n": row.n, "n_dropped": row.n_dropped,
+            "corrected_r": row.corrected_r.value, "ceiling": row.ceiling, "crossed_p_value": row.crossed_p_value,
+            "mae": row.mae, "rmse": row.rmse, "bias": row.bias.value, "n": row.n, "n_dropped": row.n_dropped,
         }  # fmt: skip
         fisher = cells["r_fisher"]
         assert isinstance(fisher, Estimate)
@@ -57,8 +58,8 @@ def test_corrected_r_is_reported_with_raw_r(report: Report) -> None:
         assert row.corrected_r.value is not None
         assert abs(row.corrected_r.value) > abs(row.pearson_r)
         assert row.reliability == pytest.approx((row.pearson_r / row.corrected_r.value) ** 2)
-        assert get_cells(report, row)["r_corrected"] == replace(row.crossed.corrected_r, value=row.corrected_r.value)
-    missing = get_cells(report, make_alignment_row())["r_corrected"]
+        assert get_cells(report, row)["corrected_r"] == replace(row.crossed.corrected_r, value=row.corrected_r.value)
+    missing = get_cells(report, make_alignment_row())["corrected_r"]
     assert isinstance(missing, Estimate)
     assert missing.reason == "no cell has two samples"
 
@@ -67,7 +68,7 @@ def test_a_missing_r_is_one_reason_across_its_columns(report: Report) -> None:
     row = make_alignment_row(None, None, None, n=2, reason="fewer than 3 pairs (2)", crossed_p_value=None, ceiling=0.9)
     cells = get_cells(report, row)
     assert [cells[key] for key in ("r", "r_fisher", "spearman_rho")] == [Reason("fewer than 3 pairs (2)", 3)] * 3
-    assert (cells["p"], cells["r_ceiling"]) == (None, 0.9)
+    assert (cells["crossed_p_value"], cells["ceiling"]) == (None, 0.9)
 
 
 def test_a_correlation_of_one_has_no_interval(report: Report) -> None:

@@ -27,6 +27,7 @@ from auditor.reports.sections.conflicts import (
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 from tests.reports.hostile_report import hostile_report
+from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import assert_consistent
 
 Rule = Literal["majority", "weighted", "dawid_skene"]
@@ -175,8 +176,8 @@ def test_conflicts_between_methods_have_their_share_and_the_largest_cells(report
     conflicts = report.conflicts.model_copy(update={"between_methods": [row], "total": 0})
     section = build_section(report.model_copy(update={"conflicts": conflicts}))
     shares, cells = (block for block in section.blocks if isinstance(block, Table))
-    assert shares.rows == [[Name("m"), "direct", "logprob", row.conflicts, 1]]
-    assert cells.rows == [[Name("m"), "direct", "logprob", "Japan", "divorce", 0.5, -0.5]]
+    assert cells_of(shares) == [["m", "direct", "logprob", row.conflicts, 1]]
+    assert cells_of(cells) == [("m", "direct", "logprob", "Japan", "divorce", 0.5, -0.5)]
 
 
 def test_a_report_without_survey_or_conflicts_builds(report: Report, db: Database) -> None:

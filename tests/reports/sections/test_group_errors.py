@@ -26,7 +26,7 @@ def test_groups_are_sorted_by_their_mean_error_with_missing_ones_last(report: Re
     section = build_group_errors_section(report.model_copy(update={"topics": rows, "countries": []}))
     assert section is not None
     [table] = blocks_of(section, Table)
-    assert [row[0] for row in cells_of(table)] == [Name(name) for name in "cdba"]
+    assert [row[0] for row in cells_of(table)] == list("cdba")
     assert cells_of(table)[2][1:] == [row.mae for row in rows if row.name == "b"]
 
 

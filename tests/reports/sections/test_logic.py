@@ -17,6 +17,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.document import CountShare, Section
 from auditor.reports.sections.logic import build_logic_section
 from tests.reports.hostile_report import NAME
+from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import assert_consistent, findings_of, tables_of, text_of
 
 SHARE = LogicEstimate(0.8, 90, 0.7, 0.9, lost=2, over="9 sets")
@@ -101,16 +102,16 @@ def test_a_judge_without_figures_gave_no_usable_answer(report: Report) -> None:
 def test_each_judge_and_wording_has_its_figures(report: Report) -> None:
     section = build(report, [make_row()], wordings=[make_row(wording=1)])
     tables = tables_of(section)
-    assert tables["logic-answers"].rows[1] == [
+    assert cells_of(tables["logic-answers"])[1] == [
         "j, wording 2", 100, 97, CountShare(97, 100), "3 rate limited", 4, NO_BIAS,
     ]  # fmt: skip
-    assert tables["logic-shares"].rows[0] == ["j", SHARE, SHARE, SHARE, NOT_ASKED, SHARE, SHARE]
+    assert cells_of(tables["logic-shares"])[0] == ["j", SHARE, SHARE, SHARE, NOT_ASKED, SHARE, SHARE]
     assert "Units of the 95% CIs: 9 sets." in text_of(section)
 
 
 def test_transitivity_has_a_row_for_each_judge_and_subset_size(report: Report) -> None:
     sampled, missing = make_row("s", margin=0.02), make_row("m", transitivity=NOT_ASKED)
-    rows = tables_of(build(report, [make_row(), sampled, missing]))["logic-transitivity"].rows
+    rows = cells_of(tables_of(build(report, [make_row(), sampled, missing]))["logic-transitivity"])
     assert list(rows) == [
         ["j", 3, "one order", SHARE, "all with answers", None, 31, 2],
         ["j", 3, "calibrated", SHARE, "all with answers", None, 31, 2],
@@ -135,7 +136,7 @@ def test_contexts_are_named_if_they_are_few_and_short(report: Report, contexts: 
 def test_correlations_between_figures_are_shown(report: Report) -> None:
     r = Estimate(0.4, 5, -0.2, 0.8)
     links = [LogicCorrelationRow(over="judges", x="commutativity", y="agreement with people", r=r)]
-    rows = tables_of(build(report, [make_row()], links=links))["logic-correlations"].rows
+    rows = cells_of(tables_of(build(report, [make_row()], links=links))["logic-correlations"])
     assert rows == [["judges", "commutativity", "agreement with people", r]]
 
 
@@ -145,7 +146,7 @@ def test_the_effect_of_consistency_on_votes_is_stated(report: Report) -> None:
     judges = [make_judge_consistency("a", 0.85), make_judge_consistency("b", 0.0, benched=True)]
     weighted = build(report, [make_row()], ledger=judges)
     assert "Excluded from voting: b (its consistency is below 0.8)." in text_of(weighted)
-    assert tables_of(weighted)["logic-votes"].rows == [
+    assert cells_of(tables_of(weighted)["logic-votes"]) == [
         ["a", 0.9, 0.8, None, None, 0.85, 0.85],
         ["b", 0.9, 0.8, None, None, 0.85, 0.0],
     ]

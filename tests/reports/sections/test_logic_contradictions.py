@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from auditor.reports.data.logic.schema import ArcRow, ContradictionRow, CycleRow
 from auditor.reports.document import Disclosure, List
-from auditor.reports.sections.logic_contradictions import MAX_OPEN_ROWS, build_contradictions_section
+from auditor.reports.sections.logic import MAX_OPEN_ROWS, build_contradictions_section
 from tests.reports.hostile_report import NAME
 from tests.reports.sections.node_text import assert_consistent, text_of
 

@@ -10,6 +10,7 @@ from auditor.reports.data.logic.schema import LogicEstimate, RankingRepairRow, R
 from auditor.reports.document import Figure
 from auditor.reports.sections import logic_rankings
 from tests.reports.hostile_report import NAME
+from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import assert_consistent, tables_of
 from tests.reports.sections.test_logic import make_logic
 
@@ -50,7 +51,7 @@ def test_each_judge_has_a_plot_against_people_where_their_order_is_known(plotted
     assert plotted == [[0.3], [0.6]]
     figures = [block for block in section.blocks if isinstance(block, Figure)]
     assert [figure.description for figure in figures] == ["PairS: 22.1 calls, ρ 0.30", "PairS: 22.1 calls, ρ 0.60"]
-    assert tables_of(section)["rankings"].rows[1] == [NAME, "PairS", 22.1, 0.5, RHO, UNKNOWN]
+    assert cells_of(tables_of(section)["rankings"])[1] == [NAME, "PairS", 22.1, 0.5, RHO, UNKNOWN]
 
 
 def test_the_effect_of_ranking_on_agreement_with_people_is_a_row_of_each_judge() -> None:
@@ -60,4 +61,4 @@ def test_the_effect_of_ranking_on_agreement_with_people_is_a_row_of_each_judge()
         judge="j", questions=180, flipped=42, human_agreement=before, repaired_agreement=after, gain=gain, left_out=6
     )
     section = logic_rankings.build_repair_section([row])
-    assert tables_of(section)["ranking-effect"].rows == [["j", 180, 42, before, after, gain, 6]]
+    assert cells_of(tables_of(section)["ranking-effect"]) == [["j", 180, 42, before, after, gain, 6]]

@@ -15,11 +15,11 @@ from auditor.reports.data.panel.schema import (
     SelfReviewRow,
 )
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Figure, List, Paragraph, Row, Section, Table
-from auditor.reports.sections.panel import build_panel_section, describe_kappa, list_aspects
-from auditor.reports.sections.panel_tables import build_panel_tables
+from auditor.reports.document import Figure, List, Paragraph, Section, Table
+from auditor.reports.sections.panel import build_panel_section, build_panel_tables, describe_kappa, list_aspects
 from auditor.storage import results
 from auditor.storage.database import Database
+from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import assert_consistent, text_of
 from tests.support.synthetic_audit import populate
 
@@ -57,8 +57,8 @@ def find_estimates(value: object) -> list[Estimate]:
 def test_every_estimate_of_the_panel_is_in_a_table(tested_report: Report) -> None:
     tables = build_panel_tables(tested_report.panel)
     assert len({table.id for table in tables}) == len(tables) == 11
-    cells = [cell for table in tables for row in table.rows if not isinstance(row, Row) for cell in row]
-    assert all(len(row) == len(table.columns) for table in tables for row in table.rows if not isinstance(row, Row))
+    cells = [cell for table in tables for row in cells_of(table) for cell in row]
+    assert all(len(row) == len(table.columns) for table in tables for row in cells_of(table))
     estimates = find_estimates(tested_report.panel)
     assert len(estimates) > 20
     assert all(estimate in cells for estimate in estimates)
@@ -114,4 +114,4 @@ def test_missing_estimates_keep_their_reason(report: Report) -> None:
     judges = [row.model_copy(update={"own_family": missing}) for row in report.panel.judges]
     tables = build_panel_tables(report.panel.model_copy(update={"judges": judges}))
     biases = next(table for table in tables if table.id == "judge-biases")
-    assert all(missing in row for row in biases.rows if not isinstance(row, Row))
+    assert all(missing in row for row in cells_of(biases))

@@ -10,6 +10,7 @@ from auditor.reports.data.task.schema import JudgeValidityRow, PeerValidityRepor
 from auditor.reports.document import Section
 from auditor.reports.sections.peer_validity import build_peer_validity_section
 from tests.reports.hostile_report import NAME
+from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import assert_consistent, findings_of, tables_of
 from tests.reports.sections.test_task import make_task
 
@@ -92,5 +93,5 @@ def test_accuracy_by_verdict_and_by_judge_is_shown(report: Report) -> None:
         "points (95% CI +50 to +90).",
         "positive",
     )
-    assert tables_of(section)["verdict-accuracy"].rows == [["VALID", valid], ["INVALID", invalid]]
-    assert tables_of(section)["judge-validity"].rows == [[NAME, valid, invalid, difference]]
+    assert cells_of(tables_of(section)["verdict-accuracy"]) == [["VALID", valid], ["INVALID", invalid]]
+    assert cells_of(tables_of(section)["judge-validity"]) == [[NAME, valid, invalid, difference]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from auditor.reports.data.coverage.model_versions import ModelVersionRow
 from auditor.reports.data.report_schema import Report, RewordingReport
-from auditor.reports.document import Name, Table
+from auditor.reports.document import Table
 from auditor.reports.sections.provenance import build_provenance_section
 from tests.reports.sections.block_access import blocks_of, cells_of
 from tests.reports.sections.node_text import text_of
@@ -46,8 +46,8 @@ def test_the_question_its_source_and_its_rewordings_are_stated(report: Report) -
 
 def test_models_and_settings_are_listed(report: Report) -> None:
     models, settings = blocks_of(build_provenance_section(report), Table)
-    assert [row[0] for row in cells_of(models)] == [Name(model.name) for model in report.audit.models]
+    assert [row[0] for row in cells_of(models)] == [model.name for model in report.audit.models]
     values = {row[0]: row[1] for row in cells_of(settings)}
-    assert values[Name("seed")] == str(report.audit.seed)
-    assert values[Name("started")] == report.audit.created_at
-    assert {Name(str(name)) for name in report.environment} <= set(values)
+    assert values["seed"] == str(report.audit.seed)
+    assert values["started"] == report.audit.created_at
+    assert set(map(str, report.environment)) <= set(values)

@@ -21,6 +21,7 @@ from auditor.reports.data.semantic.schema import (
 from auditor.reports.document import Disclosure, Figure, Quote, Section
 from auditor.reports.sections.semantic import MAX_PRINTED_QUESTIONS, build_semantic_section
 from tests.reports.hostile_report import EVIL, NAME
+from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import assert_consistent, findings_of, iterate_blocks, tables_of, text_of
 
 MISSING = Estimate(None, 0, reason="no question has two usable answers")
@@ -96,7 +97,7 @@ def test_chance_among_answers_of_similar_length_has_priority(report: Report) -> 
 
 def test_the_table_has_every_score_and_the_causes_of_exclusion(report: Report) -> None:
     score = Estimate(0.8, 8, 0.7, 0.9)
-    [row] = tables_of(build(report, [make_model("m", score)]))["paraphrase-scores"].rows
+    [row] = cells_of(tables_of(build(report, [make_model("m", score)]))["paraphrase-scores"])
     assert row == [
         "m", score, score, MISSING, Estimate(0.5, 8, 0.4, 0.6), Estimate(None, 0, reason="not computed"), 30, 40,
         "7 rate limited, 3 not asked; rules: 1 refused",
@@ -117,11 +118,11 @@ def test_each_further_measure_has_a_table(report: Report) -> None:
         rejected={"says something else": 4},
     )  # fmt: skip
     tables = tables_of(section)
-    assert tables["paraphrase-foundations"].rows == [[NAME, score], ["b", score]]
-    assert tables["paraphrase-differences"].rows == [["b", NAME, difference, 0.2]]
-    assert tables["paraphrase-measures"].rows == [["ROUGE-L", "rules of thumb", "b", score]]
-    assert tables["paraphrase-languages"].rows == [["b", "within en", score], ["b", "en and de", score]]
-    assert tables["paraphrase-judged"].rows == [["b", "j", score, 6, 9, 1]]
+    assert cells_of(tables["paraphrase-foundations"]) == [[NAME, score], ["b", score]]
+    assert cells_of(tables["paraphrase-differences"]) == [["b", NAME, difference, 0.2]]
+    assert cells_of(tables["paraphrase-measures"]) == [["ROUGE-L", "rules of thumb", "b", score]]
+    assert cells_of(tables["paraphrase-languages"]) == [["b", "within en", score], ["b", "en and de", score]]
+    assert cells_of(tables["paraphrase-judged"]) == [["b", "j", score, 6, 9, 1]]
     assert "rejected and not asked: 4 says something else." in text_of(section)
 
 

@@ -6,14 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from auditor.reports.document import Column, Row
-from auditor.reports.sections.tables import tabulate
+from auditor.reports.document import Column, Name, Row
+from auditor.reports.sections.tables import make_columns, tabulate, tabulate_matrix
 
 
 def test_columns_show_the_attribute_that_their_key_names_or_a_derived_cell() -> None:
     records = [SimpleNamespace(model="alder", score=SimpleNamespace(mae=0.5), n=3)]
     columns = [
-        Column("Model", "name", "model"),
+        Column("Model", "name"),
         Column("MAE", "number", "score.mae"),
         Column("Twice n", "number", "double"),
     ]
@@ -22,6 +22,22 @@ def test_columns_show_the_attribute_that_their_key_names_or_a_derived_cell() -> 
     assert list(table.rows) == [Row(["alder", 0.5, 6]), Row(["all", None, 8], is_total=True)]
 
 
+def test_columns_of_one_kind_have_a_title_for_each_key() -> None:
+    columns = make_columns("number", {"n_first": "First", "n_last": "Last"}, "signed")
+    assert columns == [Column(key.title(), "number", f"n_{key}", style="signed") for key in ("first", "last")]
+
+
 def test_a_key_that_is_no_attribute_is_an_error() -> None:
     with pytest.raises(AttributeError, match="missing"):
         tabulate("t", "T", "", [SimpleNamespace(model="alder")], [Column("Model", "name", "missing")])
+
+
+def test_an_attribute_of_none_is_missing() -> None:
+    table = tabulate("t", "T", "", [SimpleNamespace(score=None)], [Column("MAE", "number", "score.mae")])
+    assert list(table.rows) == [Row([None])]
+
+
+def test_a_matrix_has_a_column_for_each_name_of_any_row() -> None:
+    table = tabulate_matrix("t", "T", "", Column("Country", "name"), {"Egypt": {"a": 1}, "Peru": {"b": 2, "a": 3}})
+    assert [str(column.title) for column in table.columns] == ["Country", str(Name("a")), str(Name("b"))]
+    assert list(table.rows) == [["Egypt", 1, None], ["Peru", 3, 2]]

@@ -11,6 +11,7 @@ from auditor.reports.data.task.schema import ScoreAccuracy, TaskItemReport, Task
 from auditor.reports.document import Figure, Name, Section
 from auditor.reports.sections.task import MAX_LISTED_ITEMS, build_items_section, build_task_section
 from tests.reports.hostile_report import EVIL, NAME
+from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import assert_consistent, findings_of, iterate_blocks, tables_of, text_of
 
 MISSING = Estimate(None, 0, reason="no item has a known truth")
@@ -107,7 +108,7 @@ def test_scores_have_their_distance_from_the_truth(report: Report) -> None:
         "m differs from the truth by 6.00 on average (95% CI 1.00 to 11.00, 10 items), with r = 0.60, 95% CI 0.10 to "
         "0.90."
     )
-    assert tables_of(section)["task-accuracy"].rows[0] == [
+    assert cells_of(tables_of(section)["task-accuracy"])[0] == [
         "m", MISSING, MISSING, 1, MISSING, 20, 20, r, r, mae, mae, mae
     ]  # fmt: skip
     assert "a number in a range from 0 to 200" in text_of(section)

@@ -10,6 +10,7 @@ from auditor.reports.data.agreement.tiers import ALL_COUNTRIES, TierRanking, Tie
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import CountShare, Disclosure, List, Reason, Table
 from auditor.reports.sections.tiers import build_tiers_section, describe_preference, list_preferences
+from tests.reports.sections.block_access import cells_of
 
 
 def make_tier_row(model: str, tier: int | None = 1, value: float | None = 0.2, first: float | None = 0.97) -> TierRow:
@@ -70,7 +71,7 @@ def test_each_ranking_has_a_table_with_all_models(report: Report) -> None:
     assert [disclosure.is_open for disclosure in disclosures] == [True, True, False, False, False]
     tables = [block for disclosure in disclosures for block in disclosure.blocks if isinstance(block, Table)]
     assert [table.id for table in tables] == [f"tiers-{i}" for i in range(1, 6)]
-    assert tables[-1].rows == [
+    assert cells_of(tables[-1]) == [
         ["a", 1, 0.2, 1, 1, CountShare(970, 1000)],
         ["dune", Reason("not ranked: has a score on 3% of the cells", 5)],
     ]

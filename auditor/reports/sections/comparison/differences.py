@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from operator import attrgetter
 
 from auditor.reports.data.comparison.schema import ComparisonReport, SeriesDifference, SeriesPairComparison
-from auditor.reports.document import (
-    Block,
-    Cell,
-    Column,
-    Figure,
-    Inline,
-    List,
-    ListItem,
-    Name,
-    Paragraph,
-    Section,
-    Status,
-    Strong,
-    Table,
-)
+from auditor.reports.document import Block, Column, List, ListItem, Name, Paragraph, Section, Status, Strong, Table
 from auditor.reports.number_format import describe_interval, format_p_value, format_signed, pluralize
+from auditor.reports.sections.estimate_plots import LabelledEstimate
 from auditor.reports.sections.experiments.common import plot_estimates
+from auditor.reports.sections.phrasing import join_texts
+from auditor.reports.sections.tables import tabulate
 
 CHANGE_LABELS = {
     "better": "better",
@@ -84,33 +73,34 @@ def build_overall_section(comparison: ComparisonReport) -> Section:
         "(a two-way jackknife, the same for both sides). A change is reported if p is below 0.05 after Holm’s "
         f"correction for {pluralize(comparison.tests, 'pair')}."
     )
-    pair_columns = [Column("First", "name"), Column("Second", "name")]
-    names = [[Name(pair.first), Name(pair.second)] for pair in comparison.pairs]
     tables = [
-        _build_difference_table(
+        _tabulate_differences(
             table_id,
             f"{label} of both series, on the shared cells",
             f"{label} of both series, on the shared cells ({direction}).",
+            comparison.pairs,
+            [Column("First", "name"), Column("Second", "name")],
             metric,
-            pair_columns,
-            list(zip(names, differences, (pair.shared for pair in comparison.pairs), strict=True)),
+            path,
+            "shared",
         )
-        for table_id, label, metric, direction, differences in (
-            ("overall-mae", "Mean absolute error", "MAE", "lower is better", [pair.mae for pair in comparison.pairs]),
-            ("overall-r", "Correlation with people", "r", "higher is better", [p.pearson_r for p in comparison.pairs]),
+        for table_id, label, metric, direction, path in (
+            ("overall-mae", "Mean absolute error", "MAE", "lower is better", "mae."),
+            ("overall-r", "Correlation with people", "r", "higher is better", "pearson_r."),
         )
     ]
-    labelled = list(zip(_label_pairs(comparison), (pair.mae for pair in comparison.pairs), strict=True))
+    maes = [pair.mae.difference for pair in comparison.pairs]
+    labelled = list(zip(_label_pairs(comparison), maes, strict=True))
     figures = _plot_differences("overall-plot", "Difference in mean absolute error", labelled, "overall-mae")
     return Section("overall", "Overall", [Paragraph(remark), *figures, *tables], contents_title="Overall")
 
 
 def _label_pairs(comparison: ComparisonReport) -> list[str]:
     """Labels of the pairs in plots: only the model, if it is the same on both sides and the labels stay unique."""
-    model_by_label = {series.label: series.model for series in comparison.series}
+    models = {series.label: series.model for series in comparison.series}
     full_labels = [f"{pair.second} – {pair.first}" for pair in comparison.pairs]
     short_labels = [
-        model_by_label[pair.second] if model_by_label[pair.second] == model_by_label[pair.first] else full_label
+        models[pair.second] if models[pair.second] == models[pair.first] else full_label
         for pair, full_label in zip(comparison.pairs, full_labels, strict=True)
     ]
     return short_labels if len(set(short_labels)) == len(short_labels) else full_labels
@@ -124,82 +114,69 @@ def build_group_sections(pair: SeriesPairComparison, pair_id: str) -> Iterator[S
             continue
         section_id = f"{pair_id}-{noun}"
         table_id, title = f"{section_id}-mae", f"By {noun}"
-        labelled = [(difference.name, difference) for difference in differences]
         caption = (
             f"Mean absolute error by {noun}, largest deterioration first. 95% CIs are {interval_note}. "
             "p-values are corrected for all differences of this kind in all pairs."
         )
-        rows = [([Name(name)], difference, difference.difference.n) for name, difference in labelled]
+        labelled = [(difference.name, difference.difference) for difference in differences]
+        plot_title = f"Difference in mean absolute error by {noun}"
+        name_columns = [Column(noun.capitalize(), "name", "name")]
         blocks: list[Block] = [
             _list_changes(differences, noun),
-            *_plot_differences(
-                f"{section_id}-plot", f"Difference in mean absolute error by {noun}", labelled, table_id
-            ),
-            _build_difference_table(table_id, title, caption, "MAE", [Column(noun.capitalize(), "name")], rows),
+            *_plot_differences(f"{section_id}-plot", plot_title, labelled, table_id),
+            _tabulate_differences(table_id, title, caption, differences, name_columns, "MAE", "", "difference.n"),
         ]
         yield Section(section_id, title, blocks, contents_title=title)
 
 
 def _list_changes(differences: Sequence[SeriesDifference], noun: str) -> Block:
     """List the groups that became better or worse; a paragraph if none did."""
-    items = []
     statuses: tuple[tuple[str, Status], ...] = (("better", "positive"), ("worse", "negative"))
+    items = []
     for change, status in statuses:
-        nodes: list[Inline] = []
-        for difference in differences:
-            if difference.change == change:
-                nodes += [", " if nodes else " ", Name(difference.name)]
-                nodes += [f" ({format_signed(difference.difference.value)})"]
-        if nodes:
-            items.append(ListItem([Strong(f"{change.capitalize()}:"), *nodes], status))
+        changed = [difference for difference in differences if difference.change == change]
+        texts = [[Name(row.name), f" ({format_signed(row.difference.value)})"] for row in changed]
+        if texts:
+            items.append(ListItem([Strong(f"{change.capitalize()}:"), " ", *join_texts(texts, ", ")], status))
     if not items:
         return Paragraph(f"No change by {noun} is statistically distinguishable from zero.")
     return List(items, is_findings=True)
 
 
-def _build_difference_table(
+def _tabulate_differences(
     table_id: str,
     label: str,
     caption: str,
-    metric: str,
+    records: Sequence[SeriesDifference] | Sequence[SeriesPairComparison],
     name_columns: Sequence[Column],
-    rows: Sequence[tuple[Sequence[Name], SeriesDifference, int]],
+    metric: str,
+    path: str,
+    n_key: str,
 ) -> Table:
-    """Build a table of differences between two series.
+    """Tabulate differences between two series.
 
     Args:
-        metric: name of the compared figure, for the column headings.
-        rows: names, difference and number of cells of each row.
+        metric: name of the compared figure.
+        path: where records have their difference, with a dot at its end; empty for records that are differences.
+        n_key: attribute with the number of cells.
     """
-    cells: list[list[Cell]] = [
-        [
-            *names,
-            difference.first,
-            difference.second,
-            difference.difference,
-            difference.p_holm,
-            CHANGE_LABELS[difference.change],
-            n_cells,
-        ]
-        for names, difference, n_cells in rows
-    ]
     columns = [
         *name_columns,
-        Column(f"{metric} of first", "number"),
-        Column(f"{metric} of second", "number"),
-        Column("Difference", "estimate", style="signed", show_n=False, emphasis=True),
-        Column("p (Holm)", "number", key="p_holm", style="p_value"),
-        Column("The second is"),
-        Column("Cells", "number"),
+        Column(f"{metric} of first", "number", f"{path}first"),
+        Column(f"{metric} of second", "number", f"{path}second"),
+        Column("Difference", "estimate", f"{path}difference", style="signed", show_n=False, emphasis=True),
+        Column("p (Holm)", "number", f"{path}p_holm", style="p_value"),
+        Column("The second is", "text", f"{path}change"),
+        Column("Cells", "number", n_key),
     ]
-    return Table(table_id, label, caption, columns, cells)
+    get_change = attrgetter(f"{path}change")
+    derived = {f"{path}change": lambda record: CHANGE_LABELS[get_change(record)]}
+    return tabulate(table_id, label, caption, records, columns, derived)
 
 
 def _plot_differences(
-    figure_id: str, title: str, labelled_differences: Sequence[tuple[str, SeriesDifference]], table_id: str
-) -> list[Figure]:
+    figure_id: str, title: str, differences: Sequence[LabelledEstimate], table_id: str
+) -> Sequence[Block]:
     """Plot differences in MAE with their uncorrected intervals; an empty list for no values, or too many."""
-    rows = [(label, difference.difference) for label, difference in labelled_differences]
     caption = f"{title}, second minus first, with 95% CI (not corrected). Below 0, the second is closer to people."
-    figures = plot_estimates(figure_id, title, rows, ERROR_AXIS_TITLE, table_id=table_id)
-    return [replace(figure, caption=caption) for figure in figures]
+    return plot_estimates(figure_id, title, differences, ERROR_AXIS_TITLE, table_id=table_id, caption=caption)

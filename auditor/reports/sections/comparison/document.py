@@ -7,19 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from auditor.reports.data.comparison.schema import ComparisonReport
-from auditor.reports.document import (
-    Block,
-    Callout,
-    Code,
-    Column,
-    CountShare,
-    Document,
-    List,
-    Name,
-    Paragraph,
-    Section,
-    Table,
-)
+from auditor.reports.document import Block, Callout, Code, Column, CountShare, Document, List, Paragraph, Section
 from auditor.reports.number_format import format_signed, pluralize
 from auditor.reports.sections.comparison.differences import (
     CHANGE_LABELS,
@@ -33,6 +21,7 @@ from auditor.reports.sections.comparison.verdicts import (
     describe_resolutions,
     describe_verdicts,
 )
+from auditor.reports.sections.tables import tabulate
 
 MAX_TITLE_NAMES = 4
 MAX_LISTED_PAIRS = 6
@@ -42,20 +31,13 @@ MAX_DETAILED_PAIRS = 10
 
 def build_comparison_document(comparison: ComparisonReport) -> Document:
     """Build the document of a comparison: overall, coverage, each pair in detail, judges' verdicts, conflicts."""
-    names = list(
-        dict.fromkeys(
-            [
-                *(series.label for series in comparison.series),
-                *(name for judges in comparison.judges for name in (judges.first, judges.second)),
-            ]
-        )
-    )
+    labels = [series.label for series in comparison.series]
+    labels += [name for judges in comparison.judges for name in (judges.first, judges.second)]
+    names = list(dict.fromkeys(labels))
     n_more = len(names) - MAX_TITLE_NAMES
     title = " · ".join(names[:MAX_TITLE_NAMES]) + (f" and {n_more} more" if n_more > 0 else "")
     subtitle = f"Reference: {comparison.survey}" if comparison.survey else "Verdicts on the same traces"
-    return Document(
-        "Comparison", title, subtitle, list(_build_sections(comparison)), opening=list(_build_opening(comparison))
-    )
+    return Document("Comparison", title, subtitle, [*_build_sections(comparison)], [*_build_opening(comparison)])
 
 
 def _build_opening(comparison: ComparisonReport) -> Iterator[Block]:
@@ -63,9 +45,7 @@ def _build_opening(comparison: ComparisonReport) -> Iterator[Block]:
     yield Paragraph(summarize_comparison(comparison), role="lead")
     listed_pairs = comparison.pairs[:MAX_LISTED_PAIRS]
     findings = [
-        *(
-            describe_pair(pair) for pair in listed_pairs if len(comparison.pairs) > 1
-        ),  # a single pair is the main finding
+        *(describe_pair(pair) for pair in listed_pairs if len(comparison.pairs) > 1),  # one pair is the main finding
         *(describe_verdicts(pair.verdicts) for pair in listed_pairs if pair.verdicts),
         *map(describe_resolutions, comparison.settlements),
     ]
@@ -133,38 +113,34 @@ def _build_sections(comparison: ComparisonReport) -> Iterator[Section]:
 
 def _build_coverage_section(comparison: ComparisonReport) -> Section:
     """Build the section on coverage: a table of the scored cells per series, and one of the cells per pair."""
-    series_table = Table(
+    series_table = tabulate(
         "coverage-series",
         "Cells with a usable score",
         "Cells in which people were asked, and those of them with a usable score of the series.",
+        comparison.series,
         [
-            Column("Series", "name"),
-            Column("Cells", "number"),
+            Column("Series", "name", "label"),
+            Column("Cells", "number", "asked"),
             Column("Scored", "number"),
             Column("Share", "share"),
-            Column("Audit complete"),
+            Column("Audit complete", "text", "complete"),
         ],
-        [
-            [
-                *(Name(series.label), series.asked, series.scored, CountShare(series.scored, series.asked)),
-                "yes" if series.complete else "no",
-            ]
-            for series in comparison.series
-        ],
+        {
+            "share": lambda series: CountShare(series.scored, series.asked),
+            "complete": lambda series: "yes" if series.complete else "no",
+        },
     )
-    count_titles = ("Shared", "Only first", "Only second", "Neither", "Different scores of people")
-    pair_table = Table(
+    pair_table = tabulate(
         "coverage-pairs",
         "Cells of each pair",
         "Number of cells with a usable score of both series, of one, or of neither. Cells with different scores of "
         "people in the two audits are excluded.",
-        [Column("First", "name"), Column("Second", "name"), *(Column(title, "number") for title in count_titles)],
+        comparison.pairs,
         [
-            [
-                *(Name(pair.first), Name(pair.second)),
-                *(pair.shared, pair.only_first, pair.only_second, pair.neither, pair.truth_differs),
-            ]
-            for pair in comparison.pairs
+            Column("First", "name"),
+            Column("Second", "name"),
+            *(Column(title, "number") for title in ("Shared", "Only first", "Only second", "Neither")),
+            Column("Different scores of people", "number", "truth_differs"),
         ],
     )
     return Section("coverage", "Coverage", [series_table, pair_table], contents_title="Coverage")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from auditor.reports.data.comparison.schema import ResolutionComparison, VerdictComparison
-from auditor.reports.document import Block, Cell, Code, Column, Name, Paragraph, Section, Table
+from auditor.reports.document import Block, Code, Column, Name, Paragraph, Section, Table
 from auditor.reports.number_format import describe_interval, format_count, format_percent, format_styled, pluralize
 from auditor.reports.sections.comparison.differences import describe_p_value
+from auditor.reports.sections.tables import tabulate
 
 RESOLVER_LABELS = {"majority": "judges", "person": "people"}
 SAME_ANSWER_LABELS = {True: "the same", False: "another", None: "not recorded"}
@@ -14,11 +15,8 @@ SAME_ANSWER_LABELS = {True: "the same", False: "another", None: "not recorded"}
 def describe_verdicts(comparison: VerdictComparison) -> str:
     """Describe how often two sides' verdicts agree, and in which direction they changed."""
     n_same = comparison.both_valid + comparison.both_invalid
-    p_text = (
-        ""
-        if comparison.p_value is None
-        else f" ({describe_p_value(comparison.p_value)} by a sign-flip test over cells)"
-    )
+    p_value = comparison.p_value
+    p_text = "" if p_value is None else f" ({describe_p_value(p_value)} by a sign-flip test over cells)"
     shared_unit = "the same answer" if comparison.about == "answers" else "the same cell"
     n_pairs, n_traces = pluralize(comparison.n, "pair"), pluralize(comparison.traces, "trace")
     sentences = (
@@ -34,17 +32,15 @@ def describe_verdicts(comparison: VerdictComparison) -> str:
 
 def build_verdict_section(comparison: VerdictComparison, section_id: str) -> Section:
     """Build the section on the verdicts of two sides: agreement, change, and the verdicts that differ."""
-    blocks: list[Block] = [Paragraph(describe_verdicts(comparison))]
-    blocks.append(
-        Table(
-            f"{section_id}-agreement",
-            "Agreement of verdicts",
-            "Agreement of both sides beyond chance (1 is complete agreement, 0 is chance), and share of VALID, second "
-            "minus first. 95% CIs are over cells; n counts pairs of verdicts.",
-            [Column("Measure", "name"), Column("Value", "estimate", style="signed")],
-            [["Agreement (Scott’s pi)", comparison.kappa], ["Difference in the share of VALID", comparison.change]],
-        )
+    agreement_table = Table(
+        f"{section_id}-agreement",
+        "Agreement of verdicts",
+        "Agreement of both sides beyond chance (1 is complete agreement, 0 is chance), and share of VALID, second "
+        "minus first. 95% CIs are over cells; n counts pairs of verdicts.",
+        [Column("Measure", "name"), Column("Value", "estimate", style="signed")],
+        [["Agreement (Scott’s pi)", comparison.kappa], ["Difference in the share of VALID", comparison.change]],
     )
+    blocks: list[Block] = [Paragraph(describe_verdicts(comparison)), agreement_table]
     if comparison.other_answers:
         remark = f"A further {pluralize(comparison.other_answers, 'verdict is', 'verdicts are')} on other answers and "
         blocks.append(Paragraph(f"{remark}excluded from all figures."))
@@ -57,22 +53,16 @@ def build_verdict_section(comparison: VerdictComparison, section_id: str) -> Sec
 
 def _build_flip_table(comparison: VerdictComparison, table_id: str) -> Table:
     """Build the table of the verdicts that differ."""
-    columns = [Column(title, "name") for title in ("Country", "Topic", "Model", "Judge", "Other judge")]
-    columns += [
+    columns = [
+        *(Column(title, "name") for title in ("Country", "Topic", "Model", "Judge", "Other judge")),
         Column("Sample", "number"),
-        Column(Name(comparison.first), key="first"),
-        Column(Name(comparison.second), key="second"),
-        Column("Answer"),
-    ]
-    rows: list[list[Cell]] = [
-        [
-            *map(Name, (flip.country, flip.topic, flip.model, flip.judge, flip.other_judge)),
-            *(flip.sample, flip.first, flip.second, SAME_ANSWER_LABELS[flip.same_answer]),
-        ]
-        for flip in comparison.flips
+        Column(Name(comparison.first), "text", "first"),
+        Column(Name(comparison.second), "text", "second"),
+        Column("Answer", "text", "same_answer"),
     ]
     caption = "Verdicts that differ, and whether both are on the same answer."
-    return Table(table_id, "Verdicts that differ", caption, columns, rows)
+    derived = {"same_answer": lambda flip: SAME_ANSWER_LABELS[flip.same_answer]}
+    return tabulate(table_id, "Verdicts that differ", caption, comparison.flips, columns, derived)
 
 
 def describe_resolutions(comparison: ResolutionComparison) -> str:
@@ -89,6 +79,7 @@ def describe_resolutions(comparison: ResolutionComparison) -> str:
 
 def build_resolution_section(comparison: ResolutionComparison, section_id: str) -> Section:
     """Build the section on the conflicts of two audits, with a table of those settled for different sides."""
+    title = "Conflicts settled differently"
     blocks: list[Block] = [
         Paragraph(describe_resolutions(comparison)),
         Paragraph(
@@ -98,26 +89,22 @@ def build_resolution_section(comparison: ResolutionComparison, section_id: str) 
         ),
     ]
     if comparison.flips:
-        columns = [Column("Country", "name"), Column("Topic", "name")]
-        for side, audit in (("first", comparison.first), ("second", comparison.second)):
-            columns += [Column(f"Upheld in {audit}", "name", key=f"{side}_upheld")]
-            columns += [Column("Settled by", key=f"{side}_by")]
-        rows: list[list[Cell]] = [
-            [
-                Name(flip.country),
-                Name(flip.topic),
-                Name(flip.first_winner),
-                RESOLVER_LABELS[flip.first_by],
-                Name(flip.second_winner),
-                RESOLVER_LABELS[flip.second_by],
-            ]
-            for flip in comparison.flips
+        columns = [
+            Column("Country", "name"),
+            Column("Topic", "name"),
+            Column(f"Upheld in {comparison.first}", "name", "first_winner"),
+            Column("Settled by", "text", "first_by"),
+            Column(f"Upheld in {comparison.second}", "name", "second_winner"),
+            Column("Settled by", "text", "second_by"),
         ]
         caption = "Conflicts that the two audits settled for different sides."
-        blocks.append(Table(f"{section_id}-flips", "Conflicts settled differently", caption, columns, rows))
+        derived = {
+            "first_by": lambda flip: RESOLVER_LABELS[flip.first_by],
+            "second_by": lambda flip: RESOLVER_LABELS[flip.second_by],
+        }
+        blocks.append(tabulate(f"{section_id}-flips", title, caption, comparison.flips, columns, derived))
     blocks += _note_unlisted(comparison.not_listed, "conflict")
-    title = f"Conflicts settled differently: {comparison.first} and {comparison.second}"
-    return Section(section_id, title, blocks, contents_title="Conflicts settled differently")
+    return Section(section_id, f"{title}: {comparison.first} and {comparison.second}", blocks, contents_title=title)
 
 
 def _note_unlisted(n: int, noun: str) -> list[Block]:

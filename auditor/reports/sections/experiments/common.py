@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from auditor.metrics.estimate import Estimate
-from auditor.reports.charts.interval_plot import Axis, difference_axis
-from auditor.reports.document import Document, Figure, Inline, Paragraph, Section
+from auditor.reports.charts.interval_plot import Axis
+from auditor.reports.document import Block, Column, Document, Figure, Inline, Paragraph, Section, Table, Text
 from auditor.reports.number_format import pluralize
 from auditor.reports.sections.estimate_plots import LabelledEstimate, build_interval_figure
 from auditor.reports.sections.phrasing import join_names
 
 DOCUMENT_KIND = "Experiment"
+P_VALUE_COLUMN = Column("p", "number", "p_value", style="p_value")
 MAX_PLOTTED_ROWS = 60
 """Rows of a plot; with more, only the table has the figures."""
 
@@ -29,9 +29,7 @@ def build_experiment_document(
     for finding in filter(None, findings):
         nodes += [" "] if nodes else []
         nodes += [finding] if isinstance(finding, str) else finding
-    return Document(
-        DOCUMENT_KIND, f"{audit}: {title}", "", sections, opening=[Paragraph(nodes or no_finding, role="lead")]
-    )
+    return Document(DOCUMENT_KIND, f"{audit}: {title}", "", sections, [Paragraph(nodes or no_finding, "lead")])
 
 
 def count_finding(names: Sequence[str], n_total: int, noun: str, property_phrase: str) -> list[Inline]:
@@ -51,27 +49,31 @@ def count_finding(names: Sequence[str], n_total: int, noun: str, property_phrase
     return [f"{len(names)} of {counted} {verb} shown to {property_phrase}: ", *join_names(names), "."]
 
 
-def compare_interval_with(estimate: Estimate, reference: float = 0.0) -> int:
-    """1 if an estimate's interval lies above the reference, -1 if below it, 0 if it includes it or is missing."""
-    if estimate.value is None or estimate.ci_low is None or estimate.ci_high is None:
-        return 0
-    return int(estimate.ci_low > reference) - int(estimate.ci_high < reference)
+def build_result_sections(
+    section_id: str, title: str, table: Table, plots: Sequence[Figure], remark: str = ""
+) -> list[Section]:
+    """Build the section of a table, with a remark and plots above it; an empty list for a table without rows."""
+    blocks: list[Block] = [*([Paragraph(remark)] if remark else []), *plots, table]
+    return [Section(section_id, title, blocks, contents_title=title)] if table.rows else []
 
 
 def plot_estimates(
-    figure_id: str, title: str, rows: Iterable[LabelledEstimate], axis: Axis | str, *, table_id: str
+    figure_id: str,
+    title: str,
+    rows: Iterable[LabelledEstimate],
+    axis: Axis | str,
+    *,
+    table_id: str,
+    caption: Text = "",
 ) -> list[Figure]:
-    """Plot estimates with their intervals; an empty list for no values, or more than `MAX_PLOTTED_ROWS`.
+    """Plot the estimates that have a value; an empty list for none, or for more than `MAX_PLOTTED_ROWS`.
 
     Args:
-        rows: label and estimate of each row; those without a value are left out.
         axis: the axis, or the title of one that is symmetric around 0 and fits the values.
+        caption: by default the title, with a remark on the intervals.
     """
     measured = [(label, estimate) for label, estimate in rows if estimate.value is not None]
     if not 0 < len(measured) <= MAX_PLOTTED_ROWS:
         return []
-    if isinstance(axis, str):
-        bounds = (bound for _, row in measured for bound in (row.value, row.ci_low, row.ci_high))
-        axis = difference_axis(bounds, axis)
-    caption = f"{title}, with 95% CI."
+    caption = caption or f"{title}, with 95% CI."
     return [build_interval_figure(figure_id, title, measured, axis, table_id=table_id, caption=caption)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from auditor.reports.charts.interval_plot import CORRELATION_AXIS
 from auditor.reports.data.measurement_schema import AlignmentRow, NonresponseBoundsRow, NonresponseReport
-from auditor.reports.document import Block, Column, Document, Figure, Name, Paragraph, Reason, Section, Table
+from auditor.reports.document import Block, Column, Document, Figure, Paragraph, Reason, Section, Table
 from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.experiments.common import build_experiment_document
@@ -21,10 +21,6 @@ TREATMENT_COLUMNS = (
     Column("Treatment"), Column("Model", "name"), Column("r", "estimate", show_n=False, emphasis=True),
     Column("Spearman ρ", "number"), Column("MAE", "estimate", show_n=False), Column("RMSE", "number"),
     Column("Bias", "estimate", style="signed", show_n=False), Column("Cells", "number"),
-)  # fmt: skip
-BOUNDS_COLUMNS = (
-    Column("Model", "name"), Column("MAE at best", "number"), Column("MAE at worst", "number"),
-    Column("Cells", "number"),
 )  # fmt: skip
 
 
@@ -76,7 +72,7 @@ def _plot_treatments(rows: Sequence[tuple[str, AlignmentRow]], labels: SeriesLab
         "treatments-plot",
         "Pearson r under each treatment",
         [
-            (f"{labels.label(row.method, row.model)}, {treatment}", two_way_r(row))
+            (f"{labels.label(row)}, {treatment}", two_way_r(row))
             for treatment, row in sorted(rows, key=lambda entry: entry[1].model)  # entry: treatment, row
         ],
         CORRELATION_AXIS,
@@ -96,7 +92,7 @@ def _tabulate_treatments(rows: Sequence[tuple[str, AlignmentRow]], labels: Serie
         TREATMENT_COLUMNS,
         [
             (
-                treatment, Name(labels.label(row.method, row.model)), two_way_r(row), row.spearman_rho,
+                treatment, labels.label(row), two_way_r(row), row.spearman_rho,
                 row.crossed.mae, row.rmse, row.crossed.bias, row.n,
             )
             for treatment, row in rows
@@ -111,10 +107,13 @@ def tabulate_bounds(rows: Sequence[NonresponseBoundsRow], labels: SeriesLabels) 
         "Bounds of the MAE",
         "Lowest and highest MAE of each model, whatever the opinions of respondents without an answer. MAE: from 0 "
         "to 2, lower is better.",
-        BOUNDS_COLUMNS,
+        [
+            Column("Model", "name"),
+            *(Column(title, "number") for title in ("MAE at best", "MAE at worst", "Cells")),
+        ],
         [
             (
-                Name(labels.label(row.method, row.model)),
+                labels.label(row),
                 *((Reason(row.reason, 2),) if row.reason else (row.mae_best, row.mae_worst)),
                 row.n,
             )

@@ -1,26 +1,23 @@
-"""Document of a sampling experiment: accuracy, stability and cost at several settings."""
+"""Documents on sampling: accuracy and cost at several settings, and plans with fewer calls than the full design."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from auditor.reports.charts.tradeoff_plot import TradeoffPoint, tradeoff_plot
+from auditor.reports.data.cost.savings_study import MAX_R_SHIFT, N_DRAWS, SamplingPlanRow, SavingsStudy
 from auditor.reports.data.sampling.experiment import SamplingExperiment, SettingRow
-from auditor.reports.document import (
-    Block,
-    Callout,
-    Column,
-    Document,
-    Figure,
-    List,
-    Name,
-    Paragraph,
-    Reason,
-    Section,
-    Table,
+from auditor.reports.document import Block, Callout, Column, Document, Figure, List, Paragraph, Reason, Section, Table
+from auditor.reports.number_format import (
+    format_count,
+    format_interval,
+    format_number,
+    format_percent,
+    format_usd,
+    pluralize,
 )
-from auditor.reports.number_format import format_count, format_interval, format_number, format_usd, pluralize
 from auditor.reports.sections.experiments.common import DOCUMENT_KIND
+from auditor.reports.sections.tables import tabulate
 
 MAX_LISTED_MODELS = 4
 SETTING_LABELS = {"samples": "samples per cell", "temperature": "temperature"}
@@ -30,18 +27,38 @@ EXPLANATIONS = {
     "not of the choice of countries and topics.",
     "temperature": "Each temperature has answers of its own. Intervals are 95% CIs over countries and topics.",
 }
+PLAN_COLUMNS = (
+    Column("Sampling plan", "text", "name"),
+    Column("Direct answers", "number", "direct", 1, "percent"),
+    Column("Verdicts", "number", "review", 1, "percent"),
+    Column("All calls", "number", "calls", 1, "percent"),
+    Column("r, mean shift", "number", "shift", 3, "signed", emphasis=True),
+    Column("r, largest change", "number", "largest", 3, emphasis=True),
+    Column("Corrected r, mean shift", "number", "corrected_shift", 3, "signed"),
+    Column("Corrected r, largest change", "number", "corrected_largest", 3),
+    Column("Same tier", "number", "same_tiers", 1, "percent"),
+    Column("Peer agreement, largest change", "number", "peers", 3),
+    Column("Same conflict outcome", "number", "same_winners", 1, "percent"),
+)
 
 
 def build_sampling_document(experiment: SamplingExperiment) -> Document:
     """Build the document of an experiment on the number of samples, or on the temperature."""
-    label, rows = SETTING_LABELS[experiment.what], experiment.rows
+    label = SETTING_LABELS[experiment.what]
     opening: list[Block] = [Paragraph(describe_changes(experiment), role="lead")]
     if experiment.missing:
-        opening.append(Callout("Reasons for caution", [List(_list_missing_settings(experiment))]))
-    blocks: list[Block] = [Paragraph(EXPLANATIONS[experiment.what])]
-    if any(row.r.value is not None for row in rows):
-        blocks.append(_plot_tradeoff([row for row in rows if row.r.value is not None], label))
-    blocks.append(_tabulate_settings(experiment, label))
+        missing = [
+            f"{experiment.what} = {setting} is not available: "
+            f"{f'missing {format_count(n)} calls' if n else 'no model was asked'}. How to fix: add --ask to ask for it."
+            for setting, n in experiment.missing.items()
+        ]
+        opening.append(Callout("Reasons for caution", [List(missing)]))
+    measured = [row for row in experiment.rows if row.r.value is not None]
+    blocks: list[Block] = [
+        Paragraph(EXPLANATIONS[experiment.what]),
+        *([_plot_tradeoff(measured, label)] if measured else []),
+        _tabulate_settings(experiment, label),
+    ]
     section = Section("tradeoff", "Accuracy, stability and cost", blocks)
     subtitle = pluralize(experiment.cells, "cell")
     return Document(DOCUMENT_KIND, f"{experiment.audit}: {label}", subtitle, [section], opening)
@@ -70,37 +87,29 @@ def _describe_setting(varied: str, row: SettingRow) -> str:
     return f"with {pluralize(round(row.setting), 'sample')} per cell"
 
 
-def _list_missing_settings(experiment: SamplingExperiment) -> list[str]:
-    """One sentence for each setting without results."""
-    return [
-        f"{experiment.what} = {setting} is not available: "
-        f"{f'missing {format_count(n)} calls' if n else 'no model was asked'}. How to fix: add --ask to ask for it."
-        for setting, n in experiment.missing.items()
-    ]
-
-
 def _tabulate_settings(experiment: SamplingExperiment, label: str) -> Table:
     """Tabulate the figures, with one row for each model and setting."""
-    columns = (
-        Column("Model", "name"), Column(label.capitalize(), "number"),
-        Column("r", "estimate", show_n=False, emphasis=True), Column("MAE", "estimate", show_n=False),
-        Column("Scatter of a cell", "number", digits=3), Column("Cells scored", "number", style="percent", digits=1),
-        Column("Calls", "number"), Column("Cost", "number", style="usd"),
-    )  # fmt: skip
-    return Table(
+    return tabulate(
         "settings",
         f"Accuracy, stability and cost by {label}",
         "r with people: from −1 to +1, higher is better. MAE: from 0 to 2, lower is better. Scatter: standard "
         "deviation of a cell’s score over repeated measurements. Cost: US dollars.",
-        columns,
+        experiment.rows,
         [
-            (
-                Name(row.model), int(row.setting) if experiment.what == "samples" else row.setting, row.r, row.mae,
-                row.spread, row.scored, row.calls, Reason("unknown") if row.usd is None else row.usd,
-            )
-            for row in experiment.rows
+            Column("Model", "name"),
+            Column(label.capitalize(), "number", "setting"),
+            Column("r", "estimate", show_n=False, emphasis=True),
+            Column("MAE", "estimate", show_n=False),
+            Column("Scatter of a cell", "number", "spread", digits=3),
+            Column("Cells scored", "number", "scored", digits=1, style="percent"),
+            Column("Calls", "number"),
+            Column("Cost", "number", "usd", style="usd"),
         ],
-    )  # fmt: skip
+        {
+            "setting": lambda row: int(row.setting) if experiment.what == "samples" else row.setting,
+            "usd": lambda row: Reason("unknown") if row.usd is None else row.usd,
+        },
+    )
 
 
 def _plot_tradeoff(rows: Sequence[SettingRow], label: str) -> Figure:
@@ -131,3 +140,39 @@ def _plot_tradeoff(rows: Sequence[SettingRow], label: str) -> Figure:
         f"Larger dots have a larger scatter of a cell’s score. Numbers beside dots: {label}. Lines: ranges of r.",
         "settings",
     )
+
+
+def build_savings_document(study: SavingsStudy) -> Document:
+    """Build the document of a study, headed by the cheapest plan that keeps every r within `MAX_R_SHIFT`."""
+    explanation = (
+        f"The full design has {pluralize(study.full, 'call')}. Each plan is replayed from its recorded answers, "
+        f"without new calls; each row is the mean of {N_DRAWS} random draws. Calls of adaptive panels are upper limits."
+    )
+    table = tabulate(
+        "plans",
+        "Sampling plans",
+        "Calls as a percentage of the full design, and differences from it. Corrected r: r without sampling noise. "
+        "Same tier: share of models in their tier of the full design. Same conflict outcome: share of conflicts with "
+        "the same winner, or still open.",
+        study.rows,
+        PLAN_COLUMNS,
+    )
+    sizes = ((study.models, "model"), (study.cells, "cell"), (study.samples, "sample"))
+    return Document(
+        "Savings study",
+        study.audit,
+        ", ".join(pluralize(n, noun) for n, noun in sizes),
+        [Section("comparison", "Sampling plans compared with the full design", [Paragraph(explanation), table])],
+        [Paragraph(describe_cheapest_plan(study.rows), role="lead")],
+    )
+
+
+def describe_cheapest_plan(rows: Sequence[SamplingPlanRow]) -> str:
+    """Name the cheapest plan that keeps every r, and every corrected r, within `MAX_R_SHIFT`."""
+    accurate_rows = [row for row in rows if max(row.largest, row.corrected_largest or 0.0) <= MAX_R_SHIFT]
+    cheapest = min(accurate_rows, key=lambda row: row.calls, default=None)
+    if cheapest is None:
+        return f"No sampling plan keeps every model’s r within {MAX_R_SHIFT} of the full design."
+    calls = format_percent(round(1000 * cheapest.calls), 1000)
+    finding = f"With {cheapest.name}, every model’s r stays within {MAX_R_SHIFT} of the full design"
+    return f"{finding}, for {calls} of the calls."

@@ -8,7 +8,7 @@ from auditor.config import AuditConfig
 from auditor.errors import UsageError
 from auditor.reports.data.cost.savings_study import run_savings_study
 from auditor.reports.output import render_document
-from auditor.reports.sections.experiments.savings import build_savings_document
+from auditor.reports.sections.experiments.sampling import build_savings_document
 from auditor.storage import audits
 from auditor.storage.database import Database
 from tests.support.synthetic_audit import populate

@@ -7,13 +7,14 @@ import pytest
 from auditor.reports.data.comparison.compare import compare_targets
 from auditor.reports.data.comparison.schema import ComparisonReport
 from auditor.reports.data.comparison.series_pairs import parse_target
-from auditor.reports.document import Document, Figure, Name
+from auditor.reports.document import Document, Figure
 from auditor.reports.render.html import render_html
 from auditor.reports.render.markdown import render_markdown
 from auditor.reports.sections.comparison import build_comparison_document
 from auditor.reports.sections.comparison.document import MAX_DETAILED_PAIRS
 from auditor.storage.database import Database
 from tests.reports.data.comparison.test_compare import save_imported_audit
+from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import assert_consistent, findings_of, iterate_blocks, tables_of, text_of
 
 
@@ -43,10 +44,9 @@ def test_a_single_pair_is_the_finding_and_has_both_metrics_in_tables(db: Databas
     assert "after Holm’s correction, 42 shared cells)." in lead
     tables = tables_of(document)
     for table_id, difference in (("overall-mae", pair.mae), ("overall-r", pair.pearson_r)):
-        [row] = tables[table_id].rows
-        names = [Name("far"), Name("near")]
+        [row] = cells_of(tables[table_id])
         figures = [difference.first, difference.second, difference.difference, difference.p_holm, "better", 42]
-        assert row == [*names, *figures]
+        assert row == ["far", "near", *figures]
     for table_id, groups in (("pair-1-country-mae", pair.by_country), ("pair-1-topic-mae", pair.by_topic)):
         assert len(tables[table_id].rows) == len(groups) > 0
 

@@ -8,7 +8,6 @@ from auditor.metrics.estimate import Estimate
 from auditor.reports.sections.experiments.common import (
     MAX_PLOTTED_ROWS,
     build_experiment_document,
-    compare_interval_with,
     count_finding,
     plot_estimates,
 )
@@ -29,22 +28,6 @@ UNKNOWN = Estimate(None, 0, reason="nothing was measured")
 )
 def test_a_count_names_those_with_the_property(names: list[str], n_total: int, finding: str) -> None:
     assert text_of(count_finding(names, n_total, "judge", "prefer a side")) == finding
-
-
-@pytest.mark.parametrize(
-    ("estimate", "reference", "side"),
-    [
-        (ESTIMATE, 0.0, 1),
-        (ESTIMATE, 0.5, -1),
-        (ESTIMATE, 0.15, 0),
-        (Estimate(0.2, 9, reason="few"), 0.0, 0),
-        (UNKNOWN, 0.0, 0),
-    ],
-)
-def test_an_interval_that_includes_the_reference_is_on_neither_side(
-    estimate: Estimate, reference: float, side: int
-) -> None:
-    assert compare_interval_with(estimate, reference) == side
 
 
 def test_findings_are_joined_and_a_document_without_any_says_so() -> None:

@@ -13,6 +13,7 @@ from auditor.reports.data.semantic.experiment_schema import (
 )
 from auditor.reports.document import Document, Paragraph
 from auditor.reports.sections.experiments import consistency
+from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import assert_consistent, tables_of, text_of
 
 HOSTILE = "<b>judge|a</b>"
@@ -113,7 +114,7 @@ def test_differences_between_measures_are_a_table() -> None:
     )  # fmt: skip
     document = consistency.build_judgements_document("x", judgements)
     assert checked_finding(document) == "No measure can be compared with these judgements."
-    assert tables_of(document)["judgements-differences"].rows == [
+    assert cells_of(tables_of(document)["judgements-differences"]) == [
         ["SaGE of rules of thumb", "cosine of rules of thumb", Estimate(0.2, 20, 0.1, 0.3), 0.01]
     ]
 

@@ -6,8 +6,9 @@ from auditor.reports.data.panel.certificate import describe_fault_detection
 from auditor.reports.data.panel.judge_experiments import HoldoutRow
 from auditor.reports.data.panel.schema import FaultDetectionRow, PositionBiasRow, RestatementShiftRow, SelfReviewRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Figure, Name
+from auditor.reports.document import Figure
 from auditor.reports.sections.experiments import judges
+from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.experiments.test_consistency import HOSTILE, checked_finding, make_estimate
 from tests.reports.sections.node_text import iterate_blocks, tables_of
 
@@ -33,7 +34,7 @@ def test_only_significant_judge_drift_is_reported() -> None:
         f"2 of 3 judges are shown to have become more lenient or stricter: a (stricter), {HOSTILE} (more lenient)."
     )
     [table] = tables_of(document).values()
-    assert table.rows == [[Name(row.judge), row.valid, row.restated, row.changed, row.shift] for row in rows]
+    assert cells_of(table) == [[row.judge, row.valid, row.restated, row.changed, row.shift] for row in rows]
     assert len(figures_of(document)) == 1
     without_shift = judges.build_judge_drift_document("may", "june", [make_shift("a", 0.01)])
     assert checked_finding(without_shift) == (
@@ -97,5 +98,7 @@ def test_the_hold_out_has_its_errors_and_the_number_of_models() -> None:
     )
     document = judges.build_holdout_document("x", [row])
     assert checked_finding(document) == row.sentence
-    assert tables_of(document)["holdout"].rows == [["direct", 6, 50, row.unseen_cells, row.error_of_mean, row.error]]
+    assert cells_of(tables_of(document)["holdout"]) == [
+        ["direct", 6, 50, row.unseen_cells, row.error_of_mean, row.error]
+    ]
     assert checked_finding(judges.build_holdout_document("x", [])) == "There are no verdicts to compare with people."

@@ -8,8 +8,8 @@ from auditor.reports.charts import scatter_plot
 from auditor.reports.charts.scatter_plot import ScorePair
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure
-from auditor.reports.sections import scatter
-from auditor.reports.sections.scatter import build_scatter_section
+from auditor.reports.sections import cells as cell_sections
+from auditor.reports.sections.cells import build_scatter_section
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 from tests.reports.sections.block_access import blocks_of
@@ -34,8 +34,8 @@ def test_points_are_the_cells_with_both_scores(
         plotted.extend(pairs)
         return {}
 
-    monkeypatch.setattr(scatter, "scatter_plot", record_pairs)
-    monkeypatch.setattr(scatter, "MAX_TOOLTIPS_PER_PAGE", max_tooltips)
+    monkeypatch.setattr(cell_sections, "scatter_plot", record_pairs)
+    monkeypatch.setattr(cell_sections, "MAX_TOOLTIPS_PER_PAGE", max_tooltips)
     truth = {("Egypt", "a"): None, ("Egypt", "b"): 0.2, ("Egypt", "c"): 0.0}
     scores = {("m", "Egypt", "a"): 0.5, ("m", "Egypt", "b"): None, ("m", "Egypt", "c"): 0.34}
     section = build_scatter_section(import_scores(db, truth, scores))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Figure, FigureGrid, Name, Table
-from auditor.reports.sections.maps import build_map_section
+from auditor.reports.document import Figure, FigureGrid, Table
+from auditor.reports.sections.group_errors import build_map_section
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 from tests.reports.sections.block_access import blocks_of, cells_of
@@ -34,7 +34,7 @@ def test_the_table_has_the_difference_of_each_model_and_country(report: Report) 
     expected: dict[str, list[Estimate]] = {}
     for row in report.countries:
         expected.setdefault(row.name, []).append(row.bias)
-    assert cells_of(table) == [[Name(country), *estimates] for country, estimates in expected.items()]
+    assert cells_of(table) == [[country, *estimates] for country, estimates in expected.items()]
 
 
 def test_names_that_are_not_on_the_map_are_listed(db: Database) -> None:

@@ -6,7 +6,7 @@ from auditor.metrics.estimate import Estimate
 from auditor.reports.data.coverage.refusals import ReaskRow, RefusalRow, RefusalsReport
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure, Table
-from auditor.reports.sections.refusals import MAX_PLOTTED_ROWS, build_refusals_section
+from auditor.reports.sections.coverage import MAX_PLOTTED_ROWS, build_refusals_section
 from tests.reports.sections.block_access import blocks_of
 from tests.reports.sections.node_text import text_of
 

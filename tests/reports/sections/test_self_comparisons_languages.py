@@ -13,7 +13,8 @@ from auditor.reports.data.agreement.languages import (
 )
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Name, Table, Text
-from auditor.reports.sections.languages import build_languages_section, describe_languages
+from auditor.reports.sections.self_comparisons import build_languages_section, describe_languages
+from tests.reports.sections.block_access import cells_of
 
 DIFFERENCE = LanguageDifferenceRow(model="m", first="en", second="native", difference=Estimate(0.1, 9, 0.0, 0.2))
 LANGUAGES = LanguagesReport(
@@ -51,7 +52,7 @@ def test_differences_are_a_table(report: Report) -> None:
     section = build_languages_section(report.model_copy(update={"languages": LANGUAGES}))
     assert section is not None
     [table] = [block for block in section.blocks if isinstance(block, Table)]
-    assert table.rows == [["m", "en", "native", DIFFERENCE.difference]]
+    assert cells_of(table) == [["m", "en", "native", DIFFERENCE.difference]]
 
 
 def test_no_section_for_english_alone(report: Report) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Figure, Name, Table
-from auditor.reports.sections.consistency import build_consistency_section
+from auditor.reports.document import Figure, Table
+from auditor.reports.sections.self_comparisons import build_consistency_section
 from tests.reports.sections.block_access import blocks_of, cells_of
 from tests.reports.sections.node_text import text_of
 
@@ -14,8 +14,7 @@ def test_every_figure_is_in_the_table(report: Report) -> None:
     assert section is not None
     [table], [figure] = blocks_of(section, Table), blocks_of(section, Figure)
     assert cells_of(table) == [
-        [Name(row.model), row.cosine, row.variance, row.sign_agreement, row.straddling]
-        for row in report.self_consistency
+        [row.model, row.cosine, row.variance, row.sign_agreement, row.straddling] for row in report.self_consistency
     ]
     assert (figure.id, figure.table_id) == ("self-consistency", "sample-consistency")
     assert "above 0.12 is a reason for caution" in text_of(section)

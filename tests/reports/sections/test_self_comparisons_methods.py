@@ -8,7 +8,8 @@ from auditor.metrics.estimate import Estimate
 from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure, Table
-from auditor.reports.sections.methods import build_methods_section, describe_method_difference
+from auditor.reports.sections.self_comparisons import build_methods_section, describe_method_difference
+from tests.reports.sections.block_access import cells_of
 
 
 def make_method_row(
@@ -44,7 +45,7 @@ def test_the_section_has_a_plot_and_a_table_of_the_difference(report: Report) ->
     section = build_methods_section(report.model_copy(update={"methods": [row, make_method_row(None, None, None)]}))
     assert section is not None
     [table] = [block for block in section.blocks if isinstance(block, Table)]
-    assert table.rows[0] == ["m", 0.6, 0.4, "echo", row.difference]
+    assert cells_of(table)[0] == ["m", 0.6, 0.4, "echo", row.difference]
     [figure] = [block for block in section.blocks if isinstance(block, Figure)]
     assert figure.table_id == table.id
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from auditor.reports.data.cost.savings_study import SamplingPlanRow, SavingsStudy
 from auditor.reports.render.plain_text import render_text
-from auditor.reports.sections.experiments.savings import build_savings_document, describe_cheapest_plan
+from auditor.reports.sections.experiments.sampling import build_savings_document, describe_cheapest_plan
 
 
 def make_plan(name: str, **changes: Any) -> SamplingPlanRow:

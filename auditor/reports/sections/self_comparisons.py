@@ -1,0 +1,177 @@
+"""Sections that compare each model with itself: between samples, between methods of scoring, and between languages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.domain import ENGLISH
+from auditor.reports.charts.interval_plot import CORRELATION_DIFFERENCE_AXIS, SHARE_AXIS
+from auditor.reports.data.agreement.languages import LanguagesReport, UnevenLanguageRow
+from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import Block, Column, List, Paragraph, Section, Text
+from auditor.reports.number_format import format_number, format_percent
+from auditor.reports.sections.caution import MAX_VARIANCE
+from auditor.reports.sections.estimate_plots import build_interval_figure
+from auditor.reports.sections.phrasing import (
+    SeriesLabels,
+    build_finding,
+    compare_interval,
+    describe_estimate,
+    join_names,
+)
+from auditor.reports.sections.tables import tabulate
+
+_METHODS_EXPLANATION = (
+    "The log-probabilities of a model also show its preferences: by how much it expects a sentence to end well rather "
+    "than badly, over pairs of opposite ends. These scores are rescaled to the full scale within each model. Their r "
+    "with people can be compared with that of answers, but their distance from people cannot."
+)
+
+# --- samples ------------------------------------------------------------------------------------------------------
+
+
+def build_consistency_section(report: Report) -> Section | None:
+    """Build the section on self-consistency; None where no cell was sampled several times."""
+    if not report.self_consistency:
+        return None
+    labels = SeriesLabels.of(report)
+    explanation = (
+        "Each question was asked several times. Self-consistency is the mean cosine similarity between the embeddings "
+        "of the reasoning in the samples of a cell; 1 is perfectly consistent. "
+        f"A variance of the score above {MAX_VARIANCE} is a reason for caution."
+    )
+    figure = build_interval_figure(
+        "self-consistency",
+        "Self-consistency of each model",
+        [(labels.label(row), row.cosine) for row in report.self_consistency],
+        SHARE_AXIS,
+        table_id="sample-consistency",
+        caption="Mean self-consistency over cells, with its 95% CI (higher is more consistent).",
+    )
+    table = tabulate(
+        "sample-consistency",
+        "Self-consistency",
+        "Consistency of the samples of a cell, as means over cells with 95% CIs. Variance: of the scores, lower is "
+        "more consistent. Same sign: share of samples whose score has the most frequent sign. Both signs: share of "
+        "cells with samples on both sides of zero. n is the number of cells with at least two usable samples.",
+        report.self_consistency,
+        [
+            Column("Model", "name"),
+            Column("Self-consistency (cosine)", "estimate", "cosine"),
+            Column("Variance of the score", "estimate", "variance", digits=3),
+            Column("Same sign", "estimate", "sign_agreement"),
+            Column("Both signs", "estimate", "straddling"),
+        ],
+        {"model": labels.label},
+    )
+    blocks: list[Block] = [Paragraph(explanation), figure, table]
+    return Section("consistency", "How consistent is each model with itself?", blocks, "Consistency")
+
+
+# --- methods of scoring -------------------------------------------------------------------------------------------
+
+
+def build_methods_section(report: Report) -> Section | None:
+    """Build the section on answers and log-probabilities; None unless a model has scores by both."""
+    if not report.methods:
+        return None
+    findings = [build_finding(row.model, describe_method_difference(row)) for row in report.methods]
+    figure = build_interval_figure(
+        "direct-and-logprob",
+        "r of answers minus r of log-probabilities, and its 95% CI",
+        [(row.model, row.difference) for row in report.methods],
+        CORRELATION_DIFFERENCE_AXIS,
+        table_id="direct-and-logprob",
+        caption=(
+            "Difference in r with its 95% CI over countries and topics. To the right of the dashed line, answers agree "
+            "better with people than log-probabilities do."
+        ),
+    )
+    title = "Answers compared with log-probabilities"
+    table = tabulate(
+        "direct-and-logprob",
+        title,
+        "r with people (higher is better) of answers and of log-probabilities, on the cells with scores by both, and "
+        "the difference of answers minus log-probabilities with its 95% CI over countries and topics; n counts cells. "
+        "Measure: “echo” is log-probabilities of the prompt, “continuation” the weights on the machine of the audit, "
+        "“choice” the next token of a chat.",
+        report.methods,
+        [
+            Column("Model", "name"),
+            Column("r of answers", "number", "direct_r"),
+            Column("r of log-probabilities", "number", "logprob_r"),
+            Column("Measure"),
+            Column("Difference in r", "estimate", "difference", style="signed", emphasis=True),
+        ],
+        {"measure": lambda row: ", ".join(row.measures) or None},
+    )
+    blocks: list[Block] = [Paragraph(_METHODS_EXPLANATION), List(findings, is_findings=True), figure, table]
+    return Section("methods", title, blocks, "Answers and log-probabilities")
+
+
+def describe_method_difference(row: MethodDifferenceRow) -> str:
+    """Describe whether answers agree better with people than log-probabilities do, as a predicate."""
+    change = row.difference
+    if change.value is None:
+        return f"cannot be compared: {change.reason}"
+    measures = f" by {', '.join(row.measures)}" if row.measures else ""
+    figures = (
+        f"r = {format_number(row.direct_r)} for answers, {format_number(row.logprob_r)} for log-probabilities"
+        f"{measures}; {describe_estimate('Δr', change, 'cell', style='signed')}"
+    )
+    findings = {
+        "positive": "agrees better with people by its answers than by its log-probabilities",
+        "negative": "agrees less with people by its answers than by its log-probabilities",
+        "unclear": "shows no statistically distinguishable difference between answers and log-probabilities",
+        "neutral": "has a difference of unknown uncertainty",
+    }
+    return f"{findings[compare_interval(change)]} ({figures})"
+
+
+# --- languages ----------------------------------------------------------------------------------------------------
+
+
+def build_languages_section(report: Report) -> Section | None:
+    """Build the section on languages; None if English is the only configured language."""
+    languages = report.languages
+    if languages is None or languages.configured == [ENGLISH]:
+        return None
+    table = tabulate(
+        "languages",
+        "Difference between languages",
+        "Mean score in the second language minus that in the first, over the cells in which the two are different "
+        "languages; n counts cells. A positive difference is more permissive. Intervals are 95% CIs over countries and "
+        "topics. A difference whose interval includes zero is not statistically distinguishable from zero.",
+        languages.differences,
+        [
+            Column("Model", "name"),
+            Column("First language", key="first"),
+            Column("Second language", key="second"),
+            Column("Difference in score", "estimate", "difference", style="signed"),
+        ],
+    )
+    blocks: list[Block] = [List([*describe_languages(languages)]), *([table] if languages.differences else [])]
+    return Section("languages", "Effect of the language", blocks, "Languages")
+
+
+def describe_languages(languages: LanguagesReport) -> Iterator[Text]:
+    """Yield the countries asked in each language, fallbacks to English, exclusions, and models with uneven answers."""
+    groups = [(f"Asked in “{use.language}”", use.countries) for use in languages.asked]
+    groups += [
+        ("Asked in English, since their main languages have no prompts", languages.fell_back),
+        (
+            "Asked once and excluded from every difference, since the configured languages are the same there",
+            languages.once,
+        ),
+        (
+            "The share of usable answers differs between languages, so that some mean scores rest on fewer answers",
+            [f"{row.model} ({_format_usable_shares(row)})" for row in languages.uneven],
+        ),
+    ]
+    return ([f"{label}: ", *join_names(names), "."] for label, names in groups if names)
+
+
+def _format_usable_shares(row: UnevenLanguageRow) -> str:
+    """List the share of usable answers of a model in each language, such as "en 98%, ar 71%"."""
+    return ", ".join(f"{code} {format_percent(ok, planned)}" for code, (ok, planned) in row.answers.items())
