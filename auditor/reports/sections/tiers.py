@@ -7,7 +7,18 @@ from dataclasses import replace
 
 from auditor.reports.data.agreement.tiers import ALL_COUNTRIES, TierRanking
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Column, CountShare, Disclosure, List, ListItem, Paragraph, Reason, Row, Section
+from auditor.reports.document import (
+    Block,
+    Column,
+    CountShare,
+    Disclosure,
+    List,
+    ListItem,
+    Paragraph,
+    Reason,
+    Row,
+    Section,
+)
 from auditor.reports.number_format import format_count, format_number, format_percent, pluralize
 from auditor.reports.sections.phrasing import join_first
 from auditor.reports.sections.tables import tabulate
@@ -54,8 +65,6 @@ def _build_ranking(ranking: TierRanking, position: int) -> Disclosure:
         # One decimal of a percentage.
         {"first": lambda row: None if row.first is None else CountShare(round(1000 * row.first), 1000)},
     )
-        [name, Reason(f"not ranked: {text}", 5)] for name, text in ranking.left_out.items()
-    ]
     excluded_rows = [Row([name, Reason(f"not ranked: {text}", 5)]) for name, text in ranking.left_out.items()]
     size = f"{pluralize(ranking.cells, 'shared cell')} of {pluralize(ranking.countries, 'country', 'countries')}"
     return Disclosure(
