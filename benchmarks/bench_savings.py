@@ -30,7 +30,7 @@ from auditor.reports.data.cost.savings_study import (
     list_sampling_plans,
 )
 from auditor.reports.number_format import format_styled
-from auditor.reports.sections.experiments.savings import PLAN_COLUMNS, list_plan_figures
+from auditor.reports.sections.experiments.sampling import PLAN_COLUMNS
 
 Floats = NDArray[np.float64]
 
@@ -204,10 +204,7 @@ def main() -> None:
             f"{100 * coverage:.0f}%",
             f"{100 * corrected_coverage:.0f}%",
         )
-        figures = (
-            format_styled(figure, column.style, column.digits)
-            for figure, column in zip(list_plan_figures(row), PLAN_COLUMNS[1:], strict=True)
-        )
+        figures = (format_styled(getattr(row, column.key), column.style, column.digits) for column in PLAN_COLUMNS[1:])
         study_lines.append(f"| {' | '.join([row.name, *figures])} |")
         truth_lines.append(f"| {' | '.join([row.name, *truth_cells])} |")
     caption = (

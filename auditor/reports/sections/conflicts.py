@@ -194,8 +194,8 @@ def _build_count_tables(conflicts: ConflictsReport) -> Iterator[Block]:
             *(Column(kind.capitalize(), "number") for kind in conflicts.pairs[0].kinds),
             all_column,
         ]
-        cells = [(row.left, row.right, *row.kinds.values(), row.total) for row in conflicts.pairs]
-        table = Table("conflicts-by-pair", title, caption, columns, cells)
+        rows = [Row([row.left, row.right, *row.kinds.values(), row.total]) for row in conflicts.pairs]
+        table = Table("conflicts-by-pair", title, caption, columns, rows)
         yield Disclosure("By pair of models", [table], is_open=len(conflicts.pairs) <= MAX_OPEN_PAIRS)
 
 

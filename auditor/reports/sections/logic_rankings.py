@@ -58,7 +58,7 @@ def plot_rankings(figure_id: str, rows: Sequence[RankingRow]) -> Figure | None:
     description = "; ".join(
         f"{point.label}: {format_number(point.cost, 1)} calls, ρ {format_number(point.accuracy)}" for point in points
     )
-    caption = [Name(judge), f": calls per set and {accuracy_title}."]
+    caption = (Name(judge), f": calls per set and {accuracy_title}.")
     title = f"Accuracy of rankings against calls, {judge}"
     return Figure(figure_id, spec, title, description, caption, RANKING_TABLE_ID)
 

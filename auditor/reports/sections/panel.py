@@ -73,7 +73,7 @@ def _build_peer_agreement(report: Report) -> list[Block]:
     plot_caption = "Peer agreement of each model, with 95% CI. Higher is better."
     caption = (
         "Verdicts on each model’s traces, and the share of answers that find each aspect met, from 0 to 1 (higher is "
-        "better). 95% CIs are over countries and topics; n counts verdicts."
+        f"better). 95% CIs are over {'countries and topics' if report.task is None else 'items'}; n counts verdicts."
     )
     columns = [
         Column("Model", "name"),

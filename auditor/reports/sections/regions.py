@@ -94,7 +94,7 @@ def _build_gap_table(gaps: Sequence[RegionGapRow], labels: SeriesLabels) -> Tabl
     )
     derived: Mapping[str, Callable[[RegionGapRow], Cell]] = {
         "model": labels.label,
-        "regions": lambda gap: [Name(gap.second), " minus ", Name(gap.first)],
+        "regions": lambda gap: (Name(gap.second), " minus ", Name(gap.first)),
         "bound_low": lambda gap: None if gap.mae_gap.value is None else gap.bound_low,
         "bound_high": lambda gap: None if gap.mae_gap.value is None else gap.bound_high,
     }

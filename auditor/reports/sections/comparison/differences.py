@@ -135,7 +135,7 @@ def _list_changes(differences: Sequence[SeriesDifference], noun: str) -> Block:
     items = []
     for change, status in statuses:
         changed = [difference for difference in differences if difference.change == change]
-        texts = [[Name(row.name), f" ({format_signed(row.difference.value)})"] for row in changed]
+        texts = [(Name(row.name), f" ({format_signed(row.difference.value)})") for row in changed]
         if texts:
             items.append(ListItem([Strong(f"{change.capitalize()}:"), " ", *join_texts(texts, ", ")], status))
     if not items:
