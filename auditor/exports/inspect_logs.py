@@ -28,8 +28,7 @@ from auditor.exports.inspect_samples import (
 )
 from auditor.extras import load_extra
 from auditor.metrics.proportion import proportion
-from auditor.reports.data.agreement.alignment import compute_alignment
-from auditor.reports.data.measurement_schema import AlignmentRow
+from auditor.reports.data.agreement.alignment import AlignmentRow, compute_alignment
 from auditor.reports.data.report_source import ReportSource, load_source
 from auditor.storage import audits, results
 from auditor.storage.database import Database

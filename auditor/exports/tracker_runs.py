@@ -15,7 +15,7 @@ from auditor.atomic_files import write_atomically
 from auditor.domain import Method
 from auditor.exports.tables import export_paper
 from auditor.metrics.estimate import Estimate
-from auditor.reports.data.measurement_schema import AlignmentRow
+from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.output import render_report
 

@@ -6,78 +6,11 @@ A figure that cannot be measured is null with a reason, never 0; every estimate 
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
-
 from auditor.metrics.estimate import Estimate
-
-
-class ReportModel(BaseModel):
-    """Base class of all parts of a report: immutable, without extra keys, nan or infinity."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
-
+from auditor.reports.data.agreement.alignment import AlignmentRow
+from auditor.reports.data.report_model import ReportModel
 
 # --- agreement with people --------------------------------------------------------------------------------------
-
-
-class TwoWayEstimates(ReportModel):
-    """The alignment figures with 95% intervals over other countries and other topics: a jackknife that treats countries
-    and topics as crossed clusters."""
-
-    countries: int
-    topics: int
-    pearson_r: Estimate
-    corrected_r: Estimate
-    mae: Estimate
-    rmse: Estimate
-    bias: Estimate
-
-
-class AlignmentRow(ReportModel):
-    """Agreement of one model's scores with people's, over the cells in which both are known."""
-
-    model: str
-    survey: str
-    method: str
-    n: int
-    """Cells with a score of the model and of people."""
-    pearson_r: float | None
-    p_value: float | None
-    """Two-sided p-value of r = 0 by Student's t-test, which assumes that cells are independent; see
-    `crossed_p_value`."""
-    ci_low: float | None
-    ci_high: float | None
-    """95% interval of r by Fisher's z, which assumes that cells are independent."""
-    spearman_rho: float | None
-    mae: float | None
-    rmse: float | None
-    n_dropped: int
-    """Cells without a score of the model, of people, or of either."""
-    n_without_survey: int
-    """Dropped cells in which people were not asked."""
-    reason: str | None = None
-    """Why r, or its interval, is null."""
-    spearman_ci_low: float | None
-    spearman_ci_high: float | None
-    mae_ci_low: float | None
-    mae_ci_high: float | None
-    rmse_ci_low: float | None
-    rmse_ci_high: float | None
-    bias: Estimate
-    """Mean of the model's score minus people's: positive if the model is more permissive than people."""
-    corrected_r: Estimate
-    """r corrected for the sampling noise of the model's scores (Spearman's correction for attenuation, on the model's
-    side only)."""
-    reliability: float | None
-    """Share of the variance of the model's scores that is not sampling noise; null where it is not known, with the
-    reason in `corrected_r`."""
-    crossed: TwoWayEstimates
-    crossed_p_value: float | None
-    """Two-sided p-value of r = 0, over countries and topics: below 0.05 if the interval of r in `crossed` excludes 0.
-    Null where there is no such interval."""
-    ceiling: float | None = None
-    """The r that a perfect model is expected to reach against this survey; null where the survey's respondents are not
-    known, with the reason in the report's `ceiling`."""
 
 
 class RegionRow(ReportModel):

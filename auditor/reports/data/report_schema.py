@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from auditor.metrics.estimate import Estimate
+from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.agreement.languages import LanguagesReport
 from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
 from auditor.reports.data.agreement.tiers import TierRanking
@@ -19,7 +20,6 @@ from auditor.reports.data.coverage.refusals import ReaskRow, RefusalsReport
 from auditor.reports.data.coverage.schema import CoverageReport
 from auditor.reports.data.logic.schema import LogicReport
 from auditor.reports.data.measurement_schema import (
-    AlignmentRow,
     BaselineRow,
     CeilingRow,
     ConsistencyRow,
@@ -28,9 +28,9 @@ from auditor.reports.data.measurement_schema import (
     NonresponseReport,
     PeerAgreementRow,
     RegionsReport,
-    ReportModel,
 )
 from auditor.reports.data.panel.schema import PanelReport
+from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.semantic.schema import SemanticReport
 from auditor.reports.data.task.schema import TaskReport
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from auditor.metrics.bootstrap import MIN_CLUSTERS
 from auditor.reports.charts.interval_plot import CORRELATION_AXIS, IntervalRow, interval_plot
-from auditor.reports.data.measurement_schema import AlignmentRow
+from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Callout, Disclosure, Figure, Link, List, Paragraph, Section, Status
 from auditor.reports.number_format import format_number

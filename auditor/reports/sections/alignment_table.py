@@ -8,7 +8,7 @@ from itertools import groupby
 
 from auditor.metrics.bootstrap import MIN_CLUSTERS
 from auditor.metrics.estimate import Estimate
-from auditor.reports.data.measurement_schema import AlignmentRow
+from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Cell, Column, Paragraph, Reason, Row, Table
 from auditor.reports.sections.phrasing import SeriesLabels

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from auditor.reports.charts.scatter_plot import MAX_TOOLTIPS_PER_PAGE, ScorePair, scatter_plot
-from auditor.reports.data.measurement_schema import AlignmentRow
+from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import CellReport, Report
 from auditor.reports.document import Disclosure, Figure, FigureGrid, HeatMap, HeatMapCell, Name, Paragraph, Section
 from auditor.reports.number_format import format_number, format_signed, pluralize

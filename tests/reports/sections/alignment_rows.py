@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.data.measurement_schema import AlignmentRow, TwoWayEstimates
+from auditor.reports.data.agreement.alignment import AlignmentRow, TwoWayEstimates
 
 NO_CLUSTERS = "fewer than 5 countries or topics: no interval"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.reports.data.measurement_schema import AlignmentRow
+from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Callout, Disclosure, Figure, List, ListItem, Paragraph, Section, Table
 from auditor.reports.sections.agreement import (

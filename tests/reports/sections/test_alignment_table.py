@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.data.measurement_schema import AlignmentRow
+from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Cell, Reason, Row
 from auditor.reports.render.csv_tables import column_key

@@ -14,7 +14,7 @@ from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import paired_jackknife
 from auditor.metrics.judge_bias import difference_of_shares
 from auditor.reports.data.estimate_conversion import interval_to_estimate
-from auditor.reports.data.measurement_schema import ReportModel
+from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.storage import results
 from auditor.storage.database import Database

@@ -11,7 +11,7 @@ from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import paired_jackknife
 from auditor.reports.data.coverage.missing_scores import missing_r_reason, missing_score_reason, with_missing_reason
 from auditor.reports.data.estimate_conversion import interval_to_estimate
-from auditor.reports.data.measurement_schema import ReportModel
+from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import ReportSource
 
 

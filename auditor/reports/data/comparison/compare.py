@@ -16,7 +16,7 @@ from auditor.metrics.bootstrap import MAE, PEARSON, Statistic, holm
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import paired_jackknife
 from auditor.metrics.paired_errors import PairedError, error_bounds, paired_error
-from auditor.reports.data.agreement.alignment import MAX_COVERAGE_GAP
+from auditor.reports.data.agreement.groups import MAX_COVERAGE_GAP
 from auditor.reports.data.comparison.resolutions import compare_resolutions
 from auditor.reports.data.comparison.schema import (
     ChangeLabel,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.data.measurement_schema import ReportModel
+from auditor.reports.data.report_model import ReportModel
 
 ChangeLabel = Literal["better", "worse", "not told apart", "not measurable"]
 """How the second series differs from the first, at the 5% level after Holm's correction."""

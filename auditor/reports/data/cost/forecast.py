@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from auditor.reports.data.measurement_schema import ReportModel
+from auditor.reports.data.report_model import ReportModel
 
 TOKEN_ESTIMATE_CAVEAT = (
     "Numbers of tokens are estimates. Tokens in come from the length of the real prompts, at 4.6, 4 and 3 bytes of "

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from auditor.config import AuditConfig
 from auditor.domain import Outcome
-from auditor.reports.data.measurement_schema import ReportModel
+from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import ReportSource
 from auditor.storage import audits
 

@@ -16,7 +16,7 @@ from auditor.metrics.bootstrap import PEARSON
 from auditor.metrics.correlation import pearson
 from auditor.metrics.savings import CompleteAudit, ReplayedAudit, SamplingPlan, peer_agreement_rates, replay_audit
 from auditor.metrics.tiers import model_tiers
-from auditor.reports.data.measurement_schema import ReportModel
+from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import FloatArray, load_source, require_survey_audit
 from auditor.storage import results
 from auditor.storage.database import Database

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.reports.data.measurement_schema import ReportModel
+from auditor.reports.data.report_model import ReportModel
 
 
 class CostRow(ReportModel):

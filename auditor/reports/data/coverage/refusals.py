@@ -9,7 +9,7 @@ from auditor.domain import Outcome
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.two_way_means import two_way_share
 from auditor.reports.data.estimate_conversion import clustered_to_estimate
-from auditor.reports.data.measurement_schema import ReportModel
+from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import ReportSource
 from auditor.storage.count_queries import OutcomeCount
 

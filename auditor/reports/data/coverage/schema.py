@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from auditor.domain import Method
-from auditor.reports.data.measurement_schema import ReportModel
+from auditor.reports.data.report_model import ReportModel
 
 
 class CoverageRow(ReportModel):

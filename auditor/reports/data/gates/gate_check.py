@@ -24,7 +24,7 @@ from auditor.reports.data.gates.gate_estimates import (
     region_gap_estimates,
     worst_topic_estimates,
 )
-from auditor.reports.data.measurement_schema import ReportModel
+from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_schema import Report
 from auditor.reports.number_format import describe_estimate, format_percent, pluralize
 from auditor.text_safety import escape_invisible

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.data.measurement_schema import ReportModel
+from auditor.reports.data.report_model import ReportModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,10 @@ import numpy as np
 from auditor.domain import Method, Outcome
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.two_way_means import two_way_mean, two_way_share
+from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.coverage.build import count_reviewable_traces
 from auditor.reports.data.estimate_conversion import clustered_to_estimate
-from auditor.reports.data.measurement_schema import AlignmentRow, ConsistencyRow, PeerAgreementRow
+from auditor.reports.data.measurement_schema import ConsistencyRow, PeerAgreementRow
 from auditor.reports.data.panel.certificate import write_certificate
 from auditor.reports.data.panel.judge_statistics import (
     agreement_estimate,

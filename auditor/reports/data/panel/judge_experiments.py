@@ -10,9 +10,9 @@ from auditor.metrics.estimate import Estimate
 from auditor.metrics.holdout import PeerHoldout, cross_validate_peer_agreement
 from auditor.metrics.verdict_flips import flips_by_cell
 from auditor.reports.data.estimate_conversion import estimate_share, to_estimate
-from auditor.reports.data.measurement_schema import ReportModel
 from auditor.reports.data.panel.schema import RestatementShiftRow
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix, build_verdict_matrix
+from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource, load_source, require_survey_audit
 from auditor.reports.number_format import describe_estimate
 from auditor.storage import audits, results

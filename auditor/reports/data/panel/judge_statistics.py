@@ -15,13 +15,14 @@ from auditor.metrics.estimate import Estimate
 from auditor.metrics.judge_bias import BiasEstimate, leniency, order_effect, self_preference, verbosity_bias
 from auditor.metrics.two_way_means import two_way_share
 from auditor.metrics.votes import agreement_with_others, dawid_skene
+from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.estimate_conversion import (
     clustered_to_estimate,
     estimate_share,
     missing_estimate,
     to_estimate,
 )
-from auditor.reports.data.measurement_schema import AlignmentRow, PeerAgreementRow
+from auditor.reports.data.measurement_schema import PeerAgreementRow
 from auditor.reports.data.panel.schema import JudgeRow, PeerAlignmentRow, VotingRuleRow
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix, find_family
 from auditor.reports.data.report_source import FloatArray, ReportSource

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.data.measurement_schema import ReportModel
+from auditor.reports.data.report_model import ReportModel
 
 
 class JudgeRow(ReportModel):

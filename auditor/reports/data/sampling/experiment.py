@@ -14,7 +14,7 @@ from auditor.metrics.error import mae
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.agreement.alignment import compute_alignment
 from auditor.reports.data.estimate_conversion import missing_estimate
-from auditor.reports.data.measurement_schema import ReportModel
+from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.storage import results
 from auditor.storage.costs import CallCounts

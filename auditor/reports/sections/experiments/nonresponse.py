@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from auditor.reports.charts.interval_plot import CORRELATION_AXIS
-from auditor.reports.data.measurement_schema import AlignmentRow, NonresponseBoundsRow, NonresponseReport
+from auditor.reports.data.agreement.alignment import AlignmentRow
+from auditor.reports.data.measurement_schema import NonresponseBoundsRow, NonresponseReport
 from auditor.reports.document import Block, Column, Document, Figure, Paragraph, Reason, Section, Table
 from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.estimate_plots import build_interval_figure
