@@ -61,9 +61,10 @@ def print_document(document: Document) -> None:
 
 def print_document_table(table: Table, *, data: bool = True) -> None:
     """Print a table in the terminal's width, to standard output, or to standard error if it is no data."""
+    from auditor.reports.render.plain_text import MIN_WIDTH
     from auditor.reports.render.text_tables import render_text_table
 
-    print_layout(f"\n{render_text_table(table, create_console(data=data).width)}\n", data=data)
+    print_layout(f"\n{render_text_table(table, max(create_console(data=data).width, MIN_WIDTH))}\n", data=data)
 
 
 def _list_texts(block: Block) -> Iterator[Text]:

@@ -21,7 +21,7 @@ from auditor.metrics.share import mean_share
 
 # What an interval is over, as `TwoWayMean.over` says it.
 TWO_WAY_LABEL = "countries and topics"
-CELLS_LABEL = f"cells, for want of {MIN_CLUSTERS} countries and topics"
+CELLS_LABEL = f"cells, because there are fewer than {MIN_CLUSTERS} clusters"
 
 
 @dataclass(frozen=True, slots=True)

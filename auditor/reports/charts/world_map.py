@@ -24,7 +24,7 @@ from auditor.reports.charts.theme import (
     build_spec,
     clean_text,
 )
-from auditor.reports.number_format import format_interval, format_number, format_signed, pluralize
+from auditor.reports.number_format import format_number, format_signed, pluralize
 from auditor.surveys.countries import country_code
 
 SMALL_MAP_WIDTH_PX = 520
@@ -172,7 +172,7 @@ def _describe(estimate: CountryEstimate, scale: _ColorScale) -> str:
     """Text alternative of a country: name, number, interval and number of cells."""
     details = []
     if estimate.ci_low is not None and estimate.ci_high is not None:
-        details.append(f"95% CI {format_interval(estimate.ci_low, estimate.ci_high)}")
+        details.append(f"95% CI {scale.format(estimate.ci_low)} to {scale.format(estimate.ci_high)}")
     if estimate.n is not None:
         details.append(pluralize(estimate.n, "cell"))
     suffix = f" ({', '.join(details)})" if details else ""

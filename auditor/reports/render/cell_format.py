@@ -82,14 +82,18 @@ def _format_estimate(estimate: Estimate, column: Column, notes: Mapping[str, str
     if estimate.ci_low is None or estimate.ci_high is None:
         return FormattedFigure(value, n=n, reason="no 95% CI" if note else reason, note=note)
     low, high = (format_styled(end, column.style, column.digits) for end in (estimate.ci_low, estimate.ci_high))
-    return FormattedFigure(value, f"{low} to {high}", n)
+    return FormattedFigure(value, f"{low} to {high}", n, note=note)
 
 
 def label_notes(table: Table) -> dict[str, str]:
-    """Labels of the notes below a table, by their text: the long reasons that its cells give repeatedly."""
-    counts = Counter(_missing_reason(cell) for row in iterate_rows(table) for cell in row.cells)
+    """Labels of the notes below a table, by text: remarks on intervals, and long reasons that occur repeatedly."""
+    cells = [cell for row in iterate_rows(table) for cell in row.cells]
+    counts = Counter(map(_missing_reason, cells))
     reasons = [reason for reason, n in counts.items() if n >= MIN_NOTE_OCCURRENCES and len(reason) >= MIN_NOTE_LENGTH]
-    return dict(zip(reasons, ascii_lowercase, strict=False))
+    remarks = [
+        cell.reason for cell in cells if isinstance(cell, Estimate) and cell.reason and not _missing_reason(cell)
+    ]
+    return dict(zip(dict.fromkeys([*remarks, *reasons]), ascii_lowercase, strict=False))
 
 
 def _missing_reason(cell: Cell) -> str:

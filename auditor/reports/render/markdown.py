@@ -53,7 +53,7 @@ class _MarkdownRenderer:
 
     Attributes:
         markup: how inline nodes are marked up.
-        table_labels: labels of the document's tables, by id.
+        table_labels: labels of the tables that figures refer to, by id.
     """
 
     markup: InlineMarkup
@@ -74,7 +74,7 @@ class _MarkdownRenderer:
         markup = InlineMarkup(
             text=escape_markdown_inline,
             name=escape_markdown_inline,
-            strong=lambda content: f"**{content}**" if content.strip() else content,
+            strong=lambda content: f"**{content.strip()}**" if content.strip() else content,
             code=_format_code,
             link=format_link,
         )
@@ -131,6 +131,8 @@ class _MarkdownRenderer:
                 yield quote_markdown(block.text)
                 yield self.line(block.note)
             case Table():
+                if label := self.table_labels.get(block.id):
+                    yield f"**{escape_markdown(label)}**"
                 yield self.line(block.caption)
                 yield from self.table(block)
 

@@ -12,8 +12,10 @@ MAX_TITLES = 4
 
 
 def label_tables(document: Document) -> dict[str, str]:
-    """Labels of the document's tables, by id."""
-    return {block.id: block.label for block in iterate_blocks(document) if isinstance(block, Table)}
+    """Labels of the tables that have the numbers of a figure, by id; these tables are printed with their label."""
+    blocks = list(iterate_blocks(document))
+    table_ids = {block.table_id for block in blocks if isinstance(block, Figure)}
+    return {block.id: block.label for block in blocks if isinstance(block, Table) and block.id in table_ids}
 
 
 def group_pictures(blocks: Sequence[Block]) -> Iterable[tuple[bool, list[Block]]]:
@@ -38,6 +40,8 @@ def describe_pictures(blocks: Sequence[Block], table_labels: dict[str, str]) -> 
             if isinstance(picture, Figure) and picture.table_id in table_labels:
                 tables.append(f"“{table_labels[picture.table_id]}”")
     table_names = list(dict.fromkeys(tables))
+    if not titles:
+        return ""
     if len(titles) > MAX_TITLES:
         titles[MAX_TITLES:] = [f"and {len(titles) - MAX_TITLES} more"]
     reference = f" For the numbers see the table{'s' * (len(table_names) > 1)} {', '.join(table_names)}."

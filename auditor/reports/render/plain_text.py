@@ -50,7 +50,7 @@ class _TextRenderer:
     """Renders blocks as paragraphs of a width.
 
     Attributes:
-        table_labels: labels of the document's tables, by id.
+        table_labels: labels of the tables that figures refer to, by id.
     """
 
     width: int
@@ -112,6 +112,7 @@ class _TextRenderer:
                 yield self.quote(block.text)
                 yield self.wrap(block.note)
             case Table():
+                yield self.wrap(self.table_labels.get(block.id, ""))
                 yield render_text_table(block, self.width)
 
     def quote(self, text: str) -> str:

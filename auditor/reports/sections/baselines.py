@@ -62,7 +62,7 @@ def describe_ceiling(report: Report) -> str:
     )
     return (
         f"Even a perfect model is expected to reach no more than r = {format_number(overall.largest_r)}. The survey’s "
-        f"split-half reliability, over halves of its respondents and over all its cells, is {reliabilities}."
+        f"split-half reliability, from halves of its respondents, is {reliabilities}."
     )
 
 

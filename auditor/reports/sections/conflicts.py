@@ -84,7 +84,10 @@ def describe_conflicts(report: Report) -> str:
     elif conflicts.settled.value is not None:
         rule_phrase = VOTING_RULE_LABELS[conflicts.voting.rule if conflicts.voting else "majority"]
         interval = describe_interval(conflicts.settled, 0, "percent")
-        sentences.append(f"The judges settle {format_share(conflicts.settled.value)} ({interval}), {rule_phrase}.")
+        sentences.append(
+            f"The judges alone settle {format_share(conflicts.settled.value)} ({interval}), {rule_phrase}. "
+            "This includes conflicts that people decided afterwards."
+        )
     if total and conflicts.within_noise.value is not None:
         n_within = round(conflicts.within_noise.value * conflicts.within_noise.n)
         sentences.append(
@@ -247,12 +250,14 @@ def describe_conflict(row: ListedConflictReport) -> list[Inline]:
     else:
         nodes = ["The correct answer is not known."]
     if row.difference is not None:
-        nodes.append(f" The models’ scores differ by {format_number(abs(row.difference))}.")
+        sides = "two scores" if row.kind == "methods" else "models’ scores"
+        scale = " on the scale from −1 to +1" if row.left.answer is not None else ""
+        nodes.append(f" The {sides} differ by {format_number(abs(row.difference))}{scale}.")
     if row.seats:
         nodes += [f" Of {pluralize(row.seats, 'assigned judge')}, {format_count(row.left.votes)} voted for "]
         nodes += [Name(row.left.model), f" and {format_count(row.right.votes)} for ", Name(row.right.model), "."]
     else:
-        nodes.append(" No judge voted.")
+        nodes.append(" Judges do not vote on it." if row.kind == "methods" else " No judge voted.")
     if row.decision is not None:
         side = {"left": row.left, "right": row.right}.get(row.decision)
         decision: list[Inline] = [DECISION_LABELS.get(row.decision, row.decision)]

@@ -41,7 +41,7 @@ def build_group_errors_section(report: Report) -> Section | None:
             f"error-by-{noun}",
             f"Mean absolute error by {noun}",
             f"Mean absolute difference between the model’s and people’s scores by {noun}, from 0 to 2 (lower is "
-            "better), with its 95% CI. n is the number of cells.",
+            "better). The 95% CI treats the cells of each row as independent. n is the number of cells.",
             Column(noun.capitalize(), "name"),
             dict(errors),
             labels,
@@ -144,7 +144,7 @@ def _build_bias_table(bias: Mapping[str, EstimatesBySeries], labels: Sequence[st
         BIAS_TABLE_ID,
         "Difference from people by country",
         "Mean of the model’s score minus people’s over the topics of each country, from −2 (stricter) to +2 (more "
-        "permissive), with its 95% CI. n is the number of cells.",
+        "permissive). The 95% CI treats the topics of a country as independent. n is the number of cells.",
         Column("Country", "name"),
         bias,
         labels,

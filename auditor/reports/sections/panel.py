@@ -73,7 +73,8 @@ def _build_peer_agreement(report: Report) -> list[Block]:
     plot_caption = "Peer agreement of each model, with 95% CI. Higher is better."
     caption = (
         "Verdicts on each model’s traces, and the share of answers that find each aspect met, from 0 to 1 (higher is "
-        f"better). 95% CIs are over {'countries and topics' if report.task is None else 'items'}; n counts verdicts."
+        f"better). 95% CIs are over {'countries and topics' if report.task is None else 'items'}, unless a note says "
+        "otherwise; n counts verdicts."
     )
     columns = [
         Column("Model", "name"),
@@ -109,7 +110,8 @@ def _build_judge_tables(panel: PanelReport) -> Iterator[Table]:
     yield tabulate("judges", "Judges", caption, panel.judges, columns)
     caption = (
         "Agreement of judges beyond chance: 1 is complete agreement, 0 is chance. Kappa and alpha are low if nearly "
-        "all verdicts are the same; AC1 is not. n counts traces."
+        "all verdicts are the same; AC1 is not. Share of VALID is a proportion, not a measure of agreement. n counts "
+        "traces."
     )
     measures = [
         ("Fleiss’ kappa", panel.fleiss_kappa),

@@ -37,7 +37,7 @@ def build_peer_validity_section(report: Report) -> Section | None:
     if validity.judges:
         caption = (
             "Share of verdicts VALID on correct and on incorrect answers, with 95% CI over items; n counts verdicts. "
-            "Difference: from -1 to 1 (higher is better); 0 is no discrimination."
+            "Difference: from −1 to +1 (higher is better); 0 is no discrimination."
         )
         columns = [
             Column("Judge", "name"),
@@ -52,9 +52,9 @@ def _list_findings(validity: PeerValidityReport) -> list[ListItem]:
     """State how well peer verdicts separate correct from incorrect answers, one finding per figure."""
     findings = []
     if validity.area is not None:
-        findings.append(_describe_auc(validity.area, "correct and incorrect answers"))
+        findings.append(_describe_auc(validity.area, "correct from incorrect answers"))
     if validity.area_within is not None:
-        findings.append(_describe_auc(validity.area_within, "correct and incorrect answers to the same item"))
+        findings.append(_describe_auc(validity.area_within, "correct from incorrect answers to the same item"))
     difference = validity.difference
     if difference is not None and difference.value is not None:
         shares = {row.said: format_share(row.accuracy.value) for row in validity.verdicts}
@@ -66,20 +66,22 @@ def _list_findings(validity: PeerValidityReport) -> list[ListItem]:
     if validity.closeness is not None:
         subject = "Closeness of an answer to the truth and its share of VALID verdicts"
         findings.append(_describe_correlation(validity.closeness, subject, "ρ", "answer"))
-    findings.append(_describe_correlation(validity.models, "Peer agreement and quality of models", "r", "model"))
+    findings.append(_describe_correlation(validity.models, "Peer agreement and correctness of models", "r", "model"))
     return findings
 
 
 def _describe_auc(auc: Estimate, pair_label: str) -> ListItem:
     """State how well verdicts separate the answers that `pair_label` names."""
-    figures = describe_estimate("AUC", auc, digits=0, style="percent")
+    figures = describe_estimate("AUC", auc)
     status = compare_interval(auc, CHANCE_AUC)
     finding = {
         "positive": f"Peer verdicts separate {pair_label}",
-        "negative": f"Peer verdicts point the wrong way on {pair_label}",
-        "unclear": f"On {pair_label}, peer verdicts are not statistically distinguishable from chance",
+        "negative": f"Peer verdicts separate {pair_label} in the wrong direction",
+        "unclear": f"Peer verdicts are not shown to separate {pair_label} better than chance",
     }.get(status)
-    return ListItem(f"{finding} ({figures})." if finding else f"Separation of {pair_label}: {figures}.", status)
+    return ListItem(
+        f"{finding} ({figures})." if finding else f"How well peer verdicts separate {pair_label}: {figures}.", status
+    )
 
 
 def _describe_points(difference: Estimate) -> str:

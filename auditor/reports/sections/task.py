@@ -107,7 +107,7 @@ def _describe_score(row: TaskModelRow) -> Iterator[str]:
     if mae.value is None:
         yield f"has no distance from the truth: {mae.reason}"
         return
-    correlation = f", with {describe_estimate('r', r)}" if r.value is not None else ""
+    correlation = f"; its scores correlate with the truth ({describe_estimate('r', r)})" if r.value is not None else ""
     yield (
         f"differs from the truth by {format_number(mae.value)} on average ({describe_interval(mae)}, "
         f"{pluralize(mae.n, 'item')}){correlation}"

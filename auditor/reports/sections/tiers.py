@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from auditor.domain import Method
 from auditor.reports.data.agreement.tiers import ALL_COUNTRIES, TierRanking
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import (
@@ -69,7 +70,9 @@ def _build_ranking(ranking: TierRanking, position: int) -> Disclosure:
     size = f"{pluralize(ranking.cells, 'shared cell')} of {pluralize(ranking.countries, 'country', 'countries')}"
     return Disclosure(
         f"{ranking.scope[:1].upper()}{ranking.scope[1:]}, by {_name_criterion(ranking)}",
-        [replace(table, rows=[*table.rows, *excluded_rows])],
+        [replace(table, rows=[*table.rows, *excluded_rows])]
+        if table.rows or excluded_rows
+        else [Paragraph(table.caption)],
         detail=f"{ranking.method} · {size} and {pluralize(ranking.topics, 'topic')}",
         is_open=position <= MAX_OPEN_RANKINGS,
     )
@@ -93,6 +96,8 @@ def describe_preference(ranking: TierRanking) -> str:
     """Describe in one or two sentences which model to prefer in one scope, and how certain that is."""
     noun = " countries" if ranking.scope.endswith("Western") else ""
     scope = "Over all countries" if ranking.scope == ALL_COUNTRIES else f"For {ranking.scope}{noun}"
+    if ranking.method == Method.LOGPROB:
+        scope += ", by log-probabilities"
     if not ranking.rows or ranking.rows[0].value is None:
         return f"{scope}, no model can be preferred: {ranking.reason or 'none has scores on enough cells'}."
     best = ranking.rows[0]

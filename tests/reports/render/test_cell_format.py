@@ -42,16 +42,17 @@ def test_n_is_left_out_where_the_column_does_not_show_it() -> None:
     assert figure.in_line() == "0.52 (0.31 to 0.68)"
 
 
-def test_reasons_that_repeat_are_notes() -> None:
+def test_reasons_that_repeat_and_remarks_on_intervals_are_notes() -> None:
     column = Column("r", "estimate")
     estimates = [Estimate(0.5, 9, reason=REASON), Estimate(None, 0, reason=REASON), Estimate(0.1, 2, reason=REASON)]
     other = Estimate(None, 0, reason="no judge answered")
     complete = Estimate(0.5, 9, 0.4, 0.6, reason="over topics only")
     notes = label_notes(Table("t", "t", "", [column], [[cell] for cell in (*estimates, other, *[complete] * 3)]))
-    assert notes == {REASON: "a"}
-    shown = [format_figure(cell, column, notes).in_line() for cell in (*estimates, other)]
+    assert notes == {"over topics only": "a", REASON: "b"}
+    shown = [format_figure(cell, column, notes).in_line() for cell in (*estimates, other, complete)]
     assert shown == [
-        "0.50 (n 9; no 95% CI, note a)", "not available (note a)", "0.10 (n 2; no 95% CI, note a)", "no judge answered",
+        "0.50 (n 9; no 95% CI, note b)", "not available (note b)", "0.10 (n 2; no 95% CI, note b)", "no judge answered",
+        "0.50 (0.40 to 0.60; n 9; note a)",
     ]  # fmt: skip
 
 

@@ -52,9 +52,9 @@ def test_the_ceiling_is_stated_with_the_reliability_or_the_reason(report: Report
         for scope, reliability in zip(("all", "within topics"), reliabilities, strict=True)
     ]
     assert describe_ceiling(report.model_copy(update={"ceiling": rows})) == (
-        "Even a perfect model is expected to reach no more than r = 0.90. The survey’s split-half reliability, over "
-        "halves of its respondents and over all its cells, is 0.81 over all cells (95% CI 0.80 to 0.82) and 0.49 "
-        "within topics (95% CI 0.40 to 0.50)."
+        "Even a perfect model is expected to reach no more than r = 0.90. The survey’s split-half reliability, from "
+        "halves of its respondents, is 0.81 over all cells (95% CI 0.80 to 0.82) and 0.49 within topics (95% CI 0.40 "
+        "to 0.50)."
     )
 
 

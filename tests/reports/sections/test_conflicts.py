@@ -66,7 +66,7 @@ def test_conflicts_between_models_are_counted_separately_and_the_voting_rule_is_
 ) -> None:
     sentences = describe_conflicts(report_with_conflicts(report, rule))
     assert "There are 6 conflicts between models: 2 open, 4 settled by judges." in sentences
-    assert "The judges settle 67% (95% CI " in sentences
+    assert "The judges alone settle 67% (95% CI " in sentences
     assert words in sentences
     assert sum(w in sentences for w in VOTING_RULE_LABELS.values()) == 1
     assert "Further conflicts are 13 between two methods of one model and 1 of judges’ verdicts on pairs" in sentences

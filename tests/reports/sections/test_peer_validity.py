@@ -32,25 +32,36 @@ def test_no_section_without_verdicts_on_known_answers(report: Report) -> None:
     assert build_peer_validity_section(report.model_copy(update={"task": make_task([])})) is None
 
 
-PAIR = "correct and incorrect answers"
-
-
 @pytest.mark.parametrize(
     ("area", "finding", "status"),
     [
-        (Estimate(0.9, 9, 0.8, 0.95), f"Peer verdicts separate {PAIR} (AUC = 90%, 95% CI 80% to 95%).", "positive"),
-        (Estimate(0.2, 9, 0.1, 0.4), f"Peer verdicts point the wrong way on {PAIR} (AUC = 20%, 95% CI 10% to 40%).",
-         "negative"),
-        (Estimate(0.6, 9, 0.4, 0.8), f"On {PAIR}, peer verdicts are not statistically distinguishable from chance (AUC "
-         "= 60%, 95% CI 40% to 80%).", "unclear"),
-        (Estimate(0.6, 9, reason="one item"), f"Separation of {PAIR}: AUC = 60%, no 95% CI: one item.", "neutral"),
-        (Estimate(None, 0, reason="no pair"), f"Separation of {PAIR}: AUC not available: no pair.", "neutral"),
+        (Estimate(0.9, 9, 0.8, 0.95), "Peer verdicts separate {} (AUC = 0.90, 95% CI 0.80 to 0.95).", "positive"),
+        (
+            Estimate(0.2, 9, 0.1, 0.4),
+            "Peer verdicts separate {} in the wrong direction (AUC = 0.20, 95% CI 0.10 to 0.40).",
+            "negative",
+        ),
+        (
+            Estimate(0.6, 9, 0.4, 0.8),
+            "Peer verdicts are not shown to separate {} better than chance (AUC = 0.60, 95% CI 0.40 to 0.80).",
+            "unclear",
+        ),
+        (
+            Estimate(0.6, 9, reason="one item"),
+            "How well peer verdicts separate {}: AUC = 0.60, no 95% CI: one item.",
+            "neutral",
+        ),
+        (
+            Estimate(None, 0, reason="no pair"),
+            "How well peer verdicts separate {}: AUC not available: no pair.",
+            "neutral",
+        ),
     ],
-)  # fmt: skip
+)
 def test_verdicts_separate_answers_only_if_the_interval_excludes_chance(
     report: Report, area: Estimate, finding: str, status: str
 ) -> None:
-    assert findings_of(build(report, area=area))[0] == (finding, status)
+    assert findings_of(build(report, area=area))[0] == (finding.format("correct from incorrect answers"), status)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +78,7 @@ def test_closeness_is_correlated_only_if_the_interval_excludes_zero(
     texts = [text for text, _ in findings_of(build(report, closeness=correlation))]
     assert texts == [
         f"{subject} {finding}",
-        "Peer agreement and quality of models: r not available: no model has both.",
+        "Peer agreement and correctness of models: r not available: no model has both.",
     ]
     [unclear, _] = findings_of(build(report, closeness=Estimate(0.1, 60, -0.1, 0.3)))
     assert unclear == (

@@ -46,7 +46,7 @@ def test_every_row_is_in_the_table_with_its_two_way_interval(report: Report) -> 
 
 def test_a_gap_is_the_second_region_minus_the_first(report: Report) -> None:
     table = gap_table(report, GAP)
-    assert cells_of(table)[0][:2] == ["alder", [Name("Other"), " minus ", Name("Western")]]
+    assert cells_of(table)[0][:2] == ["alder", (Name("Other"), " minus ", Name("Western"))]
     assert "Other minus Western; positive means that the model is further from people in the former" in text_of(
         table.caption
     )

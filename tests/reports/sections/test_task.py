@@ -105,8 +105,8 @@ def test_scores_have_their_distance_from_the_truth(report: Report) -> None:
     rows = [make_row("m", MISSING, score=score), make_row("n", MISSING)]
     section = build(report, make_task(rows, kind=AnswerKind.SCORE, range=(0, 200), tolerance=2, chance=None))
     assert findings_of(section)[0][0] == (
-        "m differs from the truth by 6.00 on average (95% CI 1.00 to 11.00, 10 items), with r = 0.60, 95% CI 0.10 to "
-        "0.90."
+        "m differs from the truth by 6.00 on average (95% CI 1.00 to 11.00, 10 items); its scores correlate with the "
+        "truth (r = 0.60, 95% CI 0.10 to 0.90)."
     )
     assert cells_of(tables_of(section)["task-accuracy"])[0] == [
         "m", MISSING, MISSING, 1, MISSING, 20, 20, r, r, mae, mae, mae

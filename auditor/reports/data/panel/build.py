@@ -115,7 +115,9 @@ def _peer_share(peer_counts: Sequence[PeerVerdictCounts], hits_field: str, total
         [counts.country for counts in peer_counts],
         [counts.topic for counts in peer_counts],
     )
-    return clustered_to_estimate(share, "no verdict is usable")
+    return clustered_to_estimate(
+        share, "no verdict is usable" if total_field == "n" else "no verdict rates this aspect"
+    )
 
 
 def build_panel_report(

@@ -201,7 +201,7 @@ def _describe_biases(judges: Sequence[JudgeRow]) -> Iterator[str]:
         false_positives = f"about {format_number(n_tests / 20, 1)}" if n_tests > 1 else "one in twenty such tests"
         yield (
             f"{sentences[-1]} Of {pluralize(n_tests, 'bias', 'biases')} tested, {false_positives} would be "
-            "this large if the judges had no bias."
+            "reported by chance if no judge had a bias."
         )
 
 

@@ -51,6 +51,9 @@ def _build_opening(comparison: ComparisonReport) -> Iterator[Block]:
     ]
     if findings:
         yield List(findings)
+    n_unlisted = len(comparison.pairs) - len(listed_pairs)
+    if n_unlisted:
+        yield Paragraph(f"The tables have {pluralize(n_unlisted, 'further pair')}.", "note")
     if cautions := list(list_cautions(comparison)):
         yield Callout("Reasons for caution", [List(cautions)])
 

@@ -37,7 +37,7 @@ def build_verdict_section(comparison: VerdictComparison, section_id: str) -> Sec
         "Agreement of verdicts",
         "Agreement of both sides beyond chance (1 is complete agreement, 0 is chance), and share of VALID, second "
         "minus first. 95% CIs are over cells; n counts pairs of verdicts.",
-        [Column("Measure", "name"), Column("Value", "estimate", style="signed")],
+        [Column("Measure", "name"), Column("Value", "estimate")],
         [["Agreement (Scott’s pi)", comparison.kappa], ["Difference in the share of VALID", comparison.change]],
     )
     blocks: list[Block] = [Paragraph(describe_verdicts(comparison)), agreement_table]

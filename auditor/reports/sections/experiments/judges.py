@@ -57,8 +57,15 @@ def build_judge_bias_document(audit: str, panel: PanelReport) -> Document:
     position_biased = [judge for judge, share in first_shares if compare_interval(share, 0.5) in SHIFT_LABELS]
     self_lenient = [judge for judge, preference in preferences if compare_interval(preference) == "positive"]
     findings = [
-        count_finding(position_biased, len(first_shares), "judge", "prefer one position"),
-        count_finding(self_lenient, len(preferences), "judge", "be more lenient with own traces"),
+        count_finding(
+            position_biased, sum(share.value is not None for _, share in first_shares), "judge", "prefer one position"
+        ),
+        count_finding(
+            self_lenient,
+            sum(share.value is not None for _, share in preferences),
+            "judge",
+            "be more lenient with own traces",
+        ),
     ]
     position_table, own_trace_table = build_position_table(panel.positions), build_self_review_table(panel.own_traces)
     title = "Share of answers for the trace shown first"

@@ -46,5 +46,5 @@ def test_expected_chance_findings_are_counted_over_all_tested_biases(report: Rep
         for r, e in zip(report.panel.judges, (lenient, neutral), strict=False)
     )
     certificate = " ".join(write_certificate(report.panel.model_copy(update={"judges": [first, second]})))
-    assert "Of 2 biases tested, about 0.1 would be this large if the judges had no bias." in certificate
+    assert "Of 2 biases tested, about 0.1 would be reported by chance if no judge had a bias." in certificate
     assert "findings is chance" not in certificate
