@@ -20,6 +20,7 @@ from auditor.reports.data.panel.schema import (
 from auditor.reports.data.report_schema import Report
 from auditor.run import open_audit, run_audit
 from tests.support.audit_configs import KEY, KEY_VARIABLE
+from tests.support.document_figures import assert_report_shows_figures
 from tests.support.fake_server import FakeServer, Reply, Request, error
 from tests.support.scripted_judges import (
     FAILURE_SHARE,
@@ -157,6 +158,10 @@ def test_votes_count_all_assignments_and_dawid_skene_finds_the_honest_judges(ten
     )
     assert all(model.weights[name] == pytest.approx(0.5, abs=0.12) for name in ("coin", "always", "tired"))
     assert ten.panel.asked == ten.panel.seats == TRACES * len(JUDGES)
+
+
+def test_every_figure_of_the_panel_is_in_every_format(ten: Report) -> None:
+    assert_report_shows_figures(ten, "panel")
 
 
 def test_the_certificate_describes_each_bias(ten: Report) -> None:

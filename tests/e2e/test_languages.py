@@ -24,6 +24,7 @@ from auditor.storage.database import open_database
 from auditor.storage.overview import load_overviews
 from auditor.surveys.countries import DATA_FOLDER
 from tests.support.audit_configs import config
+from tests.support.document_figures import assert_report_shows_figures
 from tests.support.fake_server import FakeServer
 
 
@@ -79,6 +80,7 @@ def test_the_report_has_the_differences_between_languages(server: FakeServer, st
         assert row.difference.value == pytest.approx(means[0] - means[1])
         assert (row.first, row.second, row.difference.n) == ("en", "native", 2)
     assert len(languages_section.differences) == len(audit_config.models)
+    assert_report_shows_figures(report, "languages", "map", "prefer", "coverage", "cost", "made")
     page = render_report(report, "html").replace("<bdi>", "").replace("</bdi>", "")
     assert re.search(r"^\| model-a \| en \| native \| [+−]?0\.", render_report(report, "markdown"), re.MULTILINE)
     for text in (render_report(report, "markdown"), page):

@@ -19,6 +19,7 @@ from auditor.storage import audits, comparisons
 from auditor.storage.database import open_database
 from tests.support.audit_configs import config
 from tests.support.comparison_judge import TOPICS, read_question, scripted
+from tests.support.document_figures import assert_report_shows_figures
 from tests.support.fake_server import FakeServer, Reply, Request, completion, error
 
 PAIRS = len(TOPICS) * (len(TOPICS) - 1) // 2
@@ -204,6 +205,7 @@ def test_judges_vote_by_their_own_consistency(server: FakeServer, storage: str) 
     survey = {"source": "wvs7-sample", "countries": ["Germany"], "topics": TOPICS}
     run_audit(config(server.url, 4, survey=survey, probes=probes, panel=panel), storage=storage)
     report = open_audit("scripted", storage=storage).report()
+    assert_report_shows_figures(report, "logic", "panel", "conflicts")
     assert report.logic is not None
     ledger = {row.judge: row for row in report.logic.ledger}
     assert [row.weight for row in ledger.values()] == [1.0, 1.0, 1.0, 0.0]

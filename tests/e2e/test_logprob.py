@@ -16,6 +16,7 @@ from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from tests.models.test_logprobs import choice, echo, listed
 from tests.support.audit_configs import config
+from tests.support.document_figures import assert_report_shows_figures
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion, error
 
 COUNTRIES, TOPICS, MODELS, EACH = 5, 5, 2, 10
@@ -66,6 +67,7 @@ def run(server: FakeServer, storage: str, **changes: Any) -> Report:
 def test_direct_and_logprob_scores_are_compared_and_counted(server: FakeServer, storage: str) -> None:
     server.script = with_echo
     report = run(server, storage)
+    assert_report_shows_figures(report, "answer", "worth", "methods", "where", "scatter", "regions", "places")
     assert [
         (pearson_by_method.method, pearson_by_method.model, pearson_by_method.n)
         for pearson_by_method in report.alignment

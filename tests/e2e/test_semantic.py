@@ -23,6 +23,7 @@ from auditor.storage.database import open_database
 from auditor.storage.overview import load_overviews
 from auditor.tui.home import render_audit_card
 from tests.support.audit_configs import KEY_VARIABLE
+from tests.support.document_figures import assert_report_shows_figures
 from tests.support.fake_server import FakeServer, Reply, Request, completion
 
 QUESTIONS, WORDINGS = 8, 5
@@ -125,6 +126,7 @@ def test_no_report_format_mentions_a_missing_survey(server: FakeServer, storage:
     server.script = script
     run_audit(config(server.url, limit=2), storage=storage)
     report = report_of(storage)
+    assert_report_shows_figures(report, "semantic")
     for form in ("markdown", "html", "json"):
         text = render_report(report, form)
         assert "SaGE" in text or form == "json"

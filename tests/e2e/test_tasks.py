@@ -21,6 +21,7 @@ from auditor.run import open_audit, resume_after_review, run_audit
 from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from tests.support.audit_configs import KEY, KEY_VARIABLE
+from tests.support.document_figures import assert_report_shows_figures
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion
 from tests.support.scripted_tasks import audit, solver, sum_task
 
@@ -125,6 +126,7 @@ def test_a_handle_shows_accuracy_in_a_notebook(finished: str) -> None:
 
 def test_no_report_format_of_a_task_mentions_countries(finished: str) -> None:
     report = open_audit("sums", storage=finished).report()
+    assert_report_shows_figures(report, "task", "telling", "items", "panel", "conflicts")
     assert (report.alignment, report.regions.rows, report.countries, report.tiers) == ([], [], [], [])
     assert (report.audit.cells, report.coverage.countries, report.languages) == ([], [], None)
     assert len(report.coverage.topics) == 2 * ITEMS

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from html import unescape
 
 from auditor.metrics.estimate import Estimate
+from auditor.reports.data.report_schema import Report
 from auditor.reports.document import (
     Column,
     CountShare,
@@ -28,6 +29,7 @@ from auditor.reports.number_format import NumberStyle, format_count, format_perc
 from auditor.reports.output import render_document
 from auditor.reports.render.csv_tables import render_csv
 from auditor.reports.render.latex import render_latex
+from auditor.reports.sections.report import build_report_document
 
 _TAG_PATTERN = re.compile(r"<(?:style|svg|table class=\"heat).*?</(?:style|svg|table)>|<[^>]*>", re.DOTALL)
 
@@ -82,6 +84,17 @@ def iterate_cells(table: Table) -> Iterator[tuple[int, Column, object]]:
         ]
         for column, cell in zip(table.columns, cells, strict=True):
             yield i, column, cell
+
+
+def assert_report_shows_figures(report: Report, *section_ids: str) -> None:
+    """Check that a report has sections, and shows all its figures in every format.
+
+    Raises:
+        AssertionError: a section or a figure is missing.
+    """
+    document = build_report_document(report)
+    assert set(section_ids) <= {section.id for section in document.sections}
+    assert_figures_are_shown(document)
 
 
 def assert_figures_are_shown(document: Document) -> None:
