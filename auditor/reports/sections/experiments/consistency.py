@@ -157,6 +157,14 @@ def build_judgements_document(audit: str, judgements: HumanJudgementReport) -> D
         f"Agreement of the raters: {describe_estimate('Krippendorff’s alpha', judgements.alpha, 'pair')}. "
         f"Mean entropy of a question’s judgements, in bits: {describe_estimate('', judgements.entropy)}."
     )
+    sections = [Section("judgements-results", "Results for each measure", [basis, *_tabulate_judgements(judgements)])]
+    return build_experiment_document(
+        audit, "measures compared with people", [finding], sections, "No measure can be compared with these judgements."
+    )
+
+
+def _tabulate_judgements(judgements: HumanJudgementReport) -> list[Block]:
+    """Build the tables of each measure's correlation with human judgements, and of differences between measures."""
     correlations = tabulate(
         "judgements",
         "Measures of consistency and human judgements",
@@ -188,8 +196,4 @@ def build_judgements_document(audit: str, judgements: HumanJudgementReport) -> D
             "difference": _estimate_correlation,
         },
     )
-    blocks: list[Block] = [basis, correlations, *([differences] if differences.rows else [])]
-    sections = [Section("judgements-results", "Results for each measure", blocks)]
-    return build_experiment_document(
-        audit, "measures compared with people", [finding], sections, "No measure can be compared with these judgements."
-    )
+    return [correlations, differences] if differences.rows else [correlations]
