@@ -100,7 +100,8 @@ class _MarkdownRenderer:
         """Render blocks; `level` is that of the headings of sections among them."""
         for are_pictures, group in group_pictures(blocks):
             if are_pictures:
-                yield f"*{escape_markdown(describe_pictures(group, self.table_labels))}*"
+                remark = escape_markdown(describe_pictures(group, self.table_labels))
+                yield f"*{remark}*" if remark else ""
             else:
                 for block in group:
                     yield from self.block(block, level)

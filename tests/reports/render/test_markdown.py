@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.reports.document import Code, Column, Document, Link, List, Name, Paragraph, Section, Strong, Table, Text
+from auditor.reports.document import (
+    Code,
+    Column,
+    Document,
+    FigureGrid,
+    Link,
+    List,
+    Name,
+    Paragraph,
+    Section,
+    Strong,
+    Table,
+    Text,
+)
 from auditor.reports.render.markdown import render_markdown
 from tests.support.markdown_tokens import ACTIVE_TOKENS, parse_markdown
 from tests.support.sample_document import hostile_document, sample_document
@@ -32,6 +45,11 @@ def test_figures_and_heat_maps_are_named_with_the_table_that_has_the_numbers() -
     )
     assert "Shown in the HTML report: All models; Differences of alder-7b; Differences of birch-instruct." in text
     assert "+.35" not in text
+
+
+def test_pictures_without_any_figure_leave_no_mark() -> None:
+    text = render_markdown(Document("", "t", "", [Section("s", "S", [FigureGrid([]), Paragraph("after")])]))
+    assert text.split("## S")[1].split() == ["after"]
 
 
 def test_quotes_are_block_quotes() -> None:
