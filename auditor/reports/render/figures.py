@@ -62,16 +62,6 @@ def render_page_svgs(figures: Sequence[Figure], id_prefix: str = "figure") -> tu
     return definitions, [_to_markup(svg) for svg in svgs]
 
 
-def render_page_svg(spec: Mapping[str, object], *, title: str, description: str, id_prefix: str) -> str:
-    """Draw one figure as an inline `<svg>` that needs nothing else. A page with several calls `render_page_svgs`.
-
-    Raises:
-        ValueError: the specification is not valid, or has a number that is not finite.
-    """
-    [svg] = _draw_figures([Figure("", spec, title, description)], id_prefix)
-    return _to_markup(svg)
-
-
 def export_spec(spec: Mapping[str, object]) -> bytes:
     """Write the specification as JSON, with the colours of the light theme on white."""
     indent = None if "datasets" in spec else 1  # shapes have tens of thousands of numbers

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 from xml.etree import ElementTree
-from xml.etree.ElementTree import Element
 
 import pytest
 
@@ -25,11 +24,10 @@ from auditor.reports.render.figures import (
     export_png,
     export_spec,
     export_svg,
-    render_page_svg,
     render_page_svgs,
 )
 from tests.reports.hostile_report import EVIL, NAME
-from tests.support.drawn_figures import country_estimates, texts_of, tooltips_of
+from tests.support.drawn_figures import country_estimates, render_page_svg, resolve_shared, texts_of, tooltips_of
 from tests.support.html_page import assert_well_formed_and_inert
 
 CSS = (resources.files("auditor.reports.render") / "page.css").read_text(encoding="utf-8")
@@ -118,13 +116,6 @@ def test_shapes_of_countries_are_on_a_page_once() -> None:
     assert all(len(svg) < 5000 for svg in three[1])
     longest = [max(re.findall(r' d="([^"]*)"', svg), key=len, default="") for svg in three[1]]
     assert all(len(path) < 200 for path in longest)
-
-
-def resolve_shared(definitions: str, svg: str) -> Element:
-    """A figure with the shared shapes put back."""
-    path_by_id = dict(re.findall(r'<path id="([^"]*)" d="([^"]*)"', definitions))
-    markup = re.sub(r'<use href="#([^"]*)"', lambda match: f'<path d="{path_by_id[match[1]]}"', svg)
-    return ElementTree.fromstring(markup.replace("</use>", "</path>"))
 
 
 def test_a_figure_looks_the_same_alone_and_among_others(page: tuple[str, list[str]]) -> None:

@@ -28,7 +28,6 @@ from auditor.reports.data.panel.verdict_matrix import VerdictMatrix, find_family
 from auditor.reports.data.report_source import FloatArray, ReportSource
 
 OK = Outcome.OK.value
-NO_SHARED_TRACE_REASON = "no trace has a verdict of this judge and of another"
 
 
 def agreement_estimate(agreement: Agreement) -> Estimate:
