@@ -19,6 +19,14 @@ from auditor.domain.audit_records import (
     Verdict,
 )
 from auditor.domain.calls import Answer, Attempt, Call, Message, ResponseBody, total_cost
+from auditor.domain.capabilities import (
+    AnswerForm,
+    Capability,
+    CapabilityKey,
+    DeclaredCapabilities,
+    ReasoningSettings,
+    TokenLimitParam,
+)
 from auditor.domain.comparisons import Comparison, ComparisonChoice, Item, ItemSet, Relation
 from auditor.domain.ground_truth import Grouping, Phrasing, Region, Survey, SurveyCell
 from auditor.domain.identifiers import canonical_hash, canonical_json, derive_seed, method_side_name, parse_method_side
@@ -50,9 +58,12 @@ __all__ = [
     "SCORE_MIN",
     "AlteredTraceVerdict",
     "Answer",
+    "AnswerForm",
     "AnswerKind",
     "Attempt",
     "Call",
+    "Capability",
+    "CapabilityKey",
     "Cell",
     "CellScore",
     "Comparison",
@@ -62,6 +73,7 @@ __all__ = [
     "ConflictState",
     "Contest",
     "Decision",
+    "DeclaredCapabilities",
     "Grouping",
     "Guess",
     "Item",
@@ -74,6 +86,7 @@ __all__ = [
     "Purpose",
     "Rating",
     "RatingAction",
+    "ReasoningSettings",
     "Region",
     "Relation",
     "ResponseBody",
@@ -84,6 +97,7 @@ __all__ = [
     "SurveyCell",
     "Task",
     "TaskItem",
+    "TokenLimitParam",
     "Trace",
     "Verdict",
     "canonical_hash",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from auditor.domain.capabilities import AnswerForm, CapabilityKey, DeclaredCapabilities, ReasoningSettings
 from auditor.domain.identifiers import canonical_hash
-from auditor.domain.terms import Cell, LogprobMeasure, Outcome, Purpose
+from auditor.domain.terms import ENGLISH, Cell, LogprobMeasure, Outcome, Purpose
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,11 @@ class Call:
         continuations: endings of the sentence in the message, whose log-probabilities are requested.
         cell: the cell of a direct question, used to look up recorded answers; not part of the key, since the messages
             contain it.
+        reasoning: how much the model may think; None as the provider does by default. Part of the key only if set.
+        declared: capabilities that the config declares; None for none. Part of the key only if set.
+        language: ISO 639-1 code of the messages' language; not part of the key, since the messages are.
+        structure_instruction: description of the requested structure, added to the messages when they are sent in a
+            form that does not carry the schema; not part of the key, since it depends on the capability.
     """
 
     name: str
@@ -53,11 +59,15 @@ class Call:
     measure: LogprobMeasure | None = None
     continuations: tuple[str, ...] = ()
     cell: Cell | None = None
+    reasoning: ReasoningSettings | None = None
+    declared: DeclaredCapabilities | None = None
+    language: str = ENGLISH
+    structure_instruction: str | None = None
 
     @functools.cached_property
     def key(self) -> str:
         """SHA-256, in hex, of the canonical JSON of everything that determines the answer."""
-        key_fields = {
+        key_fields: dict[str, object] = {
             "model": self.model,
             "server": self.server,
             "messages": [[message.role, message.content] for message in self.messages],
@@ -66,9 +76,18 @@ class Call:
             "params": dict(self.params),
             "schema": [self.schema, self.max_words],
         }
-        return canonical_hash(
-            key_fields if self.measure is None else key_fields | {"measure": [self.measure, *self.continuations]}
-        )
+        if self.measure is not None:
+            key_fields["measure"] = [self.measure, *self.continuations]
+        if self.reasoning is not None:
+            key_fields["reasoning"] = asdict(self.reasoning)
+        if self.declared is not None:
+            key_fields["declared"] = asdict(self.declared)
+        return canonical_hash(key_fields)
+
+    @property
+    def capability_key(self) -> CapabilityKey:
+        """What the capability of this call's requests belongs to."""
+        return CapabilityKey(self.model, self.server, self.reasoning.effort if self.reasoning else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +155,9 @@ class Answer:
         cached_tokens: number of prompt tokens that the provider read from its prompt cache.
         prompt_tokens, completion_tokens: token counts of the last attempt.
         cost_usd: cost of the call including all attempts; None if the price is unknown.
+        capability: id of the `Capability` that the answer was requested under; None if unknown.
+        form: form in which a structured answer was requested, read from the request as sent; None for a free text.
+        reasoning_tokens: the part of `completion_tokens` that is hidden reasoning; None if the provider does not say.
     """
 
     key: str
@@ -152,3 +174,6 @@ class Answer:
     fingerprint: str | None = None
     sent: str | None = None
     altered: str | None = None
+    capability: str | None = None
+    form: AnswerForm | None = None
+    reasoning_tokens: int | None = None

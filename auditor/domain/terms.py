@@ -53,6 +53,8 @@ class Purpose(StrEnum):
     CONSISTENCY = "consistency"
     """Whether one answer supports another."""
     CONTRADICTION = "contradiction"
+    PREFLIGHT = "preflight"
+    """A request that finds out what a judge's server accepts, before anything depends on it."""
 
 
 class Method(StrEnum):

@@ -7,22 +7,29 @@ from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from auditor.config import ModelSection
-from auditor.domain import Call, LogprobMeasure
+from auditor.domain import Call, Capability, LogprobMeasure
 from auditor.models import continuation, litellm_client
-from auditor.models.endpoint import Endpoint, resolve_endpoint
+from auditor.models.endpoint import DEFAULT_CAPABILITY, Endpoint, resolve_endpoint
 from auditor.models.provider_request import ProviderReply, send_request
 
 
 class Dispatcher(Protocol):
     """Interface for sending one request to a model."""
 
-    async def send(self, call: Call, attempt_number: int, total_timeout_s: float | None) -> ProviderReply:
+    async def send(
+        self,
+        call: Call,
+        attempt_number: int,
+        total_timeout_s: float | None,
+        capability: Capability = DEFAULT_CAPABILITY,
+    ) -> ProviderReply:
         """Send one request for a call and return the provider's reply.
 
         Args:
             call: the messages and parameters to send, and the name of the model in the config.
             attempt_number: number of this attempt at the call, from 1.
             total_timeout_s: time limit of the whole request, in seconds; None for no limit.
+            capability: what the model's server accepts.
 
         Raises:
             AuditorError: requests cannot be sent, or answers cannot be recorded, and a retry would not help. A failure
@@ -57,7 +64,13 @@ class LocalDispatcher:
         self._model_endpoints = {model.name: _ModelEndpoint(model, resolve_endpoint(model)) for model in models}
         self._compute_lock = asyncio.Lock()
 
-    async def send(self, call: Call, attempt_number: int, total_timeout_s: float | None) -> ProviderReply:
+    async def send(
+        self,
+        call: Call,
+        attempt_number: int,
+        total_timeout_s: float | None,
+        capability: Capability = DEFAULT_CAPABILITY,
+    ) -> ProviderReply:
         """Send one request and parse the response; log-probabilities of continuations are computed in this process.
 
         Raises:
@@ -68,7 +81,12 @@ class LocalDispatcher:
             async with self._compute_lock:
                 return ProviderReply(await asyncio.to_thread(continuation.score_continuations, section, call), None)
         return await send_request(
-            endpoint, call, attempt_number=attempt_number, timeout_s=section.timeout_s, total_timeout_s=total_timeout_s
+            endpoint,
+            call,
+            attempt_number=attempt_number,
+            timeout_s=section.timeout_s,
+            total_timeout_s=total_timeout_s,
+            capability=capability,
         )
 
     async def close(self) -> None:

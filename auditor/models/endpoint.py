@@ -8,7 +8,7 @@ from typing import Any
 
 from auditor.config import EMBEDDED_PREFIX, ModelSection, resolve_secret
 from auditor.config.signed_providers import find_signed_provider
-from auditor.domain import Call
+from auditor.domain import Call, Capability
 from auditor.errors import ConfigError
 from auditor.models import litellm_client
 from auditor.models.litellm_client import TokenPrice
@@ -23,6 +23,9 @@ PLACEHOLDER_KEY = "none"
 
 SIGNING_VARIABLES = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK")
 """Environment variables whose values sign requests; registered for redaction, since a server might echo them."""
+
+DEFAULT_CAPABILITY = Capability()
+"""Nothing is dropped: a server is taken to accept all until it says otherwise."""
 
 OPTIONAL_PARAMS = ("seed",)
 """Parameters that are left out for a provider that does not support them; the answer is valid without them."""
@@ -48,12 +51,15 @@ class Endpoint:
     replicas: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     api_key: str | None = field(default=None, repr=False)
 
-    def request_kwargs(self, call: Call, timeout_s: float) -> dict[str, Any]:
+    def request_kwargs(
+        self, call: Call, timeout_s: float, capability: Capability = DEFAULT_CAPABILITY
+    ) -> dict[str, Any]:
         """Keyword arguments of the litellm request for a call, with litellm's and the SDK's own retries turned off.
 
         Args:
             call: the call to send.
             timeout_s: time limit of each read from the connection, in seconds.
+            capability: what the model's server accepts.
         """
         kwargs: dict[str, Any] = {
             "model": self.model,

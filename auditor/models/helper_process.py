@@ -19,7 +19,7 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from auditor import bootstrap
 from auditor.config import ModelSection
-from auditor.domain import Call
+from auditor.domain import Call, Capability
 from auditor.models.dispatch import LocalDispatcher
 from auditor.models.provider_request import ProviderReply
 from auditor.redaction import register_secrets
@@ -50,12 +50,14 @@ class HelperRequest:
         call: the call to send.
         attempt_number: number of this attempt at the call, from 1.
         total_timeout_s: time limit of the whole request, in seconds; None for no limit.
+        capability: what the model's server accepts.
     """
 
     id: int
     call: Call
     attempt_number: int
     total_timeout_s: float | None
+    capability: Capability
 
 
 @pydantic_dataclass(frozen=True, slots=True, config=LOSSLESS_JSON)
@@ -110,7 +112,9 @@ async def serve_requests(reader: asyncio.StreamReader, writer: asyncio.StreamWri
     async def send_and_reply(request: HelperRequest) -> None:
         """Send one request and write its reply, or the class and place of this process's own failure."""
         try:
-            reply = await dispatcher.send(request.call, request.attempt_number, request.total_timeout_s)
+            reply = await dispatcher.send(
+                request.call, request.attempt_number, request.total_timeout_s, request.capability
+            )
             reply_json = REPLY_ADAPTER.dump_json(HelperReply(request.id, reply))
         except Exception as error:  # noqa: BLE001 - reported to the parent process, which waits for the reply
             # The last entry: the function that raised.

@@ -13,9 +13,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from auditor.config import EMBEDDED_PREFIX, ModelSection
-from auditor.domain import Attempt, Call, LogprobMeasure, Outcome
+from auditor.domain import Attempt, Call, Capability, LogprobMeasure, Outcome
 from auditor.errors import AuditorError
 from auditor.models.dispatch import LocalDispatcher
+from auditor.models.endpoint import DEFAULT_CAPABILITY
 from auditor.models.failures import RequestFailure
 from auditor.models.helper_process import (
     CONFIG_ADAPTER,
@@ -104,7 +105,9 @@ class HelperProcess:
             if not future.done():
                 future.set_result(None)
 
-    async def send(self, call: Call, attempt_number: int, total_timeout_s: float | None) -> ProviderReply | None:
+    async def send(
+        self, call: Call, attempt_number: int, total_timeout_s: float | None, capability: Capability
+    ) -> ProviderReply | None:
         """Send a request by the process and return the reply; None if the process died or hangs.
 
         Raises:
@@ -112,7 +115,7 @@ class HelperProcess:
         """
         assert self._process is not None
         assert self._process.stdin is not None
-        request = HelperRequest(next(self._request_ids), call, attempt_number, total_timeout_s)
+        request = HelperRequest(next(self._request_ids), call, attempt_number, total_timeout_s, capability)
         future: asyncio.Future[ProviderReply | None] = asyncio.get_running_loop().create_future()
         self.pending[request.id] = future
         try:
@@ -153,7 +156,13 @@ class MultiprocessDispatcher:
         # Time of the last check, and the CPU time that this thread had used by then, both in seconds.
         self._last_load_check = time.monotonic(), time.thread_time()
 
-    async def send(self, call: Call, attempt_number: int, total_timeout_s: float | None) -> ProviderReply:
+    async def send(
+        self,
+        call: Call,
+        attempt_number: int,
+        total_timeout_s: float | None,
+        capability: Capability = DEFAULT_CAPABILITY,
+    ) -> ProviderReply:
         """Send one request from the helper with the fewest pending requests, or from this process if none is ready.
 
         Raises:
@@ -166,10 +175,10 @@ class MultiprocessDispatcher:
             ]
         ready_helpers = [helper for helper in self._helpers if helper.is_ready]
         if not ready_helpers or call.name not in self._remote_models or call.measure is LogprobMeasure.CONTINUATION:
-            return await self._local_dispatcher.send(call, attempt_number, total_timeout_s)
+            return await self._local_dispatcher.send(call, attempt_number, total_timeout_s, capability)
         started_at = datetime.now(UTC)
         reply = await min(ready_helpers, key=lambda helper: len(helper.pending)).send(
-            call, attempt_number, total_timeout_s
+            call, attempt_number, total_timeout_s, capability
         )
         return _helper_died_reply(call, attempt_number, started_at) if reply is None else reply
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import httpx
 
-from auditor.domain import Answer, Attempt, Call, Outcome
+from auditor.domain import Answer, Attempt, Call, Capability, Outcome
 from auditor.models import litellm_client
 from auditor.models.budget import NO_CHARGE, RequestCharge, charge_estimate, charge_usage
-from auditor.models.endpoint import Endpoint
+from auditor.models.endpoint import DEFAULT_CAPABILITY, Endpoint
 from auditor.models.exchange_record import add_exchange_details, redact_response_body
 from auditor.models.failures import RequestFailure, classify_failure, clear_traceback_frames, is_unreachable
 from auditor.models.logprobs import UNSUPPORTED_STATUSES, parse_choice_logprobs, parse_echo_logprobs
@@ -39,7 +39,13 @@ class ProviderReply:
 
 
 async def send_request(
-    endpoint: Endpoint, call: Call, *, attempt_number: int, timeout_s: float, total_timeout_s: float | None = None
+    endpoint: Endpoint,
+    call: Call,
+    *,
+    attempt_number: int,
+    timeout_s: float,
+    total_timeout_s: float | None = None,
+    capability: Capability = DEFAULT_CAPABILITY,
 ) -> ProviderReply:
     """Send one request for a call and parse the response; a failure of the provider is returned, not raised.
 
@@ -49,6 +55,7 @@ async def send_request(
         attempt_number: number of this attempt at the call, from 1.
         timeout_s: time limit of each read from the connection, in seconds, passed to litellm.
         total_timeout_s: time limit of the whole request, in seconds; None for no limit.
+        capability: what the model's server accepts.
     """
     started_at, start_s = datetime.now(UTC), time.monotonic()
     failure, unreachable = None, False
@@ -58,7 +65,7 @@ async def send_request(
         # litellm's timeout holds for each read, so a server that sends byte by byte never exceeds it. litellm also
         # caches one client per timeout value, so that value must stay the same.
         async with asyncio.timeout(total_timeout_s):
-            response = await _send_and_repair(endpoint, call, timeout_s, exchange)
+            response = await _send_and_repair(endpoint, call, timeout_s, exchange, capability)
         answer = _response_parser(call)(call, response, exchange.json_body)
         usage, cached_tokens = litellm_token_usage(response)
         if answer.outcome is Outcome.SERVER_ERROR:
@@ -76,7 +83,11 @@ async def send_request(
     charge = _request_charge(endpoint, call, answer, exchange, usage, cached_tokens)
     attempt = Attempt(attempt_number, started_at, time.monotonic() - start_s, answer.outcome)
     return sanitize_strings(
-        ProviderReply(_with_attempt(answer, attempt, exchange, failure, charge, cached_tokens), failure, unreachable)
+        ProviderReply(
+            _with_attempt(replace(answer, capability=capability.id), attempt, exchange, failure, charge, cached_tokens),
+            failure,
+            unreachable,
+        )
     )
 
 
@@ -110,18 +121,20 @@ def _with_attempt(
     )
 
 
-async def _send_and_repair(endpoint: Endpoint, call: Call, timeout_s: float, exchange: HttpExchange) -> Any:
+async def _send_and_repair(
+    endpoint: Endpoint, call: Call, timeout_s: float, exchange: HttpExchange, capability: Capability
+) -> Any:
     """Send by litellm; if it cannot parse a successful answer, repair the answer's body and let it parse that.
 
     Raises:
         Exception: the request failed, or the repaired body cannot be parsed either.
     """
     try:
-        return await _call_litellm(endpoint, call, timeout_s)
+        return await _call_litellm(endpoint, call, timeout_s, capability)
     except Exception as error:
         if exchange.json_body is None or (repaired_body := fill_missing_fields(exchange.json_body)) is None:
             raise
-        return await _reread_body(endpoint, call, timeout_s, repaired_body, error)
+        return await _reread_body(endpoint, call, timeout_s, capability, repaired_body, error)
 
 
 def _response_parser(call: Call) -> Callable[[Call, Any, ResponseBody], Answer]:
@@ -131,15 +144,17 @@ def _response_parser(call: Call) -> Callable[[Call, Any, ResponseBody], Answer]:
     return parse_echo_logprobs if call.measure.needs_completions_endpoint else parse_choice_logprobs
 
 
-async def _call_litellm(endpoint: Endpoint, call: Call, timeout_s: float) -> Any:
+async def _call_litellm(endpoint: Endpoint, call: Call, timeout_s: float, capability: Capability) -> Any:
     """Send one request by litellm to the chat or completions endpoint and return its response object."""
-    request_kwargs = endpoint.request_kwargs(call, timeout_s)
+    request_kwargs = endpoint.request_kwargs(call, timeout_s, capability)
     if call.measure is not None and call.measure.needs_completions_endpoint:
         return await litellm_client.load_litellm().atext_completion(**request_kwargs)
     return await litellm_client.complete_chat(**request_kwargs)
 
 
-async def _reread_body(endpoint: Endpoint, call: Call, timeout_s: float, body: bytes, error: Exception) -> Any:
+async def _reread_body(
+    endpoint: Endpoint, call: Call, timeout_s: float, capability: Capability, body: bytes, error: Exception
+) -> Any:
     """Let litellm parse a repaired body of an answer that was paid for; no request is sent.
 
     Raises:
@@ -152,7 +167,7 @@ async def _reread_body(endpoint: Endpoint, call: Call, timeout_s: float, body: b
 
     stub_token, exchange_token = SERVER_STUB.set(replay_body), CURRENT_EXCHANGE.set(HttpExchange())
     try:
-        return await _call_litellm(endpoint, call, timeout_s)
+        return await _call_litellm(endpoint, call, timeout_s, capability)
     except Exception:  # noqa: BLE001 - the first error, about the body as it was sent, is more informative
         raise error from None
     finally:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from auditor.domain import Capability
 from auditor.errors import AuditorError, ModelSetupError
 from auditor.run.ray_cluster import RayWorker, WorkerDied
 from auditor.run.ray_worker import WorkerConfig, WorkerRequest
@@ -196,7 +197,9 @@ class RayDispatcher:
         await self._least_busy_slot(None)
         return sorted(slot.host for slot in self._slots[None] if slot.host)
 
-    async def send(self, call: Call, attempt_number: int, total_timeout_s: float | None) -> ProviderReply:
+    async def send(
+        self, call: Call, attempt_number: int, total_timeout_s: float | None, capability: Capability | None = None
+    ) -> ProviderReply:
         """Send a request through the least busy worker, and resend it through another if the worker dies.
 
         Raises:
@@ -207,7 +210,14 @@ class RayDispatcher:
             slot = await self._least_busy_slot(self._dedicated_model(call))
             try:
                 return await slot.send(
-                    WorkerRequest(next(self._request_ids), call, attempt_number, total_timeout_s, is_resend)
+                    WorkerRequest(
+                        next(self._request_ids),
+                        call,
+                        attempt_number,
+                        total_timeout_s,
+                        capability or Capability(),
+                        is_resend,
+                    )
                 )
             except WorkerDied:
                 is_resend = True

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from auditor import bootstrap
 from auditor.config import AuditConfig
-from auditor.domain import Answer, Call
+from auditor.domain import Answer, Call, Capability
 from auditor.errors import AuditorError
 from auditor.run.api_keys import remember_secrets, require_keys
 from auditor.storage import ledger
@@ -54,6 +54,7 @@ class WorkerRequest:
         call: the call to be sent.
         attempt_number: number of this attempt at the call, from 1.
         total_timeout_s: time limit in seconds; None for no limit.
+        capability: what the model's server accepts.
         is_resend: whether an earlier worker died with the request open; it may have recorded an answer.
     """
 
@@ -61,6 +62,7 @@ class WorkerRequest:
     call: Call
     attempt_number: int
     total_timeout_s: float | None
+    capability: Capability
     is_resend: bool = False
 
 
@@ -151,7 +153,10 @@ class WorkerActor:
     async def _send_and_record(self, request: WorkerRequest) -> ProviderReply:
         """Send a request, and record its answer; the reply is returned without the bodies of its attempts."""
         reply = await self._recorder.ask_and_record(
-            request.call, lambda call: self._dispatcher.send(call, request.attempt_number, request.total_timeout_s)
+            request.call,
+            lambda call: self._dispatcher.send(
+                call, request.attempt_number, request.total_timeout_s, request.capability
+            ),
         )
         # The bodies are recorded; without them the message to the driver is smaller.
         attempts_without_body = tuple(replace(attempt, body=None) for attempt in reply.answer.attempts)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from auditor.domain import Call
+from auditor.domain import Call, Capability
 from auditor.models.batches.provider import BatchCallResponse
-from auditor.models.endpoint import Endpoint
+from auditor.models.endpoint import DEFAULT_CAPABILITY, Endpoint
 from auditor.models.provider_request import ProviderReply, send_request
 from auditor.models.transport import SERVER_STUB, ServerStub
 
@@ -23,7 +23,9 @@ class PreparedRequest:
     body: bytes = field(repr=False)
 
 
-async def prepare_request(endpoint: Endpoint, call: Call, timeout_s: float) -> PreparedRequest | ProviderReply:
+async def prepare_request(
+    endpoint: Endpoint, call: Call, timeout_s: float, capability: Capability = DEFAULT_CAPABILITY
+) -> PreparedRequest | ProviderReply:
     """Build the request that would be sent for a call, byte for byte; if that fails, return the failed reply."""
     captured_requests: list[PreparedRequest] = []
 
@@ -32,12 +34,20 @@ async def prepare_request(endpoint: Endpoint, call: Call, timeout_s: float) -> P
         captured_requests.append(PreparedRequest(str(request.url), dict(request.headers), body))
         return httpx.Response(400, json={"error": {"message": "kept", "type": "invalid_request_error"}})
 
-    reply = await _await_with_stub(capture_request, send_request(endpoint, call, attempt_number=1, timeout_s=timeout_s))
+    reply = await _await_with_stub(
+        capture_request, send_request(endpoint, call, attempt_number=1, timeout_s=timeout_s, capability=capability)
+    )
     return captured_requests[-1] if captured_requests else reply
 
 
 async def parse_batch_answer(
-    endpoint: Endpoint, call: Call, call_response: BatchCallResponse, *, attempt_number: int, timeout_s: float
+    endpoint: Endpoint,
+    call: Call,
+    call_response: BatchCallResponse,
+    *,
+    attempt_number: int,
+    timeout_s: float,
+    capability: Capability = DEFAULT_CAPABILITY,
 ) -> ProviderReply:
     """Parse a batch's response to a call as the response to a single request would be.
 
@@ -47,6 +57,7 @@ async def parse_batch_answer(
         call_response: the batch's response; the call must have been sent.
         attempt_number: number of this attempt at the call, from 1.
         timeout_s: time limit in seconds, passed on to `send_request`.
+        capability: what the call was submitted under.
     """
 
     def replay_response(request: httpx.Request, body: bytes) -> httpx.Response:
@@ -56,7 +67,8 @@ async def parse_batch_answer(
         )
 
     return await _await_with_stub(
-        replay_response, send_request(endpoint, call, attempt_number=attempt_number, timeout_s=timeout_s)
+        replay_response,
+        send_request(endpoint, call, attempt_number=attempt_number, timeout_s=timeout_s, capability=capability),
     )
 
 
