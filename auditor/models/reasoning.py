@@ -9,6 +9,7 @@ from typing import Any
 
 from auditor.domain import Answer, Call, Capability, Outcome, ReasoningSettings
 from auditor.models import litellm_client
+from auditor.models.thinking import strip_thinking
 
 OUTPUT_LIMIT_PARAMS = ("max_tokens", "max_completion_tokens")
 """OpenAI's names of the limit on output tokens, as a call's parameters have them."""
@@ -43,7 +44,8 @@ def add_reasoning(request_kwargs: dict[str, Any], call: Call, capability: Capabi
     Unchanged if the config sets no reasoning and the capability has no room for thinking. Parameters of the config
     (`params`) take precedence over what is added here.
     """
-    room, added = thinking_room(call, capability), _reasoning_kwargs(call, capability)
+    room = thinking_room(call, capability)
+    added = _reasoning_kwargs(call, request_kwargs["model"], capability)
     if not room and not added:
         return request_kwargs
     limits = {
@@ -55,22 +57,27 @@ def add_reasoning(request_kwargs: dict[str, Any], call: Call, capability: Capabi
     return {**added, **request_kwargs, **limits, **({"extra_body": extra_body} if extra_body else {})}
 
 
-def _reasoning_kwargs(call: Call, capability: Capability) -> dict[str, Any]:
+def _reasoning_kwargs(call: Call, model: str, capability: Capability) -> dict[str, Any]:
     """Arguments of litellm's that request the reasoning which a call's config sets; empty if it sets none.
 
     They may have an `extra_body`, whose fields litellm sends as they are. A setting that the capability lists among the
     dropped parameters, as `reasoning_effort` or `thinking`, is left out.
+
+    Args:
+        call: the call.
+        model: litellm's name of the model that the request goes to.
+        capability: what the model's server accepts.
     """
-    settings, provider = call.reasoning, call.model.split("/", 1)[0]
+    settings, provider = call.reasoning, model.split("/", 1)[0]
     if settings is None or (call.measure is not None and call.measure.needs_completions_endpoint):
         return {}
     effort = None if "reasoning_effort" in capability.dropped_params else settings.effort
     budget = None if "thinking" in capability.dropped_params else settings.max_tokens
     if provider == "openrouter":
         return _openrouter_kwargs(effort, budget)
-    kwargs: dict[str, Any] = {} if effort is None else _effort_kwargs(call.model, effort)
-    takes_budget = provider in BUDGET_PROVIDERS and "thinking" in litellm_client.supported_params(call.model)
-    if budget is not None and takes_budget and not (effort and _EFFORT_ONLY_MODELS.search(call.model)):
+    kwargs: dict[str, Any] = {} if effort is None else _effort_kwargs(model, effort)
+    takes_budget = provider in BUDGET_PROVIDERS and "thinking" in litellm_client.supported_params(model)
+    if budget is not None and takes_budget and not (effort and _EFFORT_ONLY_MODELS.search(model)):
         kwargs["thinking"] = {"type": "enabled", "budget_tokens": budget}
     return kwargs
 
@@ -156,3 +163,11 @@ def was_cut_by_lower_limit(answer: Answer, call: Call, capability: Capability) -
         and present_limit is not None
         and previous_limit < present_limit
     )
+
+
+def is_cut_off_thinking(answer: Answer) -> bool:
+    """Whether a model thought until its tokens ran out, so that the same request with a higher limit may be answered.
+
+    That is an answer that was cut off without any text but thinking.
+    """
+    return answer.outcome is Outcome.TRUNCATED and not strip_thinking(answer.text or "").strip()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from auditor.domain import Answer, Outcome
-
 _TAGS = "think|thinking|thought|reasoning|reflection|seed:think"
 _BRACKETED_TAGS = ((r"\[THINK\]", r"\[/THINK\]"), ("◁think▷", "◁/think▷"))
 """Opening and closing tags of Magistral and Kimi, where a server sends them as text."""
@@ -29,11 +27,3 @@ def strip_thinking(text: str) -> str:
         return text
     visible_text = _UNOPENED.sub("", _BLOCKS.sub("", text))
     return text if visible_text == text else visible_text.strip()
-
-
-def is_cut_off_thinking(answer: Answer) -> bool:
-    """Whether a model thought until its tokens ran out, so that the same request with a higher limit may be answered.
-
-    That is an answer that was cut off without any text but thinking.
-    """
-    return answer.outcome is Outcome.TRUNCATED and not strip_thinking(answer.text or "").strip()
