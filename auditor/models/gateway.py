@@ -143,12 +143,13 @@ class Gateway:
             return (await self._dispatcher.send(call, 1, None)).answer
         if connection.is_confirmed and not self.needs_discovery(call):
             return await self._send_with_retries(connection, call)
-        if connection.n_inconclusive_calls >= MAX_INCONCLUSIVE_CALLS:
-            return await self._send_first_call(connection, call)
         async with connection.first_request_lock:
             # Only the first call is sent under the lock; the others wait for its answer and are then sent together.
-            if not connection.is_confirmed or self.needs_discovery(call):
+            is_first = not connection.is_confirmed or self.needs_discovery(call)
+            if is_first and connection.n_inconclusive_calls < MAX_INCONCLUSIVE_CALLS:
                 return await self._send_first_call(connection, call)
+        if is_first:
+            return await self._send_first_call(connection, call)
         return await self._send_with_retries(connection, call)
 
     async def close(self) -> None:
