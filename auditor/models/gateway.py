@@ -13,9 +13,11 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from auditor.config import Limits, ModelSection
-from auditor.domain import Answer, Attempt, Call, LogprobMeasure, Outcome, total_cost
+from auditor.domain import Answer, Attempt, Call, Capability, LogprobMeasure, Outcome, total_cost
 from auditor.errors import AuditorError, RunInterrupted
 from auditor.models.budget import Budget, charge_unknown_attempts, estimate_max_tokens, require_prices
+from auditor.models.capability_discovery import CapabilityRegistry, StructureDescriber, describe_schema, prepare_call
+from auditor.models.capability_store import CapabilityStore, MemoryCapabilityStore
 from auditor.models.dispatch import Dispatcher, LocalDispatcher
 from auditor.models.failures import RequestFailure
 from auditor.models.limiter import sleep_unless_stopped
@@ -39,6 +41,8 @@ class Gateway:
         on_limit_change: LimitChangeCallback = lambda account, before, after, reason: None,
         dispatcher: Dispatcher | None = None,
         notify: NotifyCallback = lambda text: None,
+        capability_store: CapabilityStore | None = None,
+        describe_structure: StructureDescriber = describe_schema,
     ) -> None:
         """Resolve API keys and start embedded models; no request is sent yet.
 
@@ -52,6 +56,9 @@ class Gateway:
                 account, the old limit, the new limit and the reason.
             dispatcher: sends the requests; a `LocalDispatcher` by default.
             notify: called with a sentence when requests wait for long because a provider asks for it.
+            capability_store: of this audit; one in memory by default.
+            describe_structure: describes a requested structure in words; called with the schema's name, the limit on
+                the words of each of its texts, and the language. By default it returns the JSON schema.
 
         Raises:
             ConfigError: an API key is not in the environment, or there is a budget and a model's price is unknown.
@@ -64,7 +71,24 @@ class Gateway:
         require_prices(models, limits)
         self._dispatcher = dispatcher or LocalDispatcher(models)
         self.budget = Budget(limits.budget_usd, spent_usd)
+        self._capabilities = CapabilityRegistry(capability_store or MemoryCapabilityStore())
+        self._describe_structure = describe_structure
         self._connections = connect_models(models, limits, on_limit_change, notify, self._stop_event.is_set)
+
+    def needs_discovery(self, call: Call) -> bool:
+        """Whether no response has shown yet what the server of a call's model accepts in a call like this one.
+
+        The next such call that is completed finds it out, and is answered as any other.
+        """
+        return self._capabilities.needs_discovery(call)
+
+    def capability(self, call: Call) -> Capability:
+        """What the server of a call's model accepts, as far as it is known."""
+        return self._capabilities.capability(call)
+
+    def prepare_call(self, call: Call) -> Call:
+        """Add to a call what its present capability requires, such as a description of the requested structure."""
+        return prepare_call(call, self.capability(call), self._describe_structure)
 
     async def complete(self, call: Call) -> Answer:
         """Send a call to its model, with retries within the limits, and return the answer.
@@ -79,10 +103,10 @@ class Gateway:
         if call.measure is LogprobMeasure.CONTINUATION:
             # Computed on this machine: first and only attempt, without time limit, retries and budget.
             return (await self._dispatcher.send(call, 1, None)).answer
-        if not connection.is_confirmed:
+        if not connection.is_confirmed or self.needs_discovery(call):
             async with connection.first_request_lock:
                 # Only the first call is sent under the lock; the others wait for its answer and are then sent together.
-                if not connection.is_confirmed:
+                if not connection.is_confirmed or self.needs_discovery(call):
                     return await self._send_first_call(connection, call)
         return await self._send_with_retries(connection, call)
 
@@ -96,7 +120,10 @@ class Gateway:
         Raises:
             ModelSetupError: it cannot be used.
         """
+        capability = self.capability(call)
         answer = await self._send_with_retries(connection, call)
+        if self.needs_discovery(call) and answer.outcome in (Outcome.OK, Outcome.UNPARSED, Outcome.TRUNCATED):
+            await self._capabilities.confirm(call, capability)
         if connection.blocking_failure is not None:
             raise connection.unusable_error(connection.blocking_failure).with_answer(
                 answer if answer.attempts else None
@@ -199,7 +226,9 @@ class Gateway:
             len(earlier_attempts) + 1,
         )
         try:
-            reply = await self._dispatcher.send(call, attempt_number, total_timeout_s)
+            reply = await self._dispatcher.send(
+                self.prepare_call(call), attempt_number, total_timeout_s, self.capability(call)
+            )
         except AuditorError as error:
             if not earlier_attempts:
                 raise
