@@ -203,6 +203,7 @@ def status(
     Example: auditor status moral-alignment --json
     """
     from auditor.reports.data.audit_status import load_audit_status
+    from auditor.reports.number_format import pluralize
     from auditor.run import resolve_storage_url
     from auditor.run.batches import describe_waiting_calls
     from auditor.storage import audits
@@ -247,6 +248,12 @@ def status(
             print_message(
                 f"{audit_status['audit']}: {waiting_note}; the run that submitted them, or the same command again, "
                 "collects them."
+            )
+        if n_requests := audit_status["preflight"]["requests"]:
+            preflight_cost = _format_cost(audit_status["preflight"]["cost_usd"], audit_status["preflight"]["unpriced"])
+            print_message(
+                f"{audit_status['audit']}: {pluralize(n_requests, 'request')} found out what judges accept; "
+                f"cost (USD): {preflight_cost}."
             )
         for name in audit_status["drift"]:
             print_message(f"{audit_status['audit']}: what stands behind {name} changed; see the report, or --json.")
