@@ -144,6 +144,7 @@ def _create_gateway(
         dispatcher: sends requests from the workers of a cluster; None to send them from processes of this machine.
         notify: receives notices for the user.
     """
+    from auditor.agents.structure_instruction import describe_structure  # loads scipy (1 s)
     from auditor.models.gateway import Gateway  # loads httpx (0.3 s)
     from auditor.models.multiprocess_dispatch import MultiprocessDispatcher, max_helpers  # loads httpx (0.5 s)
 
@@ -165,6 +166,7 @@ def _create_gateway(
         ),
         dispatcher=dispatcher,
         notify=notify,
+        describe_structure=describe_structure,
     )
 
 
