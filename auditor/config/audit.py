@@ -309,6 +309,10 @@ class AuditConfig(ConfigSection):
         hashed_settings = self.model_dump(mode="json", exclude=excluded_keys | {"limits": {"max_retry_wait_s"}})
         if self.probes.review.max_trace_chars == DEFAULT_MAX_TRACE_CHARS:
             del hashed_settings["probes"]["review"]["max_trace_chars"]
+        judge_settings = hashed_settings["judges"] if isinstance(hashed_settings["judges"], list) else []
+        for model_settings in [*hashed_settings["models"], *judge_settings]:
+            if model_settings["base_model"] is None:
+                del model_settings["base_model"]
         return canonical_hash(_strip_folders(hashed_settings))
 
 

@@ -122,6 +122,9 @@ class ModelSection(ConfigSection):
     """Time limit of one request, in seconds."""
     price: Price | None = None
     """Set where the provider's price is not publicly listed; unknown is not zero."""
+    base_model: Annotated[str, Field(pattern=r"^\S+$")] | None = None
+    """The model whose listed price and limits hold, where the name above is not listed, as `azure/gpt-4o` for an Azure
+    deployment of any name; it also says the family."""
     params: Annotated[dict[str, Any], AfterValidator(check_json_serializable)] = Field(default_factory=dict)
     """More parameters for the provider, sent as they are."""
     answers: str | None = None
@@ -137,7 +140,7 @@ class ModelSection(ConfigSection):
     @property
     def resolved_family(self) -> str:
         """Its family, as set or as its id says."""
-        return self.family or family_of(self.model)
+        return self.family or family_of(self.base_model or self.model)
 
     @property
     def max_concurrency(self) -> int:
