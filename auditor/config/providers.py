@@ -48,6 +48,11 @@ class ProviderSetup(NamedTuple):
         """Whether each user has an address of their own, so that `api_base` is only an example."""
         return ADDRESS_PLACEHOLDER in (self.api_base or "")
 
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a server of the user's own on this machine."""
+        return self.api_base is not None and self.api_base.startswith("http://localhost")
+
     def model_id(self, model: str) -> str:
         """The model as a config names it: with litellm's prefix, which may already be there."""
         return model if model.startswith(f"{self.prefix}/") else f"{self.prefix}/{model}"

@@ -37,8 +37,7 @@ def test_a_model_id_gets_the_prefix_once(provider: ProviderSetup) -> None:
 @pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.name)
 def test_a_provider_takes_a_key_or_signs_or_is_a_server_of_the_users_own(provider: ProviderSetup) -> None:
     is_signed = provider.prefix in SIGNED_PROVIDERS
-    is_local = provider.api_base is not None and "localhost" in provider.api_base
-    assert (provider.key_variable is not None) + is_signed + is_local == 1
+    assert (provider.key_variable is not None) + is_signed + provider.is_local == 1
     assert provider.key_variable is None or re.fullmatch(r"[A-Z_]+", provider.key_variable)
     assert bool(provider.notes) == (is_signed or provider.api_base is not None)
 
