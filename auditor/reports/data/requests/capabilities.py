@@ -97,9 +97,7 @@ def build_requests_report(db: Database, source: ReportSource) -> RequestsReport:
     )
 
 
-def build_capability_rows(
-    config: AuditConfig | None, history: Iterable[StoredCapability]
-) -> list[CapabilityReportRow]:
+def build_capability_rows(config: AuditConfig | None, history: Iterable[StoredCapability]) -> list[CapabilityReportRow]:
     """List the current capability of each model and judge that has one, in the config's order."""
     if config is None:
         return []
@@ -164,9 +162,7 @@ def _build_form_row(source: ReportSource, model: str, form: str, scores: Sequenc
     cell_scores = np.array([score_by_cell.get(cell, np.nan) for cell in source.cells], dtype=float)
     pearson_r, mae = (
         interval_to_estimate(
-            crossed_jackknife(
-                statistic, cell_scores, source.survey_scores, source.country_index, source.topic_index
-            )
+            crossed_jackknife(statistic, cell_scores, source.survey_scores, source.country_index, source.topic_index)
         )
         for statistic in (PEARSON, MAE)
     )

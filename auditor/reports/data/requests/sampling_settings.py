@@ -165,4 +165,8 @@ def _differ(rows: Sequence[SamplingSettingsRow]) -> bool:
     Settings that changed during the audit are equal to no other model's.
     """
     has_refusal = any(not row.honoured for row in rows)
-    return has_refusal and len(rows) > 1 and (len({row.label for row in rows}) > 1 or any(len(row.sent) > 1 for row in rows))
+    return (
+        has_refusal
+        and len(rows) > 1
+        and (len({row.label for row in rows}) > 1 or any(len(row.sent) > 1 for row in rows))
+    )
