@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,7 @@ class Observation:
         form: of the answer, by the product; None for free texts.
         seen_form: form that the provider read from the last request.
         n_requests: number of requests that went out.
+        n_attempts: number of attempts that the product recorded.
         altered: the parameters that the product says were dropped or changed.
         retry_after_s: the wait that the product read from the last response.
         answer: the gateway's answer; None if no request could be made.
@@ -48,6 +49,7 @@ class Observation:
     form: str | None
     seen_form: AnswerForm | None
     n_requests: int
+    n_attempts: int
     altered: str | None
     retry_after_s: float | None
     answer: Answer | None
@@ -61,6 +63,8 @@ def model_section(dialect: Dialect, situation: Situation) -> ModelSection:
         Situation.THINKING_RUNS_OUT: dialect.thinking_model or dialect.model,
     }
     keys: dict[str, Any] = {"name": "m", "model": models.get(situation, dialect.model), **dialect.section}
+    if situation is Situation.THINKING_RUNS_OUT:
+        keys |= dialect.thinking_section
     if dialect.key_variable is not None:
         keys["api_key"] = f"os.environ/{dialect.key_variable}"
     return ModelSection.model_validate(keys)
@@ -81,15 +85,16 @@ def audit_config(section: ModelSection) -> AuditConfig:
     )
 
 
-def build_call(config: AuditConfig, situation: Situation) -> Call | None:
-    """The call of a situation; None if no measure of log-probabilities is offered for the model."""
+def build_calls(config: AuditConfig, situation: Situation) -> list[Call]:
+    """The calls of a situation: one, or one for each measure of log-probabilities that the audit would try in turn."""
     section, survey = config.models[0], load_survey(config.survey.source)  # type: ignore[union-attr]
     if situation is Situation.REVIEW:
-        return build_review_call(config, survey, section, TRACE, blind_trace(config, survey, TRACE))
+        return [build_review_call(config, survey, section, TRACE, blind_trace(config, survey, TRACE))]
     if situation is Situation.LOGPROB:
         measures = supported_measures(section, config.probes.logprob.method)  # type: ignore[union-attr]
-        return next(build_sentence_pairs(section, CELL, measures[0])).call if measures else None
-    return build_direct_call(config, survey, section, CELL, 0)
+        pairs = [next(build_sentence_pairs(section, CELL, measure)) for measure in measures]
+        return [pair.call for pair in pairs if pair.call is not None]
+    return [build_direct_call(config, survey, section, CELL, 0)]
 
 
 async def observe(dialect: Dialect, situation: Situation, server: FakeServer, key: str) -> Observation:
@@ -100,17 +105,16 @@ async def observe(dialect: Dialect, situation: Situation, server: FakeServer, ke
     server.requests.clear()
     server.script = conversation
     config = audit_config(model_section(dialect, situation))
-    call = build_call(config, situation)
-    if call is None:
-        return Observation(Outcome.NOT_MEASURABLE, "", None, None, 0, None, None, None, ())
-    outcome, words, answer = await _complete(config, call, situation)
-    attempts = answer.attempts if answer else ()
+    outcome, words, answers = await _complete(config, build_calls(config, situation), situation)
+    answer = answers[-1] if answers else None
+    attempts = [attempt for answered in answers for attempt in answered.attempts]
     return Observation(
         outcome=outcome,
         words=words,
         form=answer.form if answer else None,
         seen_form=conversation.forms[-1] if conversation.forms else None,
         n_requests=len(server.requests),
+        n_attempts=len(attempts),
         altered=answer.altered if answer else None,
         retry_after_s=attempts[-1].retry_after_s if attempts else None,
         answer=answer,
@@ -118,16 +122,22 @@ async def observe(dialect: Dialect, situation: Situation, server: FakeServer, ke
     )
 
 
-async def _complete(config: AuditConfig, call: Call, situation: Situation) -> tuple[str, str, Answer | None]:
-    """Complete a call: its outcome as stored, the words shown, and the answer."""
+async def _complete(config: AuditConfig, calls: Iterable[Call], situation: Situation) -> tuple[str, str, list[Answer]]:
+    """Complete calls until one is measurable: the outcome as stored, the words shown, and the answers."""
     gateway = Gateway(config.models[:1], config.limits)
+    answers: list[Answer] = []
     try:
-        answer = await gateway.complete(call)
+        for call in calls:
+            answers.append(await gateway.complete(call))
+            if answers[-1].outcome is not Outcome.NOT_MEASURABLE:
+                break
     except ModelSetupError as error:
-        return SETUP_ERROR, f"{error.message} {error.how_to_fix}", error.answer
+        return SETUP_ERROR, f"{error.message} {error.how_to_fix}", [*answers, *([error.answer] if error.answer else [])]
     finally:
         await gateway.close()
-    return _stored_outcome(answer, situation), answer.error or "", answer
+    if not answers:
+        return Outcome.NOT_MEASURABLE, "", []
+    return _stored_outcome(answers[-1], situation), answers[-1].error or "", answers
 
 
 def _stored_outcome(answer: Answer, situation: Situation) -> str:
