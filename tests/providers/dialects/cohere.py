@@ -5,7 +5,7 @@ docs.cohere.com/v2/reference/errors; the official library, github.com/cohere-ai/
 fields, the finish reasons (`ERROR_TOXIC` is one of version 1 only) and `thinking` parts. Recorded exchanges with
 responses, a wrong key and a wrong model are in github.com/maruel/genai (providers/cohere/testdata) and
 github.com/pydantic/pydantic-ai (tests/models/cassettes/test_cohere). The words for a response format in OpenAI's form
-are those in github.com/mayocream/koharu/issues/1128. A tool cannot be chosen by name: `tool_choice` is `REQUIRED` or
+are those in github.com/koharu-rs/koharu/issues/1128. A tool cannot be chosen by name: `tool_choice` is `REQUIRED` or
 `NONE`, and without it the model is free, which here calls the tool that it is told of.
 """
 
