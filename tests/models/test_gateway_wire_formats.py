@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from auditor.config import Limits, ModelSection
-from auditor.domain import Answer, Call, LogprobMeasure, Message, Outcome, Purpose
+from auditor.domain import Answer, AnswerForm, Call, DeclaredCapabilities, LogprobMeasure, Message, Outcome, Purpose
 from auditor.models.gateway import Gateway
 from auditor.models.logprobs import measure_params
 from auditor.models.responses import escape_for_storage
@@ -18,7 +18,8 @@ from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.fake_server import FakeServer, Reply, Request, completion
 
 JUDGEMENT = json.dumps({"norms": "a", "reasoning": "b", "score": -0.5})
-FULL, TOOLS_ONLY = "openai/x", "volcengine/x"
+FULL, DENIED = "openai/x", "volcengine/x"
+"""A model that litellm lists with response formats, and one that it lists without."""
 
 
 def tool_call(name: str, arguments: str, text: str | None = None) -> Reply:
@@ -39,6 +40,7 @@ class ResponseCase(NamedTuple):
     measure: LogprobMeasure | None = None
     sent: tuple[str, ...] = ()
     """Keys that the request's body must have."""
+    declared: DeclaredCapabilities | None = None
 
 
 def reply_with(text: str | None, **more: Any) -> Callable[[Request], Reply]:
@@ -48,9 +50,12 @@ def reply_with(text: str | None, **more: Any) -> Callable[[Request], Reply]:
 RESPONSE_CASES = {
     "chat with JSON schema": ResponseCase(reply_with(JUDGEMENT), Outcome.OK, JUDGEMENT, sent=("response_format",)),
     "chat without JSON schema": ResponseCase(reply_with("SCORE = -0.5"), Outcome.OK, "SCORE = -0.5", schema=None),
-    "a tool where there is no schema": ResponseCase(
-        lambda r: tool_call("MoralJudgement", JUDGEMENT), Outcome.OK, JUDGEMENT, TOOLS_ONLY,
-        sent=("tools", "tool_choice"),
+    "JSON schema that litellm's list denies": ResponseCase(
+        reply_with(JUDGEMENT), Outcome.OK, JUDGEMENT, DENIED, sent=("response_format",)
+    ),
+    "a tool, as the config declares": ResponseCase(
+        lambda r: tool_call("MoralJudgement", JUDGEMENT), Outcome.OK, JUDGEMENT, DENIED,
+        sent=("tools", "tool_choice"), declared=DeclaredCapabilities(form=AnswerForm.TOOL),
     ),
     "a tool though a schema was sent": ResponseCase(
         lambda r: tool_call("MoralJudgement", JUDGEMENT), Outcome.OK, JUDGEMENT, sent=("response_format",)
@@ -129,6 +134,7 @@ async def ask(server: FakeServer, case: ResponseCase) -> Answer:
         max_words=20 if case.schema else None,
         measure=case.measure,
         continuations=ENDS if uses_completions_endpoint else (),
+        declared=case.declared,
     )
     gateway = Gateway([model], Limits(max_attempts=1))
     try:
