@@ -158,7 +158,9 @@ class Gateway:
                     return _over_budget_answer(call, attempts, costs)
                 if may_send:
                     # The deadline starts with the first request: waiting for a first slot does not count.
-                    deadline = deadline or time.monotonic() + self._limits.deadline_s
+                    deadline = deadline or time.monotonic() + self._limits.resolved_deadline_s(
+                        connection.section.resolved_timeout_s
+                    )
                     answer, failure = await self._send_attempt(connection, call, attempts, deadline)
                     self.budget.settle_reservation(estimated_usd, answer.cost_usd)
             if not may_send:  # blocked, stopped or past the deadline since it began to wait; earlier attempts are kept
@@ -193,7 +195,8 @@ class Gateway:
         if failure is None or not failure.is_retryable:
             return ""
         wait_s, retry_after_s = retry_delay(failure, n_attempts, self._rng), failure.retry_after_s or 0.0
-        reason = no_retry_reason(failure, wait_s, n_attempts, deadline, self._limits)
+        timeout_s = connection.section.resolved_timeout_s
+        reason = no_retry_reason(failure, wait_s, n_attempts, deadline, self._limits, timeout_s)
         if reason is None:
             connection.limiter.announce_wait(retry_after_s, retry_after_s)
             await sleep_unless_stopped(wait_s, self._stop_event.is_set)
@@ -219,7 +222,7 @@ class Gateway:
         """
         # The total limit is positive even if the deadline has just passed.
         total_timeout_s, attempt_number = (
-            max(0.01, min(connection.section.timeout_s, deadline - time.monotonic())),
+            max(0.01, min(connection.section.resolved_timeout_s, deadline - time.monotonic())),
             len(earlier_attempts) + 1,
         )
         try:

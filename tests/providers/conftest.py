@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -59,10 +60,10 @@ def credentials(
 
     `GOOGLE_TOKEN` is issued, or the value of the variable TEST_GOOGLE_TOKEN.
     """
-    import os
-
     for name, value in AWS.items():
         monkeypatch.setenv(name, value)
+    # litellm keeps an access token for each project, which would be the right one in a test of a wrong one.
+    litellm_client.load_litellm().main.vertex_chat_completion._credentials_project_mapping.clear()
 
     def issue(_: object) -> Reply:
         return Reply(body={"access_token": os.environ.get("TEST_GOOGLE_TOKEN", GOOGLE_TOKEN), "expires_in": 3600})

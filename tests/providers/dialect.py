@@ -88,11 +88,13 @@ class Dialect:
         reference: addresses of the public references, and the date on which they were read.
         model: of all situations but the next two, in litellm's spelling.
         thinking_model: of the situation "thinking runs out"; the same as `model` if None.
+        thinking_section: further keys of the entry of `thinking_model`, such as `reasoning`.
         wrong_model: a model that the provider does not have.
         section: further keys of the `[[models]]` entry, such as `api_base` or `params`.
         key_variable: variable of the key, as the provider's documentation names it; None without a key.
         url: exact address of a chat completion; `{model}` stands for the model's id.
         completions_url: of a text completion (`echo`); None if there is none.
+        other_urls: further addresses of the provider that answer in the same way.
         query: exact query of every request.
         valid_body: a body, written by hand from the reference, that breaks no rule.
         rules: reasons to refuse a body, in the order in which they are checked; at least 5.
@@ -104,11 +106,13 @@ class Dialect:
     reference: ClassVar[str]
     model: ClassVar[str]
     thinking_model: ClassVar[str | None] = None
+    thinking_section: ClassVar[Mapping[str, Any]] = {}
     wrong_model: ClassVar[str]
     section: ClassVar[Mapping[str, Any]] = {}
     key_variable: ClassVar[str | None]
     url: ClassVar[str]
     completions_url: ClassVar[str | None] = None
+    other_urls: ClassVar[tuple[str, ...]] = ()
     query: ClassVar[str] = ""
     valid_body: ClassVar[Body]
     rules: tuple[Rule, ...] = ()
@@ -178,6 +182,10 @@ class Dialect:
         """The body's limit on output tokens; None without one."""
         raise NotImplementedError
 
+    def fields(self, request: Request) -> Body:
+        """What the rules see: the body, with what the provider reads from headers or the address added to it."""
+        return request.body
+
     # The same for all providers.
 
     def validate(self, body: Body) -> Reply | None:
@@ -197,16 +205,21 @@ class Dialect:
 
     def requested_model(self, request: Request) -> str:
         """The model that a request names, in its address or in its body."""
-        for template in filter(None, (self.url, self.completions_url)):
+        for template in self._addresses():
             if "{model}" in template and (match := re.fullmatch(_url_pattern(template), _url(request, template))):
                 return match["model"]
         return str(request.body.get("model"))
 
     def has_address(self, request: Request) -> bool:
         """Whether a request went to the provider's exact address, query included."""
-        addresses = filter(None, (self.url, self.completions_url))
-        is_address = any(re.fullmatch(_url_pattern(template), _url(request, template)) for template in addresses)
+        is_address = any(
+            re.fullmatch(_url_pattern(template), _url(request, template)) for template in self._addresses()
+        )
         return is_address and request.query == self.query
+
+    def _addresses(self) -> list[str]:
+        """All addresses, as templates."""
+        return [address for address in (self.url, self.completions_url, *self.other_urls) if address]
 
     def content(self, request: Request) -> Content:
         """What a capable model writes: what the request enforces, or else what its prompt asks for."""
@@ -225,7 +238,7 @@ class Dialect:
             return self.unknown_model(model)
         if situation is Situation.RATE_LIMIT:
             return self.rate_limited(request)
-        if (refusal := self.validate(request.body)) is not None:
+        if (refusal := self.validate(self.fields(request))) is not None:
             return refusal
         return self._respond_to_valid(request, situation)
 

@@ -63,6 +63,8 @@ def model_section(dialect: Dialect, situation: Situation) -> ModelSection:
         Situation.THINKING_RUNS_OUT: dialect.thinking_model or dialect.model,
     }
     keys: dict[str, Any] = {"name": "m", "model": models.get(situation, dialect.model), **dialect.section}
+    if situation is Situation.THINKING_RUNS_OUT:
+        keys |= dialect.thinking_section
     if dialect.key_variable is not None:
         keys["api_key"] = f"os.environ/{dialect.key_variable}"
     return ModelSection.model_validate(keys)

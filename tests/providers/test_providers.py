@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 
 import pytest
@@ -69,7 +70,9 @@ def assert_expected(expectation: Expectation, situation: Situation, observation:
     assert observation.outcome == expectation.outcome, observation
     assert expectation.words in observation.words
     assert expectation.words or expectation.outcome == Outcome.OK or not observation.words, observation.words
-    assert "litellm" not in observation.words.lower()
+    body = observation.answer.attempts[-1].body if observation.answer and observation.answer.attempts else None
+    is_from_provider = body is not None and b"litellm" in body.data
+    assert is_from_provider or "litellm." not in observation.words.lower()
     assert observation.retry_after_s == expectation.retry_after_s
     n_answering_requests = 0 if observation.answer is None and expectation.outcome != SETUP_ERROR else 1
     if situation is Situation.RATE_LIMIT and expectation.retry_after_s is None:
@@ -80,6 +83,22 @@ def assert_expected(expectation: Expectation, situation: Situation, observation:
     if expectation.altered is not None:
         assert observation.altered == expectation.altered
     assert observation.n_attempts == observation.n_requests, "an attempt for each request that went out"
+
+
+@pytest.mark.parametrize("situation", [Situation.WRONG_KEY, Situation.WRONG_MODEL])
+@pytest.mark.parametrize("provider", DIALECTS)
+async def test_a_dialect_that_takes_any_key_or_model_fails_its_expectation(
+    provider_server: FakeServer, provider: str, situation: Situation
+) -> None:
+    """Authentication and the list of models are rules of a dialect, too: an expectation notices that one is undone."""
+    if EXPECTATIONS[provider][situation].not_applicable is not None:
+        return
+    lenient = copy.copy(DIALECTS[provider])
+    lenient.is_authenticated = lambda request: True  # type: ignore[method-assign]
+    lenient.model_ids = lambda: frozenset({lenient.model_id(model) for model in (lenient.model, lenient.wrong_model)})  # type: ignore[method-assign]
+    key = WRONG_KEY if situation is Situation.WRONG_KEY else KEY
+    observation = await observe(lenient, situation, provider_server, key)
+    assert observation.outcome != EXPECTATIONS[provider][situation].outcome
 
 
 @pytest.mark.parametrize(("provider", "rule"), RULES, ids=[f"{name}-{rule.name}" for name, rule in RULES])

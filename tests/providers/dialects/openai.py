@@ -9,6 +9,7 @@ and zenn.dev/nicopin/scraps/a8d8f53f5faebb.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tests.providers.dialect import REMOVED, Body, Content, Rule, schema_keywords, words
@@ -81,7 +82,7 @@ UNKNOWN_PARAMETER = Rule(
 )
 TEMPERATURE_RANGE = Rule(
     "a temperature above 2",
-    lambda body: not is_reasoning(body) and (body.get("temperature") or 0) > 2 and body["temperature"],
+    lambda body: (body.get("temperature") or 0) > 2 and body["temperature"],
     lambda number: error(
         400,
         f"Invalid 'temperature': decimal above maximum value. Expected a value <= 2, but got {number} instead.",
@@ -133,29 +134,42 @@ JSON_WORD = Rule(
     ),
     {"response_format": {"type": "json_object", "json_schema": REMOVED}},
 )
-REASONING_TOKEN_LIMIT = Rule(
-    "max_tokens to a reasoning model",
-    lambda body: is_reasoning(body) and "max_tokens" in body,
-    lambda _: error(
-        400,
-        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
-        "max_tokens",
-        "unsupported_parameter",
-    ),
-    {"model": "o4-mini", "max_completion_tokens": REMOVED, "max_tokens": 400, "temperature": REMOVED},
-)
-REASONING_TEMPERATURE = Rule(
-    "a temperature to a reasoning model",
-    lambda body: is_reasoning(body) and body.get("temperature", 1) != 1 and str(body["temperature"]),
-    lambda number: error(
-        400,
-        f"Unsupported value: 'temperature' does not support {number} with this model. Only the default (1) value is "
-        "supported.",
-        "temperature",
-        "unsupported_value",
-    ),
-    {"model": "o4-mini", "temperature": 0.7},
-)
+
+
+def reasoning_rules(is_reasoning: Callable[[Body], bool], example_model: str) -> tuple[Rule, Rule]:
+    """What reasoning models refuse: the old name of the token limit, and any temperature but the default.
+
+    Args:
+        is_reasoning: whether a body names a reasoning model.
+        example_model: one of them.
+    """
+    token_limit = Rule(
+        "max_tokens to a reasoning model",
+        lambda body: is_reasoning(body) and "max_tokens" in body,
+        lambda _: error(
+            400,
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' "
+            "instead.",
+            "max_tokens",
+            "unsupported_parameter",
+        ),
+        {"model": example_model, "max_completion_tokens": REMOVED, "max_tokens": 400, "temperature": REMOVED},
+    )
+    temperature = Rule(
+        "a temperature to a reasoning model",
+        lambda body: is_reasoning(body) and body.get("temperature", 1) != 1 and str(body["temperature"]),
+        lambda number: error(
+            400,
+            f"Unsupported value: 'temperature' does not support {number} with this model. Only the default (1) value "
+            "is supported.",
+            "temperature",
+            "unsupported_value",
+        ),
+        {"model": example_model, "temperature": 0.7},
+    )
+    return token_limit, temperature
+
+
 VALID_BODY: Body = {
     "model": "gpt-4.1-mini",
     "messages": [{"role": "user", "content": "Is it right?"}],
@@ -196,8 +210,7 @@ class OpenAI(OpenAIDialect):
         SCHEMA_KEYWORD,
         OPEN_OBJECT,
         JSON_WORD,
-        REASONING_TOKEN_LIMIT,
-        REASONING_TEMPERATURE,
+        *reasoning_rules(is_reasoning, "o4-mini"),
     )
     extra_fields = (
         "service_tier",

@@ -1,0 +1,42 @@
+"""Scores of direct answers by the form in which they were requested."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sqlalchemy import func, select
+
+from auditor.domain import Outcome
+from auditor.storage.count_queries import fetch_rows
+from auditor.storage.database import Database, table_of
+from auditor.storage.tables import AnswerRow, TraceRow
+
+
+class FormScore(NamedTuple):
+    """Mean score of a model's usable direct answers on one cell that were requested in one form.
+
+    Attributes:
+        answers: number of these answers.
+    """
+
+    model: str
+    form: str
+    country: str
+    topic: str
+    score: float
+    answers: int
+
+
+def load_scores_by_form(db: Database, audit_id: int) -> list[FormScore]:
+    """Mean scores of an audit's direct answers by model, form and cell, in this order; free texts have no form."""
+    trace, answer = table_of(TraceRow).c, table_of(AnswerRow).c
+    group = (trace.model, answer.form, trace.country, trace.topic)
+    query = (
+        select(*group, func.avg(trace.score), func.count())
+        .select_from(table_of(TraceRow).join(table_of(AnswerRow), answer.key == trace.key))
+        .where(trace.audit_id == audit_id, trace.outcome == Outcome.OK.value, trace.score.is_not(None))
+        .where(answer.form.is_not(None))
+        .group_by(*group)
+        .order_by(*group)
+    )
+    return fetch_rows(db, FormScore._make, query)
