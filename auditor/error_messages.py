@@ -41,13 +41,21 @@ def provider_message(body: str) -> str:
 
 
 def clean_message(text: str) -> str:
-    """Turn a provider's text into one line: without HTML, control characters and litellm's class names."""
+    """Turn a provider's text into one line: without HTML, control characters and litellm's class names.
+
+    Lone surrogates stay: what is stored has them escaped (`auditor.models.responses.sanitize`).
+    """
     if _HTML_DOCUMENT.search(text):
         title = _HTML_TITLE.search(text)
         text = html.unescape(title[1] if title else _HTML_TAG.sub(" ", _HTML_HIDDEN.sub(" ", text)))
-    text = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    text = " ".join("".join(char if char.isprintable() or _is_surrogate(char) else " " for char in text).split())
     text = _CLASS_PREFIXES.sub("", text) or text
     return text if len(text) <= MAX_MESSAGE_CHARS else f"{text[: MAX_MESSAGE_CHARS - 1]}…"
+
+
+def _is_surrogate(char: str) -> bool:
+    """Whether a character is half of a pair in UTF-16."""
+    return "\ud800" <= char <= "\udfff"
 
 
 def _read_message(body: str, depth: int) -> str | None:
@@ -163,8 +171,17 @@ SPENT_QUOTA = (
     r"insufficient[ _](?:quota|balance|credit|funds)|exceeded your current quota|credit balance|billing|out of credits"
 )
 """Words for an account without money; waiting does not help."""
-MODERATION = r"moderation|flagged|content[ _](?:filter|management policy)|responsibleaipolicy"
-"""Words of a filter that refused one prompt. OpenRouter sends them with status 403 (openrouter.ai/docs/errors)."""
+MODERATION = (
+    r"moderation|flagged|content[ _](?:filter|management policy|policy)|responsible ?ai ?(?:policy|practices)"
+    r"|content exists risk|usage guidelines|safety system|the response was blocked|inappropriate content"
+)
+"""Words of a filter that refused one prompt.
+
+OpenRouter (openrouter.ai/docs/errors) and xAI (github.com/UKGovernmentBEIS/inspect_ai/pull/2267) send them with status
+403, DeepSeek (github.com/deepseek-ai/awesome-deepseek-integration/issues/13) and Azure with 400.
+"""
+TEMPORARY_QUOTA = r"retry in|try again in|retry after|per[ -]?minute"
+"""Words for a quota that is renewed soon: Gemini's rate limit is worded like a spent quota."""
 CONTEXT_LENGTH = (
     r"context[ _](?:length|window|size)|maximum context|(?:prompt|input) is too long|too many (?:input )?tokens"
     r"|max_model_len|exceeds? the (?:model's )?(?:maximum|available)[^.]{0,40}(?:length|tokens|context)"

@@ -211,9 +211,13 @@ def _request_charge(
 def _mark_unsupported_measure(call: Call, failure: RequestFailure) -> RequestFailure:
     """Change a failure's outcome to `not_measurable` if its HTTP status means that the server lacks this measure.
 
-    The model is not blocked then: calls without the measure may succeed.
+    The model is not blocked then: calls without the measure may succeed. A refused prompt, and a key or a model that
+    the server rejects with the same status, say nothing about the measure.
     """
     if call.measure is None or failure.http_status not in UNSUPPORTED_STATUSES[call.measure]:
+        return failure
+    is_other_cause = failure.outcome is Outcome.REFUSED or (failure.blocks_model and failure.http_status != 404)
+    if is_other_cause:
         return failure
     return replace(failure, outcome=Outcome.NOT_MEASURABLE, is_retryable=False, blocks_model=False)
 
