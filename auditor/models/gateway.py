@@ -146,7 +146,7 @@ class Gateway:
         while len(attempts) < self._limits.max_attempts:
             if (blocked_answer := connection.blocked_answer(call)) is not None:
                 return replace(blocked_answer, attempts=tuple(attempts), cost_usd=total_cost(costs))
-            estimated_usd = self.budget.estimate_max_cost(call, connection.price)
+            estimated_usd = self.budget.estimate_max_cost(call, connection.price, self.capability(call))
             if not self.budget.allows(estimated_usd):
                 return _over_budget_answer(call, attempts, costs)
             async with self._request_slot(connection, call):
@@ -205,7 +205,7 @@ class Gateway:
     @asynccontextmanager
     async def _request_slot(self, connection: ModelConnection, call: Call) -> AsyncIterator[None]:
         """Wait until the rate and concurrency limits allow a request, or until the run is stopped."""
-        await connection.rate_limiter.acquire(estimate_max_tokens(call))
+        await connection.rate_limiter.acquire(estimate_max_tokens(call, self.capability(call)))
         async with connection.slots, connection.limiter.slot():
             yield
 
@@ -241,7 +241,7 @@ class Gateway:
             or (reply.unreachable and not connection.is_confirmed and attempt_number >= MAX_UNREACHABLE_ATTEMPTS)
         ):
             connection.blocking_failure = failure
-        return charge_unknown_attempts(call, connection.price, reply.answer), failure
+        return charge_unknown_attempts(call, connection.price, reply.answer, self.capability(call)), failure
 
 
 def _over_budget_answer(call: Call, attempts: Sequence[Attempt], costs: Sequence[float | None]) -> Answer:

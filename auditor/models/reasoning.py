@@ -28,10 +28,6 @@ EFFORT_ROOM_TOKENS: Mapping[str, int] = {
 litellm sends these as the budget of Anthropic's and Gemini's models that take a number of tokens instead of an effort,
 and Anthropic refuses a budget that is not below the limit on output tokens.
 """
-TRANSLATED_PROVIDERS = frozenset(
-    {"anthropic", "azure_ai", "bedrock", "databricks", "deepseek", "gemini", "ollama", "ollama_chat", "vertex_ai"}
-)
-"""Providers that do not know OpenAI's `reasoning_effort`: litellm translates it, or refuses it before it is sent."""
 BUDGET_PROVIDERS = frozenset({"anthropic", "azure_ai", "bedrock", "gemini", "vertex_ai"})
 """Providers that take a budget of thinking tokens, which litellm translates from Anthropic's `thinking`."""
 _EFFORT_ONLY_MODELS = re.compile(r"gemini-(?!1|2)\d")
@@ -44,17 +40,19 @@ def add_reasoning(request_kwargs: dict[str, Any], call: Call, capability: Capabi
     Unchanged if the config sets no reasoning and the capability has no room for thinking. Parameters of the config
     (`params`) take precedence over what is added here.
     """
-    room = thinking_room(call, capability)
     added = _reasoning_kwargs(call, request_kwargs["model"], capability)
-    if not room and not added:
-        return request_kwargs
-    limits = {
-        name: value + room
-        for name, value in request_kwargs.items()
-        if name in OUTPUT_LIMIT_PARAMS and isinstance(value, (int, float))
-    }
     extra_body = {**added.pop("extra_body", {}), **request_kwargs.get("extra_body", {})}
-    return {**added, **request_kwargs, **limits, **({"extra_body": extra_body} if extra_body else {})}
+    request_kwargs = {**added, **request_kwargs, **({"extra_body": extra_body} if extra_body else {})}
+    return add_thinking_room(request_kwargs, call, capability)
+
+
+def add_thinking_room(params: Mapping[str, Any], call: Call, capability: Capability) -> dict[str, Any]:
+    """Copy parameters with the room for thinking added to each limit on output tokens."""
+    room = thinking_room(call, capability)
+    return {
+        name: value + room if room and name in OUTPUT_LIMIT_PARAMS and isinstance(value, (int, float)) else value
+        for name, value in params.items()
+    }
 
 
 def _reasoning_kwargs(call: Call, model: str, capability: Capability) -> dict[str, Any]:
@@ -99,7 +97,7 @@ def _effort_kwargs(model: str, effort: str) -> dict[str, Any]:
     """
     provider = model.split("/", 1)[0]
     is_listed = "reasoning_effort" in litellm_client.supported_params(model)
-    if provider in TRANSLATED_PROVIDERS or (is_listed and provider != "mistral"):
+    if not litellm_client.speaks_openai(model) or (is_listed and provider != "mistral"):
         kwargs: dict[str, Any] = {"reasoning_effort": effort}
         if provider == "hosted_vllm" and effort == "none":
             # https://docs.vllm.ai/en/v0.26.0/features/reasoning_outputs: hybrid models are switched by their template.
