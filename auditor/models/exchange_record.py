@@ -63,7 +63,8 @@ def add_exchange_details(answer: Answer, call: Call, exchange: HttpExchange) -> 
 
     Returns:
         The answer with `sent` (JSON of the parameters) and `altered`, and with `served_model`, `fingerprint` and
-        `reasoning_tokens`. The first two are unchanged if the request's body is not JSON, the others if the response's is not.
+        `reasoning_tokens`. The first two are unchanged if the request's body is not JSON, the others if the response's
+        is not.
     """
     # Fields of `Answer`, by name.
     details: dict[str, str | int | None] = {}

@@ -74,7 +74,7 @@ def _reasoning_kwargs(call: Call, model: str, capability: Capability) -> dict[st
     if provider == "openrouter":
         return _openrouter_kwargs(effort, budget)
     kwargs: dict[str, Any] = {} if effort is None else _effort_kwargs(model, effort)
-    takes_budget = provider in BUDGET_PROVIDERS and "thinking" in litellm_client.supported_params(model)
+    takes_budget = provider in BUDGET_PROVIDERS and litellm_client.translates_param(model, "thinking")
     if budget is not None and takes_budget and not (effort and _EFFORT_ONLY_MODELS.search(model)):
         kwargs["thinking"] = {"type": "enabled", "budget_tokens": budget}
     return kwargs
@@ -90,14 +90,14 @@ def _openrouter_kwargs(effort: str | None, budget: int | None) -> dict[str, Any]
 
 
 def _effort_kwargs(model: str, effort: str) -> dict[str, Any]:
-    """Arguments that request an effort: for litellm to translate or, if its table does not list the parameter, as is.
+    """Arguments that request an effort: for litellm to translate or, if its table does not list the model, as it is.
 
     To Mistral it is always sent as it is: litellm replaces an effort that its table does not list by the nearest one,
     and puts a prompt of its own before the messages for Magistral.
     """
     provider = model.split("/", 1)[0]
-    is_listed = "reasoning_effort" in litellm_client.supported_params(model)
-    if not litellm_client.speaks_openai(model) or (is_listed and provider != "mistral"):
+    is_translated = litellm_client.translates_param(model, "reasoning_effort") and provider != "mistral"
+    if is_translated or not litellm_client.speaks_openai(model):
         kwargs: dict[str, Any] = {"reasoning_effort": effort}
         if provider == "hosted_vllm" and effort == "none":
             # https://docs.vllm.ai/en/v0.26.0/features/reasoning_outputs: hybrid models are switched by their template.
