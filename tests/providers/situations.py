@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,6 +149,22 @@ def _stored_outcome(answer: Answer, situation: Situation) -> str:
     return parse_trace(answer, "m", CELL, 0, "structured").outcome.value
 
 
-def dropped_params(observation: Observation, bodies: list[Mapping[str, Any]]) -> set[str]:
-    """Parameters of the first request's body that the last one no longer has."""
-    return set(bodies[0]) - set(bodies[-1]) if bodies else set()
+async def requests_in_turn(dialect: Dialect, server: FakeServer, key: str) -> list[int]:
+    """Number of requests for each of three calls of one run: a direct question, a second sample of it, and a review."""
+    if dialect.key_variable is not None:
+        os.environ[dialect.key_variable] = key
+    server.script = Conversation(dialect, Situation.DIRECT)
+    config = audit_config(model_section(dialect, Situation.DIRECT))
+    survey = load_survey("wvs7-sample")
+    questions = [build_direct_call(config, survey, config.models[0], CELL, sample) for sample in range(2)]
+    gateway = Gateway(config.models[:1], config.limits)
+    numbers = []
+    try:
+        for call in (*questions, *build_calls(config, Situation.REVIEW)):
+            server.requests.clear()
+            answer = await gateway.complete(call)
+            assert answer.outcome is Outcome.OK, answer
+            numbers.append(len(server.requests))
+    finally:
+        await gateway.close()
+    return numbers

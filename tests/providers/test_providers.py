@@ -14,11 +14,12 @@ from tests.providers.dialect import Content, Dialect, Rule, Situation, changed, 
 from tests.providers.dialects import DIALECTS
 from tests.providers.expectations import Expectation, load_expectations
 from tests.providers.openai_body import BASIC_FIELDS
-from tests.providers.situations import MAX_ATTEMPTS, SETUP_ERROR, Observation, observe
+from tests.providers.situations import MAX_ATTEMPTS, SETUP_ERROR, Observation, observe, requests_in_turn
 from tests.support.audit_configs import KEY
 from tests.support.fake_server import FakeServer, Request
 
 MIN_PROVIDERS = 20
+MAX_DISCOVERY_REQUESTS = 4
 MAX_NOT_APPLICABLE = 40
 MIN_RULES = 5
 MIN_EXTRA_FIELDS = 3
@@ -62,6 +63,12 @@ async def test_each_provider_does_as_expected_in_each_situation(
     key = WRONG_KEY if situation is Situation.WRONG_KEY else KEY
     observation = await observe(DIALECTS[provider], situation, provider_server, key)
     assert_expected(EXPECTATIONS[provider][situation], situation, observation)
+
+
+@pytest.mark.parametrize("provider", DIALECTS)
+async def test_what_was_found_out_is_not_asked_again(provider_server: FakeServer, provider: str) -> None:
+    n_discovery = EXPECTATIONS[provider][Situation.DIRECT].discovery_requests
+    assert await requests_in_turn(DIALECTS[provider], provider_server, KEY) == [n_discovery + 1, 1, 1]
 
 
 def assert_expected(expectation: Expectation, situation: Situation, observation: Observation) -> None:
@@ -132,6 +139,13 @@ def test_each_provider_has_an_expectation_for_each_situation(provider: str) -> N
     assert set(expectations) == set(Situation)
     for situation in (Situation.DIRECT, Situation.REVIEW):
         assert expectations[situation].form is not None, situation
+
+
+def test_discovery_takes_few_requests() -> None:
+    for provider, expectations in EXPECTATIONS.items():
+        for situation, expectation in expectations.items():
+            is_measure = situation is Situation.LOGPROB  # its requests are those of measures that did not work
+            assert is_measure or expectation.discovery_requests <= MAX_DISCOVERY_REQUESTS, (provider, situation)
 
 
 def test_there_are_enough_providers_and_few_gaps() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from auditor.domain import AnswerForm
@@ -66,6 +67,7 @@ class Bedrock(Dialect):
     model = f"bedrock/{CLAUDE}"
     thinking_model = f"bedrock/{DEEPSEEK}"
     wrong_model = "bedrock/eu.anthropic.claude-nope-v1:0"
+    section: ClassVar[Mapping[str, Any]] = {"params": {"aws_region_name": "eu-central-1"}}
     key_variable = None
     url = "https://bedrock-runtime.eu-central-1.amazonaws.com/model/{model}/converse"
     # litellm takes this one for a model that it does not know.
@@ -198,6 +200,10 @@ class Bedrock(Dialect):
         """A guardrail of the account withholds the answer, and puts its own words in its place."""
         block = {"text": "Sorry, the model cannot answer this question."}
         return self._reply([block], "guardrail_intervened")
+
+    def refused(self, request: Request) -> Reply:
+        """The provider's own filter stops the model."""
+        return self._reply([], "content_filtered")
 
     def structure(self, body: Body) -> Structure:
         if (schema := output_schema(body)) is not None:
