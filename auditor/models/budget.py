@@ -49,8 +49,8 @@ NO_CHARGE = RequestCharge(None, None, 0.0, False)
 
 
 def estimate_max_tokens(call: Call, capability: Capability = DEFAULT_CAPABILITY) -> float:
-    """Upper estimate of a request's tokens: the prompt's, plus the limit on output tokens if the call sets one."""
-    return _estimate_max_prompt_tokens(call) + (output_limit(call, capability) or 0)
+    """Upper estimate of a request's tokens: the prompt's, plus the limit on output tokens that is sent, if any."""
+    return _estimate_max_prompt_tokens(call) + (output_limit(call, capability) or 0.0)
 
 
 def charge_usage(
@@ -72,7 +72,8 @@ def charge_usage(
         has_text: whether the answer has a text; a count of 0 completion tokens is implausible then.
         capability: what the call was sent under.
     """
-    counts = plausible_token_counts(call, usage, has_text=has_text and call.measure is None, capability=capability)
+    has_text = has_text and call.measure is None
+    counts = plausible_token_counts(call, usage, has_text=has_text, capability=capability)
     if counts is None:
         return charge_estimate(call, price, capability)
     prompt_tokens, completion_tokens = counts
@@ -87,7 +88,7 @@ def charge_usage(
 
 
 def charge_estimate(call: Call, price: TokenPrice | None, capability: Capability = DEFAULT_CAPABILITY) -> RequestCharge:
-    """Estimate a request's cost from the characters of its prompt and its limit on output tokens."""
+    """Estimate a request's cost from the characters of its prompt and the limit on output tokens that was sent."""
     if price is None:
         # No token counts and no cost: without a price there is not even an estimate.
         return RequestCharge(None, None, None, False)
@@ -130,10 +131,8 @@ def plausible_token_counts(
     completion_tokens = 0 if completion_tokens is None and not has_text else completion_tokens
     if not isinstance(prompt_tokens, int) or not isinstance(completion_tokens, int) or isinstance(prompt_tokens, bool):
         return None
-    max_tokens = min(
-        MAX_PLAUSIBLE_TOKENS,
-        MAX_PLAUSIBLE_TOKEN_RATIO * (_estimate_prompt_tokens(call) + _max_output_tokens(call, capability)),
-    )
+    estimated_tokens = _estimate_prompt_tokens(call) + _max_output_tokens(call, capability)
+    max_tokens = min(MAX_PLAUSIBLE_TOKENS, MAX_PLAUSIBLE_TOKEN_RATIO * estimated_tokens)
     if (
         # `has_text` counts as 1: an answer with a text has at least one completion token.
         isinstance(completion_tokens, bool)
@@ -154,7 +153,7 @@ def _prompt_texts(call: Call) -> list[str]:
     """Texts of a request: its messages and what is added to them, or the prompt with each continuation."""
     if call.measure is not None and call.measure.needs_completions_endpoint:
         return [call.messages[0].content + continuation for continuation in call.continuations]
-    return [*(message.content for message in call.messages), call.structure_instruction or ""]
+    return [message.content for message in call.messages] + [call.structure_instruction or ""]
 
 
 def _estimate_prompt_tokens(call: Call) -> int:
@@ -168,9 +167,9 @@ def _estimate_max_prompt_tokens(call: Call) -> float:
 
 
 def _max_output_tokens(call: Call, capability: Capability) -> float:
-    """Limit on an answer's tokens: the one sent, else the model's in litellm's list, else the default."""
+    """Limit on an answer's tokens: the one that is sent, else the model's in litellm's list, else the default."""
     limit = output_limit(call, capability)
-    return limit if limit is not None else float(listed_max_output(call.listed_model) or DEFAULT_MAX_OUTPUT_TOKENS)
+    return float(listed_max_output(call.listed_model) or DEFAULT_MAX_OUTPUT_TOKENS) if limit is None else float(limit)
 
 
 def require_prices(models: Iterable[ModelSection], limits: Limits) -> None:
@@ -238,10 +237,8 @@ class Budget:
         """Upper estimate of a request's cost in US dollars; 0 if the price is unknown, which implies no limit."""
         if price is None:
             return 0.0
-        return (
-            _estimate_max_prompt_tokens(call) * price.prompt_usd
-            + _max_output_tokens(call, capability) * price.completion_usd
-        )
+        max_output_usd = _max_output_tokens(call, capability) * price.completion_usd
+        return _estimate_max_prompt_tokens(call) * price.prompt_usd + max_output_usd
 
     def allows(self, estimated_usd: float) -> bool:
         """Whether the limit leaves this amount after what is spent; reservations are not counted.

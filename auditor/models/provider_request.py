@@ -80,13 +80,17 @@ async def send_request(
         answer, unreachable = failed_answer(call, failure), is_unreachable(error, exchange)
         usage, cached_tokens = None, None
         clear_traceback_frames(error)
+    answer = replace(answer, capability=capability.id)
+    if failure is not None and not failure.is_retryable and not exchange.n_requests:
+        # Refused by litellm before sending: no attempt, and no cost.
+        return sanitize_strings(ProviderReply(replace(answer, cost_usd=0.0), failure))
     if exchange.n_requests:
         answer = add_exchange_details(answer, call, exchange)
-    charge = _request_charge(endpoint, call, answer, exchange, usage, cached_tokens, capability)
+    charge = _request_charge(endpoint, call, capability, answer, exchange, usage, cached_tokens)
     attempt = Attempt(attempt_number, started_at, time.monotonic() - start_s, answer.outcome)
     return sanitize_strings(
         ProviderReply(
-            _with_attempt(replace(answer, capability=capability.id), attempt, exchange, failure, charge, cached_tokens),
+            _with_attempt(answer, attempt, exchange, failure, charge, cached_tokens),
             failure,
             unreachable,
         )
@@ -179,11 +183,11 @@ async def _reread_body(endpoint: Endpoint, call: Call, timeout_s: float, capabil
 def _request_charge(
     endpoint: Endpoint,
     call: Call,
+    capability: Capability,
     answer: Answer,
     exchange: HttpExchange,
     usage: TokenUsage | None,
     cached_tokens: int | None,
-    capability: Capability,
 ) -> RequestCharge:
     """Compute the cost of a request.
 
@@ -193,11 +197,11 @@ def _request_charge(
     Args:
         endpoint: holds the price.
         call: the call that was sent.
+        capability: what it was sent under.
         answer: the parsed or failed answer.
         exchange: record of the request and response.
         usage: token counts as litellm read them; None if unknown.
         cached_tokens: number of prompt tokens that the provider had cached; None if unknown.
-        capability: what the call was sent under.
     """
     # A missing status is not an error: the request was sent, and no response began.
     if not exchange.n_requests or exchange.unreachable or (exchange.status or 200) >= 300:

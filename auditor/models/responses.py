@@ -97,12 +97,11 @@ def _is_complete_text(call: Call, text: str) -> bool:
 
 
 def _is_at_token_limit(call: Call, response: Any, capability: Capability) -> bool:
-    """Whether the answer has as many tokens as it may have; False if the count is missing or implausible."""
-    limit, counts = (
-        output_limit(call, capability),
-        # [0] is the usage, without the cached tokens; `counts` is (prompt tokens, completion tokens).
-        plausible_token_counts(call, litellm_token_usage(response)[0], has_text=False, capability=capability),
-    )
+    """Whether the answer has as many tokens as the limit that was sent; False if its count is not known."""
+    usage, _ = litellm_token_usage(response)
+    limit = output_limit(call, capability)
+    counts = plausible_token_counts(call, usage, has_text=False, capability=capability)
+    # `counts` is (prompt tokens, completion tokens).
     return limit is not None and counts is not None and counts[1] >= limit > 0
 
 

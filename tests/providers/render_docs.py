@@ -174,8 +174,8 @@ def _verification(page: ProviderPage) -> str:
 
 def page_with(generated: str) -> str:
     """The page with its generated part replaced."""
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    return f"{before}{BEGIN}\n\n{generated}\n\n{END}{rest.partition(END)[2]}"
+    before, _, after = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    return f"{before}{BEGIN}\n\n{generated}\n\n{END}{after.partition(END)[2]}"
 
 
 if __name__ == "__main__":

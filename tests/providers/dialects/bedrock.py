@@ -36,8 +36,8 @@ def invalid(message: str) -> Reply:
 
 def constraint(number: object, path: str, requirement: str) -> Reply:
     """A value that breaks a constraint of the service model."""
-    where = f"Value '{number}' at '{path}' failed to satisfy constraint"
-    return invalid(f"1 validation error detected: {where}: {requirement}")
+    place = f"Value '{number}' at '{path}' failed to satisfy constraint"
+    return invalid(f"1 validation error detected: {place}: {requirement}")
 
 
 def inference(body: Body) -> dict[str, Any]:

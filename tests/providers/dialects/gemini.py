@@ -95,7 +95,7 @@ VALID_BODY: Body = {
 UNKNOWN_FIELD = Rule(
     "a field that does not exist",
     unknown_field,
-    lambda where: invalid(f"Invalid JSON payload received. Unknown name {where}: Cannot find field."),
+    lambda place: invalid(f"Invalid JSON payload received. Unknown name {place}: Cannot find field."),
     {"generationConfig": {"max_tokens": 400}},
 )
 MISSING_CONTENTS = Rule(

@@ -59,9 +59,9 @@ class LitellmProxy(OpenAI):
     model = "litellm_proxy/moral-judge"
     thinking_model = "litellm_proxy/moral-thinker"
     wrong_model = "litellm_proxy/moral-nope"
-    section: ClassVar[Mapping[str, Any]] = {"api_base": "http://localhost:4000"}
+    section: ClassVar[Mapping[str, Any]] = {"api_base": "http://localhost:4000/v1"}
     key_variable = "LITELLM_PROXY_API_KEY"
-    url = "http://localhost:4000/chat/completions"
+    url = "http://localhost:4000/v1/chat/completions"
     valid_body = VALID_BODY
     rules = (
         *map(

@@ -105,9 +105,9 @@ TOP_LOGPROBS_RANGE = Rule(
 SCHEMA_KEYWORD = Rule(
     "a keyword that the strict mode does not support",
     refused_keyword,
-    lambda where: error(
+    lambda place: error(
         400,
-        f"Invalid schema for response_format '{where[0]}': In context=('properties', '{where[1]}'), '{where[2]}' is "
+        f"Invalid schema for response_format '{place[0]}': In context=('properties', '{place[1]}'), '{place[2]}' is "
         "not permitted.",
         "response_format",
     ),
