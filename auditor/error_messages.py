@@ -203,7 +203,7 @@ _FIX_TABLE: tuple[tuple[tuple[int, ...], str | None, str], ...] = (
     ((403,), None, "Check, in the provider's console, that the key may use this model."),
     ((), BAD_KEY, _CHECK_KEY),
     ((), UNKNOWN_MODEL, "Check the model's name in `model`, and that the account may use it."),
-    ((404, 405), None, "Check `api_base`: for most servers it ends with /v1, without /chat/completions."),
+    ((404, 405), None, "Check the model's name, and that `api_base` ends with /v1, as for most servers."),
     ((429,), None, "Set `rpm` and `tpm` to the account's limits or lower `concurrency`, then run the audit again."),
     ((), CONTEXT_LENGTH, "The text is longer than the model's context: lower `max_tokens`, or use another model."),
     ((), r"temperature", "Set `temperature = false` in [models.capabilities]: the model takes only its own."),
