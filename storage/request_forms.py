@@ -1,12 +1,12 @@
-"""Scores of direct answers by the form in which they were requested."""
+"""How the direct answers of an audit were requested: scores by form, and parameters not sent as configured."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import func, literal, select
 
-from auditor.domain import Outcome
+from auditor.domain import Outcome, Purpose
 from auditor.storage.count_queries import fetch_rows
 from auditor.storage.database import Database, table_of
 from auditor.storage.tables import AnswerRow, TraceRow
@@ -25,6 +25,31 @@ class FormScore(NamedTuple):
     topic: str
     score: float
     answers: int
+
+
+class Alteration(NamedTuple):
+    """A way in which some of a model's requests for one purpose were sent otherwise than configured.
+
+    Attributes:
+        altered: see `auditor.domain.Answer`.
+    """
+
+    name: str
+    purpose: str
+    altered: str | None
+
+
+def load_direct_alterations(db: Database, audit_id: int) -> list[Alteration]:
+    """Ways in which each model's direct questions were sent, in the order of the models' names."""
+    trace, answer = table_of(TraceRow).c, table_of(AnswerRow).c
+    query = (
+        select(trace.model, literal(Purpose.DIRECT.value), answer.altered)
+        .distinct()
+        .select_from(table_of(TraceRow).join(table_of(AnswerRow), answer.key == trace.key))
+        .where(trace.audit_id == audit_id)
+        .order_by(trace.model, answer.altered.nulls_first())
+    )
+    return fetch_rows(db, Alteration._make, query)
 
 
 def load_scores_by_form(db: Database, audit_id: int) -> list[FormScore]:

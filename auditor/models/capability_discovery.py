@@ -56,7 +56,7 @@ def initial_capability(model: str, server: str | None) -> Capability:
         return Capability(form=AnswerForm.JSON_SCHEMA)  # llama.cpp's server, with a grammar
     supported = litellm_client.supported_params(model)
     provider = model.split("/", 1)[0]
-    if "response_format" in supported or litellm_client.speaks_openai(model):
+    if "response_format" in supported or (not supported and litellm_client.speaks_openai(model)):
         form = AnswerForm.JSON_SCHEMA
     else:
         form = AnswerForm.TOOL if {"tools", "tool_choice"} <= supported else AnswerForm.TEXT

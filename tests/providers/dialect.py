@@ -307,15 +307,14 @@ def without_rule(dialect: Dialect, rule: Rule) -> Dialect:
     return copied
 
 
-def field_at(body: Any, path: str) -> Any:
-    """The value at a dotted path, `0` being a list's first element.
-
-    Raises:
-        KeyError, IndexError: there is none.
-    """
-    for key in path.split("."):
-        body = body[int(key)] if isinstance(body, list) else body[key]
-    return body
+def has_field(body: Any, path: str) -> bool:
+    """Whether a body has a value at a dotted path, `0` being a list's first element."""
+    try:
+        for key in path.split("."):
+            body = body[int(key)] if isinstance(body, list) else body[key]
+    except (KeyError, IndexError):
+        return False
+    return True
 
 
 def schema_keywords(schema: Any) -> set[str]:

@@ -2,10 +2,11 @@
 
 References (read on 2026-11-23): tools/server/README.md and tools/server/server-common.cpp of
 github.com/ggml-org/llama.cpp at commit 006639c3. All responses below but those about thinking and loading were also
-measured on that day with the server of the Python package xllamacpp 2026.10.11549 and SmolLM2-135M-Instruct.Q4_1.gguf:
-the statuses, the words and the fields are those that it sent. The server answers to every model's name with the weights
-that it has loaded; unknown fields are ignored, among them `echo` and `prompt_logprobs` of the completions endpoint;
-with weights whose chat template knows no tools, a required tool is answered in prose.
+measured on that day with the server of the Python package xllamacpp 2026.10.11549 and
+SmolLM2-135M-Instruct.Q4_1.gguf: the statuses, the words and the fields are those that it sent. The server answers to
+every model's name with the weights that it has loaded; unknown fields are ignored, among them `echo` and
+`prompt_logprobs` of the completions endpoint; with weights whose chat template knows no tools, a required tool is
+answered in prose.
 """
 
 from __future__ import annotations

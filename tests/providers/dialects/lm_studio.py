@@ -2,12 +2,11 @@
 
 References (read on 2026-11-23): github.com/lmstudio-ai/docs at commit c6854fb (2026-04-29), 1_developer: parameters,
 3_openai-compat/chat-completions.md; schemas, 3_openai-compat/structured-output.md; keys, 0_core/authentication.mdx;
-`stats` and `reasoning_content`, api-changelog.md. The program is closed; the words of its refusals are those that users
-report: response formats, github.com/lmstudio-ai/lmstudio-bug-tracker/issues/189; `tool_choice`, issue 670; the context,
-issue 2256 and github.com/Gitlawb/openclaude/issues/353; a missing key, github.com/agustif/opencode-lmstudio/issues/41 (a wrong one is shown
-by its first ten characters);
-an unknown model, github.com/gitbutlerapp/gitbutler/issues/8706; log-probabilities are asked for in vain,
-github.com/lmstudio-ai/lms/issues/60.
+`stats` and `reasoning_content`, api-changelog.md. The program is closed; the words of its refusals are those that
+users report: response formats, github.com/lmstudio-ai/lmstudio-bug-tracker/issues/189; `tool_choice`, issue 670; the
+context, issue 2256 and github.com/Gitlawb/openclaude/issues/353; keys, github.com/agustif/opencode-lmstudio/issues/41
+(a wrong key is shown by its first ten characters); an unknown model, github.com/gitbutlerapp/gitbutler/issues/8706;
+log-probabilities are asked for in vain, github.com/lmstudio-ai/lms/issues/60.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Ollama's own API, `/api/chat`, on the user's machine.
 
 References (read on 2026-11-23), in github.com/ollama/ollama at commit fb3076099 (2026-08-21): the request and the
-response, api/types.go and docs/api.md; errors, server/routes.go, server/images.go, server/sched.go, llm/llama_server.go
-and docs/api/errors.mdx; structured outputs and thinking, docs/capabilities; no key on the user's machine,
-docs/api/authentication.mdx. Unknown options are ignored, with a warning in the log.
+response, api/types.go and docs/api.md; errors, server/routes.go, server/images.go, server/sched.go,
+llm/llama_server.go and docs/api/errors.mdx; structured outputs and thinking, docs/capabilities; no key on the user's
+machine, docs/api/authentication.mdx. Unknown options are ignored, with a warning in the log.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 References (read on 2026-11-23), in github.com/vllm-project/vllm at commits 002032ee and 030141c1: the request and the
 response, vllm/entrypoints/openai/chat_completion/protocol.py; errors, vllm/entrypoints/openai/engine/protocol.py and
 vllm/sampling_params.py; schemas, vllm/v1/structured_output/backend_xgrammar.py. The key is checked by the middleware
-`AuthenticationMiddleware`; `VLLM_API_KEY` is the variable of `--api-key`. Unknown fields are ignored, with a warning in
-the log. The words about the context are in github.com/vllm-project/vllm/issues/42474, those about an unknown model in
-issue 3485 (the object around them is that of the protocol).
+`AuthenticationMiddleware`; `VLLM_API_KEY` is the variable of `--api-key`. Unknown fields are ignored, with a warning
+in the log. The words about the context are in github.com/vllm-project/vllm/issues/42474, those about an unknown model
+in issue 3485 (the object around them is that of the protocol).
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,8 @@ import numpy as np
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import Cell
 from auditor.metrics.bootstrap import MAE, PEARSON
+from auditor.metrics.correlation import pearson
+from auditor.metrics.error import mae
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import crossed_jackknife
 from auditor.reports.data.estimate_conversion import interval_to_estimate
@@ -70,7 +73,7 @@ class RequestsReport(ReportModel):
     """How models were asked, below what the configuration asks for."""
 
     capabilities: list[CapabilityReportRow]
-    """Models whose servers were asked what they accept; embedded models and answers from files need no such question."""
+    """Models whose servers were found to accept something; empty for embedded models and answers from files."""
     forms: list[RequestFormRow]
     """Forms of structured answers, read from the requests as sent."""
     form_split: list[FormSplitRow]
@@ -160,10 +163,9 @@ def _build_form_row(source: ReportSource, model: str, form: str, scores: Sequenc
     """Compute r and MAE of the cell means of one model's answers in one form; null for a task."""
     score_by_cell = {Cell(score.country, score.topic): score.score for score in scores}
     cell_scores = np.array([score_by_cell.get(cell, np.nan) for cell in source.cells], dtype=float)
-    pearson_r, mae = (
-        interval_to_estimate(
-            crossed_jackknife(statistic, cell_scores, source.survey_scores, source.country_index, source.topic_index)
-        )
+    places = (source.country_index, source.topic_index)
+    r_interval, mae_interval = (
+        interval_to_estimate(crossed_jackknife(statistic, cell_scores, source.survey_scores, *places))
         for statistic in (PEARSON, MAE)
     )
     return FormSplitRow(
@@ -171,6 +173,7 @@ def _build_form_row(source: ReportSource, model: str, form: str, scores: Sequenc
         form=form,
         answers=sum(score.answers for score in scores),
         cells=len(score_by_cell),
-        pearson_r=pearson_r,
-        mae=mae,
+        # With too few countries or topics there is no interval, but a value.
+        pearson_r=replace(r_interval, value=pearson(cell_scores, source.survey_scores).r),
+        mae=replace(mae_interval, value=mae(cell_scores, source.survey_scores).value),
     )

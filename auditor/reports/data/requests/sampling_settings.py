@@ -11,6 +11,7 @@ from auditor.config.signed_providers import extract_provider
 from auditor.domain import Purpose
 from auditor.reports.data.report_model import ReportModel
 from auditor.storage.costs import CallCounts
+from auditor.storage.request_forms import Alteration
 
 SAMPLING_PARAMS = ("temperature", "top_p", "top_k", "min_p")
 SAMPLED_PURPOSES = (Purpose.DIRECT, Purpose.MORAL)
@@ -47,17 +48,17 @@ class SamplingReport(ReportModel):
     def labels(self, purpose: Purpose) -> dict[str, str]:
         """Settings in words by model, of a purpose for which they differ; empty where all figures are comparable."""
         rows = [row for row in self.rows if row.purpose == purpose]
-        return {row.model: row.label for row in rows} if _differ(rows) else {}
+        return {row.model: row.label for row in rows} if settings_differ(rows) else {}
 
     def refusing_models(self, purpose: Purpose) -> list[str]:
         """Models that were not asked with the configured settings, of a purpose for which the settings differ."""
         rows = [row for row in self.rows if row.purpose == purpose]
-        return [row.model for row in rows if not row.honoured] if _differ(rows) else []
+        return [row.model for row in rows if not row.honoured] if settings_differ(rows) else []
 
     def are_comparable(self, first: str, second: str, purpose: Purpose) -> bool:
         """Whether the spread of two models' answers is comparable: a difference is one that the configuration sets."""
         rows = {row.model: row for row in self.rows if row.purpose == purpose}
-        return first not in rows or second not in rows or not _differ([rows[first], rows[second]])
+        return first not in rows or second not in rows or not settings_differ([rows[first], rows[second]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,25 +75,34 @@ class _SentSettings:
 
 
 def build_sampling_report(config: AuditConfig | None, call_counts: Iterable[CallCounts]) -> SamplingReport:
-    """Collect the sampling settings of all answers that the audit uses; no rows for imported scores.
+    """Collect the sampling settings of all answers that the audit uses; no rows for imported scores."""
+    alterations = [
+        Alteration(counts.name, counts.purpose, counts.altered)
+        for counts in call_counts
+        if counts.answers and counts.is_current
+    ]
+    rows = build_sampling_rows(config, alterations)
+    differ = any(settings_differ([row for row in rows if row.purpose == purpose]) for purpose in SAMPLED_PURPOSES)
+    return SamplingReport(sampling_settings_differ=differ, rows=rows)
 
-    Answers whose requests are not known, as those from a file, are taken to have the configured settings.
+
+def build_sampling_rows(config: AuditConfig | None, alterations: Iterable[Alteration]) -> list[SamplingSettingsRow]:
+    """Describe the sampling settings of each model and purpose, in the config's order; empty for imported scores.
+
+    Answers whose requests are not known, as those from a file, have no row.
     """
     if config is None:
-        return SamplingReport(sampling_settings_differ=False, rows=[])
-    alterations: dict[tuple[str, Purpose], dict[str, None]] = {}
-    for counts in call_counts:
-        if counts.answers and counts.is_current and counts.purpose in SAMPLED_PURPOSES and counts.altered is not None:
-            key = (counts.name, Purpose(counts.purpose))
-            alterations.setdefault(key, {})[counts.altered] = None
-    rows = [
+        return []
+    altered_by_use: dict[tuple[str, str], set[str]] = {}
+    for name, purpose, altered in alterations:
+        if altered is not None:
+            altered_by_use.setdefault((name, purpose), set()).add(altered)
+    return [
         _build_row(model, purpose, _list_settings(_requested_settings(config, model, purpose), altered))
         for purpose in SAMPLED_PURPOSES
         for model in config.models
-        if (altered := alterations.get((model.name, purpose)))
+        if (altered := altered_by_use.get((model.name, purpose)))
     ]
-    differ = any(_differ([row for row in rows if row.purpose == purpose]) for purpose in SAMPLED_PURPOSES)
-    return SamplingReport(sampling_settings_differ=differ, rows=rows)
 
 
 def parse_alterations(altered: str) -> dict[str, str | None]:
@@ -159,14 +169,11 @@ def _describe_settings(provider: str, requested: Mapping[str, float], sent: Mapp
     return ", ".join(phrases)
 
 
-def _differ(rows: Sequence[SamplingSettingsRow]) -> bool:
+def settings_differ(rows: Sequence[SamplingSettingsRow]) -> bool:
     """Whether settings differ because a model's server refuses one; differences that the user set do not count.
 
     Settings that changed during the audit are equal to no other model's.
     """
-    has_refusal = any(not row.honoured for row in rows)
-    return (
-        has_refusal
-        and len(rows) > 1
-        and (len({row.label for row in rows}) > 1 or any(len(row.sent) > 1 for row in rows))
-    )
+    if len(rows) < 2 or all(row.honoured for row in rows):
+        return False
+    return len({row.label for row in rows}) > 1 or any(len(row.sent) > 1 for row in rows)
