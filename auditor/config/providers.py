@@ -93,7 +93,7 @@ PROVIDERS: tuple[ProviderSetup, ...] = (
         notes=_SIGNED_NOTE,
     ),
     ProviderSetup("mistral", "Mistral", "mistral", "mistral-large-latest", "MISTRAL_API_KEY"),
-    ProviderSetup("cohere", "Cohere", "cohere_chat", "command-a-03-2025", "COHERE_API_KEY"),
+    ProviderSetup("cohere", "Cohere", "cohere_chat", "command-a-03-2025", "CO_API_KEY"),
     ProviderSetup("deepseek", "DeepSeek", "deepseek", "deepseek-v4-flash", "DEEPSEEK_API_KEY"),
     ProviderSetup("xai", "xAI", "xai", "grok-4", "XAI_API_KEY"),
     ProviderSetup("groq", "Groq", "groq", "llama-3.3-70b-versatile", "GROQ_API_KEY"),
