@@ -78,7 +78,7 @@ async def test_a_guardrail_of_the_users_own_refuses_one_prompt_and_not_the_model
     # github.com/mistralai/platform-docs-public, studio-api/conversations/moderation
     body = {
         "error": {"message": "Content blocked by guardrail", "status": 403},
-        "guardrails": {"moderation_llm_v2": {}},
+        "guardrails": {"results": {"moderation_llm_v2": {"violated": True, "action": "block"}}},
     }
     observation = await observe_reply("mistral", Reply(403, body), provider_server, monkeypatch)
     assert observation.outcome == Outcome.REFUSED, observation
