@@ -265,8 +265,8 @@ class Gateway:
         if failure is None or not failure.is_retryable:
             return ""
         wait_s, retry_after_s = retry_delay(failure, progress.n_tries, self._rng), failure.retry_after_s or 0.0
-        timeout_s = connection.section.resolved_timeout_s
-        reason = no_retry_reason(failure, wait_s, progress.n_tries, progress.deadline or 0.0, self._limits, timeout_s)
+        deadline, timeout_s = progress.deadline or 0.0, connection.section.resolved_timeout_s
+        reason = no_retry_reason(failure, wait_s, progress.n_tries, deadline, self._limits, timeout_s)
         if reason is None:
             connection.limiter.announce_wait(retry_after_s, retry_after_s)
             await sleep_unless_stopped(wait_s, self._stop_event.is_set)
