@@ -299,7 +299,8 @@ def _estimate_answer_tokens(
     """Tokens of one answer as low, expected and high, and a phrase that names what they are based on.
 
     Based on the recorded answers if there are enough, else on the limit of tokens (log-probabilities) or the expected
-    number of words, with half of the room for thinking that the config leaves. High is the limit that is sent, if larger.
+    number of words, with half of the room for thinking that the config leaves. High is the limit that is sent, if
+    larger.
     """
     max_tokens = max((output_limit(call, DEFAULT_CAPABILITY) or 0 for call in planned.examples), default=0)
     thinking_tokens = max((thinking_room(call, DEFAULT_CAPABILITY) for call in planned.examples), default=0)
