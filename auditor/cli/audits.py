@@ -49,11 +49,22 @@ def run(
     ray_address: Annotated[
         str | None, typer.Option("--ray-address", metavar="HOST:PORT", help="The Ray cluster (or set RAY_ADDRESS).")
     ] = None,
+    preflight: Annotated[
+        bool,
+        typer.Option("--preflight/--no-preflight", help="Send one call to each new model and judge before all others."),
+    ] = True,
+    rediscover: Annotated[
+        bool, typer.Option("--rediscover", help="Find out again which parameters and forms of answers models accept.")
+    ] = False,
 ) -> None:
     """Run an audit, or go on with one: what is recorded is never asked again.
 
+    Exit codes: 0 finished, 1 it could not start, 4 it ended without a usable answer of some or all models, which are
+    named with the main reason, 130 interrupted with everything saved.
+
     Example: auditor run examples/quickstart.toml --report report.html
     """
+    from auditor.cli.failures import report_run_failures
     from auditor.cli.progress import RunProgress
     from auditor.config import load_config
     from auditor.errors import RunInterrupted
@@ -68,7 +79,14 @@ def run(
     samples = audit_config.samples_by_cell(load_planned_survey(audit_config))
     with RunProgress(expected_reviews=_count_expected_reviews(audit_config, samples.values())) as progress:
         try:
-            audit = run_audit(audit_config, storage=storage, progress=progress, signals=True)
+            audit = run_audit(
+                audit_config,
+                storage=storage,
+                progress=progress,
+                signals=True,
+                preflight=preflight,
+                rediscover=rediscover,
+            )
         except RunInterrupted as error:
             raise RunInterrupted(
                 error.message, f"Go on with: {format_command('run', str(config), storage=storage)}"
@@ -83,6 +101,7 @@ def run(
         print_message(
             f"{n_waiting} conflicts wait for a person: {format_command('review', audit.name, storage=audit.storage)}"
         )
+    report_run_failures(audit, audit_config)
 
 
 def _count_expected_reviews(config: AuditConfig, samples: Iterable[int]) -> int:
@@ -188,7 +207,10 @@ def status(
 
     Example: auditor status moral-alignment --json
     """
+    from auditor.cli.failures import print_top_failures
     from auditor.reports.data.audit_status import load_audit_status
+    from auditor.reports.data.failures.build import load_failure_groups
+    from auditor.reports.number_format import pluralize
     from auditor.run import resolve_storage_url
     from auditor.run.batches import describe_waiting_calls
     from auditor.storage import audits
@@ -197,6 +219,7 @@ def status(
     with open_database(resolve_storage_url(storage), create=False) as db:
         selected_audits = [audits.get_audit(db, audit)] if audit else audits.load_audits(db)
         statuses = [load_audit_status(db, selected_audit) for selected_audit in selected_audits]
+        failures = [] if as_json else [load_failure_groups(db, selected_audit.id) for selected_audit in selected_audits]
     if as_json:
         print_json(statuses)
         return
@@ -228,11 +251,18 @@ def status(
         for audit_status in statuses
     ]
     print_table(columns, rows)
-    for audit_status in statuses:
+    for audit_status, audit_failures in zip(statuses, failures, strict=True):
+        print_top_failures(audit_failures, audit_status["audit"], storage)
         if waiting_note := describe_waiting_calls([batch["calls"] for batch in audit_status["batches"]]):
             print_message(
                 f"{audit_status['audit']}: {waiting_note}; the run that submitted them, or the same command again, "
                 "collects them."
+            )
+        if n_requests := audit_status["preflight"]["requests"]:
+            preflight_cost = _format_cost(audit_status["preflight"]["cost_usd"], audit_status["preflight"]["unpriced"])
+            print_message(
+                f"{audit_status['audit']}: {pluralize(n_requests, 'request')} found out what judges accept; "
+                f"cost (USD): {preflight_cost}."
             )
         for name in audit_status["drift"]:
             print_message(f"{audit_status['audit']}: what stands behind {name} changed; see the report, or --json.")
