@@ -22,7 +22,7 @@ COLUMNS = (
     "seed",
     "logprobs",
     "latency",
-    "$ per million tokens",
+    "price (in / out, per million)",
 )
 
 

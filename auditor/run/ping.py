@@ -274,7 +274,7 @@ def _describe_answer(known: PingResult, call: Call, answer: Answer) -> PingResul
     return replace(
         known,
         reachable=any(attempt.http_status is not None for attempt in attempts) if attempts else None,
-        form=answer.form,
+        form=answer.form if answer.outcome in USABLE_OUTCOMES else None,
         temperature=_describe_param("temperature", call, answer),
         seed=_describe_param("seed", call, answer),
         latency_s=attempts[-1].latency_s if attempts else None,

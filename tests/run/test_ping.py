@@ -131,7 +131,7 @@ def test_a_model_that_cannot_be_used_is_named_and_the_others_are_asked(
     assert failed.problem is not None
     assert words in failed.problem
     assert failed.how_to_fix
-    assert (failed.reachable, failed.form, failed.temperature, failed.logprobs) == (True, failed.form, None, None)
+    assert (failed.reachable, failed.form, failed.temperature, failed.logprobs) == (True, None, None, None)
     assert [results[name].problem for name in ("model-a", "model-c")] == [None, None]
     assert failed.requests <= MAX_DISCOVERY_REQUESTS
 
