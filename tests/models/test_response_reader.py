@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.config import Limits, ModelSection
+from auditor.config import ModelSection
 from auditor.domain import Answer, Call, LogprobMeasure, Message, Outcome, Purpose
-from auditor.models.gateway import Gateway
+from auditor.models.dispatch import LocalDispatcher
+from auditor.models.provider_request import ProviderReply
 from auditor.models.response_reader import read_response
 from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.fake_server import FakeServer, Reply
@@ -27,19 +28,26 @@ def chat(message: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": USAGE}
 
 
-async def ask(server: FakeServer, model: str, body: dict[str, Any], **changes: Any) -> Answer:
-    """The answer to one call at a server that always sends this body."""
+async def send_once(server: FakeServer, model: str, body: dict[str, Any], **changes: Any) -> ProviderReply:
+    """The reply to one request at a server that always sends this body."""
     server.script = lambda _: Reply(body=body)
     section = ModelSection.model_validate(
         {"name": "m", "model": model, "api_base": server.url, "api_key": f"os.environ/{KEY_VARIABLE}"}
         | {"price": {"input": 1.0, "output": 1.0}}
     )
-    gateway = Gateway([section], Limits())
+    dispatcher = LocalDispatcher([section])
     call = Call("m", model, (Message("user", "hi"),), Purpose.DIRECT, params={"max_tokens": 40})
     try:
-        return await gateway.complete(replace(call, **changes))
+        return await dispatcher.send(replace(call, **changes), 1, 30.0)
     finally:
-        await gateway.close()
+        await dispatcher.close()
+
+
+async def ask(server: FakeServer, model: str, body: dict[str, Any], **changes: Any) -> Answer:
+    """The answer to one request; the reply is no failure, so that the gateway would not send it again."""
+    reply = await send_once(server, model, body, **changes)
+    assert reply.failure is None
+    return reply.answer
 
 
 ODD_BODIES = {
