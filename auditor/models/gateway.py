@@ -61,7 +61,8 @@ class Gateway:
             on_limit_change: called when the number of requests that an account may have in flight changes, with the
                 account, the old limit, the new limit and the reason.
             dispatcher: sends the requests; a `LocalDispatcher` by default.
-            notify: called with a sentence when requests wait for long because a provider asks for it.
+            notify: called with a sentence when requests wait for long because a provider asks for it, at the first
+                failure of each kind, and when a model is stopped.
             capability_store: of this audit; one in memory by default.
             describe_structure: describes a requested structure in words; called with the schema's name, the limit on
                 the words of each of its texts, and the language. By default it returns the JSON schema.
@@ -79,7 +80,6 @@ class Gateway:
         self.budget = Budget(limits.budget_usd, spent_usd)
         self._capabilities = CapabilityRegistry(capability_store or MemoryCapabilityStore())
         self._describe_structure = describe_structure
-        self._notify = notify
         self._connections = connect_models(models, limits, on_limit_change, notify, self._stop_event.is_set)
 
     def needs_discovery(self, call: Call) -> bool:
@@ -110,24 +110,19 @@ class Gateway:
         if call.measure is LogprobMeasure.CONTINUATION:
             # Computed on this machine: first and only attempt, without time limit, retries and budget.
             return (await self._dispatcher.send(call, 1, None)).answer
-        streak = connection.streak(call.purpose)
-        async with streak.slot():
+        async with connection.failures.streak(call.purpose).slot():
             answer = await self._send_confirmed(connection, call)
             self.record_outcome(call, answer)
         return answer
 
     def record_outcome(self, call: Call, answer: Answer) -> None:
         """Count how a call ended; after several equal failures in a row, calls of its purpose are not sent any more."""
-        streak = self._connections[call.name].streak(call.purpose)
-        was_stopped = streak.is_stopped
         if not self._stop_event.is_set():  # it cuts retries short
-            streak.record(answer)
-        if streak.is_stopped and not was_stopped:
-            self._notify(streak.notice)
+            self._connections[call.name].failures.record(call, answer)
 
     def stopped_answer(self, call: Call) -> Answer | None:
         """The answer to a call that is not sent because its model was stopped for its purpose; None if it may be."""
-        return self._connections[call.name].streak(call.purpose).stopped_answer(call)
+        return self._connections[call.name].failures.streak(call.purpose).stopped_answer(call)
 
     async def _send_confirmed(self, connection: ModelConnection, call: Call) -> Answer:
         """Send a call; wait until an earlier call has shown that the model can be used and what its server accepts."""
@@ -192,9 +187,11 @@ class Gateway:
         """
         progress = CallProgress(*((list(earlier.attempts), [earlier.cost_usd]) if earlier else ([], [])))
         answer = Answer(call.key, Outcome.TIMEOUT)
+        # Has been paid for, so it is the answer if a request with more room for thinking is not answered.
+        cut_off_answer: Answer | None = None
         while progress.n_tries < self._limits.max_attempts:
             if (blocked_answer := connection.blocked_answer(call)) is not None:
-                return progress.complete(blocked_answer)
+                return progress.complete(cut_off_answer or blocked_answer)
             capability = self.capability(call)
             reply = await self._send_when_allowed(connection, call, capability, progress)
             if reply is None:  # blocked, stopped or past the deadline since it began to wait; earlier attempts are kept
@@ -205,17 +202,21 @@ class Gateway:
                 raise RunInterrupted
             answer = reply.answer
             if answer.outcome is Outcome.OVER_BUDGET:
-                return progress.complete(answer)
+                return progress.complete(cut_off_answer or answer)
             progress.add(answer)
             if self._capabilities.step(call, capability, reply):
-                continue
+                if reply.failure is None:
+                    cut_off_answer = answer
+                if cut_off_answer is None or self.capability(call).thinking_tokens >= capability.thinking_tokens:
+                    continue
+                break  # the server refuses more room for thinking
             progress.n_tries += 1
             reason = await self._wait_before_retry(connection, reply, progress)
             if reason:
                 answer = progress.append_error_reason(answer, reason)
             if reason is not None:
                 break
-        return progress.complete(answer)
+        return progress.complete(answer if answer.outcome.is_answer else cut_off_answer or answer)
 
     async def _send_when_allowed(
         self, connection: ModelConnection, call: Call, capability: Capability, progress: CallProgress
@@ -240,9 +241,8 @@ class Gateway:
             if not self.budget.reserve(estimated_usd):
                 return over_budget
             # The deadline starts with the first request: waiting for a first slot does not count.
-            progress.deadline = progress.deadline or time.monotonic() + self._limits.resolved_deadline_s(
-                connection.section.resolved_timeout_s
-            )
+            timeout_s = connection.section.resolved_timeout_s
+            progress.deadline = progress.deadline or time.monotonic() + self._limits.resolved_deadline_s(timeout_s)
             reply = await self._send_attempt(connection, call, capability, progress)
             self.budget.settle_reservation(estimated_usd, reply.answer.cost_usd)
         return reply
@@ -265,8 +265,8 @@ class Gateway:
         if failure is None or not failure.is_retryable:
             return ""
         wait_s, retry_after_s = retry_delay(failure, progress.n_tries, self._rng), failure.retry_after_s or 0.0
-        timeout_s = connection.section.resolved_timeout_s
-        reason = no_retry_reason(failure, wait_s, progress.n_tries, progress.deadline or 0.0, self._limits, timeout_s)
+        deadline, timeout_s = progress.deadline or 0.0, connection.section.resolved_timeout_s
+        reason = no_retry_reason(failure, wait_s, progress.n_tries, deadline, self._limits, timeout_s)
         if reason is None:
             connection.limiter.announce_wait(retry_after_s, retry_after_s)
             await sleep_unless_stopped(wait_s, self._stop_event.is_set)
