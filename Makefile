@@ -97,7 +97,7 @@ unit: dev
 	@$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder  # long files first, short ones fill the end
 
 # Each version lies in a folder of its own, before the environment's: nothing else changes. Installed without its
-# requirements, which tests/models/test_litellm_version.py compares with the environment; its one exception is named there.
+# requirements, which tests/models/test_litellm_client_version.py compares with the environment; its one exception is named there.
 LITELLM_VERSIONS := 1.106.2 1.109.1
 litellm: dev
 	@for version in $(LITELLM_VERSIONS); do \
