@@ -5,12 +5,13 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
 MODELS := smollm2-135m all-MiniLM-L6-v2
 
-.PHONY: help demo test install dev models check unit litellm faults hostile soak bench clean
+.PHONY: help demo test install dev models check unit litellm servers faults hostile soak bench clean
 
 help:
 	@echo "make demo    run the main job on the embedded model, and write a report"
 	@echo "make test    format, lint, types, import contracts, tests"
 	@echo "make litellm the gateway and every provider with the oldest and the newest litellm supported"
+	@echo "make servers audits against real servers: llama.cpp, transformers, a litellm proxy"
 	@echo "make faults  kill a run at every place where something could be lost"
 	@echo "make hostile every odd answer that a provider may give: what becomes of it, and what it costs"
 	@echo "make soak    100,000 calls at concurrency 200: memory and the writer"
@@ -107,6 +108,16 @@ litellm: dev
 			$(BIN)/python -m pytest -q -n auto tests/models tests/providers tests/config || exit 1; \
 	done
 
+# The proxy of litellm needs other versions of some packages than auditor.
+.venv-servers/.installed: constraints.txt
+	@$(PYTHON) -m venv .venv-servers
+	@.venv-servers/bin/python -m pip --disable-pip-version-check -qq install \
+	  "litellm[proxy]==$$(sed -n 's/^litellm==//p' constraints.txt)"
+	@touch $@
+
+servers: dev models .venv-servers/.installed
+	AUDITOR_REAL_SERVERS=1 $(BIN)/python -m pytest -q tests/e2e/test_real_servers.py
+
 faults: dev
 	AUDITOR_ALL_FAULTS=1 $(BIN)/python -m pytest -q tests/e2e/test_killed.py tests/e2e/test_run.py -k killed
 
@@ -133,4 +144,4 @@ bench: dev models .venv-bench/.installed
 	$(BIN)/python benchmarks/suite.py
 
 clean:
-	rm -rf .litellm $(VENV) demo build dist *.egg-info
+	rm -rf .litellm .venv-servers $(VENV) demo build dist *.egg-info
