@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from auditor.agents.call_builders import blind_trace, build_review_call, fence_line, judge_params
 from auditor.agents.call_runner import run_calls
+from auditor.agents.model_call import model_fields
 from auditor.agents.run_context import RunContext
 from auditor.agents.verdict_parsing import parse_verdict
 from auditor.config import ModelSection
@@ -102,9 +103,7 @@ def _build_guess_call(
         analysts=options[2].numbered_list,
     )
     call = Call(
-        name=judge.name,
-        model=judge.model,
-        server=judge.api_base,
+        **model_fields(judge),
         messages=messages,
         purpose=Purpose.GUESS,
         params=judge_params(config, judge, derive_seed(config.seed, "guess", *trace.cell, trace.sample)),
@@ -190,9 +189,7 @@ def _build_restatement_call(context: RunContext, rewriter: ModelSection, trace: 
         max_words=str(config.direct.max_words),
     )
     return Call(
-        name=rewriter.name,
-        model=rewriter.model,
-        server=rewriter.api_base,
+        **model_fields(rewriter),
         messages=messages,
         purpose=Purpose.REWRITE,
         params=judge_params(config, rewriter, derive_seed(config.seed, "rewrite", *trace.cell, trace.sample)),

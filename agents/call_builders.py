@@ -10,6 +10,7 @@ from pathlib import Path
 from auditor.agents.blinding import author_names, blind_and_truncate
 from auditor.agents.identifying_terms import country_terms, other_country_terms, topic_terms
 from auditor.agents.localization import language_of_sample, question_prompt_fields
+from auditor.agents.model_call import model_fields
 from auditor.agents.task_prompts import answer_schema_name, item_prompt_fields, question_with_options, task_prompt_name
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import Call, Cell, Message, Outcome, Purpose, Survey, Trace, canonical_hash, derive_seed
@@ -42,9 +43,7 @@ def build_direct_call(config: AuditConfig, survey: Survey, model: ModelSection, 
         schema = answer_schema_name(survey.task, cell)
     messages = prompt.render(preamble=model.system, max_words=str(probe.max_words), **fields)
     return Call(
-        name=model.name,
-        model=model.model,
-        server=model.api_base,
+        **model_fields(model),
         messages=messages,
         purpose=Purpose.DIRECT,
         sample=sample,
@@ -70,9 +69,7 @@ def build_review_call(config: AuditConfig, survey: Survey, judge: ModelSection, 
     probe = config.probes.review
     messages = _render_review_messages(config, survey, judge, text, trace)
     return Call(
-        name=judge.name,
-        model=judge.model,
-        server=judge.api_base,
+        **model_fields(judge),
         messages=messages,
         purpose=Purpose.REVIEW,
         params=judge_params(config, judge, derive_seed(config.seed, "review", *trace.cell, trace.sample)),

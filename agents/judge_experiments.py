@@ -12,6 +12,7 @@ from auditor.agents.blinding_checks import judge_altered_traces
 from auditor.agents.call_builders import blind_trace, fence_line, judge_params, select_traces_for_review
 from auditor.agents.call_runner import run_calls
 from auditor.agents.fault_injection import TracePool, inject_faults
+from auditor.agents.model_call import model_fields
 from auditor.agents.run_context import RunContext
 from auditor.config import ModelSection
 from auditor.domain import Answer, Call, Cell, Conflict, Contest, Outcome, Purpose, Trace, derive_seed
@@ -130,9 +131,7 @@ def _build_contest_call(
         always=survey.scale[1],
     )
     return Call(
-        name=judge.name,
-        model=judge.model,
-        server=judge.api_base,
+        **model_fields(judge),
         messages=messages,
         purpose=Purpose.CONTEST,
         params=judge_params(config, judge, derive_seed(config.seed, "contest", *conflict.cell)),

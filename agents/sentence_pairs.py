@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from auditor.agents.model_call import model_fields
 from auditor.config import ModelSection
 from auditor.domain import Answer, Call, Cell, LogprobMeasure, Message, Outcome, Purpose, SentencePairScore
 from auditor.models.continuation import weights_identity
@@ -80,9 +81,7 @@ def _build_logprob_call(
         {"weights": weights_identity(model)} if is_local else {**measure_params(measure), **model.params}
     )
     return Call(
-        name=model.name,
-        model=model.model,
-        server=None if is_local else model.api_base,
+        **model_fields(model, on_this_machine=is_local),
         messages=messages,
         purpose=Purpose.LOGPROB,
         params=params,

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from auditor.agents.model_call import model_fields
 from auditor.agents.sentence_pairs import letter_logprob_difference
 from auditor.config import AuditConfig, LogicProbe, ModelSection
 from auditor.domain import (
@@ -122,9 +123,7 @@ def build_comparison_call(
     temperature = default_temperature if judge.temperature is None else judge.temperature
     params = {"temperature": temperature, "max_tokens": probe.max_tokens, "seed": seed, **judge.params}
     return Call(
-        name=judge.name,
-        model=judge.model,
-        server=judge.api_base,
+        **model_fields(judge),
         messages=messages,
         purpose=Purpose.LOGIC,
         sample=question.sample,
@@ -137,9 +136,7 @@ def build_comparison_call(
 def _build_letter_call(judge: ModelSection, item_set: ItemSet, question: LogicQuestion) -> Call:
     """Build the call that measures the probability of each letter as the next token."""
     return Call(
-        name=judge.name,
-        model=judge.model,
-        server=judge.api_base,
+        **model_fields(judge),
         messages=_render_messages("logic.letter", judge.system, item_set, question, {}),
         purpose=Purpose.LOGIC,
         params={**measure_params(LogprobMeasure.CHOICE), **judge.params},

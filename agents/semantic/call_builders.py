@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from auditor.agents.call_builders import fence_line
+from auditor.agents.model_call import model_fields
 from auditor.config import AuditConfig, ModelSection
 from auditor.config.semantic import SemanticProbe
 from auditor.domain import Call, Message, Purpose, derive_seed
@@ -174,9 +175,7 @@ def _build_call(
     # The seed depends on the question, not on the model's name, so that renaming a model changes no call.
     seed = derive_seed(config.seed, purpose.value, messages[-1].content, sample)
     return Call(
-        name=model.name,
-        model=model.model,
-        server=model.api_base,
+        **model_fields(model),
         messages=messages,
         purpose=purpose,
         sample=sample,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from auditor.config import Limits, ModelSection
-from auditor.domain import Call
+from auditor.domain import Answer, Call, total_cost
 from auditor.errors import ConfigError
 from auditor.models.endpoint import token_price
 from auditor.models.litellm_client import TokenPrice, listed_max_output
@@ -87,6 +87,18 @@ def charge_estimate(call: Call, price: TokenPrice | None) -> RequestCharge:
         _estimate_prompt_tokens(call) * price.prompt_usd + _max_output_tokens(call) * price.completion_usd,
         True,
     )
+
+
+def charge_unknown_attempts(call: Call, price: TokenPrice | None, answer: Answer) -> Answer:
+    """Charge an estimate for attempts whose cost is unknown, because the process that sent them died."""
+    if not any(attempt.estimated is None for attempt in answer.attempts):
+        return answer
+    charge = charge_estimate(call, price)
+    attempts = [
+        replace(attempt, cost_usd=charge.usd, estimated=charge.estimated) if attempt.estimated is None else attempt
+        for attempt in answer.attempts
+    ]
+    return replace(answer, attempts=tuple(attempts), cost_usd=total_cost([attempt.cost_usd for attempt in attempts]))
 
 
 def plausible_token_counts(call: Call, usage: TokenUsage | None, *, has_text: bool) -> tuple[int, int] | None:

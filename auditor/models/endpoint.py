@@ -12,6 +12,7 @@ from auditor.domain import Call, Capability
 from auditor.errors import ConfigError
 from auditor.models import litellm_client
 from auditor.models.litellm_client import TokenPrice
+from auditor.models.reasoning import add_reasoning
 from auditor.models.structured import SCHEMA_BY_NAME, enumerate_bounded_numbers, response_format, to_required_tool
 from auditor.redaction import register_secrets
 
@@ -81,6 +82,7 @@ class Endpoint:
             api_key = PLACEHOLDER_KEY
         if api_key is not None:
             kwargs["api_key"] = api_key
+        kwargs = add_reasoning(kwargs, call, capability)
         if call.measure is not None and call.measure.needs_completions_endpoint:
             return _to_completions_request(kwargs, call)
         return (

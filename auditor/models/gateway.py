@@ -5,67 +5,26 @@ A failure of a provider is returned as an answer with an outcome; only a model t
 
 from __future__ import annotations
 
-import asyncio
-import functools
 import random
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from urllib.parse import urlsplit
+from dataclasses import replace
 
-from auditor.config import ENV_PREFIX, Limits, ModelSection
-from auditor.domain import Answer, Attempt, Call, LogprobMeasure, Outcome, total_cost
-from auditor.errors import AuditorError, ModelSetupError, RunInterrupted
-from auditor.models.budget import Budget, charge_estimate, estimate_max_tokens, require_prices
+from auditor.config import Limits, ModelSection
+from auditor.domain import Answer, Attempt, Call, Capability, LogprobMeasure, Outcome, total_cost
+from auditor.errors import AuditorError, RunInterrupted
+from auditor.models.budget import Budget, charge_unknown_attempts, estimate_max_tokens, require_prices
+from auditor.models.capability_discovery import CapabilityRegistry, StructureDescriber, describe_schema, prepare_call
+from auditor.models.capability_store import CapabilityStore, MemoryCapabilityStore
 from auditor.models.dispatch import Dispatcher, LocalDispatcher
-from auditor.models.endpoint import embedded_slots, token_price
 from auditor.models.failures import RequestFailure
-from auditor.models.limiter import DEFAULT_INITIAL_CONCURRENCY, ConcurrencyLimiter, RateLimiter, sleep_unless_stopped
-from auditor.models.litellm_client import TokenPrice
-from auditor.models.provider_request import failed_answer
-from auditor.models.retries import ModelSuspension, append_error_reason, no_retry_reason, pause_notice, retry_delay
+from auditor.models.limiter import sleep_unless_stopped
+from auditor.models.model_connection import LimitChangeCallback, ModelConnection, NotifyCallback, connect_models
+from auditor.models.retries import append_error_reason, no_retry_reason, retry_delay
 
 MAX_UNREACHABLE_ATTEMPTS = 2
-# Called with the account, the old limit, the new limit and the reason.
-LimitChangeCallback = Callable[[str, int, int, str], None]
-# Called with a sentence for the user.
-NotifyCallback = Callable[[str], None]
-
-
-@dataclass(slots=True)
-class _ModelConnection:
-    """State of one model during a run.
-
-    Attributes:
-        section: the model's section in the config.
-        price: per token; None if unknown.
-        limiter: of its account, which other models may share.
-        slots: of the model itself.
-        rate_limiter: the model's limits per minute.
-        first_request_lock: held by the first call, which shows whether the model can be used.
-        suspension: set while the provider asks for too long a wait.
-        is_confirmed: whether the first call showed that the model can be used.
-        blocking_failure: a failure that every further request would repeat; None if there was none.
-    """
-
-    section: ModelSection
-    price: TokenPrice | None
-    limiter: ConcurrencyLimiter
-    slots: asyncio.Semaphore
-    rate_limiter: RateLimiter
-    first_request_lock: asyncio.Lock
-    suspension: ModelSuspension
-    is_confirmed: bool = False
-    blocking_failure: RequestFailure | None = None
-
-    def blocked_answer(self, call: Call) -> Answer | None:
-        """The answer to a call if no request may be sent for it; None if one may."""
-        if self.blocking_failure is not None:
-            return failed_answer(call, self.blocking_failure)
-        reason = self.suspension.reason
-        return None if reason is None else Answer(call.key, Outcome.RATE_LIMITED, error=reason)
 
 
 class Gateway:
@@ -82,6 +41,8 @@ class Gateway:
         on_limit_change: LimitChangeCallback = lambda account, before, after, reason: None,
         dispatcher: Dispatcher | None = None,
         notify: NotifyCallback = lambda text: None,
+        capability_store: CapabilityStore | None = None,
+        describe_structure: StructureDescriber = describe_schema,
     ) -> None:
         """Resolve API keys and start embedded models; no request is sent yet.
 
@@ -95,6 +56,9 @@ class Gateway:
                 account, the old limit, the new limit and the reason.
             dispatcher: sends the requests; a `LocalDispatcher` by default.
             notify: called with a sentence when requests wait for long because a provider asks for it.
+            capability_store: of this audit; one in memory by default.
+            describe_structure: describes a requested structure in words; called with the schema's name, the limit on
+                the words of each of its texts, and the language. By default it returns the JSON schema.
 
         Raises:
             ConfigError: an API key is not in the environment, or there is a budget and a model's price is unknown.
@@ -107,23 +71,24 @@ class Gateway:
         require_prices(models, limits)
         self._dispatcher = dispatcher or LocalDispatcher(models)
         self.budget = Budget(limits.budget_usd, spent_usd)
-        self._connections: dict[str, _ModelConnection] = {}
-        limiters = _build_limiters(models, limits, on_limit_change, notify, self._stop_event.is_set)
-        for model in models:
-            slots = asyncio.Semaphore(model.max_concurrency)
-            rate_limiter, first_request_lock = (
-                RateLimiter(model.rpm, model.tpm, self._stop_event.is_set),
-                asyncio.Lock(),
-            )
-            self._connections[model.name] = _ModelConnection(
-                model,
-                token_price(model),
-                limiters[model.rate_limit_key],
-                slots,
-                rate_limiter,
-                first_request_lock,
-                ModelSuspension(limits),
-            )
+        self._capabilities = CapabilityRegistry(capability_store or MemoryCapabilityStore())
+        self._describe_structure = describe_structure
+        self._connections = connect_models(models, limits, on_limit_change, notify, self._stop_event.is_set)
+
+    def needs_discovery(self, call: Call) -> bool:
+        """Whether no response has shown yet what the server of a call's model accepts in a call like this one.
+
+        The next such call that is completed finds it out, and is answered as any other.
+        """
+        return self._capabilities.needs_discovery(call)
+
+    def capability(self, call: Call) -> Capability:
+        """What the server of a call's model accepts, as far as it is known."""
+        return self._capabilities.capability(call)
+
+    def prepare_call(self, call: Call) -> Call:
+        """Add to a call what its present capability requires, such as a description of the requested structure."""
+        return prepare_call(call, self.capability(call), self._describe_structure)
 
     async def complete(self, call: Call) -> Answer:
         """Send a call to its model, with retries within the limits, and return the answer.
@@ -138,10 +103,10 @@ class Gateway:
         if call.measure is LogprobMeasure.CONTINUATION:
             # Computed on this machine: first and only attempt, without time limit, retries and budget.
             return (await self._dispatcher.send(call, 1, None)).answer
-        if not connection.is_confirmed:
+        if not connection.is_confirmed or self.needs_discovery(call):
             async with connection.first_request_lock:
                 # Only the first call is sent under the lock; the others wait for its answer and are then sent together.
-                if not connection.is_confirmed:
+                if not connection.is_confirmed or self.needs_discovery(call):
                     return await self._send_first_call(connection, call)
         return await self._send_with_retries(connection, call)
 
@@ -149,21 +114,24 @@ class Gateway:
         """Close the dispatcher."""
         await self._dispatcher.close()
 
-    async def _send_first_call(self, connection: _ModelConnection, call: Call) -> Answer:
+    async def _send_first_call(self, connection: ModelConnection, call: Call) -> Answer:
         """Send the first call to a model, which shows whether the model can be used at all.
 
         Raises:
             ModelSetupError: it cannot be used.
         """
+        capability = self.capability(call)
         answer = await self._send_with_retries(connection, call)
+        if self.needs_discovery(call) and answer.outcome in (Outcome.OK, Outcome.UNPARSED, Outcome.TRUNCATED):
+            await self._capabilities.confirm(call, capability)
         if connection.blocking_failure is not None:
-            raise _unusable_model_error(connection, connection.blocking_failure).with_answer(
+            raise connection.unusable_error(connection.blocking_failure).with_answer(
                 answer if answer.attempts else None
             )
         connection.is_confirmed = answer.outcome is not Outcome.OVER_BUDGET
         return answer
 
-    async def _send_with_retries(self, connection: _ModelConnection, call: Call) -> Answer:
+    async def _send_with_retries(self, connection: ModelConnection, call: Call) -> Answer:
         """Send a call until it succeeds, may not be retried, or a limit is reached; the answer has all attempts.
 
         Raises:
@@ -201,7 +169,7 @@ class Gateway:
                 raise RunInterrupted
             attempts += answer.attempts
             costs.append(answer.cost_usd)
-            _update_limits(connection, failure, is_first_attempt=len(attempts) == 1)
+            connection.record_response(failure, is_first_attempt=len(attempts) == 1)
             reason = await self._wait_before_retry(connection, failure, len(attempts), deadline or 0.0)
             if reason:
                 answer, attempts[-1] = append_error_reason(answer, reason), append_error_reason(attempts[-1], reason)
@@ -210,7 +178,7 @@ class Gateway:
         return replace(answer, attempts=tuple(attempts), cost_usd=total_cost(costs))
 
     async def _wait_before_retry(
-        self, connection: _ModelConnection, failure: RequestFailure | None, n_attempts: int, deadline: float
+        self, connection: ModelConnection, failure: RequestFailure | None, n_attempts: int, deadline: float
     ) -> str | None:
         """Wait before the next attempt and return None; if there will be no next attempt, return why.
 
@@ -232,14 +200,14 @@ class Gateway:
         return "" if reason is None and self._stop_event.is_set() else reason
 
     @asynccontextmanager
-    async def _request_slot(self, connection: _ModelConnection, call: Call) -> AsyncIterator[None]:
+    async def _request_slot(self, connection: ModelConnection, call: Call) -> AsyncIterator[None]:
         """Wait until the rate and concurrency limits allow a request, or until the run is stopped."""
         await connection.rate_limiter.acquire(estimate_max_tokens(call))
         async with connection.slots, connection.limiter.slot():
             yield
 
     async def _send_attempt(
-        self, connection: _ModelConnection, call: Call, earlier_attempts: Sequence[Attempt], deadline: float
+        self, connection: ModelConnection, call: Call, earlier_attempts: Sequence[Attempt], deadline: float
     ) -> tuple[Answer, RequestFailure | None]:
         """Send one request; block the model if the failure shows that every further request would fail too.
 
@@ -255,7 +223,9 @@ class Gateway:
             len(earlier_attempts) + 1,
         )
         try:
-            reply = await self._dispatcher.send(call, attempt_number, total_timeout_s)
+            reply = await self._dispatcher.send(
+                self.prepare_call(call), attempt_number, total_timeout_s, self.capability(call)
+            )
         except AuditorError as error:
             if not earlier_attempts:
                 raise
@@ -268,110 +238,10 @@ class Gateway:
             or (reply.unreachable and not connection.is_confirmed and attempt_number >= MAX_UNREACHABLE_ATTEMPTS)
         ):
             connection.blocking_failure = failure
-        return _charge_unknown_attempts(call, connection.price, reply.answer), failure
-
-
-def _charge_unknown_attempts(call: Call, price: TokenPrice | None, answer: Answer) -> Answer:
-    """Charge an estimate for attempts whose cost is unknown, because the process that sent them died."""
-    if not any(attempt.estimated is None for attempt in answer.attempts):
-        return answer
-    charge = charge_estimate(call, price)
-    attempts = [
-        replace(attempt, cost_usd=charge.usd, estimated=charge.estimated) if attempt.estimated is None else attempt
-        for attempt in answer.attempts
-    ]
-    return replace(answer, attempts=tuple(attempts), cost_usd=total_cost([attempt.cost_usd for attempt in attempts]))
+        return charge_unknown_attempts(call, connection.price, reply.answer), failure
 
 
 def _over_budget_answer(call: Call, attempts: Sequence[Attempt], costs: Sequence[float | None]) -> Answer:
     """The answer to a call for which the budget allows no further request, with the attempts made so far."""
     error = "the budget is spent"
     return Answer(call.key, Outcome.OVER_BUDGET, error=error, attempts=tuple(attempts), cost_usd=total_cost(costs))
-
-
-def _build_limiters(
-    models: Sequence[ModelSection],
-    limits: Limits,
-    on_limit_change: LimitChangeCallback,
-    notify: NotifyCallback,
-    is_stopped: Callable[[], bool],
-) -> dict[tuple[str, str | None, str | None], ConcurrencyLimiter]:
-    """Create one concurrency limiter per account, by `rate_limit_key`: (provider, key's name in the config, base URL).
-
-    An embedded model's limit is at most the slots of its servers: requests that wait in a server would time out.
-    """
-    limiter_by_account = {}
-    for account in {model.rate_limit_key for model in models}:
-        account_models = [model for model in models if model.rate_limit_key == account]
-        # The sum of the `concurrency` that the models set; if none does, the largest `max_concurrency`.
-        configured_limit = sum(model.concurrency for model in account_models if model.concurrency) or max(
-            model.max_concurrency for model in account_models
-        )
-        slots = embedded_slots(account_models[0].model)
-        max_limit, initial_limit = (
-            (configured_limit, DEFAULT_INITIAL_CONCURRENCY) if slots is None else (min(configured_limit, slots), slots)
-        )
-        limiter_by_account[account] = ConcurrencyLimiter(
-            max_limit,
-            initial_limit=initial_limit,
-            on_change=functools.partial(on_limit_change, _describe_account(account_models[0])),
-            is_stopped=is_stopped,
-            max_wait_s=limits.max_retry_wait_s,
-            on_wait=functools.partial(_notify_pause, notify, _describe_account(account_models[0])),
-        )
-    return limiter_by_account
-
-
-def _notify_pause(notify: NotifyCallback, account: str, wait_s: float, retry_after_s: float) -> None:
-    """Notify the user that requests to an account wait.
-
-    Args:
-        notify: called with the message.
-        account: description of the account.
-        wait_s: how long requests wait, in seconds.
-        retry_after_s: how long the provider asks to wait, in seconds.
-    """
-    notify(pause_notice(account, wait_s, retry_after_s))
-
-
-def _describe_account(section: ModelSection) -> str:
-    """Describe an account for a message: provider, host and the name of the key's environment variable."""
-    provider, key_reference, base_url = section.rate_limit_key
-    words = [
-        provider,
-        f"at {urlsplit(base_url).hostname}" if base_url else "",
-        f"by {key_reference.removeprefix(ENV_PREFIX)}" if key_reference else "",
-    ]
-    return " ".join(filter(None, words))
-
-
-def _update_limits(connection: _ModelConnection, failure: RequestFailure | None, *, is_first_attempt: bool) -> None:
-    """Update a model's suspension and its account's concurrency limit after a request; `failure` is None for a success.
-
-    A success raises the limit only at a call's first attempt.
-    """
-    connection.suspension.record_response(failure)
-    if failure is None:
-        if is_first_attempt:
-            connection.limiter.record_success()
-    elif failure.outcome is Outcome.RATE_LIMITED:
-        connection.limiter.record_throttling(failure.retry_after_s)
-    elif failure.outcome in (Outcome.SERVER_ERROR, Outcome.TIMEOUT):
-        connection.limiter.record_server_error()
-
-
-def _unusable_model_error(connection: _ModelConnection, failure: RequestFailure) -> ModelSetupError:
-    """The error for a model that cannot be used, with a fix that depends on the HTTP status."""
-    model_text = f"model '{connection.section.name}' ({connection.section.model}"
-    model_text += f" at {connection.section.api_base})" if connection.section.api_base else ")"
-    fix_by_status = {
-        402: "Top up the account, or use another key.",
-        429: "The account's quota is spent: raise it, wait until it is renewed, or use another key.",
-        401: f"Check the key that {connection.section.api_key or 'the provider'} names.",
-        403: "Check that the key may use this model.",
-        404: "Check the model's name and the server's address.",
-    }
-    fix = fix_by_status.get(failure.http_status or 0, "Check that the server runs and that the address is right.")
-    return ModelSetupError(
-        f"{model_text} cannot be used: {failure.error.rstrip(' .')}.", f"{fix} Nothing recorded is lost."
-    )

@@ -72,6 +72,28 @@ def supported_params(model: str) -> frozenset[str]:
     return frozenset(load_litellm().get_supported_openai_params(model=model) or ())
 
 
+NATIVE_BODY_PROVIDERS = frozenset({"cohere", "cohere_chat", "snowflake"})
+"""Providers with a body of their own, although litellm's class for them is derived from OpenAI's."""
+AZURE_PROVIDERS = frozenset({"azure", "azure_ai"})
+"""Providers with OpenAI's body, although litellm's classes for them are not derived from OpenAI's."""
+
+
+@functools.cache
+def speaks_openai(model: str) -> bool:
+    """Whether litellm sends a model's requests in OpenAI's format, so that any of its parameters can be passed on."""
+    litellm = load_litellm()
+    from litellm.llms.openai.chat.gpt_transformation import OpenAIGPTConfig
+
+    try:
+        name, provider, *_ = litellm.get_llm_provider(model)
+        chat_config = litellm.ProviderConfigManager.get_provider_chat_config(name, litellm.LlmProviders(provider))
+    except (litellm.BadRequestError, ValueError):
+        return False
+    return provider in AZURE_PROVIDERS or (
+        isinstance(chat_config, OpenAIGPTConfig) and provider not in NATIVE_BODY_PROVIDERS
+    )
+
+
 def is_routing_param(param_name: str) -> bool:
     """Whether a parameter is not for the model, but sets litellm's server, credentials or retries."""
     load_litellm()

@@ -221,3 +221,14 @@ def _mark_unsupported_measure(call: Call, failure: RequestFailure) -> RequestFai
 def failed_answer(call: Call, failure: RequestFailure) -> Answer:
     """Create the answer of a failed call: the failure's outcome and error, without a text."""
     return Answer(call.key, failure.outcome, error=failure.error)
+
+
+def sender_died_reply(call: Call, attempt_number: int, started_at: datetime) -> ProviderReply:
+    """Reply for a request whose sending process died: a retryable failure of unknown cost, as it may be charged."""
+    error = "the process that sent it died"
+    latency_s = (datetime.now(UTC) - started_at).total_seconds()
+    failure = RequestFailure(Outcome.SERVER_ERROR, is_retryable=True, blocks_model=False, error=error)
+    attempt = Attempt(
+        number=attempt_number, started_at=started_at, latency_s=latency_s, outcome=failure.outcome, error=error
+    )
+    return ProviderReply(replace(failed_answer(call, failure), attempts=(attempt,)), failure)

@@ -181,22 +181,21 @@ async def _open_context(
     from auditor.agents.recording import CallRecorder, RecordingClient  # loads scipy (1 s)
     from auditor.agents.run_context import RunContext  # loads scipy (1 s)
     from auditor.run.batches import create_batching_client  # loads httpx (0.5 s)
-    from auditor.run.replay import ReplayClient, RoutingClient, load_records  # loads the survey readers (0.1 s)
+    from auditor.run.replay import ReplayClient, load_records  # loads the survey readers (0.1 s)
 
     records = load_records(config.models, survey)
     stop_event, run_id = threading.Event(), uuid.uuid4().hex
     sink, recorder = open_telemetry_sink(config), CallRecorder(db, audit.id, run_id)
-    async with open_dispatcher(config, audit.id, db, progress.on_notice) as dispatcher:
+    async with open_dispatcher(config, progress.on_notice) as dispatcher:
         gateway = _create_gateway(config, recorder, records, stop_event, dispatcher, progress.on_notice)
         batching_client = create_batching_client(gateway, config, recorder, stop_event, progress.on_notice)
-        # Outermost first: recording (without a cluster), replay, telemetry, batches, gateway.
+        # Outermost first: recording, replay, telemetry, batches, gateway.
         traced_client = (
             TracedClient(batching_client or gateway, sink, config.name, config.telemetry)
             if sink and config.telemetry
             else None
         )
         model_client: ModelClient = traced_client or batching_client or gateway
-        recording_client = RecordingClient(ReplayClient(model_client, records), recorder)
         started_at = ledger.utc_now()
         try:
             yield RunContext(
@@ -205,9 +204,7 @@ async def _open_context(
                 audit_id=audit.id,
                 cells=planned_cells(survey),
                 db=db,
-                client=recording_client
-                if dispatcher is None
-                else RoutingClient(records, recording_client, model_client),
+                client=RecordingClient(ReplayClient(model_client, records), recorder),
                 load_encoder=load_encoder,
                 load_semantic_encoder=semantic_encoder_loader(config),
                 progress=progress,

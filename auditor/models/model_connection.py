@@ -1,0 +1,175 @@
+"""State of each model during a run: its limits, its suspension, and whether it can be used at all."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from auditor.config import ENV_PREFIX, Limits, ModelSection
+from auditor.domain import Answer, Call, Outcome
+from auditor.errors import ModelSetupError
+from auditor.models.endpoint import embedded_slots, token_price
+from auditor.models.failures import RequestFailure
+from auditor.models.limiter import DEFAULT_INITIAL_CONCURRENCY, ConcurrencyLimiter, RateLimiter
+from auditor.models.litellm_client import TokenPrice
+from auditor.models.provider_request import failed_answer
+from auditor.models.retries import ModelSuspension, pause_notice
+
+# Called with the account, the old limit, the new limit and the reason.
+LimitChangeCallback = Callable[[str, int, int, str], None]
+# Called with a sentence for the user.
+NotifyCallback = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class ModelConnection:
+    """State of one model during a run.
+
+    Attributes:
+        section: the model's section in the config.
+        price: per token; None if unknown.
+        limiter: of its account, which other models may share.
+        slots: of the model itself.
+        rate_limiter: the model's limits per minute.
+        first_request_lock: held by the first call, which shows whether the model can be used.
+        suspension: set while the provider asks for too long a wait.
+        is_confirmed: whether the first call showed that the model can be used.
+        blocking_failure: a failure that every further request would repeat; None if there was none.
+    """
+
+    section: ModelSection
+    price: TokenPrice | None
+    limiter: ConcurrencyLimiter
+    slots: asyncio.Semaphore
+    rate_limiter: RateLimiter
+    first_request_lock: asyncio.Lock
+    suspension: ModelSuspension
+    is_confirmed: bool = False
+    blocking_failure: RequestFailure | None = None
+
+    def blocked_answer(self, call: Call) -> Answer | None:
+        """The answer to a call if no request may be sent for it; None if one may."""
+        if self.blocking_failure is not None:
+            return failed_answer(call, self.blocking_failure)
+        reason = self.suspension.reason
+        return None if reason is None else Answer(call.key, Outcome.RATE_LIMITED, error=reason)
+
+    def record_response(self, failure: RequestFailure | None, *, is_first_attempt: bool) -> None:
+        """Update the suspension and the account's concurrency limit after a request; `failure` is None for a success.
+
+        A success raises the limit only at a call's first attempt.
+        """
+        self.suspension.record_response(failure)
+        if failure is None:
+            if is_first_attempt:
+                self.limiter.record_success()
+        elif failure.outcome is Outcome.RATE_LIMITED:
+            self.limiter.record_throttling(failure.retry_after_s)
+        elif failure.outcome in (Outcome.SERVER_ERROR, Outcome.TIMEOUT):
+            self.limiter.record_server_error()
+
+    def unusable_error(self, failure: RequestFailure) -> ModelSetupError:
+        """The error for a model that cannot be used, with a fix that depends on the HTTP status."""
+        model_text = f"model '{self.section.name}' ({self.section.model}"
+        model_text += f" at {self.section.api_base})" if self.section.api_base else ")"
+        fix_by_status = {
+            402: "Top up the account, or use another key.",
+            429: "The account's quota is spent: raise it, wait until it is renewed, or use another key.",
+            401: f"Check the key that {self.section.api_key or 'the provider'} names.",
+            403: "Check that the key may use this model.",
+            404: "Check the model's name and the server's address.",
+        }
+        fix = fix_by_status.get(failure.http_status or 0, "Check that the server runs and that the address is right.")
+        return ModelSetupError(
+            f"{model_text} cannot be used: {failure.error.rstrip(' .')}.", f"{fix} Nothing recorded is lost."
+        )
+
+
+def connect_models(
+    models: Sequence[ModelSection],
+    limits: Limits,
+    on_limit_change: LimitChangeCallback,
+    notify: NotifyCallback,
+    is_stopped: Callable[[], bool],
+) -> dict[str, ModelConnection]:
+    """Create the state of each model, by its name; models of one account share a concurrency limiter.
+
+    Args:
+        models: all models that may be called, with unique names.
+        limits: of the audit.
+        on_limit_change: called when the number of requests that an account may have in flight changes.
+        notify: called with a sentence when requests wait for long because a provider asks for it.
+        is_stopped: whether the run was stopped.
+    """
+    limiters = _build_limiters(models, limits, on_limit_change, notify, is_stopped)
+    return {
+        model.name: ModelConnection(
+            section=model,
+            price=token_price(model),
+            limiter=limiters[model.rate_limit_key],
+            slots=asyncio.Semaphore(model.max_concurrency),
+            rate_limiter=RateLimiter(model.rpm, model.tpm, is_stopped),
+            first_request_lock=asyncio.Lock(),
+            suspension=ModelSuspension(limits),
+        )
+        for model in models
+    }
+
+
+def _build_limiters(
+    models: Sequence[ModelSection],
+    limits: Limits,
+    on_limit_change: LimitChangeCallback,
+    notify: NotifyCallback,
+    is_stopped: Callable[[], bool],
+) -> dict[tuple[str, str | None, str | None], ConcurrencyLimiter]:
+    """Create one concurrency limiter per account, by `rate_limit_key`: (provider, key's name in the config, base URL).
+
+    An embedded model's limit is at most the slots of its servers: requests that wait in a server would time out.
+    """
+    limiter_by_account = {}
+    for account in {model.rate_limit_key for model in models}:
+        account_models = [model for model in models if model.rate_limit_key == account]
+        # The sum of the `concurrency` that the models set; if none does, the largest `max_concurrency`.
+        configured_limit = sum(model.concurrency for model in account_models if model.concurrency) or max(
+            model.max_concurrency for model in account_models
+        )
+        slots = embedded_slots(account_models[0].model)
+        max_limit, initial_limit = (
+            (configured_limit, DEFAULT_INITIAL_CONCURRENCY) if slots is None else (min(configured_limit, slots), slots)
+        )
+        limiter_by_account[account] = ConcurrencyLimiter(
+            max_limit,
+            initial_limit=initial_limit,
+            on_change=functools.partial(on_limit_change, _describe_account(account_models[0])),
+            is_stopped=is_stopped,
+            max_wait_s=limits.max_retry_wait_s,
+            on_wait=functools.partial(_notify_pause, notify, _describe_account(account_models[0])),
+        )
+    return limiter_by_account
+
+
+def _notify_pause(notify: NotifyCallback, account: str, wait_s: float, retry_after_s: float) -> None:
+    """Notify the user that requests to an account wait.
+
+    Args:
+        notify: called with the message.
+        account: description of the account.
+        wait_s: how long requests wait, in seconds.
+        retry_after_s: how long the provider asks to wait, in seconds.
+    """
+    notify(pause_notice(account, wait_s, retry_after_s))
+
+
+def _describe_account(section: ModelSection) -> str:
+    """Describe an account for a message: provider, host and the name of the key's environment variable."""
+    provider, key_reference, base_url = section.rate_limit_key
+    words = [
+        provider,
+        f"at {urlsplit(base_url).hostname}" if base_url else "",
+        f"by {key_reference.removeprefix(ENV_PREFIX)}" if key_reference else "",
+    ]
+    return " ".join(filter(None, words))
