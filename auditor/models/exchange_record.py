@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from auditor.domain import Answer, Call, ResponseBody, canonical_json
+from auditor.domain import Answer, AnswerForm, Call, ResponseBody, canonical_json
 from auditor.models.transport import HttpExchange, UnreadableResponse, parse_json_object
 from auditor.redaction import redact, redact_bytes
 
@@ -38,21 +38,25 @@ STRUCTURE_PARAMETERS = frozenset(
     )
 )
 """Providers' names of the parameter that holds a requested JSON schema; the names inside it are not parameters."""
+TOOL_FIELDS = ("tools", "toolconfig")
+FORMAT_FIELDS = (*sorted(STRUCTURE_PARAMETERS - set(TOOL_FIELDS)), "responsemimetype", "guidedjson")
+"""Providers' names of the parameter that holds a response format, with or without a schema."""
 
 
 def add_exchange_details(answer: Answer, call: Call, exchange: HttpExchange) -> Answer:
     """Add to an answer the parameters sent, those that litellm altered, and the provider's model and fingerprint.
 
     Returns:
-        The answer with `sent` (JSON of the parameters), `altered`, `served_model` and `fingerprint`. The first
-        two are unchanged if the request's body is not JSON, the other two if the response's is not.
+        The answer with `sent` (JSON of the parameters), `altered`, `form`, `served_model` and `fingerprint`. The first
+        three are unchanged if the request's body is not JSON, the other two if the response's is not.
     """
     # Fields of `Answer`, by name.
-    details: dict[str, str | None] = {}
+    details: dict[str, str | AnswerForm | None] = {}
     if (body := _parse_json(exchange.request_body)) is not None:
         parameters = {name: value for name, value in body.items() if name not in NON_PARAMETER_FIELDS}
         details["sent"] = canonical_json({name: _hash_if_long(value) for name, value in parameters.items()})
         details["altered"] = list_altered_params(call.params, parameters, is_structured=call.schema is not None)
+        details["form"] = None if call.schema is None else sent_form(body)
     if exchange.json_body is not None:
         # Read from the body: litellm fills in a model name of its own if the provider sent none.
         details["served_model"] = _short_text(exchange.json_body.get("model")) or _short_text(
@@ -90,6 +94,27 @@ def list_altered_params(
         elif value not in sent_values:
             altered.append(f"{name}={sent_values[0]}")
     return ", ".join(sorted(altered))
+
+
+def sent_form(body: Mapping[str, Any]) -> AnswerForm:
+    """The form in which a request's body asks for a structured answer, in any provider's format.
+
+    litellm changes the form for some models: a JSON schema is sent as a tool to those that it takes to know no other.
+    """
+    fields = dict(_iter_flattened(body))
+    formats = [fields[name] for name in FORMAT_FIELDS if fields.get(name)]
+    if any(_has_schema(requested_format) for requested_format in formats):
+        return AnswerForm.JSON_SCHEMA
+    if any("json" in json.dumps(requested_format) for requested_format in formats):
+        return AnswerForm.JSON_OBJECT
+    return AnswerForm.TOOL if any(fields.get(name) for name in TOOL_FIELDS) else AnswerForm.TEXT
+
+
+def _has_schema(requested_format: object) -> bool:
+    """Whether a response format has a JSON schema, at any depth."""
+    if not isinstance(requested_format, dict):
+        return False
+    return "properties" in requested_format or any(map(_has_schema, requested_format.values()))
 
 
 def redact_response_body(exchange: HttpExchange) -> ResponseBody | None:

@@ -94,6 +94,13 @@ def speaks_openai(model: str) -> bool:
     )
 
 
+@functools.cache
+def replaces_json_schema(model: str) -> bool:
+    """Whether litellm sends a tool in place of a JSON schema, since its table has no entry for a model of Groq's."""
+    provider, _, name = model.partition("/")
+    return provider == "groq" and not load_litellm().supports_response_schema(name, provider)
+
+
 def is_routing_param(param_name: str) -> bool:
     """Whether a parameter is not for the model, but sets litellm's server, credentials or retries."""
     load_litellm()

@@ -37,6 +37,7 @@ class ModelConnection:
         first_request_lock: held by the first call, which shows whether the model can be used.
         suspension: set while the provider asks for too long a wait.
         is_confirmed: whether the first call showed that the model can be used.
+        n_inconclusive_calls: number of calls that were to show what the server accepts, and failed.
         blocking_failure: a failure that every further request would repeat; None if there was none.
     """
 
@@ -48,6 +49,7 @@ class ModelConnection:
     first_request_lock: asyncio.Lock
     suspension: ModelSuspension
     is_confirmed: bool = False
+    n_inconclusive_calls: int = 0
     blocking_failure: RequestFailure | None = None
 
     def blocked_answer(self, call: Call) -> Answer | None:

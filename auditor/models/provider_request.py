@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -66,7 +67,7 @@ async def send_request(
         # caches one client per timeout value, so that value must stay the same.
         async with asyncio.timeout(total_timeout_s):
             response = await _send_and_repair(endpoint, call, timeout_s, exchange, capability)
-        answer = _response_parser(call)(call, response, exchange.json_body)
+        answer = _response_parser(call, capability)(call, response, exchange.json_body)
         usage, cached_tokens = litellm_token_usage(response)
         if answer.outcome is Outcome.SERVER_ERROR:
             # Retryable (True), and does not block the model (False).
@@ -78,13 +79,17 @@ async def send_request(
         answer, unreachable = failed_answer(call, failure), is_unreachable(error, exchange)
         usage, cached_tokens = None, None
         clear_traceback_frames(error)
+    answer = replace(answer, capability=capability.id)
+    if failure is not None and not failure.is_retryable and not exchange.n_requests:
+        # Refused by litellm before sending: no attempt, and no cost.
+        return sanitize_strings(ProviderReply(replace(answer, cost_usd=0.0), failure))
     if exchange.n_requests:
         answer = add_exchange_details(answer, call, exchange)
-    charge = _request_charge(endpoint, call, answer, exchange, usage, cached_tokens)
+    charge = _request_charge(endpoint, call, capability, answer, exchange, usage, cached_tokens)
     attempt = Attempt(attempt_number, started_at, time.monotonic() - start_s, answer.outcome)
     return sanitize_strings(
         ProviderReply(
-            _with_attempt(replace(answer, capability=capability.id), attempt, exchange, failure, charge, cached_tokens),
+            _with_attempt(answer, attempt, exchange, failure, charge, cached_tokens),
             failure,
             unreachable,
         )
@@ -137,10 +142,10 @@ async def _send_and_repair(
         return await _reread_body(endpoint, call, timeout_s, capability, repaired_body, error)
 
 
-def _response_parser(call: Call) -> Callable[[Call, Any, ResponseBody], Answer]:
+def _response_parser(call: Call, capability: Capability) -> Callable[[Call, Any, ResponseBody], Answer]:
     """The function that parses the response to a call: of a text, or of its log-probability measure."""
     if call.measure is None:
-        return parse_response
+        return functools.partial(parse_response, capability=capability)
     return parse_echo_logprobs if call.measure.needs_completions_endpoint else parse_choice_logprobs
 
 
@@ -178,6 +183,7 @@ async def _reread_body(
 def _request_charge(
     endpoint: Endpoint,
     call: Call,
+    capability: Capability,
     answer: Answer,
     exchange: HttpExchange,
     usage: TokenUsage | None,
@@ -191,6 +197,7 @@ def _request_charge(
     Args:
         endpoint: holds the price.
         call: the call that was sent.
+        capability: what it was sent under.
         answer: the parsed or failed answer.
         exchange: record of the request and response.
         usage: token counts as litellm read them; None if unknown.
@@ -200,12 +207,13 @@ def _request_charge(
     if not exchange.n_requests or exchange.unreachable or (exchange.status or 200) >= 300:
         return NO_CHARGE
     if exchange.status is None:
-        return charge_estimate(call, endpoint.price)
+        return charge_estimate(call, endpoint.price, capability)
     reported_usage = parse_usage(exchange.json_body)
     # Counts that are not integers are passed on as the provider sent them, since litellm has zeros in their place.
     if usage is None or (reported_usage is not None and not has_integer_counts(reported_usage)):
         usage = reported_usage
-    return charge_usage(call, endpoint.price, usage, cached_tokens or 0, has_text=answer.text is not None)
+    has_text = answer.text is not None
+    return charge_usage(call, endpoint.price, usage, cached_tokens or 0, has_text=has_text, capability=capability)
 
 
 def _mark_unsupported_measure(call: Call, failure: RequestFailure) -> RequestFailure:
