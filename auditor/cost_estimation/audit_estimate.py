@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 
 from auditor.agents.call_builders import build_direct_call, build_review_call
@@ -21,6 +21,7 @@ from auditor.cost_estimation.call_counts import (
     share_of_cells_asked,
 )
 from auditor.cost_estimation.planned_calls import MAX_EXAMPLES, PlannedCalls
+from auditor.cost_estimation.preflight_calls import discovery_check, plan_preflight_calls
 from auditor.cost_estimation.recorded_usage import count_recorded_calls, load_recorded_usage
 from auditor.cost_estimation.semantic_calls import plan_semantic_calls
 from auditor.domain import Call, Cell, Outcome, Purpose, Survey, Trace
@@ -64,7 +65,7 @@ def estimate_audit(
     length_by_model_and_purpose = {
         (length.model, length.purpose): length for length in (costs.load_mean_answer_lengths(db) if db else ())
     }
-    planned_calls = list(_plan_calls(config, survey, cells))
+    planned_calls = list(_plan_calls(config, survey, cells, discovery_check(db, config.name)))
     rows = [
         _forecast_row(calls, length_by_model_and_purpose.get((calls.model.model, calls.purpose.value)), config.batch)
         for calls in planned_calls
@@ -106,13 +107,16 @@ def estimate_past_audit(db: Database, audit_name: str) -> CostForecast:
 # --- planned calls ----------------------------------------------------------------------------------------------
 
 
-def _plan_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iterator[PlannedCalls]:
+def _plan_calls(
+    config: AuditConfig, survey: Survey, cells: Sequence[Cell], needs_discovery: Callable[[Call], bool]
+) -> Iterator[PlannedCalls]:
     """Yield the planned calls of all configured probes, one entry per model and stage.
 
     The probe `logic` over traces is left out, since its items depend on the answers.
     """
     if config.probes.direct and cells:
         yield from _plan_direct_calls(config, survey, cells)
+        yield from plan_preflight_calls(config, survey, cells[0], needs_discovery)
         yield from _plan_review_calls(config, survey, cells)
     if config.probes.logprob and cells:
         yield from _plan_logprob_calls(config, cells)
@@ -268,7 +272,7 @@ def _forecast_row(
         else tokens_in * ForecastRange.from_bounds(price[0]) + tokens_out * ForecastRange.from_bounds(price[1])
     )
     # High stays at the full price: repairs are not batched, nor are calls to a server without batches.
-    if batch and price and find_batch_provider(planned.model):
+    if batch and price and planned.purpose is not Purpose.PREFLIGHT and find_batch_provider(planned.model):
         cost = cost and cost * ForecastRange.from_bounds(batch.price, batch.price, 1)
         source += f"; in batches {batch.price:g} of it"
     return ForecastRow(

@@ -45,6 +45,8 @@ class Call:
         language: ISO 639-1 code of the messages' language; not part of the key, since the messages are.
         structure_instruction: description of the requested structure, added to the messages when they are sent in a
             form that does not carry the schema; not part of the key, since it depends on the capability.
+        retake: how many truncated answers to the same question came before, under lower limits; part of the key only
+            if not 0, so that each answer has a key of its own.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Call:
     declared: DeclaredCapabilities | None = None
     language: str = ENGLISH
     structure_instruction: str | None = None
+    retake: int = 0
 
     @functools.cached_property
     def key(self) -> str:
@@ -82,6 +85,8 @@ class Call:
             key_fields["reasoning"] = asdict(self.reasoning)
         if self.declared is not None:
             key_fields["declared"] = asdict(self.declared)
+        if self.retake:
+            key_fields["retake"] = self.retake
         return canonical_hash(key_fields)
 
     @property

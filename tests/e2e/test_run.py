@@ -46,7 +46,7 @@ def stored(storage: str, name: str = "scripted") -> dict[str, Any]:
         }
 
 
-TIMED = {"answer", "attempt", "audit", "batch", "dispatch", "limit_change"}
+TIMED = {"answer", "attempt", "audit", "batch", "capability", "dispatch", "limit_change"}
 """Tables of an export that depend on times or on the way calls were sent."""
 
 
