@@ -29,6 +29,6 @@ def model_fields(model: ModelSection, *, on_this_machine: bool = False) -> Model
         name=model.name,
         model=model.model,
         server=None if on_this_machine else model.api_base,
-        reasoning=None,
-        declared=None,
+        reasoning=None if on_this_machine or model.reasoning is None else model.reasoning.settings,
+        declared=None if on_this_machine or model.capabilities is None else model.capabilities.declared,
     )

@@ -249,7 +249,9 @@ class Gateway:
             if not self.budget.reserve(estimated_usd):
                 return over_budget
             # The deadline starts with the first request: waiting for a first slot does not count.
-            progress.deadline = progress.deadline or time.monotonic() + self._limits.deadline_s
+            progress.deadline = progress.deadline or time.monotonic() + self._limits.resolved_deadline_s(
+                connection.section.resolved_timeout_s
+            )
             reply = await self._send_attempt(connection, call, capability, progress)
             self.budget.settle_reservation(estimated_usd, reply.answer.cost_usd)
         return reply
@@ -272,7 +274,8 @@ class Gateway:
         if failure is None or not failure.is_retryable:
             return ""
         wait_s, retry_after_s = retry_delay(failure, progress.n_tries, self._rng), failure.retry_after_s or 0.0
-        reason = no_retry_reason(failure, wait_s, progress.n_tries, progress.deadline or 0.0, self._limits)
+        timeout_s = connection.section.resolved_timeout_s
+        reason = no_retry_reason(failure, wait_s, progress.n_tries, progress.deadline or 0.0, self._limits, timeout_s)
         if reason is None:
             connection.limiter.announce_wait(retry_after_s, retry_after_s)
             await sleep_unless_stopped(wait_s, self._stop_event.is_set)
@@ -297,7 +300,7 @@ class Gateway:
         """
         assert progress.deadline is not None
         # The total limit is positive even if the deadline has just passed.
-        total_timeout_s = max(0.01, min(connection.section.timeout_s, progress.deadline - time.monotonic()))
+        total_timeout_s = max(0.01, min(connection.section.resolved_timeout_s, progress.deadline - time.monotonic()))
         prepared_call = prepare_call(call, capability, self._describe_structure)
         try:
             reply = await self._dispatcher.send(prepared_call, len(progress.attempts) + 1, total_timeout_s, capability)

@@ -72,6 +72,20 @@ def supported_params(model: str) -> frozenset[str]:
     return frozenset(load_litellm().get_supported_openai_params(model=model) or ())
 
 
+@functools.cache
+def translates_param(model: str, param: str) -> bool:
+    """Whether litellm takes a parameter, by OpenAI's name, for this model, and sends it as the provider names it.
+
+    Unlike `supported_params`, which takes the provider's prefix for a part of an OpenAI model's name.
+    """
+    litellm = load_litellm()
+    try:
+        name, provider, *_ = litellm.get_llm_provider(model)
+    except litellm.BadRequestError:
+        return False
+    return param in (litellm.get_supported_openai_params(model=name, custom_llm_provider=provider) or ())
+
+
 NATIVE_BODY_PROVIDERS = frozenset({"cohere", "cohere_chat", "snowflake"})
 """Providers with a body of their own, although litellm's class for them is derived from OpenAI's."""
 AZURE_PROVIDERS = frozenset({"azure", "azure_ai"})

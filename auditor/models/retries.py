@@ -32,7 +32,7 @@ def retry_delay(failure: RequestFailure, n_attempts: int, rng: random.Random) ->
 
 
 def no_retry_reason(
-    failure: RequestFailure, wait_s: float, n_attempts: int, deadline: float, limits: Limits
+    failure: RequestFailure, wait_s: float, n_attempts: int, deadline: float, limits: Limits, timeout_s: float
 ) -> str | None:
     """Why a failed request is not retried: a message, empty if the error says enough; None if it is retried.
 
@@ -42,6 +42,7 @@ def no_retry_reason(
         n_attempts: number of attempts so far.
         deadline: end of the call's time, by `time.monotonic`.
         limits: of the audit.
+        timeout_s: time limit of one request to the model, in seconds.
     """
     retry_after_s = failure.retry_after_s or 0.0
     if retry_after_s > limits.max_retry_wait_s:
@@ -50,7 +51,7 @@ def no_retry_reason(
         return ""
     if time.monotonic() + wait_s < deadline:
         return None
-    deadline_limit = f"limits.deadline_s = {limits.deadline_s:g} s leaves no time for it"
+    deadline_limit = f"limits.deadline_s = {limits.resolved_deadline_s(timeout_s):g} s leaves no time for it"
     return f"the provider asks to wait {format_duration(retry_after_s)}, and {deadline_limit}" if retry_after_s else ""
 
 
