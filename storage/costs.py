@@ -128,7 +128,7 @@ class UnreturnedCallCount(NamedTuple):
 
 def count_calls(db: Database, audit_id: int) -> list[CallCounts]:
     """Count an audit's calls by model, purpose, cost and what served them, in this order."""
-    calls, answers = _join_attempts(_audit_calls(audit_id)), table_of(AnswerRow)
+    calls, answers = _join_attempts(select_audit_calls(audit_id)), table_of(AnswerRow)
     call, answer = calls.c, answers.c
     group = (call.name, call.purpose, _call_cost(call, answer))
     serving_columns = (answer.served_model, answer.fingerprint, answer.altered)
@@ -164,7 +164,10 @@ def count_calls(db: Database, audit_id: int) -> list[CallCounts]:
 
 def sum_audit_cost(db: Database, audit_id: int) -> AuditCost:
     """Sum the cost of all requests of an audit. A call that serves several models or purposes is counted once."""
-    calls, answers = _join_attempts(select(_audit_calls(audit_id).c.key).distinct().subquery()), table_of(AnswerRow)
+    calls, answers = (
+        _join_attempts(select(select_audit_calls(audit_id).c.key).distinct().subquery()),
+        table_of(AnswerRow),
+    )
     call, answer = calls.c, answers.c
     cost = _call_cost(call, answer)
     query = (
@@ -237,7 +240,7 @@ def count_unreturned_calls(db: Database, audit_id: int) -> list[UnreturnedCallCo
     return fetch_rows(db, UnreturnedCallCount._make, query)
 
 
-def _audit_calls(audit_id: int) -> Subquery:
+def select_audit_calls(audit_id: int) -> Subquery:
     """Select an audit's distinct calls: name, purpose, key, and whether its results use them.
 
     Grouping by key first makes SQLite sort them once, after which their answers lie next to each other.

@@ -111,6 +111,7 @@ class Gateway:
         self.budget = Budget(limits.budget_usd, spent_usd)
         self._capabilities = CapabilityRegistry(capability_store or MemoryCapabilityStore())
         self._describe_structure = describe_structure
+        self._notify = notify
         self._connections = connect_models(models, limits, on_limit_change, notify, self._stop_event.is_set)
 
     def needs_discovery(self, call: Call) -> bool:
@@ -141,6 +142,27 @@ class Gateway:
         if call.measure is LogprobMeasure.CONTINUATION:
             # Computed on this machine: first and only attempt, without time limit, retries and budget.
             return (await self._dispatcher.send(call, 1, None)).answer
+        streak = connection.streak(call.purpose)
+        async with streak.slot():
+            answer = await self._send_confirmed(connection, call)
+            self.record_outcome(call, answer)
+        return answer
+
+    def record_outcome(self, call: Call, answer: Answer) -> None:
+        """Count how a call ended; after several equal failures in a row, calls of its purpose are not sent any more."""
+        streak = self._connections[call.name].streak(call.purpose)
+        was_stopped = streak.is_stopped
+        if not self._stop_event.is_set():  # it cuts retries short
+            streak.record(answer)
+        if streak.is_stopped and not was_stopped:
+            self._notify(streak.notice)
+
+    def stopped_answer(self, call: Call) -> Answer | None:
+        """The answer to a call that is not sent because its model was stopped for its purpose; None if it may be."""
+        return self._connections[call.name].streak(call.purpose).stopped_answer(call)
+
+    async def _send_confirmed(self, connection: ModelConnection, call: Call) -> Answer:
+        """Send a call; wait until an earlier call has shown that the model can be used and what its server accepts."""
         if connection.is_confirmed and not self.needs_discovery(call):
             return await self._send_with_retries(connection, call)
         if connection.n_inconclusive_calls >= MAX_INCONCLUSIVE_CALLS:

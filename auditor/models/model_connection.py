@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from auditor.config import ENV_PREFIX, Limits, ModelSection
-from auditor.domain import Answer, Call, Outcome
+from auditor.domain import Answer, Call, Outcome, Purpose
+from auditor.error_messages import how_to_fix
 from auditor.errors import ModelSetupError
 from auditor.models.endpoint import embedded_slots, token_price
+from auditor.models.failure_streaks import FailureStreak
 from auditor.models.failures import RequestFailure
 from auditor.models.limiter import DEFAULT_INITIAL_CONCURRENCY, ConcurrencyLimiter, RateLimiter
 from auditor.models.litellm_client import TokenPrice
@@ -39,6 +41,7 @@ class ModelConnection:
         is_confirmed: whether the first call showed that the model can be used.
         n_inconclusive_calls: number of calls that were to show what the server accepts, and failed.
         blocking_failure: a failure that every further request would repeat; None if there was none.
+        streaks: equal failures in a row, by purpose.
     """
 
     section: ModelSection
@@ -51,11 +54,20 @@ class ModelConnection:
     is_confirmed: bool = False
     n_inconclusive_calls: int = 0
     blocking_failure: RequestFailure | None = None
+    streaks: dict[Purpose, FailureStreak] = field(default_factory=dict)
+
+    def streak(self, purpose: Purpose) -> FailureStreak:
+        """The equal failures in a row of this model's calls for a purpose."""
+        if purpose not in self.streaks:
+            self.streaks[purpose] = FailureStreak(self.section.name, purpose)
+        return self.streaks[purpose]
 
     def blocked_answer(self, call: Call) -> Answer | None:
         """The answer to a call if no request may be sent for it; None if one may."""
         if self.blocking_failure is not None:
             return failed_answer(call, self.blocking_failure)
+        if (stopped_answer := self.streak(call.purpose).stopped_answer(call)) is not None:
+            return stopped_answer
         reason = self.suspension.reason
         return None if reason is None else Answer(call.key, Outcome.RATE_LIMITED, error=reason)
 
@@ -74,17 +86,12 @@ class ModelConnection:
             self.limiter.record_server_error()
 
     def unusable_error(self, failure: RequestFailure) -> ModelSetupError:
-        """The error for a model that cannot be used, with a fix that depends on the HTTP status."""
+        """The error for a model that cannot be used, with a fix that depends on the failure."""
         model_text = f"model '{self.section.name}' ({self.section.model}"
         model_text += f" at {self.section.api_base})" if self.section.api_base else ")"
-        fix_by_status = {
-            402: "Top up the account, or use another key.",
-            429: "The account's quota is spent: raise it, wait until it is renewed, or use another key.",
-            401: f"Check the key that {self.section.api_key or 'the provider'} names.",
-            403: "Check that the key may use this model.",
-            404: "Check the model's name and the server's address.",
-        }
-        fix = fix_by_status.get(failure.http_status or 0, "Check that the server runs and that the address is right.")
+        fix = how_to_fix(failure.http_status, failure.error) or "Check the model's name and the server's address."
+        if failure.http_status == 401 and self.section.api_key:
+            fix = f"Check the key that {self.section.api_key} names."
         return ModelSetupError(
             f"{model_text} cannot be used: {failure.error.rstrip(' .')}.", f"{fix} Nothing recorded is lost."
         )

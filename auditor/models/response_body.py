@@ -165,10 +165,12 @@ def _parse_gemini_usage(usage: object) -> TokenUsage:
     """Token counts of Gemini and Vertex AI, which count hidden reasoning separately and leave out zeros."""
     if not isinstance(usage, Mapping):
         return TokenUsage(usage, None)
-    return TokenUsage(
-        usage.get("promptTokenCount"),
-        _sum_counts(usage.get("candidatesTokenCount", 0), usage.get("thoughtsTokenCount")),
-    )
+    prompt_tokens, total_tokens = usage.get("promptTokenCount"), usage.get("totalTokenCount")
+    if "candidatesTokenCount" not in usage and "thoughtsTokenCount" not in usage:
+        # Thinking until the limit: some versions count it in the total only.
+        is_known = type(prompt_tokens) is int and type(total_tokens) is int and total_tokens > prompt_tokens
+        return TokenUsage(prompt_tokens, total_tokens - prompt_tokens if is_known else 0)
+    return TokenUsage(prompt_tokens, _sum_counts(usage.get("candidatesTokenCount", 0), usage.get("thoughtsTokenCount")))
 
 
 def _parse_ollama_usage(body: Mapping[str, Any]) -> TokenUsage | None:
