@@ -316,7 +316,7 @@ def _restore_earlier_defaults(settings: dict[str, Any]) -> None:
     """Give keys of models and limits that are not set the form that earlier versions hashed; changes `settings`."""
     judges = settings["judges"] if isinstance(settings["judges"], list) else []
     for model in (*settings["models"], *judges):
-        for key in ("reasoning", "capabilities"):
+        for key in ("reasoning", "capabilities", "base_model"):
             if model[key] is None:
                 del model[key]
         if model["timeout_s"] is None:

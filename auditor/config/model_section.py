@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from auditor.config.base import ConfigSection
 from auditor.config.credential_bindings import is_private_address
 from auditor.config.value_checks import check_base_url, check_json_serializable
-from auditor.domain import AnswerForm, DeclaredCapabilities, ReasoningSettings
+from auditor.domain import AnswerForm, CapabilityKey, DeclaredCapabilities, ReasoningSettings
 from auditor.domain.capabilities import TokenLimitParam
 from auditor.domain.model_families import family_of
 
@@ -118,6 +118,9 @@ class ModelSection(ConfigSection):
     does by default if not set."""
     capabilities: CapabilitiesSection | None = None
     """What the model's server accepts. Only for what the first requests could not find out."""
+    base_model: Annotated[str, Field(pattern=r"^\S+$")] | None = None
+    """The model whose listed price and limits hold, where the name above is not listed, as `azure/gpt-4o` for an Azure
+    deployment of any name; it also says the family."""
     params: Annotated[dict[str, Any], AfterValidator(check_json_serializable)] = Field(default_factory=dict)
     """More parameters for the provider, sent as they are."""
     answers: str | None = None
@@ -133,7 +136,12 @@ class ModelSection(ConfigSection):
     @property
     def resolved_family(self) -> str:
         """Its family, as set or as its id says."""
-        return self.family or family_of(self.model)
+        return self.family or family_of(self.base_model or self.model)
+
+    @property
+    def capability_key(self) -> CapabilityKey:
+        """What the capability of the model's server belongs to."""
+        return CapabilityKey(self.model, self.api_base, self.reasoning.effort if self.reasoning else None)
 
     @property
     def resolved_timeout_s(self) -> float:

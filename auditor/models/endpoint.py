@@ -217,12 +217,17 @@ def embedded_slots(model: str) -> int | None:
 
 
 def token_price(section: ModelSection) -> TokenPrice | None:
-    """US dollars per token: 0 for an embedded model, else the config's or litellm's listed price; None if unknown."""
+    """US dollars per token: 0 for an embedded model, else the config's or litellm's listed price; None if unknown.
+
+    The listed price is that of `base_model` if the config names one.
+    """
     if section.model.startswith(EMBEDDED_PREFIX):
         return TokenPrice(0.0, 0.0, 0.0)
     if (price := section.price) is not None:
         cached_input_usd = price.input if price.cached_input is None else price.cached_input
         # The config's prices are per million tokens.
         return TokenPrice(price.input / 1e6, price.output / 1e6, cached_input_usd / 1e6)
+    if section.base_model is not None:
+        return litellm_client.listed_token_price(section.base_model)
     # The user's own server may serve any model under a listed name, so its price is not known.
     return None if section.api_base else litellm_client.listed_token_price(section.model)

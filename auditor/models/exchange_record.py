@@ -65,9 +65,9 @@ def add_exchange_details(answer: Answer, call: Call, exchange: HttpExchange) -> 
     and count of hidden reasoning.
 
     Returns:
-        The answer with `sent` (JSON of the parameters), `altered` and `form`, and with `served_model`, `fingerprint` and
-        `reasoning_tokens`. The first three are unchanged if the request's body is not JSON, the others if the response's
-        is not.
+        The answer with `sent` (JSON of the parameters), `altered` and `form`, and with `served_model`, `fingerprint`
+        and `reasoning_tokens`. The first three are unchanged if the request's body is not JSON, the others if the
+        response's is not.
     """
     # Fields of `Answer`, by name.
     details: dict[str, str | int | AnswerForm | None] = {}
