@@ -88,6 +88,7 @@ class Anthropic(Dialect):
     model = "anthropic/claude-sonnet-4-5"
     thinking_model = "anthropic/claude-opus-4-7"
     thinking_section: ClassVar[Mapping[str, Any]] = {"reasoning": {"effort": "medium"}}
+    thinking_tokens = 3000  # more than the room for a medium effort
     wrong_model = "anthropic/claude-sonnet-nope"
     key_variable = "ANTHROPIC_API_KEY"
     url = "https://api.anthropic.com/v1/messages"
