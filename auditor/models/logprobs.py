@@ -186,7 +186,7 @@ def parse_choice_logprobs(call: Call, response: Any, body: ResponseBody = None) 
         return failed_answer
     content = getattr(getattr(response.choices[0], "logprobs", None), "content", None)
     top_logprobs = getattr(content[0], "top_logprobs", None) if content else None
-    if not top_logprobs:
+    if not content or not top_logprobs:
         error = "the provider gives no log-probabilities of the next token"
         return build_answer(call, response, body, Outcome.NOT_MEASURABLE, error=error)
     if _is_thinking(response, str(getattr(content[0], "token", ""))):
