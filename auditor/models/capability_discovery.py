@@ -125,7 +125,7 @@ def more_thinking_room(capability: Capability, call: Call) -> Capability | None:
     limit, room = output_limit(call, capability), thinking_room(call, capability)
     if is_fixed or limit is None:
         return None
-    listed_max = litellm_client.listed_max_output(call.model)
+    listed_max = litellm_client.listed_max_output(call.listed_model)
     max_room = THINKING_STEPS_TOKENS[-1] if listed_max is None else listed_max - (limit - room)
     larger_room = next((min(step, max_room) for step in THINKING_STEPS_TOKENS if min(step, max_room) > room), None)
     return None if larger_room is None else replace(capability, thinking_tokens=larger_room)
