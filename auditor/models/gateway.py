@@ -187,9 +187,11 @@ class Gateway:
         """
         progress = CallProgress(*((list(earlier.attempts), [earlier.cost_usd]) if earlier else ([], [])))
         answer = Answer(call.key, Outcome.TIMEOUT)
+        # Has been paid for, so it is the answer if a request with more room for thinking is not answered.
+        cut_off_answer: Answer | None = None
         while progress.n_tries < self._limits.max_attempts:
             if (blocked_answer := connection.blocked_answer(call)) is not None:
-                return progress.complete(blocked_answer)
+                return progress.complete(cut_off_answer or blocked_answer)
             capability = self.capability(call)
             reply = await self._send_when_allowed(connection, call, capability, progress)
             if reply is None:  # blocked, stopped or past the deadline since it began to wait; earlier attempts are kept
@@ -200,17 +202,21 @@ class Gateway:
                 raise RunInterrupted
             answer = reply.answer
             if answer.outcome is Outcome.OVER_BUDGET:
-                return progress.complete(answer)
+                return progress.complete(cut_off_answer or answer)
             progress.add(answer)
             if self._capabilities.step(call, capability, reply):
-                continue
+                if reply.failure is None:
+                    cut_off_answer = answer
+                if cut_off_answer is None or self.capability(call).thinking_tokens >= capability.thinking_tokens:
+                    continue
+                break  # the server refuses more room for thinking
             progress.n_tries += 1
             reason = await self._wait_before_retry(connection, reply, progress)
             if reason:
                 answer = progress.append_error_reason(answer, reason)
             if reason is not None:
                 break
-        return progress.complete(answer)
+        return progress.complete(answer if answer.outcome.is_answer else cut_off_answer or answer)
 
     async def _send_when_allowed(
         self, connection: ModelConnection, call: Call, capability: Capability, progress: CallProgress
@@ -235,9 +241,8 @@ class Gateway:
             if not self.budget.reserve(estimated_usd):
                 return over_budget
             # The deadline starts with the first request: waiting for a first slot does not count.
-            progress.deadline = progress.deadline or time.monotonic() + self._limits.resolved_deadline_s(
-                connection.section.resolved_timeout_s
-            )
+            timeout_s = connection.section.resolved_timeout_s
+            progress.deadline = progress.deadline or time.monotonic() + self._limits.resolved_deadline_s(timeout_s)
             reply = await self._send_attempt(connection, call, capability, progress)
             self.budget.settle_reservation(estimated_usd, reply.answer.cost_usd)
         return reply

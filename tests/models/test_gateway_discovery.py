@@ -487,18 +487,27 @@ async def test_room_is_part_of_the_reserved_budget_and_of_the_limit_that_cuts_of
     assert answer.outcome is Outcome.OK
 
 
-async def test_a_server_that_refuses_the_room_keeps_the_smaller_limit(server: FakeServer) -> None:
-    def script(request: Request) -> Reply:
-        limit = request.body["max_tokens"]
-        if limit > 8192:
-            return error(400, "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]")
-        return thinks_for(6000)(request)
-
-    server.script = script
+@pytest.mark.parametrize(
+    "words", ["Invalid max_tokens value, the valid range is [1, 8192]", "This model's maximum context length is 8192."]
+)
+async def test_a_server_that_refuses_the_room_keeps_the_smaller_limit(server: FakeServer, words: str) -> None:
+    script = thinks_for(6000)
+    server.script = lambda request: error(400, words) if request.body["max_tokens"] > 8192 else script(request)
     store = RecordingStore()
     first, second = await ask(section(server), call(server), call(server, 1), store=store)
-    assert [attempt.http_status for attempt in first.attempts] == [200, 200, 400, 200]
+    assert [attempt.http_status for attempt in first.attempts] == [200, 200, 400]
     assert (first.outcome, second.outcome, len(second.attempts)) == (Outcome.TRUNCATED, Outcome.TRUNCATED, 1)
+    assert first.error == second.error
+    assert known(store).thinking_tokens == 4096
+
+
+async def test_a_cut_off_answer_is_not_lost_if_the_request_with_more_room_fails(server: FakeServer) -> None:
+    script, n_failures = thinks_for(2000), 2
+    server.script = lambda request: Reply(503) if 0 < len(server.requests) - 1 <= n_failures else script(request)
+    store = RecordingStore()
+    first, second = await ask(section(server), call(server), call(server, 1), store=store, max_attempts=2)
+    assert [attempt.http_status for attempt in first.attempts] == [200, 503, 503]
+    assert (first.outcome, second.outcome, len(second.attempts)) == (Outcome.TRUNCATED, Outcome.OK, 1)
     assert known(store).thinking_tokens == 4096
 
 
