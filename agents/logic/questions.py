@@ -130,6 +130,7 @@ def build_comparison_call(
         params=params,
         schema=(ReasonedPreference if probe.cot else Preference).__name__,
         max_words=probe.max_words if probe.cot else None,
+        language=item_set.language,
     )
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from auditor.domain import Answer, Call, Outcome, Purpose
-from auditor.error_messages import CONTEXT_LENGTH, how_to_fix, normalize_message
+from auditor.error_messages import CONTEXT_LENGTH, normalize_message
+from auditor.models.failure_notices import FailureNotices
 
 MAX_EQUAL_FAILURES = 5
 """Failed calls in a row, of equal status and normalized message, after which no further call is sent."""
@@ -28,7 +29,6 @@ class FailureStreak:
         self._last_cause: tuple[int | None, str] | None = None
         self._n_equal = 0
         self._error: str | None = None
-        self._status: int | None = None
         self._is_proven = False
         self._n_in_flight = 0
         self._changed = asyncio.Event()
@@ -64,7 +64,7 @@ class FailureStreak:
         self._n_equal = self._n_equal + 1 if cause == self._last_cause else 1
         self._last_cause = cause
         if self.is_stopped:
-            self._error, self._status = answer.error, status
+            self._error = answer.error
 
     @property
     def is_stopped(self) -> bool:
@@ -79,11 +79,9 @@ class FailureStreak:
     @property
     def notice(self) -> str:
         """What the user is told when the model is stopped."""
-        fix = how_to_fix(self._status, self._error)
         return (
             f"'{self._model_name}' is sent no more calls of the purpose '{self._purpose}' in this run: {self.reason}"
             f"{'' if self.reason.endswith('.') else '.'} Other models and purposes continue."
-            f"{f' How to fix: {fix}' if fix else ''}"
         )
 
     def stopped_answer(self, call: Call) -> Answer | None:
@@ -91,6 +89,32 @@ class FailureStreak:
         if not self.is_stopped:
             return None
         return Answer(call.key, Outcome.CLIENT_ERROR, error=f"the call was not sent: {self.reason}")
+
+
+class ModelFailures:
+    """The failures of one model's calls during a run: notices of each kind, and streaks by purpose."""
+
+    def __init__(self, model_name: str, notify: Callable[[str], None]) -> None:
+        """Begin without failures; `notify` is called with a sentence for the user."""
+        self._model_name, self._notify = model_name, notify
+        self._notices = FailureNotices(notify)
+        self._streaks: dict[Purpose, FailureStreak] = {}
+
+    def streak(self, purpose: Purpose) -> FailureStreak:
+        """The equal failures in a row of the calls for a purpose."""
+        if purpose not in self._streaks:
+            self._streaks[purpose] = FailureStreak(self._model_name, purpose)
+        return self._streaks[purpose]
+
+    def record(self, call: Call, answer: Answer) -> None:
+        """Record how a call ended, and tell the user of a failure of a new kind and of a model that is stopped."""
+        streak = self.streak(call.purpose)
+        if streak.is_stopped:
+            return
+        self._notices.record(call, answer)
+        streak.record(answer)
+        if streak.is_stopped:
+            self._notify(streak.notice)
 
 
 def _is_context_length(answer: Answer) -> bool:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from auditor.config import ENV_PREFIX, Limits, ModelSection
-from auditor.domain import Answer, Call, Outcome, Purpose
+from auditor.domain import Answer, Call, Outcome
 from auditor.error_messages import how_to_fix
 from auditor.errors import ModelSetupError
 from auditor.models.endpoint import embedded_slots, token_price
-from auditor.models.failure_streaks import FailureStreak
+from auditor.models.failure_streaks import ModelFailures
 from auditor.models.failures import RequestFailure
 from auditor.models.limiter import DEFAULT_INITIAL_CONCURRENCY, ConcurrencyLimiter, RateLimiter
 from auditor.models.litellm_client import TokenPrice
@@ -41,7 +41,7 @@ class ModelConnection:
         is_confirmed: whether the first call showed that the model can be used.
         n_inconclusive_calls: number of calls that were to show what the server accepts, and failed.
         blocking_failure: a failure that every further request would repeat; None if there was none.
-        streaks: equal failures in a row, by purpose.
+        failures: of its calls in this run.
     """
 
     section: ModelSection
@@ -51,22 +51,16 @@ class ModelConnection:
     rate_limiter: RateLimiter
     first_request_lock: asyncio.Lock
     suspension: ModelSuspension
+    failures: ModelFailures
     is_confirmed: bool = False
     n_inconclusive_calls: int = 0
     blocking_failure: RequestFailure | None = None
-    streaks: dict[Purpose, FailureStreak] = field(default_factory=dict)
-
-    def streak(self, purpose: Purpose) -> FailureStreak:
-        """The equal failures in a row of this model's calls for a purpose."""
-        if purpose not in self.streaks:
-            self.streaks[purpose] = FailureStreak(self.section.name, purpose)
-        return self.streaks[purpose]
 
     def blocked_answer(self, call: Call) -> Answer | None:
         """The answer to a call if no request may be sent for it; None if one may."""
         if self.blocking_failure is not None:
             return failed_answer(call, self.blocking_failure)
-        if (stopped_answer := self.streak(call.purpose).stopped_answer(call)) is not None:
+        if (stopped_answer := self.failures.streak(call.purpose).stopped_answer(call)) is not None:
             return stopped_answer
         reason = self.suspension.reason
         return None if reason is None else Answer(call.key, Outcome.RATE_LIMITED, error=reason)
@@ -123,6 +117,7 @@ def connect_models(
             rate_limiter=RateLimiter(model.rpm, model.tpm, is_stopped),
             first_request_lock=asyncio.Lock(),
             suspension=ModelSuspension(limits),
+            failures=ModelFailures(model.name, notify),
         )
         for model in models
     }

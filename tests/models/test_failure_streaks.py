@@ -51,7 +51,8 @@ async def test_of_100_calls_in_flight_at_most_20_are_sent_and_the_other_models_g
     unsent = [a for a in by_model["m"] if not a.attempts]
     assert len(unsent) == 100 - n_sent
     assert all(REASON in (a.error or "") and "bad value" in (a.error or "") for a in unsent)
-    [notice] = notices
+    first_failure, notice = notices
+    assert first_failure.startswith("'m' failed (direct, HTTP 400): bad value")
     assert "'m' is sent no more calls of the purpose 'direct'" in notice
 
 

@@ -19,7 +19,8 @@ from __future__ import annotations
 from typing import Any
 
 from auditor.domain import AnswerForm
-from tests.providers.dialect import REMOVED, Body, Content, Rule, schema_keywords, words
+from tests.providers.bodies import REMOVED, Body, schema_keywords, words
+from tests.providers.dialect import Content, Rule
 from tests.providers.openai_body import OpenAIDialect
 from tests.support.fake_server import Reply, Request
 
@@ -104,8 +105,8 @@ NO_SCHEMA = Rule(
 SCHEMA_KEYWORD = Rule(
     "a keyword that schemas may not have",
     refused_keyword,
-    lambda where: error(
-        400, f"invalid schema for response format: response_format/json_schema/{where[0]}: {where[1]} is not supported"
+    lambda place: error(
+        400, f"invalid schema for response format: response_format/json_schema/{place[0]}: {place[1]} is not supported"
     ),
     {"response_format": {"json_schema": {"schema": {"properties": {"answer": {"type": "array", "minItems": 1}}}}}},
 )
@@ -139,10 +140,10 @@ MESSAGE_PROPERTY = Rule(
         ),
         None,
     ),
-    lambda where: error(
+    lambda place: error(
         400,
-        f"'messages.{where[0]}' : for 'role:user' the following must be satisfied[('messages.{where[0]}' : property "
-        f"'{where[1]}' is unsupported)]",
+        f"'messages.{place[0]}' : for 'role:user' the following must be satisfied[('messages.{place[0]}' : property "
+        f"'{place[1]}' is unsupported)]",
     ),
     {"messages": [{"role": "user", "content": "Is it right?", "timestamp": 1}]},
 )
@@ -205,8 +206,8 @@ class Groq(OpenAIDialect):
     def completion_body(self, message: dict[str, Any], finish: str, request: Request) -> dict[str, Any]:
         body = super().completion_body(message, finish, request)
         body["choices"][0]["logprobs"] = None
-        own = {"id": "req_01kcc49fcmepkrcn3n4evqvh7v", "seed": request.body.get("seed", 512468548)}
-        return {**body, "system_fingerprint": "fp_029931c09b", "usage_breakdown": None, "x_groq": own}
+        groq_fields = {"id": "req_01kcc49fcmepkrcn3n4evqvh7v", "seed": request.body.get("seed", 512468548)}
+        return {**body, "system_fingerprint": "fp_029931c09b", "usage_breakdown": None, "x_groq": groq_fields}
 
     def usage(self, completion_tokens: int, reasoning_tokens: int | None = None) -> dict[str, Any]:
         times = {"queue_time": 0.07, "prompt_time": 0.005, "completion_time": 0.29, "total_time": 0.295}
