@@ -65,6 +65,9 @@ class CallCounts(NamedTuple):
         finish_reason: see `auditor.domain.Answer`.
         is_current: True if the audit's results use these calls. False for calls from before its configuration
             changed, and for those of an interrupted run that were not processed yet.
+        form: form in which structured answers were requested; see `auditor.domain.Answer`.
+        reasoning_tokens: sum over the answers that report it.
+        answers_with_reasoning_count: number of answers that report `reasoning_tokens`.
     """
 
     name: str
@@ -88,6 +91,9 @@ class CallCounts(NamedTuple):
     estimated_attempts: int = 0
     finish_reason: str | None = None
     is_current: bool = True
+    form: str | None = None
+    reasoning_tokens: int = 0
+    answers_with_reasoning_count: int = 0
 
 
 class AuditCost(NamedTuple):
@@ -128,11 +134,11 @@ class UnreturnedCallCount(NamedTuple):
 
 def count_calls(db: Database, audit_id: int) -> list[CallCounts]:
     """Count an audit's calls by model, purpose, cost and what served them, in this order."""
-    calls, answers = _join_attempts(_audit_calls(audit_id)), table_of(AnswerRow)
+    calls, answers = _join_attempts(select_audit_calls(audit_id)), table_of(AnswerRow)
     call, answer = calls.c, answers.c
     group = (call.name, call.purpose, _call_cost(call, answer))
     serving_columns = (answer.served_model, answer.fingerprint, answer.altered)
-    other_columns = (call.estimated_usd, answer.finish_reason, call.is_current)
+    other_columns = (call.estimated_usd, answer.finish_reason, call.is_current, answer.form)
     query = (
         select(
             *group,
@@ -154,6 +160,9 @@ def count_calls(db: Database, audit_id: int) -> list[CallCounts]:
             cast(func.sum(call.estimated), Integer),
             answer.finish_reason,
             call.is_current,
+            answer.form,
+            func.coalesce(func.sum(answer.reasoning_tokens), 0),
+            func.count(answer.reasoning_tokens),
         )
         .select_from(calls.outerjoin(answers, answer.key == call.key))
         .group_by(*group, *serving_columns, *other_columns)
@@ -164,7 +173,10 @@ def count_calls(db: Database, audit_id: int) -> list[CallCounts]:
 
 def sum_audit_cost(db: Database, audit_id: int) -> AuditCost:
     """Sum the cost of all requests of an audit. A call that serves several models or purposes is counted once."""
-    calls, answers = _join_attempts(select(_audit_calls(audit_id).c.key).distinct().subquery()), table_of(AnswerRow)
+    calls, answers = (
+        _join_attempts(select(select_audit_calls(audit_id).c.key).distinct().subquery()),
+        table_of(AnswerRow),
+    )
     call, answer = calls.c, answers.c
     cost = _call_cost(call, answer)
     query = (
@@ -237,7 +249,7 @@ def count_unreturned_calls(db: Database, audit_id: int) -> list[UnreturnedCallCo
     return fetch_rows(db, UnreturnedCallCount._make, query)
 
 
-def _audit_calls(audit_id: int) -> Subquery:
+def select_audit_calls(audit_id: int) -> Subquery:
     """Select an audit's distinct calls: name, purpose, key, and whether its results use them.
 
     Grouping by key first makes SQLite sort them once, after which their answers lie next to each other.

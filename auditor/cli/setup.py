@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from importlib import resources
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from auditor.cli.options import JsonOption, StorageOption
 from auditor.cli.output import print_data, print_json, print_message, print_table
+
+if TYPE_CHECKING:
+    from auditor.config.providers import ProviderSetup
 
 models_app = typer.Typer(name="models", help="Local models: list them, fetch their weights.", no_args_is_help=True)
 
@@ -25,20 +28,70 @@ def register(app: typer.Typer) -> None:
 def init(
     file: Annotated[Path, typer.Argument(metavar="[FILE]", help="Where to write it.")] = Path("audit.toml"),
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    provider: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Provider of the models, such as openai, anthropic or ollama.")
+    ] = None,
+    models: Annotated[
+        list[str] | None, typer.Option("--model", metavar="NAME", help="A model to audit; may be repeated.")
+    ] = None,
+    judges: Annotated[
+        list[str] | None,
+        typer.Option("--judge", metavar="NAME", help="A judge; may be repeated. Without one, the models are peers."),
+    ] = None,
+    judge_provider: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Provider of the judges, if it is another one.")
+    ] = None,
+    api_base: Annotated[
+        str | None, typer.Option(metavar="URL", help="Address of the models' server, if it is not the usual one.")
+    ] = None,
 ) -> None:
-    """Write a configuration to start from; it runs as it is.
+    """Write a configuration to start from; without a provider, it runs as it is, with local models.
 
-    Example: auditor init my-audit.toml
+    Example: auditor init my-audit.toml --provider anthropic --model claude-sonnet-4-5 --judge claude-haiku-4-5
     """
     from auditor.atomic_files import write_atomically
+    from auditor.cli import starter_config
     from auditor.errors import UsageError
 
     if file.exists() and not force:
         raise UsageError(f"{file} exists already.", "Name another file, or use --force to replace it.")
     if not file.parent.is_dir():
         raise UsageError(f"the folder {file.parent} does not exist.", "Make it first.")
-    write_atomically((resources.files("auditor.cli") / "starter.toml").read_text(encoding="utf-8"), file)
-    print_message(f"Wrote {file}. Next: auditor doctor {file}, then auditor run {file}")
+    if provider is None and (models or judges or judge_provider or api_base):
+        raise UsageError("no provider is named.", "Add it, as in --provider openai")
+    if provider is None:
+        write_atomically(starter_config.read_starter(), file)
+        _print_set_keys()
+        print_message(f"Wrote {file}. Next: auditor doctor {file}, then auditor run {file}")
+        return
+    setup = starter_config.find_provider(provider)
+    judge_setup = starter_config.find_provider(judge_provider) if judge_provider else setup
+    text = starter_config.build_provider_config(models or [], judges or [], setup, judge_setup, api_base)
+    write_atomically(text, file)
+    _print_next_steps(file, [setup, judge_setup] if judges else [setup])
+
+
+def _print_next_steps(file: Path, setups: Sequence[ProviderSetup]) -> None:
+    """Print the providers' notes, and the commands that lead to a run; names of variables only, no values."""
+    from auditor.cli.starter_config import list_unset_variables, needs_trust
+
+    for note in dict.fromkeys(setup.notes for setup in setups if setup.notes):
+        print_message(note)
+    commands = [f"export {name}=…" for name in list_unset_variables(setups)]
+    commands += [f"auditor trust {file}"] if any(map(needs_trust, setups)) else []
+    commands += [f"auditor doctor {file} --ping", f"auditor run {file}"]
+    print_message(f"Wrote {file}. Next: {', then '.join(commands)}")
+
+
+def _print_set_keys() -> None:
+    """Name the providers whose key is in the environment, and the option that uses one of them."""
+    from auditor.cli.starter_config import list_set_keys
+
+    if set_keys := list_set_keys():
+        names = ", ".join(f"{variable} ({provider.name})" for provider, variable in set_keys)
+        print_message(
+            f"Keys that are set: {names}. To use one: auditor init --provider {set_keys[0][0].name} --model …"
+        )
 
 
 def trust(

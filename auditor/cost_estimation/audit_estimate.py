@@ -327,4 +327,5 @@ def _find_price(model: ModelSection) -> tuple[TokenPrice | None, str]:
         return price, "local model"
     if model.price is not None:
         return price, f"config{f', {model.price.as_of}' if model.price.as_of else ', undated'}"
-    return price, f"list of litellm {metadata.version('litellm')}"
+    base_model_phrase = f" for {model.base_model}" if model.base_model else ""
+    return price, f"list of litellm {metadata.version('litellm')}{base_model_phrase}"

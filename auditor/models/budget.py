@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from auditor.config import Limits, ModelSection
-from auditor.domain import Answer, Call, total_cost
+from auditor.config.signed_providers import extract_provider
+from auditor.domain import Answer, Call, Capability, total_cost
 from auditor.errors import ConfigError
-from auditor.models.endpoint import token_price
+from auditor.models.endpoint import DEFAULT_CAPABILITY, token_price
 from auditor.models.litellm_client import TokenPrice, listed_max_output
+from auditor.models.reasoning import output_limit
 from auditor.models.response_body import TokenUsage
 
 BYTES_PER_TOKEN = 3
@@ -22,7 +24,8 @@ DEFAULT_MAX_OUTPUT_TOKENS = 16_384
 MAX_PLAUSIBLE_TOKENS = 10_000_000
 MAX_PLAUSIBLE_TOKEN_RATIO = 100
 """Reported counts above `MAX_PLAUSIBLE_TOKENS`, or this many times the estimate, are taken for an error."""
-OUTPUT_LIMIT_PARAMS = ("max_tokens", "max_completion_tokens")
+AZURE_PROVIDERS = ("azure", "azure_ai", "azure_text")
+"""Providers at which a model is a deployment, whose name its owner chose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +48,19 @@ NO_CHARGE = RequestCharge(None, None, 0.0, False)
 """Cost of a request that is free: never sent, or refused with an HTTP error."""
 
 
-def estimate_max_tokens(call: Call) -> float:
-    """Upper estimate of a request's tokens: the prompt's, plus the call's limit on output tokens if it sets one."""
-    return _estimate_max_prompt_tokens(call) + (_requested_output_limit(call) or 0.0)
+def estimate_max_tokens(call: Call, capability: Capability = DEFAULT_CAPABILITY) -> float:
+    """Upper estimate of a request's tokens: the prompt's, plus the limit on output tokens that is sent, if any."""
+    return _estimate_max_prompt_tokens(call) + (output_limit(call, capability) or 0.0)
 
 
 def charge_usage(
-    call: Call, price: TokenPrice | None, usage: TokenUsage | None, cached_tokens: int, *, has_text: bool
+    call: Call,
+    price: TokenPrice | None,
+    usage: TokenUsage | None,
+    cached_tokens: int,
+    *,
+    has_text: bool,
+    capability: Capability = DEFAULT_CAPABILITY,
 ) -> RequestCharge:
     """Compute a request's cost from the provider's token counts, or by estimate if they are implausible.
 
@@ -61,10 +70,12 @@ def charge_usage(
         usage: the provider's counts; None if it sent none.
         cached_tokens: number of prompt tokens that the provider had cached.
         has_text: whether the answer has a text; a count of 0 completion tokens is implausible then.
+        capability: what the call was sent under.
     """
-    counts = plausible_token_counts(call, usage, has_text=has_text and call.measure is None)
+    has_text = has_text and call.measure is None
+    counts = plausible_token_counts(call, usage, has_text=has_text, capability=capability)
     if counts is None:
-        return charge_estimate(call, price)
+        return charge_estimate(call, price, capability)
     prompt_tokens, completion_tokens = counts
     usd = (
         None
@@ -76,24 +87,26 @@ def charge_usage(
     return RequestCharge(prompt_tokens, completion_tokens, usd, False)
 
 
-def charge_estimate(call: Call, price: TokenPrice | None) -> RequestCharge:
-    """Estimate a request's cost from the characters of its prompt and its limit on output tokens."""
+def charge_estimate(call: Call, price: TokenPrice | None, capability: Capability = DEFAULT_CAPABILITY) -> RequestCharge:
+    """Estimate a request's cost from the characters of its prompt and the limit on output tokens that was sent."""
     if price is None:
         # No token counts and no cost: without a price there is not even an estimate.
         return RequestCharge(None, None, None, False)
     return RequestCharge(
         None,
         None,
-        _estimate_prompt_tokens(call) * price.prompt_usd + _max_output_tokens(call) * price.completion_usd,
+        _estimate_prompt_tokens(call) * price.prompt_usd + _max_output_tokens(call, capability) * price.completion_usd,
         True,
     )
 
 
-def charge_unknown_attempts(call: Call, price: TokenPrice | None, answer: Answer) -> Answer:
+def charge_unknown_attempts(
+    call: Call, price: TokenPrice | None, answer: Answer, capability: Capability = DEFAULT_CAPABILITY
+) -> Answer:
     """Charge an estimate for attempts whose cost is unknown, because the process that sent them died."""
     if not any(attempt.estimated is None for attempt in answer.attempts):
         return answer
-    charge = charge_estimate(call, price)
+    charge = charge_estimate(call, price, capability)
     attempts = [
         replace(attempt, cost_usd=charge.usd, estimated=charge.estimated) if attempt.estimated is None else attempt
         for attempt in answer.attempts
@@ -101,13 +114,16 @@ def charge_unknown_attempts(call: Call, price: TokenPrice | None, answer: Answer
     return replace(answer, attempts=tuple(attempts), cost_usd=total_cost([attempt.cost_usd for attempt in attempts]))
 
 
-def plausible_token_counts(call: Call, usage: TokenUsage | None, *, has_text: bool) -> tuple[int, int] | None:
+def plausible_token_counts(
+    call: Call, usage: TokenUsage | None, *, has_text: bool, capability: Capability = DEFAULT_CAPABILITY
+) -> tuple[int, int] | None:
     """Return (prompt tokens, completion tokens) as the provider reported them; None if implausible for this call.
 
     Args:
         call: the call that was sent.
         usage: the provider's counts, of any type; None if it sent none.
         has_text: whether the answer has a text; a missing or zero count of completion tokens is implausible then.
+        capability: what the call was sent under.
     """
     if usage is None:
         return None
@@ -115,9 +131,8 @@ def plausible_token_counts(call: Call, usage: TokenUsage | None, *, has_text: bo
     completion_tokens = 0 if completion_tokens is None and not has_text else completion_tokens
     if not isinstance(prompt_tokens, int) or not isinstance(completion_tokens, int) or isinstance(prompt_tokens, bool):
         return None
-    max_tokens = min(
-        MAX_PLAUSIBLE_TOKENS, MAX_PLAUSIBLE_TOKEN_RATIO * (_estimate_prompt_tokens(call) + _max_output_tokens(call))
-    )
+    estimated_tokens = _estimate_prompt_tokens(call) + _max_output_tokens(call, capability)
+    max_tokens = min(MAX_PLAUSIBLE_TOKENS, MAX_PLAUSIBLE_TOKEN_RATIO * estimated_tokens)
     if (
         # `has_text` counts as 1: an answer with a text has at least one completion token.
         isinstance(completion_tokens, bool)
@@ -138,7 +153,7 @@ def _prompt_texts(call: Call) -> list[str]:
     """Texts of a request: its messages or, at a completions endpoint, the prompt with each continuation."""
     if call.measure is not None and call.measure.needs_completions_endpoint:
         return [call.messages[0].content + continuation for continuation in call.continuations]
-    return [message.content for message in call.messages]
+    return [message.content for message in call.messages] + [call.structure_instruction or ""]
 
 
 def _estimate_prompt_tokens(call: Call) -> int:
@@ -151,16 +166,10 @@ def _estimate_max_prompt_tokens(call: Call) -> float:
     return sum(len(text.encode()) for text in _prompt_texts(call)) / BYTES_PER_TOKEN
 
 
-def _requested_output_limit(call: Call) -> float | None:
-    """The highest limit on output tokens in the call's parameters; None if it sets none."""
-    limits = [value for name in OUTPUT_LIMIT_PARAMS if isinstance(value := call.params.get(name), (int, float))]
-    return float(max(limits)) if limits else None
-
-
-def _max_output_tokens(call: Call) -> float:
-    """Limit on an answer's tokens: the call's, else the model's in litellm's list, else the default."""
-    limit = _requested_output_limit(call)
-    return limit if limit is not None else float(listed_max_output(call.model) or DEFAULT_MAX_OUTPUT_TOKENS)
+def _max_output_tokens(call: Call, capability: Capability) -> float:
+    """Limit on an answer's tokens: the one that is sent, else the model's in litellm's list, else the default."""
+    limit = output_limit(call, capability)
+    return float(listed_max_output(call.listed_model) or DEFAULT_MAX_OUTPUT_TOKENS) if limit is None else float(limit)
 
 
 def require_prices(models: Iterable[ModelSection], limits: Limits) -> None:
@@ -169,15 +178,36 @@ def require_prices(models: Iterable[ModelSection], limits: Limits) -> None:
     Raises:
         ConfigError: there is a budget, and a model's price is not known.
     """
-    unpriced_models = (
-        [model.name for model in models if token_price(model) is None] if limits.budget_usd is not None else []
-    )
+    unpriced_models = [model for model in models if token_price(model) is None] if limits.budget_usd is not None else []
     if unpriced_models:
         raise ConfigError(
-            f"limits.budget_usd cannot hold: the price of {', '.join(map(repr, unpriced_models))} is not known.",
-            "Give each a price = { input = …, output = … } in US dollars per million tokens (0 for a server of your "
-            "own), or leave the budget out.",
+            f"limits.budget_usd cannot hold: the price of {_join_names(unpriced_models)} is not known.",
+            f"{' '.join(_price_advice(unpriced_models))} Or leave the budget out.",
         )
+
+
+def _price_advice(unpriced_models: Sequence[ModelSection]) -> Iterator[str]:
+    """Yield a sentence for each key that gives some of the models a price."""
+    misnamed_models = [model for model in unpriced_models if model.base_model]
+    deployments = [
+        model for model in unpriced_models if not model.base_model and extract_provider(model.model) in AZURE_PROVIDERS
+    ]
+    if misnamed_models:
+        base_models = ", ".join(f"'{model.base_model}'" for model in misnamed_models)
+        yield f"Correct base_model of {_join_names(misnamed_models)}: {base_models} has no listed price."
+    if deployments:
+        yield (
+            f"For {_join_names(deployments)}, add the model that the Azure deployment serves, as in "
+            'base_model = "azure/gpt-4o".'
+        )
+    others = [model for model in unpriced_models if model not in [*misnamed_models, *deployments]]
+    start = f"For {_join_names(others)}, add" if others else "Or add"
+    yield f"{start} price = {{ input = …, output = … }} in US dollars per million tokens (0 for a server of your own)."
+
+
+def _join_names(models: Sequence[ModelSection]) -> str:
+    """The names of models in quotes, separated by commas."""
+    return ", ".join(repr(model.name) for model in models)
 
 
 class Budget:
@@ -201,11 +231,14 @@ class Budget:
         self.spent_usd = spent_usd
         self._reserved_usd = 0.0
 
-    def estimate_max_cost(self, call: Call, price: TokenPrice | None) -> float:
+    def estimate_max_cost(
+        self, call: Call, price: TokenPrice | None, capability: Capability = DEFAULT_CAPABILITY
+    ) -> float:
         """Upper estimate of a request's cost in US dollars; 0 if the price is unknown, which implies no limit."""
         if price is None:
             return 0.0
-        return _estimate_max_prompt_tokens(call) * price.prompt_usd + _max_output_tokens(call) * price.completion_usd
+        max_output_usd = _max_output_tokens(call, capability) * price.completion_usd
+        return _estimate_max_prompt_tokens(call) * price.prompt_usd + max_output_usd
 
     def allows(self, estimated_usd: float) -> bool:
         """Whether the limit leaves this amount after what is spent; reservations are not counted.

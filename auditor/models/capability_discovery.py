@@ -3,25 +3,49 @@
 from __future__ import annotations
 
 import functools
-import json
-from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 
 from auditor.config import EMBEDDED_PREFIX
-from auditor.domain import AnswerForm, Call, Capability, CapabilityKey, DeclaredCapabilities, LogprobMeasure
+from auditor.domain import AnswerForm, Call, Capability, DeclaredCapabilities
 from auditor.models import litellm_client
-from auditor.models.capability_store import CapabilityStore
+from auditor.models.reasoning import OUTPUT_LIMIT_PARAMS, output_limit, thinking_room
+from auditor.models.refused_features import ALL_BOUNDS, ANY_FORM, Feature, Refusal
 from auditor.models.structured import SCHEMA_BY_NAME, response_format
 
-StructureDescriber = Callable[[str, int, str], str]
-"""Describes a structure in words: called with the schema's name, the limit on words of each text, and the language."""
 OPTIONAL_PARAMS = ("seed",)
 """Parameters that are left out from the beginning for a provider that litellm lists as not supporting them."""
+FORM_STEPS = (AnswerForm.JSON_SCHEMA, AnswerForm.JSON_OBJECT, AnswerForm.TOOL, AnswerForm.TEXT)
+"""Forms of structured answers, from the richest to the poorest."""
+THINKING_STEPS_TOKENS = (4096, 16384)
+"""Room for thinking that is tried after an answer was cut off while the model thought."""
+BOUND_KEYWORDS = ("maxLength", "maximum", "minLength", "minimum")
+"""Keywords of the schemas that small models need, and that some servers refuse."""
+STRICT_KEYWORD = "strict"
+"""Stands for the strict mode among the dropped keywords."""
+FORM_FIELDS = frozenset(
+    {
+        "responseformat",
+        "responseschema",
+        "responsejsonschema",
+        "responsemimetype",
+        "outputformat",
+        "outputconfig",
+        "textformat",
+        "format",
+    }
+)
+"""Fields of a request that hold a response format, in lower case without underscores."""
+TOOL_FIELDS = frozenset({"tools", "toolchoice", "toolconfig", "tool"})
+"""Fields of a request that hold a tool, in lower case without underscores."""
+REASONING_FIELDS = {"reasoningeffort": "reasoning_effort", "reasoning": "reasoning_effort", "thinking": "thinking"}
+"""Fields that request reasoning, in lower case without underscores, and the parameter to leave out for each."""
+REQUIRED_PARAMS = frozenset({"logprobs", "top_logprobs", "prompt_logprobs", *OUTPUT_LIMIT_PARAMS})
+"""Parameters that are never left out: without them the answer would be another one, or cost without limit."""
 
 
 @functools.cache
-def _initial_capability(model: str, server: str | None) -> Capability:
+def initial_capability(model: str, server: str | None) -> Capability:
     """The capability that discovery begins with: nothing is left out, except what litellm lists as refused.
 
     Args:
@@ -32,11 +56,11 @@ def _initial_capability(model: str, server: str | None) -> Capability:
         return Capability(form=AnswerForm.JSON_SCHEMA)  # llama.cpp's server, with a grammar
     supported = litellm_client.supported_params(model)
     provider = model.split("/", 1)[0]
-    if "response_format" in supported or litellm_client.speaks_openai(model):
+    if "response_format" in supported or (not supported and litellm_client.speaks_openai(model)):
         form = AnswerForm.JSON_SCHEMA
     else:
         form = AnswerForm.TOOL if {"tools", "tool_choice"} <= supported else AnswerForm.TEXT
-    # An Azure deployment always has an address of its own; another provider's address is another server's.
+    # Azure always needs an address; another provider's address is another server's.
     has_listed_keywords = server is None or provider == "azure"
     keywords = litellm_client.UNSUPPORTED_SCHEMA_KEYWORDS.get(provider, set()) if has_listed_keywords else set()
     return Capability(
@@ -67,62 +91,122 @@ def apply_declared(capability: Capability, declared: DeclaredCapabilities | None
     )
 
 
-def is_exempt(call: Call) -> bool:
-    """Whether a call neither needs a capability nor shows one: an embedded model's, or not a chat request."""
-    return call.model.startswith(EMBEDDED_PREFIX) or call.measure not in (None, LogprobMeasure.CHOICE)
+def next_capability(capability: Capability, call: Call, refusals: Sequence[Refusal]) -> Capability | None:
+    """The capability to try after a server refused a call: without the refused parts, or with the next form.
+
+    Args:
+        capability: what the call was sent under.
+        call: the call that was refused.
+        refusals: the parts that the error names.
+
+    Returns:
+        A poorer capability; None if nothing that was sent is refused.
+    """
+    poorer = capability
+    for refusal in refusals:
+        if refusal.feature is Feature.PARAM:
+            poorer = _without_param(poorer, call, refusal.name)
+        elif refusal.feature is Feature.KEYWORD:
+            poorer = _without_keyword(poorer, call, refusal.name)
+    if poorer == capability and call.schema is not None and any(_is_form_refused(capability, r) for r in refusals):
+        poorer = next_form(capability) or capability
+    return None if poorer == capability else poorer
 
 
-def describe_schema(schema: str, max_words: int, language: str) -> str:
-    """The JSON schema of a structure, as compact JSON; it is the same in every language."""
-    return json.dumps(response_format(SCHEMA_BY_NAME[schema], max_words)["json_schema"]["schema"])
+def next_form(capability: Capability) -> Capability | None:
+    """The capability with the next poorer form of structured answers; None if it is the poorest already."""
+    later_forms = FORM_STEPS[FORM_STEPS.index(capability.form or AnswerForm.JSON_SCHEMA) + 1 :]
+    return replace(capability, form=later_forms[0]) if later_forms else None
 
 
-def prepare_call(call: Call, capability: Capability, describe_structure: StructureDescriber) -> Call:
-    """Add the description of a requested structure to a call whose form does not carry the schema."""
-    if call.schema is None or capability.form is None or not capability.form.needs_instruction:
-        return call
-    return replace(call, structure_instruction=describe_structure(call.schema, call.max_words or 0, call.language))
+def more_thinking_room(capability: Capability, call: Call) -> Capability | None:
+    """The capability with more room for thinking, within the model's listed output; None if there is no more."""
+    is_fixed = call.measure is not None or (call.reasoning is not None and call.reasoning.max_tokens is not None)
+    limit, room = output_limit(call, capability), thinking_room(call, capability)
+    if is_fixed or limit is None:
+        return None
+    listed_max = litellm_client.listed_max_output(call.model)
+    max_room = THINKING_STEPS_TOKENS[-1] if listed_max is None else listed_max - (limit - room)
+    larger_room = next((min(step, max_room) for step in THINKING_STEPS_TOKENS if min(step, max_room) > room), None)
+    return None if larger_room is None else replace(capability, thinking_tokens=larger_room)
 
 
-class CapabilityRegistry:
-    """What this run knows of its models' servers: what is stored, and what was refused since."""
+def less_thinking_room(capability: Capability) -> Capability:
+    """The capability with the next smaller room for thinking."""
+    smaller_rooms = [0, *(step for step in THINKING_STEPS_TOKENS if step < capability.thinking_tokens)]
+    return replace(capability, thinking_tokens=smaller_rooms[-1])
 
-    def __init__(self, store: CapabilityStore) -> None:
-        """Read the stored capabilities."""
-        self._store = store
-        self._known = dict(store.load())
-        # Reached by refusals, and not yet accepted by the server.
-        self._candidates: dict[CapabilityKey, Capability] = {}
-        # One phrase for each refusal, in order.
-        self._evidence: dict[CapabilityKey, list[str]] = defaultdict(list)
 
-    def needs_discovery(self, call: Call) -> bool:
-        """Whether no response has shown yet what the server of a call's model accepts in a call like this one."""
-        if is_exempt(call):
-            return False
-        known = self._known.get(call.capability_key)
-        return known is None or (call.schema is not None and apply_declared(known, call.declared).form is None)
+def _without_param(capability: Capability, call: Call, name: str) -> Capability:
+    """The capability without a refused parameter, or with the other name of the token limit; the same if not sent.
 
-    def capability(self, call: Call) -> Capability:
-        """The capability that a call is sent under: the stored one, or the one that discovery has reached."""
-        key = call.capability_key
-        initial = _initial_capability(call.model, call.server)
-        capability = (
-            self._candidates.get(key) or self._known.get(key) or replace(initial, form=None, dropped_keywords=())
-        )
-        if capability.form is None and call.schema is not None:
-            capability = replace(capability, form=initial.form, dropped_keywords=initial.dropped_keywords)
-        return apply_declared(capability, call.declared)
+    Args:
+        capability: what the call was sent under.
+        call: the call that was refused.
+        name: the parameter's name at the provider; of a path, such as `reasoning.effort`, each part is tried.
+    """
+    for field in map(_normalize, name.split(".")):
+        sent_param = next((param for param in call.params if _normalize(param) == field), REASONING_FIELDS.get(field))
+        if sent_param in OUTPUT_LIMIT_PARAMS or field in map(_normalize, OUTPUT_LIMIT_PARAMS):
+            return _with_other_limit_name(capability, field)
+        if sent_param is None or sent_param in REQUIRED_PARAMS or sent_param in capability.dropped_params:
+            continue
+        if sent_param in REASONING_FIELDS.values() and call.reasoning is None and sent_param not in call.params:
+            continue
+        return replace(capability, dropped_params=tuple(sorted({*capability.dropped_params, sent_param})))
+    return capability
 
-    async def confirm(self, call: Call, capability: Capability) -> None:
-        """Save a capability that the server accepted; without its form if the call requested no structured answer.
 
-        Raises:
-            AuditorError: it cannot be stored.
-        """
-        key = call.capability_key
-        if call.schema is None:
-            capability = replace(capability, form=None, dropped_keywords=())
-        evidence = "; ".join(self._evidence[key]) or "accepted as requested"
-        self._known[key] = await self._store.save(key, capability, evidence)
-        self._candidates.pop(key, None)
+def _with_other_limit_name(capability: Capability, refused_field: str) -> Capability:
+    """The capability with the other name of the limit on output tokens, if the refused one is the one in use."""
+    if refused_field != _normalize(capability.token_limit_param):
+        return capability
+    is_old_name = capability.token_limit_param == "max_tokens"
+    return replace(capability, token_limit_param="max_completion_tokens" if is_old_name else "max_tokens")
+
+
+def _without_keyword(capability: Capability, call: Call, name: str) -> Capability:
+    """The capability without a refused keyword of the JSON schema; the same if the schema does not have it."""
+    if call.schema is None or capability.form in (AnswerForm.JSON_OBJECT, AnswerForm.TEXT):
+        return capability
+    sent_keywords = _schema_keywords(call.schema, call.max_words or 0)
+    refused = set(BOUND_KEYWORDS) if name == ALL_BOUNDS else {_normalize(name)}
+    dropped = {keyword for keyword in sent_keywords if keyword in refused or _normalize(keyword) in refused}
+    return replace(capability, dropped_keywords=tuple(sorted({*capability.dropped_keywords, *dropped})))
+
+
+@functools.cache
+def _schema_keywords(schema: str, max_words: int) -> frozenset[str]:
+    """Keywords of a schema that can be left out, with `strict` for the strict mode."""
+
+    def iter_keywords(node: object) -> set[str]:
+        """Keywords of a JSON schema at every depth, without the names of its properties."""
+        if isinstance(node, list):
+            return set().union(*map(iter_keywords, node))
+        if not isinstance(node, dict):
+            return set()
+        subschemas = [*node.get("properties", {}).values(), *(v for k, v in node.items() if k != "properties")]
+        return {*node, *iter_keywords(subschemas)}
+
+    requested_format = response_format(SCHEMA_BY_NAME[schema], max_words)["json_schema"]
+    structural = {"type", "properties", "items", "enum"}
+    return frozenset({STRICT_KEYWORD, *iter_keywords(requested_format["schema"])} - structural)
+
+
+def _is_form_refused(capability: Capability, refusal: Refusal) -> bool:
+    """Whether a refusal is about the form that a call was sent in; of a schema's keyword, all of it is."""
+    form = capability.form or AnswerForm.JSON_SCHEMA
+    if refusal.feature is Feature.KEYWORD:
+        return form in (AnswerForm.JSON_SCHEMA, AnswerForm.TOOL)
+    if refusal.feature is Feature.FORM:
+        # litellm sends a schema as a tool to a provider that it takes to support tools only.
+        return refusal.name in (ANY_FORM, form) or (refusal.name == AnswerForm.TOOL and form is not AnswerForm.TEXT)
+    fields = {_normalize(part) for part in refusal.name.split(".")}
+    if fields & TOOL_FIELDS:
+        return form is not AnswerForm.TEXT
+    return bool(fields & FORM_FIELDS) and form in (AnswerForm.JSON_SCHEMA, AnswerForm.JSON_OBJECT)
+
+
+def _normalize(name: str) -> str:
+    """A name in lower case without underscores, to compare providers' spellings."""
+    return name.replace("_", "").lower()

@@ -8,7 +8,7 @@ from typing import Any
 
 from auditor.config import EMBEDDED_PREFIX, ModelSection, resolve_secret
 from auditor.config.signed_providers import find_signed_provider
-from auditor.domain import Call, Capability
+from auditor.domain import AnswerForm, Call, Capability, LogprobMeasure
 from auditor.errors import ConfigError
 from auditor.models import litellm_client
 from auditor.models.litellm_client import TokenPrice
@@ -25,11 +25,28 @@ PLACEHOLDER_KEY = "none"
 SIGNING_VARIABLES = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK")
 """Environment variables whose values sign requests; registered for redaction, since a server might echo them."""
 
+OPENAI_PARAMS = frozenset(
+    (
+        "temperature",
+        "top_p",
+        "seed",
+        "stop",
+        "n",
+        "max_tokens",
+        "max_completion_tokens",
+        "presence_penalty",
+        "frequency_penalty",
+        "logit_bias",
+        "response_format",
+        "tools",
+        "tool_choice",
+        "reasoning_effort",
+    )
+)
+"""Parameters of OpenAI's chat completions that litellm checks against its tables."""
+
 DEFAULT_CAPABILITY = Capability()
 """Nothing is dropped: a server is taken to accept all until it says otherwise."""
-
-OPTIONAL_PARAMS = ("seed",)
-"""Parameters that are left out for a provider that does not support them; the answer is valid without them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +81,11 @@ class Endpoint:
         """
         kwargs: dict[str, Any] = {
             "model": self.model,
-            "messages": [{"role": message.role, "content": message.content} for message in call.messages],
+            "messages": _request_messages(call, capability),
             "timeout": timeout_s,
             "num_retries": 0,
             "max_retries": 0,
-            **self.drop_unsupported_params(dict(call.params)),
+            **_sent_params(call, capability),
         }
         base_url, api_key = self.base_url, self.api_key
         if self.replicas:
@@ -85,52 +102,64 @@ class Endpoint:
         kwargs = add_reasoning(kwargs, call, capability)
         if call.measure is not None and call.measure.needs_completions_endpoint:
             return _to_completions_request(kwargs, call)
-        return (
-            kwargs
-            if call.schema is None
-            else {**kwargs, **self._structured_output_kwargs(call.schema, call.max_words or 0)}
-        )
+        if call.schema is not None:
+            kwargs = self._add_structured_output(kwargs, call.schema, call.max_words or 0, capability)
+        unlisted_params = self._unlisted_params(kwargs)
+        return {**kwargs, "allowed_openai_params": unlisted_params} if unlisted_params else kwargs
 
-    def _structured_output_kwargs(self, schema: str, max_words: int) -> dict[str, Any]:
-        """Arguments that request a structured answer: a response format, else a required tool.
-
-        Empty if the provider supports neither: the prompt alone then describes the structure.
+    def _add_structured_output(
+        self, kwargs: dict[str, Any], schema: str, max_words: int, capability: Capability
+    ) -> dict[str, Any]:
+        """Copy a request's arguments with those that request a structured answer in the capability's form.
 
         Args:
+            kwargs: arguments of the request.
             schema: name of the structure, a key of `SCHEMA_BY_NAME`.
             max_words: limit on each text of the structure.
+            capability: what the model's server accepts.
         """
-        supported_params, requested_format = (
-            litellm_client.supported_params(self.model),
-            response_format(SCHEMA_BY_NAME[schema], max_words),
-        )
-        if "response_format" in supported_params:
-            return {"response_format": self._adapt_response_format(requested_format)}
-        return (
-            {**to_required_tool(requested_format), **litellm_client.SKIP_MCP_TOOLS}
-            if {"tools", "tool_choice"} <= supported_params
-            else {}
-        )
-
-    def _adapt_response_format(self, requested_format: dict[str, Any]) -> dict[str, Any]:
-        """Adapt a response format to this endpoint: drop schema keywords it refuses, or list a number's values."""
+        form = capability.form or AnswerForm.JSON_SCHEMA
+        if form is AnswerForm.TEXT:
+            return kwargs
+        if form is AnswerForm.JSON_OBJECT:
+            return {**kwargs, "response_format": {"type": form.value}}
+        requested_format = response_format(SCHEMA_BY_NAME[schema], max_words)
         if self.slots is not None:
-            return dict(enumerate_bounded_numbers(requested_format))
-        unsupported_keywords = (
-            litellm_client.UNSUPPORTED_SCHEMA_KEYWORDS.get(self.model.split("/", 1)[0])
-            if self.base_url is None
-            else None
-        )
-        return (
-            dict(litellm_client.drop_schema_keywords(requested_format, unsupported_keywords))
-            if unsupported_keywords
-            else requested_format
-        )
+            requested_format = dict(enumerate_bounded_numbers(requested_format))
+        elif capability.dropped_keywords:
+            requested_format = dict(
+                litellm_client.drop_schema_keywords(requested_format, set(capability.dropped_keywords))
+            )
+        if form is AnswerForm.TOOL:
+            return {**kwargs, **to_required_tool(requested_format), **litellm_client.SKIP_MCP_TOOLS}
+        if litellm_client.replaces_json_schema(self.model):
+            # litellm does not read the fields of `extra_body`.
+            return {**kwargs, "extra_body": {**kwargs.get("extra_body", {}), "response_format": requested_format}}
+        return {**kwargs, "response_format": requested_format}
 
-    def drop_unsupported_params(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Remove those of `OPTIONAL_PARAMS` that the provider does not support; all other parameters stay."""
-        supported = litellm_client.supported_params(self.model)
-        return {name: value for name, value in params.items() if name not in OPTIONAL_PARAMS or name in supported}
+    def _unlisted_params(self, kwargs: dict[str, Any]) -> list[str]:
+        """Parameters that litellm's table denies to a server which takes them in OpenAI's format, as they are."""
+        supported_params = litellm_client.supported_params(self.model)
+        params = [name for name in kwargs if name in OPENAI_PARAMS and name not in supported_params]
+        return params if params and litellm_client.speaks_openai(self.model) else []
+
+
+def _request_messages(call: Call, capability: Capability) -> list[dict[str, str]]:
+    """Messages of a request; in a form that does not carry the schema, the last one of the user describes it."""
+    messages = [{"role": message.role, "content": message.content} for message in call.messages]
+    if call.structure_instruction and capability.form is not None and capability.form.needs_instruction:
+        last_question = next(message for message in reversed(messages) if message["role"] == "user")
+        last_question["content"] += f"\n\n{call.structure_instruction}"
+    return messages
+
+
+def _sent_params(call: Call, capability: Capability) -> dict[str, Any]:
+    """Parameters of a request: without those that the server refuses, and with its name of the token limit."""
+    params = {name: value for name, value in call.params.items() if name not in capability.dropped_params}
+    is_chat = call.measure is None or call.measure is LogprobMeasure.CHOICE
+    if is_chat and "max_tokens" in params and capability.token_limit_param != "max_tokens":
+        params[capability.token_limit_param] = params.pop("max_tokens")
+    return params
 
 
 def _to_completions_request(kwargs: dict[str, Any], call: Call) -> dict[str, Any]:
@@ -188,12 +217,17 @@ def embedded_slots(model: str) -> int | None:
 
 
 def token_price(section: ModelSection) -> TokenPrice | None:
-    """US dollars per token: 0 for an embedded model, else the config's or litellm's listed price; None if unknown."""
+    """US dollars per token: 0 for an embedded model, else the config's or litellm's listed price; None if unknown.
+
+    The listed price is that of `base_model` if the config names one.
+    """
     if section.model.startswith(EMBEDDED_PREFIX):
         return TokenPrice(0.0, 0.0, 0.0)
     if (price := section.price) is not None:
         cached_input_usd = price.input if price.cached_input is None else price.cached_input
         # The config's prices are per million tokens.
         return TokenPrice(price.input / 1e6, price.output / 1e6, cached_input_usd / 1e6)
+    if section.base_model is not None:
+        return litellm_client.listed_token_price(section.base_model)
     # The user's own server may serve any model under a listed name, so its price is not known.
     return None if section.api_base else litellm_client.listed_token_price(section.model)

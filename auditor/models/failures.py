@@ -13,14 +13,22 @@ from datetime import UTC, datetime
 import httpx
 
 from auditor.domain import Outcome
+from auditor.error_messages import (
+    BAD_KEY,
+    MODERATION,
+    SPENT_QUOTA,
+    TEMPORARY_QUOTA,
+    UNKNOWN_MODEL,
+    clean_message,
+    provider_message,
+)
 from auditor.models.litellm_client import load_litellm
 from auditor.models.transport import HttpExchange, RedirectRefused, UnacceptableExchange, UnreadableResponse
 from auditor.redaction import redact
 
-MAX_ERROR_CHARS = 500
 MAX_EXCERPT_CHARS = 60
 MAX_PARSED_ERROR_CHARS = 8_000
-"""Characters of an error's text that are read; enough for `MAX_ERROR_CHARS` without prefixes and extra whitespace."""
+"""Characters of an error's text that are read; enough for a message without prefixes and extra whitespace."""
 MAX_RETRY_AFTER_S = 1e9
 """About 30 years; longer waits are capped at it, so that they can be added to a date and stored."""
 UNREACHABLE_ERROR_NAMES = (
@@ -34,11 +42,14 @@ TRACEBACK_HEADER = "Traceback (most recent call last)"
 """An error's text is cut at this line: a Python traceback follows."""
 TLS_HOST_SUFFIX = re.compile(r" ssl:(?:<[^>]*>|\w+)")
 """Suffix that the HTTP library adds to the name of a host that it cannot reach."""
-BLOCKING_STATUSES = (401, 403, 404)
+BLOCKING_STATUSES = (401, 402, 403, 404)
 """HTTP statuses after which every further request to the model would fail in the same way."""
-MODERATION_PATTERN = re.compile(r"moderation|flagged", re.IGNORECASE)
-"""OpenRouter's message, with status 403, that a filter refused one prompt (openrouter.ai/docs/errors)."""
-QUOTA_PATTERN = re.compile(r"insufficient_quota|exceeded your current quota|credit balance|billing", re.IGNORECASE)
+MODERATION_PATTERN = re.compile(MODERATION, re.IGNORECASE)
+QUOTA_PATTERN = re.compile(SPENT_QUOTA, re.IGNORECASE)
+TEMPORARY_QUOTA_PATTERN = re.compile(TEMPORARY_QUOTA, re.IGNORECASE)
+BLOCKING_PATTERN = re.compile(f"{BAD_KEY}|{UNKNOWN_MODEL}|{SPENT_QUOTA}", re.IGNORECASE)
+"""Words for a refused key, an unknown model and a spent quota, which some providers send with status 400."""
+RETRY_DELAY_PATTERN = re.compile(r'"retryDelay"\s*:\s*"([0-9]{1,9}(?:\.[0-9]{1,9})?)s"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +61,7 @@ class RequestFailure:
         is_retryable: whether the same request may succeed later.
         blocks_model: whether every further request to this model would fail too: a bad key, no such model, no quota.
         error: message with secrets redacted.
-        http_status: of the server's response; if no request was sent, the one that litellm gives its error.
+        http_status: of the server's response; None if there was none.
         retry_after_s: how long the provider asks to wait; None if it does not say.
     """
 
@@ -65,38 +76,61 @@ class RequestFailure:
 def classify_failure(error: Exception, exchange: HttpExchange) -> RequestFailure:
     """Classify the exception that a request raised; secrets are redacted from its message.
 
-    The server's response takes precedence over litellm's exception class, which differs between providers for the same
-    response.
+    The response's HTTP status decides first, then the provider's words. litellm's exception class, which it chooses by
+    words of its own, counts only if there was no response.
 
     Args:
         error: the exception.
         exchange: record of the request and response.
     """
-    litellm = load_litellm()
-    status = exchange.status if exchange.n_requests else _error_status(error)
+    status = exchange.status if exchange.n_requests else None
     if (unacceptable := _find_cause(error, UnacceptableExchange)) is not None:
         outcome = Outcome.CLIENT_ERROR if isinstance(unacceptable, RedirectRefused) else Outcome.SERVER_ERROR
         return RequestFailure(outcome, False, False, str(unacceptable), status)
-    # Arguments of `RequestFailure` below: outcome, is_retryable, blocks_model, error, http_status, retry_after_s.
-    text, retry_after_s = _describe_error(error, exchange), parse_retry_after(exchange.headers)
-    if isinstance(error, (asyncio.TimeoutError, litellm.Timeout)):
+    text = _describe_error(error, exchange)
+    if isinstance(error, (asyncio.TimeoutError, load_litellm().Timeout)) and status not in BLOCKING_STATUSES:
         if status is not None and status < 300:
             text = f"the time limit passed after {_format_bytes(exchange.response_size)} of the answer"
         return RequestFailure(Outcome.TIMEOUT, True, False, text or "no answer in time", status)
-    if status is not None and (status < 300 or status >= 500):
+    if status is None:
+        return _classify_without_response(error, text)
+    return _classify_response(status, text, parse_retry_after(exchange.headers), _body_retry_delay(exchange))
+
+
+# Arguments of `RequestFailure` in the next two: outcome, is_retryable, blocks_model, error, http_status, retry_after_s.
+def _classify_response(
+    status: int, text: str, header_delay_s: float | None, body_delay_s: float | None
+) -> RequestFailure:
+    """Classify an unusable response by its HTTP status, then by the provider's words.
+
+    Args:
+        status: HTTP status.
+        text: the provider's message.
+        header_delay_s: how long the response's headers ask to wait, in seconds.
+        body_delay_s: how long the response's body asks to wait, in seconds.
+    """
+    retry_after_s = body_delay_s if header_delay_s is None else header_delay_s
+    if status < 300 or status >= 500 or status == 408:
         return RequestFailure(Outcome.SERVER_ERROR, True, False, text, status, retry_after_s)
-    if isinstance(error, litellm.ContentPolicyViolationError) or (status == 403 and MODERATION_PATTERN.search(text)):
+    if status not in (401, 402, 404, 429) and MODERATION_PATTERN.search(text):
         return RequestFailure(Outcome.REFUSED, False, False, text, status)
-    if isinstance(error, litellm.RateLimitError) or status in (402, 429):
-        is_quota_spent = status == 402 or bool(QUOTA_PATTERN.search(text))
-        outcome = Outcome.CLIENT_ERROR if is_quota_spent else Outcome.RATE_LIMITED
-        return RequestFailure(outcome, not is_quota_spent, is_quota_spent, text, status, retry_after_s)
-    access_errors = (litellm.AuthenticationError, litellm.PermissionDeniedError, litellm.NotFoundError)
-    if status in BLOCKING_STATUSES or isinstance(error, access_errors):
-        return RequestFailure(Outcome.CLIENT_ERROR, False, True, text, status)
-    if isinstance(error, litellm.BadRequestError) or (status is not None and 400 <= status < 500 and status != 408):
-        return RequestFailure(Outcome.CLIENT_ERROR, False, False, text, status)
-    return RequestFailure(Outcome.SERVER_ERROR, True, False, text, status, retry_after_s)
+    if status == 429:
+        is_temporary = body_delay_s is not None or bool(TEMPORARY_QUOTA_PATTERN.search(text))
+        is_spent = bool(QUOTA_PATTERN.search(text)) and not is_temporary
+        outcome = Outcome.CLIENT_ERROR if is_spent else Outcome.RATE_LIMITED
+        return RequestFailure(outcome, not is_spent, is_spent, text, status, retry_after_s)
+    blocks_model = status in BLOCKING_STATUSES or bool(BLOCKING_PATTERN.search(text))
+    return RequestFailure(Outcome.CLIENT_ERROR, False, blocks_model, text, status)
+
+
+def _classify_without_response(error: Exception, text: str) -> RequestFailure:
+    """Classify a request to which no response came, or which litellm refused to send, by litellm's exception class."""
+    litellm = load_litellm()
+    if isinstance(error, (litellm.AuthenticationError, litellm.PermissionDeniedError, litellm.NotFoundError)):
+        return RequestFailure(Outcome.CLIENT_ERROR, False, True, text)
+    if isinstance(error, litellm.BadRequestError):
+        return RequestFailure(Outcome.CLIENT_ERROR, False, bool(BLOCKING_PATTERN.search(text)), text)
+    return RequestFailure(Outcome.SERVER_ERROR, True, False, text)
 
 
 def is_unreachable(error: Exception, exchange: HttpExchange) -> bool:
@@ -163,42 +197,38 @@ def _seconds_until(value: str | None) -> float | None:
         return None
 
 
-def _error_status(error: Exception) -> int | None:
-    """The HTTP status that a litellm error carries; None if it has none."""
-    status = getattr(error, "status_code", None)
-    try:
-        return int(status) if status is not None else None
-    except (TypeError, ValueError):
-        return None
+def _body_retry_delay(exchange: HttpExchange) -> float | None:
+    """The wait in seconds that Gemini's and Vertex AI's `RetryInfo` asks for, which comes without a header."""
+    match = RETRY_DELAY_PATTERN.search(_body_excerpt(exchange))
+    return min(float(match[1]), MAX_RETRY_AFTER_S) if match else None
 
 
 def _describe_error(error: Exception, exchange: HttpExchange) -> str:
-    """Describe a failure in one line, at most `MAX_ERROR_CHARS` characters.
+    """Describe a failure in one line, at most `MAX_MESSAGE_CHARS` characters.
 
-    Uses the server's message if it sent an error, and a message of ours if its response cannot be used. litellm's
+    Uses the provider's message if it sent an error, and a message of ours if its response cannot be used. litellm's
     message is used only if there is no response: it contains Python details.
     """
     unreadable = _find_cause(error, UnreadableResponse)
     if exchange.status is None:
-        text = _redacted_excerpt(
-            str(_find_cause(error, httpx.TransportError) or "") or str(getattr(error, "message", "") or error)
-        )
-        # Removes the exception's class names that litellm puts first: `litellm.APIError: OpenAIException - `.
-        text = re.sub(r"^(?:(?:litellm\.)?\w+: )+(?:\w+Exception - )?", "", text.split(TRACEBACK_HEADER, 1)[0])
-        text = TLS_HOST_SUFFIX.sub("", text)
-        return (f"the server answered with {unreadable}" if unreadable else " ".join(text.split()))[:MAX_ERROR_CHARS]
-    body = " ".join(_redacted_excerpt(bytes(exchange.body_start or b"").decode("utf-8", "replace")).split())
+        text = str(_find_cause(error, httpx.TransportError) or "") or str(getattr(error, "message", "") or error)
+        text = TLS_HOST_SUFFIX.sub("", _redacted_excerpt(text).split(TRACEBACK_HEADER, 1)[0])
+        return f"the server answered with {unreadable}" if unreadable else clean_message(text)
+    body = _body_excerpt(exchange)
+    message = provider_message(body.split(TRACEBACK_HEADER, 1)[0])
     if exchange.status >= 300:
-        text = body or f"the server answered with HTTP status {exchange.status} and nothing else"
-    elif any(isinstance(cause, httpx.TransportError) for cause in _iter_causes(error)):
-        text = f"the connection broke off after {_format_bytes(exchange.response_size)} of the answer"
-    elif exchange.json_body is not None and (provider_error := exchange.json_body.get("error")):
-        message = _redacted_excerpt(provider_error) if isinstance(provider_error, str) else body
-        text = f"the server answered with HTTP status {exchange.status} and an error: {message}"
-    else:
-        problem = unreadable or "JSON that is not in this provider's format"
-        text = f"the server answered with {problem} ({_describe_body(exchange, body)})"
-    return text.split(TRACEBACK_HEADER, 1)[0][:MAX_ERROR_CHARS]
+        return message or f"the server answered with HTTP status {exchange.status} and nothing else"
+    if any(isinstance(cause, httpx.TransportError) for cause in _iter_causes(error)):
+        return f"the connection broke off after {_format_bytes(exchange.response_size)} of the answer"
+    if exchange.json_body is not None and exchange.json_body.get("error"):
+        return clean_message(f"the server answered with HTTP status {exchange.status} and an error: {message}")
+    problem = unreadable or "JSON that is not in this provider's format"
+    return f"the server answered with {problem} ({_describe_body(exchange, ' '.join(body.split()))})"
+
+
+def _body_excerpt(exchange: HttpExchange) -> str:
+    """The beginning of a response's body as text, with secrets redacted; empty without a response."""
+    return _redacted_excerpt(bytes(exchange.body_start or b"").decode("utf-8", "replace"))
 
 
 def _redacted_excerpt(text: str) -> str:

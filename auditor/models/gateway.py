@@ -8,23 +8,29 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from auditor.config import Limits, ModelSection
-from auditor.domain import Answer, Attempt, Call, Capability, LogprobMeasure, Outcome, total_cost
+from auditor.domain import Answer, Call, Capability, LogprobMeasure, Outcome
 from auditor.errors import AuditorError, RunInterrupted
 from auditor.models.budget import Budget, charge_unknown_attempts, estimate_max_tokens, require_prices
-from auditor.models.capability_discovery import CapabilityRegistry, StructureDescriber, describe_schema, prepare_call
+from auditor.models.capability_registry import CapabilityRegistry, StructureDescriber, describe_schema, prepare_call
 from auditor.models.capability_store import CapabilityStore, MemoryCapabilityStore
 from auditor.models.dispatch import Dispatcher, LocalDispatcher
-from auditor.models.failures import RequestFailure
 from auditor.models.limiter import sleep_unless_stopped
 from auditor.models.model_connection import LimitChangeCallback, ModelConnection, NotifyCallback, connect_models
-from auditor.models.retries import append_error_reason, no_retry_reason, retry_delay
+from auditor.models.provider_request import ProviderReply
+from auditor.models.retries import CallProgress, no_retry_reason, retry_delay
 
 MAX_UNREACHABLE_ATTEMPTS = 2
+MAX_INCONCLUSIVE_CALLS = 4
+"""Failed calls to a model, one after another, after which further calls no longer wait for a first success."""
+
+
+ACCEPTED_OUTCOMES = (Outcome.OK, Outcome.REFUSED, Outcome.TRUNCATED, Outcome.UNPARSED)
+"""Outcomes of a successful response, which shows that the server accepts the request."""
 
 
 class Gateway:
@@ -55,7 +61,8 @@ class Gateway:
             on_limit_change: called when the number of requests that an account may have in flight changes, with the
                 account, the old limit, the new limit and the reason.
             dispatcher: sends the requests; a `LocalDispatcher` by default.
-            notify: called with a sentence when requests wait for long because a provider asks for it.
+            notify: called with a sentence when requests wait for long because a provider asks for it, at the first
+                failure of each kind, and when a model is stopped.
             capability_store: of this audit; one in memory by default.
             describe_structure: describes a requested structure in words; called with the schema's name, the limit on
                 the words of each of its texts, and the language. By default it returns the JSON schema.
@@ -103,11 +110,31 @@ class Gateway:
         if call.measure is LogprobMeasure.CONTINUATION:
             # Computed on this machine: first and only attempt, without time limit, retries and budget.
             return (await self._dispatcher.send(call, 1, None)).answer
-        if not connection.is_confirmed or self.needs_discovery(call):
-            async with connection.first_request_lock:
-                # Only the first call is sent under the lock; the others wait for its answer and are then sent together.
-                if not connection.is_confirmed or self.needs_discovery(call):
-                    return await self._send_first_call(connection, call)
+        async with connection.failures.streak(call.purpose).slot():
+            answer = await self._send_confirmed(connection, call)
+            self.record_outcome(call, answer)
+        return answer
+
+    def record_outcome(self, call: Call, answer: Answer) -> None:
+        """Count how a call ended; after several equal failures in a row, calls of its purpose are not sent any more."""
+        if not self._stop_event.is_set():  # it cuts retries short
+            self._connections[call.name].failures.record(call, answer)
+
+    def stopped_answer(self, call: Call) -> Answer | None:
+        """The answer to a call that is not sent because its model was stopped for its purpose; None if it may be."""
+        return self._connections[call.name].failures.streak(call.purpose).stopped_answer(call)
+
+    async def _send_confirmed(self, connection: ModelConnection, call: Call) -> Answer:
+        """Send a call; wait until an earlier call has shown that the model can be used and what its server accepts."""
+        if connection.is_confirmed and not self.needs_discovery(call):
+            return await self._send_with_retries(connection, call)
+        async with connection.first_request_lock:
+            # Only the first call is sent under the lock; the others wait for its answer and are then sent together.
+            is_first = not connection.is_confirmed or self.needs_discovery(call)
+            if is_first and connection.n_inconclusive_calls < MAX_INCONCLUSIVE_CALLS:
+                return await self._send_first_call(connection, call)
+        if is_first:
+            return await self._send_first_call(connection, call)
         return await self._send_with_retries(connection, call)
 
     async def close(self) -> None:
@@ -115,133 +142,163 @@ class Gateway:
         await self._dispatcher.close()
 
     async def _send_first_call(self, connection: ModelConnection, call: Call) -> Answer:
-        """Send the first call to a model, which shows whether the model can be used at all.
+        """Send a call that shows whether the model can be used at all, and what its server accepts.
 
         Raises:
-            ModelSetupError: it cannot be used.
+            ModelSetupError: this run's first call shows that the model cannot be used.
         """
-        capability = self.capability(call)
+        was_confirmed = connection.is_confirmed
         answer = await self._send_with_retries(connection, call)
-        if self.needs_discovery(call) and answer.outcome in (Outcome.OK, Outcome.UNPARSED, Outcome.TRUNCATED):
-            await self._capabilities.confirm(call, capability)
-        if connection.blocking_failure is not None:
+        if connection.blocking_failure is not None and not was_confirmed:
             raise connection.unusable_error(connection.blocking_failure).with_answer(
                 answer if answer.attempts else None
             )
-        connection.is_confirmed = answer.outcome is not Outcome.OVER_BUDGET
-        return answer
+        connection.is_confirmed = was_confirmed or answer.outcome is not Outcome.OVER_BUDGET
+        if not self.needs_discovery(call):
+            return answer
+        if not (answer.attempts and answer.outcome in ACCEPTED_OUTCOMES):
+            connection.n_inconclusive_calls += 1
+            return answer
 
-    async def _send_with_retries(self, connection: ModelConnection, call: Call) -> Answer:
+        async def resend(earlier: Answer) -> Answer:
+            """Send the call once more, and add its attempts to those of the answer so far."""
+            return await self._send_with_retries(connection, call, earlier)
+
+        try:
+            return await self._capabilities.conclude(call, answer, resend)
+        except AuditorError as error:
+            raise error.with_answer(error.answer or answer) from error
+
+    async def _send_with_retries(
+        self, connection: ModelConnection, call: Call, earlier: Answer | None = None
+    ) -> Answer:
         """Send a call until it succeeds, may not be retried, or a limit is reached; the answer has all attempts.
+
+        Requests that find out what the server accepts are attempts, but no retries.
+
+        Args:
+            connection: to the model.
+            call: the call to send.
+            earlier: an answer to the same call, whose attempts and cost are added; None for none.
 
         Raises:
             RunInterrupted: the run was stopped before a request was sent for this call.
             AuditorError: no request can be sent.
         """
-        # End of the call's time by `time.monotonic`; the costs are in US dollars per attempt, None if unknown.
-        deadline: float | None = None
-        attempts: list[Attempt] = []
-        costs: list[float | None] = []
+        progress = CallProgress(*((list(earlier.attempts), [earlier.cost_usd]) if earlier else ([], [])))
         answer = Answer(call.key, Outcome.TIMEOUT)
-        while len(attempts) < self._limits.max_attempts:
+        # Has been paid for, so it is the answer if a request with more room for thinking is not answered.
+        cut_off_answer: Answer | None = None
+        while progress.n_tries < self._limits.max_attempts:
             if (blocked_answer := connection.blocked_answer(call)) is not None:
-                return replace(blocked_answer, attempts=tuple(attempts), cost_usd=total_cost(costs))
-            estimated_usd = self.budget.estimate_max_cost(call, connection.price)
-            if not self.budget.allows(estimated_usd):
-                return _over_budget_answer(call, attempts, costs)
-            async with self._request_slot(connection, call):
-                is_before_deadline = deadline is None or time.monotonic() < deadline
-                may_send = (
-                    is_before_deadline and connection.blocked_answer(call) is None and not self._stop_event.is_set()
-                )
-                if may_send and not self.budget.reserve(estimated_usd):
-                    return _over_budget_answer(call, attempts, costs)
-                if may_send:
-                    # The deadline starts with the first request: waiting for a first slot does not count.
-                    deadline = deadline or time.monotonic() + self._limits.deadline_s
-                    answer, failure = await self._send_attempt(connection, call, attempts, deadline)
-                    self.budget.settle_reservation(estimated_usd, answer.cost_usd)
-            if not may_send:  # blocked, stopped or past the deadline since it began to wait; earlier attempts are kept
+                return progress.complete(cut_off_answer or blocked_answer)
+            capability = self.capability(call)
+            reply = await self._send_when_allowed(connection, call, capability, progress)
+            if reply is None:  # blocked, stopped or past the deadline since it began to wait; earlier attempts are kept
                 if connection.blocked_answer(call) is not None:
                     continue
-                if attempts:
+                if progress.attempts:
                     break
                 raise RunInterrupted
-            attempts += answer.attempts
-            costs.append(answer.cost_usd)
-            connection.record_response(failure, is_first_attempt=len(attempts) == 1)
-            reason = await self._wait_before_retry(connection, failure, len(attempts), deadline or 0.0)
+            answer = reply.answer
+            if answer.outcome is Outcome.OVER_BUDGET:
+                return progress.complete(cut_off_answer or answer)
+            progress.add(answer)
+            if self._capabilities.step(call, capability, reply):
+                if reply.failure is None:
+                    cut_off_answer = answer
+                if cut_off_answer is None or self.capability(call).thinking_tokens >= capability.thinking_tokens:
+                    continue
+                break  # the server refuses more room for thinking
+            progress.n_tries += 1
+            reason = await self._wait_before_retry(connection, reply, progress)
             if reason:
-                answer, attempts[-1] = append_error_reason(answer, reason), append_error_reason(attempts[-1], reason)
+                answer = progress.append_error_reason(answer, reason)
             if reason is not None:
                 break
-        return replace(answer, attempts=tuple(attempts), cost_usd=total_cost(costs))
+        return progress.complete(answer if answer.outcome.is_answer else cut_off_answer or answer)
+
+    async def _send_when_allowed(
+        self, connection: ModelConnection, call: Call, capability: Capability, progress: CallProgress
+    ) -> ProviderReply | None:
+        """Send one request as soon as the limits allow it, and return the reply.
+
+        Returns:
+            The reply; one with the outcome `over_budget` and no attempt if the budget does not allow the request; None
+            if it may not be sent, since the model is blocked, the run is stopped, or the call's time has passed.
+
+        Raises:
+            AuditorError: no request can be sent; its `answer` has the earlier attempts.
+        """
+        over_budget = ProviderReply(Answer(call.key, Outcome.OVER_BUDGET, error="the budget is spent"), None)
+        estimated_usd = self.budget.estimate_max_cost(call, connection.price, capability)
+        if not self.budget.allows(estimated_usd):
+            return over_budget
+        async with self._request_slot(connection, call, capability):
+            is_before_deadline = progress.deadline is None or time.monotonic() < progress.deadline
+            if not is_before_deadline or connection.blocked_answer(call) is not None or self._stop_event.is_set():
+                return None
+            if not self.budget.reserve(estimated_usd):
+                return over_budget
+            # The deadline starts with the first request: waiting for a first slot does not count.
+            timeout_s = connection.section.resolved_timeout_s
+            progress.deadline = progress.deadline or time.monotonic() + self._limits.resolved_deadline_s(timeout_s)
+            reply = await self._send_attempt(connection, call, capability, progress)
+            self.budget.settle_reservation(estimated_usd, reply.answer.cost_usd)
+        return reply
 
     async def _wait_before_retry(
-        self, connection: ModelConnection, failure: RequestFailure | None, n_attempts: int, deadline: float
+        self, connection: ModelConnection, reply: ProviderReply, progress: CallProgress
     ) -> str | None:
         """Wait before the next attempt and return None; if there will be no next attempt, return why.
 
-        The reason is added to the call's error. It is empty after a success, or if the error says enough by itself.
-
-        Args:
-            connection: to the model.
-            failure: of the last attempt; None if it succeeded.
-            n_attempts: number of attempts so far.
-            deadline: end of the call's time, by `time.monotonic`.
+        The reason is added to the call's error. It is empty after a success, or if the error says enough by itself. The
+        model is blocked if the failure shows that every further request would fail too.
         """
+        failure = reply.failure
+        if failure and (
+            failure.blocks_model
+            or (reply.unreachable and not connection.is_confirmed and progress.n_tries >= MAX_UNREACHABLE_ATTEMPTS)
+        ):
+            connection.blocking_failure = failure
+        connection.record_response(failure, is_first_attempt=progress.n_tries == 1)
         if failure is None or not failure.is_retryable:
             return ""
-        wait_s, retry_after_s = retry_delay(failure, n_attempts, self._rng), failure.retry_after_s or 0.0
-        reason = no_retry_reason(failure, wait_s, n_attempts, deadline, self._limits)
+        wait_s, retry_after_s = retry_delay(failure, progress.n_tries, self._rng), failure.retry_after_s or 0.0
+        deadline, timeout_s = progress.deadline or 0.0, connection.section.resolved_timeout_s
+        reason = no_retry_reason(failure, wait_s, progress.n_tries, deadline, self._limits, timeout_s)
         if reason is None:
             connection.limiter.announce_wait(retry_after_s, retry_after_s)
             await sleep_unless_stopped(wait_s, self._stop_event.is_set)
         return "" if reason is None and self._stop_event.is_set() else reason
 
     @asynccontextmanager
-    async def _request_slot(self, connection: ModelConnection, call: Call) -> AsyncIterator[None]:
+    async def _request_slot(
+        self, connection: ModelConnection, call: Call, capability: Capability
+    ) -> AsyncIterator[None]:
         """Wait until the rate and concurrency limits allow a request, or until the run is stopped."""
-        await connection.rate_limiter.acquire(estimate_max_tokens(call))
+        await connection.rate_limiter.acquire(estimate_max_tokens(call, capability))
         async with connection.slots, connection.limiter.slot():
             yield
 
     async def _send_attempt(
-        self, connection: ModelConnection, call: Call, earlier_attempts: Sequence[Attempt], deadline: float
-    ) -> tuple[Answer, RequestFailure | None]:
-        """Send one request; block the model if the failure shows that every further request would fail too.
-
-        Returns:
-            The answer with this one attempt, and the failure; None for a success.
+        self, connection: ModelConnection, call: Call, capability: Capability, progress: CallProgress
+    ) -> ProviderReply:
+        """Send one request and return the reply, which has this one attempt.
 
         Raises:
             AuditorError: no request can be sent; its `answer` has the earlier attempts.
         """
+        assert progress.deadline is not None
         # The total limit is positive even if the deadline has just passed.
-        total_timeout_s, attempt_number = (
-            max(0.01, min(connection.section.timeout_s, deadline - time.monotonic())),
-            len(earlier_attempts) + 1,
-        )
+        total_timeout_s = max(0.01, min(connection.section.resolved_timeout_s, progress.deadline - time.monotonic()))
+        prepared_call = prepare_call(call, capability, self._describe_structure)
         try:
-            reply = await self._dispatcher.send(
-                self.prepare_call(call), attempt_number, total_timeout_s, self.capability(call)
-            )
+            reply = await self._dispatcher.send(prepared_call, len(progress.attempts) + 1, total_timeout_s, capability)
         except AuditorError as error:
-            if not earlier_attempts:
+            if not progress.attempts:
                 raise
             raise error.with_answer(
-                Answer(call.key, earlier_attempts[-1].outcome, attempts=tuple(earlier_attempts))
+                Answer(call.key, progress.attempts[-1].outcome, attempts=tuple(progress.attempts))
             ) from error
-        failure = reply.failure
-        if failure and (
-            failure.blocks_model
-            or (reply.unreachable and not connection.is_confirmed and attempt_number >= MAX_UNREACHABLE_ATTEMPTS)
-        ):
-            connection.blocking_failure = failure
-        return charge_unknown_attempts(call, connection.price, reply.answer), failure
-
-
-def _over_budget_answer(call: Call, attempts: Sequence[Attempt], costs: Sequence[float | None]) -> Answer:
-    """The answer to a call for which the budget allows no further request, with the attempts made so far."""
-    error = "the budget is spent"
-    return Answer(call.key, Outcome.OVER_BUDGET, error=error, attempts=tuple(attempts), cost_usd=total_cost(costs))
+        return replace(reply, answer=charge_unknown_attempts(call, connection.price, reply.answer, capability))

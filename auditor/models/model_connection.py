@@ -10,8 +10,10 @@ from urllib.parse import urlsplit
 
 from auditor.config import ENV_PREFIX, Limits, ModelSection
 from auditor.domain import Answer, Call, Outcome
+from auditor.error_messages import how_to_fix
 from auditor.errors import ModelSetupError
 from auditor.models.endpoint import embedded_slots, token_price
+from auditor.models.failure_streaks import ModelFailures
 from auditor.models.failures import RequestFailure
 from auditor.models.limiter import DEFAULT_INITIAL_CONCURRENCY, ConcurrencyLimiter, RateLimiter
 from auditor.models.litellm_client import TokenPrice
@@ -37,7 +39,9 @@ class ModelConnection:
         first_request_lock: held by the first call, which shows whether the model can be used.
         suspension: set while the provider asks for too long a wait.
         is_confirmed: whether the first call showed that the model can be used.
+        n_inconclusive_calls: number of calls that were to show what the server accepts, and failed.
         blocking_failure: a failure that every further request would repeat; None if there was none.
+        failures: of its calls in this run.
     """
 
     section: ModelSection
@@ -47,13 +51,17 @@ class ModelConnection:
     rate_limiter: RateLimiter
     first_request_lock: asyncio.Lock
     suspension: ModelSuspension
+    failures: ModelFailures
     is_confirmed: bool = False
+    n_inconclusive_calls: int = 0
     blocking_failure: RequestFailure | None = None
 
     def blocked_answer(self, call: Call) -> Answer | None:
         """The answer to a call if no request may be sent for it; None if one may."""
         if self.blocking_failure is not None:
             return failed_answer(call, self.blocking_failure)
+        if (stopped_answer := self.failures.streak(call.purpose).stopped_answer(call)) is not None:
+            return stopped_answer
         reason = self.suspension.reason
         return None if reason is None else Answer(call.key, Outcome.RATE_LIMITED, error=reason)
 
@@ -72,17 +80,12 @@ class ModelConnection:
             self.limiter.record_server_error()
 
     def unusable_error(self, failure: RequestFailure) -> ModelSetupError:
-        """The error for a model that cannot be used, with a fix that depends on the HTTP status."""
+        """The error for a model that cannot be used, with a fix that depends on the failure."""
         model_text = f"model '{self.section.name}' ({self.section.model}"
         model_text += f" at {self.section.api_base})" if self.section.api_base else ")"
-        fix_by_status = {
-            402: "Top up the account, or use another key.",
-            429: "The account's quota is spent: raise it, wait until it is renewed, or use another key.",
-            401: f"Check the key that {self.section.api_key or 'the provider'} names.",
-            403: "Check that the key may use this model.",
-            404: "Check the model's name and the server's address.",
-        }
-        fix = fix_by_status.get(failure.http_status or 0, "Check that the server runs and that the address is right.")
+        fix = how_to_fix(failure.http_status, failure.error) or "Check the model's name and the server's address."
+        if failure.http_status == 401 and self.section.api_key:
+            fix = f"Check the key that {self.section.api_key} names."
         return ModelSetupError(
             f"{model_text} cannot be used: {failure.error.rstrip(' .')}.", f"{fix} Nothing recorded is lost."
         )
@@ -114,6 +117,7 @@ def connect_models(
             rate_limiter=RateLimiter(model.rpm, model.tpm, is_stopped),
             first_request_lock=asyncio.Lock(),
             suspension=ModelSuspension(limits),
+            failures=ModelFailures(model.name, notify),
         )
         for model in models
     }

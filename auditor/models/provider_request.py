@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from auditor.models.exchange_record import add_exchange_details, redact_response
 from auditor.models.failures import RequestFailure, classify_failure, clear_traceback_frames, is_unreachable
 from auditor.models.logprobs import UNSUPPORTED_STATUSES, parse_choice_logprobs, parse_echo_logprobs
 from auditor.models.response_body import TokenUsage, fill_missing_fields, has_integer_counts, parse_usage
+from auditor.models.response_reader import read_response
 from auditor.models.responses import ResponseBody, litellm_token_usage, parse_response, sanitize_strings
 from auditor.models.transport import CURRENT_EXCHANGE, SERVER_STUB, HttpExchange
 
@@ -66,7 +68,7 @@ async def send_request(
         # caches one client per timeout value, so that value must stay the same.
         async with asyncio.timeout(total_timeout_s):
             response = await _send_and_repair(endpoint, call, timeout_s, exchange, capability)
-        answer = _response_parser(call)(call, response, exchange.json_body)
+        answer = _response_parser(call, capability)(call, response, exchange.json_body)
         usage, cached_tokens = litellm_token_usage(response)
         if answer.outcome is Outcome.SERVER_ERROR:
             # Retryable (True), and does not block the model (False).
@@ -78,13 +80,17 @@ async def send_request(
         answer, unreachable = failed_answer(call, failure), is_unreachable(error, exchange)
         usage, cached_tokens = None, None
         clear_traceback_frames(error)
+    answer = replace(answer, capability=capability.id)
+    if failure is not None and not failure.is_retryable and not exchange.n_requests:
+        # Refused by litellm before sending: no attempt, and no cost.
+        return sanitize_strings(ProviderReply(replace(answer, cost_usd=0.0), failure))
     if exchange.n_requests:
         answer = add_exchange_details(answer, call, exchange)
-    charge = _request_charge(endpoint, call, answer, exchange, usage, cached_tokens)
+    charge = _request_charge(endpoint, call, answer, exchange, usage, cached_tokens, capability)
     attempt = Attempt(attempt_number, started_at, time.monotonic() - start_s, answer.outcome)
     return sanitize_strings(
         ProviderReply(
-            _with_attempt(replace(answer, capability=capability.id), attempt, exchange, failure, charge, cached_tokens),
+            _with_attempt(answer, attempt, exchange, failure, charge, cached_tokens),
             failure,
             unreachable,
         )
@@ -124,23 +130,28 @@ def _with_attempt(
 async def _send_and_repair(
     endpoint: Endpoint, call: Call, timeout_s: float, exchange: HttpExchange, capability: Capability
 ) -> Any:
-    """Send by litellm; if it cannot parse a successful answer, repair the answer's body and let it parse that.
+    """Send by litellm; if it cannot read a successful response, repair the body, else read it without litellm.
 
     Raises:
-        Exception: the request failed, or the repaired body cannot be parsed either.
+        Exception: the request failed, or the body has no known format.
     """
     try:
         return await _call_litellm(endpoint, call, timeout_s, capability)
     except Exception as error:
-        if exchange.json_body is None or (repaired_body := fill_missing_fields(exchange.json_body)) is None:
+        if exchange.json_body is None or exchange.json_body.get("error"):
             raise
-        return await _reread_body(endpoint, call, timeout_s, capability, repaired_body, error)
+        repaired_body = fill_missing_fields(exchange.json_body)
+        response = repaired_body and await _reread_body(endpoint, call, timeout_s, capability, repaired_body)
+        response = response or read_response(exchange.json_body)
+        if response is None:
+            raise error
+        return response
 
 
-def _response_parser(call: Call) -> Callable[[Call, Any, ResponseBody], Answer]:
+def _response_parser(call: Call, capability: Capability) -> Callable[[Call, Any, ResponseBody], Answer]:
     """The function that parses the response to a call: of a text, or of its log-probability measure."""
     if call.measure is None:
-        return parse_response
+        return functools.partial(parse_response, capability=capability)
     return parse_echo_logprobs if call.measure.needs_completions_endpoint else parse_choice_logprobs
 
 
@@ -152,14 +163,8 @@ async def _call_litellm(endpoint: Endpoint, call: Call, timeout_s: float, capabi
     return await litellm_client.complete_chat(**request_kwargs)
 
 
-async def _reread_body(
-    endpoint: Endpoint, call: Call, timeout_s: float, capability: Capability, body: bytes, error: Exception
-) -> Any:
-    """Let litellm parse a repaired body of an answer that was paid for; no request is sent.
-
-    Raises:
-        Exception: `error`, if litellm cannot parse the repaired body either.
-    """
+async def _reread_body(endpoint: Endpoint, call: Call, timeout_s: float, capability: Capability, body: bytes) -> Any:
+    """Let litellm read a repaired body of an answer that was paid for; None if it cannot. No request is sent."""
 
     def replay_body(request: httpx.Request, _: bytes) -> httpx.Response:
         """Answer any request with the repaired body."""
@@ -168,8 +173,8 @@ async def _reread_body(
     stub_token, exchange_token = SERVER_STUB.set(replay_body), CURRENT_EXCHANGE.set(HttpExchange())
     try:
         return await _call_litellm(endpoint, call, timeout_s, capability)
-    except Exception:  # noqa: BLE001 - the first error, about the body as it was sent, is more informative
-        raise error from None
+    except Exception:  # noqa: BLE001 - the body is then read without litellm
+        return None
     finally:
         SERVER_STUB.reset(stub_token)
         CURRENT_EXCHANGE.reset(exchange_token)
@@ -182,6 +187,7 @@ def _request_charge(
     exchange: HttpExchange,
     usage: TokenUsage | None,
     cached_tokens: int | None,
+    capability: Capability,
 ) -> RequestCharge:
     """Compute the cost of a request.
 
@@ -195,25 +201,32 @@ def _request_charge(
         exchange: record of the request and response.
         usage: token counts as litellm read them; None if unknown.
         cached_tokens: number of prompt tokens that the provider had cached; None if unknown.
+        capability: what the call was sent under.
     """
     # A missing status is not an error: the request was sent, and no response began.
     if not exchange.n_requests or exchange.unreachable or (exchange.status or 200) >= 300:
         return NO_CHARGE
     if exchange.status is None:
-        return charge_estimate(call, endpoint.price)
+        return charge_estimate(call, endpoint.price, capability)
     reported_usage = parse_usage(exchange.json_body)
-    # Counts that are not integers are passed on as the provider sent them, since litellm has zeros in their place.
-    if usage is None or (reported_usage is not None and not has_integer_counts(reported_usage)):
+    # litellm has zeros in the place of counts that it does not read, and of counts that are not integers, which are
+    # passed on as the provider sent them.
+    if usage is None or (reported_usage and (usage.completion == 0 or not has_integer_counts(reported_usage))):
         usage = reported_usage
-    return charge_usage(call, endpoint.price, usage, cached_tokens or 0, has_text=answer.text is not None)
+    has_text = answer.text is not None
+    return charge_usage(call, endpoint.price, usage, cached_tokens or 0, has_text=has_text, capability=capability)
 
 
 def _mark_unsupported_measure(call: Call, failure: RequestFailure) -> RequestFailure:
     """Change a failure's outcome to `not_measurable` if its HTTP status means that the server lacks this measure.
 
-    The model is not blocked then: calls without the measure may succeed.
+    The model is not blocked then: calls without the measure may succeed. A refused prompt, and a key or a model that
+    the server rejects with the same status, say nothing about the measure.
     """
     if call.measure is None or failure.http_status not in UNSUPPORTED_STATUSES[call.measure]:
+        return failure
+    is_other_cause = failure.outcome is Outcome.REFUSED or (failure.blocks_model and failure.http_status != 404)
+    if is_other_cause:
         return failure
     return replace(failure, outcome=Outcome.NOT_MEASURABLE, is_retryable=False, blocks_model=False)
 

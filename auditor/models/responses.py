@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from auditor.domain import Answer, Call, Outcome, Purpose
+from auditor.domain import Answer, Call, Capability, Outcome, Purpose
 from auditor.models.budget import plausible_token_counts
+from auditor.models.endpoint import DEFAULT_CAPABILITY
 from auditor.models.finish_reasons import OUTCOME_BY_CATEGORY, FinishCategory, worst_category
+from auditor.models.reasoning import output_limit
 from auditor.models.response_body import MAX_FINISH_REASON_CHARS, TokenUsage, join_text_parts, native_finish_reason
 from auditor.models.structured import is_complete_structure
 from auditor.redaction import redact
@@ -23,21 +25,25 @@ FORMATTED_PURPOSES = frozenset({Purpose.DIRECT})
 """Purposes whose free text must have a form, such as a score line: its parser rejects a text that was cut off."""
 NO_CHOICE_ERROR = "the provider sent an answer without any choice"
 NO_TEXT_ERROR = (
-    "its tokens ran out before any text, as in hidden reasoning: raise max_tokens, or ask for less reasoning"
+    "its tokens ran out before any text, as in hidden reasoning: set reasoning.max_tokens of the model, or a lower "
+    "reasoning.effort"
 )
 
 
-def parse_response(call: Call, response: Any, body: ResponseBody = None) -> Answer:
+def parse_response(
+    call: Call, response: Any, body: ResponseBody = None, capability: Capability = DEFAULT_CAPABILITY
+) -> Answer:
     """Parse a chat completion into an answer: a complete text, a refusal, a truncated text or a failure.
 
     Args:
         call: the call that was sent.
         response: litellm's response object.
         body: the JSON object that the provider sent; None if it is not known in full.
+        capability: what the call was sent under.
     """
     choices = getattr(response, "choices", None) or []
     if not choices:
-        if _is_all_reasoning(call, response, None):
+        if _is_all_reasoning(call, response, None, capability):
             return build_answer(call, response, body, Outcome.TRUNCATED, error=NO_TEXT_ERROR)
         return build_answer(call, response, body, Outcome.SERVER_ERROR, error=NO_CHOICE_ERROR)
     message = choices[0].message
@@ -49,18 +55,22 @@ def parse_response(call: Call, response: Any, body: ResponseBody = None) -> Answ
             return build_answer(call, response, body, Outcome.UNPARSED, error=tool_error)
         text = tool_arguments
     refusal = (getattr(message, "provider_specific_fields", None) or {}).get("refusal")
-    outcome, error = (Outcome.REFUSED, None) if refusal else _classify_outcome(call, response, body, text)
+    outcome, error = (Outcome.REFUSED, None) if refusal else _classify_outcome(call, response, body, text, capability)
     if outcome is Outcome.SERVER_ERROR and (text or "").strip():
         text = None  # a part of an answer, written before the provider failed, is not used
     return build_answer(call, response, body, outcome, text=text or refusal, error=error)
 
 
-def _classify_outcome(call: Call, response: Any, body: ResponseBody, text: str | None) -> tuple[Outcome, str | None]:
+def _classify_outcome(
+    call: Call, response: Any, body: ResponseBody, text: str | None, capability: Capability
+) -> tuple[Outcome, str | None]:
     """Return a call's outcome for a response with this text, and an error message, None if the outcome says enough."""
     reason, category = finish_reason(response.choices[0], body), finish_category(response, body)
     is_empty = not (text and text.strip())
     if is_empty and category is not FinishCategory.FAILED and category is not FinishCategory.REFUSED:
-        if category is FinishCategory.TRUNCATED or _is_all_reasoning(call, response, response.choices[0].message):
+        if category is FinishCategory.TRUNCATED or _is_all_reasoning(
+            call, response, response.choices[0].message, capability
+        ):
             return Outcome.TRUNCATED, NO_TEXT_ERROR
         if category is not FinishCategory.MALFORMED:
             return Outcome.SERVER_ERROR, "the provider sent an empty text"
@@ -70,7 +80,7 @@ def _classify_outcome(call: Call, response: Any, body: ResponseBody, text: str |
             FinishCategory.MALFORMED: f"the provider could not read what the model wrote (finish reason {reason!r})",
         }
         return OUTCOME_BY_CATEGORY[category], errors.get(category)
-    if native_finish_reason(body) is None and body is not None and _is_at_token_limit(call, response):
+    if native_finish_reason(body) is None and body is not None and _is_at_token_limit(call, response, capability):
         return Outcome.TRUNCATED, None
     if category is FinishCategory.UNKNOWN and not _is_complete_text(call, text or ""):
         return Outcome.UNPARSED, f"the finish reason {reason!r} is not documented, and the answer may be cut off"
@@ -86,23 +96,23 @@ def _is_complete_text(call: Call, text: str) -> bool:
     return call.purpose in FORMATTED_PURPOSES if call.schema is None else is_complete_structure(call.schema, text)
 
 
-def _is_at_token_limit(call: Call, response: Any) -> bool:
-    """Whether the answer has at least `max_tokens` tokens; False if the count is missing or implausible."""
-    limit, counts = (
-        call.params.get("max_tokens"),
-        # [0] is the usage, without the cached tokens; `counts` is (prompt tokens, completion tokens).
-        plausible_token_counts(call, litellm_token_usage(response)[0], has_text=False),
-    )
-    return isinstance(limit, int) and counts is not None and counts[1] >= limit > 0
+def _is_at_token_limit(call: Call, response: Any, capability: Capability) -> bool:
+    """Whether the answer has as many tokens as the limit that was sent; False if its count is not known."""
+    usage, _ = litellm_token_usage(response)
+    limit = output_limit(call, capability)
+    counts = plausible_token_counts(call, usage, has_text=False, capability=capability)
+    # `counts` is (prompt tokens, completion tokens).
+    return limit is not None and counts is not None and counts[1] >= limit > 0
 
 
-def _is_all_reasoning(call: Call, response: Any, message: Any) -> bool:
+def _is_all_reasoning(call: Call, response: Any, message: Any, capability: Capability) -> bool:
     """Whether a response without text used up its tokens for reasoning: a retry with the same limit would not help.
 
     Args:
         call: the call that was sent.
         response: litellm's response object.
         message: of the first choice; None if the response has no choice.
+        capability: what the call was sent under.
     """
     usage = getattr(response, "usage", None)
     completion_tokens = getattr(usage, "completion_tokens", None)
@@ -114,7 +124,7 @@ def _is_all_reasoning(call: Call, response: Any, message: Any) -> bool:
     )
     return (
         has_only_reasoning_tokens
-        or _is_at_token_limit(call, response)
+        or _is_at_token_limit(call, response, capability)
         or bool(getattr(message, "reasoning_content", None))
     )
 

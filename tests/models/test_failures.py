@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.models.failures import MAX_RETRY_AFTER_S, parse_retry_after
+from auditor.domain import Outcome
+from auditor.models.failures import MAX_RETRY_AFTER_S, classify_failure, parse_retry_after
+from auditor.models.litellm_client import load_litellm
+from auditor.models.transport import HttpExchange
+from auditor.redaction import register_secrets
 
 
 @pytest.mark.parametrize(
@@ -60,3 +66,96 @@ def test_any_header_gives_a_bounded_wait_or_none(value: str) -> None:
     for name in ("retry-after", "retry-after-ms"):
         seconds = parse_retry_after({name: value})
         assert seconds is None or 0 <= seconds <= MAX_RETRY_AFTER_S
+
+
+# Error responses as providers send them, with the source of the words; each is classified by status, then by words.
+BLOCKED, FAILED = (Outcome.CLIENT_ERROR, True), (Outcome.CLIENT_ERROR, False)
+REFUSED, LIMITED, SERVER = (Outcome.REFUSED, False), (Outcome.RATE_LIMITED, False), (Outcome.SERVER_ERROR, False)
+RESPONSES: dict[str, tuple[int, Any, tuple[Outcome, bool]]] = {
+    # github.com/BerriAI/litellm/issues/10403
+    "deepseek key": (401, {"error": {"message": "Authentication Fails, Your api key: ****cd15 is invalid"}}, BLOCKED),
+    # github.com/ConardLi/easy-dataset/issues/9
+    "deepseek model": (400, {"error": {"message": "Model Not Exist", "type": "invalid_request_error"}}, BLOCKED),
+    # api-docs.deepseek.com/quick_start/error_codes
+    "deepseek balance": (402, {"error": {"message": "Insufficient Balance"}}, BLOCKED),
+    # github.com/deepseek-ai/awesome-deepseek-integration/issues/13
+    "deepseek filter": (400, {"error": {"message": "Content Exists Risk"}}, REFUSED),
+    # github.com/agent0ai/agent-zero/issues/539
+    "mistral key": (401, {"detail": "Unauthorized"}, BLOCKED),
+    # github.com/tmc/langchaingo/issues/1233
+    "mistral model": (400, {"object": "error", "message": "Invalid model: nope", "type": "invalid_model"}, BLOCKED),
+    # github.com/openai/codex/issues/1352
+    "xai key": (400, {"code": "x", "error": "Incorrect API key provided: sk***gA. You can obtain one."}, BLOCKED),
+    # github.com/UKGovernmentBEIS/inspect_ai/pull/2267
+    "xai filter": (403, {"code": "x", "error": "Content violates usage guidelines. Team: x"}, REFUSED),
+    # ai.google.dev/gemini-api/docs/troubleshooting
+    "gemini key": (400, [{"error": {"message": "API key not valid. Please pass a valid API key."}}], BLOCKED),
+    "gemini rate": (
+        429,
+        {"error": {"message": "You exceeded your current quota.", "details": [{"retryDelay": "36.5s"}]}},
+        LIMITED,
+    ),
+    # platform.openai.com/docs/guides/error-codes
+    "openai quota": (429, {"error": {"message": "You exceeded your current quota, please check your plan"}}, BLOCKED),
+    "openai rate": (429, {"error": {"message": "Rate limit reached for gpt-4o. Please try again in 2s."}}, LIMITED),
+    "openai context": (400, {"error": {"message": "This model's maximum context length is 8192 tokens."}}, FAILED),
+    "openai parameter": (400, {"error": {"message": "Unsupported parameter: 'max_tokens'"}}, FAILED),
+    # learn.microsoft.com/azure/ai-services/openai/concepts/content-filter
+    "azure filter": (400, {"error": {"message": "The response was filtered: content management policy."}}, REFUSED),
+    # docs.anthropic.com/en/api/errors
+    "anthropic balance": (400, {"error": {"message": "Your credit balance is too low to access the API."}}, BLOCKED),
+    "anthropic overloaded": (529, {"type": "error", "error": {"message": "Overloaded"}}, SERVER),
+    # openrouter.ai/docs/errors
+    "openrouter filter": (403, {"error": {"message": "openai/x requires moderation on OpenRouter."}}, REFUSED),
+    "openrouter model": (400, {"error": {"message": "nope is not a valid model ID"}}, BLOCKED),
+    "bedrock model": (400, {"message": "The provided model identifier is invalid."}, BLOCKED),
+    "permission": (403, {"message": "You don't have access to the model with the specified model ID."}, BLOCKED),
+    "no such path": (404, "404 page not found", BLOCKED),
+    "groq schema": (400, {"error": {"message": "Failed to generate JSON.", "code": "json_validate_failed"}}, FAILED),
+    "words of a filter with a key's status": (401, {"error": {"message": "flagged as stolen"}}, BLOCKED),
+}
+
+
+def received(status: int, body: Any) -> HttpExchange:
+    """The record of a response with this status and body."""
+    exchange = HttpExchange()
+    exchange.n_requests, exchange.status, exchange.body_start = 1, status, bytearray()
+    exchange.receive_chunk((body if isinstance(body, str) else json.dumps(body)).encode())
+    return exchange
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+def test_a_response_is_classified_by_its_status_and_its_words_whatever_litellm_makes_of_it(name: str) -> None:
+    status, body, expected = RESPONSES[name]
+    litellm = load_litellm()
+    for error_class in (litellm.BadRequestError, litellm.AuthenticationError, litellm.RateLimitError):
+        error = error_class("words", model="m", llm_provider="openai")
+        failure = classify_failure(error, received(status, body))
+        assert ((failure.outcome, failure.blocks_model), failure.http_status) == (expected, status)
+        assert failure.is_retryable == (expected in (LIMITED, SERVER))
+
+
+def test_the_wait_that_gemini_asks_for_in_the_body_is_read() -> None:
+    status, body, _ = RESPONSES["gemini rate"]
+    assert classify_failure(ValueError("x"), received(status, body)).retry_after_s == 36.5
+
+
+def test_without_a_response_the_class_of_the_error_counts_and_there_is_no_status() -> None:
+    litellm = load_litellm()
+    expected = {
+        litellm.AuthenticationError: (Outcome.CLIENT_ERROR, False, True),
+        litellm.UnsupportedParamsError: (Outcome.CLIENT_ERROR, False, False),
+        litellm.InternalServerError: (Outcome.SERVER_ERROR, True, False),
+    }
+    for error_class, classification in expected.items():
+        error = error_class("litellm.XError: some words", model="m", llm_provider="openai")
+        failure = classify_failure(error, HttpExchange())
+        assert (failure.outcome, failure.is_retryable, failure.blocks_model) == classification
+        assert (failure.error, failure.http_status) == ("some words", None)
+
+
+def test_only_the_message_of_an_error_is_shown_without_secrets() -> None:
+    register_secrets("sk-secret-123456")
+    body = {"error": {"message": "bad key sk-secret-123456\n<\x1b[0m", "type": "x"}, "filler": "y" * 10_000}
+    failure = classify_failure(ValueError("x"), received(401, body))
+    assert failure.error == "bad key [key removed] < [0m"

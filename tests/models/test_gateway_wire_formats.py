@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from auditor.config import Limits, ModelSection
-from auditor.domain import Answer, Call, LogprobMeasure, Message, Outcome, Purpose
+from auditor.domain import Answer, AnswerForm, Call, DeclaredCapabilities, LogprobMeasure, Message, Outcome, Purpose
 from auditor.models.gateway import Gateway
 from auditor.models.logprobs import measure_params
 from auditor.models.responses import escape_for_storage
@@ -39,6 +39,7 @@ class ResponseCase(NamedTuple):
     measure: LogprobMeasure | None = None
     sent: tuple[str, ...] = ()
     """Keys that the request's body must have."""
+    declared: DeclaredCapabilities | None = None
 
 
 def reply_with(text: str | None, **more: Any) -> Callable[[Request], Reply]:
@@ -48,9 +49,13 @@ def reply_with(text: str | None, **more: Any) -> Callable[[Request], Reply]:
 RESPONSE_CASES = {
     "chat with JSON schema": ResponseCase(reply_with(JUDGEMENT), Outcome.OK, JUDGEMENT, sent=("response_format",)),
     "chat without JSON schema": ResponseCase(reply_with("SCORE = -0.5"), Outcome.OK, "SCORE = -0.5", schema=None),
-    "a tool where there is no schema": ResponseCase(
+    "a tool where litellm lists no schema": ResponseCase(
         lambda r: tool_call("MoralJudgement", JUDGEMENT), Outcome.OK, JUDGEMENT, TOOLS_ONLY,
         sent=("tools", "tool_choice"),
+    ),
+    "JSON schema that litellm's list denies, as the config declares": ResponseCase(
+        reply_with(JUDGEMENT), Outcome.OK, JUDGEMENT, TOOLS_ONLY,
+        sent=("response_format",), declared=DeclaredCapabilities(form=AnswerForm.JSON_SCHEMA),
     ),
     "a tool though a schema was sent": ResponseCase(
         lambda r: tool_call("MoralJudgement", JUDGEMENT), Outcome.OK, JUDGEMENT, sent=("response_format",)
@@ -129,6 +134,7 @@ async def ask(server: FakeServer, case: ResponseCase) -> Answer:
         max_words=20 if case.schema else None,
         measure=case.measure,
         continuations=ENDS if uses_completions_endpoint else (),
+        declared=case.declared,
     )
     gateway = Gateway([model], Limits(max_attempts=1))
     try:

@@ -9,7 +9,8 @@ from urllib.parse import quote
 
 import httpx
 
-from auditor.models.failures import MAX_ERROR_CHARS, parse_retry_after
+from auditor.error_messages import MAX_MESSAGE_CHARS, provider_message
+from auditor.models.failures import parse_retry_after
 from auditor.models.litellm_client import get_http_client
 from auditor.models.responses import sanitize, sanitize_strings
 from auditor.models.transport import CURRENT_EXCHANGE, HttpExchange, UnacceptableExchange, UnreadableResponse
@@ -124,26 +125,21 @@ class BatchClient:
         while cause is not None and not isinstance(cause, UnacceptableExchange):
             cause = cause.__cause__
         text = sanitize(str(cause or error) or type(error).__name__)
-        return BatchRequestFailed(text[:MAX_ERROR_CHARS], None, is_retryable=cause is None)
+        return BatchRequestFailed(text[:MAX_MESSAGE_CHARS], None, is_retryable=cause is None)
 
     def _require_success(self, response: httpx.Response) -> None:
         """Raise BatchRequestFailed if the response has an error status; its body must have been read."""
         if response.is_success:
             return
-        status, text = response.status_code, sanitize(_error_message(response))
+        status, text = (
+            response.status_code,
+            sanitize(provider_message(response.text) or f"HTTP status {response.status_code}"),
+        )
         # Timeout, conflict, too many requests.
         is_retryable = status in (408, 409, 429) or status >= 500
         raise BatchRequestFailed(
-            text[:MAX_ERROR_CHARS], status, is_retryable=is_retryable, retry_after_s=parse_retry_after(response.headers)
+            text, status, is_retryable=is_retryable, retry_after_s=parse_retry_after(response.headers)
         )
-
-
-def _error_message(response: httpx.Response) -> str:
-    """The error message in a response's JSON, else its text in one line, else its HTTP status."""
-    try:
-        return str(response.json()["error"]["message"])
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return " ".join(response.text.split()) or f"HTTP status {response.status_code}"
 
 
 def quote_path_segment(segment: str) -> str:

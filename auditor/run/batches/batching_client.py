@@ -83,6 +83,9 @@ class BatchingClient:
         n_attempts = 0
         earlier_answer: Answer | None = None
         while True:
+            is_in_batch = self._manager.find_open_batch(call.key) is not None
+            if not is_in_batch and (stopped_answer := self._gateway.stopped_answer(call)) is not None:
+                return _merge_attempts(earlier_answer, stopped_answer)
             try:
                 reply = await self._wait_for_batch(queue, call, n_attempts + 1)
                 if reply is None:
@@ -97,9 +100,11 @@ class BatchingClient:
             earlier_answer = _merge_attempts(earlier_answer, answer)
             n_attempts = len(earlier_answer.attempts)
             # Individual calls are retried by the gateway; the others go into another batch if they may be retried.
-            if reply is None or reply.failure is None or not reply.failure.is_retryable:
+            if reply is None:
                 return earlier_answer
-            if n_attempts >= self._config.limits.max_attempts:
+            may_retry = reply.failure is not None and reply.failure.is_retryable
+            if not may_retry or n_attempts >= self._config.limits.max_attempts:
+                self._gateway.record_outcome(call, earlier_answer)
                 return earlier_answer
 
     async def close(self) -> None:
@@ -160,7 +165,7 @@ class BatchingClient:
             return None
         endpoint = resolve_endpoint(section)
         prepared_request = await prepare_request(
-            endpoint, self._gateway.prepare_call(call), section.timeout_s, self._gateway.capability(call)
+            endpoint, self._gateway.prepare_call(call), section.resolved_timeout_s, self._gateway.capability(call)
         )
         if isinstance(prepared_request, ProviderReply) or not prepared_request.url.endswith(provider.call_path):
             self._notify_no_batches(call.name, section.model)

@@ -231,7 +231,7 @@ async def _resolve_call(
             call,
             call_response,
             attempt_number=attempt_number,
-            timeout_s=queue.section.timeout_s,
+            timeout_s=queue.section.resolved_timeout_s,
             capability=batch.stored_batch.capability,
         )
     started_at = batch.stored_batch.prepared_at

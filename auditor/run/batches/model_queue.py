@@ -126,7 +126,7 @@ async def split_into_chunks(
         if not reserve_budget(pending_call):
             continue
         prepared_request = await prepare_request(
-            queue.endpoint, pending_call.call, queue.section.timeout_s, pending_call.capability
+            queue.endpoint, pending_call.call, queue.section.resolved_timeout_s, pending_call.capability
         )
         if isinstance(prepared_request, ProviderReply):
             pending_call.resolve(prepared_request)

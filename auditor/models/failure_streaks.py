@@ -1,0 +1,122 @@
+"""Stop a model for one purpose after several calls in a row failed in the same way: the others would fail too."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from auditor.domain import Answer, Call, Outcome, Purpose
+from auditor.error_messages import CONTEXT_LENGTH, normalize_message
+from auditor.models.failure_notices import FailureNotices
+
+MAX_EQUAL_FAILURES = 5
+"""Failed calls in a row, of equal status and normalized message, after which no further call is sent."""
+MAX_UNPROVEN_CALLS = 16
+"""Calls that may be in flight before the first answer: with `MAX_EQUAL_FAILURES` - 1 that follow, 20 are sent."""
+UNCOUNTED_OUTCOMES = frozenset({Outcome.REFUSED, Outcome.RATE_LIMITED, Outcome.OVER_BUDGET})
+"""Outcomes that concern one prompt, or that waiting or money resolves; they neither extend nor end a streak."""
+_CONTEXT_LENGTH_PATTERN = re.compile(CONTEXT_LENGTH, re.IGNORECASE)
+
+
+class FailureStreak:
+    """The equal failures in a row of one model's calls for one purpose, and how many calls may be in flight."""
+
+    def __init__(self, model_name: str, purpose: Purpose) -> None:
+        """Begin without failures; call it inside the event loop."""
+        self._model_name, self._purpose = model_name, purpose
+        self._last_cause: tuple[int | None, str] | None = None
+        self._n_equal = 0
+        self._error: str | None = None
+        self._is_proven = False
+        self._n_in_flight = 0
+        self._changed = asyncio.Event()
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Wait, until the first answer, while `MAX_UNPROVEN_CALLS` calls are in flight."""
+        while not self._has_free_slot():
+            self._changed.clear()
+            await self._changed.wait()
+        self._n_in_flight += 1
+        try:
+            yield
+        finally:
+            self._n_in_flight -= 1
+            self._changed.set()
+
+    def _has_free_slot(self) -> bool:
+        """Whether another call may begin; calls of a stopped model return at once."""
+        return self._is_proven or self.is_stopped or self._n_in_flight < MAX_UNPROVEN_CALLS
+
+    def record(self, answer: Answer) -> None:
+        """Record how a call ended; a success ends the streak."""
+        if answer.outcome.is_answer:
+            self._is_proven = True
+        if self.is_stopped or answer.outcome in UNCOUNTED_OUTCOMES or _is_context_length(answer):
+            return
+        if answer.outcome.is_answer:
+            self._last_cause, self._n_equal = None, 0
+            return
+        status = answer.attempts[-1].http_status if answer.attempts else None
+        cause = (status, normalize_message(answer.error))
+        self._n_equal = self._n_equal + 1 if cause == self._last_cause else 1
+        self._last_cause = cause
+        if self.is_stopped:
+            self._error = answer.error
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether no further call is sent."""
+        return self._n_equal >= MAX_EQUAL_FAILURES
+
+    @property
+    def reason(self) -> str:
+        """Why the model was stopped, for a message."""
+        return f"{MAX_EQUAL_FAILURES} calls in a row failed in the same way: {self._error or 'no message'}"
+
+    @property
+    def notice(self) -> str:
+        """What the user is told when the model is stopped."""
+        return (
+            f"'{self._model_name}' is sent no more calls of the purpose '{self._purpose}' in this run: {self.reason}"
+            f"{'' if self.reason.endswith('.') else '.'} Other models and purposes continue."
+        )
+
+    def stopped_answer(self, call: Call) -> Answer | None:
+        """The answer to a call that is not sent because the model was stopped; None if it may be sent."""
+        if not self.is_stopped:
+            return None
+        return Answer(call.key, Outcome.CLIENT_ERROR, error=f"the call was not sent: {self.reason}")
+
+
+class ModelFailures:
+    """The failures of one model's calls during a run: notices of each kind, and streaks by purpose."""
+
+    def __init__(self, model_name: str, notify: Callable[[str], None]) -> None:
+        """Begin without failures; `notify` is called with a sentence for the user."""
+        self._model_name, self._notify = model_name, notify
+        self._notices = FailureNotices(notify)
+        self._streaks: dict[Purpose, FailureStreak] = {}
+
+    def streak(self, purpose: Purpose) -> FailureStreak:
+        """The equal failures in a row of the calls for a purpose."""
+        if purpose not in self._streaks:
+            self._streaks[purpose] = FailureStreak(self._model_name, purpose)
+        return self._streaks[purpose]
+
+    def record(self, call: Call, answer: Answer) -> None:
+        """Record how a call ended, and tell the user of a failure of a new kind and of a model that is stopped."""
+        streak = self.streak(call.purpose)
+        if streak.is_stopped:
+            return
+        self._notices.record(call, answer)
+        streak.record(answer)
+        if streak.is_stopped:
+            self._notify(streak.notice)
+
+
+def _is_context_length(answer: Answer) -> bool:
+    """Whether a call failed because its text does not fit into the model's context, as longer texts do."""
+    return not answer.outcome.is_answer and bool(_CONTEXT_LENGTH_PATTERN.search(answer.error or ""))

@@ -1,0 +1,111 @@
+"""Group an audit's failed requests by their cause, and find the models without a usable answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from auditor.domain import Outcome, Purpose
+from auditor.error_messages import how_to_fix, normalize_message, provider_message
+from auditor.reports.data.failures.schema import FailureGroup, UnusableModel
+from auditor.storage.database import Database
+from auditor.storage.failure_queries import FailedRequestCount, count_failed_requests, count_model_outcomes
+
+MAX_TOP_FAILURES = 3
+"""Failures that a summary lists."""
+JUDGE_PURPOSES = frozenset(
+    purpose.value
+    for purpose in (
+        *(Purpose.REVIEW, Purpose.LOGIC, Purpose.CONSISTENCY, Purpose.CONTRADICTION, Purpose.CONTEST, Purpose.GUESS),
+        Purpose.PREFLIGHT,
+    )
+)
+"""Purposes of the calls that a model is sent as a judge."""
+
+
+def load_failure_groups(db: Database, audit_id: int) -> list[FailureGroup]:
+    """Load an audit's failed requests, grouped by cause; see `group_failures`."""
+    return group_failures(count_failed_requests(db, audit_id))
+
+
+def group_failures(counts: Iterable[FailedRequestCount]) -> list[FailureGroup]:
+    """Merge failed requests of one model whose outcome, status and normalized message are equal.
+
+    Returns:
+        Those that left most calls without a usable answer first, then those with most requests.
+    """
+    by_cause: dict[tuple[str, str, str, int | None, str], list[tuple[FailedRequestCount, str]]] = {}
+    for count in counts:
+        message = provider_message(count.error or "") or _describe_silence(count)
+        cause = (count.name, count.model, count.outcome, count.http_status, normalize_message(message))
+        by_cause.setdefault(cause, []).append((count, message))
+    groups = [_merge_counts(counted_messages) for counted_messages in by_cause.values()]
+    return sorted(groups, key=lambda group: (-group.unusable, -group.requests, group.first_at, group.name))
+
+
+def _merge_counts(counted_messages: Sequence[tuple[FailedRequestCount, str]]) -> FailureGroup:
+    """Build the group of requests that failed for one cause, given with their messages."""
+    first, message = min(counted_messages, key=lambda counted: counted[0].first_at)
+    counts = [count for count, _ in counted_messages]
+    return FailureGroup(
+        name=first.name,
+        model=first.model,
+        purposes=sorted({count.purpose for count in counts}),
+        outcome=first.outcome,
+        status=first.http_status,
+        message=message,
+        requests=sum(count.requests for count in counts),
+        unusable=sum(count.unusable_calls for count in counts),
+        first_at=first.first_at,
+        last_at=max(count.last_at for count in counts),
+        how_to_fix=how_to_fix(first.http_status, message),
+        payload=first.payload,
+    )
+
+
+def _describe_silence(count: FailedRequestCount) -> str:
+    """The message of a failure that was recorded without one."""
+    return f"the server answered with HTTP status {count.http_status}" if count.http_status else "no message"
+
+
+def find_unusable_models(db: Database, audit_id: int, failures: Sequence[FailureGroup]) -> list[UnusableModel]:
+    """Find the models of which no answer, or as judges no verdict, can be used, and the main reason.
+
+    Args:
+        db: the database.
+        audit_id: the audit; a model from which it has no result at all is left out.
+        failures: the audit's failures.
+    """
+    outcomes_by_role: dict[tuple[bool, str], Counter[str]] = {}
+    for count in count_model_outcomes(db, audit_id):
+        outcomes_by_role.setdefault((count.is_judge, count.name), Counter())[count.outcome] += count.n
+    return [
+        _build_unusable_model(name, is_judge, outcomes, failures)
+        for (is_judge, name), outcomes in sorted(outcomes_by_role.items())
+        if not outcomes[Outcome.OK.value]
+    ]
+
+
+def _build_unusable_model(
+    name: str, is_judge: bool, outcomes: Counter[str], failures: Sequence[FailureGroup]
+) -> UnusableModel:
+    """Describe a model without a usable result: by its most important failure, else by its commonest outcome."""
+    [(outcome, n)] = outcomes.most_common(1)
+    failure = next(
+        (
+            failure
+            for failure in failures
+            if failure.name == name
+            and failure.unusable
+            and any((purpose in JUDGE_PURPOSES) == is_judge for purpose in failure.purposes)
+        ),
+        None,
+    )
+    planned = outcomes.total()
+    if failure is None or Outcome(outcome).is_answer:
+        return UnusableModel(
+            name=name, is_judge=is_judge, planned=planned, reason=f"{n} of {planned} are '{outcome}'", how_to_fix=""
+        )
+    status = f"HTTP {failure.status}: " if failure.status else ""
+    reason = f"{status}{failure.message}"
+    return UnusableModel(name=name, is_judge=is_judge, planned=planned, reason=reason, how_to_fix=failure.how_to_fix)

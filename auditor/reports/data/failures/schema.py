@@ -1,0 +1,44 @@
+"""Schema of an audit's failures."""
+
+from __future__ import annotations
+
+from auditor.reports.data.report_model import ReportModel
+
+
+class FailureGroup(ReportModel):
+    """Failed requests of one model that ended alike: with equal outcome, HTTP status and normalized message."""
+
+    name: str
+    """The model's name in the audit."""
+    model: str
+    """Provider and model identifier."""
+    purposes: list[str]
+    outcome: str
+    status: int | None
+    """HTTP status; null if no response began."""
+    message: str
+    """The provider's message on the first of these failures; messages of the others differ in numbers, ids and
+    quoted names at most."""
+    requests: int
+    """Failed requests, those included that succeeded when they were sent again."""
+    unusable: int
+    """Calls that ended with such a failure and have no usable answer."""
+    first_at: str
+    last_at: str
+    how_to_fix: str
+    """Empty if no fix is known."""
+    payload: str | None
+    """SHA-256 of the beginning of one of the response bodies, as stored; null if none was recorded."""
+
+
+class UnusableModel(ReportModel):
+    """A model whose answers, or whose verdicts, are all unusable."""
+
+    name: str
+    is_judge: bool
+    """Whether its verdicts are meant, else its answers."""
+    planned: int
+    """Answers or verdicts that the audit asked for and could not use."""
+    reason: str
+    how_to_fix: str
+    """Empty if no fix is known."""

@@ -1,0 +1,132 @@
+"""Failed requests of an audit, grouped by model, HTTP status and error text, and the calls without a usable answer."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from sqlalchemy import Select, func, literal, or_, select, union_all
+from sqlmodel import SQLModel
+
+from auditor.domain import Outcome
+from auditor.storage.costs import select_audit_calls
+from auditor.storage.count_queries import count_if, fetch_rows
+from auditor.storage.database import Database, table_of
+from auditor.storage.tables import (
+    AnswerRow,
+    AttemptRow,
+    ComparisonRow,
+    MoralAnswerRow,
+    SentencePairRow,
+    TraceRow,
+    VerdictRow,
+)
+
+_RESULT_TABLES: tuple[tuple[type[SQLModel], str, bool], ...] = (
+    (TraceRow, "model", False),
+    (SentencePairRow, "model", False),
+    (MoralAnswerRow, "model", False),
+    (VerdictRow, "judge", True),
+    (ComparisonRow, "judge", True),
+)
+"""Tables of results with their column of the model's name, and whether the model is a judge there."""
+_ANSWER_OUTCOMES = [outcome.value for outcome in Outcome if outcome.is_answer]
+
+
+class FailedRequestCount(NamedTuple):
+    """Failed requests of one model for one purpose with the same outcome, HTTP status and error text.
+
+    Attributes:
+        name: the model's name in the audit.
+        model: provider and model.
+        purpose: a value of `auditor.domain.Purpose`.
+        outcome: a value of `auditor.domain.Outcome`.
+        http_status: None if no response began.
+        error: the recorded message; of databases of earlier versions, the body of the response.
+        requests: number of failed requests.
+        unusable_calls: number of calls whose last request is one of these, and which have no usable answer.
+        first_at, last_at: when the first and the last of the requests started, ISO 8601 in UTC.
+        payload: SHA-256 of one of the responses' bodies; None if none was recorded.
+    """
+
+    name: str
+    model: str
+    purpose: str
+    outcome: str
+    http_status: int | None
+    error: str | None
+    requests: int
+    unusable_calls: int
+    first_at: str
+    last_at: str
+    payload: str | None
+
+
+class ModelOutcomeCount(NamedTuple):
+    """Number of a model's answers, or of its verdicts and comparisons as a judge, with one outcome."""
+
+    name: str
+    is_judge: bool
+    outcome: str
+    n: int
+
+
+def count_model_outcomes(db: Database, audit_id: int) -> list[ModelOutcomeCount]:
+    """Count what an audit has from each model, by outcome: answers of all probes, and verdicts and comparisons."""
+    results = union_all(
+        *(
+            select(table.c[column].label("name"), literal(int(is_judge)).label("is_judge"), table.c.outcome).where(
+                table.c.audit_id == audit_id
+            )
+            for row_class, column, is_judge in _RESULT_TABLES
+            for table in [table_of(row_class)]
+        )
+    ).subquery()
+    group = (results.c.name, results.c.is_judge, results.c.outcome)
+    query = select(*group, func.count()).group_by(*group).order_by(*group)
+    return [count._replace(is_judge=bool(count.is_judge)) for count in fetch_rows(db, ModelOutcomeCount._make, query)]
+
+
+def count_failed_requests(db: Database, audit_id: int) -> list[FailedRequestCount]:
+    """Count an audit's failed requests; a refusal or a cut-off text counts if its request ended with an error.
+
+    Requests of programs before revision 6 name no audit: those of calls that the audit's results refer to count.
+    """
+    return fetch_rows(db, FailedRequestCount._make, _failed_requests_query(audit_id))
+
+
+def _failed_requests_query(audit_id: int) -> Select[Any]:
+    """Query of the failed requests of an audit; columns in order of `FailedRequestCount`."""
+    attempts, answers = table_of(AttemptRow), table_of(AnswerRow)
+    attempt, calls = attempts.c, select_audit_calls(audit_id)
+    call_names = select(calls.c.key, func.min(calls.c.name).label("name")).group_by(calls.c.key).subquery()
+    last_attempts = (
+        select(func.max(attempt.id).label("id"))
+        .where(attempt.key.in_(select(call_names.c.key)))
+        .group_by(attempt.key)
+        .subquery()
+    )
+    name = func.coalesce(attempt.name, call_names.c.name)
+    group = (name, attempt.model, attempt.purpose, attempt.outcome, attempt.http_status, attempt.error)
+    is_unusable = last_attempts.c.id.is_not(None) & (func.coalesce(answers.c.outcome, "") != Outcome.OK.value)
+    return (
+        select(
+            *group,
+            func.count(),
+            count_if(is_unusable),
+            func.min(attempt.started_at),
+            func.max(attempt.started_at),
+            func.max(attempt.payload),
+        )
+        .select_from(
+            attempts.join(call_names, call_names.c.key == attempt.key)
+            .outerjoin(last_attempts, last_attempts.c.id == attempt.id)
+            .outerjoin(answers, answers.c.key == attempt.key)
+        )
+        .where(
+            attempt.outcome != Outcome.OK.value,
+            or_(attempt.outcome.not_in(_ANSWER_OUTCOMES), attempt.error.is_not(None), attempt.http_status >= 400),
+            or_(attempt.audit_id == audit_id, attempt.audit_id.is_(None)),
+        )
+        .group_by(*group)
+        .order_by(func.count().desc(), func.min(attempt.id))
+    )

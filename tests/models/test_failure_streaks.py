@@ -1,0 +1,145 @@
+"""A model whose calls fail in one way is stopped for that purpose; the requests that arrive are counted."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from auditor.config import Limits, ModelSection
+from auditor.domain import Answer, Call, Message, Outcome, Purpose
+from auditor.models.gateway import Gateway
+from tests.support.audit_configs import KEY_VARIABLE
+from tests.support.fake_server import FakeServer, Reply, Request, completion, error
+
+REASON = "5 calls in a row failed in the same way"
+
+
+def section(server: FakeServer, name: str = "m", **changes: Any) -> ModelSection:
+    values = {"name": name, "model": f"openai/{name}", "api_base": server.url, "api_key": f"os.environ/{KEY_VARIABLE}"}
+    return ModelSection.model_validate(values | {"concurrency": 100} | changes)
+
+
+def call(sample: int, name: str = "m", purpose: Purpose = Purpose.DIRECT) -> Call:
+    return Call(name, f"openai/{name}", (Message("user", f"question {sample}"),), purpose, sample=sample)
+
+
+async def ask_at_once(gateway: Gateway, *calls: Call) -> list[Answer]:
+    return list(await asyncio.gather(*(gateway.complete(c) for c in calls)))
+
+
+async def test_of_100_calls_in_flight_at_most_20_are_sent_and_the_other_models_go_on(server: FakeServer) -> None:
+    def script(request: Request) -> Reply:
+        reply = completion("hi") if request.body["model"] == "good" else error(400, f"bad value '{request.number}'")
+        return replace(reply, delay_s=0.05)
+
+    server.script = script
+    notices = list[str]()
+    gateway = Gateway([section(server), section(server, "good")], Limits(), notify=notices.append)
+    calls = [call(sample, name) for sample in range(100) for name in ("m", "good")]
+    try:
+        answers = await ask_at_once(gateway, *calls)
+    finally:
+        await gateway.close()
+    by_model = {name: [a for c, a in zip(calls, answers, strict=True) if c.name == name] for name in ("m", "good")}
+    assert {a.outcome for a in by_model["good"]} == {Outcome.OK}
+    assert {a.outcome for a in by_model["m"]} == {Outcome.CLIENT_ERROR}
+    n_sent = sum(request.body["model"] == "m" for request in server.requests)
+    assert 5 <= n_sent <= 20
+    unsent = [a for a in by_model["m"] if not a.attempts]
+    assert len(unsent) == 100 - n_sent
+    assert all(REASON in (a.error or "") and "bad value" in (a.error or "") for a in unsent)
+    first_failure, notice = notices
+    assert first_failure.startswith("'m' failed (direct, HTTP 400): bad value")
+    assert "'m' is sent no more calls of the purpose 'direct'" in notice
+
+
+async def ask_in_turn(server: FakeServer, *replies: Reply, purpose: Purpose = Purpose.DIRECT) -> int:
+    """The number of requests after calls that get these replies in turn, one call at a time."""
+    server.script = lambda request: replies[min(request.number, len(replies) - 1)]
+    gateway = Gateway([section(server)], Limits(max_attempts=1))
+    try:
+        for sample in range(len(replies)):
+            await gateway.complete(call(sample, purpose=purpose))
+    finally:
+        await gateway.close()
+    return len(server.requests)
+
+
+BAD, OTHER, OK = error(400, "bad value"), error(400, "another cause"), completion("hi")
+
+
+@pytest.mark.parametrize(
+    ("replies", "n_sent"),
+    [
+        ([BAD] * 9, 5),
+        ([error(400, f"bad value {n}, id req_{n}abcde") for n in range(9)], 5),
+        ([error(500, "oops")] * 9, 5),
+        ([Reply(drop=True)] * 9, 5),
+        ([OK, *[BAD] * 9], 6),
+        ([BAD, BAD, BAD, BAD, OK, BAD, BAD, BAD, BAD], 9),
+        ([BAD, BAD, BAD, BAD, OTHER, BAD, BAD, BAD, BAD], 9),
+        ([error(400, "bad value"), error(422, "bad value")] * 5, 10),
+        ([error(400, "Content Exists Risk")] * 9, 9),
+        ([completion(None, refusal="No.")] * 9, 9),
+        ([error(400, "This model's maximum context length is 8 tokens.")] * 9, 9),
+        ([error(429, "slow down", headers={"retry-after": "0"})] * 9, 9),
+        ([BAD, error(429, "slow down"), BAD, error(400, "Content Exists Risk"), BAD, BAD, BAD, BAD], 7),
+    ],
+)
+async def test_five_equal_failures_in_a_row_stop_the_model(
+    server: FakeServer, replies: list[Reply], n_sent: int
+) -> None:
+    assert await ask_in_turn(server, *replies) == n_sent
+
+
+async def test_retries_of_calls_in_flight_end_when_the_model_is_stopped(server: FakeServer) -> None:
+    server.script = lambda _: error(500, "oops")
+    gateway = Gateway([section(server)], Limits(max_attempts=4))
+    try:
+        await ask_at_once(gateway, *(call(sample) for sample in range(100)))
+    finally:
+        await gateway.close()
+    assert len(server.requests) <= 4 * 20
+
+
+async def test_another_purpose_and_another_run_go_on(server: FakeServer) -> None:
+    server.script = lambda request: error(400, "bad") if "question" in request.text else completion("hi")
+    for n_runs in (1, 2):
+        gateway = Gateway([section(server)], Limits())
+        try:
+            for sample in range(9):
+                await gateway.complete(call(sample))
+            review = replace(call(0, purpose=Purpose.REVIEW), messages=(Message("user", "hi"),))
+            assert (await gateway.complete(review)).outcome is Outcome.OK
+        finally:
+            await gateway.close()
+        assert len(server.requests) == n_runs * 6
+
+
+async def test_after_the_first_answer_all_calls_are_sent_at_once(server: FakeServer) -> None:
+    server.script = lambda _: replace(completion("hi"), delay_s=0.2)
+    gateway = Gateway([section(server)], Limits())
+    try:
+        await gateway.complete(call(0))
+        answers = await ask_at_once(gateway, *(call(sample) for sample in range(1, 60)))
+    finally:
+        await gateway.close()
+    assert {a.outcome for a in answers} == {Outcome.OK}
+
+
+async def test_a_call_that_waits_for_the_first_answer_can_be_cancelled(server: FakeServer) -> None:
+    server.script = lambda _: replace(completion("hi"), delay_s=0.5)
+    gateway = Gateway([section(server)], Limits())
+    try:
+        tasks = [asyncio.create_task(gateway.complete(call(sample))) for sample in range(40)]
+        await asyncio.sleep(0.1)
+        tasks[30].cancel()
+        answers = await asyncio.gather(*tasks, return_exceptions=True)
+    finally:
+        await gateway.close()
+    assert isinstance(answers.pop(30), asyncio.CancelledError)
+    assert {a.outcome for a in answers if isinstance(a, Answer)} == {Outcome.OK}
+    assert len(answers) == 39

@@ -1,0 +1,80 @@
+"""Failed requests counted in SQL, in databases of this version and of earlier ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from auditor.domain import Answer, Attempt, Outcome
+from auditor.storage import ledger, results
+from auditor.storage.database import Database, open_database, table_of
+from auditor.storage.failure_queries import count_failed_requests, count_model_outcomes
+from auditor.storage.tables import AttemptRow
+from tests.storage.conftest import ENGINES, new_database
+from tests.storage.test_database import save_sample_audit
+from tests.storage.test_writer import make_answer, make_call
+from tests.support.synthetic_audit import populate
+
+AUDIT = 1
+
+
+def attempt(number: int, outcome: Outcome, status: int | None = None, error: str | None = None) -> Attempt:
+    return Attempt(number, datetime(2026, 1, number, tzinfo=UTC), 0.1, outcome, status, error)
+
+
+@pytest.fixture(params=ENGINES)
+def db(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[Database]:
+    with open_database(new_database(request, tmp_path / "audits.db")) as opened:
+        yield opened
+
+
+async def test_failed_requests_are_grouped_and_calls_without_a_usable_answer_are_counted_once(db: Database) -> None:
+    audit = save_sample_audit(db)
+    answered, failed, refused = make_call(0), make_call(1), make_call(2)
+    retried = (attempt(1, Outcome.SERVER_ERROR, 500, "oops"), attempt(2, Outcome.OK, 200))
+    await ledger.record_answer(db, answered, _with_attempts(make_answer(answered), *retried), audit_id=audit.id)
+    lost = Answer(failed.key, Outcome.SERVER_ERROR, error="oops")
+    both = (attempt(2, Outcome.SERVER_ERROR, 500, "oops"), attempt(3, Outcome.SERVER_ERROR, 500, "oops"))
+    await ledger.record_answer(db, failed, _with_attempts(lost, *both), audit_id=audit.id)
+    filtered = Answer(refused.key, Outcome.REFUSED, error="flagged")
+    await ledger.record_answer(
+        db, refused, _with_attempts(filtered, attempt(1, Outcome.REFUSED, 400, "flagged")), audit_id=audit.id
+    )
+    oops, flagged = count_failed_requests(db, audit.id)
+    assert (oops.http_status, oops.error, oops.requests, oops.unusable_calls) == (500, "oops", 3, 1)
+    assert (oops.first_at[:10], oops.last_at[:10]) == ("2026-01-01", "2026-01-03")
+    assert (flagged.outcome, flagged.requests, flagged.unusable_calls) == ("refused", 1, 1)
+    assert count_failed_requests(db, audit.id + 1) == []
+
+
+def _with_attempts(answer: Answer, *attempts: Attempt) -> Answer:
+    return replace(answer, attempts=attempts)
+
+
+def test_rows_of_earlier_versions_that_name_no_audit_are_counted_by_their_calls(db: Database) -> None:
+    populate(db)
+    table = table_of(AttemptRow)
+    db.write(lambda connection: connection.execute(update(table).values(audit_id=None, name=None)))
+    failed = Counter[str]()
+    for count in count_failed_requests(db, AUDIT):
+        if count.purpose == "direct" and count.outcome != "rate_limited":
+            failed[count.name] += count.requests
+    failed_traces = [trace for trace in results.load_traces(db, AUDIT) if not trace.outcome.is_answer]
+    expected = Counter(trace.model for trace in failed_traces if trace.outcome is not Outcome.RATE_LIMITED)
+    assert failed == expected
+    assert count_failed_requests(db, AUDIT + 1) == []
+
+
+def test_outcomes_are_counted_by_model_and_role(db: Database) -> None:
+    populate(db)
+    traces, verdicts = results.load_traces(db, AUDIT), results.load_verdicts(db, AUDIT)
+    counts = {(c.name, c.outcome): c.n for c in count_model_outcomes(db, AUDIT) if c.is_judge}
+    assert counts == Counter((verdict.judge, verdict.outcome.value) for verdict in verdicts)
+    n_traces = sum(c.n for c in count_model_outcomes(db, AUDIT) if not c.is_judge and c.name == "alder")
+    assert n_traces >= sum(trace.model == "alder" for trace in traces) > 0
