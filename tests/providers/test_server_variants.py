@@ -9,17 +9,8 @@ from typing import Any
 import pytest
 
 from auditor.domain import AnswerForm
-from tests.providers.dialect import (
-    REMOVED,
-    Body,
-    Content,
-    Dialect,
-    Rule,
-    Situation,
-    Structure,
-    changed,
-    schema_keywords,
-)
+from tests.providers.bodies import REMOVED, Body, changed, schema_keywords
+from tests.providers.dialect import Content, Dialect, Rule, Situation, Structure
 from tests.providers.dialects.llama_cpp import DIALECT as LLAMA_CPP
 from tests.providers.dialects.llama_cpp import LlamaCpp
 from tests.providers.dialects.llama_cpp import error as llama_cpp_error

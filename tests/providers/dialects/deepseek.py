@@ -16,7 +16,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.providers.dialect import Body, Content, Rule
+from tests.providers.bodies import Body
+from tests.providers.dialect import Content, Rule
 from tests.providers.openai_body import TOP_TOKENS, OpenAIDialect
 from tests.support.fake_server import Reply, Request
 

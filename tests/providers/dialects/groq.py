@@ -19,7 +19,8 @@ from __future__ import annotations
 from typing import Any
 
 from auditor.domain import AnswerForm
-from tests.providers.dialect import REMOVED, Body, Content, Rule, schema_keywords, words
+from tests.providers.bodies import REMOVED, Body, schema_keywords, words
+from tests.providers.dialect import Content, Rule
 from tests.providers.openai_body import OpenAIDialect
 from tests.support.fake_server import Reply, Request
 

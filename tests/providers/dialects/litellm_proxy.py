@@ -1,10 +1,10 @@
 """A proxy of litellm in front of OpenAI's models, under names of the proxy's own.
 
-References (read on 2026-11-23): docs.litellm.ai/docs/proxy/configs and /docs/proxy/virtual_keys. All refusals below were
-also measured on that day with the proxy of litellm 1.106.2 and a `master_key`, in front of a server that answers as
-OpenAI does: the statuses, the words and the headers are those that it sent. Without a database it takes no key but the
-master key, and calls any other one a missing database; with one, a wrong key is refused with status 401. The filter is
-that of an Azure deployment behind the proxy.
+References (read on 2026-11-23): docs.litellm.ai/docs/proxy/configs and /docs/proxy/virtual_keys. All refusals below
+were also measured on that day with the proxy of litellm 1.106.2 and a `master_key`, in front of a server that answers
+as OpenAI does: the statuses, the words and the headers are those that it sent. Without a database it takes no key but
+the master key, and calls any other one a missing database; with one, a wrong key is refused with status 401. The filter
+is that of an Azure deployment behind the proxy.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from tests.providers.dialect import REMOVED, Body, Content, Rule
+from tests.providers.bodies import REMOVED, Body
+from tests.providers.dialect import Content, Rule
 from tests.providers.dialects.openai import (
     JSON_WORD,
     OPEN_OBJECT,

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tests.providers.bodies import Body
 from tests.providers.conftest import GOOGLE_TOKEN
-from tests.providers.dialect import Body, Rule
+from tests.providers.dialect import Rule
 from tests.providers.dialects.gemini import (
     ERROR_INFO,
     MISSING_CONTENTS,

@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.providers.dialect import Body, Rule
+from tests.providers.bodies import Body
+from tests.providers.dialect import Rule
 from tests.providers.openai_body import OpenAIDialect
 from tests.support.fake_server import Reply, Request
 
