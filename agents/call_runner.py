@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from auditor.agents.run_context import RunContext
-from auditor.domain import Answer, Call
+from auditor.domain import Answer, Call, Outcome
 from auditor.errors import AuditorError
+from auditor.models.reasoning import was_cut_by_lower_limit
 from auditor.storage import ledger
 
 
 async def run_calls(context: RunContext, stage: str, calls: Sequence[Call]) -> dict[str, Answer]:
     """Get the answers to calls, by the key of the call, from the ledger or from the models.
 
-    Each model has its own workers, so that a slow model does not hold up the others. If a model turns out to be
-    unusable, or the run is asked to stop, no further call is sent, calls in flight are awaited and recorded, and the
-    answers are incomplete. Nothing is raised, since an exception in one branch would cancel the calls of the others.
+    A recorded answer that was truncated by a lower limit than the present one is asked again; `Answer.key` is then the
+    key of the retake. Each model has its own workers, so that a slow model does not hold up the others. If a model
+    turns out to be unusable, or the run is asked to stop, no further call is sent, calls in flight are awaited and
+    recorded, and the answers are incomplete. Nothing is raised, since an exception in one branch would cancel the calls
+    of the others.
     """
     unique_calls = {call.key: call for call in calls}
     answers = await asyncio.to_thread(ledger.load_answers, context.db, unique_calls)
-    unanswered_calls = [call for key, call in unique_calls.items() if key not in answers]
-    context.progress.on_calls_planned(stage, len(unique_calls), len(answers))
-    calls_by_model: dict[str, list[Call]] = {}
-    for call in unanswered_calls:
-        calls_by_model.setdefault(call.name, []).append(call)
+    retakes = await asyncio.to_thread(_follow_retakes, context, unique_calls, answers)
+    sent_ahead = context.keys_sent_ahead & answers.keys()  # they have been counted
+    context.keys_sent_ahead.difference_update(sent_ahead)
+    context.progress.on_calls_planned(stage, len(unique_calls) - len(sent_ahead), len(answers) - len(sent_ahead))
+    # By model: the key that a call was planned under, and the call that is sent.
+    calls_by_model: dict[str, list[tuple[str, Call]]] = {}
+    for key, call in unique_calls.items():
+        if key not in answers:
+            calls_by_model.setdefault(call.name, []).append((key, retakes.get(key, call)))
     await asyncio.gather(
         *(
             _run_queue(context, stage, queue, answers)
@@ -37,9 +44,42 @@ async def run_calls(context: RunContext, stage: str, calls: Sequence[Call]) -> d
     return answers
 
 
-async def _run_queue(context: RunContext, stage: str, queue: Iterator[Call], answers: dict[str, Answer]) -> None:
+def _follow_retakes(context: RunContext, calls: Mapping[str, Call], answers: dict[str, Answer]) -> dict[str, Call]:
+    """Replace truncated answers by those of their retakes, and remove those that are to be asked again.
+
+    Args:
+        context: knows the present limits.
+        calls: the planned calls by key.
+        answers: recorded answers by the key of the planned call; changed in place.
+
+    Returns:
+        The retakes to be sent, by the key of the planned call.
+    """
+    retakes: dict[str, Call] = {}
+    latest_calls = {key: calls[key] for key, answer in answers.items() if answer.outcome is Outcome.TRUNCATED}
+    while latest_calls:
+        latest_calls = {key: replace(call, retake=call.retake + 1) for key, call in latest_calls.items()}
+        recorded = ledger.load_answers(context.db, [call.key for call in latest_calls.values()])
+        for key, call in latest_calls.items():
+            if call.key in recorded:
+                answers[key] = recorded[call.key]
+            elif was_cut_by_lower_limit(answers[key], call, context.capabilities.capability(call)):
+                retakes[key] = call
+        latest_calls = {
+            key: call
+            for key, call in latest_calls.items()
+            if call.key in recorded and recorded[call.key].outcome is Outcome.TRUNCATED
+        }
+    for key in retakes:
+        del answers[key]
+    return retakes
+
+
+async def _run_queue(
+    context: RunContext, stage: str, queue: Iterator[tuple[str, Call]], answers: dict[str, Answer]
+) -> None:
     """Send calls one after another until the queue is empty or the run is stopped; add answers by key to `answers`."""
-    for call in queue:
+    for key, call in queue:
         if context.stop_event.is_set():
             return
         try:
@@ -48,5 +88,5 @@ async def _run_queue(context: RunContext, stage: str, queue: Iterator[Call], ans
             context.fatal_errors.append(error)
             context.stop_event.set()
             return
-        answers[call.key] = replace(answer, attempts=())  # as loaded from the ledger; the bodies would fill the memory
+        answers[key] = replace(answer, attempts=())  # as loaded from the ledger; the bodies would fill the memory
         context.progress.on_answer(stage, answer)

@@ -12,6 +12,7 @@ from auditor.agents import nodes
 from auditor.agents.audit_state import AuditState, CellBatch
 from auditor.agents.logic.graph import build_logic_graph
 from auditor.agents.logprob_scoring import LogprobBatch, score_logprobs
+from auditor.agents.preflight import preflight
 from auditor.agents.run_context import RunContext
 from auditor.agents.semantic.graph import build_semantic_graph
 
@@ -26,6 +27,7 @@ def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> AuditGr
     graph = StateGraph(AuditState, context_schema=RunContext)
     for node in (
         nodes.plan,
+        preflight,
         nodes.check_precision,
         nodes.measure,
         nodes.detect,
@@ -40,7 +42,8 @@ def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> AuditGr
     graph.add_node("logic", build_logic_graph())
     graph.add_node(score_logprobs, input_schema=LogprobBatch)
     graph.add_edge(START, "plan")
-    graph.add_conditional_edges("plan", nodes.route_elicit, ["elicit", "score_logprobs", "measure"])
+    graph.add_edge("plan", "preflight")
+    graph.add_conditional_edges("preflight", nodes.route_elicit, ["elicit", "score_logprobs", "measure"])
     graph.add_edge("elicit", "check_precision")
     graph.add_edge("score_logprobs", "check_precision")
     graph.add_conditional_edges("check_precision", nodes.route_precision_check, ["elicit", "measure"])

@@ -14,6 +14,7 @@ class ModelFields(TypedDict):
     name: str
     model: str
     server: str | None
+    base_model: str | None
     reasoning: ReasoningSettings | None
     declared: DeclaredCapabilities | None
 
@@ -29,6 +30,7 @@ def model_fields(model: ModelSection, *, on_this_machine: bool = False) -> Model
         name=model.name,
         model=model.model,
         server=None if on_this_machine else model.api_base,
-        reasoning=None,
-        declared=None,
+        base_model=model.base_model,
+        reasoning=None if on_this_machine or model.reasoning is None else model.reasoning.settings,
+        declared=None if on_this_machine or model.capabilities is None else model.capabilities.declared,
     )

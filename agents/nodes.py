@@ -25,7 +25,6 @@ from auditor.agents.conflict_resolution import (
     resolve_conflicts,
 )
 from auditor.agents.elicitation import elicit_traces, find_surplus_samples
-from auditor.agents.logprob_scoring import find_measures
 from auditor.agents.peer_review import ask_panels_on_conflicts, review_traces
 from auditor.agents.run_context import RunContext
 from auditor.agents.stages import enter_stage, record_stage
@@ -42,12 +41,10 @@ CONFLICTS_PER_BATCH = 500
 
 
 async def plan(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:
-    """Count the cells, and find a log-probability measure for each model."""
+    """Count the cells."""
     context = runtime.context
     await enter_stage(context, "plan")
-    measures = await find_measures(context)
-    context.raise_if_stopped()
-    return {"config_hash": context.config.hash, "cells": len(context.cells), "measures": measures}
+    return {"config_hash": context.config.hash, "cells": len(context.cells)}
 
 
 def route_elicit(state: AuditState, runtime: Runtime[RunContext]) -> list[Send] | Literal["measure"]:

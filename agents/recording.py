@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, TypeVar
+from dataclasses import dataclass
 
 from auditor.agents.run_context import ModelClient
 from auditor.domain import Answer, Call
@@ -12,20 +11,6 @@ from auditor.errors import AuditorError
 from auditor.failpoints import failpoint
 from auditor.storage import ledger
 from auditor.storage.database import Database
-
-
-class AnsweredCall(Protocol):
-    """Interface of a call's result: a dataclass with the answer."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def answer(self) -> Answer:
-        """The answer to record."""
-        ...
-
-
-T = TypeVar("T", bound=AnsweredCall)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +26,7 @@ class CallRecorder:
     audit_id: int
     run_id: str
 
-    async def ask_and_record(self, call: Call, send: Callable[[Call], Awaitable[T]]) -> T:
+    async def ask_and_record(self, call: Call, send: Callable[[Call], Awaitable[Answer]]) -> Answer:
         """Send a call; record that it is sent beforehand, and its answer immediately afterwards.
 
         An answer that the database cannot store is returned as a failure of this call.
@@ -53,7 +38,7 @@ class CallRecorder:
         failpoint("before_dispatch")
         await ledger.record_dispatch(self.db, self.run_id, self.audit_id, call)
         try:
-            answered_call = await send(call)
+            answer = await send(call)
         except AuditorError as error:
             if error.answer is None:
                 await ledger.clear_dispatch(self.db, self.run_id, call)
@@ -61,18 +46,9 @@ class CallRecorder:
                 await ledger.record_answer(self.db, call, error.answer, run_id=self.run_id, audit_id=self.audit_id)
             raise
         failpoint("after_response")
-        answer = await ledger.record_answer(
-            self.db, call, answered_call.answer, run_id=self.run_id, audit_id=self.audit_id
-        )
+        recorded_answer = await ledger.record_answer(self.db, call, answer, run_id=self.run_id, audit_id=self.audit_id)
         failpoint("after_record")
-        return answered_call if answer is answered_call.answer else replace(answered_call, answer=answer)
-
-
-@dataclass(frozen=True, slots=True)
-class _BareAnswer:
-    """The result of a call that consists of the answer alone."""
-
-    answer: Answer
+        return recorded_answer
 
 
 class RecordingClient:
@@ -89,8 +65,4 @@ class RecordingClient:
             ModelSetupError: the model cannot be used at all.
             StorageError: the database cannot be written.
         """
-        return (await self._recorder.ask_and_record(call, self._send)).answer
-
-    async def _send(self, call: Call) -> _BareAnswer:
-        """Send a call without recording it, and wrap the answer for the recorder."""
-        return _BareAnswer(await self._client.complete(call))
+        return await self._recorder.ask_and_record(call, self._client.complete)

@@ -14,7 +14,7 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
-from auditor.domain import Answer, Call, Cell, Survey
+from auditor.domain import Answer, Call, Capability, Cell, Survey
 from auditor.errors import AuditorError, RunInterrupted
 from auditor.panel_assignment import PanelAssignment, assign_panels, elicitation_order
 from auditor.storage.database import Database
@@ -29,6 +29,30 @@ class ModelClient(Protocol):
     async def complete(self, call: Call) -> Answer:
         """Send a call; a failed call gives an answer with the outcome of the failure."""
         ...
+
+
+class ModelCapabilities(Protocol):
+    """Interface for what the servers of models accept: the gateway's."""
+
+    def needs_discovery(self, call: Call) -> bool:
+        """Whether the next call like this one finds out what the server of its model accepts."""
+        ...
+
+    def capability(self, call: Call) -> Capability:
+        """What the server of a call's model accepts, as far as it is known."""
+        ...
+
+
+class UnknownCapabilities:
+    """Capabilities in a run that finds out none."""
+
+    def needs_discovery(self, call: Call) -> bool:
+        """Return False."""
+        return False
+
+    def capability(self, call: Call) -> Capability:
+        """Return the capability of a server that accepts everything."""
+        return Capability()
 
 
 class TextEncoder(Protocol):
@@ -108,6 +132,9 @@ class RunContext:
         stop_event: set to stop sending calls; calls in flight are awaited and recorded.
         fatal_errors: errors that stopped the run.
         run_id: id of this run, unique among all runs of the audit.
+        capabilities: what the servers of the models accept.
+        preflight: whether that is found out before other calls are sent.
+        keys_sent_ahead: keys of calls that this run has sent before their stage plans them.
     """
 
     config: AuditConfig
@@ -122,6 +149,9 @@ class RunContext:
     stop_event: threading.Event = field(default_factory=threading.Event)
     fatal_errors: list[AuditorError] = field(default_factory=list)
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    capabilities: ModelCapabilities = field(default_factory=UnknownCapabilities)
+    preflight: bool = True
+    keys_sent_ahead: set[str] = field(default_factory=set)
 
     @cached_property
     def cells_in_elicitation_order(self) -> Sequence[Cell]:

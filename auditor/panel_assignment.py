@@ -138,4 +138,5 @@ def _model_sort_key(model: ModelSection) -> tuple[int, str]:
     request_settings = model.model_dump(
         mode="json", include={"model", "api_base", "system", "temperature", "params", "answers"}
     )
-    return derive_seed(0, *request_settings.values()), model.name
+    reasoning = () if model.reasoning is None else (model.reasoning.model_dump(mode="json"),)
+    return derive_seed(0, *request_settings.values(), *reasoning), model.name

@@ -65,6 +65,9 @@ class CallCounts(NamedTuple):
         finish_reason: see `auditor.domain.Answer`.
         is_current: True if the audit's results use these calls. False for calls from before its configuration
             changed, and for those of an interrupted run that were not processed yet.
+        form: form in which structured answers were requested; see `auditor.domain.Answer`.
+        reasoning_tokens: sum over the answers that report it.
+        answers_with_reasoning_count: number of answers that report `reasoning_tokens`.
     """
 
     name: str
@@ -88,6 +91,9 @@ class CallCounts(NamedTuple):
     estimated_attempts: int = 0
     finish_reason: str | None = None
     is_current: bool = True
+    form: str | None = None
+    reasoning_tokens: int = 0
+    answers_with_reasoning_count: int = 0
 
 
 class AuditCost(NamedTuple):
@@ -132,7 +138,7 @@ def count_calls(db: Database, audit_id: int) -> list[CallCounts]:
     call, answer = calls.c, answers.c
     group = (call.name, call.purpose, _call_cost(call, answer))
     serving_columns = (answer.served_model, answer.fingerprint, answer.altered)
-    other_columns = (call.estimated_usd, answer.finish_reason, call.is_current)
+    other_columns = (call.estimated_usd, answer.finish_reason, call.is_current, answer.form)
     query = (
         select(
             *group,
@@ -154,6 +160,9 @@ def count_calls(db: Database, audit_id: int) -> list[CallCounts]:
             cast(func.sum(call.estimated), Integer),
             answer.finish_reason,
             call.is_current,
+            answer.form,
+            func.coalesce(func.sum(answer.reasoning_tokens), 0),
+            func.count(answer.reasoning_tokens),
         )
         .select_from(calls.outerjoin(answers, answer.key == call.key))
         .group_by(*group, *serving_columns, *other_columns)

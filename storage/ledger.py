@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Connection, Delete, Insert, RowMapping, Select, bindparam, delete, func, insert, select
 from sqlmodel import SQLModel
 
-from auditor.domain import Answer, Attempt, Call, Outcome, canonical_json
+from auditor.domain import Answer, AnswerForm, Attempt, Call, Outcome, canonical_json
 from auditor.errors import UnstorableError
 from auditor.storage import hash_chain
 from auditor.storage.database import Database, coerce_values, make_storable, table_of
@@ -257,6 +257,9 @@ def _answer_columns(call: Call, answer: Answer) -> dict[str, object]:
         "sent": answer.sent,
         "altered": answer.altered,
         "payload": body.digest if answer.attempts and (body := answer.attempts[-1].body) else None,
+        "capability": answer.capability,
+        "form": answer.form,
+        "reasoning_tokens": answer.reasoning_tokens,
     }
 
 
@@ -300,6 +303,9 @@ def _parse_answer(row: RowMapping) -> Answer:
         fingerprint=row["fingerprint"],
         sent=row["sent"],
         altered=row["altered"],
+        capability=row["capability"],
+        form=None if row["form"] is None else AnswerForm(row["form"]),
+        reasoning_tokens=row["reasoning_tokens"],
     )
 
 

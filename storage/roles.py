@@ -14,7 +14,7 @@ GRAPH_SCHEMA = "auditor_graph"
 READER, REVIEWER, RUNNER = "auditor_reader", "auditor_reviewer", "auditor_runner"
 REVIEWER_TABLES = ("rating", "link")
 """Tables into which a reviewer inserts rows: ratings, and the hash chain over them."""
-APPEND_ONLY_TABLES = ("answer", "attempt", "limit_change", "link", "payload", "vector")
+APPEND_ONLY_TABLES = ("answer", "attempt", "capability", "limit_change", "link", "payload", "vector")
 """Tables into which a runner inserts rows that are never changed."""
 
 

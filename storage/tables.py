@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlalchemy import Column, Dialect, ForeignKey, Index, LargeBinary, String, Text, TypeDecorator
 from sqlmodel import AutoString, Field, SQLModel
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """Number of the latest revision in `migrations/versions`; each revision adds one."""
 REVISION = f"{SCHEMA_VERSION:04}"
 VERSION_TABLE = "auditor_version"
@@ -89,6 +89,9 @@ class AnswerRow(SQLModel, table=True):
     altered: str | None = None
     payload: str | None = None
     cached_tokens: int | None = None
+    capability: str | None = None
+    form: str | None = None
+    reasoning_tokens: int | None = None
 
 
 class AttemptRow(SQLModel, table=True):
@@ -141,6 +144,25 @@ class LimitChangeRow(SQLModel, table=True):
     why: str
 
 
+class CapabilityRow(SQLModel, table=True):
+    """What a model's server was found to accept; `content` is canonical JSON, the highest number is the current one.
+
+    `server` and `effort` are empty where the config sets none.
+    """
+
+    __tablename__ = "capability"
+    audit_id: int = Field(sa_column=_audit_id_column())
+    model: str = Field(primary_key=True)
+    server: str = Field(primary_key=True)
+    effort: str = Field(primary_key=True)
+    number: int = Field(primary_key=True)
+    id: str
+    content: str = Field(sa_column=Column(Text, nullable=False))
+    evidence: str = Field(sa_column=Column(Text, nullable=False))
+    litellm_version: str
+    created_at: str
+
+
 class DispatchRow(SQLModel, table=True):
     """A call that went out and has not come back: in flight, or lost with the run that asked it."""
 
@@ -154,7 +176,10 @@ class DispatchRow(SQLModel, table=True):
 
 
 class BatchRow(SQLModel, table=True):
-    """Calls that were put to a provider together, and whether their answers were collected; `calls` are their keys."""
+    """Calls that were put to a provider together, and whether their answers were collected; `calls` are their keys.
+
+    `capability` is canonical JSON of what they were requested under; NULL in rows of programs before revision 7.
+    """
 
     __tablename__ = "batch"
     id: int | None = Field(default=None, primary_key=True)
@@ -169,6 +194,7 @@ class BatchRow(SQLModel, table=True):
     submitted_at: str | None = None
     ended_at: str | None = None
     how: str | None = None
+    capability: str | None = Field(default=None, sa_column=Column(Text))
 
 
 class ChainLinkRow(SQLModel, table=True):

@@ -41,10 +41,11 @@ async def collect_answers(context: RunContext, questions: Sequence[MoralQuestion
     answer_records = []
     for planned in planned_answers:
         if planned.call.key in answers:
-            outcome, text = parse_answer(answers[planned.call.key], mode)
+            answer = answers[planned.call.key]
+            outcome, text = parse_answer(answer, mode)
             question, number = planned.wording.question, planned.wording.number or 0
             answer_records.append(
-                MoralAnswerRecord(planned.model, question, number, planned.sample, outcome, text, planned.call.key)
+                MoralAnswerRecord(planned.model, question, number, planned.sample, outcome, text, answer.key)
             )
     texts = {(wording.question, wording.number): wording.text for group in wordings.values() for wording in group}
     answer_records = await add_rules_of_thumb(context, answer_records, texts)
@@ -98,8 +99,9 @@ async def add_rules_of_thumb(
     updated_answers = list(answers)
     for index, call in calls.items():
         if call.key in rule_answers:
-            outcome, rule = parse_rule(rule_answers[call.key], probe.mode, call.messages[0].content)
-            updated_answers[index] = replace(answers[index], rot=rule, rot_outcome=outcome, rot_key=call.key)
+            rule_answer = rule_answers[call.key]
+            outcome, rule = parse_rule(rule_answer, probe.mode, call.messages[0].content)
+            updated_answers[index] = replace(answers[index], rot=rule, rot_outcome=outcome, rot_key=rule_answer.key)
     return updated_answers
 
 
@@ -109,4 +111,12 @@ async def run_audit_calls(context: RunContext, stage: str, calls: Sequence[Call]
         return {}
     call_identities = [(call.name, call.purpose.value, call.key) for call in calls]
     await asyncio.to_thread(semantic_results.record_calls, context.db, context.audit_id, call_identities)
-    return await run_calls(context, stage, calls)
+    answers = await run_calls(context, stage, calls)
+    retake_identities = [
+        (call.name, call.purpose.value, answers[call.key].key)
+        for call in calls
+        if call.key in answers and answers[call.key].key != call.key
+    ]
+    if retake_identities:
+        await asyncio.to_thread(semantic_results.record_calls, context.db, context.audit_id, retake_identities)
+    return answers

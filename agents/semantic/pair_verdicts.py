@@ -115,7 +115,8 @@ async def _judge_pairs(
     verdicts = []
     for call, (first, _, left, right) in requests:
         if call.key in answers:
-            outcome, holds, reason = parse_pair_verdict(answers[call.key], purpose)
+            answer = answers[call.key]
+            outcome, holds, reason = parse_pair_verdict(answer, purpose)
             key = (judge_name, purpose.value, first.model, first.question, left, right)
-            verdicts.append(PairVerdict(*key, outcome, holds, reason, call.key))
+            verdicts.append(PairVerdict(*key, outcome, holds, reason, answer.key))
     await asyncio.to_thread(semantic_results.save_pair_verdicts, context.db, context.audit_id, verdicts)

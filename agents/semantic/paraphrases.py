@@ -40,9 +40,14 @@ async def generate_paraphrases(context: RunContext, probe: SemanticProbe, questi
         answers = await run_audit_calls(context, "paraphrase", list(calls.values()))
         for question, call in calls.items():
             if call.key in answers:
-                texts = parse_paraphrases(answers[call.key])
+                answer = answers[call.key]
                 assessed = await asyncio.to_thread(
-                    _assess_candidates, context, probe, texts, wordings_by_question[question.id], call.key
+                    _assess_candidates,
+                    context,
+                    probe,
+                    parse_paraphrases(answer),
+                    wordings_by_question[question.id],
+                    answer.key,
                 )
                 wordings_by_question[question.id] += assessed
     added = [wording for group in wordings_by_question.values() for wording in group if wording.key is not None]
@@ -61,7 +66,7 @@ def _assess_candidates(
 
     Args:
         known_wordings: the question itself and all earlier candidates.
-        key: key of the call.
+        key: key of the answer.
     """
     assert context.load_semantic_encoder is not None
     assert probe.paraphraser is not None

@@ -49,6 +49,13 @@ def run(
     ray_address: Annotated[
         str | None, typer.Option("--ray-address", metavar="HOST:PORT", help="The Ray cluster (or set RAY_ADDRESS).")
     ] = None,
+    preflight: Annotated[
+        bool,
+        typer.Option("--preflight/--no-preflight", help="Send one call to each new model and judge before all others."),
+    ] = True,
+    rediscover: Annotated[
+        bool, typer.Option("--rediscover", help="Find out again which parameters and forms of answers models accept.")
+    ] = False,
 ) -> None:
     """Run an audit, or go on with one: what is recorded is never asked again.
 
@@ -72,7 +79,14 @@ def run(
     samples = audit_config.samples_by_cell(load_planned_survey(audit_config))
     with RunProgress(expected_reviews=_count_expected_reviews(audit_config, samples.values())) as progress:
         try:
-            audit = run_audit(audit_config, storage=storage, progress=progress, signals=True)
+            audit = run_audit(
+                audit_config,
+                storage=storage,
+                progress=progress,
+                signals=True,
+                preflight=preflight,
+                rediscover=rediscover,
+            )
         except RunInterrupted as error:
             raise RunInterrupted(
                 error.message, f"Go on with: {format_command('run', str(config), storage=storage)}"
@@ -196,6 +210,7 @@ def status(
     from auditor.cli.failures import print_top_failures
     from auditor.reports.data.audit_status import load_audit_status
     from auditor.reports.data.failures.build import load_failure_groups
+    from auditor.reports.number_format import pluralize
     from auditor.run import resolve_storage_url
     from auditor.run.batches import describe_waiting_calls
     from auditor.storage import audits
@@ -242,6 +257,12 @@ def status(
             print_message(
                 f"{audit_status['audit']}: {waiting_note}; the run that submitted them, or the same command again, "
                 "collects them."
+            )
+        if n_requests := audit_status["preflight"]["requests"]:
+            preflight_cost = _format_cost(audit_status["preflight"]["cost_usd"], audit_status["preflight"]["unpriced"])
+            print_message(
+                f"{audit_status['audit']}: {pluralize(n_requests, 'request')} found out what judges accept; "
+                f"cost (USD): {preflight_cost}."
             )
         for name in audit_status["drift"]:
             print_message(f"{audit_status['audit']}: what stands behind {name} changed; see the report, or --json.")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from importlib import resources
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from auditor.cli.options import JsonOption, StorageOption
 from auditor.cli.output import print_data, print_json, print_message, print_table
+
+if TYPE_CHECKING:
+    from auditor.config.providers import ProviderSetup
 
 models_app = typer.Typer(name="models", help="Local models: list them, fetch their weights.", no_args_is_help=True)
 
@@ -25,20 +28,70 @@ def register(app: typer.Typer) -> None:
 def init(
     file: Annotated[Path, typer.Argument(metavar="[FILE]", help="Where to write it.")] = Path("audit.toml"),
     force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    provider: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Provider of the models, such as openai, anthropic or ollama.")
+    ] = None,
+    models: Annotated[
+        list[str] | None, typer.Option("--model", metavar="NAME", help="A model to audit; may be repeated.")
+    ] = None,
+    judges: Annotated[
+        list[str] | None,
+        typer.Option("--judge", metavar="NAME", help="A judge; may be repeated. Without one, the models are peers."),
+    ] = None,
+    judge_provider: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Provider of the judges, if it is another one.")
+    ] = None,
+    api_base: Annotated[
+        str | None, typer.Option(metavar="URL", help="Address of the models' server, if it is not the usual one.")
+    ] = None,
 ) -> None:
-    """Write a configuration to start from; it runs as it is.
+    """Write a configuration to start from; without a provider, it runs as it is, with local models.
 
-    Example: auditor init my-audit.toml
+    Example: auditor init my-audit.toml --provider anthropic --model claude-sonnet-4-5 --judge claude-haiku-4-5
     """
     from auditor.atomic_files import write_atomically
+    from auditor.cli import starter_config
     from auditor.errors import UsageError
 
     if file.exists() and not force:
         raise UsageError(f"{file} exists already.", "Name another file, or use --force to replace it.")
     if not file.parent.is_dir():
         raise UsageError(f"the folder {file.parent} does not exist.", "Make it first.")
-    write_atomically((resources.files("auditor.cli") / "starter.toml").read_text(encoding="utf-8"), file)
-    print_message(f"Wrote {file}. Next: auditor doctor {file}, then auditor run {file}")
+    if provider is None and (models or judges or judge_provider or api_base):
+        raise UsageError("no provider is named.", "Add it, as in --provider openai")
+    if provider is None:
+        write_atomically(starter_config.read_starter(), file)
+        _print_set_keys()
+        print_message(f"Wrote {file}. Next: auditor doctor {file}, then auditor run {file}")
+        return
+    setup = starter_config.find_provider(provider)
+    judge_setup = starter_config.find_provider(judge_provider) if judge_provider else setup
+    text = starter_config.build_provider_config(models or [], judges or [], setup, judge_setup, api_base)
+    write_atomically(text, file)
+    _print_next_steps(file, [setup, judge_setup] if judges else [setup])
+
+
+def _print_next_steps(file: Path, setups: Sequence[ProviderSetup]) -> None:
+    """Print the providers' notes, and the commands that lead to a run; names of variables only, no values."""
+    from auditor.cli.starter_config import list_unset_variables, needs_trust
+
+    for note in dict.fromkeys(setup.notes for setup in setups if setup.notes):
+        print_message(note)
+    commands = [f"export {name}=…" for name in list_unset_variables(setups)]
+    commands += [f"auditor trust {file}"] if any(map(needs_trust, setups)) else []
+    commands += [f"auditor doctor {file} --ping", f"auditor run {file}"]
+    print_message(f"Wrote {file}. Next: {', then '.join(commands)}")
+
+
+def _print_set_keys() -> None:
+    """Name the providers whose key is in the environment, and the option that uses one of them."""
+    from auditor.cli.starter_config import list_set_keys
+
+    if set_keys := list_set_keys():
+        names = ", ".join(f"{variable} ({provider.name})" for provider, variable in set_keys)
+        print_message(
+            f"Keys that are set: {names}. To use one: auditor init --provider {set_keys[0][0].name} --model …"
+        )
 
 
 def trust(
@@ -78,18 +131,27 @@ def doctor(
     roles: Annotated[
         bool, typer.Option("--roles", help="Print SQL that makes the roles of a team's server, and end.")
     ] = False,
+    ping: Annotated[
+        bool,
+        typer.Option("--ping", help="Ask each model of CONFIG one question; says first what that costs at most."),
+    ] = False,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check each thing that a run needs, and say how to mend what is missing. No model is asked anything.
+    """Check each thing that a run needs, and say how to fix what is missing. No model is asked anything without --ping.
 
-    Given the name of an audit that was run, it proves that its records add up, as `auditor verify` does.
+    With --ping, each model gets one question: a table has what its server accepts, and what it takes. A few requests a
+    model find that out; nothing is stored. Given the name of an audit that was run, it proves that its records add up,
+    as `auditor verify` does.
 
     Example: auditor doctor examples/quickstart.toml
     """
-    from auditor.cli.audit_checks import is_audit_name, run_doctor_checks
+    from auditor.cli.audit_checks import is_audit_name
     from auditor.cli.verification import verify
+    from auditor.errors import UsageError
 
+    if ping and config is None:
+        raise UsageError("--ping needs a config.", "Name it: auditor doctor CONFIG --ping")
     if roles:
         from auditor.storage.roles import build_roles_sql
 
@@ -100,17 +162,33 @@ def doctor(
         from auditor.run.storage_upgrade import upgrade_storage
 
         print_message(str(upgrade_storage(resolve_storage_url(storage)) or "The database has this version's tables."))
-    if config is not None and is_audit_name(config, storage):
+    if config is not None and not ping and is_audit_name(config, storage):
         verify(str(config), storage=storage, as_json=as_json)
         return
+    _print_doctor_checks(config, storage, ping=ping, as_json=as_json)
+
+
+def _print_doctor_checks(config: Path | None, storage: str | None, *, ping: bool, as_json: bool) -> None:
+    """Print the checks and, with `ping`, what the models answer; exits with 1 if a check or a model failed."""
+    from auditor.cli.audit_checks import run_doctor_checks
+    from auditor.cli.ping import ping_config, pings_to_json, print_pings
+
     checks = run_doctor_checks(config, storage)
-    if as_json:
-        print_json([check._asdict() for check in checks])
-    else:
+    has_failed = any(check.state == "FAIL" for check in checks)
+    if not as_json:
         print_table(
             ["", "check", "found", "mend"], [[check.state, check.name, check.found, check.mend] for check in checks]
         )
-    if any(check.state == "FAIL" for check in checks):
+    json_document: object = [check._asdict() for check in checks]
+    if ping and config is not None:
+        plan, results = ping_config(config)
+        has_failed = has_failed or any(result.problem for result in results)
+        json_document = {"checks": json_document, **pings_to_json(plan, results)}
+        if not as_json:
+            print_pings(results)
+    if as_json:
+        print_json(json_document)
+    if has_failed:
         raise typer.Exit(1)
 
 

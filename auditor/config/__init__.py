@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from auditor.config.audit import AuditConfig
 from auditor.config.loader import MAX_CONFIG_BYTES, MODEL_PATH_KEYS, load_config, require_audit_name, resolve_secret
-from auditor.config.probes import DirectProbe, LogicProbe, LogprobProbe, Probes, ReviewProbe
-from auditor.config.sections import (
-    AUDIT_NAME_PATTERN,
+from auditor.config.model_section import (
     DEFAULT_PROVIDER_CONCURRENCY,
     DEFAULT_SERVER_CONCURRENCY,
     EMBEDDED_PREFIX,
     ENV_PREFIX,
     REPLAY_PREFIX,
+    CapabilitiesSection,
+    ModelSection,
+    Price,
+    ReasoningSection,
+)
+from auditor.config.probes import DirectProbe, LogicProbe, LogprobProbe, Probes, ReviewProbe
+from auditor.config.sections import (
+    AUDIT_NAME_PATTERN,
     BatchSection,
     CheckSection,
     ConflictSection,
     EmbeddingSection,
     Limits,
-    ModelSection,
     NonNegativeFloat,
     NonresponseTreatment,
     PanelSection,
-    Price,
     RunSection,
     SurveySection,
     TaskSection,
@@ -40,6 +44,7 @@ __all__ = [
     "REPLAY_PREFIX",
     "AuditConfig",
     "BatchSection",
+    "CapabilitiesSection",
     "CheckSection",
     "ConflictSection",
     "DirectProbe",
@@ -53,6 +58,7 @@ __all__ = [
     "PanelSection",
     "Price",
     "Probes",
+    "ReasoningSection",
     "ReviewProbe",
     "RunSection",
     "SurveySection",

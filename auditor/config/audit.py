@@ -23,18 +23,17 @@ from auditor.config.cross_table_rules import (
     require_usable_weights,
     require_weights_source,
 )
+from auditor.config.model_section import DEFAULT_TIMEOUT_S, EMBEDDED_PREFIX, REPLAY_PREFIX, ModelSection
 from auditor.config.probes import DEFAULT_MAX_TRACE_CHARS, DirectProbe, Probes
 from auditor.config.rephrasing import check_language
 from auditor.config.sections import (
     AUDIT_NAME_PATTERN,
-    EMBEDDED_PREFIX,
-    REPLAY_PREFIX,
+    DEFAULT_DEADLINE_S,
     BatchSection,
     CheckSection,
     ConflictSection,
     EmbeddingSection,
     Limits,
-    ModelSection,
     PanelSection,
     RunSection,
     SurveySection,
@@ -307,9 +306,23 @@ class AuditConfig(ConfigSection):
         """
         excluded_keys: dict[str, Any] = dict.fromkeys(("storage", "check", "run", "telemetry", "batch"), True)
         hashed_settings = self.model_dump(mode="json", exclude=excluded_keys | {"limits": {"max_retry_wait_s"}})
+        _restore_earlier_defaults(hashed_settings)
         if self.probes.review.max_trace_chars == DEFAULT_MAX_TRACE_CHARS:
             del hashed_settings["probes"]["review"]["max_trace_chars"]
         return canonical_hash(_strip_folders(hashed_settings))
+
+
+def _restore_earlier_defaults(settings: dict[str, Any]) -> None:
+    """Give keys of models and limits that are not set the form that earlier versions hashed; changes `settings`."""
+    judges = settings["judges"] if isinstance(settings["judges"], list) else []
+    for model in (*settings["models"], *judges):
+        for key in ("reasoning", "capabilities", "base_model"):
+            if model[key] is None:
+                del model[key]
+        if model["timeout_s"] is None:
+            model["timeout_s"] = DEFAULT_TIMEOUT_S
+    if settings["limits"]["deadline_s"] is None:
+        settings["limits"]["deadline_s"] = DEFAULT_DEADLINE_S
 
 
 def _strip_folders(value: Any) -> Any:

@@ -6,6 +6,9 @@ import ipaddress
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+LOCAL_SUFFIXES = (".local", ".localhost", ".lan", ".internal", ".home.arpa")
+"""Ends of names that only a local network has."""
+
 
 class CredentialBinding(NamedTuple):
     """A key and a host that it may be sent to.
@@ -75,3 +78,11 @@ def is_loopback(host: str) -> bool:
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
+
+
+def is_private_address(host: str) -> bool:
+    """Whether a host is this machine, or an address or a name that only a local network has."""
+    try:
+        return is_loopback(host) or ipaddress.ip_address(host.strip("[]")).is_private
+    except ValueError:
+        return "." not in host or host.endswith(LOCAL_SUFFIXES)

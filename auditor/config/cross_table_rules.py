@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from auditor.config.model_section import ModelSection
 from auditor.config.probes import Probes, ReviewProbe
-from auditor.config.sections import ModelSection, PanelSection
+from auditor.config.sections import PanelSection
 from auditor.domain import ENGLISH
 from auditor.errors import did_you_mean
 
 
 def is_same_model(judge: ModelSection, author: ModelSection) -> bool:
-    """Whether two entries are one model asked the same way: same id, server, system prompt, temperature, parameters."""
-    identity = ("model", "api_base", "system", "temperature", "params")
+    """Whether two entries are one model asked the same way: same id, server, system prompt, temperature, parameters
+    and reasoning."""
+    identity = ("model", "api_base", "system", "temperature", "params", "reasoning")
     return all(getattr(judge, key) == getattr(author, key) for key in identity)
 
 

@@ -11,8 +11,9 @@ from typing import Any
 import pydantic
 
 from auditor.config.audit import AuditConfig
+from auditor.config.model_section import ENV_PREFIX
 from auditor.config.probes import Probes
-from auditor.config.sections import AUDIT_NAME_PATTERN, ENV_PREFIX, EmbeddingSection
+from auditor.config.sections import AUDIT_NAME_PATTERN, EmbeddingSection
 from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import ConfigError, UsageError
 from auditor.input_files import MAX_SETTINGS_BYTES, parse_toml, read_text, require_file

@@ -1,26 +1,21 @@
-"""The tables of the file: survey, models, conflicts, panel, encoder, limits, thresholds."""
+"""The tables of the file, besides those of models and probes: survey, conflicts, panel, encoder, limits, thresholds."""
 
 from __future__ import annotations
 
-from datetime import date
 from math import inf
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
 from auditor.config.base import ConfigSection
 from auditor.config.rephrasing import Rephrasing
-from auditor.config.value_checks import check_base_url, check_json_serializable
-from auditor.domain.model_families import family_of
+from auditor.config.value_checks import check_base_url
 
 AUDIT_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 """Of an audit: it goes into file names."""
-ENV_PREFIX = "os.environ/"
-EMBEDDED_PREFIX = "embedded/"
-"""Prefix of models that run inside the process."""
-REPLAY_PREFIX = "replay/"
-"""Prefix of models whose answers come from a file."""
-DEFAULT_SERVER_CONCURRENCY, DEFAULT_PROVIDER_CONCURRENCY = 8, 100
+DEFAULT_DEADLINE_S = 120.0
+DEFAULT_DEADLINE_TIMEOUTS = 2
+"""Of a call: at least this many requests that take as long as they may."""
 NonresponseTreatment = Literal["drop", "neutral", "bounds", "impute"]
 UnitFloat = Annotated[float, Field(ge=0, le=1)]
 NonNegativeFloat = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -82,78 +77,6 @@ class TaskSection(ConfigSection):
         return self
 
 
-class Price(ConfigSection):
-    """Price of a model in US dollars per million tokens, for models whose price is not publicly listed."""
-
-    input: Annotated[float, Field(ge=0)]
-    """Of tokens of the prompt."""
-    output: Annotated[float, Field(ge=0)]
-    """Of tokens of the answer."""
-    cached_input: Annotated[float, Field(ge=0)] | None = None
-    """Of tokens of the prompt that the provider had kept of earlier ones; as `input` where it is not set."""
-    as_of: date | None = None
-    """Day on which it was looked up, such as 2026-07-01; said beside every estimate."""
-
-
-class ModelSection(ConfigSection):
-    """One model: who it is, how it is reached, and how hard it may be asked."""
-
-    name: Annotated[str, Field(min_length=1, max_length=100)]
-    """The model's name in this audit."""
-    model: Annotated[str, Field(pattern=r"^[^/\s]+/\S+$")]
-    """Provider and model, as litellm names them, such as `openai/gpt-4o` or `embedded/smollm2-135m`."""
-    api_key: Annotated[str, Field(pattern=r"^os\.environ/\w+$")] | None = None
-    """Where the key is: `os.environ/NAME`. The key itself never stands in the file. It is removed from all that a
-    provider sends, if it has at least 8 characters."""
-    api_base: Annotated[str, AfterValidator(check_base_url)] | None = None
-    """Base URL of a server that speaks the provider's protocol, as in `http://localhost:8000/v1`."""
-    system: str | None = None
-    """Text put before every system prompt of this model."""
-    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    """Overrides the direct probe's temperature for an audited model, the review's for a judge that is listed apart."""
-    concurrency: Annotated[int, Field(ge=1, le=1000)] | None = None
-    """Requests in flight at most; if not set, 8 to a server of one's own, and to a provider up to 100, beginning with
-    20 and led by what its account bears."""
-    rpm: Annotated[int, Field(ge=1)] | None = None
-    """Requests a minute at most."""
-    tpm: Annotated[int, Field(ge=1)] | None = None
-    """Tokens a minute at most, by estimate."""
-    timeout_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
-    """Time limit of one request, in seconds."""
-    price: Price | None = None
-    """Set where the provider's price is not publicly listed; unknown is not zero."""
-    params: Annotated[dict[str, Any], AfterValidator(check_json_serializable)] = Field(default_factory=dict)
-    """More parameters for the provider, sent as they are."""
-    answers: str | None = None
-    """File of the answers of a model `replay/NAME`: the rows of that name, `model,country,topic,sample,text`."""
-    weights: str | None = None
-    """Where the model's own weights are on this machine, for log-probabilities by continuation: a folder, a `.gguf`
-    file or a name on the Hugging Face hub. An embedded model's are known."""
-    family: str | None = None
-    """Whose model it is, such as `meta`; read off the id of well-known models where it is not set."""
-    review_prompt: str | None = None
-    """Path to a review prompt of this judge's own, laid out as `prompts/en/review.md`."""
-
-    @property
-    def resolved_family(self) -> str:
-        """Its family, as set or as its id says."""
-        return self.family or family_of(self.model)
-
-    @property
-    def max_concurrency(self) -> int:
-        """Requests in flight at most, chosen or by default."""
-        return self.concurrency or (DEFAULT_SERVER_CONCURRENCY if self.api_base else DEFAULT_PROVIDER_CONCURRENCY)
-
-    @property
-    def rate_limit_key(self) -> tuple[str, str | None, str | None]:
-        """Provider or model id, key and server; models for which all are equal share an account's rate limits.
-
-        Without a key and a server of its own, a model has limits of its own.
-        """
-        known = self.api_key or self.api_base
-        return self.model.split("/", 1)[0] if known else self.model, self.api_key, self.api_base
-
-
 class ConflictSection(ConfigSection):
     """When two models are said to conflict."""
 
@@ -203,12 +126,21 @@ class Limits(ConfigSection):
     Every request that was answered counts, retries included; one without usable token counts is charged by estimate."""
     max_attempts: Annotated[int, Field(ge=1, le=100)] = 6
     """Requests for one call at most, retries included."""
-    deadline_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 120.0
-    """Time for one call in all, waits between retries included, in seconds."""
+    deadline_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """Time for one call in all, waits between retries included, in seconds; if not set, 120 or, for a model whose
+    `timeout_s` is longer than 60, twice that."""
     max_retry_wait_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 120.0
     """Longest wait that a provider may ask for before a retry (`Retry-After`), in seconds. A call that is asked to wait
     longer fails at once, and no other call to the account waits longer for that reason. Waits for a retry count towards
     `deadline_s`, which may end a call sooner."""
+
+    def resolved_deadline_s(self, timeout_s: float) -> float:
+        """Time for one call in all, in seconds, as set or by default.
+
+        Args:
+            timeout_s: time limit of one request to the call's model, in seconds.
+        """
+        return self.deadline_s or max(DEFAULT_DEADLINE_S, DEFAULT_DEADLINE_TIMEOUTS * timeout_s)
 
 
 class RunSection(ConfigSection):

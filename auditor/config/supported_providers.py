@@ -7,7 +7,7 @@ litellm.
 
 from __future__ import annotations
 
-from auditor.config.sections import EMBEDDED_PREFIX, REPLAY_PREFIX
+from auditor.config.model_section import EMBEDDED_PREFIX, REPLAY_PREFIX
 from auditor.errors import did_you_mean
 
 _GUARDED_NAMES = """

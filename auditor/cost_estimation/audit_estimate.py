@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 
 from auditor.agents.call_builders import build_direct_call, build_review_call
@@ -21,14 +21,16 @@ from auditor.cost_estimation.call_counts import (
     share_of_cells_asked,
 )
 from auditor.cost_estimation.planned_calls import MAX_EXAMPLES, PlannedCalls
+from auditor.cost_estimation.preflight_calls import discovery_check, plan_preflight_calls
 from auditor.cost_estimation.recorded_usage import count_recorded_calls, load_recorded_usage
 from auditor.cost_estimation.semantic_calls import plan_semantic_calls
 from auditor.domain import Call, Cell, Outcome, Purpose, Survey, Trace
 from auditor.errors import UsageError
 from auditor.models.batches import find_batch_provider
-from auditor.models.endpoint import token_price
+from auditor.models.endpoint import DEFAULT_CAPABILITY, token_price
 from auditor.models.litellm_client import TokenPrice
 from auditor.models.logprobs import supported_measures
+from auditor.models.reasoning import output_limit, thinking_room
 from auditor.models.structured import SCHEMA_BY_NAME, response_format
 from auditor.reports.data.cost.forecast import CostForecast, ForecastRange, ForecastRow, sum_ranges
 from auditor.storage import audits, costs
@@ -64,7 +66,7 @@ def estimate_audit(
     length_by_model_and_purpose = {
         (length.model, length.purpose): length for length in (costs.load_mean_answer_lengths(db) if db else ())
     }
-    planned_calls = list(_plan_calls(config, survey, cells))
+    planned_calls = list(_plan_calls(config, survey, cells, discovery_check(db, config.name)))
     rows = [
         _forecast_row(calls, length_by_model_and_purpose.get((calls.model.model, calls.purpose.value)), config.batch)
         for calls in planned_calls
@@ -106,13 +108,16 @@ def estimate_past_audit(db: Database, audit_name: str) -> CostForecast:
 # --- planned calls ----------------------------------------------------------------------------------------------
 
 
-def _plan_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iterator[PlannedCalls]:
+def _plan_calls(
+    config: AuditConfig, survey: Survey, cells: Sequence[Cell], needs_discovery: Callable[[Call], bool]
+) -> Iterator[PlannedCalls]:
     """Yield the planned calls of all configured probes, one entry per model and stage.
 
     The probe `logic` over traces is left out, since its items depend on the answers.
     """
     if config.probes.direct and cells:
         yield from _plan_direct_calls(config, survey, cells)
+        yield from plan_preflight_calls(config, survey, cells[0], needs_discovery)
         yield from _plan_review_calls(config, survey, cells)
     if config.probes.logprob and cells:
         yield from _plan_logprob_calls(config, cells)
@@ -268,7 +273,7 @@ def _forecast_row(
         else tokens_in * ForecastRange.from_bounds(price[0]) + tokens_out * ForecastRange.from_bounds(price[1])
     )
     # High stays at the full price: repairs are not batched, nor are calls to a server without batches.
-    if batch and price and find_batch_provider(planned.model):
+    if batch and price and planned.purpose is not Purpose.PREFLIGHT and find_batch_provider(planned.model):
         cost = cost and cost * ForecastRange.from_bounds(batch.price, batch.price, 1)
         source += f"; in batches {batch.price:g} of it"
     return ForecastRow(
@@ -298,9 +303,11 @@ def _estimate_answer_tokens(
     """Tokens of one answer as low, expected and high, and a phrase that names what they are based on.
 
     Based on the recorded answers if there are enough, else on the limit of tokens (log-probabilities) or the expected
-    number of words. High is the calls' `max_tokens`, if larger.
+    number of words, with half of the room for thinking that the config leaves. High is the limit that is sent, if
+    larger.
     """
-    max_tokens = max((int(call.params.get("max_tokens", 0)) for call in planned.examples), default=0)
+    max_tokens = max((output_limit(call, DEFAULT_CAPABILITY) or 0 for call in planned.examples), default=0)
+    thinking_tokens = max((thinking_room(call, DEFAULT_CAPABILITY) for call in planned.examples), default=0)
     if recorded_length is not None and recorded_length.n >= MIN_RECORDED_ANSWERS:
         return ForecastRange.from_bounds(
             0.7 * recorded_length.mean_tokens, recorded_length.mean_tokens, max(max_tokens, recorded_length.mean_tokens)
@@ -308,10 +315,12 @@ def _estimate_answer_tokens(
     if planned.purpose is Purpose.LOGPROB:
         return ForecastRange.from_bounds(max_tokens), "token limit"
     expected = planned.expected_words / WORDS_PER_TOKEN + ANSWER_OVERHEAD_TOKENS
-    capped = min(expected, max_tokens) if max_tokens else expected
+    capped = min(expected, max_tokens - thinking_tokens) if max_tokens else expected
+    words = f"{planned.expected_words:.0f} words"
+    basis = f"{words} and {thinking_tokens / 2:.0f} tokens of thinking" if thinking_tokens else words
     return ForecastRange.from_bounds(
-        capped / 3, capped, max(max_tokens, capped)
-    ), f"{planned.expected_words:.0f} words (assumed)"
+        capped / 3, capped + thinking_tokens / 2, max(max_tokens, capped)
+    ), f"{basis} (assumed)"
 
 
 def _find_price(model: ModelSection) -> tuple[TokenPrice | None, str]:
@@ -323,4 +332,5 @@ def _find_price(model: ModelSection) -> tuple[TokenPrice | None, str]:
         return price, "local model"
     if model.price is not None:
         return price, f"config{f', {model.price.as_of}' if model.price.as_of else ', undated'}"
-    return price, f"list of litellm {metadata.version('litellm')}"
+    base_model_phrase = f" for {model.base_model}" if model.base_model else ""
+    return price, f"list of litellm {metadata.version('litellm')}{base_model_phrase}"

@@ -43,8 +43,11 @@ class Call:
         reasoning: how much the model may think; None as the provider does by default. Part of the key only if set.
         declared: capabilities that the config declares; None for none. Part of the key only if set.
         language: ISO 639-1 code of the messages' language; not part of the key, since the messages are.
+        base_model: the model whose listed limits hold, if it is not `model`; not part of the key.
         structure_instruction: description of the requested structure, added to the messages when they are sent in a
             form that does not carry the schema; not part of the key, since it depends on the capability.
+        retake: how many truncated answers to the same question came before, under lower limits; part of the key only
+            if not 0, so that each answer has a key of its own.
     """
 
     name: str
@@ -63,6 +66,8 @@ class Call:
     declared: DeclaredCapabilities | None = None
     language: str = ENGLISH
     structure_instruction: str | None = None
+    base_model: str | None = None
+    retake: int = 0
 
     @functools.cached_property
     def key(self) -> str:
@@ -82,7 +87,14 @@ class Call:
             key_fields["reasoning"] = asdict(self.reasoning)
         if self.declared is not None:
             key_fields["declared"] = asdict(self.declared)
+        if self.retake:
+            key_fields["retake"] = self.retake
         return canonical_hash(key_fields)
+
+    @property
+    def listed_model(self) -> str:
+        """The model's name in lists of prices and limits."""
+        return self.base_model or self.model
 
     @property
     def capability_key(self) -> CapabilityKey:

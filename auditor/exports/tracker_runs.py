@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from auditor.atomic_files import write_atomically
-from auditor.domain import Method
+from auditor.domain import Method, Purpose
 from auditor.exports.tables import export_paper
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.agreement.alignment import AlignmentRow
@@ -44,10 +44,14 @@ def build_runs(report: Report) -> tuple[TrackerRun, list[TrackerRun]]:
     shared_params = _shared_params(report)
     audit_run = TrackerRun(report.audit.name, shared_params, _audit_metrics(report))
     models = [model for model in report.audit.models if model.audited]
+    # Only where they differ between models.
+    sampling_params = {name: {"sampling": label} for name, label in report.sampling.labels(Purpose.DIRECT).items()}
     return audit_run, [
         TrackerRun(
             model.name,
-            shared_params | {"model": model.model or model.name, "model_name": model.name},
+            shared_params
+            | {"model": model.model or model.name, "model_name": model.name}
+            | sampling_params.get(model.name, {}),
             _model_metrics(report, model.name),
         )
         for model in models
@@ -97,7 +101,11 @@ def _audit_metrics(report: Report) -> Metrics:
 
 
 def _model_metrics(report: Report, model_name: str) -> Metrics:
-    """Metrics of one model; those of a method other than direct questions are named `METHOD.NAME`."""
+    """Metrics of one model; those of a method other than direct questions are named `METHOD.NAME`.
+
+    Trackers put the metrics of all runs side by side, so self-consistency is left out for a model that was asked with
+    other sampling settings than the others.
+    """
     metrics: Metrics = {}
     for row in (report_row for report_row in report.alignment if report_row.model == model_name):
         prefix = "" if row.method == Method.DIRECT else f"{row.method}."
@@ -109,7 +117,10 @@ def _model_metrics(report: Report, model_name: str) -> Metrics:
         if region_gap.model == model_name and region_gap.method == Method.DIRECT
     ):
         metrics |= _estimate_metrics("region_gap_mae", gap.mae_gap)
-    for consistency in (report_row for report_row in report.self_consistency if report_row.model == model_name):
+    is_comparable = model_name not in report.sampling.refusing_models(Purpose.DIRECT)
+    for consistency in (
+        report_row for report_row in report.self_consistency if report_row.model == model_name and is_comparable
+    ):
         metrics |= _estimate_metrics("self_consistency", consistency.cosine) | _estimate_metrics(
             "sample_variance", consistency.variance
         )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from auditor.config import Limits, ModelSection
+from auditor.config.signed_providers import extract_provider
 from auditor.domain import Answer, Call, Capability, total_cost
 from auditor.errors import ConfigError
 from auditor.models.endpoint import DEFAULT_CAPABILITY, token_price
@@ -23,6 +24,8 @@ DEFAULT_MAX_OUTPUT_TOKENS = 16_384
 MAX_PLAUSIBLE_TOKENS = 10_000_000
 MAX_PLAUSIBLE_TOKEN_RATIO = 100
 """Reported counts above `MAX_PLAUSIBLE_TOKENS`, or this many times the estimate, are taken for an error."""
+AZURE_PROVIDERS = ("azure", "azure_ai", "azure_text")
+"""Providers at which a model is a deployment, whose name its owner chose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +169,7 @@ def _estimate_max_prompt_tokens(call: Call) -> float:
 def _max_output_tokens(call: Call, capability: Capability) -> float:
     """Limit on an answer's tokens: the one that is sent, else the model's in litellm's list, else the default."""
     limit = output_limit(call, capability)
-    return float(listed_max_output(call.model) or DEFAULT_MAX_OUTPUT_TOKENS) if limit is None else float(limit)
+    return float(listed_max_output(call.listed_model) or DEFAULT_MAX_OUTPUT_TOKENS) if limit is None else float(limit)
 
 
 def require_prices(models: Iterable[ModelSection], limits: Limits) -> None:
@@ -175,15 +178,46 @@ def require_prices(models: Iterable[ModelSection], limits: Limits) -> None:
     Raises:
         ConfigError: there is a budget, and a model's price is not known.
     """
-    unpriced_models = (
-        [model.name for model in models if token_price(model) is None] if limits.budget_usd is not None else []
-    )
+    unpriced_models = list_unpriced_models(models) if limits.budget_usd is not None else []
     if unpriced_models:
         raise ConfigError(
-            f"limits.budget_usd cannot hold: the price of {', '.join(map(repr, unpriced_models))} is not known.",
-            "Give each a price = { input = …, output = … } in US dollars per million tokens (0 for a server of your "
-            "own), or leave the budget out.",
+            f"limits.budget_usd cannot hold: the price of {join_names(unpriced_models)} is not known.",
+            f"{price_advice(unpriced_models)} Or leave the budget out.",
         )
+
+
+def list_unpriced_models(models: Iterable[ModelSection]) -> list[ModelSection]:
+    """The models whose price is not known."""
+    return [model for model in models if token_price(model) is None]
+
+
+def price_advice(unpriced_models: Sequence[ModelSection]) -> str:
+    """Sentences that name the keys which give the models a price."""
+    return " ".join(_price_advice(unpriced_models))
+
+
+def _price_advice(unpriced_models: Sequence[ModelSection]) -> Iterator[str]:
+    """Yield a sentence for each key that gives some of the models a price."""
+    misnamed_models = [model for model in unpriced_models if model.base_model]
+    deployments = [
+        model for model in unpriced_models if not model.base_model and extract_provider(model.model) in AZURE_PROVIDERS
+    ]
+    if misnamed_models:
+        base_models = ", ".join(f"'{model.base_model}'" for model in misnamed_models)
+        yield f"Correct base_model of {join_names(misnamed_models)}: {base_models} has no listed price."
+    if deployments:
+        yield (
+            f"For {join_names(deployments)}, add the model that the Azure deployment serves, as in "
+            'base_model = "azure/gpt-4o".'
+        )
+    others = [model for model in unpriced_models if model not in [*misnamed_models, *deployments]]
+    start = f"For {join_names(others)}, add" if others else "Or add"
+    yield f"{start} price = {{ input = …, output = … }} in US dollars per million tokens (0 for a server of your own)."
+
+
+def join_names(models: Sequence[ModelSection]) -> str:
+    """The names of models in quotes, separated by commas."""
+    return ", ".join(repr(model.name) for model in models)
 
 
 class Budget:

@@ -84,7 +84,7 @@ class LocalDispatcher:
             endpoint,
             call,
             attempt_number=attempt_number,
-            timeout_s=section.timeout_s,
+            timeout_s=section.resolved_timeout_s,
             total_timeout_s=total_timeout_s,
             capability=capability,
         )

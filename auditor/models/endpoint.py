@@ -103,23 +103,26 @@ class Endpoint:
         if call.measure is not None and call.measure.needs_completions_endpoint:
             return _to_completions_request(kwargs, call)
         if call.schema is not None:
-            kwargs |= self._structured_output_kwargs(call.schema, call.max_words or 0, capability)
+            kwargs = self._add_structured_output(kwargs, call.schema, call.max_words or 0, capability)
         unlisted_params = self._unlisted_params(kwargs)
         return {**kwargs, "allowed_openai_params": unlisted_params} if unlisted_params else kwargs
 
-    def _structured_output_kwargs(self, schema: str, max_words: int, capability: Capability) -> dict[str, Any]:
-        """Arguments that request a structured answer in the capability's form; none for a free text.
+    def _add_structured_output(
+        self, kwargs: dict[str, Any], schema: str, max_words: int, capability: Capability
+    ) -> dict[str, Any]:
+        """Copy a request's arguments with those that request a structured answer in the capability's form.
 
         Args:
+            kwargs: arguments of the request.
             schema: name of the structure, a key of `SCHEMA_BY_NAME`.
             max_words: limit on each text of the structure.
             capability: what the model's server accepts.
         """
         form = capability.form or AnswerForm.JSON_SCHEMA
         if form is AnswerForm.TEXT:
-            return {}
+            return kwargs
         if form is AnswerForm.JSON_OBJECT:
-            return {"response_format": {"type": form.value}}
+            return {**kwargs, "response_format": {"type": form.value}}
         requested_format = response_format(SCHEMA_BY_NAME[schema], max_words)
         if self.slots is not None:
             requested_format = dict(enumerate_bounded_numbers(requested_format))
@@ -128,8 +131,11 @@ class Endpoint:
                 litellm_client.drop_schema_keywords(requested_format, set(capability.dropped_keywords))
             )
         if form is AnswerForm.TOOL:
-            return {**to_required_tool(requested_format), **litellm_client.SKIP_MCP_TOOLS}
-        return {"response_format": requested_format}
+            return {**kwargs, **to_required_tool(requested_format), **litellm_client.SKIP_MCP_TOOLS}
+        if litellm_client.replaces_json_schema(self.model):
+            # litellm does not read the fields of `extra_body`.
+            return {**kwargs, "extra_body": {**kwargs.get("extra_body", {}), "response_format": requested_format}}
+        return {**kwargs, "response_format": requested_format}
 
     def _unlisted_params(self, kwargs: dict[str, Any]) -> list[str]:
         """Parameters that litellm's table denies to a server which takes them in OpenAI's format, as they are."""
@@ -211,12 +217,17 @@ def embedded_slots(model: str) -> int | None:
 
 
 def token_price(section: ModelSection) -> TokenPrice | None:
-    """US dollars per token: 0 for an embedded model, else the config's or litellm's listed price; None if unknown."""
+    """US dollars per token: 0 for an embedded model, else the config's or litellm's listed price; None if unknown.
+
+    The listed price is that of `base_model` if the config names one.
+    """
     if section.model.startswith(EMBEDDED_PREFIX):
         return TokenPrice(0.0, 0.0, 0.0)
     if (price := section.price) is not None:
         cached_input_usd = price.input if price.cached_input is None else price.cached_input
         # The config's prices are per million tokens.
         return TokenPrice(price.input / 1e6, price.output / 1e6, cached_input_usd / 1e6)
+    if section.base_model is not None:
+        return litellm_client.listed_token_price(section.base_model)
     # The user's own server may serve any model under a listed name, so its price is not known.
     return None if section.api_base else litellm_client.listed_token_price(section.model)

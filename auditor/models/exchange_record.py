@@ -8,7 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from auditor.domain import Answer, AnswerForm, Call, ResponseBody, canonical_json
+from auditor.domain import Answer, AnswerForm, Call, Capability, ResponseBody, canonical_json
+from auditor.models import litellm_client
+from auditor.models.reasoning import add_thinking_room
+from auditor.models.response_body import parse_reasoning_tokens
 from auditor.models.transport import HttpExchange, UnreadableResponse, parse_json_object
 from auditor.redaction import redact, redact_bytes
 
@@ -43,31 +46,72 @@ FORMAT_FIELDS = (*sorted(STRUCTURE_PARAMETERS - set(TOOL_FIELDS)), "responsemime
 """Providers' names of the parameter that holds a response format, with or without a schema."""
 
 
+EFFORT_PARAMETERS = frozenset(
+    (
+        "reasoningeffort",
+        "reasoning",
+        "reasoningconfig",
+        "effort",
+        "thinking",
+        "thinkingconfig",
+        "think",
+        "chattemplatekwargs",
+    )
+)
+"""Providers' names of the parameter that requests reasoning."""
+
+
 def add_exchange_details(answer: Answer, call: Call, exchange: HttpExchange) -> Answer:
-    """Add to an answer the parameters sent, those that litellm altered, and the provider's model and fingerprint.
+    """Add to an answer the parameters sent, those that litellm altered, and the provider's model, fingerprint
+    and count of hidden reasoning.
 
     Returns:
-        The answer with `sent` (JSON of the parameters), `altered`, `form`, `served_model` and `fingerprint`. The first
-        three are unchanged if the request's body is not JSON, the other two if the response's is not.
+        The answer with `sent` (JSON of the parameters), `altered` and `form`, and with `served_model`, `fingerprint`
+        and `reasoning_tokens`. The first three are unchanged if the request's body is not JSON, the others if the
+        response's is not.
     """
     # Fields of `Answer`, by name.
-    details: dict[str, str | AnswerForm | None] = {}
+    details: dict[str, str | int | AnswerForm | None] = {}
     if (body := _parse_json(exchange.request_body)) is not None:
         parameters = {name: value for name, value in body.items() if name not in NON_PARAMETER_FIELDS}
-        details["sent"] = canonical_json({name: _hash_if_long(value) for name, value in parameters.items()})
-        details["altered"] = list_altered_params(call.params, parameters, is_structured=call.schema is not None)
+        details["sent"] = canonical_json({name: _hash_if_long(name, value) for name, value in parameters.items()})
+        requested_params = {
+            name: value
+            for name, value in call.params.items()
+            if name not in litellm_client.ALLOWED_ROUTING_PARAMS  # part of the address
+        }
+        details["altered"] = list_altered_params(
+            add_thinking_room(requested_params, call, Capability()),
+            parameters,
+            is_structured=call.schema is not None,
+            has_effort=_has_sent_effort(call),
+        )
         details["form"] = None if call.schema is None else sent_form(body)
     if exchange.json_body is not None:
         # Read from the body: litellm fills in a model name of its own if the provider sent none.
         details["served_model"] = _short_text(exchange.json_body.get("model")) or _short_text(
             exchange.json_body.get("modelVersion")
         )
+        details["reasoning_tokens"] = parse_reasoning_tokens(exchange.json_body)
         details["fingerprint"] = _short_text(exchange.json_body.get("system_fingerprint"))
     return replace(answer, **details)  # type: ignore[arg-type]
 
 
+def _has_sent_effort(call: Call) -> bool:
+    """Whether a call asks for an effort that any request for it must name.
+
+    Providers with a body of their own are asked for no reasoning by leaving the parameter out.
+    """
+    effort = call.reasoning.effort if call.reasoning else None
+    return effort is not None and (effort != "none" or litellm_client.speaks_openai(call.model))
+
+
 def list_altered_params(
-    requested_params: Mapping[str, Any], sent_params: Mapping[str, Any], *, is_structured: bool = False
+    requested_params: Mapping[str, Any],
+    sent_params: Mapping[str, Any],
+    *,
+    is_structured: bool = False,
+    has_effort: bool = False,
 ) -> str:
     """List parameters that were not sent as requested: `name` if dropped, `name=sent value` if changed.
 
@@ -75,6 +119,7 @@ def list_altered_params(
         requested_params: parameters by OpenAI's names.
         sent_params: parameters by the provider's names, nested to any depth.
         is_structured: whether a structured answer was requested too.
+        has_effort: whether an effort of reasoning was requested too, which providers know under many names.
 
     Returns:
         Sorted and joined by commas; empty if nothing was altered.
@@ -82,6 +127,8 @@ def list_altered_params(
     sent_by_name = dict(_iter_flattened(sent_params))
     # A structured answer is requested by one of `STRUCTURE_PARAMETERS`; if none was sent, the format was dropped.
     altered = [] if not is_structured or STRUCTURE_PARAMETERS & sent_by_name.keys() else ["response_format"]
+    if has_effort and not EFFORT_PARAMETERS & sent_by_name.keys():
+        altered.append("reasoning_effort")
     for name, value in requested_params.items():
         normalized_name = _normalize_name(name)
         sent_values = [
@@ -113,7 +160,7 @@ def sent_form(body: Mapping[str, Any]) -> AnswerForm:
 def _has_schema(requested_format: object) -> bool:
     """Whether a response format has a JSON schema, at any depth."""
     if not isinstance(requested_format, dict):
-        return False
+        return isinstance(requested_format, str) and '"properties"' in requested_format  # Bedrock's is JSON in a text
     return "properties" in requested_format or any(map(_has_schema, requested_format.values()))
 
 
@@ -146,10 +193,17 @@ def _normalize_name(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def _hash_if_long(value: Any) -> Any:
-    """The value, or the beginning of its SHA-256 if its JSON is longer than `MAX_VALUE_CHARS`."""
+def _hash_if_long(name: str, value: Any) -> Any:
+    """The value, or the beginning of its SHA-256 if its JSON is longer than `MAX_VALUE_CHARS`.
+
+    Of an object that holds parameters, such as Gemini's `generationConfig`, only the long ones are replaced.
+    """
     text = json.dumps(value, sort_keys=True)
-    return value if len(text) <= MAX_VALUE_CHARS else f"sha256:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    if len(text) <= MAX_VALUE_CHARS:
+        return value
+    if isinstance(value, dict) and _normalize_name(name) not in STRUCTURE_PARAMETERS:
+        return {inner_name: _hash_if_long(inner_name, inner_value) for inner_name, inner_value in value.items()}
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def _short_text(value: object) -> str | None:

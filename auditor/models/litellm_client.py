@@ -72,6 +72,20 @@ def supported_params(model: str) -> frozenset[str]:
     return frozenset(load_litellm().get_supported_openai_params(model=model) or ())
 
 
+@functools.cache
+def translates_param(model: str, param: str) -> bool:
+    """Whether litellm takes a parameter, by OpenAI's name, for this model, and sends it as the provider names it.
+
+    Unlike `supported_params`, which takes the provider's prefix for a part of an OpenAI model's name.
+    """
+    litellm = load_litellm()
+    try:
+        name, provider, *_ = litellm.get_llm_provider(model)
+    except litellm.BadRequestError:
+        return False
+    return param in (litellm.get_supported_openai_params(model=name, custom_llm_provider=provider) or ())
+
+
 NATIVE_BODY_PROVIDERS = frozenset({"cohere", "cohere_chat", "snowflake"})
 """Providers with a body of their own, although litellm's class for them is derived from OpenAI's."""
 AZURE_PROVIDERS = frozenset({"azure", "azure_ai"})
@@ -92,6 +106,13 @@ def speaks_openai(model: str) -> bool:
     return provider in AZURE_PROVIDERS or (
         isinstance(chat_config, OpenAIGPTConfig) and provider not in NATIVE_BODY_PROVIDERS
     )
+
+
+@functools.cache
+def replaces_json_schema(model: str) -> bool:
+    """Whether litellm sends a tool in place of a JSON schema, since its table has no entry for a model of Groq's."""
+    provider, _, name = model.partition("/")
+    return provider == "groq" and not load_litellm().supports_response_schema(name, provider)
 
 
 def is_routing_param(param_name: str) -> bool:

@@ -9,15 +9,13 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from auditor.config import EMBEDDED_PREFIX, ModelSection
-from auditor.domain import Attempt, Call, Capability, LogprobMeasure, Outcome
+from auditor.domain import Call, Capability, LogprobMeasure
 from auditor.errors import AuditorError
 from auditor.models.dispatch import LocalDispatcher
 from auditor.models.endpoint import DEFAULT_CAPABILITY
-from auditor.models.failures import RequestFailure
 from auditor.models.helper_process import (
     CONFIG_ADAPTER,
     REPLY_ADAPTER,
@@ -27,7 +25,7 @@ from auditor.models.helper_process import (
     frame_message,
     read_message,
 )
-from auditor.models.provider_request import ProviderReply, failed_answer
+from auditor.models.provider_request import ProviderReply, sender_died_reply
 from auditor.redaction import known_secrets
 
 LOAD_CHECK_INTERVAL_S, BUSY_CPU_SHARE = 10.0, 0.6
@@ -180,7 +178,7 @@ class MultiprocessDispatcher:
         reply = await min(ready_helpers, key=lambda helper: len(helper.pending)).send(
             call, attempt_number, total_timeout_s, capability
         )
-        return _helper_died_reply(call, attempt_number, started_at) if reply is None else reply
+        return sender_died_reply(call, attempt_number, started_at) if reply is None else reply
 
     def _is_busy(self) -> bool:
         """Whether this thread used the CPU for `BUSY_CPU_SHARE` of the time since the last check.
@@ -200,14 +198,3 @@ class MultiprocessDispatcher:
             task.cancel()
         await asyncio.gather(*self._helper_tasks, return_exceptions=True)
         await self._local_dispatcher.close()
-
-
-def _helper_died_reply(call: Call, attempt_number: int, started_at: datetime) -> ProviderReply:
-    """Reply for a request whose helper died: a retryable failure with unknown cost, since it may have been charged."""
-    error = "the process that sent it died"
-    latency_s = (datetime.now(UTC) - started_at).total_seconds()
-    failure = RequestFailure(Outcome.SERVER_ERROR, is_retryable=True, blocks_model=False, error=error)
-    attempt = Attempt(
-        number=attempt_number, started_at=started_at, latency_s=latency_s, outcome=failure.outcome, error=error
-    )
-    return ProviderReply(replace(failed_answer(call, failure), attempts=(attempt,)), failure)

@@ -86,7 +86,7 @@ async def send_request(
         return sanitize_strings(ProviderReply(replace(answer, cost_usd=0.0), failure))
     if exchange.n_requests:
         answer = add_exchange_details(answer, call, exchange)
-    charge = _request_charge(endpoint, call, capability, answer, exchange, usage, cached_tokens)
+    charge = _request_charge(endpoint, call, answer, exchange, usage, cached_tokens, capability)
     attempt = Attempt(attempt_number, started_at, time.monotonic() - start_s, answer.outcome)
     return sanitize_strings(
         ProviderReply(
@@ -183,11 +183,11 @@ async def _reread_body(endpoint: Endpoint, call: Call, timeout_s: float, capabil
 def _request_charge(
     endpoint: Endpoint,
     call: Call,
-    capability: Capability,
     answer: Answer,
     exchange: HttpExchange,
     usage: TokenUsage | None,
     cached_tokens: int | None,
+    capability: Capability,
 ) -> RequestCharge:
     """Compute the cost of a request.
 
@@ -197,11 +197,11 @@ def _request_charge(
     Args:
         endpoint: holds the price.
         call: the call that was sent.
-        capability: what it was sent under.
         answer: the parsed or failed answer.
         exchange: record of the request and response.
         usage: token counts as litellm read them; None if unknown.
         cached_tokens: number of prompt tokens that the provider had cached; None if unknown.
+        capability: what the call was sent under.
     """
     # A missing status is not an error: the request was sent, and no response began.
     if not exchange.n_requests or exchange.unreachable or (exchange.status or 200) >= 300:
@@ -234,3 +234,14 @@ def _mark_unsupported_measure(call: Call, failure: RequestFailure) -> RequestFai
 def failed_answer(call: Call, failure: RequestFailure) -> Answer:
     """Create the answer of a failed call: the failure's outcome and error, without a text."""
     return Answer(call.key, failure.outcome, error=failure.error)
+
+
+def sender_died_reply(call: Call, attempt_number: int, started_at: datetime) -> ProviderReply:
+    """Reply for a request whose sending process died: a retryable failure of unknown cost, as it may be charged."""
+    error = "the process that sent it died"
+    latency_s = (datetime.now(UTC) - started_at).total_seconds()
+    failure = RequestFailure(Outcome.SERVER_ERROR, is_retryable=True, blocks_model=False, error=error)
+    attempt = Attempt(
+        number=attempt_number, started_at=started_at, latency_s=latency_s, outcome=failure.outcome, error=error
+    )
+    return ProviderReply(replace(failed_answer(call, failure), attempts=(attempt,)), failure)

@@ -28,10 +28,6 @@ EFFORT_ROOM_TOKENS: Mapping[str, int] = {
 litellm sends these as the budget of Anthropic's and Gemini's models that take a number of tokens instead of an effort,
 and Anthropic refuses a budget that is not below the limit on output tokens.
 """
-TRANSLATED_PROVIDERS = frozenset(
-    {"anthropic", "azure_ai", "bedrock", "databricks", "deepseek", "gemini", "ollama", "ollama_chat", "vertex_ai"}
-)
-"""Providers that do not know OpenAI's `reasoning_effort`: litellm translates it, or refuses it before it is sent."""
 BUDGET_PROVIDERS = frozenset({"anthropic", "azure_ai", "bedrock", "gemini", "vertex_ai"})
 """Providers that take a budget of thinking tokens, which litellm translates from Anthropic's `thinking`."""
 _EFFORT_ONLY_MODELS = re.compile(r"gemini-(?!1|2)\d")
@@ -44,17 +40,19 @@ def add_reasoning(request_kwargs: dict[str, Any], call: Call, capability: Capabi
     Unchanged if the config sets no reasoning and the capability has no room for thinking. Parameters of the config
     (`params`) take precedence over what is added here.
     """
-    room = thinking_room(call, capability)
     added = _reasoning_kwargs(call, request_kwargs["model"], capability)
-    if not room and not added:
-        return request_kwargs
-    limits = {
-        name: value + room
-        for name, value in request_kwargs.items()
-        if name in OUTPUT_LIMIT_PARAMS and isinstance(value, (int, float))
-    }
     extra_body = {**added.pop("extra_body", {}), **request_kwargs.get("extra_body", {})}
-    return {**added, **request_kwargs, **limits, **({"extra_body": extra_body} if extra_body else {})}
+    request_kwargs = {**added, **request_kwargs, **({"extra_body": extra_body} if extra_body else {})}
+    return add_thinking_room(request_kwargs, call, capability)
+
+
+def add_thinking_room(params: Mapping[str, Any], call: Call, capability: Capability) -> dict[str, Any]:
+    """Copy parameters with the room for thinking added to each limit on output tokens."""
+    room = thinking_room(call, capability)
+    return {
+        name: value + room if room and name in OUTPUT_LIMIT_PARAMS and isinstance(value, (int, float)) else value
+        for name, value in params.items()
+    }
 
 
 def _reasoning_kwargs(call: Call, model: str, capability: Capability) -> dict[str, Any]:
@@ -76,7 +74,7 @@ def _reasoning_kwargs(call: Call, model: str, capability: Capability) -> dict[st
     if provider == "openrouter":
         return _openrouter_kwargs(effort, budget)
     kwargs: dict[str, Any] = {} if effort is None else _effort_kwargs(model, effort)
-    takes_budget = provider in BUDGET_PROVIDERS and "thinking" in litellm_client.supported_params(model)
+    takes_budget = provider in BUDGET_PROVIDERS and litellm_client.translates_param(model, "thinking")
     if budget is not None and takes_budget and not (effort and _EFFORT_ONLY_MODELS.search(model)):
         kwargs["thinking"] = {"type": "enabled", "budget_tokens": budget}
     return kwargs
@@ -92,14 +90,14 @@ def _openrouter_kwargs(effort: str | None, budget: int | None) -> dict[str, Any]
 
 
 def _effort_kwargs(model: str, effort: str) -> dict[str, Any]:
-    """Arguments that request an effort: for litellm to translate or, if its table does not list the parameter, as is.
+    """Arguments that request an effort: for litellm to translate or, if its table does not list the model, as it is.
 
     To Mistral it is always sent as it is: litellm replaces an effort that its table does not list by the nearest one,
     and puts a prompt of its own before the messages for Magistral.
     """
     provider = model.split("/", 1)[0]
-    is_listed = "reasoning_effort" in litellm_client.supported_params(model)
-    if provider in TRANSLATED_PROVIDERS or (is_listed and provider != "mistral"):
+    is_translated = litellm_client.translates_param(model, "reasoning_effort") and provider != "mistral"
+    if is_translated or not litellm_client.speaks_openai(model):
         kwargs: dict[str, Any] = {"reasoning_effort": effort}
         if provider == "hosted_vllm" and effort == "none":
             # https://docs.vllm.ai/en/v0.26.0/features/reasoning_outputs: hybrid models are switched by their template.

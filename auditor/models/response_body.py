@@ -26,6 +26,10 @@ ANSWER_LIST_FIELDS = ("choices", "candidates", "results", "outputs", "generation
 """Names of the list whose first element is the answer, by provider."""
 WRAPPER_FIELDS = ("details", "chatResponse", "output")
 """Names of objects that hold the finish reason or the list of answers at Hugging Face, OCI and DashScope."""
+REASONING_DETAIL_FIELDS = ("completion_tokens_details", "output_tokens_details", "completionTokensDetails")
+"""Names of the object in the token counts that holds the count of hidden reasoning."""
+REASONING_COUNT_FIELDS = ("reasoning_tokens", "thinking_tokens", "thoughtsTokenCount", "reasoningTokens")
+"""Names of the count of hidden reasoning: OpenAI's and most others', Anthropic's, Gemini's, OCI's."""
 REQUIRED_FIELDS: Mapping[str, Mapping[str, Any]] = {
     "candidates": {"usageMetadata": {"promptTokenCount": 0, "candidatesTokenCount": 0, "totalTokenCount": 0}},
     "content": {"usage": {"input_tokens": 0, "output_tokens": 0}, "stop_reason": None},
@@ -78,6 +82,27 @@ def parse_usage(body: Mapping[str, Any] | None) -> TokenUsage | None:
         return TokenUsage(_sum_counts(usage["inputTokens"], *cached_counts), usage.get("outputTokens"))
     cached_counts = (usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens"))
     return TokenUsage(_sum_counts(usage.get("input_tokens"), *cached_counts), usage.get("output_tokens"))
+
+
+def parse_reasoning_tokens(body: Mapping[str, Any] | None) -> int | None:
+    """Number of tokens of hidden reasoning in a body; None if the provider does not say.
+
+    litellm's count is not used: it estimates one from the text of the thinking if the provider sends none.
+    """
+    if body is None:
+        return None
+    # Bedrock passes on Anthropic's own counts in an object of its own.
+    additional_fields = body.get("additionalModelResponseFields")
+    parents = [body, additional_fields if isinstance(additional_fields, Mapping) else {}]
+    usages = [usage for parent in parents for name in ("usage", "usageMetadata") if (usage := parent.get(name))]
+    for usage in usages:
+        if not isinstance(usage, Mapping):
+            continue
+        for holder in (*(usage.get(name) for name in REASONING_DETAIL_FIELDS), usage):
+            counts = [holder.get(name) for name in REASONING_COUNT_FIELDS] if isinstance(holder, Mapping) else []
+            if (count := next((count for count in counts if type(count) is int and count >= 0), None)) is not None:
+                return count
+    return None
 
 
 def has_integer_counts(usage: TokenUsage) -> bool:

@@ -5,16 +5,48 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
 from auditor.config import Limits
-from auditor.domain import Answer, Attempt, Outcome
+from auditor.domain import Answer, Attempt, Outcome, total_cost
 from auditor.models.failures import RequestFailure
 from auditor.models.limiter import backoff_delay
 
 T = TypeVar("T", Answer, Attempt)
+
+
+@dataclass(slots=True)
+class CallProgress:
+    """What has been sent for a call.
+
+    Attributes:
+        attempts: all requests that went out, in order.
+        costs: of each request in US dollars; None if unknown.
+        deadline: end of the call's time, by `time.monotonic`; None before its first request.
+        n_tries: number of requests that count towards `limits.max_attempts`.
+    """
+
+    attempts: list[Attempt]
+    costs: list[float | None]
+    deadline: float | None = None
+    n_tries: int = 0
+
+    def add(self, answer: Answer) -> None:
+        """Add the attempt and the cost of an answer."""
+        self.attempts += answer.attempts
+        self.costs.append(answer.cost_usd)
+
+    def append_error_reason(self, answer: Answer, reason: str) -> Answer:
+        """Add the reason for not retrying to the error of the last attempt and of the answer, and return the answer."""
+        if self.attempts:
+            self.attempts[-1] = append_error_reason(self.attempts[-1], reason)
+        return append_error_reason(answer, reason)
+
+    def complete(self, answer: Answer) -> Answer:
+        """The answer with all attempts and their cost."""
+        return replace(answer, attempts=tuple(self.attempts), cost_usd=total_cost(self.costs))
 
 
 def retry_delay(failure: RequestFailure, n_attempts: int, rng: random.Random) -> float:
@@ -32,7 +64,7 @@ def retry_delay(failure: RequestFailure, n_attempts: int, rng: random.Random) ->
 
 
 def no_retry_reason(
-    failure: RequestFailure, wait_s: float, n_attempts: int, deadline: float, limits: Limits
+    failure: RequestFailure, wait_s: float, n_attempts: int, deadline: float, limits: Limits, timeout_s: float
 ) -> str | None:
     """Why a failed request is not retried: a message, empty if the error says enough; None if it is retried.
 
@@ -42,6 +74,7 @@ def no_retry_reason(
         n_attempts: number of attempts so far.
         deadline: end of the call's time, by `time.monotonic`.
         limits: of the audit.
+        timeout_s: time limit of one request to the model, in seconds.
     """
     retry_after_s = failure.retry_after_s or 0.0
     if retry_after_s > limits.max_retry_wait_s:
@@ -50,7 +83,7 @@ def no_retry_reason(
         return ""
     if time.monotonic() + wait_s < deadline:
         return None
-    deadline_limit = f"limits.deadline_s = {limits.deadline_s:g} s leaves no time for it"
+    deadline_limit = f"limits.deadline_s = {limits.resolved_deadline_s(timeout_s):g} s leaves no time for it"
     return f"the provider asks to wait {format_duration(retry_after_s)}, and {deadline_limit}" if retry_after_s else ""
 
 

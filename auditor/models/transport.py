@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import ipaddress
 import json
+import math
 from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
 from typing import Any
@@ -28,6 +29,7 @@ METADATA_HOSTS = frozenset({"metadata.google.internal", "metadata", "instance-da
 """Hosts of cloud metadata services, which hand out a machine's own credentials."""
 CONNECT_TIMEOUT_SHARE = 0.9
 """Share of a request's time limit that connecting to the server may take."""
+MAX_CONNECT_TIMEOUT_S = 60.0
 MAX_RECORDED_BYTES = 65_536
 """Bytes of a response's body that are recorded, from its beginning."""
 
@@ -215,9 +217,10 @@ class GuardedTransport(httpx.AsyncBaseTransport):
 def _cap_connect_timeout(request: httpx.Request, total_timeout_s: float | None) -> None:
     """Let connecting time out before the whole request does: a request that was never sent costs nothing."""
     timeouts = request.extensions.get("timeout") or {}
+    # No server takes longer to accept a connection because its model is slow.
+    max_timeouts = {"connect": MAX_CONNECT_TIMEOUT_S, "pool": math.inf}
     capped_timeouts = {
-        phase: CONNECT_TIMEOUT_SHARE
-        * (timeouts[phase] if total_timeout_s is None else min(timeouts[phase], total_timeout_s))
+        phase: CONNECT_TIMEOUT_SHARE * min(timeouts[phase], total_timeout_s or math.inf, max_timeouts[phase])
         # httpx's time limits for connecting and for waiting for a free connection.
         for phase in ("connect", "pool")
         if timeouts.get(phase)

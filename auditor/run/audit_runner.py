@@ -12,6 +12,7 @@ from auditor.config import AuditConfig, load_config
 from auditor.config.trust import describe_destinations
 from auditor.errors import NotAllowedError
 from auditor.run.audit_handle import AuditHandle, resolve_storage_url
+from auditor.run.capability_store import DiscoveryOptions
 from auditor.run.config_changes import describe_config_change
 from auditor.run.engines import require_engine
 from auditor.run.fingerprints import describe_environment, fingerprint
@@ -30,6 +31,8 @@ def run_audit(
     storage: str | None = None,
     progress: ProgressReporter | None = None,
     signals: bool = False,
+    preflight: bool = True,
+    rediscover: bool = False,
 ) -> AuditHandle:
     """Run an audit to its end; a second call resumes it, and sends only requests without a recorded answer.
 
@@ -38,6 +41,8 @@ def run_audit(
         storage: database URL; takes precedence over AUDITOR_STORAGE and the config's `storage`.
         progress: receives every stage and answer.
         signals: whether SIGINT, SIGTERM and SIGHUP stop the run with everything saved; only from the main thread.
+        preflight: whether to find out what all models accept before other calls are sent.
+        rediscover: whether to find out again what models accept, if a call to them is left.
 
     Raises:
         ConfigError, SurveyError, ModelSetupError, StorageError: the message says what is wrong, and how to fix it.
@@ -82,6 +87,7 @@ def run_audit(
             load_encoder=direct_encoder_loader(config),
             progress=progress,
             signals=signals,
+            discovery=DiscoveryOptions(preflight=preflight, rediscover=rediscover),
         )
     return AuditHandle(config.name, url)
 

@@ -15,7 +15,6 @@ from auditor.run import ray_cluster
 from auditor.run.api_keys import list_secret_variables, require_keys
 from auditor.run.ray_pool import RayDispatcher, WorkerSlot
 from auditor.run.ray_worker import WorkerActor, WorkerConfig
-from auditor.storage.database import Database
 from auditor.storage.engine import require_shareable_url
 
 if TYPE_CHECKING:
@@ -44,12 +43,10 @@ def require_engine(config: AuditConfig, url: str) -> None:
 
 
 @asynccontextmanager
-async def open_dispatcher(
-    config: AuditConfig, audit_id: int, db: Database, notify: Callable[[str], None]
-) -> AsyncIterator[Dispatcher | None]:
-    """Connect to the Ray cluster, and yield a dispatcher whose workers send and record requests.
+async def open_dispatcher(config: AuditConfig, notify: Callable[[str], None]) -> AsyncIterator[Dispatcher | None]:
+    """Connect to the Ray cluster, and yield a dispatcher whose workers send requests.
 
-    Yields None if the engine is `local`: then this process sends and records.
+    Yields None if the engine is `local`: then this machine sends them.
 
     Raises:
         UsageError: there is no usable cluster.
@@ -59,7 +56,7 @@ async def open_dispatcher(
         yield None
         return
     with ray_cluster.connect_to_cluster(config.run.ray_address) as cluster_name:
-        dispatcher = RayDispatcher(dedicated_model_selector(config), slot_factory(config, audit_id, db), notify)
+        dispatcher = RayDispatcher(dedicated_model_selector(config), slot_factory(config), notify)
         try:
             notify(f"Requests go out from workers in the Ray cluster at {cluster_name}.")
             if _network_models(config):
@@ -92,28 +89,21 @@ def dedicated_model_selector(config: AuditConfig) -> Callable[[Call], str | None
     return lambda call: call.name if call.measure is LogprobMeasure.CONTINUATION or call.name in embedded else None
 
 
-def slot_factory(
-    config: AuditConfig, audit_id: int, db: Database
-) -> Callable[[str | None, Callable[[], None]], list[WorkerSlot]]:
+def slot_factory(config: AuditConfig) -> Callable[[str | None, Callable[[], None]], list[WorkerSlot]]:
     """A factory of worker slots, as `RayDispatcher` takes it.
 
     It creates several slots for all models over the network, and one slot for a model whose weights are loaded.
     """
-    # This process sends telemetry, and a worker does not connect to the cluster.
+    # This process records answers and sends telemetry, and a worker does not connect to the cluster.
     worker_audit_config = config.model_copy(
-        update={"telemetry": None, "run": config.run.model_copy(update={"ray_address": None})}
+        update={"storage": None, "telemetry": None, "run": config.run.model_copy(update={"ray_address": None})}
     )
 
     def create_slots(dedicated_model: str | None, on_change: Callable[[], None]) -> list[WorkerSlot]:
         """Create the slots for one model with weights, or for all network models (None); no worker starts yet."""
         model_names = _network_models(config) if dedicated_model is None else (dedicated_model,)
         worker_config = WorkerConfig(
-            worker_audit_config,
-            model_names,
-            list_secret_variables(config),
-            db.url,
-            audit_id,
-            metadata.version("auditor"),
+            worker_audit_config, model_names, list_secret_variables(config), metadata.version("auditor")
         )
         n_workers = (config.run.workers or ray_cluster.count_hosts() or 1) if dedicated_model is None else 1
         n_gpus = 0.0 if dedicated_model is None else config.run.gpus

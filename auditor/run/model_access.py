@@ -18,6 +18,7 @@ from auditor.config import AuditConfig
 from auditor.domain import Survey
 from auditor.errors import RunInterrupted
 from auditor.run.api_keys import list_secret_variables, remember_secrets, short_secrets_warning
+from auditor.run.capability_store import DatabaseCapabilityStore, DiscoveryOptions
 from auditor.run.engines import open_dispatcher, require_engine
 from auditor.run.survey_plan import planned_cells
 from auditor.run.telemetry import TracedClient, open_telemetry_sink
@@ -47,6 +48,7 @@ def run_with_models(
     load_encoder: Callable[[], TextEncoder] | None = None,
     progress: ProgressReporter | None = None,
     signals: bool = False,
+    discovery: DiscoveryOptions | None = None,
 ) -> T:
     """Run a coroutine that calls an audit's models, within its budget and limits; the caller holds the run's lock.
 
@@ -59,6 +61,7 @@ def run_with_models(
         load_encoder: loads the encoder that compares answers to direct questions; None if they are not compared.
         progress: receives every answer and notice.
         signals: whether SIGINT, SIGTERM and SIGHUP stop it with everything saved; only from the main thread.
+        discovery: how it finds out what the models accept.
 
     Raises:
         ConfigError: a key is not set, or would go to a server without the user's trust.
@@ -75,7 +78,9 @@ def run_with_models(
 
     async def run_work() -> T:
         """Run `work` with an open context; a second signal ends it as RunInterrupted."""
-        async with _open_context(config, survey, audit, db, progress or SilentProgress(), load_encoder) as context:
+        async with _open_context(
+            config, survey, audit, db, progress or SilentProgress(), load_encoder, discovery or DiscoveryOptions()
+        ) as context:
             try:
                 with _stop_on_signals(context.stop_event) if signals else _no_signals():
                     return await work(context)
@@ -133,6 +138,8 @@ def _create_gateway(
     stop_event: threading.Event,
     dispatcher: Dispatcher | None,
     notify: Callable[[str], None],
+    *,
+    rediscover: bool,
 ) -> Gateway:
     """Create the gateway to all models that are not replayed from a file.
 
@@ -143,7 +150,9 @@ def _create_gateway(
         stop_event: once set, no further request is sent.
         dispatcher: sends requests from the workers of a cluster; None to send them from processes of this machine.
         notify: receives notices for the user.
+        rediscover: whether to find out again what models accept.
     """
+    from auditor.agents.structure_instruction import describe_structure  # loads scipy (1 s)
     from auditor.models.gateway import Gateway  # loads httpx (0.3 s)
     from auditor.models.multiprocess_dispatch import MultiprocessDispatcher, max_helpers  # loads httpx (0.5 s)
 
@@ -165,6 +174,8 @@ def _create_gateway(
         ),
         dispatcher=dispatcher,
         notify=notify,
+        capability_store=DatabaseCapabilityStore(recorder.db, recorder.audit_id, rediscover=rediscover),
+        describe_structure=describe_structure,
     )
 
 
@@ -176,27 +187,29 @@ async def _open_context(
     db: Database,
     progress: ProgressReporter,
     load_encoder: Callable[[], TextEncoder] | None,
+    options: DiscoveryOptions,
 ) -> AsyncIterator[RunContext]:
     """Yield the context of the graph's nodes, with a client for the audit's models, and close the client at the end."""
     from auditor.agents.recording import CallRecorder, RecordingClient  # loads scipy (1 s)
     from auditor.agents.run_context import RunContext  # loads scipy (1 s)
     from auditor.run.batches import create_batching_client  # loads httpx (0.5 s)
-    from auditor.run.replay import ReplayClient, RoutingClient, load_records  # loads the survey readers (0.1 s)
+    from auditor.run.replay import ReplayClient, load_records  # loads the survey readers (0.1 s)
 
     records = load_records(config.models, survey)
     stop_event, run_id = threading.Event(), uuid.uuid4().hex
     sink, recorder = open_telemetry_sink(config), CallRecorder(db, audit.id, run_id)
-    async with open_dispatcher(config, audit.id, db, progress.on_notice) as dispatcher:
-        gateway = _create_gateway(config, recorder, records, stop_event, dispatcher, progress.on_notice)
+    async with open_dispatcher(config, progress.on_notice) as dispatcher:
+        gateway = _create_gateway(
+            config, recorder, records, stop_event, dispatcher, progress.on_notice, rediscover=options.rediscover
+        )
         batching_client = create_batching_client(gateway, config, recorder, stop_event, progress.on_notice)
-        # Outermost first: recording (without a cluster), replay, telemetry, batches, gateway.
+        # Outermost first: recording, replay, telemetry, batches, gateway.
         traced_client = (
             TracedClient(batching_client or gateway, sink, config.name, config.telemetry)
             if sink and config.telemetry
             else None
         )
         model_client: ModelClient = traced_client or batching_client or gateway
-        recording_client = RecordingClient(ReplayClient(model_client, records), recorder)
         started_at = ledger.utc_now()
         try:
             yield RunContext(
@@ -205,14 +218,14 @@ async def _open_context(
                 audit_id=audit.id,
                 cells=planned_cells(survey),
                 db=db,
-                client=recording_client
-                if dispatcher is None
-                else RoutingClient(records, recording_client, model_client),
+                client=RecordingClient(ReplayClient(model_client, records), recorder),
                 load_encoder=load_encoder,
                 load_semantic_encoder=semantic_encoder_loader(config),
                 progress=progress,
                 stop_event=stop_event,
                 run_id=run_id,
+                capabilities=gateway,
+                preflight=options.preflight,
             )
         finally:
             if batching_client is not None:

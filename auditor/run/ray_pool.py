@@ -1,4 +1,4 @@
-"""Dispatch requests to the workers of a cluster: to the least busy one, and again to another if a worker dies."""
+"""Dispatch requests to the workers of a cluster, each to the least busy one; the driver records the answers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import asyncio
 import itertools
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from auditor.domain import Capability
+from auditor.domain import Capability, LogprobMeasure
 from auditor.errors import AuditorError, ModelSetupError
 from auditor.run.ray_cluster import RayWorker, WorkerDied
 from auditor.run.ray_worker import WorkerConfig, WorkerRequest
@@ -34,7 +35,8 @@ class WorkerSlot:
 
     Attributes:
         host: name of the worker's host; None while no worker is ready.
-        pending: futures of the requests assigned to the worker, by request id.
+        pending: futures of the requests assigned to the worker, by request id; None as a result means that the worker
+            died after the request was passed to it.
         start_worker: requests a new worker.
         worker_config: the worker's configuration.
     """
@@ -43,20 +45,20 @@ class WorkerSlot:
         self, start_worker: Callable[[], RayWorker], worker_config: WorkerConfig, on_change: Callable[[], None]
     ) -> None:
         self.host: str | None = None
-        self.pending: dict[int, asyncio.Future[ProviderReply | AuditorError]] = {}
+        self.pending: dict[int, asyncio.Future[ProviderReply | AuditorError | None]] = {}
         self.start_worker, self.worker_config, self._on_change = start_worker, worker_config, on_change
         self._outbox: list[WorkerRequest] = []
         self._has_requests = asyncio.Event()
         self._answer_count = 0
 
-    async def send(self, request: WorkerRequest) -> ProviderReply:
-        """Send a request through the worker, and return the reply.
+    async def send(self, request: WorkerRequest) -> ProviderReply | None:
+        """Send a request through the worker, and return the reply; None if the worker died, maybe after sending it.
 
         Raises:
-            WorkerDied: the worker died; whether the request was sent is unknown.
+            WorkerDied: the worker died before the request was passed to it.
             AuditorError: the worker's error.
         """
-        future: asyncio.Future[ProviderReply | AuditorError] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[ProviderReply | AuditorError | None] = asyncio.get_running_loop().create_future()
         self.pending[request.id] = future
         self._outbox.append(request)
         self._has_requests.set()
@@ -147,20 +149,25 @@ class WorkerSlot:
         consequence = (
             "it had no open call"
             if n_open_calls == 0
-            else f"its {n_open_calls} open call{'s go' if n_open_calls > 1 else ' goes'} to another worker"
+            else f"its {n_open_calls} open call{'s are' if n_open_calls > 1 else ' is'} sent again by another worker"
         )
         return (
             f"The worker on {self.host} died; {consequence}. Ray's logs there say why (by default in {RAY_LOG_FOLDER})."
         )
 
     def _fail_pending(self) -> None:
-        """Fail all requests of a dead worker, so that they are sent through another."""
+        """End all requests of a dead worker; those that it never received raise WorkerDied."""
         self.host = None
+        unsent_ids = {request.id for request in self._outbox}
         self._outbox.clear()
         self._has_requests.clear()
-        for future in self.pending.values():
-            if not future.done():
+        for request_id, future in self.pending.items():
+            if future.done():
+                continue
+            if request_id in unsent_ids:
                 future.set_exception(WorkerDied())
+            else:
+                future.set_result(None)
         self._on_change()
 
 
@@ -200,30 +207,31 @@ class RayDispatcher:
     async def send(
         self, call: Call, attempt_number: int, total_timeout_s: float | None, capability: Capability | None = None
     ) -> ProviderReply:
-        """Send a request through the least busy worker, and resend it through another if the worker dies.
+        """Send a request through the least busy worker.
+
+        Returns:
+            The reply. If the worker died, a retryable failure of unknown cost; a request that never reached the worker,
+            or that it was to compute itself, goes to another worker instead.
 
         Raises:
             AuditorError: a worker's error; no further request can be sent then.
         """
-        is_resend = False
+        from auditor.models.provider_request import sender_died_reply  # loads httpx (0.4 s)
+
+        request = WorkerRequest(
+            next(self._request_ids), call, attempt_number, total_timeout_s, capability or Capability()
+        )
         while True:
             slot = await self._least_busy_slot(self._dedicated_model(call))
-            try:
-                return await slot.send(
-                    WorkerRequest(
-                        next(self._request_ids),
-                        call,
-                        attempt_number,
-                        total_timeout_s,
-                        capability or Capability(),
-                        is_resend,
-                    )
-                )
-            except WorkerDied:
-                is_resend = True
+            started_at = datetime.now(UTC)
+            with suppress(WorkerDied):
+                if (reply := await slot.send(request)) is not None:
+                    return reply
+                if call.measure is not LogprobMeasure.CONTINUATION:  # computed by the worker: nothing was sent or paid
+                    return sender_died_reply(call, attempt_number, started_at)
 
     async def close(self) -> None:
-        """Stop all workers; they have recorded all answers that they received."""
+        """Stop all workers."""
         for slot_task in self._slot_tasks:
             slot_task.cancel()
         await asyncio.gather(*self._slot_tasks, return_exceptions=True)

@@ -1,24 +1,21 @@
-"""A worker of a cluster: sends requests from its host, with that host's keys, and records the answers."""
+"""A worker of a cluster: sends requests from its host, with that host's keys; it opens no database."""
 
 from __future__ import annotations
 
 import asyncio
 import platform
 import traceback
-import uuid
 from collections.abc import Iterable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING
 
 from auditor import bootstrap
 from auditor.config import AuditConfig
-from auditor.domain import Answer, Call, Capability
+from auditor.domain import Call, Capability
 from auditor.errors import AuditorError
 from auditor.run.api_keys import remember_secrets, require_keys
-from auditor.storage import ledger
-from auditor.storage.database import open_database
 
 if TYPE_CHECKING:
     from auditor.models.provider_request import ProviderReply
@@ -32,16 +29,12 @@ class WorkerConfig:
         config: the audit's configuration, which names the environment variables of keys.
         models: names of the models that the worker sends requests to.
         secret_variables: names of all variables that hold a key of the audit; a server may echo any of them.
-        storage_url: URL of the database.
-        audit_id: id of the audit in the database.
         version: version of auditor; every host must have the same.
     """
 
     config: AuditConfig
     models: tuple[str, ...]
     secret_variables: tuple[str, ...]
-    storage_url: str
-    audit_id: int
     version: str
 
 
@@ -55,7 +48,6 @@ class WorkerRequest:
         attempt_number: number of this attempt at the call, from 1.
         total_timeout_s: time limit in seconds; None for no limit.
         capability: what the model's server accepts.
-        is_resend: whether an earlier worker died with the request open; it may have recorded an answer.
     """
 
     id: int
@@ -63,7 +55,6 @@ class WorkerRequest:
     attempt_number: int
     total_timeout_s: float | None
     capability: Capability
-    is_resend: bool = False
 
 
 NumberedReply = tuple[int, "ProviderReply | AuditorError"]
@@ -71,7 +62,7 @@ NumberedReply = tuple[int, "ProviderReply | AuditorError"]
 
 
 class WorkerActor:
-    """The Ray actor: sends requests and records answers in its own event loop.
+    """The Ray actor: sends requests in its own event loop.
 
     Errors are returned as values, with the host's name in the message.
     """
@@ -84,7 +75,7 @@ class WorkerActor:
         self._exit_stack = AsyncExitStack()
 
     async def start(self, worker_config: WorkerConfig) -> str | AuditorError:
-        """Check keys, and open the database and connections; returns the host's name, or an error."""
+        """Check keys, and open connections; returns the host's name, or an error."""
         try:
             self._prepare(worker_config)
         except AuditorError as error:
@@ -106,16 +97,15 @@ class WorkerActor:
         return replies
 
     async def stop(self) -> None:
-        """Cancel open requests, and close connections and the database."""
+        """Cancel open requests, and close connections."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._exit_stack.aclose()
 
     def _prepare(self, worker_config: WorkerConfig) -> None:
-        """Check version and keys, and open the database and the connections; raises AuditorError if one fails."""
+        """Check version and keys, and open the connections; raises AuditorError if one fails."""
         bootstrap.prepare_environment()
-        from auditor.agents.recording import CallRecorder  # loads scipy (1 s)
         from auditor.models.dispatch import LocalDispatcher  # loads httpx (0.5 s)
 
         if (installed_version := metadata.version("auditor")) != worker_config.version:
@@ -126,9 +116,6 @@ class WorkerActor:
         models = [worker_config.config.model(name) for name in worker_config.models]
         require_keys(worker_config.config, models)
         remember_secrets(worker_config.secret_variables)
-        self._db = self._exit_stack.enter_context(open_database(worker_config.storage_url, create=False))
-        # A run id of its own: its unanswered requests count as possibly paid if it dies.
-        self._recorder = CallRecorder(self._db, worker_config.audit_id, uuid.uuid4().hex)
         self._dispatcher = LocalDispatcher(models)
         self._exit_stack.push_async_callback(self._dispatcher.close)
 
@@ -136,8 +123,8 @@ class WorkerActor:
         """Handle one request, and queue its reply or error."""
         reply_or_error: ProviderReply | AuditorError
         try:
-            reply_or_error = await (
-                self._resend_unless_recorded(request) if request.is_resend else self._send_and_record(request)
+            reply_or_error = await self._dispatcher.send(
+                request.call, request.attempt_number, request.total_timeout_s, request.capability
             )
         except AuditorError as error:
             reply_or_error = self._with_host_name(error)
@@ -149,39 +136,6 @@ class WorkerActor:
             )
         self._replies.append((request.id, reply_or_error))
         self._has_replies.set()
-
-    async def _send_and_record(self, request: WorkerRequest) -> ProviderReply:
-        """Send a request, and record its answer; the reply is returned without the bodies of its attempts."""
-        reply = await self._recorder.ask_and_record(
-            request.call,
-            lambda call: self._dispatcher.send(
-                call, request.attempt_number, request.total_timeout_s, request.capability
-            ),
-        )
-        # The bodies are recorded; without them the message to the driver is smaller.
-        attempts_without_body = tuple(replace(attempt, body=None) for attempt in reply.answer.attempts)
-        return replace(reply, answer=replace(reply.answer, attempts=attempts_without_body))
-
-    async def _resend_unless_recorded(self, request: WorkerRequest) -> ProviderReply:
-        """Send a request unless the database has its answer; a recorded answer takes precedence over a new one.
-
-        A worker that was given up as dead may record its answer at any time, also while this one sends the request.
-        """
-        from auditor.models.provider_request import ProviderReply  # loads httpx (0.4 s)
-
-        if (recorded_answer := await self._recorded_answer(request.call)) is not None:
-            return ProviderReply(recorded_answer, None)
-        reply = await self._send_and_record(request)
-        recorded_answer = await self._recorded_answer(request.call)
-        return (
-            reply
-            if recorded_answer is None
-            else replace(reply, answer=replace(recorded_answer, attempts=reply.answer.attempts))
-        )
-
-    async def _recorded_answer(self, call: Call) -> Answer | None:
-        """The answer to a call that any worker has recorded in the database; None if there is none."""
-        return (await asyncio.to_thread(ledger.load_answers, self._db, [call.key])).get(call.key)
 
     def _with_host_name(self, error: AuditorError) -> AuditorError:
         """A copy of an error whose message begins with this host's name."""

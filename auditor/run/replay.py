@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,18 +37,6 @@ class ReplayClient:
         """The recorded answer; a failure, which the next run repeats, if the file has none."""
         record = self._records.get(call.name)
         return await self._fallback_client.complete(call) if record is None else _replay_answer(call, record)
-
-
-class RoutingClient:
-    """Routes calls to one of two clients by the model's name."""
-
-    def __init__(self, model_names: Container[str], selected_client: ModelClient, default_client: ModelClient) -> None:
-        """Route calls to `model_names` to `selected_client`, and all others to `default_client`."""
-        self._model_names, self._selected_client, self._default_client = model_names, selected_client, default_client
-
-    async def complete(self, call: Call) -> Answer:
-        """The answer of the client for the call's model."""
-        return await (self._selected_client if call.name in self._model_names else self._default_client).complete(call)
 
 
 def load_records(models: Iterable[ModelSection], survey: Survey) -> dict[str, ReplayRecord]:

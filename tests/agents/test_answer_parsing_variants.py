@@ -6,8 +6,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from auditor.agents.answer_parsing import apply_repair_answer, is_refusal, parse_score, parse_trace, strip_thinking
+from auditor.agents.answer_parsing import apply_repair_answer, is_refusal, parse_score, parse_trace
 from auditor.domain import LANGUAGES, Answer, Cell, Outcome
+from auditor.models.thinking import strip_thinking
 from auditor.prompts.refusals import load_refusal_patterns
 
 CELL = Cell("Germany", "divorce")

@@ -1,21 +1,28 @@
-"""Many calls at once: those that wait for the disk hold no slots, and no more go out together than was said."""
+"""Many calls at once: those that wait for the disk hold no slots, and no more go out together than was said.
+
+Truncated answers are asked again only under a higher limit, and stay on record.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from auditor.agents.call_runner import run_calls
+from auditor.agents.recording import CallRecorder, RecordingClient
 from auditor.agents.run_context import MIN_IN_FLIGHT_FOR_EXTRA_WORKERS, RunContext
-from auditor.domain import Answer, Call, Message, Outcome, Purpose
+from auditor.domain import Answer, Call, Capability, Message, Outcome, Purpose
 from auditor.models.multiprocess_dispatch import MultiprocessDispatcher
 from auditor.run import fingerprint, load_planned_survey
 from auditor.run.model_access import run_with_models
-from auditor.storage import audits, ledger
-from auditor.storage.database import open_database
+from auditor.storage import audits, hash_chain, ledger
+from auditor.storage.database import Database, open_database
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer, Reply, Request, answer
 
@@ -85,3 +92,94 @@ def test_while_some_wait_for_the_disk_others_go_out(
     assert {a.outcome for a in answer_count.values()} == {Outcome.OK}
     assert len(server.requests) == CALLS
     assert most <= concurrency
+
+
+@dataclass
+class RoomyClient:
+    """A model that needs `needed` output tokens, under a capability with room for thinking."""
+
+    needed: int
+    room: int = 0
+    sent: list[Call] = field(default_factory=list)
+
+    def needs_discovery(self, call: Call) -> bool:
+        return False
+
+    def capability(self, call: Call) -> Capability:
+        return Capability(thinking_tokens=self.room)
+
+    async def complete(self, call: Call) -> Answer:
+        self.sent.append(call)
+        limit = call.params["max_tokens"] + self.room
+        outcome = Outcome.OK if limit >= self.needed else Outcome.TRUNCATED
+        return Answer(call.key, outcome, text=f"within {limit}", sent=json.dumps({"max_completion_tokens": limit}))
+
+
+@pytest.fixture
+def db(storage: str) -> Iterator[Database]:
+    with open_database(storage) as opened:
+        yield opened
+
+
+CALL = Call("model-a", "openai/scripted-a", (Message("user", "?"),), Purpose.DIRECT, params={"max_tokens": 100})
+
+
+async def run_call(db: Database, client: RoomyClient) -> Answer:
+    """Run the call as a new run would, and return the answer that the audit uses."""
+    audit = config("http://127.0.0.1:1")
+    survey = load_planned_survey(audit)
+    audit_columns: dict[str, Any] = {"config": "{}", "config_hash": fingerprint(audit), "environment": {}}
+    saved = audits.save_audit(db, name=audit.name, survey=survey, **audit_columns)
+    recording_client = RecordingClient(client, CallRecorder(db, saved.id, "run"))
+    context = RunContext(audit, survey, saved.id, [], db, recording_client, None, capabilities=client)
+    return (await run_calls(context, "elicit", [CALL]))[CALL.key]
+
+
+async def test_a_truncated_answer_is_asked_again_once_the_limit_is_higher(db: Database) -> None:
+    client = RoomyClient(needed=500)
+    assert (await run_call(db, client)).outcome is Outcome.TRUNCATED
+    assert (await run_call(db, client)).outcome is Outcome.TRUNCATED
+    assert len(client.sent) == 1  # under the same limit it would be truncated and paid for again
+    client.room = 1000
+    retaken = await run_call(db, client)
+    assert (retaken.outcome, retaken.text) == (Outcome.OK, "within 1100")
+    assert await run_call(db, client) == retaken
+    assert len(client.sent) == 2
+
+
+async def test_the_truncated_answers_stay_on_record(db: Database) -> None:
+    client = RoomyClient(needed=5000)
+    answers = []
+    for client.room in (0, 1000, 4900):
+        answers.append(await run_call(db, client))
+    assert [answer.text for answer in answers] == ["within 100", "within 1100", "within 5000"]
+    assert [answer.outcome for answer in answers] == [Outcome.TRUNCATED, Outcome.TRUNCATED, Outcome.OK]
+    keys = [replace(CALL, retake=number).key for number in range(3)]
+    assert [answer.key for answer in answers] == keys
+    assert keys[0] == CALL.key
+    assert ledger.load_answers(db, keys) == dict(zip(keys, answers, strict=True))
+    assert hash_chain.verify_chain(db).breaks == []
+
+
+async def test_a_later_answer_is_used_although_the_limit_is_lower_again(db: Database) -> None:
+    client = RoomyClient(needed=500)
+    for client.room in (0, 1000):
+        await run_call(db, client)
+    client.room = 0
+    assert (await run_call(db, client)).text == "within 1100"
+    assert len(client.sent) == 2
+
+
+async def test_a_retake_that_fails_is_repeated_by_the_next_run(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = RoomyClient(needed=500)
+    await run_call(db, client)
+    client.room = 1000
+    failure = Answer(CALL.key, Outcome.RATE_LIMITED, error="429")
+
+    async def fail(call: Call) -> Answer:
+        return replace(failure, key=call.key)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(client, "complete", fail)
+        assert (await run_call(db, client)).outcome is Outcome.RATE_LIMITED
+    assert (await run_call(db, client)).outcome is Outcome.OK

@@ -19,6 +19,7 @@ def test_fields_are_those_of_the_section() -> None:
         "name": "a",
         "model": "openai/gpt-4o",
         "server": "https://llm.example/v1",
+        "base_model": None,
         "reasoning": None,
         "declared": None,
     }

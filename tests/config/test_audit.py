@@ -34,7 +34,7 @@ def test_defaults_are_those_of_the_design(tmp_path: Path) -> None:
     assert config.judges == "peers"
     assert config.conflicts.threshold == 0.38
     assert (config.direct.samples, config.direct.temperature) == (5, 0.7)
-    assert (config.limits.max_attempts, config.limits.deadline_s) == (6, 120)
+    assert (config.limits.max_attempts, config.limits.resolved_deadline_s(60)) == (6, 120)
 
 
 @pytest.mark.parametrize(

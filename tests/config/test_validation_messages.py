@@ -32,7 +32,7 @@ FULL: dict[str, Any] = {
     "survey": {"source": "wvs7-sample", "rephrase": {"question": {"en": "{topic} {country}"}, "topics": {"t": "x"}}},
     "models": [
         {"name": "m", "model": "openai/a", "price": {"input": 1.0, "output": 1.0}, "params": {"p": 1}},
-        {"name": "n", "model": "openai/b"},
+        {"name": "n", "model": "openai/b", "reasoning": {"effort": "low"}, "capabilities": {"dropped_keywords": ["x"]}},
     ],
     "judges": [{"name": "j", "model": "openai/c"}],
     "probes": {"direct": {}, "logprob": {}, "review": {}, "semantic": {"consistency": {"judge": "j"}}, "logic": {}},

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from auditor.config import AuditConfig
+from auditor.config import AuditConfig, ReasoningSection
 from auditor.cost_estimation.audit_estimate import estimate_audit, estimate_past_audit
 from auditor.reports.data.cost.forecast import CostForecast
 from auditor.reports.render.plain_text import render_text
@@ -43,6 +43,17 @@ def test_calls_and_money_by_hand() -> None:
     assert direct.usd.low < direct.usd.expected < direct.usd.high
     assert direct.price_source == "config, 2026-07-01"
     assert direct.completion_tokens.high == 27 * config(URL).direct.max_tokens
+
+
+def test_thinking_is_estimated_at_half_its_room_and_at_most_at_all_of_it() -> None:
+    audit = priced(URL)
+    models = [model.model_copy(update={"reasoning": ReasoningSection(max_tokens=2000)}) for model in audit.models]
+    direct, thinking = (forecast_cost(a).rows[0] for a in (audit, audit.model_copy(update={"models": models})))
+    tokens = thinking.completion_tokens
+    assert tokens.low == direct.completion_tokens.low
+    assert tokens.expected == pytest.approx(direct.completion_tokens.expected + 27 * 1000)
+    assert tokens.high == direct.completion_tokens.high + 27 * 2000
+    assert "1000 tokens of thinking (assumed)" in thinking.basis
 
 
 def test_an_unknown_price_is_reported_and_left_out_of_the_sum() -> None:
@@ -95,8 +106,39 @@ def test_what_depends_on_answers_is_estimated_between_its_ends() -> None:
         priced(URL, survey={"source": "wvs7-sample"}, probes={"direct": {"samples": 3, "target_width": 0.3}})
     )
     for one, other in zip(full_forecast.rows, narrow.rows, strict=True):
+        if one.stage == "preflight":
+            assert other.calls == one.calls
+            continue
         assert other.calls.low < other.calls.expected < one.calls.high == other.calls.high
     assert narrow.rows[0].calls.low == pytest.approx(3 * 64)
+
+
+def preflight_calls(forecast: CostForecast) -> dict[str, tuple[float, float, float]]:
+    """Additional calls that find out what each model accepts: low, expected, high."""
+    return {
+        row.name: (row.calls.low, row.calls.expected, row.calls.high)
+        for row in forecast.rows
+        if row.stage == "preflight"
+    }
+
+
+def test_preflight_counts_what_it_adds_to_the_planned_calls_until_all_is_known(
+    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    judges = [{"name": "judge", "model": "openai/judge", "api_base": server.url}]
+    judges += [{"name": "here", "model": "embedded/smollm2-135m"}]
+    audit = priced(server.url, 2, judges=judges)
+    assert preflight_calls(forecast_cost(audit)) == {"model-a": (0, 0, 3), "model-b": (0, 0, 3), "judge": (1, 1, 4)}
+    as_text = priced(server.url, 2, probes={"direct": {"samples": 3, "mode": "text"}})
+    assert preflight_calls(forecast_cost(as_text)) == {"model-a": (1, 1, 4), "model-b": (1, 1, 4)}
+
+    audit = priced(server.url, 2, judges=judges[:1])
+    run_audit(audit, storage=storage)
+    survey = load_planned_survey(audit)
+    with open_database(storage) as db:
+        forecast = estimate_audit(audit, survey, planned_cells(survey), db)
+    assert preflight_calls(forecast) == dict.fromkeys(("model-a", "model-b", "judge"), (0, 0, 0))
 
 
 def test_incomplete_panels_are_asked_their_share() -> None:

@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from auditor.reports.data.verification import verify_audit
 from auditor.run import resume_after_review
 from auditor.storage import audits
-from auditor.storage.database import open_database, table_of
+from auditor.storage.database import open_database, table_of, upgrade_database
 from auditor.storage.tables import AnswerRow, AttemptRow
 from tests.e2e.golden.make_databases import CONFIG, FIGURES, NAME, figures_of, open_conflicts, settle_all, storage_in
 from tests.support.call_purposes import reply
@@ -38,8 +39,11 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeServer]:
 
 
 def restore(state: str, folder: Path) -> str:
-    """Unpack an archive and return the URL of its database."""
+    """Unpack an archive, upgrade its database as `auditor doctor --upgrade` does, and return its URL."""
     shutil.unpack_archive(CONFIG.with_name(f"{state}.tar.xz"), folder, filter="data")
+    upgrade = upgrade_database(storage_in(folder))
+    assert upgrade is not None
+    assert upgrade.from_revision == "0006"
     return storage_in(folder)
 
 
@@ -80,6 +84,14 @@ def _differences(old: Any, new: Any, path: str) -> Iterator[str]:
             yield from _differences(before, after, f"{path}[{i}]")
     elif old != new and (isinstance(old, (dict, list, str, type(None))) or new != pytest.approx(old, abs=2e-6)):
         yield f"{path}: {old} became {new}"
+
+
+def test_the_records_of_an_earlier_version_are_verified_after_an_upgrade(tmp_path: Path) -> None:
+    storage = restore("finished", tmp_path)
+    with open_database(storage, create=False) as db:
+        verification = verify_audit(db, NAME)
+    assert verification.records.n_links > 100
+    assert verification.is_consistent
 
 
 def test_a_finished_audit_asks_nothing_and_reports_the_same(server: FakeServer, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 For each small audit of `tests/support/call_purposes.py`, one file of `golden/requests/` holds the number of calls, a
 digest of all their keys and bodies, and in full the first call, by key, of each purpose, measure, schema and prompt.
+Calls that find out what a judge accepts are additional ones, and are recorded in full apart from the others.
 
 A changed body under an unchanged key, such as another wording under an unchanged schema name, is forbidden: answers
 that were paid for would be taken for answers to the new request. A changed key asks everything again that was paid
@@ -76,6 +77,8 @@ def calls_of(storage: str, bodies: dict[str, tuple[str, Any]]) -> list[Recorded]
 def compare(name: str, calls: list[Recorded]) -> None:
     """Compare an audit's calls with its golden file; with AUDITOR_GOLDEN=write, write that file first."""
     first_call_by_kind: dict[str, Recorded] = {}
+    preflight = [call for call in calls if call["purpose"] == Purpose.PREFLIGHT]
+    calls = [call for call in calls if call not in preflight]
     for call in calls:
         messages = (call["body"] or {}).get("messages", ())
         chat = [len(messages), *(str(m["content"])[:BEGINNING] for m in messages[:1])]
@@ -88,6 +91,8 @@ def compare(name: str, calls: list[Recorded]) -> None:
         "digest": digest,
         "first": [first_call_by_kind[kind] for kind in sorted(first_call_by_kind)],
     }
+    if preflight:
+        current_record["preflight"] = preflight
     file = FOLDER / f"{name}.json"
     if os.environ.get("AUDITOR_GOLDEN") == "write":
         file.write_text(json.dumps(current_record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -100,6 +105,7 @@ def compare(name: str, calls: list[Recorded]) -> None:
     assert (current_record["calls"], len(current_record["first"])) == (recorded["calls"], len(recorded["first"])), (
         "other calls are made"
     )
+    assert current_record.get("preflight") == recorded.get("preflight"), "other preflight calls are made"
     assert current_record["digest"] == recorded["digest"], (
         f"Audit '{name}': the first call of each kind is as recorded, but another call's key or body changed."
     )
@@ -107,7 +113,8 @@ def compare(name: str, calls: list[Recorded]) -> None:
 
 def test_every_purpose_measure_and_schema_is_on_record() -> None:
     assert {file.stem for file in FOLDER.glob("*.json")} == set(AUDITS)
-    calls = [call for file in FOLDER.glob("*.json") for call in json.loads(file.read_text(encoding="utf-8"))["first"]]
+    records = [json.loads(file.read_text(encoding="utf-8")) for file in FOLDER.glob("*.json")]
+    calls = [call for record in records for call in (*record["first"], *record.get("preflight", ()))]
     assert {call["purpose"] for call in calls} == {purpose.value for purpose in Purpose}
     assert {call["measure"] for call in calls} == {None, *(measure.value for measure in LogprobMeasure)}
     assert {call["schema"] for call in calls} - {None} == set(SCHEMA_BY_NAME) - WITHOUT_EXAMPLE

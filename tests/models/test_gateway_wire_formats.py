@@ -18,8 +18,7 @@ from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.fake_server import FakeServer, Reply, Request, completion
 
 JUDGEMENT = json.dumps({"norms": "a", "reasoning": "b", "score": -0.5})
-FULL, DENIED = "openai/x", "volcengine/x"
-"""A model that litellm lists with response formats, and one that it lists without."""
+FULL, TOOLS_ONLY = "openai/x", "volcengine/x"
 
 
 def tool_call(name: str, arguments: str, text: str | None = None) -> Reply:
@@ -50,12 +49,13 @@ def reply_with(text: str | None, **more: Any) -> Callable[[Request], Reply]:
 RESPONSE_CASES = {
     "chat with JSON schema": ResponseCase(reply_with(JUDGEMENT), Outcome.OK, JUDGEMENT, sent=("response_format",)),
     "chat without JSON schema": ResponseCase(reply_with("SCORE = -0.5"), Outcome.OK, "SCORE = -0.5", schema=None),
-    "JSON schema that litellm's list denies": ResponseCase(
-        reply_with(JUDGEMENT), Outcome.OK, JUDGEMENT, DENIED, sent=("response_format",)
+    "a tool where litellm lists no schema": ResponseCase(
+        lambda r: tool_call("MoralJudgement", JUDGEMENT), Outcome.OK, JUDGEMENT, TOOLS_ONLY,
+        sent=("tools", "tool_choice"),
     ),
-    "a tool, as the config declares": ResponseCase(
-        lambda r: tool_call("MoralJudgement", JUDGEMENT), Outcome.OK, JUDGEMENT, DENIED,
-        sent=("tools", "tool_choice"), declared=DeclaredCapabilities(form=AnswerForm.TOOL),
+    "JSON schema that litellm's list denies, as the config declares": ResponseCase(
+        reply_with(JUDGEMENT), Outcome.OK, JUDGEMENT, TOOLS_ONLY,
+        sent=("response_format",), declared=DeclaredCapabilities(form=AnswerForm.JSON_SCHEMA),
     ),
     "a tool though a schema was sent": ResponseCase(
         lambda r: tool_call("MoralJudgement", JUDGEMENT), Outcome.OK, JUDGEMENT, sent=("response_format",)

@@ -75,7 +75,7 @@ def test_replayed_models_are_answered_in_this_process_and_recorded_once(
 
 
 async def test_a_model_run_on_its_host_has_a_dedicated_worker_with_gpus(
-    server: FakeServer, storage: str, worker_gpus: list[float]
+    server: FakeServer, worker_gpus: list[float]
 ) -> None:
     base = config(server.url, models=2, run={"engine": "ray", "gpus": 0.5}).model_dump(mode="json")
     embedded = {"name": "small", "model": "embedded/smollm2-135m"}
@@ -85,13 +85,18 @@ async def test_a_model_run_on_its_host_has_a_dedicated_worker_with_gpus(
     assert select_model(unmeasured_call) is None
     assert select_model(replace(unmeasured_call, measure=LogprobMeasure.CONTINUATION)) == "model-a"
     assert select_model(replace(unmeasured_call, name="small")) == "small"
-    with open_database(storage) as db:
-        make_slots = slot_factory(audit, 1, db)
-        for name, expected in ((None, [("model-a",)] * 2), ("model-a", [("model-a",)]), ("small", [("small",)])):
-            assert [slot.worker_config.models for slot in make_slots(name, lambda: None)] == expected
-        for slot in [*make_slots(None, lambda: None), *make_slots("small", lambda: None)]:
-            slot.start_worker()
+    make_slots = slot_factory(audit)
+    for name, expected in ((None, [("model-a",)] * 2), ("model-a", [("model-a",)]), ("small", [("small",)])):
+        assert [slot.worker_config.models for slot in make_slots(name, lambda: None)] == expected
+    for slot in [*make_slots(None, lambda: None), *make_slots("small", lambda: None)]:
+        slot.start_worker()
     assert worker_gpus == [0.0, 0.0, 0.5]
+
+
+def test_a_worker_does_not_learn_where_the_database_is(server: FakeServer, worker_gpus: list[float]) -> None:
+    audit = config(server.url, storage="postgresql+psycopg://db.example.org/audits").with_run(engine="ray")
+    [slot, _] = slot_factory(audit)(None, lambda: None)
+    assert "db.example.org" not in repr(slot.worker_config)
 
 
 def test_the_engine_does_not_change_the_audits_hash(server: FakeServer, storage: str) -> None:

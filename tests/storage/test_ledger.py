@@ -13,9 +13,8 @@ import pytest
 from sqlalchemy import select
 
 from auditor.agents.recording import CallRecorder
-from auditor.domain import Answer, Attempt, Call, Outcome, ResponseBody
+from auditor.domain import Answer, AnswerForm, Attempt, Call, Outcome, ResponseBody
 from auditor.errors import StorageError, UnstorableError
-from auditor.models.provider_request import ProviderReply
 from auditor.storage import hash_chain, ledger
 from auditor.storage.database import Database, make_storable, open_database, table_of
 from auditor.storage.tables import AttemptRow, DispatchRow, PayloadRow
@@ -110,13 +109,22 @@ async def test_unstorable_values_of_an_attempt_are_stored_as_null_or_escaped(db:
 
 async def test_the_caller_gets_the_storage_failure(db: Database) -> None:
     call = make_call(0)
-    reply = ProviderReply(replace(make_answer(call), prompt_tokens=10**30), None)
 
-    async def ask(_: Call) -> ProviderReply:
-        return reply
+    async def ask(_: Call) -> Answer:
+        return replace(make_answer(call), prompt_tokens=10**30)
 
     recorded = await CallRecorder(db, save_sample_audit(db).id, "run").ask_and_record(call, ask)
-    assert (recorded.answer.outcome, recorded.failure) == (Outcome.SERVER_ERROR, None)
+    assert recorded.outcome is Outcome.SERVER_ERROR
+
+
+async def test_how_an_answer_was_requested_is_recorded(db: Database) -> None:
+    call = make_call(0)
+    answer = replace(
+        make_answer(call), capability="0123456789ab", form=AnswerForm.JSON_OBJECT, reasoning_tokens=7, attempts=()
+    )
+    await ledger.record_answer(db, call, answer)
+    assert ledger.load_answers(db, [call.key]) == {call.key: answer}
+    assert hash_chain.verify_chain(db).breaks == []
 
 
 async def test_a_database_that_is_full_is_not_taken_for_an_odd_answer(tmp_path: Path) -> None:

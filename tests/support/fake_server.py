@@ -33,6 +33,7 @@ class Request:
     body: dict[str, Any]
     headers: dict[str, str]
     at: float
+    query: str = ""
 
     @property
     def schema(self) -> str | None:
@@ -222,7 +223,8 @@ class FakeServer:
     async def _handle(self, raw: web.Request) -> web.StreamResponse:
         body = dict(await raw.post()) if "form" in raw.content_type else await raw.json()
         with self._lock:
-            request = Request(len(self.requests), raw.path, body, dict(raw.headers), time.monotonic())
+            number, headers = len(self.requests), dict(raw.headers)
+            request = Request(number, raw.path, body, headers, time.monotonic(), raw.query_string)
             self.requests.append(request)
         return await respond(raw, self.script(request))
 

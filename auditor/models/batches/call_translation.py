@@ -9,7 +9,8 @@ import httpx
 
 from auditor.domain import Call, Capability
 from auditor.models.batches.provider import BatchCallResponse
-from auditor.models.endpoint import DEFAULT_CAPABILITY, Endpoint
+from auditor.models.capability_discovery import initial_capability
+from auditor.models.endpoint import Endpoint
 from auditor.models.provider_request import ProviderReply, send_request
 from auditor.models.transport import SERVER_STUB, ServerStub
 
@@ -24,9 +25,13 @@ class PreparedRequest:
 
 
 async def prepare_request(
-    endpoint: Endpoint, call: Call, timeout_s: float, capability: Capability = DEFAULT_CAPABILITY
+    endpoint: Endpoint, call: Call, timeout_s: float, capability: Capability | None = None
 ) -> PreparedRequest | ProviderReply:
-    """Build the request that would be sent for a call, byte for byte; if that fails, return the failed reply."""
+    """Build the request that would be sent for a call, byte for byte; if that fails, return the failed reply.
+
+    Without a capability it is the request that discovery would begin with.
+    """
+    capability = capability or initial_capability(call.model, call.server)
     captured_requests: list[PreparedRequest] = []
 
     def capture_request(request: httpx.Request, body: bytes) -> httpx.Response:
@@ -47,7 +52,7 @@ async def parse_batch_answer(
     *,
     attempt_number: int,
     timeout_s: float,
-    capability: Capability = DEFAULT_CAPABILITY,
+    capability: Capability | None = None,
 ) -> ProviderReply:
     """Parse a batch's response to a call as the response to a single request would be.
 
@@ -57,8 +62,9 @@ async def parse_batch_answer(
         call_response: the batch's response; the call must have been sent.
         attempt_number: number of this attempt at the call, from 1.
         timeout_s: time limit in seconds, passed on to `send_request`.
-        capability: what the call was submitted under.
+        capability: what the call was submitted under; None for the one that discovery would begin with.
     """
+    capability = capability or initial_capability(call.model, call.server)
 
     def replay_response(request: httpx.Request, body: bytes) -> httpx.Response:
         """Answer any request with the batch's response to the call."""

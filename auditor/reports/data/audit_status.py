@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from auditor.config import AuditConfig
-from auditor.domain import Outcome
+from auditor.domain import Outcome, Purpose
 from auditor.reports.data.conflicts.human_ratings import apply_ratings
 from auditor.reports.data.coverage.build import CoverageUnit, count_planned_verdicts
 from auditor.reports.data.coverage.model_versions import build_model_version_rows, find_models_with_version_changes
 from auditor.storage import audits, batches, comparisons, costs, count_queries, limit_changes, results, semantic_results
 from auditor.storage.audits import Audit
 from auditor.storage.conflict_status import ConflictStatus
+from auditor.storage.costs import CallCounts
 from auditor.storage.count_queries import OutcomeCount
 from auditor.storage.database import Database
 
@@ -28,6 +30,7 @@ def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
       are recorded, planned verdicts count only the traces that have a score. Where sampling may stop early, planned
       traces are the maximum until sampling has ended.
     - `cost_usd`: sum of the known prices, None if none is known; `unpriced`: number of answers without a price.
+    - `preflight`: requests, and the part of these costs, that only found out what judges accept.
     """
     config = AuditConfig.model_validate_json(audit.config) if audit.config else None
     trace_counts, verdict_counts = count_queries.count_traces(db, audit.id), count_queries.count_verdicts(db, audit.id)
@@ -36,10 +39,8 @@ def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
         semantic_results.count_outcomes(db, audit.id),
     )
     reviewed_conflicts = apply_ratings(results.load_conflicts(db, audit.id), results.load_ratings(db, audit.id))
-    versions, audit_cost = (
-        build_model_version_rows(costs.count_calls(db, audit.id)),
-        costs.sum_audit_cost(db, audit.id),
-    )
+    call_counts, audit_cost = costs.count_calls(db, audit.id), costs.sum_audit_cost(db, audit.id)
+    versions = build_model_version_rows(call_counts)
     return {
         "audit": audit.name,
         "stage": audit.stage,
@@ -65,10 +66,22 @@ def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
         ),
         "cost_usd": audit_cost.usd,
         "unpriced": audit_cost.unpriced,
+        "preflight": _sum_preflight(call_counts),
         "served": [row.model_dump() for row in versions],
         "drift": find_models_with_version_changes(versions),
         "batches": [_format_batch(open_batch) for open_batch in batches.load_uncollected_batches(db, audit.id)],
         "limits": [change._asdict() for change in limit_changes.load_limit_changes(db, audit.id)],
+    }
+
+
+def _sum_preflight(call_counts: Sequence[CallCounts]) -> dict[str, Any]:
+    """The entry `preflight`: requests, cost in US dollars (None if unknown), and answers without a price."""
+    counts = [count for count in call_counts if count.purpose == Purpose.PREFLIGHT]
+    known_costs = [count.cost_usd * count.calls for count in counts if count.cost_usd is not None]
+    return {
+        "requests": sum(count.attempts for count in counts),
+        "cost_usd": math.fsum(known_costs) if known_costs else None,
+        "unpriced": sum(count.unpriced for count in counts),
     }
 
 

@@ -35,6 +35,8 @@ from auditor.reports.data.report_schema import (
     SurveySummary,
 )
 from auditor.reports.data.report_source import ReportSource, load_source
+from auditor.reports.data.requests.capabilities import build_requests_report
+from auditor.reports.data.requests.sampling_settings import build_sampling_report
 from auditor.reports.data.semantic.build import build_semantic_report
 from auditor.reports.data.task.build import build_task_report
 from auditor.storage import audits
@@ -76,7 +78,8 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
     ceilings = compute_ceilings(source)  # over all cells first, then within topics
     alignment = compute_alignment(source, ceilings[0].largest_r)
     peer_agreement = compute_peer_agreement(source)
-    semantic_report, logic_report = build_semantic_report(db, source), build_logic_report(db, source)
+    sampling = build_sampling_report(source.config, source.call_counts)
+    semantic_report, logic_report = build_semantic_report(db, source, sampling), build_logic_report(db, source)
     return Report(
         audit=_summarize_audit(source),
         coverage=build_coverage_report(source, semantic_report, logic_report),
@@ -88,7 +91,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         regions=build_regions_report(source),
         topics=compute_topic_errors(source),
         countries=compute_country_errors(source),
-        self_consistency=compute_self_consistency(source),
+        self_consistency=compute_self_consistency(source, sampling),
         panel=build_panel_report(source, alignment, peer_agreement),
         peer_agreement=peer_agreement,
         conflicts=build_conflicts_report(db, source),
@@ -101,6 +104,8 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         semantic=semantic_report,
         logic=logic_report,
         cost=build_cost_report(source),
+        requests=build_requests_report(db, source),
+        sampling=sampling,
         served=build_model_version_rows(source.call_counts),
         savings=build_savings_rows(source),
         environment=json.loads(source.audit.environment),

@@ -169,6 +169,9 @@ class ConsistencyRow(ReportModel):
     """Mean over cells of the share of samples whose score has the cell's most frequent sign."""
     straddling: Estimate
     """Share of cells with samples on both sides of zero."""
+    sampling: str | None = None
+    """Sampling settings as sent, where they differ between models, so that these figures are not comparable; else
+    null."""
 
 
 class PeerAgreementRow(ReportModel):

@@ -31,6 +31,8 @@ from auditor.reports.data.measurement_schema import (
 )
 from auditor.reports.data.panel.schema import PanelReport
 from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.requests.capabilities import RequestsReport
+from auditor.reports.data.requests.sampling_settings import SamplingReport
 from auditor.reports.data.semantic.schema import SemanticReport
 from auditor.reports.data.task.schema import TaskReport
 
@@ -252,6 +254,10 @@ class Report(ReportModel):
     served: list[ModelVersionRow]
     """Model versions that providers reported for each model's answers; several rows of one model may mean that the
     provider changed it during the audit."""
+    requests: RequestsReport
+    """How models were asked: what their servers accept, and the forms of structured answers."""
+    sampling: SamplingReport
+    """Sampling settings by model, and whether they make self-consistency comparable."""
     environment: dict[str, Any]
     """Versions and settings at the time the audit ran."""
     baselines: list[BaselineRow]

@@ -15,8 +15,9 @@ from auditor.config import AuditConfig
 from auditor.domain import AlteredTraceVerdict, Cell, CellScore, Conflict, Contest, Guess, Method, Rating, Survey
 from auditor.errors import UsageError
 from auditor.panel_assignment import TraceKey, assign_panels, select_reviewed
-from auditor.storage import audits, costs, count_queries, judge_tests, results, semantic_results, tasks
+from auditor.storage import audits, capabilities, costs, count_queries, judge_tests, results, semantic_results, tasks
 from auditor.storage.audits import Audit
+from auditor.storage.capabilities import StoredCapability
 from auditor.storage.costs import CallCounts, UnreturnedCallCount
 from auditor.storage.count_queries import (
     JudgeVerdictCounts,
@@ -73,6 +74,9 @@ class ReportSource:
     peer_verdict_counts: Sequence[PeerVerdictCounts] = field(default=(), repr=False)
     """Valid verdicts by judged model and cell. Those that an adaptive panel requested on disputed traces only are left
     out."""
+
+    capability_history: Sequence[StoredCapability] = ()
+    """What servers were found to accept, the oldest of each model first."""
 
     scored_traces: Sequence[tuple[str, Cell, int]] = field(default=(), repr=False)
     """Model, cell and sample of the traces that have a score; empty unless the review varies by trace."""
@@ -245,6 +249,7 @@ _SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
     "author_guesses": judge_tests.load_guesses,
     "judge_tests": judge_tests.load_altered_trace_verdicts,
     "position_tests": judge_tests.load_contests,
+    "capability_history": capabilities.load_capability_history,
 }
 """Database query that fills each field of `ReportSource`."""
 

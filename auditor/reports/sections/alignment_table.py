@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from auditor.domain import Purpose
 from auditor.metrics.bootstrap import MIN_CLUSTERS
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Cell, Column, Paragraph, Reason, Row, Table
 from auditor.reports.sections.phrasing import SeriesLabels
+from auditor.reports.sections.sampling_marks import SamplingMarks
 from auditor.reports.sections.tables import tabulate
 
 
@@ -77,6 +79,7 @@ def _missing_reason(cell: Cell) -> str | None:
 def build_alignment_table(report: Report, rows: Sequence[AlignmentRow], labels: SeriesLabels) -> Table:
     """The table of agreement with people, one row for each series of scores."""
     low_label, high_label = report.audit.survey.scale
+    marks = SamplingMarks.of(report.sampling, Purpose.DIRECT)
     ceiling_note = "" if any(row.ceiling is not None for row in rows) else " (not available here)"
     caption = (
         "Agreement with people, over the cells (country × topic) with a score of people and of the model. r and ρ "
@@ -86,10 +89,11 @@ def build_alignment_table(report: Report, rows: Sequence[AlignmentRow], labels: 
         "(Spearman’s correction by the spread of the samples, on the model’s side only). The highest r "
         f"is what a perfect model is expected to reach against this survey{ceiling_note}. Intervals are 95% CIs "
         "over countries and topics; those of Fisher’s r and of ρ treat cells as independent. "
-        "p tests r = 0, also over countries and topics."
+        f"p tests r = 0, also over countries and topics.{marks.remark('Corrections for sampling noise')}"
     )
-    derived = {"model": labels.label, **DERIVED_CELLS}
-    table = tabulate("alignment", "Agreement with people", caption, rows, ALIGNMENT_COLUMNS, derived)
+    derived = {"model": labels.label, **DERIVED_CELLS, **marks.derived}
+    columns = [*ALIGNMENT_COLUMNS, *marks.columns]
+    table = tabulate("alignment", "Agreement with people", caption, rows, columns, derived)
     merged_rows = [_merge_missing(row.cells) for row in table.rows if isinstance(row, Row)]
     return replace(table, rows=merged_rows, is_dense=True)
 

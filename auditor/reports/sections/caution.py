@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from auditor.domain import Purpose
 from auditor.reports.data.report_schema import Report
 from auditor.reports.number_format import format_count, format_number, format_percent, pluralize
 from auditor.reports.sections.phrasing import compare_interval, describe_estimate, join_first
+from auditor.reports.sections.requests import describe_mixed_forms
+from auditor.reports.sections.sampling_marks import SamplingMarks
 
 MAX_VARIANCE = 0.12
 MIN_PEER_AGREEMENT = 0.70
@@ -20,6 +23,8 @@ def list_cautions(report: Report) -> list[str]:
     """Reasons for caution about the figures; empty if no check found one."""
     return [
         *_coverage_cautions(report),
+        *_sampling_cautions(report),
+        *describe_mixed_forms(report),
         *_variance_cautions(report),
         *_panel_cautions(report),
         *_region_cautions(report),
@@ -37,9 +42,27 @@ def _coverage_cautions(report: Report) -> Iterator[str]:
             yield f"Only {usable} of the planned {row.counted_label} are usable; “Coverage” lists the others."
 
 
+def _sampling_cautions(report: Report) -> Iterator[str]:
+    """Yield a caution for each kind of answers whose spread is not comparable, since sampling settings differ."""
+    figures_by_purpose = {Purpose.MORAL: "Consistency under paraphrase"} if report.semantic is not None else {}
+    if report.task is not None:
+        figures_by_purpose[Purpose.DIRECT] = "Agreement between samples"
+    elif any(row.variance.value is not None for row in report.self_consistency):
+        figures_by_purpose[Purpose.DIRECT] = "Self-consistency and the variance of samples"
+    for purpose, figures in figures_by_purpose.items():
+        marks = SamplingMarks.of(report.sampling, purpose)
+        if names := report.sampling.refusing_models(purpose):
+            labels = [marks.mark(name, name) for name in names]
+            yield (
+                f"{figures} cannot be compared between models: the configured sampling settings were not accepted for "
+                f"{join_first(labels, 'model')}."
+            )
+
+
 def _variance_cautions(report: Report) -> Iterator[str]:
     """Yield a caution that names the models whose samples have a variance above `MAX_VARIANCE`, if any."""
-    values = [(row.variance.value or 0.0, row.model) for row in report.self_consistency]
+    marks = SamplingMarks.of(report.sampling, Purpose.DIRECT)
+    values = [(row.variance.value or 0.0, marks.mark(row.model, row.model)) for row in report.self_consistency]
     if labels := [f"{name} ({format_number(value)})" for value, name in sorted(values)[::-1] if value > MAX_VARIANCE]:
         yield f"The mean variance of the samples of a cell is above {MAX_VARIANCE} for {join_first(labels, 'model')}."
 

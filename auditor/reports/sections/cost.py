@@ -24,6 +24,14 @@ COLUMNS = (
     Column("Without price", "number", "unpriced"),
 )
 
+REASONING_COLUMNS = (
+    *COLUMNS[:-2],
+    Column("Of these, reasoning", "number", "reasoning_tokens"),
+    *COLUMNS[-2:],
+    Column("Of the cost, reasoning", "number", "reasoning_usd", style="usd"),
+)
+"""With the hidden reasoning of models whose provider reports it."""
+
 
 def build_cost_section(report: Report) -> Section:
     """Build the section on cost, which every report has."""
@@ -35,13 +43,18 @@ def build_cost_section(report: Report) -> Section:
         "include retries. From cache: share of the prompt tokens that the provider had cached, among answers that "
         "report it. Cost is in US dollars; ≥ marks a lower bound. Without price: answers whose price is unknown.",
         cost.rows,
-        COLUMNS,
+        COLUMNS if cost.total.reasoning_tokens is None else REASONING_COLUMNS,
         {
             "from_cache": lambda row: (
                 None if row.cached_tokens is None else CountShare(row.cached_tokens, row.told_tokens)
             ),
             "usd": lambda row: (
                 Reason("unknown") if row.usd is None else LowerBound(row.usd) if row.lower_bound else row.usd
+            ),
+            "reasoning_usd": lambda row: (
+                Reason("unknown")
+                if row.reasoning_usd is None and row.reasoning_tokens is not None
+                else row.reasoning_usd
             ),
         },
         cost.total.model_copy(update={"name": "All", "purpose": ""}),
@@ -67,6 +80,12 @@ def describe_cost(cost: CostReport) -> Iterator[str]:
         scope = "" if total.told_tokens == total.prompt_tokens else " of the answers that report it"
         share = format_percent(total.cached_tokens, total.told_tokens)
         yield f"Providers read {share} of the prompt tokens{scope} from their caches."
+    if total.reasoning_tokens is not None and total.completion_tokens:
+        amount = "at an unknown cost" if total.reasoning_usd is None else f"for {format_usd(total.reasoning_usd)}"
+        yield (
+            f"Of the completion tokens, {format_percent(total.reasoning_tokens, total.completion_tokens)} were hidden "
+            f"reasoning, {amount}, as far as providers report it."
+        )
     if cost.lost:
         amount = "the amount is unknown" if cost.lost_usd is None else f"up to {format_usd(cost.lost_usd)}"
         yield (

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from auditor.reports.data.coverage.model_versions import ModelVersionRow, find_models_with_version_changes
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Column, Name, Paragraph, Section, Table, Text
-from auditor.reports.number_format import format_count, pluralize
+from auditor.reports.number_format import pluralize
+from auditor.reports.sections.requests import build_requests_subsection
 from auditor.reports.sections.tables import tabulate
 
 HASH_DIGITS = 16
@@ -30,8 +31,9 @@ def build_provenance_section(report: Report) -> Section:
         },
     )
     blocks: list[Block] = [*map(Paragraph, _describe_question(report)), models, _build_settings_table(report)]
-    versions = [*_describe_version_changes(report.served), *_describe_altered_requests(report.served)]
-    if versions:
+    if (requests := build_requests_subsection(report)) is not None:
+        blocks.append(requests)
+    if versions := [*_describe_version_changes(report.served)]:
         blocks.append(Section("model-versions", "Model versions that answered", [*map(Paragraph, versions)]))
     return Section("made", "How was this made?", blocks, "How it was made")
 
@@ -78,16 +80,3 @@ def _describe_version_changes(rows: Sequence[ModelVersionRow]) -> Iterator[Text]
             Name(name),
             f" changed: the provider reports {versions}. Its figures are a mixture of these versions.",
         ]
-
-
-def _describe_altered_requests(rows: Sequence[ModelVersionRow]) -> Iterator[Text]:
-    """Yield a sentence for each model and set of parameters that were not sent as configured."""
-    answers = Counter[tuple[str, str]]()
-    for row in rows:
-        if row.altered:
-            answers[row.name, row.altered] += row.answers
-    for (name, alterations), n in sorted(answers.items()):
-        changes = [setting.partition("=") for setting in alterations.split(", ")]
-        texts = (f"{key} was sent as {value}" if value else f"{key} was not sent" for key, _, value in changes)
-        verb = "request that was answered was" if n == 1 else "requests that were answered were"
-        yield [f"{format_count(n)} {verb} not sent to ", Name(name), f" as configured: {'; '.join(texts)}."]

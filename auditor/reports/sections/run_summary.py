@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from auditor.domain import Purpose
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Cell, Column, CountShare, Table
 from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.phrasing import SeriesLabels
+from auditor.reports.sections.sampling_marks import NO_MARKS, SamplingMarks
 
 
 def build_run_summary(report: Report) -> list[Table]:
@@ -15,20 +17,23 @@ def build_run_summary(report: Report) -> list[Table]:
     return [*_alignment_table(report), *_task_table(report), *_semantic_table(report), *_logic_table(report)]
 
 
-def _build_columns(*titles: str, row_noun: str = "model") -> list[Column]:
-    """Columns of numbers, and of estimates without their n where the title announces an interval."""
+def _build_columns(*titles: str, row_noun: str = "model", marks: SamplingMarks = NO_MARKS) -> list[Column]:
+    """Columns of numbers, and of estimates without their n where the title announces an interval.
+
+    `marks` adds a column with the sampling settings, where these make the figures incomparable.
+    """
     measures = [
         Column(title, "estimate", show_n=False)
         if title.endswith("(95% CI)")
         else Column(title, "number", style="p_value" if title == "p" else "decimal")
         for title in titles
     ]
-    return [Column(row_noun, "name"), *measures, Column("usable", "share")]
+    return [Column(row_noun, "name"), *measures, Column("usable", "share"), *marks.columns]
 
 
 def _alignment_table(report: Report) -> Iterator[Table]:
     """Yield agreement with people; one row for each series of scores, with the interval over countries and topics."""
-    labels = SeriesLabels.of(report)
+    labels, marks = SeriesLabels.of(report), SamplingMarks.of(report.sampling, Purpose.DIRECT)
     cosines = {(row.method, row.model): row.cosine.value for row in report.self_consistency}
     peer_agreement = {row.model: row.agreement.value for row in report.peer_agreement}
     shares = {(row.method, row.name): CountShare(row.ok, row.planned) for row in report.coverage.models}
@@ -42,10 +47,11 @@ def _alignment_table(report: Report) -> Iterator[Table]:
             cosines.get((row.method, row.model)),
             peer_agreement.get(row.model),
             shares.get((row.method, row.model)),
+            *marks.cells(row.model),
         ]
         for row in report.alignment
     ]
-    columns = _build_columns("cells", "r (95% CI)", "p", "MAE", "self-cons.", "peers")
+    columns = _build_columns("cells", "r (95% CI)", "p", "MAE", "self-cons.", "peers", marks=marks)
     if rows:
         yield Table("alignment", "Agreement with people", "", columns, rows)
 
@@ -54,6 +60,7 @@ def _task_table(report: Report) -> Iterator[Table]:
     """Yield the answers to the items of a task; one row for each model."""
     if report.task is None:
         return
+    marks = SamplingMarks.of(report.sampling, Purpose.DIRECT)
     peer_agreement = {row.model: row.agreement.value for row in report.peer_agreement}
     shares = {row.name: CountShare(row.ok, row.planned) for row in report.coverage.models if row.stage == "direct"}
     rows: list[list[Cell]] = [
@@ -64,10 +71,11 @@ def _task_table(report: Report) -> Iterator[Table]:
             row.sample_agreement.value,
             peer_agreement.get(row.model),
             shares.get(row.model),
+            *marks.cells(row.model),
         ]
         for row in report.task.models
     ]
-    columns = _build_columns("accuracy (95% CI)", "MAE", "samples agree", "peers")
+    columns = _build_columns("accuracy (95% CI)", "MAE", "samples agree", "peers", marks=marks)
     yield Table("task", "Answers to the items", "", columns, rows)
 
 
@@ -75,6 +83,7 @@ def _semantic_table(report: Report) -> Iterator[Table]:
     """Yield consistency under paraphrase; one row for each model."""
     if report.semantic is None:
         return
+    marks = SamplingMarks.of(report.sampling, Purpose.MORAL)
     rows: list[list[Cell]] = [
         [
             row.model,
@@ -82,10 +91,11 @@ def _semantic_table(report: Report) -> Iterator[Table]:
             None if row.consistency.value is None else row.consistency,
             row.shuffled.mean if row.length_matched.mean is None else row.length_matched.mean,
             CountShare(row.ok, row.planned),
+            *marks.cells(row.model),
         ]
         for row in report.semantic.models
     ]
-    columns = _build_columns("questions", "consistency (95% CI)", "by chance")
+    columns = _build_columns("questions", "consistency (95% CI)", "by chance", marks=marks)
     yield Table("semantic", "Consistency under paraphrase", "", columns, rows)
 
 

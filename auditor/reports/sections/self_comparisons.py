@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.domain import ENGLISH
+from auditor.domain import ENGLISH, Purpose
 from auditor.reports.charts.interval_plot import CORRELATION_DIFFERENCE_AXIS, SHARE_AXIS
 from auditor.reports.data.agreement.languages import LanguagesReport, UnevenLanguageRow
 from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
@@ -20,6 +20,7 @@ from auditor.reports.sections.phrasing import (
     describe_estimate,
     join_names,
 )
+from auditor.reports.sections.sampling_marks import SamplingMarks
 from auditor.reports.sections.tables import tabulate
 
 _METHODS_EXPLANATION = (
@@ -35,7 +36,7 @@ def build_consistency_section(report: Report) -> Section | None:
     """Build the section on self-consistency; None where no cell was sampled several times."""
     if not report.self_consistency:
         return None
-    labels = SeriesLabels.of(report)
+    labels, marks = SeriesLabels.of(report), SamplingMarks.of(report.sampling, Purpose.DIRECT)
     explanation = (
         "Each question was asked several times. Self-consistency is the mean cosine similarity between the embeddings "
         "of the reasoning in the samples of a cell; 1 is perfectly consistent. "
@@ -44,17 +45,19 @@ def build_consistency_section(report: Report) -> Section | None:
     figure = build_interval_figure(
         "self-consistency",
         "Self-consistency of each model",
-        [(labels.label(row), row.cosine) for row in report.self_consistency],
+        [(marks.mark(labels.label(row), row.model), row.cosine) for row in report.self_consistency],
         SHARE_AXIS,
         table_id="sample-consistency",
-        caption="Mean self-consistency over cells, with its 95% CI (higher is more consistent).",
+        caption="Mean self-consistency over cells, with its 95% CI (higher is more consistent)."
+        f"{marks.remark('Figures')}",
     )
     table = tabulate(
         "sample-consistency",
         "Self-consistency",
         "Consistency of the samples of a cell, as means over cells with 95% CIs. Variance: of the scores, lower is "
         "more consistent. Same sign: share of samples whose score has the most frequent sign. Both signs: share of "
-        "cells with samples on both sides of zero. n is the number of cells with at least two usable samples.",
+        "cells with samples on both sides of zero. n is the number of cells with at least two usable samples."
+        f"{marks.remark('Figures')}",
         report.self_consistency,
         [
             Column("Model", "name"),
@@ -62,8 +65,9 @@ def build_consistency_section(report: Report) -> Section | None:
             Column("Variance of the score", "estimate", "variance", digits=3),
             Column("Same sign", "estimate", "sign_agreement"),
             Column("Both signs", "estimate", "straddling"),
+            *marks.columns,
         ],
-        {"model": labels.label},
+        {"model": labels.label, **marks.derived},
     )
     blocks: list[Block] = [Paragraph(explanation), figure, table]
     return Section("consistency", "How consistent is each model with itself?", blocks, "Consistency")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from auditor.domain import Purpose
 from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.report_schema import Report
@@ -33,6 +34,7 @@ from auditor.reports.document import (
 from auditor.reports.number_format import format_number, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.phrasing import build_finding, describe_interval, list_counts
+from auditor.reports.sections.sampling_marks import SamplingMarks
 from auditor.reports.sections.tables import DerivedCells, make_columns, tabulate, tabulate_matrix
 
 SCORED_TEXT_LABELS = {"rot": "rules of thumb", "answer": "answers", "mix": "rules of thumb and answers"}
@@ -47,11 +49,12 @@ def build_semantic_section(report: Report) -> Section | None:
     semantic = report.semantic
     if semantic is None:
         return None
+    marks = SamplingMarks.of(report.sampling, Purpose.MORAL)
     blocks: list[Block] = [Paragraph(_describe_questions(semantic))]
     if semantic.models:
         blocks.append(List([_describe_model(row) for row in semantic.models], is_findings=True))
-        blocks += [_build_figure(semantic.models), _build_model_table(semantic.models)]
-    blocks += [*_build_comparison_tables(semantic), *_build_language_and_judge_tables(semantic)]
+        blocks += [_build_figure(semantic.models, marks), _build_model_table(semantic.models, marks)]
+    blocks += [*_build_comparison_tables(semantic, marks), *_build_language_and_judge_tables(semantic, marks)]
     if semantic.rejected:
         rejections = list_counts(semantic.rejected)
         blocks.append(Paragraph(f"Paraphrases by a model that were rejected and not asked: {rejections}.", "note"))
@@ -112,10 +115,15 @@ def _chance_estimate(chance: ChanceScore) -> Estimate:
     return Estimate(chance.mean, chance.questions, chance.low, chance.high, reason)
 
 
-def _build_figure(rows: Sequence[SemanticModelRow]) -> Figure:
+def _build_figure(rows: Sequence[SemanticModelRow], marks: SamplingMarks) -> Figure:
     """Plot each model's score, and below it the score by chance."""
     scores = [
-        entry for row in rows for entry in ((row.model, row.consistency), ("by chance", _best_chance_estimate(row)))
+        entry
+        for row in rows
+        for entry in (
+            (marks.mark(row.model, row.model), row.consistency),
+            ("by chance", _best_chance_estimate(row)),
+        )
     ]
     caption = (
         "Mean score over questions, with 95% CI (bootstrap over questions). Below each model: the score of answers to "
@@ -125,13 +133,13 @@ def _build_figure(rows: Sequence[SemanticModelRow]) -> Figure:
     return build_interval_figure("paraphrase-plot", title, scores, SHARE_AXIS, table_id=MODEL_TABLE_ID, caption=caption)
 
 
-def _build_model_table(rows: Sequence[SemanticModelRow]) -> Table:
+def _build_model_table(rows: Sequence[SemanticModelRow], marks: SamplingMarks) -> Table:
     """Build the table with each model's scores, scores by chance, and coverage."""
     caption = (
         "Consistency score of each model (higher is more consistent), with 95% CI; n counts questions with at least "
         "two usable answers. By chance: mean score of groups of answers to different questions, with the range of 95% "
         "of the shuffles. Similar length: only answers of about the same length are mixed. Usable and planned count "
-        "answers."
+        f"answers.{marks.remark('Scores')}"
     )
     columns = [
         Column("Model", "name"),
@@ -143,8 +151,10 @@ def _build_model_table(rows: Sequence[SemanticModelRow]) -> Table:
         Column("Usable", "number", "ok"),
         Column("Planned", "number"),
         Column("Excluded", "text"),
+        *marks.columns,
     ]
     derived: DerivedCells[SemanticModelRow] = {
+        **marks.derived,
         "shuffled": lambda row: _chance_estimate(row.shuffled),
         "length_matched": lambda row: _chance_estimate(row.length_matched),
         "excluded": _describe_exclusions,
@@ -159,7 +169,7 @@ def _describe_exclusions(row: SemanticModelRow) -> str:
     return "; ".join(filter(None, (answers, rules))) or "none"
 
 
-def _build_comparison_tables(semantic: SemanticReport) -> Iterator[Block]:
+def _build_comparison_tables(semantic: SemanticReport, marks: SamplingMarks) -> Iterator[Block]:
     """Build the tables of differences between models, of scores by moral foundation, and of other measures."""
     if semantic.differences:
         caption = (
@@ -175,7 +185,7 @@ def _build_comparison_tables(semantic: SemanticReport) -> Iterator[Block]:
     if semantic.foundations:
         by_model: dict[str, dict[str, Estimate]] = {}
         for row in semantic.foundations:
-            by_model.setdefault(row.model, {})[row.foundation] = row.consistency
+            by_model.setdefault(marks.mark(row.model, row.model), {})[row.foundation] = row.consistency
         caption = "Consistency score by moral foundation of the question, with 95% CI; n counts questions."
         title = "Consistency by moral foundation"
         yield tabulate_matrix("paraphrase-foundations", title, caption, Column("Model", "name"), by_model)
@@ -188,16 +198,18 @@ def _build_comparison_tables(semantic: SemanticReport) -> Iterator[Block]:
             *make_columns("text", {"metric": "Measure", "text": "Texts"}),
             Column("Model", "name"),
             Column("Mean over pairs", "estimate", "value"),
+            *marks.columns,
         ]
         labels: DerivedCells[BaselineSimilarityRow] = {
             "metric": lambda row: MEASURE_LABELS.get(row.metric, row.metric),
             "text": lambda row: SCORED_TEXT_LABELS[row.text],
+            **marks.derived,
         }
         title = "Other measures of similarity"
         yield Disclosure(title, [tabulate("paraphrase-measures", title, caption, semantic.rivals, columns, labels)])
 
 
-def _build_language_and_judge_tables(semantic: SemanticReport) -> Iterator[Table]:
+def _build_language_and_judge_tables(semantic: SemanticReport, marks: SamplingMarks) -> Iterator[Table]:
     """Build the tables of consistency across languages, and of consistency as a judge sees it."""
     if semantic.languages:
         caption = (
@@ -206,9 +218,10 @@ def _build_language_and_judge_tables(semantic: SemanticReport) -> Iterator[Table
             "languages."
         )
         mean_column = Column("Mean cosine", "estimate", "similarity", emphasis=True)
-        columns = [Column("Model", "name"), Column("Languages"), mean_column]
-        names, title = {"languages": _name_languages}, "Consistency across languages"
-        yield tabulate("paraphrase-languages", title, caption, semantic.languages, columns, names)
+        columns = [Column("Model", "name"), Column("Languages"), mean_column, *marks.columns]
+        derived: DerivedCells[LanguagePairRow] = {"languages": _name_languages, **marks.derived}
+        title = "Consistency across languages"
+        yield tabulate("paraphrase-languages", title, caption, semantic.languages, columns, derived)
     if semantic.judged:
         caption = (
             "Pairs of answers sampled to the same wording: share in which a judge finds the second supported by the "
@@ -219,8 +232,10 @@ def _build_language_and_judge_tables(semantic: SemanticReport) -> Iterator[Table
             *make_columns("name", {"model": "Model", "judge": "Judge"}),
             Column("Share consistent", "estimate", "score", emphasis=True),
             *make_columns("number", {"consistent": "Consistent", "asked": "Asked", "failed": "Failed"}),
+            *marks.columns,
         ]
-        yield tabulate("paraphrase-judged", "Consistency found by a judge", caption, semantic.judged, columns)
+        title = "Consistency found by a judge"
+        yield tabulate("paraphrase-judged", title, caption, semantic.judged, columns, marks.derived)
 
 
 def _name_languages(row: LanguagePairRow) -> str:

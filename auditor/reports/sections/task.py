@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from auditor.domain import AnswerKind
+from auditor.domain import AnswerKind, Purpose
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.task.schema import TaskItemReport, TaskModelRow, TaskReport
@@ -13,6 +13,7 @@ from auditor.reports.document import Block, Cell, Column, Figure, List, ListItem
 from auditor.reports.number_format import format_count, format_number, format_share, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.phrasing import build_finding, compare_interval, describe_estimate, describe_interval
+from auditor.reports.sections.sampling_marks import SamplingMarks
 from auditor.reports.sections.tables import make_columns, tabulate
 
 ANSWER_KIND_LABELS = {
@@ -38,7 +39,7 @@ def build_task_section(report: Report) -> Section | None:
         Paragraph(_describe_task(task)),
         List([_describe_model(row, task.chance) for row in best_first], is_findings=True),
         *([_build_figure(task)] if is_accuracy_known else []),
-        _build_model_table(task.models),
+        _build_model_table(task.models, SamplingMarks.of(report.sampling, Purpose.DIRECT)),
     ]
     return Section("task", "How accurate are the answers?", blocks, "Accuracy")
 
@@ -123,7 +124,7 @@ def _build_figure(task: TaskReport) -> Figure:
     return build_interval_figure("task-plot", title, rows, axis, table_id=TASK_TABLE_ID, caption=caption)
 
 
-def _build_model_table(rows: Sequence[TaskModelRow]) -> Table:
+def _build_model_table(rows: Sequence[TaskModelRow], marks: SamplingMarks) -> Table:
     """Build the table with each model's accuracy and coverage; columns on scores only if answers are scores."""
     caption = (
         "Accuracy and the other shares are from 0 to 1 (higher is better), with 95% CI over items: answers to one item "
@@ -150,7 +151,8 @@ def _build_model_table(rows: Sequence[TaskModelRow]) -> Table:
             Column("Bias", "estimate", "score.bias", style="signed"),
             Column("Spread", "estimate", "score.spread"),
         ]
-    return tabulate(TASK_TABLE_ID, "Answers of each model", caption, rows, columns)
+    caption += marks.remark("Agreement between samples, and their spread,")
+    return tabulate(TASK_TABLE_ID, "Answers of each model", caption, rows, [*columns, *marks.columns], marks.derived)
 
 
 def build_items_section(report: Report) -> Section | None:

@@ -146,7 +146,7 @@ class BatchingClient:
             self._notify_no_batches(call.name, section.model)
             return None
         endpoint = resolve_endpoint(section)
-        prepared_request = await prepare_request(endpoint, call, section.timeout_s)
+        prepared_request = await prepare_request(endpoint, call, section.resolved_timeout_s)
         if isinstance(prepared_request, ProviderReply) or not prepared_request.url.endswith(provider.call_path):
             self._notify_no_batches(call.name, section.model)
             return None

@@ -227,7 +227,11 @@ async def _resolve_call(
         reply = _not_sent_reply(pending_call, call_response.not_sent_reason)
     else:
         reply = await parse_batch_answer(
-            queue.endpoint, call, call_response, attempt_number=attempt_number, timeout_s=queue.section.timeout_s
+            queue.endpoint,
+            call,
+            call_response,
+            attempt_number=attempt_number,
+            timeout_s=queue.section.resolved_timeout_s,
         )
     started_at = batch.stored_batch.prepared_at
     latency_s = (datetime.now(UTC) - started_at).total_seconds()

@@ -122,7 +122,7 @@ async def split_into_chunks(
     for pending_call in pending_calls:
         if not reserve_budget(pending_call):
             continue
-        prepared_request = await prepare_request(queue.endpoint, pending_call.call, queue.section.timeout_s)
+        prepared_request = await prepare_request(queue.endpoint, pending_call.call, queue.section.resolved_timeout_s)
         if isinstance(prepared_request, ProviderReply):
             pending_call.resolve(prepared_request)
             continue

@@ -58,3 +58,18 @@ def test_the_table_has_every_row_and_the_total(report: Report) -> None:
         cached = None if row.cached_tokens is None else CountShare(row.cached_tokens, row.told_tokens)
         assert (cells[2:6], cells[6]) == ([row.calls, row.attempts, row.answers, row.prompt_tokens], cached)
         assert cells[8] == (Reason("unknown") if row.usd is None else row.usd)
+
+
+def test_hidden_reasoning_has_columns_and_a_sentence_only_where_it_is_reported(report: Report) -> None:
+    [table] = blocks_of(build_cost_section(report), Table)
+    assert not any("reasoning" in str(column.title) for column in table.columns)
+    figures = {"reasoning_tokens": 600, "reasoning_usd": 0.25, "completion_tokens": 1000}
+    rows = [row.model_copy(update=figures) for row in report.cost.rows[:1]] + report.cost.rows[1:]
+    total = report.cost.total.model_copy(update=figures)
+    cost = report.cost.model_copy(update={"rows": rows, "total": total})
+    text = " ".join(describe_cost(cost))
+    assert "Of the completion tokens, 60% were hidden reasoning, for $0.25" in text
+    assert "at an unknown cost" in describe_total(report.cost, **{**figures, "reasoning_usd": None})
+    [table] = blocks_of(build_cost_section(report.model_copy(update={"cost": cost})), Table)
+    first, second, *_ = cells_of(table)
+    assert (first[8], first[11], second[8], second[11]) == (600, 0.25, None, None)

@@ -38,6 +38,7 @@ from auditor.reports.data.estimate_conversion import (
     missing_estimate,
 )
 from auditor.reports.data.report_source import FloatArray
+from auditor.reports.data.requests.sampling_settings import settings_differ
 from auditor.storage.database import Database
 from auditor.surveys.regions import get_grouping
 
@@ -140,6 +141,7 @@ def _summarize_series(series: ScoreSeries) -> ComparedSeries:
         complete=series.complete,
         asked=len(series.survey_scores),
         scored=len(series.scores),
+        sampling=series.sampling and series.sampling.label,
     )
 
 
@@ -158,6 +160,7 @@ def _compare_pair(db: Database, pair: SeriesPair, max_listed: int) -> SeriesPair
         only_second=int((np.isnan(shared.first) & ~np.isnan(shared.second)).sum()),
         neither=int((np.isnan(shared.first) & np.isnan(shared.second)).sum()),
         truth_differs=shared.n_survey_differs,  # cells left out: people's scores differ between the surveys
+        sampling_settings_differ=settings_differ([row for row in (first.sampling, second.sampling) if row]),
         countries=len({cell.country for cell in scored_cells}),
         topics=len({cell.topic for cell in scored_cells}),
         pearson_r=_overall_difference("all", PEARSON, shared, larger_is_better=True),

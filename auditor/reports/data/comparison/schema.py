@@ -24,6 +24,8 @@ class ComparedSeries(ReportModel):
     """Cells in which people were asked."""
     scored: int
     """Cells in which people were asked and the series has a usable score."""
+    sampling: str | None = None
+    """Sampling settings as sent, in words; null where they are not known, or no answers are sampled."""
 
 
 class SeriesDifference(ReportModel):
@@ -139,6 +141,8 @@ class SeriesPairComparison(ReportModel):
     """Cells with a score of people and of neither series."""
     truth_differs: int
     """Cells of both surveys in which people's scores differ; they are not compared."""
+    sampling_settings_differ: bool = False
+    """Whether a server refused sampling settings, so that the two series were asked with different ones."""
     countries: int
     topics: int
     pearson_r: SeriesDifference

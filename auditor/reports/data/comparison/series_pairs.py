@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
-from auditor.domain import Cell, Survey
+from auditor.domain import Cell, Method, Survey
 from auditor.errors import UsageError
 from auditor.reports.data.report_source import ReportSource, require_survey_audit
+from auditor.reports.data.requests.sampling_settings import SamplingSettingsRow, build_sampling_rows
 from auditor.storage import audits, results
 from auditor.storage.database import Database
+from auditor.storage.request_forms import load_direct_alterations
 
 SeriesPair = tuple["ScoreSeries", "ScoreSeries"]
 TASK_COMPARISON_HINT = (
@@ -49,6 +51,8 @@ class ScoreSeries:
     survey: Survey
     scores: dict[Cell, float]
     """Usable scores only."""
+    sampling: SamplingSettingsRow | None = None
+    """Sampling settings of the answers; None where they are not known, or no answers are sampled."""
 
     @property
     def survey_scores(self) -> dict[Cell, float]:
@@ -84,6 +88,8 @@ def load_series(
     survey = audits.load_audit_survey(db, audit)
     require_survey_audit(audit_name, survey, "comparing scores", TASK_COMPARISON_HINT)
     source = ReportSource(audit, config, survey, results.load_scores(db, audit.id))
+    alterations = [] if config is None else load_direct_alterations(db, audit.id)
+    sampling_by_model = {row.model: row for row in build_sampling_rows(config, alterations)}
     has_several_methods = len({method for method, _ in source.columns}) > 1
     return [
         ScoreSeries(
@@ -99,6 +105,7 @@ def load_series(
                 for cell, score in zip(source.cells, row, strict=True)
                 if not np.isnan(score) and cell in survey.scores
             },
+            sampling=sampling_by_model.get(model) if method == Method.DIRECT else None,
         )
         for (method, model), row in zip(source.columns, source.score_matrix, strict=True)
         if not methods or method in methods

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from auditor.config import ModelSection
+from auditor.domain import total_cost
+from auditor.models.endpoint import token_price
 from auditor.reports.data.cost.schema import CostReport, CostRow
 from auditor.reports.data.report_source import ReportSource
 from auditor.storage.costs import CallCounts, UnreturnedCallCount
@@ -17,9 +20,12 @@ def build_cost_report(source: ReportSource) -> CostReport:
     for counts in source.call_counts:
         groups.setdefault((counts.name, counts.purpose), []).append(counts)
     keys = sorted(groups, key=lambda key: (order.get(key[0], len(order)), key))
+    sections = {model.name: model for model in _configured_models(source)}
+    rows = [_build_cost_row(*key, groups[key], sections.get(key[0])) for key in keys]
+    total = _build_cost_row(None, None, source.call_counts)
     return CostReport(
-        total=_build_cost_row(None, None, source.call_counts),
-        rows=[_build_cost_row(*key, groups[key]) for key in keys],
+        total=total.model_copy(update={"reasoning_usd": _sum_reasoning_cost(rows)}),
+        rows=rows,
         lost=sum(unreturned.calls for unreturned in source.failed_attempt_counts),
         lost_usd=_bound_unanswered_cost(source.failed_attempt_counts, groups),
     )
@@ -44,13 +50,47 @@ def _bound_unanswered_cost(
     return math.fsum(known) if len(known) == len(bounds) else None
 
 
-def _build_cost_row(name: str | None, purpose: str | None, call_counts: Sequence[CallCounts]) -> CostRow:
+def _configured_models(source: ReportSource) -> list[ModelSection]:
+    """Audited models and judges of the config; none for imported scores."""
+    return [*source.config.models, *source.config.judge_models] if source.config else []
+
+
+def _sum_reasoning_cost(rows: Sequence[CostRow]) -> float | None:
+    """Cost of all hidden reasoning in US dollars; None where a part is unknown, or no answer reports any."""
+    return total_cost([row.reasoning_usd for row in rows if row.reasoning_tokens is not None])
+
+
+def _reasoning_cost(call_counts: Sequence[CallCounts], model: ModelSection | None) -> float | None:
+    """Cost of the hidden reasoning of one model's calls in US dollars; None where a price is unknown.
+
+    It is a share of the recorded cost, so that the lower price of a batch counts. Of the model's price, only the ratios
+    between prompt, cached and completion tokens matter.
+    """
+    reasoning_counts = [counts for counts in call_counts if counts.reasoning_tokens]
+    if not reasoning_counts:
+        return 0.0
+    price = None if model is None else token_price(model)
+    if price is None or any(counts.cost_usd is None for counts in reasoning_counts):
+        return None
+    costs = []
+    for counts in reasoning_counts:
+        list_cost = price.request_cost(counts.prompt_tokens, counts.completion_tokens, counts.cached_tokens)
+        share = counts.reasoning_tokens * price.completion_usd / list_cost if list_cost else 0.0
+        costs.append(min(share, 1.0) * (counts.cost_usd or 0.0) * counts.calls)
+    return math.fsum(costs)
+
+
+def _build_cost_row(
+    name: str | None, purpose: str | None, call_counts: Sequence[CallCounts], model: ModelSection | None = None
+) -> CostRow:
     """Sum calls, tokens and cost over groups of like calls.
 
-    `cost_usd` and `estimated_usd` of a group are US dollars per call. `name` and `purpose` are None in the total.
+    `cost_usd` and `estimated_usd` of a group are US dollars per call. `name` and `purpose` are None in the total, whose
+    cost of reasoning is the sum of the other rows'.
     """
     priced = [counts.cost_usd * counts.calls for counts in call_counts if counts.cost_usd is not None]
     unpriced = sum(counts.unpriced for counts in call_counts)
+    has_reasoning_count = any(counts.answers_with_reasoning_count for counts in call_counts)
     return CostRow(
         name=name,
         purpose=purpose,
@@ -71,4 +111,6 @@ def _build_cost_row(name: str | None, purpose: str | None, call_counts: Sequence
         lower_bound=unpriced > 0,
         estimated_usd=math.fsum(counts.estimated_usd * counts.calls for counts in call_counts),
         estimated_requests=sum(counts.estimated_attempts for counts in call_counts),
+        reasoning_tokens=sum(counts.reasoning_tokens for counts in call_counts) if has_reasoning_count else None,
+        reasoning_usd=_reasoning_cost(call_counts, model) if has_reasoning_count else None,
     )

@@ -33,6 +33,10 @@ class CostRow(ReportModel):
     """Part of `usd` that is estimated, where token counts are unusable: characters / 4, and `max_tokens`."""
     estimated_requests: int = 0
     """Requests whose cost is an estimate."""
+    reasoning_tokens: int | None = None
+    """Completion tokens that were hidden reasoning, of the answers that report it; null where none does."""
+    reasoning_usd: float | None = None
+    """Part of `usd` that these cost, by the price of completion tokens; null where a price is unknown."""
 
 
 class CostReport(ReportModel):

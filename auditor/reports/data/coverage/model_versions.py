@@ -9,7 +9,7 @@ from auditor.storage.costs import CallCounts
 
 
 class ModelVersionRow(ReportModel):
-    """Answers of one model with the same reported version and the same altered parameters."""
+    """Answers of one model with the same reported version, altered parameters and form of structured answers."""
 
     name: str
     served_model: str | None
@@ -18,17 +18,20 @@ class ModelVersionRow(ReportModel):
     """Identifier that the provider reports for the serving configuration."""
     altered: str | None
     """Parameters that were not sent as configured: `name` if dropped, `name=value` if changed. Null where unknown."""
+    form: str | None = None
+    """Form in which structured answers were requested, read from the requests as sent: `json_schema`, `json_object`,
+    `tool` or `text`; null for free texts, and where it is unknown."""
     answers: int
     first_at: str
     last_at: str
 
 
 def build_model_version_rows(call_counts: Iterable[CallCounts]) -> list[ModelVersionRow]:
-    """Group answers by model, reported version and altered parameters; sorted by model, then earliest answer."""
-    counts_by_version: dict[tuple[str, str | None, str | None, str | None], list[CallCounts]] = {}
+    """Group answers by model, reported version, altered parameters and form; sorted by model, then earliest answer."""
+    counts_by_version: dict[tuple[str, *tuple[str | None, ...]], list[CallCounts]] = {}
     for counts in call_counts:
         if counts.answers and counts.is_current:
-            key = (counts.name, counts.served_model, counts.fingerprint, counts.altered)
+            key = (counts.name, counts.served_model, counts.fingerprint, counts.altered, counts.form)
             counts_by_version.setdefault(key, []).append(counts)
     rows = [
         ModelVersionRow(
@@ -36,14 +39,18 @@ def build_model_version_rows(call_counts: Iterable[CallCounts]) -> list[ModelVer
             served_model=model,
             fingerprint=fingerprint,
             altered=altered,
+            form=form,
             answers=sum(counts.answers for counts in group),
             first_at=min(counts.first_at or "" for counts in group),
             last_at=max(counts.last_at or "" for counts in group),
         )
-        for (name, model, fingerprint, altered), group in counts_by_version.items()
+        for (name, model, fingerprint, altered, form), group in counts_by_version.items()
     ]
     return sorted(
-        rows, key=lambda row: (row.name, row.first_at, row.served_model or "", row.fingerprint or "", row.altered or "")
+        rows,
+        key=lambda row: (
+            *(row.name, row.first_at, row.served_model or "", row.fingerprint or "", row.altered or "", row.form or ""),
+        ),
     )
 
 

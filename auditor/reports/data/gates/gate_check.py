@@ -18,7 +18,7 @@ from auditor.reports.data.coverage.schema import CoverageRow
 from auditor.reports.data.estimate_conversion import RESCALED_SCORES_REASON
 from auditor.reports.data.gates.gate_estimates import (
     SubjectEstimates,
-    column_label,
+    consistency_estimates,
     mae_estimates,
     pearson_estimates,
     region_gap_estimates,
@@ -226,14 +226,8 @@ def _estimate_gates(report: Report, thresholds: CheckSection) -> Iterator[Gate]:
         "max_mae": ("max", mae_estimates),
         "max_region_gap": ("max", region_gap_estimates),
         "max_topic_mae": ("max", lambda report: worst_topic_estimates(report, thresholds.confident)),
-        "min_self_consistency": (
-            "min",
-            lambda report: [(column_label(report, row), row.cosine) for row in report.self_consistency],
-        ),
-        "max_variance": (
-            "max",
-            lambda report: [(column_label(report, row), row.variance) for row in report.self_consistency],
-        ),
+        "min_self_consistency": ("min", lambda report: consistency_estimates(report, "cosine")),
+        "max_variance": ("max", lambda report: consistency_estimates(report, "variance")),
         "min_peer_agreement": ("min", lambda report: [(row.model, row.agreement) for row in report.peer_agreement]),
         "min_accuracy": (
             "min",

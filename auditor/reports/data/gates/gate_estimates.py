@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import inf
+from typing import Literal
 
+from auditor.domain import Purpose
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.estimate_conversion import RESCALED_SCORES_REASON, has_rescaled_scores, missing_estimate
 from auditor.reports.data.report_schema import Report
 
+SETTINGS_REASON = "the configured sampling settings were not accepted, so it cannot be compared"
 SubjectEstimates = list[tuple[str, Estimate]]
 """Subject of a gate, such as a model, and the tested estimate."""
 
@@ -67,6 +70,25 @@ def worst_topic_estimates(report: Report, confident: bool) -> SubjectEstimates:
         elif row.mae.value is not None and (key not in worst or sort_error > worst[key][0]):
             worst[key] = (sort_error, f"{column_label(report, row)}: {row.name}", row.mae)
     return [(name, estimate) for _, name, estimate in worst.values()]
+
+
+def consistency_estimates(report: Report, field: Literal["cosine", "variance"]) -> SubjectEstimates:
+    """Self-consistency or variance of each series of scores.
+
+    Without a value for models that were asked with other sampling settings than the configuration's, if these differ
+    between models: one threshold cannot hold for both.
+    """
+    refusing_models = report.sampling.refusing_models(Purpose.DIRECT)
+    labels = report.sampling.labels(Purpose.DIRECT)
+    return [
+        (
+            column_label(report, row),
+            missing_estimate(f"{SETTINGS_REASON} ({labels[row.model]})")
+            if row.model in refusing_models
+            else getattr(row, field),
+        )
+        for row in report.self_consistency
+    ]
 
 
 def column_label(report: Report, row: object) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from auditor.domain import Method, Outcome
+from auditor.domain import Method, Outcome, Purpose
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.two_way_means import two_way_mean, two_way_share
 from auditor.reports.data.agreement.alignment import AlignmentRow
@@ -32,12 +32,13 @@ from auditor.reports.data.panel.judge_tests import (
 from auditor.reports.data.panel.schema import PanelReport
 from auditor.reports.data.panel.verdict_matrix import build_verdict_matrix
 from auditor.reports.data.report_source import FloatArray, ReportSource
+from auditor.reports.data.requests.sampling_settings import SamplingReport
 from auditor.storage.count_queries import PeerVerdictCounts
 
 OK = Outcome.OK.value
 
 
-def compute_self_consistency(source: ReportSource) -> list[ConsistencyRow]:
+def compute_self_consistency(source: ReportSource, sampling: SamplingReport) -> list[ConsistencyRow]:
     """Compute how alike the samples of a cell are, one row per model and method, except log-probabilities."""
     too_few_reason = "no cell has two usable samples"
     if source.config and source.config.probes.direct and source.config.direct.samples < 2:
@@ -56,6 +57,7 @@ def compute_self_consistency(source: ReportSource) -> list[ConsistencyRow]:
             variance=_mean_over_cells(source, source.variance_matrix[i], 0.0, too_few_reason),
             sign_agreement=_mean_over_cells(source, source.column_values("sign_agreement", i), 0.0, too_few_reason),
             straddling=_straddling_share(source, source.column_values("straddles", i), too_few_reason),
+            sampling=sampling.labels(Purpose.DIRECT).get(model),
         )
         for i, (method, model) in enumerate(source.columns)
         if method != Method.LOGPROB  # deterministic: one value a cell, so there is no variation to measure

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
-from auditor.domain.model_families import family_of
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.storage.votes import TraceKey, VoteArrays
 
@@ -127,7 +126,7 @@ def find_family(config: AuditConfig | None, model_name: str) -> str | None:
     model = next(
         (candidate for candidate in [*config.models, *config.judge_models] if candidate.name == model_name), None
     )
-    return None if model is None else model.family or family_of(model.model)
+    return None if model is None else model.resolved_family
 
 
 def build_verdict_matrix(source: ReportSource) -> VerdictMatrix:

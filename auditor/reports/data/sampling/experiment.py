@@ -16,10 +16,12 @@ from auditor.reports.data.agreement.alignment import compute_alignment
 from auditor.reports.data.estimate_conversion import missing_estimate
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource
+from auditor.reports.data.requests.sampling_settings import build_sampling_report
 from auditor.storage import results
 from auditor.storage.costs import CallCounts
 from auditor.storage.database import Database
 
+REFUSED_REASON = "the model’s server does not accept the temperature"
 N_SUBSETS = 100
 """Random subsets of the recorded samples for each sample size."""
 
@@ -42,6 +44,8 @@ class SettingRow(ReportModel):
     calls: int
     usd: float | None
     """Null where a price is unknown."""
+    sampling: str | None = None
+    """Sampling settings as sent, where they differ between models, so that the spread is not comparable; else null."""
 
 
 class SamplingExperiment(ReportModel):
@@ -75,6 +79,7 @@ def compare_sample_sizes(db: Database, source: ReportSource, sample_sizes: Seque
         for k in sample_sizes
         if k > samples_per_cell
     }
+    sampling_labels = build_sampling_report(source.config, source.call_counts).labels(Purpose.DIRECT)
     rows = [
         _build_subsample_row(
             source.seed,
@@ -83,7 +88,7 @@ def compare_sample_sizes(db: Database, source: ReportSource, sample_sizes: Seque
             source.survey_scores[asked_cells],
             k,
             cost_by_model.get(model),
-        )
+        ).model_copy(update={"sampling": sampling_labels.get(model)})
         for model, sample_scores in scores_by_model.items()
         for k in sorted({k for k in sample_sizes if k <= samples_per_cell})
     ]
@@ -192,14 +197,20 @@ def _mean_cost_by_model(call_counts: Sequence[CallCounts]) -> dict[str, float | 
 
 
 def build_temperature_rows(source: ReportSource, temperature: float) -> list[SettingRow]:
-    """Build a row for each model of an audit that was run at one temperature."""
+    """Build a row for each model of an audit that was run at one temperature.
+
+    A model whose server does not accept the temperature has no figures at it.
+    """
     n_asked = int((~np.isnan(source.survey_scores)).sum())
     samples_per_cell = source.config.direct.samples if source.config else 0
     cost_by_model = _mean_cost_by_model(source.call_counts)
+    sampling_rows = build_sampling_report(source.config, source.call_counts).rows
+    refusing_models = [row.model for row in sampling_rows if row.purpose == Purpose.DIRECT and not row.honoured]
     rows = []
     for i, row in enumerate(compute_alignment(source)):
         if row.method != Method.DIRECT:
             continue
+        is_refused = row.model in refusing_models
         cell_variances = source.variance_matrix[i]
         mean_variance = None if np.isnan(cell_variances).all() else float(np.nanmean(cell_variances))
         answer_cost = cost_by_model.get(row.model)
@@ -208,10 +219,10 @@ def build_temperature_rows(source: ReportSource, temperature: float) -> list[Set
                 model=row.model,
                 setting=temperature,
                 samples=samples_per_cell,
-                r=row.crossed.pearson_r,
-                mae=row.crossed.mae,
+                r=missing_estimate(REFUSED_REASON, row.n) if is_refused else row.crossed.pearson_r,
+                mae=missing_estimate(REFUSED_REASON, row.n) if is_refused else row.crossed.mae,
                 spread=None
-                if mean_variance is None or not samples_per_cell
+                if is_refused or mean_variance is None or not samples_per_cell
                 else float(np.sqrt(mean_variance / samples_per_cell)),
                 scored=row.n / n_asked if n_asked else 0.0,
                 calls=samples_per_cell * n_asked,

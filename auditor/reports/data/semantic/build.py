@@ -22,6 +22,7 @@ from auditor.metrics.estimate import Estimate
 from auditor.metrics.resampling import bootstrap_mean, bootstrap_share, paired_difference
 from auditor.reports.data.estimate_conversion import missing_estimate, to_estimate
 from auditor.reports.data.report_source import FloatArray, ReportSource
+from auditor.reports.data.requests.sampling_settings import INCOMPARABLE_REASON, SamplingReport
 from auditor.reports.data.semantic.least_consistent import build_least_consistent_rows
 from auditor.reports.data.semantic.schema import (
     BaselineSimilarityRow,
@@ -42,8 +43,11 @@ AnswerCount = tuple[str, bool, str, str | None, int]
 """Model, whether the wording is the original one, outcome of the answer, outcome of its rule of thumb, and number."""
 
 
-def build_semantic_report(db: Database, source: ReportSource) -> SemanticReport | None:
-    """Build the section on the probe `semantic`; None where nothing has been scored."""
+def build_semantic_report(db: Database, source: ReportSource, sampling: SamplingReport) -> SemanticReport | None:
+    """Build the section on the probe `semantic`; None where nothing has been scored.
+
+    Models are compared only if their sampling settings are comparable.
+    """
     settings = semantic_results.load_facts(db, source.audit.id)
     if settings is None:
         return None
@@ -64,7 +68,7 @@ def build_semantic_report(db: Database, source: ReportSource) -> SemanticReport 
         measured=settings.measured,
         models=_build_model_rows(db, source, models, score_table),
         foundations=_build_foundation_rows(models, score_table, source.seed),
-        differences=_build_difference_rows(models, score_table, source.seed),
+        differences=_build_difference_rows(models, score_table, source.seed, sampling),
         rivals=_build_similarity_rows(models, score_table, source.seed),
         languages=_build_language_rows(models, score_table, source.seed),
         judged=_build_judged_rows(db, source, models),
@@ -205,9 +209,22 @@ def _build_foundation_rows(models: Sequence[str], table: _ScoreTable, seed: int)
     ]
 
 
-def _build_difference_rows(models: Sequence[str], table: _ScoreTable, seed: int) -> list[SemanticDifferenceRow]:
-    """Compare each pair of models on the questions with a score from both; p-values are Holm-adjusted."""
-    pairs = list(combinations(models, 2))
+def _build_difference_rows(
+    models: Sequence[str], table: _ScoreTable, seed: int, sampling: SamplingReport
+) -> list[SemanticDifferenceRow]:
+    """Compare each pair of models on the questions with a score from both; p-values are Holm-adjusted.
+
+    Pairs with different sampling settings are listed without figures, and are no test that Holm's method counts.
+    """
+    all_pairs = list(combinations(models, 2))
+    pairs = [pair for pair in all_pairs if sampling.are_comparable(*pair, Purpose.MORAL)]
+    withheld = [
+        SemanticDifferenceRow(
+            first=first, second=second, difference=missing_estimate(INCOMPARABLE_REASON), p_value=None
+        )
+        for first, second in all_pairs
+        if (first, second) not in pairs
+    ]
     differences = [
         paired_difference(table.scores_of(first), table.scores_of(second), seed=seed) for first, second in pairs
     ]
@@ -222,7 +239,7 @@ def _build_difference_rows(models: Sequence[str], table: _ScoreTable, seed: int)
             p_value=None if np.isnan(p_value) else float(p_value),
         )
         for (first, second), difference, p_value in zip(pairs, differences, adjusted_p_values, strict=True)
-    ]
+    ] + withheld
 
 
 def _build_similarity_rows(models: Sequence[str], table: _ScoreTable, seed: int) -> list[BaselineSimilarityRow]:

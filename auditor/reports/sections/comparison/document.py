@@ -71,10 +71,11 @@ def summarize_comparison(comparison: ComparisonReport) -> str:
 
 
 def list_cautions(comparison: ComparisonReport) -> Iterator[str]:
-    """Yield reasons for caution: unfinished audits, unequal coverage, different scores of people."""
+    """Yield reasons for caution: unfinished audits, unequal coverage, sampling settings, different scores of people."""
     for series in comparison.series:
         if not series.complete:
             yield f"The audit of {series.label} is not complete; its figures are provisional."
+    sampling_by_label = {series.label: series.sampling for series in comparison.series}
     for pair in comparison.pairs:
         if pair.bounds is not None:
             low, high = pair.bounds  # worst-case bounds of the difference of MAE over all cells
@@ -82,6 +83,12 @@ def list_cautions(comparison: ComparisonReport) -> Iterator[str]:
                 f"{pair.first} and {pair.second} answered different shares of the cells. All results are for cells "
                 "that both answered. Over all cells, the difference in mean absolute error may be anything from "
                 f"{format_signed(low)} to {format_signed(high)}."
+            )
+        if pair.sampling_settings_differ:
+            first, second = (sampling_by_label.get(label) for label in (pair.first, pair.second))
+            yield (
+                f"{pair.first} ({first}) and {pair.second} ({second}) were asked with different sampling settings, "
+                "since a server refused those of the configuration. A difference may be due to them."
             )
         if pair.truth_differs:
             yield (

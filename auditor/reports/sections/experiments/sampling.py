@@ -93,7 +93,9 @@ def _tabulate_settings(experiment: SamplingExperiment, label: str) -> Table:
         "settings",
         f"Accuracy, stability and cost by {label}",
         "r with people: from −1 to +1, higher is better. MAE: from 0 to 2, lower is better. Scatter: standard "
-        "deviation of a cell’s score over repeated measurements. Cost: US dollars.",
+        "deviation of a cell’s score over repeated measurements. Cost: US dollars."
+        + " Sampling: settings as sent; the scatter of models with different settings is not comparable."
+        * any(row.sampling for row in experiment.rows),
         experiment.rows,
         [
             Column("Model", "name"),
@@ -104,6 +106,7 @@ def _tabulate_settings(experiment: SamplingExperiment, label: str) -> Table:
             Column("Cells scored", "number", "scored", digits=1, style="percent"),
             Column("Calls", "number"),
             Column("Cost", "number", "usd", style="usd"),
+            *([Column("Sampling")] if any(row.sampling for row in experiment.rows) else []),
         ],
         {
             "setting": lambda row: int(row.setting) if experiment.what == "samples" else row.setting,

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
+from auditor.config import Price
 from auditor.domain import Answer, Attempt, Call, Message, Outcome, Purpose
 from auditor.reports.data.audit_status import load_audit_status
 from auditor.reports.data.build import build_report
+from auditor.reports.data.cost.build import build_cost_report
+from auditor.reports.data.cost.schema import CostReport
 from auditor.reports.data.report_schema import Report
+from auditor.reports.data.report_source import load_source
 from auditor.storage import audits, ledger, results
 from auditor.storage.audits import Audit
+from auditor.storage.costs import CallCounts
 from auditor.storage.database import Database
 from tests.support.synthetic_audit import populate
 
@@ -46,6 +53,46 @@ def test_an_unknown_price_makes_the_total_a_lower_bound(report: Report) -> None:
 
 def test_all_attempts_are_counted(population: tuple[Database, Audit], report: Report) -> None:
     assert report.cost.total.attempts == ledger.count_attempts(population[0]) > report.cost.total.calls
+
+
+def reasoning_counts(name: str, **figures: Any) -> CallCounts:
+    """Ten calls for 0.50 dollars each, with 100 prompt tokens and 200 completion tokens a call."""
+    return CallCounts(name, "direct", 0.5, 10, 10, 1000, 2000, 0, **{"reasoning_tokens": 1500, **figures})
+
+
+def build_priced_report(db: Database, price: Price | None, *counts: CallCounts) -> CostReport:
+    source = load_source(db, "population")
+    assert source.config is not None
+    models = [model.model_copy(update={"price": price}) for model in source.config.models]
+    config = source.config.model_copy(update={"models": models})
+    return build_cost_report(replace(source, config=config, call_counts=counts))
+
+
+def test_reasoning_costs_its_share_of_the_recorded_cost(population: tuple[Database, Audit]) -> None:
+    # 1000 prompt tokens at 2 and 2000 completion tokens at 4 are 10 000; 1500 tokens of reasoning at 4 are 60% of it.
+    price = Price(input=2.0, output=4.0)
+    counts = reasoning_counts("alder", answers_with_reasoning_count=10)
+    other = reasoning_counts("birch", reasoning_tokens=0)
+    report = build_priced_report(population[0], price, counts, other)
+    assert [(row.reasoning_tokens, row.reasoning_usd) for row in report.rows] == [
+        (1500, pytest.approx(0.6 * 5.0)),
+        (None, None),
+    ]
+    assert (report.total.reasoning_tokens, report.total.reasoning_usd) == (1500, pytest.approx(3.0))
+    half_price = [counts._replace(cost_usd=0.25)]  # as in a batch
+    assert build_priced_report(population[0], price, *half_price).total.reasoning_usd == pytest.approx(1.5)
+
+
+def test_reasoning_at_an_unknown_price_has_no_cost_and_none_at_all_costs_nothing(
+    population: tuple[Database, Audit],
+) -> None:
+    counts = reasoning_counts("alder", answers_with_reasoning_count=10)
+    assert build_priced_report(population[0], None, counts).total.reasoning_usd is None
+    unpriced = counts._replace(cost_usd=None)
+    assert build_priced_report(population[0], Price(input=1.0, output=1.0), unpriced).total.reasoning_usd is None
+    without_reasoning = counts._replace(reasoning_tokens=0)
+    [row] = build_priced_report(population[0], None, without_reasoning).rows
+    assert (row.reasoning_tokens, row.reasoning_usd) == (0, 0.0)
 
 
 async def test_requests_without_an_answer_are_in_the_cost_and_estimates_are_marked(db: Database) -> None:

@@ -1,0 +1,1 @@
+"""How models were asked: what their servers accept, forms of structured answers, and sampling settings."""

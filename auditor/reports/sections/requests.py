@@ -1,0 +1,130 @@
+"""Subsection on how the models were asked: what their servers accept, and requests that were sent otherwise."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from auditor.domain import AnswerForm
+from auditor.reports.data.coverage.model_versions import ModelVersionRow
+from auditor.reports.data.report_schema import Report
+from auditor.reports.data.requests.capabilities import CapabilityReportRow, FormSplitRow, find_mixed_models
+from auditor.reports.data.requests.sampling_settings import parse_alterations
+from auditor.reports.document import Block, Column, Name, Paragraph, Section, Table, Text
+from auditor.reports.number_format import format_count
+from auditor.reports.sections.tables import tabulate
+
+FORM_LABELS: Mapping[str, str] = {
+    AnswerForm.JSON_SCHEMA: "JSON schema",
+    AnswerForm.JSON_OBJECT: "JSON object",
+    AnswerForm.TOOL: "tool call",
+    AnswerForm.TEXT: "text",
+}
+
+
+def build_requests_subsection(report: Report) -> Section | None:
+    """Build the subsection; None where nothing is known of the requests, or all were sent as configured."""
+    requests = report.requests
+    blocks: list[Block] = [*map(Paragraph, _describe_altered_requests(report.served))]
+    if requests.capabilities:
+        blocks.insert(0, _build_capability_table(report))
+    if requests.form_split:
+        blocks.append(_build_form_table(requests.form_split))
+    return Section("requests", "How the models were asked", blocks) if blocks else None
+
+
+def describe_forms(report: Report, name: str) -> str | None:
+    """The forms of a model's structured answers, with the number of answers if there are several; None if none."""
+    answers = Counter[str]()
+    for row in report.requests.forms:
+        if row.name == name:
+            answers[row.form] += row.answers
+    if len(answers) == 1:
+        return label_form(next(iter(answers)))
+    return ", ".join(f"{label_form(form)} ({format_count(n)})" for form, n in answers.items()) or None
+
+
+def describe_mixed_forms(report: Report) -> Iterator[str]:
+    """Yield a sentence for each model or judge that was asked in several forms, as after `run --rediscover`."""
+    for name in find_mixed_models(report.requests.forms):
+        yield (
+            f"The structured answers of {name} were requested in several forms ({describe_forms(report, name)}), so "
+            "its figures are a mixture of them. “How the models were asked” has the figures by form."
+        )
+
+
+def label_form(form: str) -> str:
+    """A form of structured answers in words."""
+    return FORM_LABELS.get(form, form)
+
+
+def _build_capability_table(report: Report) -> Table:
+    """Tabulate what each model's server was found to accept."""
+    return tabulate(
+        "capabilities",
+        "What each model’s server accepts",
+        "Found out at the first contact with each model. Form: how structured answers were requested. Not sent: "
+        "parameters that were left out or changed, compared with what the configuration asks for. Room for thinking: "
+        "tokens added to each limit. Evidence: what the server answered.",
+        report.requests.capabilities,
+        [
+            Column("Model", "name", "name"),
+            Column("Form"),
+            Column("Not sent", key="not_sent"),
+            Column("Schema keywords left out", key="keywords"),
+            Column("Token limit", key="token_limit_param"),
+            Column("Room for thinking", "number", "thinking_tokens"),
+            Column("Evidence"),
+            Column("litellm", key="litellm_version"),
+        ],
+        {
+            "form": lambda row: describe_forms(report, row.name) or (label_form(row.form) if row.form else None),
+            "not_sent": lambda row: _list_alterations(report.served, row),
+            "keywords": lambda row: ", ".join(row.dropped_keywords) or "none",
+            "evidence": lambda row: Name(row.evidence),
+        },
+    )
+
+
+def _list_alterations(served: Sequence[ModelVersionRow], capability: CapabilityReportRow) -> str:
+    """Parameters of one model's answered requests that were not sent as configured; what was found if none is known."""
+    altered = {row.altered: None for row in served if row.name == capability.name and row.altered is not None}
+    texts = [alteration or "none" for alteration in altered] or [", ".join(capability.dropped_params) or "none"]
+    return " or ".join(texts)
+
+
+def _build_form_table(rows: Sequence[FormSplitRow]) -> Table:
+    """Tabulate agreement with people by the form in which a model was asked."""
+    return tabulate(
+        "form-split",
+        "Agreement with people by form",
+        "Models that were asked in several forms, as after run --rediscover: r (higher is better) and MAE (lower is "
+        "better) of the answers in each form. Intervals are 95% CIs over countries and topics. The forms answered "
+        "different cells or samples, so a difference between them need not be one of the form.",
+        rows,
+        [
+            Column("Model", "name"),
+            Column("Form"),
+            Column("Answers", "number"),
+            Column("Cells", "number"),
+            Column("r", "estimate", "pearson_r", show_n=False),
+            Column("MAE", "estimate", "mae", show_n=False),
+        ],
+        {"form": lambda row: label_form(row.form)},
+    )
+
+
+def _describe_altered_requests(rows: Sequence[ModelVersionRow]) -> Iterator[Text]:
+    """Yield a sentence for each model and set of parameters that were not sent as configured."""
+    answers = Counter[tuple[str, str]]()
+    for row in rows:
+        if row.altered:
+            answers[row.name, row.altered] += row.answers
+    for (name, alterations), n in sorted(answers.items()):
+        changes = parse_alterations(alterations).items()
+        texts = (
+            f"{key} was not sent" if sent_value is None else f"{key} was sent as {sent_value}"
+            for key, sent_value in changes
+        )
+        verb = "request that was answered was" if n == 1 else "requests that were answered were"
+        yield [f"{format_count(n)} {verb} not sent to ", Name(name), f" as configured: {'; '.join(texts)}."]

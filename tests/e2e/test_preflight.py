@@ -1,0 +1,202 @@
+"""What models accept is found out by the first calls, once for an audit, and before anything depends on it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from auditor.config import AuditConfig
+from auditor.domain import Purpose
+from auditor.errors import ModelSetupError
+from auditor.reports.data.audit_status import load_audit_status
+from auditor.run import open_audit, run_audit
+from auditor.storage import audits
+from auditor.storage.capabilities import StoredCapability, load_capability_history
+from auditor.storage.database import open_database, table_of
+from auditor.storage.tables import AnswerRow, AttemptRow
+from tests.e2e.test_replay import config_with_replay, write_log
+from tests.e2e.test_run import question
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.cli_runner import auditor
+from tests.support.fake_server import FakeServer, Reply, Request, answer, error
+from tests.support.killed_runs import run_until
+
+CELLS = {"source": "wvs7-sample", "countries": ["Germany"], "topics": ["divorce", "abortion"]}
+DIRECT_CALLS, REVIEWS = 2, 2
+"""Calls of each model without peers, and of each judge that reviews one model."""
+STAND_IN = "People of [country] disagree"
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, KEY)
+    monkeypatch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
+
+
+def small(server: FakeServer, models: int = 1, **changes: Any) -> AuditConfig:
+    return config(server.url, models, **{"survey": CELLS, "probes": {"direct": {"samples": 1}}, **changes})
+
+
+def judges(server: FakeServer, *names: str) -> list[dict[str, Any]]:
+    return [
+        {"name": n, "model": f"openai/{n}", "api_base": server.url, "api_key": f"os.environ/{KEY_VARIABLE}"}
+        for n in names
+    ]
+
+
+def history(storage: str) -> list[StoredCapability]:
+    with open_database(storage) as db:
+        return load_capability_history(db, audits.get_audit(db, "scripted").id)
+
+
+def purposes(storage: str) -> Counter[str]:
+    """Number of requests by purpose."""
+    with open_database(storage) as db, db.read() as connection:
+        return Counter(connection.execute(select(table_of(AttemptRow).c.purpose)).scalars())
+
+
+def test_peers_need_no_additional_request(server: FakeServer, storage: str) -> None:
+    run_audit(small(server, 3), storage=storage)
+    assert purposes(storage) == {"direct": 3 * DIRECT_CALLS, "review": 3 * 2 * REVIEWS}
+    assert {stored.key.model: stored.number for stored in history(storage)} == {
+        f"openai/scripted-{letter}": 1 for letter in "abc"
+    }
+
+
+def test_a_judge_listed_apart_reviews_a_stand_in_trace_once_and_first(server: FakeServer, storage: str) -> None:
+    run_audit(small(server, judges=judges(server, "judge")), storage=storage)
+    assert purposes(storage) == {"direct": DIRECT_CALLS, "review": REVIEWS, "preflight": 1}
+    assert {request.body["model"] for request in server.requests[:2]} == {"scripted-a", "judge"}
+    assert [STAND_IN in request.text for request in server.requests].count(True) == 1
+    assert len(set(map(question, server.requests))) == len(server.requests)
+
+
+def test_models_that_answer_in_text_review_a_stand_in_trace(server: FakeServer, storage: str) -> None:
+    probes = {"direct": {"samples": 1, "mode": "text"}}
+    run_audit(small(server, 2, probes=probes), storage=storage)
+    assert purposes(storage)["preflight"] == 2
+    assert all(stored.capability.form is not None for stored in history(storage) if stored.number == 2)
+
+
+def test_what_preflight_cost_is_in_the_report_and_the_status(server: FakeServer, storage: str) -> None:
+    [judge] = judges(server, "judge")
+    run_audit(small(server, judges=[judge | {"price": {"input": 1.0, "output": 2.0}}]), storage=storage)
+    handle = open_audit("scripted", storage=storage)
+    [row] = [row for row in handle.report().cost.rows if row.purpose == Purpose.PREFLIGHT]
+    assert (row.name, row.calls, row.attempts) == ("judge", 1, 1)
+    cost_usd = 100e-6 + 20 * 2e-6
+    assert row.usd == pytest.approx(cost_usd)
+    with open_database(storage) as db:
+        status = load_audit_status(db, audits.get_audit(db, "scripted"))
+    assert status["preflight"] == {"requests": 1, "cost_usd": pytest.approx(cost_usd), "unpriced": 0}
+    assert "1 request found out what judges accept" in auditor("status", "scripted", "--storage", storage).stderr
+
+
+def test_a_second_run_finds_out_nothing_again(server: FakeServer, storage: str) -> None:
+    audit = small(server, judges=judges(server, "judge"))
+    run_audit(audit, storage=storage)
+    first_history = history(storage)
+    server.requests.clear()
+    run_audit(audit, storage=storage)
+    assert server.requests == []
+    more = small(server, judges=judges(server, "judge"), probes={"direct": {"samples": 2}})
+    run_audit(more, storage=storage)
+    assert purposes(storage)["preflight"] == 1
+    assert len(server.requests) == DIRECT_CALLS + REVIEWS
+    assert history(storage) == first_history
+
+
+def test_recorded_answers_need_no_preflight_and_their_judge_does(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    audit = config_with_replay(server, write_log(tmp_path), judges=judges(server, "judge"))
+    run_audit(audit, storage=storage)
+    assert purposes(storage)["preflight"] == 1
+    assert {stored.key.model for stored in history(storage)} == {"openai/judge"}
+    n_requests = len(server.requests)
+    run_audit(audit, storage=storage)
+    assert len(server.requests) == n_requests
+
+
+def test_without_preflight_the_planned_calls_find_out_what_models_accept(server: FakeServer, storage: str) -> None:
+    run_audit(small(server, judges=judges(server, "judge")), storage=storage, preflight=False)
+    assert purposes(storage) == {"direct": DIRECT_CALLS, "review": REVIEWS}
+    assert {stored.key.model for stored in history(storage)} == {"openai/scripted-a", "openai/judge"}
+
+
+def test_all_unusable_models_and_judges_are_named_before_anything_else_is_sent(
+    server: FakeServer, storage: str
+) -> None:
+    def refuse(request: Request) -> Reply:
+        return answer(request) if request.body["model"] == "scripted-a" else error(401, "Invalid API key")
+
+    server.script = refuse
+    with pytest.raises(ModelSetupError) as caught:
+        run_audit(small(server, 3, judges=judges(server, "judge")), storage=storage)
+    for name in ("model-b", "model-c", "judge"):
+        assert f"model '{name}'" in caught.value.message
+    assert "model-a" not in caught.value.message
+    assert caught.value.exit_code == 1
+    assert len(server.requests) == 4
+    server.requests.clear()
+    server.script = answer
+    run_audit(small(server, 3, judges=judges(server, "judge")), storage=storage)
+    assert len(server.requests) == 3 * DIRECT_CALLS - 1 + 3 * REVIEWS + 1  # the answer of model-a is recorded
+
+
+def test_rediscovery_writes_a_new_number_and_keeps_the_old(server: FakeServer, storage: str) -> None:
+    run_audit(small(server, judges=judges(server, "judge")), storage=storage)
+    first_history = history(storage)
+    more = small(server, judges=judges(server, "judge"), probes={"direct": {"samples": 2}})
+    run_audit(more, storage=storage, rediscover=True)
+    by_model = {(stored.key.model, stored.number): stored for stored in history(storage)}
+    assert set(by_model) == {(model, number) for model in ("openai/scripted-a", "openai/judge") for number in (1, 2)}
+    assert [by_model[stored.key.model, 1] for stored in first_history] == first_history
+    assert purposes(storage)["preflight"] == 2  # the stand-in trace is shown again, since its answer shows nothing
+    server.requests.clear()
+    run_audit(more, storage=storage)
+    assert server.requests == []
+
+
+def test_answers_name_the_capability_that_they_were_requested_under(server: FakeServer, storage: str) -> None:
+    run_audit(small(server, 2), storage=storage)
+    stored_ids = {stored.capability.id for stored in history(storage)}
+    with open_database(storage) as db, db.read() as connection:
+        used_ids = set(connection.execute(select(table_of(AnswerRow).c.capability)).scalars())
+    assert used_ids == stored_ids
+    assert None not in used_ids
+
+
+@pytest.mark.parametrize("point", ["after_response:1", "after_response:2", "before_dispatch:2", "after_record:1"])
+def test_a_run_killed_during_preflight_finds_out_nothing_twice_and_loses_no_answer(
+    server: FakeServer, storage: str, point: str
+) -> None:
+    audit = small(server, judges=judges(server, "judge"))
+    assert run_until(audit, storage, point)[0] == -9
+    known = {stored.key.model for stored in history(storage)}
+    n_before = len(server.requests)
+    run_audit(audit, storage=storage)
+    again = Counter(request.body["model"] for request in server.requests[n_before:] if STAND_IN in request.text)
+    assert again["judge"] == ("openai/judge" not in known)
+    assert {stored.number for stored in history(storage)} == {1}
+    repeated = len(server.requests) - len(set(map(question, server.requests)))
+    assert repeated <= open_audit("scripted", storage=storage).report().cost.lost
+
+
+def test_the_command_has_options_for_preflight_and_rediscovery(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "audit.json"
+    data = small(server, judges=judges(server, "judge")).model_dump(mode="json", exclude_none=True)
+    file.with_suffix(".yaml").write_text(json.dumps(data), encoding="utf-8")
+    first = auditor("run", file.with_suffix(".yaml"), "--storage", storage, "--no-preflight")
+    assert first.returncode == 0, first.stderr
+    assert purposes(storage)["preflight"] == 0
+    again = auditor("run", file.with_suffix(".yaml"), "--storage", storage, "--rediscover")
+    assert again.returncode == 0, again.stderr
+    assert {stored.number for stored in history(storage)} == {1}  # nothing was left to ask

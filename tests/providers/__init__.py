@@ -1,0 +1,1 @@
+"""Documented wire formats of providers, and what an audit makes of each of them."""

@@ -1,0 +1,101 @@
+"""Base of the dialects whose requests and responses have the form of OpenAI's chat completions."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from auditor.domain import AnswerForm
+from tests.providers.bodies import Body, words
+from tests.providers.dialect import Content, Dialect, Structure
+from tests.support.fake_server import Reply, Request
+
+BASIC_FIELDS = words(
+    """id object created model choices choices.0.index choices.0.finish_reason choices.0.message.role
+    choices.0.message.content choices.0.message.tool_calls usage.prompt_tokens usage.completion_tokens
+    usage.total_tokens"""
+)
+"""Response fields that all these dialects have in common."""
+TOP_TOKENS = {"A": -0.35, "B": -1.25, " A": -4.5, "The": -6.0}
+"""Likeliest next tokens of a question with the options A and B, with their log-probabilities."""
+
+
+class OpenAIDialect(Dialect):
+    """OpenAI's body; a provider's dialect adds its own fields, by overriding these methods."""
+
+    finish_cut_off: ClassVar[str] = "length"
+    prompt_tokens: ClassVar[int] = 150
+    completion_tokens: ClassVar[int] = 60
+
+    def structure(self, body: Body) -> Structure:
+        response_format = body.get("response_format") or {}
+        if response_format.get("type") == "json_schema":
+            return Structure(AnswerForm.JSON_SCHEMA, response_format.get("json_schema", {}).get("schema"))
+        if response_format.get("type") == "json_object":
+            return Structure(AnswerForm.JSON_OBJECT)
+        if body.get("tools") and body.get("tool_choice") not in (None, "auto", "none"):
+            function = body["tools"][0]["function"]
+            return Structure(AnswerForm.TOOL, function.get("parameters"), function["name"])
+        return Structure(AnswerForm.TEXT)
+
+    def prompt(self, body: Body) -> str:
+        return "\n".join(_text_of(message.get("content")) for message in body.get("messages", []))
+
+    def token_limit(self, body: Body) -> int | None:
+        limit = body.get("max_completion_tokens", body.get("max_tokens"))
+        return limit if isinstance(limit, int) else None
+
+    def message(self, content: Content) -> dict[str, Any]:
+        """The assistant's message."""
+        if content.tool is None:
+            return {"role": "assistant", "content": content.text}
+        function = {"name": content.tool, "arguments": content.text}
+        tool_call = {"id": "call_8Xz", "type": "function", "function": function}
+        return {"role": "assistant", "content": None, "tool_calls": [tool_call]}
+
+    def completion(self, content: Content, request: Request, *, is_cut_off: bool = False) -> Reply:
+        finish = self.finish_cut_off if is_cut_off else "tool_calls" if content.tool else "stop"
+        return Reply(body=self.completion_body(self.message(content), finish, request))
+
+    def completion_body(self, message: dict[str, Any], finish: str, request: Request) -> dict[str, Any]:
+        """The response's body; a provider adds its own fields here."""
+        return {
+            "id": "chatcmpl-B9MHDbslfkBeAs8l4bebGdFOJ6PeG",
+            "object": "chat.completion",
+            "created": 1753920000,
+            "model": self.requested_model(request),
+            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+            "usage": self.usage(self.completion_tokens),
+        }
+
+    def usage(self, completion_tokens: int, reasoning_tokens: int | None = None) -> dict[str, Any]:
+        """Token counts; with the hidden reasoning as its own count if given."""
+        usage: dict[str, Any] = {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": completion_tokens,
+            "total_tokens": self.prompt_tokens + completion_tokens,
+        }
+        if reasoning_tokens is not None:
+            usage["completion_tokens_details"] = {"reasoning_tokens": reasoning_tokens}
+        return usage
+
+    def out_of_thinking(self, request: Request) -> Reply:
+        """An empty text, cut off, with all of its tokens spent on hidden reasoning."""
+        limit = self.token_limit(request.body) or self.thinking_tokens
+        body = self.completion_body({"role": "assistant", "content": ""}, self.finish_cut_off, request)
+        return Reply(body=body | {"usage": {**body["usage"], **self.usage(limit, limit)}})
+
+    def choice_logprobs(self, request: Request) -> Reply:
+        """A response with the likeliest next tokens, in OpenAI's format."""
+        limit = request.body.get("top_logprobs") or 0
+        tokens = [{"token": token, "logprob": p, "bytes": list(token.encode())} for token, p in TOP_TOKENS.items()]
+        body = self.completion_body({"role": "assistant", "content": "A"}, "length", request)
+        content = [{**tokens[0], "top_logprobs": tokens[:limit]}]
+        body["choices"][0]["logprobs"] = {"content": content, "refusal": None}
+        return Reply(body=body)
+
+
+def _text_of(content: Any) -> str:
+    """The text of a message's content, which may be a list of parts."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content)
+    return str(content or "")

@@ -1,0 +1,32 @@
+"""docs/providers.md says what the tests of providers show, and what `auditor init` writes."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.config.providers import PROVIDERS, ProviderSetup
+from tests.providers.render_docs import PAGE, load_pages, page_with, render
+
+MIN_DOCUMENTED_PROVIDERS = 21
+
+
+def test_the_page_is_up_to_date() -> None:
+    expected_page = page_with(render())
+    assert PAGE.read_text(encoding="utf-8") == expected_page, "python -m tests.providers.render_docs"
+
+
+def test_the_page_has_every_provider_of_the_table() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert len(PROVIDERS) >= MIN_DOCUMENTED_PROVIDERS
+    for setup in PROVIDERS:
+        assert f"\n### {setup.title}\n" in page
+
+
+@pytest.mark.parametrize("setup", PROVIDERS, ids=lambda setup: setup.name)
+def test_a_provider_is_tested_as_init_writes_it(setup: ProviderSetup) -> None:
+    [page] = [page for page in load_pages() if page.setup is setup]
+    section = page.section
+    assert section.model.split("/", 1)[0] == setup.prefix
+    assert setup.key_variable is None or page.dialect.key_variable == setup.key_variable
+    assert set(setup.params) <= set(section.params)
+    assert setup.needs_address or section.api_base == setup.api_base

@@ -1,0 +1,94 @@
+"""The subsection on how models were asked shows forms, dropped parameters and evidence, and figures by form."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.coverage.model_versions import ModelVersionRow
+from auditor.reports.data.report_schema import Report
+from auditor.reports.data.requests.capabilities import (
+    CapabilityReportRow,
+    FormSplitRow,
+    RequestFormRow,
+    RequestsReport,
+)
+from auditor.reports.document import Name
+from auditor.reports.sections.caution import list_cautions
+from auditor.reports.sections.requests import build_requests_subsection, describe_forms
+from tests.reports.sections.block_access import cells_of
+from tests.reports.sections.node_text import assert_consistent, tables_of, text_of
+
+EVIL = "<b>Unsupported value: 'temperature'</b>"
+
+
+def make_report(report: Report, forms: dict[str, int], altered: tuple[str | None, ...] = ()) -> Report:
+    """A report in which the server of alder refused parameters; forms with their numbers of answers."""
+    capability = CapabilityReportRow(
+        name="alder", form="tool", dropped_params=["seed"], dropped_keywords=["maxLength"],
+        token_limit_param="max_completion_tokens", thinking_tokens=4096, evidence=EVIL, litellm_version="1.106.2",
+        created_at="2026-01-02",
+    )  # fmt: skip
+    form_rows = [RequestFormRow(name="alder", purpose="direct", form=form, answers=n) for form, n in forms.items()]
+    mae = Estimate(0.25, 8, 0.2, 0.3)
+    split = [
+        FormSplitRow(model="alder", form=form, answers=n, cells=8, pearson_r=Estimate(0.5, 8, 0.4, 0.6), mae=mae)
+        for form, n in forms.items()
+    ]
+    served = [
+        ModelVersionRow(
+            name="alder", served_model=None, fingerprint=None, altered=entry, answers=2, first_at="1", last_at="2"
+        )
+        for entry in altered
+    ]
+    requests = RequestsReport(capabilities=[capability], forms=form_rows, form_split=split if len(forms) > 1 else [])
+    return report.model_copy(update={"requests": requests, "served": served})
+
+
+def capability_cells(report: Report) -> list[object]:
+    section = build_requests_subsection(report)
+    assert section is not None
+    assert_consistent(section)
+    [row] = cells_of(tables_of(section)["capabilities"])
+    return list(row)
+
+
+def test_nothing_known_of_the_requests_gives_no_subsection(report: Report) -> None:
+    assert build_requests_subsection(report.model_copy(update={"served": []})) is None
+
+
+def test_the_table_has_what_was_found_and_what_was_not_sent(report: Report) -> None:
+    changed = make_report(report, {"tool": 40}, ("seed, temperature",))
+    assert capability_cells(changed) == [
+        "alder", "tool call", "seed, temperature", "maxLength", "max_completion_tokens", 4096, Name(EVIL), "1.106.2",
+    ]  # fmt: skip
+    assert "not sent to alder as configured: seed was not sent; temperature was not sent." in text_of(
+        build_requests_subsection(changed)
+    )
+
+
+@pytest.mark.parametrize(
+    ("altered", "not_sent"), [((), "seed"), (("",), "none"), (("", "seed"), "none or seed"), ((None,), "seed")]
+)
+def test_what_was_not_sent_is_read_from_the_answers_where_there_are_any(
+    report: Report, altered: tuple[str | None, ...], not_sent: str
+) -> None:
+    assert capability_cells(make_report(report, {"tool": 40}, altered))[2] == not_sent
+
+
+def test_several_forms_are_split_with_a_caution(report: Report) -> None:
+    changed = make_report(report, {"json_schema": 40, "tool": 20})
+    assert describe_forms(changed, "alder") == "JSON schema (40), tool call (20)"
+    section = build_requests_subsection(changed)
+    assert [row[:4] for row in cells_of(tables_of(section)["form-split"])] == [
+        ["alder", "JSON schema", 40, 8],
+        ["alder", "tool call", 20, 8],
+    ]
+    caution = "The structured answers of alder were requested in several forms (JSON schema (40), tool call (20))"
+    assert any(text.startswith(caution) for text in list_cautions(changed))
+    assert not any("several forms" in text for text in list_cautions(make_report(report, {"tool": 20})))
+
+
+def test_without_an_answer_in_use_the_form_is_the_found_one(report: Report) -> None:
+    assert describe_forms(make_report(report, {}), "alder") is None
+    assert capability_cells(make_report(report, {}))[1] == "tool call"

@@ -1,0 +1,136 @@
+"""Capabilities of models: the first one stored wins, in every process, and none is ever changed."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+from collections.abc import Iterator
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Barrier
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from auditor.domain import AnswerForm, Capability, CapabilityKey
+from auditor.storage import capabilities
+from auditor.storage.database import Database, open_database, table_of
+from auditor.storage.tables import CapabilityRow
+from tests.storage.test_database import save_sample_audit
+
+KEY = CapabilityKey("openai/o3", "https://example.org/v1", "low")
+WITHOUT_SEED = Capability(AnswerForm.JSON_SCHEMA, dropped_params=("seed",))
+AS_TOOL = Capability(AnswerForm.TOOL, ("minLength", "maxLength"), ("temperature",), "max_completion_tokens", 4096)
+WITHOUT_FORM = Capability(dropped_params=("seed",))
+N_RACES = 20
+
+
+@pytest.fixture
+def db(storage: str) -> Iterator[Database]:
+    with open_database(storage) as opened:
+        yield opened
+
+
+async def save(
+    db: Database, audit_id: int, capability: Capability, key: CapabilityKey = KEY, **options: Any
+) -> Capability:
+    return await capabilities.save_capability(db, audit_id, key, capability, "400: no seed", "1.2.3", **options)
+
+
+async def test_a_stored_capability_is_read_back_as_it_was(db: Database) -> None:
+    audit = save_sample_audit(db)
+    assert await save(db, audit.id, AS_TOOL) == AS_TOOL
+    [stored] = capabilities.load_capability_history(db, audit.id)
+    assert (stored.key, stored.number, stored.capability) == (KEY, 1, AS_TOOL)
+    assert (stored.evidence, stored.litellm_version) == ("400: no seed", "1.2.3")
+    assert stored.capability.id == AS_TOOL.id
+
+
+async def test_the_first_stored_capability_wins(db: Database) -> None:
+    audit = save_sample_audit(db)
+    await save(db, audit.id, WITHOUT_SEED)
+    assert await save(db, audit.id, AS_TOOL) == WITHOUT_SEED
+    assert [stored.number for stored in capabilities.load_capability_history(db, audit.id)] == [1]
+
+
+async def test_a_capability_without_a_form_is_completed_and_stays_on_record(db: Database) -> None:
+    audit = save_sample_audit(db)
+    await save(db, audit.id, WITHOUT_FORM)
+    assert await save(db, audit.id, WITHOUT_SEED) == WITHOUT_SEED
+    assert await save(db, audit.id, WITHOUT_FORM) == WITHOUT_SEED
+    history = capabilities.load_capability_history(db, audit.id)
+    assert [stored.capability for stored in history] == [WITHOUT_FORM, WITHOUT_SEED]
+    assert capabilities.current_capabilities(history)[KEY].number == 2
+
+
+async def test_a_rediscovered_capability_gets_a_new_number_once(db: Database) -> None:
+    audit = save_sample_audit(db)
+    await save(db, audit.id, WITHOUT_SEED)
+    assert await save(db, audit.id, AS_TOOL, newer_than=1) == AS_TOOL
+    assert await save(db, audit.id, WITHOUT_SEED, newer_than=1) == AS_TOOL
+    history = capabilities.load_capability_history(db, audit.id)
+    assert [(stored.number, stored.capability) for stored in history] == [(1, WITHOUT_SEED), (2, AS_TOOL)]
+
+
+async def test_audits_servers_and_efforts_have_their_own_capabilities(db: Database) -> None:
+    audit = save_sample_audit(db)
+    keys = [KEY, KEY._replace(server=None), KEY._replace(effort=None), KEY._replace(model="openai/o4-mini")]
+    for key in keys:
+        assert await save(db, audit.id, AS_TOOL, key) == AS_TOOL
+    history = capabilities.load_capability_history(db, audit.id)
+    assert set(capabilities.current_capabilities(history)) == set(keys)
+    assert capabilities.load_capability_history(db, audit.id + 1) == []
+
+
+async def test_text_of_a_server_that_no_database_can_store_does_not_lose_the_capability(db: Database) -> None:
+    audit = save_sample_audit(db)
+    await capabilities.save_capability(db, audit.id, KEY, AS_TOOL, "no \ud83d \x00 seed", "1.2.3")
+    [stored] = capabilities.load_capability_history(db, audit.id)
+    assert stored.capability == AS_TOOL
+
+
+async def test_a_capability_of_a_later_version_with_more_fields_can_be_read(db: Database) -> None:
+    audit = save_sample_audit(db)
+    await save(db, audit.id, AS_TOOL)
+    content = capabilities.serialize_capability(AS_TOOL)[:-1] + ',"images":true}'
+    db.write(lambda connection: connection.execute(update(table_of(CapabilityRow)).values(content=content)))
+    [stored] = capabilities.load_capability_history(db, audit.id)
+    assert stored.capability == AS_TOOL
+
+
+def race(url: str, audit_id: int, name: str, barrier: Barrier, winners: Queue[tuple[str, list[str]]]) -> None:
+    """Store another capability than the other process, at the same moment, for each of some models."""
+
+    async def save_all(db: Database) -> list[str]:
+        capability, ids = Capability(AnswerForm.TEXT, dropped_params=(name,)), []
+        for number in range(N_RACES):
+            barrier.wait(60)
+            ids.append(
+                (await save(db, audit_id, capability, CapabilityKey(f"m{number}", None, None))).dropped_params[0]
+            )
+        return ids
+
+    with open_database(url) as db:
+        winners.put((name, asyncio.run(save_all(db))))
+
+
+def test_two_processes_that_race_use_the_same_capability(storage: str) -> None:
+    with open_database(storage) as db:
+        audit = save_sample_audit(db)
+    context = multiprocessing.get_context("spawn")
+    barrier, winners = context.Barrier(2), context.Queue()
+    processes = [
+        context.Process(target=race, args=(storage, audit.id, name, barrier, winners)) for name in ("seed", "stop")
+    ]
+    for process in processes:
+        process.start()
+    used = dict(winners.get(timeout=60) for _ in processes)
+    for process in processes:
+        process.join(60)
+    assert used["seed"] == used["stop"]
+    with open_database(storage) as db:
+        history = capabilities.load_capability_history(db, audit.id)
+    assert {stored.key.model: stored.capability.dropped_params[0] for stored in history} == {
+        f"m{number}": winner for number, winner in enumerate(used["seed"])
+    }
+    assert len(history) == N_RACES
