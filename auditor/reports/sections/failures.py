@@ -80,6 +80,7 @@ def _quote_message(group: FailureGroup) -> Cell:
     return Name(group.message)
 
 
-def _describe_fix(group: FailureGroup) -> str | None:
-    """How to fix it; None if no fix is known."""
-    return group.how_to_fix or None
+def _describe_fix(group: FailureGroup) -> Text | None:
+    """How to fix it, with keys and commands between backticks as code; None if no fix is known."""
+    parts = group.how_to_fix.split("`")
+    return [Code(part) if i % 2 else part for i, part in enumerate(parts) if part] or None
