@@ -25,8 +25,7 @@ FORMATTED_PURPOSES = frozenset({Purpose.DIRECT})
 """Purposes whose free text must have a form, such as a score line: its parser rejects a text that was cut off."""
 NO_CHOICE_ERROR = "the provider sent an answer without any choice"
 NO_TEXT_ERROR = (
-    "its tokens ran out before any text, as in hidden reasoning: set reasoning.max_tokens of the model, or a lower "
-    "reasoning.effort"
+    "its tokens ran out before any text, as in hidden reasoning: raise max_tokens, or ask for less reasoning"
 )
 
 
@@ -54,11 +53,20 @@ def parse_response(
             tool_error = "the model called a tool that it was not given, and said nothing"
             return build_answer(call, response, body, Outcome.UNPARSED, error=tool_error)
         text = tool_arguments
-    refusal = (getattr(message, "provider_specific_fields", None) or {}).get("refusal")
+    refusal = _refusal_text(message)
     outcome, error = (Outcome.REFUSED, None) if refusal else _classify_outcome(call, response, body, text, capability)
     if outcome is Outcome.SERVER_ERROR and (text or "").strip():
         text = None  # a part of an answer, written before the provider failed, is not used
     return build_answer(call, response, body, outcome, text=text or refusal, error=error)
+
+
+def _refusal_text(message: Any) -> str | None:
+    """The refusal that the provider sent apart from the text; None without one.
+
+    litellm 1.106 keeps it among the provider's fields, 1.109 in a field of the message.
+    """
+    provider_fields = getattr(message, "provider_specific_fields", None) or {}
+    return getattr(message, "refusal", None) or provider_fields.get("refusal")
 
 
 def _classify_outcome(
