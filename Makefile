@@ -5,11 +5,13 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check -qq
 MODELS := smollm2-135m all-MiniLM-L6-v2
 
-.PHONY: help demo test install dev models check unit faults hostile soak bench clean
+.PHONY: help demo test install dev models check unit litellm servers faults hostile soak bench clean
 
 help:
 	@echo "make demo    run the main job on the embedded model, and write a report"
 	@echo "make test    format, lint, types, import contracts, tests"
+	@echo "make litellm the gateway and every provider with the oldest and the newest litellm supported"
+	@echo "make servers audits against real servers: llama.cpp, transformers, a litellm proxy"
 	@echo "make faults  kill a run at every place where something could be lost"
 	@echo "make hostile every odd answer that a provider may give: what becomes of it, and what it costs"
 	@echo "make soak    100,000 calls at concurrency 200: memory and the writer"
@@ -95,6 +97,27 @@ check: dev
 unit: dev
 	@$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder  # long files first, short ones fill the end
 
+# Each version lies in a folder of its own, before the environment's: nothing else changes. Installed without its
+# requirements, which tests/models/test_litellm_client_version.py compares with the environment; its one exception is named there.
+LITELLM_VERSIONS := 1.106.2 1.109.1
+litellm: dev
+	@for version in $(LITELLM_VERSIONS); do \
+		test -d .litellm/$$version || $(PIP) install --no-deps --target .litellm/$$version "litellm==$$version" || exit 1; \
+		echo "litellm $$version:"; \
+		PYTHONPATH=.litellm/$$version AUDITOR_TEST_LITELLM=$$version \
+			$(BIN)/python -m pytest -q -n auto tests/models tests/providers tests/config || exit 1; \
+	done
+
+# The proxy of litellm needs other versions of some packages than auditor.
+.venv-servers/.installed: constraints.txt
+	@$(PYTHON) -m venv .venv-servers
+	@.venv-servers/bin/python -m pip --disable-pip-version-check -qq install \
+	  "litellm[proxy]==$$(sed -n 's/^litellm==//p' constraints.txt)"
+	@touch $@
+
+servers: dev models .venv-servers/.installed
+	AUDITOR_REAL_SERVERS=1 $(BIN)/python -m pytest -q tests/e2e/test_real_servers.py
+
 faults: dev
 	AUDITOR_ALL_FAULTS=1 $(BIN)/python -m pytest -q tests/e2e/test_killed.py tests/e2e/test_run.py -k killed
 
@@ -121,4 +144,4 @@ bench: dev models .venv-bench/.installed
 	$(BIN)/python benchmarks/suite.py
 
 clean:
-	rm -rf $(VENV) demo build dist *.egg-info
+	rm -rf .litellm .venv-servers $(VENV) demo build dist *.egg-info

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from auditor.domain import ENGLISH, SCORE_MAX, SCORE_MIN, Answer, Cell, Outcome, Trace
 from auditor.models.structured import MoralJudgement, parse_structured_answer
+from auditor.models.thinking import strip_thinking
 from auditor.prompts.refusals import load_refusal_patterns
 
 _FULL_WIDTH_TO_ASCII = {chr(0xFF01 + i): chr(0x21 + i) for i in range(94)}
@@ -45,16 +46,14 @@ _INLINE_SCORE = re.compile(
 Groups of both patterns: `open`, marks before the number; `value`, the number; `rest`, what follows it on the line."""
 _HARMLESS_SUFFIX = re.compile(rf"^{_CLOSING_MARKS}(?:\([^()\d]*\))?{_CLOSING_MARKS}$")
 """What may follow a score on its line: closing marks, and a remark in parentheses without digits."""
-_THINKING_BLOCK = re.compile(r"<(think|thinking|reasoning|reflection)>.*?(?:</\1>|\Z)", re.IGNORECASE | re.DOTALL)
-_UNOPENED_THINKING = re.compile(r"\A.*</(?:think|thinking|reasoning|reflection)>", re.IGNORECASE | re.DOTALL)
-"""Thinking whose opening tag was part of the prompt."""
 
 
 def parse_trace(answer: Answer, model: str, cell: Cell, sample: int, mode: str, language: str = ENGLISH) -> Trace:
     """Parse the answer to a direct question into a trace.
 
-    A readable score is used regardless of the text around it; only an answer without one is checked for a refusal. A
-    truncated text is read only up to its last complete line.
+    A readable score is used regardless of the text around it; only an answer without one is checked for a refusal, and
+    a structured one whose texts all refuse: a server that enforces the structure makes a model add some score. A
+    truncated text is read only up to its last complete line. Thinking is no part of the trace; the answer keeps it.
 
     Args:
         answer: the model's answer.
@@ -67,7 +66,7 @@ def parse_trace(answer: Answer, model: str, cell: Cell, sample: int, mode: str, 
     if text is not None and outcome in (Outcome.OK, Outcome.TRUNCATED):
         visible_text = strip_thinking(text)
         if mode == "structured":
-            score, text = _parse_judgement(visible_text) if outcome is Outcome.OK else (None, text)
+            score, text = _parse_judgement(text, language) if outcome is Outcome.OK else (None, visible_text)
         else:
             complete_lines = visible_text if outcome is Outcome.OK else visible_text[: visible_text.rfind("\n") + 1]
             score, text = parse_score(complete_lines), _strip_score_lines(visible_text) or visible_text
@@ -111,11 +110,6 @@ def merge_repaired_trace(trace: Trace, repaired_trace: Trace, mode: str) -> Trac
     )
 
 
-def strip_thinking(text: str) -> str:
-    """Remove thinking between think-tags, also if the opening or the closing tag is missing."""
-    return _UNOPENED_THINKING.sub("", _THINKING_BLOCK.sub("", text)).strip() if "<" in text else text
-
-
 def is_refusal(text: str, language: str) -> bool:
     """Whether a text matches a known phrase of refusal, in the given language (ISO 639-1 code) or in English."""
     normalized_text = text.replace("\u2019", "'")
@@ -125,11 +119,14 @@ def is_refusal(text: str, language: str) -> bool:
     return any(pattern.search(normalized_text) for pattern in patterns)
 
 
-def _parse_judgement(text: str) -> tuple[float | None, str]:
-    """Parse a structured answer into its score and its reasoning; score None and the unchanged text if invalid."""
+def _parse_judgement(text: str, language: str) -> tuple[float | None, str]:
+    """Parse a structured answer into its score and its reasoning; score None and the visible text if invalid.
+
+    An answer whose texts are all refusals is invalid.
+    """
     judgement = parse_structured_answer(MoralJudgement, text)
-    if isinstance(judgement, str):
-        return None, text
+    if isinstance(judgement, str) or all(is_refusal(part, language) for part in (judgement.norms, judgement.reasoning)):
+        return None, strip_thinking(text)
     return judgement.score, f"{judgement.norms.strip()}\n\n{judgement.reasoning.strip()}"
 
 

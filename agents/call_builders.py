@@ -13,7 +13,7 @@ from auditor.agents.localization import language_of_sample, question_prompt_fiel
 from auditor.agents.model_call import model_fields
 from auditor.agents.task_prompts import answer_schema_name, item_prompt_fields, question_with_options, task_prompt_name
 from auditor.config import AuditConfig, ModelSection
-from auditor.domain import Call, Cell, Message, Outcome, Purpose, Survey, Trace, canonical_hash, derive_seed
+from auditor.domain import ENGLISH, Call, Cell, Message, Outcome, Purpose, Survey, Trace, canonical_hash, derive_seed
 from auditor.errors import ConfigError
 from auditor.models.structured import AnswerReview, MoralJudgement, TraceReview
 from auditor.panel_assignment import TraceKey, select_reviewed
@@ -31,8 +31,8 @@ def build_direct_call(config: AuditConfig, survey: Survey, model: ModelSection, 
     """
     probe = config.direct
     structured = probe.mode == "structured"
+    language = ENGLISH if survey.task is not None else language_of_sample(config, cell.country, sample)
     if survey.task is None:
-        language = language_of_sample(config, cell.country, sample)
         prompt, fields = load_prompt(f"direct.{probe.mode}", language), question_prompt_fields(survey, cell, language)
         schema = MoralJudgement.__name__
     else:
@@ -56,6 +56,7 @@ def build_direct_call(config: AuditConfig, survey: Survey, model: ModelSection, 
         schema=schema if structured else None,
         max_words=probe.max_words if structured else None,
         cell=cell,
+        language=language,
     )
 
 

@@ -16,6 +16,7 @@ from auditor.config import DirectProbe, ModelSection
 from auditor.domain import ENGLISH, Answer, Call, Cell, Message, Outcome, Trace
 from auditor.metrics.stopping import is_settled
 from auditor.models.structured import MoralJudgement, parse_structured_answer
+from auditor.models.thinking import strip_thinking
 from auditor.prompts import load_prompt
 from auditor.storage import results
 from auditor.text_safety import truncate_middle
@@ -147,14 +148,17 @@ def _parse_sample(context: RunContext, answer: Answer, model: str, cell: Cell, s
 
 
 def build_repair_call(context: RunContext, call: Call, trace: Trace, text: str | None) -> Call | None:
-    """Build the repair call, which shows the model its unreadable answer; None if not needed or not configured.
+    """Build the repair call, which shows the model its unreadable answer without its thinking.
+
+    None if it is not needed or not configured, or if there is nothing to show.
 
     Args:
         call, text: the first call, and the text of its answer.
         trace: parsed from that answer.
     """
     probe, max_chars = context.config.direct, context.config.probes.review.max_trace_chars
-    if not probe.repair or trace.outcome is not Outcome.UNPARSED or not text:
+    visible_text = strip_thinking(text or "")
+    if not probe.repair or trace.outcome is not Outcome.UNPARSED or not text or not visible_text.strip():
         return None
     task = context.survey.task
     if task is not None:
@@ -171,4 +175,5 @@ def build_repair_call(context: RunContext, call: Call, trace: Trace, text: str |
     question = prompt.render(
         **field_values, **({"problem": truncate_middle(problem, max_chars)} if probe.mode == "structured" else {})
     )[-1]
-    return replace(call, messages=(*call.messages, Message("assistant", truncate_middle(text, max_chars)), question))
+    shown_answer = Message("assistant", truncate_middle(visible_text, max_chars))
+    return replace(call, messages=(*call.messages, shown_answer, question))

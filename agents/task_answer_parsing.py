@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
-from auditor.agents.answer_parsing import TO_ASCII, is_refusal, strip_thinking
+from auditor.agents.answer_parsing import TO_ASCII, is_refusal
 from auditor.domain import ENGLISH, Answer, AnswerKind, Cell, Outcome, Task, TaskItem, Trace
 from auditor.models.structured import ScoredAnswer, TaskAnswer, parse_structured_answer
+from auditor.models.thinking import strip_thinking
 from auditor.tasks import canonical_answer
 
 TaskAnswerSchema: TypeAlias = ScoredAnswer | TaskAnswer
@@ -41,7 +42,7 @@ def parse_task_trace(answer: Answer, task: Task, model: str, cell: Cell, sample:
     if text is not None and outcome in (Outcome.OK, Outcome.TRUNCATED):
         visible_text = strip_thinking(text)
         if mode == "structured":
-            canonical, text = _parse_structured(task, item, visible_text) if outcome is Outcome.OK else (None, text)
+            canonical, text = _parse_structured(task, item, text) if outcome is Outcome.OK else (None, visible_text)
         else:
             complete_lines = visible_text if outcome is Outcome.OK else visible_text[: visible_text.rfind("\n") + 1]
             canonical, text = (
@@ -70,7 +71,7 @@ def parse_answer_line(task: Task, item: TaskItem, text: str) -> str | None:
 
 def describe_parse_problem(task: Task, cell: Cell, text: str) -> str:
     """Explain in one line why a structured answer is invalid, for the model that gave it."""
-    parsed_answer = parse_structured_answer(_answer_schema(task), strip_thinking(text))
+    parsed_answer = parse_structured_answer(_answer_schema(task), text)
     return (
         parsed_answer
         if isinstance(parsed_answer, str)
@@ -84,13 +85,18 @@ def _answer_schema(task: Task) -> type[TaskAnswerSchema]:
 
 
 def _parse_structured(task: Task, item: TaskItem, text: str) -> tuple[str | None, str]:
-    """Parse a structured answer into the canonical answer and the reasoning; None and the unchanged text if invalid.
+    """Parse a structured answer into the canonical answer and the reasoning; None and the visible text if invalid.
 
-    The canonical answer is also None if the answer is not valid for the item.
+    The canonical answer is also None if the answer is not valid for the item, or if all free texts are refusals: a
+    server that enforces the structure makes a model that refuses add some answer.
     """
     parsed_answer = parse_structured_answer(_answer_schema(task), text)
     if isinstance(parsed_answer, str):
-        return None, text
+        return None, strip_thinking(text)
+    has_free_answer = task.kind is AnswerKind.EXACT and not task.numbers
+    free_texts = [parsed_answer.reasoning, *([str(parsed_answer.answer)] if has_free_answer else [])]
+    if all(is_refusal(part, ENGLISH) for part in free_texts):
+        return None, strip_thinking(text)
     return canonical_answer(task, item, str(parsed_answer.answer)), parsed_answer.reasoning.strip()
 
 

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from auditor.domain import Answer, Call, Message, Outcome, Ruling, Trace, Verdict
 from auditor.models.structured import AnswerReview, TraceReview, parse_structured_answer
+from auditor.models.thinking import strip_thinking
 from auditor.prompts import load_prompt
 from auditor.text_safety import truncate_middle
 
@@ -75,7 +76,7 @@ def build_shorter_call(call: Call, answer: Answer, max_words: int, max_chars: in
     follow_up = load_prompt("review.shorter").render(
         words=str(_word_count(review.justification)), max_words=str(max_words)
     )
-    shown_answer = Message("assistant", truncate_middle(answer.text, max_chars))
+    shown_answer = Message("assistant", truncate_middle(strip_thinking(answer.text), max_chars))
     return replace(call, messages=(*call.messages, shown_answer, follow_up[-1]))
 
 

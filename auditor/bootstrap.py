@@ -104,7 +104,8 @@ def silence_libraries() -> None:
     warnings.filterwarnings("ignore", category=UserWarning, module="pydantic")
     for name in _NOISY_LOGGERS:
         logger = logging.getLogger(name)
-        logger.setLevel(logging.ERROR)
+        # instructor logs each answer that it cannot read as an error.
+        logger.setLevel(logging.CRITICAL if name == "instructor" else logging.ERROR)
         if not any(isinstance(log_filter, RedactingFilter) for log_filter in logger.filters):
             logger.addFilter(RedactingFilter())
 

@@ -93,6 +93,12 @@ class ModelSetupError(AuditorError):
     """A model cannot be used at all: weights missing, key missing, server unreachable, package not installed."""
 
 
+class NoUsableAnswerError(AuditorError):
+    """A run ended, and some or all of its models have no usable answer."""
+
+    exit_code = 4
+
+
 class ImportFileError(AuditorError):
     """A file given to an import cannot be used; the message names the row or the column."""
 

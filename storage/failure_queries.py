@@ -1,4 +1,4 @@
-"""Failed requests of an audit, grouped by model, HTTP status and error text, and the calls without an answer."""
+"""Failed requests of an audit, grouped by model, HTTP status and error text, and the calls without a usable answer."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FailedRequestCount(NamedTuple):
         http_status: None if no response began.
         error: the recorded message; of databases of earlier versions, the body of the response.
         requests: number of failed requests.
-        unanswered_calls: number of calls whose last request is one of these, and which have no answer.
+        unusable_calls: number of calls whose last request is one of these, and which have no usable answer.
         first_at, last_at: when the first and the last of the requests started, ISO 8601 in UTC.
         payload: SHA-256 of one of the responses' bodies; None if none was recorded.
     """
@@ -55,7 +55,7 @@ class FailedRequestCount(NamedTuple):
     http_status: int | None
     error: str | None
     requests: int
-    unanswered_calls: int
+    unusable_calls: int
     first_at: str
     last_at: str
     payload: str | None
@@ -107,12 +107,12 @@ def _failed_requests_query(audit_id: int) -> Select[Any]:
     )
     name = func.coalesce(attempt.name, call_names.c.name)
     group = (name, attempt.model, attempt.purpose, attempt.outcome, attempt.http_status, attempt.error)
-    is_unanswered = last_attempts.c.id.is_not(None) & answers.c.key.is_(None)
+    is_unusable = last_attempts.c.id.is_not(None) & (func.coalesce(answers.c.outcome, "") != Outcome.OK.value)
     return (
         select(
             *group,
             func.count(),
-            count_if(is_unanswered),
+            count_if(is_unusable),
             func.min(attempt.started_at),
             func.max(attempt.started_at),
             func.max(attempt.payload),

@@ -130,6 +130,7 @@ def build_comparison_call(
         params=params,
         schema=(ReasonedPreference if probe.cot else Preference).__name__,
         max_words=probe.max_words if probe.cot else None,
+        language=item_set.language,
     )
 
 
@@ -241,7 +242,8 @@ def _parse_decision(text: str) -> ComparisonChoice | None:
 
     Both forms are read, since a judge may leave out requested reasoning.
     """
-    unreasoned, reasoned = parse_structured_answer(Preference, text), parse_structured_answer(ReasonedPreference, text)
+    unreasoned = parse_structured_answer(Preference, text)
     if isinstance(unreasoned, Preference):
         return ComparisonChoice(unreasoned.answer)
+    reasoned = parse_structured_answer(ReasonedPreference, text)
     return ComparisonChoice(reasoned.answer) if isinstance(reasoned, ReasonedPreference) else None

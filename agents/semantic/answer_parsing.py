@@ -16,6 +16,7 @@ from auditor.models.structured import (
     Support,
     parse_structured_answer,
 )
+from auditor.models.thinking import strip_thinking
 
 AnswerMode = Literal["structured", "text"]
 _LABEL = re.compile(r"^\W*(?:rule of thumb|rot|rule|answer)\W*?:\W*?(?=\w)", re.IGNORECASE)
@@ -27,7 +28,7 @@ def parse_answer(answer: Answer, mode: AnswerMode) -> tuple[Outcome, str | None]
     if answer.outcome is not Outcome.OK or answer.text is None:
         return answer.outcome, None
     if mode == "text":
-        return _require_letters(answer.text.strip())
+        return _require_letters(strip_thinking(answer.text).strip())
     moral_answer = parse_structured_answer(MoralAnswer, answer.text)
     return (Outcome.UNPARSED, None) if isinstance(moral_answer, str) else _require_letters(moral_answer.answer)
 
@@ -43,7 +44,9 @@ def parse_rule(answer: Answer, mode: AnswerMode, prompt_text: str = "") -> tuple
     if answer.outcome is not Outcome.OK or answer.text is None:
         return answer.outcome, None
     if mode == "text":
-        rule = strip_label_and_quotes(next((line for line in answer.text.splitlines() if line.strip()), ""))
+        rule = strip_label_and_quotes(
+            next((line for line in strip_thinking(answer.text).splitlines() if line.strip()), "")
+        )
     else:
         rule_of_thumb = parse_structured_answer(RuleOfThumb, answer.text)
         if isinstance(rule_of_thumb, str):

@@ -59,8 +59,12 @@ def run(
 ) -> None:
     """Run an audit, or go on with one: what is recorded is never asked again.
 
+    Exit codes: 0 finished, 1 it could not start, 4 it ended without a usable answer of some or all models, which are
+    named with the main reason, 130 interrupted with everything saved.
+
     Example: auditor run examples/quickstart.toml --report report.html
     """
+    from auditor.cli.failures import report_run_failures
     from auditor.cli.progress import RunProgress
     from auditor.config import load_config
     from auditor.errors import RunInterrupted
@@ -97,6 +101,7 @@ def run(
         print_message(
             f"{n_waiting} conflicts wait for a person: {format_command('review', audit.name, storage=audit.storage)}"
         )
+    report_run_failures(audit, audit_config)
 
 
 def _count_expected_reviews(config: AuditConfig, samples: Iterable[int]) -> int:
@@ -202,7 +207,9 @@ def status(
 
     Example: auditor status moral-alignment --json
     """
+    from auditor.cli.failures import print_top_failures
     from auditor.reports.data.audit_status import load_audit_status
+    from auditor.reports.data.failures.build import load_failure_groups
     from auditor.reports.number_format import pluralize
     from auditor.run import resolve_storage_url
     from auditor.run.batches import describe_waiting_calls
@@ -212,6 +219,7 @@ def status(
     with open_database(resolve_storage_url(storage), create=False) as db:
         selected_audits = [audits.get_audit(db, audit)] if audit else audits.load_audits(db)
         statuses = [load_audit_status(db, selected_audit) for selected_audit in selected_audits]
+        failures = [] if as_json else [load_failure_groups(db, selected_audit.id) for selected_audit in selected_audits]
     if as_json:
         print_json(statuses)
         return
@@ -243,7 +251,8 @@ def status(
         for audit_status in statuses
     ]
     print_table(columns, rows)
-    for audit_status in statuses:
+    for audit_status, audit_failures in zip(statuses, failures, strict=True):
+        print_top_failures(audit_failures, audit_status["audit"], storage)
         if waiting_note := describe_waiting_calls([batch["calls"] for batch in audit_status["batches"]]):
             print_message(
                 f"{audit_status['audit']}: {waiting_note}; the run that submitted them, or the same command again, "

@@ -93,19 +93,19 @@ PROVIDERS: tuple[ProviderSetup, ...] = (
         notes=_SIGNED_NOTE,
     ),
     ProviderSetup("mistral", "Mistral", "mistral", "mistral-large-latest", "MISTRAL_API_KEY"),
-    ProviderSetup("cohere", "Cohere", "cohere_chat", "command-a-03-2025", "COHERE_API_KEY"),
-    ProviderSetup("deepseek", "DeepSeek", "deepseek", "deepseek-chat", "DEEPSEEK_API_KEY"),
+    ProviderSetup("cohere", "Cohere", "cohere_chat", "command-a-03-2025", "CO_API_KEY"),
+    ProviderSetup("deepseek", "DeepSeek", "deepseek", "deepseek-v4-flash", "DEEPSEEK_API_KEY"),
     ProviderSetup("xai", "xAI", "xai", "grok-4", "XAI_API_KEY"),
     ProviderSetup("groq", "Groq", "groq", "llama-3.3-70b-versatile", "GROQ_API_KEY"),
     ProviderSetup(
-        "together", "Together AI", "together_ai", "meta-llama/Llama-3.3-70B-Instruct-Turbo", "TOGETHERAI_API_KEY"
+        "together", "Together AI", "together_ai", "meta-llama/Llama-3.3-70B-Instruct-Turbo", "TOGETHER_API_KEY"
     ),
     ProviderSetup(
         "fireworks",
         "Fireworks AI",
         "fireworks_ai",
         "accounts/fireworks/models/llama-v3p3-70b-instruct",
-        "FIREWORKS_AI_API_KEY",
+        "FIREWORKS_API_KEY",
     ),
     ProviderSetup("openrouter", "OpenRouter", "openrouter", "meta-llama/llama-3.3-70b-instruct", "OPENROUTER_API_KEY"),
     ProviderSetup(

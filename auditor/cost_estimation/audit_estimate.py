@@ -27,9 +27,10 @@ from auditor.cost_estimation.semantic_calls import plan_semantic_calls
 from auditor.domain import Call, Cell, Outcome, Purpose, Survey, Trace
 from auditor.errors import UsageError
 from auditor.models.batches import find_batch_provider
-from auditor.models.endpoint import token_price
+from auditor.models.endpoint import DEFAULT_CAPABILITY, token_price
 from auditor.models.litellm_client import TokenPrice
 from auditor.models.logprobs import supported_measures
+from auditor.models.reasoning import output_limit, thinking_room
 from auditor.models.structured import SCHEMA_BY_NAME, response_format
 from auditor.reports.data.cost.forecast import CostForecast, ForecastRange, ForecastRow, sum_ranges
 from auditor.storage import audits, costs
@@ -302,9 +303,11 @@ def _estimate_answer_tokens(
     """Tokens of one answer as low, expected and high, and a phrase that names what they are based on.
 
     Based on the recorded answers if there are enough, else on the limit of tokens (log-probabilities) or the expected
-    number of words. High is the calls' `max_tokens`, if larger.
+    number of words, with half of the room for thinking that the config leaves. High is the limit that is sent, if
+    larger.
     """
-    max_tokens = max((int(call.params.get("max_tokens", 0)) for call in planned.examples), default=0)
+    max_tokens = max((output_limit(call, DEFAULT_CAPABILITY) or 0 for call in planned.examples), default=0)
+    thinking_tokens = max((thinking_room(call, DEFAULT_CAPABILITY) for call in planned.examples), default=0)
     if recorded_length is not None and recorded_length.n >= MIN_RECORDED_ANSWERS:
         return ForecastRange.from_bounds(
             0.7 * recorded_length.mean_tokens, recorded_length.mean_tokens, max(max_tokens, recorded_length.mean_tokens)
@@ -312,10 +315,12 @@ def _estimate_answer_tokens(
     if planned.purpose is Purpose.LOGPROB:
         return ForecastRange.from_bounds(max_tokens), "token limit"
     expected = planned.expected_words / WORDS_PER_TOKEN + ANSWER_OVERHEAD_TOKENS
-    capped = min(expected, max_tokens) if max_tokens else expected
+    capped = min(expected, max_tokens - thinking_tokens) if max_tokens else expected
+    words = f"{planned.expected_words:.0f} words"
+    basis = f"{words} and {thinking_tokens / 2:.0f} tokens of thinking" if thinking_tokens else words
     return ForecastRange.from_bounds(
-        capped / 3, capped, max(max_tokens, capped)
-    ), f"{planned.expected_words:.0f} words (assumed)"
+        capped / 3, capped + thinking_tokens / 2, max(max_tokens, capped)
+    ), f"{basis} (assumed)"
 
 
 def _find_price(model: ModelSection) -> tuple[TokenPrice | None, str]:

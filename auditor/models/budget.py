@@ -150,7 +150,7 @@ def _as_integer(count: object) -> object:
 
 
 def _prompt_texts(call: Call) -> list[str]:
-    """Texts of a request: its messages and what is added to them, or the prompt with each continuation."""
+    """Texts of a request: its messages or, at a completions endpoint, the prompt with each continuation."""
     if call.measure is not None and call.measure.needs_completions_endpoint:
         return [call.messages[0].content + continuation for continuation in call.continuations]
     return [message.content for message in call.messages] + [call.structure_instruction or ""]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -31,7 +30,6 @@ MAX_UNJUDGED_ANSWERS = 4
 """Refused or truncated answers to calls with a schema, after which the richest form is kept."""
 READABLE_OUTCOMES = (Outcome.OK, Outcome.UNPARSED)
 """Outcomes of answers that show whether the server keeps to the requested form."""
-TOKEN_LIMIT_WORDS = re.compile(r"max\w*[ _](?:output[ _])?tokens", re.IGNORECASE)
 StructureDescriber = Callable[[str, int, str], str]
 """Describes a structure in words: called with the schema's name, the limit on words of each text, and the language."""
 Resend = Callable[[Answer], Awaitable[Answer]]
@@ -63,7 +61,8 @@ class CapabilityRegistry:
         self._evidence: dict[CapabilityKey, list[str]] = defaultdict(list)
         self._n_requests: Counter[CapabilityKey] = Counter()
         self._n_unjudged: Counter[CapabilityKey] = Counter()
-        # Models whose servers refused a limit on output tokens with room for thinking.
+        # Models whose servers have not answered a request with the present room for thinking, or refused more room.
+        self._unproven_room: set[CapabilityKey] = set()
         self._refused_room: set[CapabilityKey] = set()
 
     def needs_discovery(self, call: Call) -> bool:
@@ -97,14 +96,14 @@ class CapabilityRegistry:
         if not self.needs_discovery(call):
             return False
         was_sent, key = bool(reply.answer.attempts), call.capability_key
-        if was_sent and not self._has_request_left(key):
+        if reply.failure is None:
+            self._unproven_room.discard(key)
+        if was_sent and self._n_requests[key] >= MAX_DISCOVERY_REQUESTS:
             return False
         if reply.failure is not None:
             candidate, reason = self._after_refusal(call, capability, reply)
         else:
-            candidate, reason = None, "cut off while thinking"
-            if is_cut_off_thinking(reply.answer) and key not in self._refused_room:
-                candidate = more_thinking_room(capability, call)
+            candidate, reason = self._after_cut_off(call, capability, reply.answer), "cut off while thinking"
         if candidate is None or apply_declared(candidate, call.declared) == capability:
             return False
         self._candidates[key] = candidate
@@ -124,16 +123,23 @@ class CapabilityRegistry:
             if attempt.body is not None:
                 text = flatten_error(attempt.body.data.decode("utf-8", "replace"))
         source = "refused before sending" if status is None else f"HTTP {status}"
-        if capability.thinking_tokens and TOKEN_LIMIT_WORDS.search(text):
+        if refusals := find_refusals(text):
+            names = ", ".join(f"{refusal.feature} {refusal.name}" for refusal in refusals)
+            return next_capability(capability, call, refusals), f"{source}: {names}"
+        if call.capability_key in self._unproven_room and not reply.failure.is_retryable:
+            self._unproven_room.remove(call.capability_key)
             self._refused_room.add(call.capability_key)
-            return less_thinking_room(capability), f"{source}: a limit with {capability.thinking_tokens} tokens of room"
-        refusals = find_refusals(text)
-        names = ", ".join(f"{refusal.feature} {refusal.name}" for refusal in refusals)
-        return next_capability(capability, call, refusals), f"{source}: {names}"
+            return less_thinking_room(capability), f"{source}: {capability.thinking_tokens} tokens of room for thinking"
+        return None, ""
 
-    def _has_request_left(self, key: CapabilityKey) -> bool:
-        """Whether discovery may send another request to a model."""
-        return self._n_requests[key] < MAX_DISCOVERY_REQUESTS
+    def _after_cut_off(self, call: Call, capability: Capability, answer: Answer) -> Capability | None:
+        """The capability to try after an answer that was cut off while the model thought; None for any other answer."""
+        if not is_cut_off_thinking(answer) or call.capability_key in self._refused_room:
+            return None
+        candidate = more_thinking_room(capability, call)
+        if candidate is not None:
+            self._unproven_room.add(call.capability_key)
+        return candidate
 
     async def conclude(self, call: Call, answer: Answer, resend: Resend) -> Answer:
         """Save what the server accepted, after a call was answered; the richest form that it keeps to, if it has one.
@@ -153,6 +159,8 @@ class CapabilityRegistry:
             AuditorError: the capability cannot be stored, or no further request can be sent; its `answer` is this one.
         """
         key, is_form_shown = call.capability_key, call.schema is not None
+        if key in self._unproven_room:
+            return answer
         if self._is_form_open(call):
             if answer.outcome in READABLE_OUTCOMES:
                 answer = await self._check_form(call, answer, resend)
@@ -183,7 +191,7 @@ class CapabilityRegistry:
 
         async def send_again(previous: Answer) -> Answer | None:
             """Send the call once more; None if discovery may send no more requests."""
-            if not self._has_request_left(key):
+            if self._n_requests[key] >= MAX_DISCOVERY_REQUESTS:
                 return None
             self._n_requests[key] += 1
             return await resend(previous)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from auditor.domain import Answer, AnswerForm, Call, Capability, ResponseBody, canonical_json
+from auditor.models import litellm_client
 from auditor.models.reasoning import add_thinking_room
 from auditor.models.response_body import parse_reasoning_tokens
 from auditor.models.transport import HttpExchange, UnreadableResponse, parse_json_object
@@ -74,12 +75,16 @@ def add_exchange_details(answer: Answer, call: Call, exchange: HttpExchange) -> 
     if (body := _parse_json(exchange.request_body)) is not None:
         parameters = {name: value for name, value in body.items() if name not in NON_PARAMETER_FIELDS}
         details["sent"] = canonical_json({name: _hash_if_long(name, value) for name, value in parameters.items()})
-        requested_params = add_thinking_room(call.params, call, Capability())
+        requested_params = {
+            name: value
+            for name, value in call.params.items()
+            if name not in litellm_client.ALLOWED_ROUTING_PARAMS  # part of the address
+        }
         details["altered"] = list_altered_params(
-            requested_params,
+            add_thinking_room(requested_params, call, Capability()),
             parameters,
             is_structured=call.schema is not None,
-            has_effort=call.reasoning is not None and call.reasoning.effort is not None,
+            has_effort=_has_sent_effort(call),
         )
         details["form"] = None if call.schema is None else sent_form(body)
     if exchange.json_body is not None:
@@ -90,6 +95,15 @@ def add_exchange_details(answer: Answer, call: Call, exchange: HttpExchange) -> 
         details["reasoning_tokens"] = parse_reasoning_tokens(exchange.json_body)
         details["fingerprint"] = _short_text(exchange.json_body.get("system_fingerprint"))
     return replace(answer, **details)  # type: ignore[arg-type]
+
+
+def _has_sent_effort(call: Call) -> bool:
+    """Whether a call asks for an effort that any request for it must name.
+
+    Providers with a body of their own are asked for no reasoning by leaving the parameter out.
+    """
+    effort = call.reasoning.effort if call.reasoning else None
+    return effort is not None and (effort != "none" or litellm_client.speaks_openai(call.model))
 
 
 def list_altered_params(
@@ -146,7 +160,7 @@ def sent_form(body: Mapping[str, Any]) -> AnswerForm:
 def _has_schema(requested_format: object) -> bool:
     """Whether a response format has a JSON schema, at any depth."""
     if not isinstance(requested_format, dict):
-        return False
+        return isinstance(requested_format, str) and '"properties"' in requested_format  # Bedrock's is JSON in a text
     return "properties" in requested_format or any(map(_has_schema, requested_format.values()))
 
 

@@ -43,7 +43,8 @@ _REASONS_BY_CATEGORY = {
         """,
     FinishCategory.TRUNCATED: """
         length max_tokens max_length max_output_tokens max_completion_tokens token_limit error_limit time_limit
-        model_length model_context_window_exceeded context_length_exceeded incomplete not_finished pause_turn compaction
+        continuation model_length model_context_window_exceeded context_length_exceeded incomplete not_finished
+        pause_turn compaction
         """,
     FinishCategory.REFUSED: """
         content_filter content_filtered refusal safety recitation language other blocklist blacklist

@@ -10,10 +10,10 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from auditor.config import Limits, ModelSection
-from auditor.domain import Answer, Attempt, Call, Capability, LogprobMeasure, Outcome, total_cost
+from auditor.domain import Answer, Call, Capability, LogprobMeasure, Outcome
 from auditor.errors import AuditorError, RunInterrupted
 from auditor.models.budget import Budget, charge_unknown_attempts, estimate_max_tokens, require_prices
 from auditor.models.capability_registry import CapabilityRegistry, StructureDescriber, describe_schema, prepare_call
@@ -22,7 +22,7 @@ from auditor.models.dispatch import Dispatcher, LocalDispatcher
 from auditor.models.limiter import sleep_unless_stopped
 from auditor.models.model_connection import LimitChangeCallback, ModelConnection, NotifyCallback, connect_models
 from auditor.models.provider_request import ProviderReply
-from auditor.models.retries import append_error_reason, no_retry_reason, retry_delay
+from auditor.models.retries import CallProgress, no_retry_reason, retry_delay
 
 MAX_UNREACHABLE_ATTEMPTS = 2
 MAX_INCONCLUSIVE_CALLS = 4
@@ -31,38 +31,6 @@ MAX_INCONCLUSIVE_CALLS = 4
 
 ACCEPTED_OUTCOMES = (Outcome.OK, Outcome.REFUSED, Outcome.TRUNCATED, Outcome.UNPARSED)
 """Outcomes of a successful response, which shows that the server accepts the request."""
-
-
-@dataclass(slots=True)
-class _CallProgress:
-    """What has been sent for a call.
-
-    Attributes:
-        attempts: all requests that went out, in order.
-        costs: of each request in US dollars; None if unknown.
-        deadline: end of the call's time, by `time.monotonic`; None before its first request.
-        n_tries: number of requests that count towards `limits.max_attempts`.
-    """
-
-    attempts: list[Attempt]
-    costs: list[float | None]
-    deadline: float | None = None
-    n_tries: int = 0
-
-    def add(self, answer: Answer) -> None:
-        """Add the attempt and the cost of an answer."""
-        self.attempts += answer.attempts
-        self.costs.append(answer.cost_usd)
-
-    def append_error_reason(self, answer: Answer, reason: str) -> Answer:
-        """Add the reason for not retrying to the error of the last attempt and of the answer, and return the answer."""
-        if self.attempts:
-            self.attempts[-1] = append_error_reason(self.attempts[-1], reason)
-        return append_error_reason(answer, reason)
-
-    def complete(self, answer: Answer) -> Answer:
-        """The answer with all attempts and their cost."""
-        return replace(answer, attempts=tuple(self.attempts), cost_usd=total_cost(self.costs))
 
 
 class Gateway:
@@ -160,12 +128,13 @@ class Gateway:
         """Send a call; wait until an earlier call has shown that the model can be used and what its server accepts."""
         if connection.is_confirmed and not self.needs_discovery(call):
             return await self._send_with_retries(connection, call)
-        if connection.n_inconclusive_calls >= MAX_INCONCLUSIVE_CALLS:
-            return await self._send_first_call(connection, call)
         async with connection.first_request_lock:
             # Only the first call is sent under the lock; the others wait for its answer and are then sent together.
-            if not connection.is_confirmed or self.needs_discovery(call):
+            is_first = not connection.is_confirmed or self.needs_discovery(call)
+            if is_first and connection.n_inconclusive_calls < MAX_INCONCLUSIVE_CALLS:
                 return await self._send_first_call(connection, call)
+        if is_first:
+            return await self._send_first_call(connection, call)
         return await self._send_with_retries(connection, call)
 
     async def close(self) -> None:
@@ -216,11 +185,13 @@ class Gateway:
             RunInterrupted: the run was stopped before a request was sent for this call.
             AuditorError: no request can be sent.
         """
-        progress = _CallProgress(*((list(earlier.attempts), [earlier.cost_usd]) if earlier else ([], [])))
+        progress = CallProgress(*((list(earlier.attempts), [earlier.cost_usd]) if earlier else ([], [])))
         answer = Answer(call.key, Outcome.TIMEOUT)
+        # Has been paid for, so it is the answer if a request with more room for thinking is not answered.
+        cut_off_answer: Answer | None = None
         while progress.n_tries < self._limits.max_attempts:
             if (blocked_answer := connection.blocked_answer(call)) is not None:
-                return progress.complete(blocked_answer)
+                return progress.complete(cut_off_answer or blocked_answer)
             capability = self.capability(call)
             reply = await self._send_when_allowed(connection, call, capability, progress)
             if reply is None:  # blocked, stopped or past the deadline since it began to wait; earlier attempts are kept
@@ -231,20 +202,24 @@ class Gateway:
                 raise RunInterrupted
             answer = reply.answer
             if answer.outcome is Outcome.OVER_BUDGET:
-                return progress.complete(answer)
+                return progress.complete(cut_off_answer or answer)
             progress.add(answer)
             if self._capabilities.step(call, capability, reply):
-                continue
+                if reply.failure is None:
+                    cut_off_answer = answer
+                if cut_off_answer is None or self.capability(call).thinking_tokens >= capability.thinking_tokens:
+                    continue
+                break  # the server refuses more room for thinking
             progress.n_tries += 1
             reason = await self._wait_before_retry(connection, reply, progress)
             if reason:
                 answer = progress.append_error_reason(answer, reason)
             if reason is not None:
                 break
-        return progress.complete(answer)
+        return progress.complete(answer if answer.outcome.is_answer else cut_off_answer or answer)
 
     async def _send_when_allowed(
-        self, connection: ModelConnection, call: Call, capability: Capability, progress: _CallProgress
+        self, connection: ModelConnection, call: Call, capability: Capability, progress: CallProgress
     ) -> ProviderReply | None:
         """Send one request as soon as the limits allow it, and return the reply.
 
@@ -266,15 +241,14 @@ class Gateway:
             if not self.budget.reserve(estimated_usd):
                 return over_budget
             # The deadline starts with the first request: waiting for a first slot does not count.
-            progress.deadline = progress.deadline or time.monotonic() + self._limits.resolved_deadline_s(
-                connection.section.resolved_timeout_s
-            )
+            timeout_s = connection.section.resolved_timeout_s
+            progress.deadline = progress.deadline or time.monotonic() + self._limits.resolved_deadline_s(timeout_s)
             reply = await self._send_attempt(connection, call, capability, progress)
             self.budget.settle_reservation(estimated_usd, reply.answer.cost_usd)
         return reply
 
     async def _wait_before_retry(
-        self, connection: ModelConnection, reply: ProviderReply, progress: _CallProgress
+        self, connection: ModelConnection, reply: ProviderReply, progress: CallProgress
     ) -> str | None:
         """Wait before the next attempt and return None; if there will be no next attempt, return why.
 
@@ -291,8 +265,8 @@ class Gateway:
         if failure is None or not failure.is_retryable:
             return ""
         wait_s, retry_after_s = retry_delay(failure, progress.n_tries, self._rng), failure.retry_after_s or 0.0
-        timeout_s = connection.section.resolved_timeout_s
-        reason = no_retry_reason(failure, wait_s, progress.n_tries, progress.deadline or 0.0, self._limits, timeout_s)
+        deadline, timeout_s = progress.deadline or 0.0, connection.section.resolved_timeout_s
+        reason = no_retry_reason(failure, wait_s, progress.n_tries, deadline, self._limits, timeout_s)
         if reason is None:
             connection.limiter.announce_wait(retry_after_s, retry_after_s)
             await sleep_unless_stopped(wait_s, self._stop_event.is_set)
@@ -308,7 +282,7 @@ class Gateway:
             yield
 
     async def _send_attempt(
-        self, connection: ModelConnection, call: Call, capability: Capability, progress: _CallProgress
+        self, connection: ModelConnection, call: Call, capability: Capability, progress: CallProgress
     ) -> ProviderReply:
         """Send one request and return the reply, which has this one attempt.
 

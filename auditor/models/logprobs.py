@@ -34,6 +34,8 @@ COMPLETIONS_SERVER_PROVIDERS = (
     "lm_studio",
 )
 """Providers for the user's own servers, which may have a completions endpoint besides the chat endpoint."""
+THINKING_STARTS = ("<|channel|>", "<think", "<reasoning", "[THINK]", "◁think▷", "<seed:think>")
+"""Beginnings of the first token of open-weights models that think: gpt-oss, DeepSeek, Qwen, Magistral, Kimi, Seed."""
 _NO_ENDPOINT_STATUSES = (400, 404, 405, 422, 501)
 UNSUPPORTED_STATUSES = {
     LogprobMeasure.ECHO: _NO_ENDPOINT_STATUSES,
@@ -184,10 +186,27 @@ def parse_choice_logprobs(call: Call, response: Any, body: ResponseBody = None) 
         return failed_answer
     content = getattr(getattr(response.choices[0], "logprobs", None), "content", None)
     top_logprobs = getattr(content[0], "top_logprobs", None) if content else None
-    if not top_logprobs:
+    if not content or not top_logprobs:
         error = "the provider gives no log-probabilities of the next token"
+        return build_answer(call, response, body, Outcome.NOT_MEASURABLE, error=error)
+    if _is_thinking(response, str(getattr(content[0], "token", ""))):
+        error = "the log-probabilities are those of the model's thinking, not of its answer"
         return build_answer(call, response, body, Outcome.NOT_MEASURABLE, error=error)
     token_logprob_pairs = [
         [candidate.token, float(candidate.logprob)] for candidate in top_logprobs if math.isfinite(candidate.logprob)
     ]
     return build_answer(call, response, body, Outcome.OK, text=json.dumps(token_logprob_pairs, ensure_ascii=False))
+
+
+def _is_thinking(response: Any, token: str) -> bool:
+    """Whether the first generated token belongs to hidden reasoning: its alternatives are then no answers.
+
+    Together lists the tokens of thinking before those of the text; others send the thinking in a field of its own.
+    """
+    message = response.choices[0].message
+    details = getattr(getattr(response, "usage", None), "completion_tokens_details", None)
+    return bool(
+        getattr(message, "reasoning_content", None)
+        or getattr(details, "reasoning_tokens", None)
+        or token.strip().startswith(THINKING_STARTS)
+    )

@@ -86,7 +86,7 @@ async def send_request(
         return sanitize_strings(ProviderReply(replace(answer, cost_usd=0.0), failure))
     if exchange.n_requests:
         answer = add_exchange_details(answer, call, exchange)
-    charge = _request_charge(endpoint, call, capability, answer, exchange, usage, cached_tokens)
+    charge = _request_charge(endpoint, call, answer, exchange, usage, cached_tokens, capability)
     attempt = Attempt(attempt_number, started_at, time.monotonic() - start_s, answer.outcome)
     return sanitize_strings(
         ProviderReply(
@@ -183,11 +183,11 @@ async def _reread_body(endpoint: Endpoint, call: Call, timeout_s: float, capabil
 def _request_charge(
     endpoint: Endpoint,
     call: Call,
-    capability: Capability,
     answer: Answer,
     exchange: HttpExchange,
     usage: TokenUsage | None,
     cached_tokens: int | None,
+    capability: Capability,
 ) -> RequestCharge:
     """Compute the cost of a request.
 
@@ -197,11 +197,11 @@ def _request_charge(
     Args:
         endpoint: holds the price.
         call: the call that was sent.
-        capability: what it was sent under.
         answer: the parsed or failed answer.
         exchange: record of the request and response.
         usage: token counts as litellm read them; None if unknown.
         cached_tokens: number of prompt tokens that the provider had cached; None if unknown.
+        capability: what the call was sent under.
     """
     # A missing status is not an error: the request was sent, and no response began.
     if not exchange.n_requests or exchange.unreachable or (exchange.status or 200) >= 300:

@@ -111,43 +111,39 @@ def flatten_error(body: str) -> str:
 
     Fields that repeat the request or the model's text are left out. A body that is not JSON is returned unchanged.
     """
-    return "\n".join(_iter_lines(body, MAX_NESTED_BODIES)) or body
+    document = _parse_document(body)
+    return body if document is None else "\n".join(_iter_lines(document, MAX_NESTED_BODIES)) or body
 
 
-def _iter_lines(text: str, depth: int) -> Iterator[str]:
-    """Yield the lines of a JSON document, and of JSON documents that are texts in it."""
-    start = text.lstrip()[:1]
-    if start not in ("{", "[") or not depth:
-        return
+def _parse_document(text: object) -> object:
+    """The object or list of a text that is a JSON document; None for anything else."""
+    if not isinstance(text, str) or text.lstrip()[:1] not in ("{", "["):
+        return None
     try:
-        document = json.loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError):
-        return
-    yield from _iter_object_lines(document, depth)
+        return None
 
 
-def _iter_object_lines(document: object, depth: int) -> Iterator[str]:
-    """Yield one line for each object at any depth of a JSON document."""
+def _iter_lines(document: object, depth: int) -> Iterator[str]:
+    """Yield one line for each object of a JSON document, and of JSON documents that are texts in it."""
     if isinstance(document, list):
         for entry in document:
-            yield from _iter_object_lines(entry, depth)
-    elif isinstance(document, str):
-        yield from _iter_lines(document, depth - 1) if document.lstrip()[:1] in ("{", "[") else [document]
+            yield from _iter_lines(entry, depth)
     elif isinstance(document, dict):
         fields = {name: field for name, field in document.items() if name not in ECHO_FIELDS}
         line = "; ".join(f"{name}: {text}" for name, field in fields.items() if (text := _field_text(field)))
         if line:
             yield line
         for field in fields.values():
-            if isinstance(field, dict) or (isinstance(field, list) and not _field_text(field)):
-                yield from _iter_object_lines(field, depth)
-            elif isinstance(field, str):
-                yield from _iter_lines(field, depth - 1)
+            yield from _iter_lines(field, depth)
+    elif (nested_document := _parse_document(document)) is not None and depth > 1:
+        yield from _iter_lines(nested_document, depth - 1)
 
 
 def _field_text(field: object) -> str:
     """Text of a simple field; a path, such as the list of `body` and `seed`, is joined by dots; else empty."""
     if isinstance(field, list) and field and all(isinstance(part, (str, int)) for part in field):
         return ".".join(map(str, field))
-    is_document = isinstance(field, str) and field.lstrip()[:1] in ("{", "[")
-    return str(field) if isinstance(field, (str, int, float)) and not is_document else ""
+    is_simple = isinstance(field, (str, int, float)) and _parse_document(field) is None
+    return str(field) if is_simple else ""

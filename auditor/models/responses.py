@@ -54,11 +54,20 @@ def parse_response(
             tool_error = "the model called a tool that it was not given, and said nothing"
             return build_answer(call, response, body, Outcome.UNPARSED, error=tool_error)
         text = tool_arguments
-    refusal = (getattr(message, "provider_specific_fields", None) or {}).get("refusal")
+    refusal = _refusal_text(message)
     outcome, error = (Outcome.REFUSED, None) if refusal else _classify_outcome(call, response, body, text, capability)
     if outcome is Outcome.SERVER_ERROR and (text or "").strip():
         text = None  # a part of an answer, written before the provider failed, is not used
     return build_answer(call, response, body, outcome, text=text or refusal, error=error)
+
+
+def _refusal_text(message: Any) -> str | None:
+    """The refusal that the provider sent apart from the text; None without one.
+
+    litellm 1.106 keeps it among the provider's fields, 1.109 in a field of the message.
+    """
+    provider_fields = getattr(message, "provider_specific_fields", None) or {}
+    return getattr(message, "refusal", None) or provider_fields.get("refusal")
 
 
 def _classify_outcome(

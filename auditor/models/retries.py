@@ -5,16 +5,48 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar
 
 from auditor.config import Limits
-from auditor.domain import Answer, Attempt, Outcome
+from auditor.domain import Answer, Attempt, Outcome, total_cost
 from auditor.models.failures import RequestFailure
 from auditor.models.limiter import backoff_delay
 
 T = TypeVar("T", Answer, Attempt)
+
+
+@dataclass(slots=True)
+class CallProgress:
+    """What has been sent for a call.
+
+    Attributes:
+        attempts: all requests that went out, in order.
+        costs: of each request in US dollars; None if unknown.
+        deadline: end of the call's time, by `time.monotonic`; None before its first request.
+        n_tries: number of requests that count towards `limits.max_attempts`.
+    """
+
+    attempts: list[Attempt]
+    costs: list[float | None]
+    deadline: float | None = None
+    n_tries: int = 0
+
+    def add(self, answer: Answer) -> None:
+        """Add the attempt and the cost of an answer."""
+        self.attempts += answer.attempts
+        self.costs.append(answer.cost_usd)
+
+    def append_error_reason(self, answer: Answer, reason: str) -> Answer:
+        """Add the reason for not retrying to the error of the last attempt and of the answer, and return the answer."""
+        if self.attempts:
+            self.attempts[-1] = append_error_reason(self.attempts[-1], reason)
+        return append_error_reason(answer, reason)
+
+    def complete(self, answer: Answer) -> Answer:
+        """The answer with all attempts and their cost."""
+        return replace(answer, attempts=tuple(self.attempts), cost_usd=total_cost(self.costs))
 
 
 def retry_delay(failure: RequestFailure, n_attempts: int, rng: random.Random) -> float:

@@ -1,18 +1,22 @@
-"""Structured answers: their schemas, and parsing them from a model's text; the only importer of instructor.
-
-Only instructor's schema building and JSON extraction are used. Its retries would multiply with ours and hide the cost
-of each attempt, so requests are sent by litellm, and answers are parsed here, from the recorded text.
-"""
+"""Structured answers: their schemas, the forms in which they are requested, and parsing them from a model's text."""
 
 from __future__ import annotations
 
+import copy
 import functools
+import json
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from auditor.domain import OPTION_LETTERS, SCORE_MAX, SCORE_MIN
+from auditor.models.instructor_client import build_structured_request, read_structured_answer
+from auditor.models.json_extraction import extract_last_json
+from auditor.models.thinking import strip_thinking
+from auditor.text_safety import map_strings
 
 S = TypeVar("S", bound=BaseModel)
 
@@ -233,7 +237,7 @@ SCHEMA_BY_NAME: dict[str, type[Structure]] = {s.__name__: s for s in ALL_SCHEMAS
 
 @functools.cache
 def response_format(structure: type[BaseModel], max_words: int) -> dict[str, Any]:
-    """Build the `response_format` that requests a structured answer, by instructor's JSON-schema mode.
+    """Build the `response_format` that requests a structured answer.
 
     The limit on the length of texts is only in the JSON schema, where a grammar can enforce it for small models; longer
     texts are still accepted.
@@ -242,11 +246,8 @@ def response_format(structure: type[BaseModel], max_words: int) -> dict[str, Any
         structure: the pydantic model of the answer.
         max_words: limit on each text without an enumeration.
     """
-    from instructor.mode import Mode
-    from instructor.processing.response import handle_response_model
-
-    _, kwargs = handle_response_model(structure, mode=Mode.JSON_SCHEMA, messages=[])
-    requested_format: dict[str, Any] = kwargs["response_format"]
+    request = build_structured_request(structure, "JSON_SCHEMA")
+    requested_format: dict[str, Any] = copy.deepcopy(request["response_format"])
     requested_format["json_schema"]["strict"] = True
     for field in requested_format["json_schema"]["schema"]["properties"].values():
         if field["type"] == "string" and "enum" not in field:
@@ -255,11 +256,16 @@ def response_format(structure: type[BaseModel], max_words: int) -> dict[str, Any
 
 
 def to_required_tool(requested_format: dict[str, Any]) -> dict[str, Any]:
-    """Turn a response format into a tool that must be called, for providers that support only tools."""
+    """Turn a response format into a tool that must be called, for providers that support only tools.
+
+    The tool's parameters are the schema of the response format, with its descriptions, so that a model reads the same
+    words in both forms.
+    """
     json_schema = requested_format["json_schema"]
-    function = {"name": json_schema["name"], "parameters": json_schema["schema"]}
-    tool_choice = {"type": "function", "function": {"name": json_schema["name"]}}
-    return {"tools": [{"type": "function", "function": function}], "tool_choice": tool_choice}
+    request = build_structured_request(SCHEMA_BY_NAME[json_schema["name"]], "TOOLS")
+    (tool,) = request["tools"]
+    function = {"name": tool["function"]["name"], "parameters": json_schema["schema"]}
+    return {"tools": [{"type": tool["type"], "function": function}], "tool_choice": dict(request["tool_choice"])}
 
 
 def enumerate_bounded_numbers(schema: Any) -> Any:
@@ -276,29 +282,43 @@ def enumerate_bounded_numbers(schema: Any) -> Any:
 
 
 def parse_structured_answer(structure: type[S], text: str) -> S | str:
-    """Parse a structured answer: the whole text as JSON, or the last JSON object in it.
+    """Parse a structured answer without its thinking: the whole text as JSON, or the last JSON object in it.
 
     Returns:
         The validated structure, or a one-line error message if the text has none.
     """
-    from instructor.v2.core.json import extract_json_from_codeblock
-
+    for json_text in _iter_json_texts(text):
+        if (answer := read_structured_answer(structure, json_text)) is not None:
+            return answer
     try:
-        return structure.model_validate_json(text)
+        structure.model_validate_json(strip_thinking(text))
     except ValidationError as error:
-        try:
-            return structure.model_validate_json(extract_json_from_codeblock(text))
-        except (ValidationError, ValueError):
-            # The first of the validation errors; `loc` is the path to the field.
-            problem = error.errors(include_url=False, include_input=False)[0]
-            field_path = ".".join(str(key) for key in problem["loc"])
-            return f"{field_path}: {problem['msg']}" if field_path else str(problem["msg"])
+        # The first of the validation errors; `loc` is the path to the field.
+        problem = error.errors(include_url=False, include_input=False)[0]
+        field_path = ".".join(str(key) for key in problem["loc"])
+        return f"{field_path}: {problem['msg']}" if field_path else str(problem["msg"])
+    return "the answer cannot be read"
+
+
+def _iter_json_texts(text: str) -> Iterator[str]:
+    """Yield the parts of a text that may be the structure: the visible text, the last JSON in it, the JSON around tags.
+
+    Thinking is never among them: the model may have drafted another answer in it.
+    """
+    visible_text = strip_thinking(text)
+    if visible_text.lstrip().startswith("{"):
+        yield visible_text
+    if (extracted_text := extract_last_json(visible_text)) is not None and extracted_text != visible_text.strip():
+        yield extracted_text
+    if visible_text != text and text.lstrip().startswith("{"):
+        with suppress(ValueError, RecursionError):  # not JSON
+            yield json.dumps(map_strings(json.loads(text), strip_thinking))
 
 
 def is_complete_structure(schema_name: str, text: str) -> bool:
-    """Whether the whole text, and not only a part of it, is valid JSON for the schema of this name."""
+    """Whether all that is visible of a text, and not only a part of it, is valid JSON for the schema of this name."""
     try:
-        SCHEMA_BY_NAME[schema_name].model_validate_json(text)
+        SCHEMA_BY_NAME[schema_name].model_validate_json(strip_thinking(text))
     except ValidationError:
         return False
     return True

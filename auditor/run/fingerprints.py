@@ -43,8 +43,10 @@ def fingerprint(config: AuditConfig) -> str:
     else:
         answer_templates = [f"task.{kind}" for kind in ("choice", "number", "score", "words")]
         review_templates = ["review.task", "review.shorter"]
+    # Any answer may be requested by it, which depends on the model's server.
+    prompts = [load_prompt("structure", folder) for folder in folders]
     repair_template = f"repair.{'task.' if config.task else ''}{config.direct.mode}"
-    prompts = [load_prompt(f"{name}.{config.direct.mode}", folder) for name in answer_templates for folder in folders]
+    prompts += [load_prompt(f"{name}.{config.direct.mode}", folder) for name in answer_templates for folder in folders]
     prompts += [load_prompt(repair_template)] if config.direct.repair else []
     prompts += [load_prompt(name) for name in review_templates]
     prompts += [load_review_prompt(judge, for_task=config.task is not None) for judge in config.judge_models]

@@ -152,6 +152,7 @@ def _create_gateway(
         notify: receives notices for the user.
         rediscover: whether to find out again what models accept.
     """
+    from auditor.agents.structure_instruction import describe_structure  # loads scipy (1 s)
     from auditor.models.gateway import Gateway  # loads httpx (0.3 s)
     from auditor.models.multiprocess_dispatch import MultiprocessDispatcher, max_helpers  # loads httpx (0.5 s)
 
@@ -174,6 +175,7 @@ def _create_gateway(
         dispatcher=dispatcher,
         notify=notify,
         capability_store=DatabaseCapabilityStore(recorder.db, recorder.audit_id, rediscover=rediscover),
+        describe_structure=describe_structure,
     )
 
 

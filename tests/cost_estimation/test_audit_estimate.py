@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from auditor.config import AuditConfig
+from auditor.config import AuditConfig, ReasoningSection
 from auditor.cost_estimation.audit_estimate import estimate_audit, estimate_past_audit
 from auditor.reports.data.cost.forecast import CostForecast
 from auditor.reports.render.plain_text import render_text
@@ -43,6 +43,17 @@ def test_calls_and_money_by_hand() -> None:
     assert direct.usd.low < direct.usd.expected < direct.usd.high
     assert direct.price_source == "config, 2026-07-01"
     assert direct.completion_tokens.high == 27 * config(URL).direct.max_tokens
+
+
+def test_thinking_is_estimated_at_half_its_room_and_at_most_at_all_of_it() -> None:
+    audit = priced(URL)
+    models = [model.model_copy(update={"reasoning": ReasoningSection(max_tokens=2000)}) for model in audit.models]
+    direct, thinking = (forecast_cost(a).rows[0] for a in (audit, audit.model_copy(update={"models": models})))
+    tokens = thinking.completion_tokens
+    assert tokens.low == direct.completion_tokens.low
+    assert tokens.expected == pytest.approx(direct.completion_tokens.expected + 27 * 1000)
+    assert tokens.high == direct.completion_tokens.high + 27 * 2000
+    assert "1000 tokens of thinking (assumed)" in thinking.basis
 
 
 def test_an_unknown_price_is_reported_and_left_out_of_the_sum() -> None:

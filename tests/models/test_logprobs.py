@@ -190,6 +190,25 @@ def test_supported_measures_depend_on_the_provider(
     assert supported_measures(ModelSection(name="m", **changes), "echo") == (LogprobMeasure.ECHO, LogprobMeasure.PROMPT)
 
 
+def thinking(token: str, **message: object) -> Reply:
+    """A next token that belongs to the model's thinking."""
+    reply = choice({token: -0.1, "A": -4.0, "B": -5.0})
+    reply.body["choices"][0]["message"] = {"role": "assistant", "content": "", **message}
+    reply.body["choices"][0]["logprobs"]["content"][0]["token"] = token
+    return reply
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [thinking("<|channel|>"), thinking("<think>"), thinking("The", reasoning_content="The")],
+    ids=["gpt-oss at Together", "think tag", "reasoning in its field"],
+)
+async def test_log_probabilities_of_thinking_are_no_measurement(server: FakeServer, reply: Reply) -> None:
+    answer = await ask(server, lambda _: reply, LogprobMeasure.CHOICE)
+    assert (answer.outcome, answer.text) == (Outcome.NOT_MEASURABLE, None)
+    assert "thinking" in (answer.error or "")
+
+
 def listed(request: Request, mark: str = "", more: bool = False) -> Reply:
     """vLLM's response to `prompt_logprobs`; with `more`, each position also lists a likelier token."""
     assert request.path.endswith("/v1/completions")

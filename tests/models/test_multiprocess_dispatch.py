@@ -18,7 +18,19 @@ from pathlib import Path
 import pytest
 
 from auditor.config import Limits, ModelSection
-from auditor.domain import Answer, Attempt, Call, Cell, LogprobMeasure, Message, Outcome, Purpose, ResponseBody
+from auditor.domain import (
+    Answer,
+    AnswerForm,
+    Attempt,
+    Call,
+    Capability,
+    Cell,
+    LogprobMeasure,
+    Message,
+    Outcome,
+    Purpose,
+    ResponseBody,
+)
 from auditor.errors import AuditorError
 from auditor.models import multiprocess_dispatch
 from auditor.models.dispatch import LocalDispatcher
@@ -135,7 +147,7 @@ def test_requests_and_replies_survive_serialization() -> None:
         {"temperature": 0.0, "stop": ["a", None], "deep": {"seed": 2**53}}, "MoralJudgement", 9, "http://x",
         LogprobMeasure.ECHO, ("a", " b"), Cell("DE", "divorce"),
     )  # fmt: skip
-    helper_request = HelperRequest(7, call, 2, 0.5)
+    helper_request = HelperRequest(7, call, 2, 0.5, Capability(AnswerForm.TOOL, ("minLength",), ("seed",)))
     [decoded_request] = [REQUEST_ADAPTER.validate_json(REQUEST_ADAPTER.dump_json(helper_request))]
     assert decoded_request == helper_request
     assert decoded_request.call.key == call.key
@@ -252,17 +264,21 @@ def test_an_audit_with_several_processes_equals_that_with_one(
     original_helper_send = multiprocess_dispatch.HelperProcess.send
 
     async def record_and_send(
-        self: multiprocess_dispatch.HelperProcess, call: Call, number: int, limit_s: float | None
+        self: multiprocess_dispatch.HelperProcess,
+        call: Call,
+        number: int,
+        limit_s: float | None,
+        capability: Capability,
     ) -> ProviderReply | None:
         helper_call_keys.append(call.key)
-        return await original_helper_send(self, call, number, limit_s)
+        return await original_helper_send(self, call, number, limit_s, capability)
 
     async def send_when_helpers_are_ready(
-        self: MultiprocessDispatcher, call: Call, number: int, limit_s: float | None
+        self: MultiprocessDispatcher, call: Call, number: int, limit_s: float | None, capability: Capability
     ) -> ProviderReply:
         while self._helper_tasks and not any(h.is_ready for h in self._helpers):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-        return await original_dispatcher_send(self, call, number, limit_s)
+        return await original_dispatcher_send(self, call, number, limit_s, capability)
 
     original_dispatcher_send = MultiprocessDispatcher.send
     monkeypatch.setattr(multiprocess_dispatch.HelperProcess, "send", record_and_send)

@@ -184,7 +184,7 @@ async def test_an_unknown_effort_is_refused_by_litellm_before_anything_is_sent()
 
 
 def test_the_room_is_that_of_the_config_else_that_of_the_effort_or_the_capability() -> None:
-    found = Capability(thinking_tokens=4096)
+    capability = Capability(thinking_tokens=4096)
     for reasoning, expected in (
         (None, 4096),
         (ReasoningSettings(effort="low"), 4096),
@@ -192,8 +192,8 @@ def test_the_room_is_that_of_the_config_else_that_of_the_effort_or_the_capabilit
         (ReasoningSettings(effort="none"), 4096),
         (ReasoningSettings(effort="low", max_tokens=50), 50),
     ):
-        assert thinking_room(call("openai/a", reasoning), found) == expected
-        assert output_limit(call("openai/a", reasoning), found) == 400 + expected
+        assert thinking_room(call("openai/a", reasoning), capability) == expected
+        assert output_limit(call("openai/a", reasoning), capability) == 400 + expected
 
 
 def test_a_measurement_of_one_token_has_no_room() -> None:
@@ -229,7 +229,7 @@ def test_the_limit_is_found_under_every_name(sent: str | None, limit: int | None
 
 
 @pytest.mark.parametrize(
-    ("sent", "outcome", "room", "again"),
+    ("sent", "outcome", "room", "is_worth_it"),
     [
         ('{"max_tokens":400}', Outcome.TRUNCATED, 4096, True),
         ('{"max_tokens":400}', Outcome.TRUNCATED, 0, False),
@@ -240,10 +240,10 @@ def test_the_limit_is_found_under_every_name(sent: str | None, limit: int | None
     ],
 )
 def test_only_a_higher_limit_makes_a_truncated_answer_worth_asking_again(
-    sent: str | None, outcome: Outcome, room: int, again: bool
+    sent: str | None, outcome: Outcome, room: int, is_worth_it: bool
 ) -> None:
     answer = Answer("key", outcome, sent=sent)
-    assert was_cut_by_lower_limit(answer, call("openai/a"), Capability(thinking_tokens=room)) is again
+    assert was_cut_by_lower_limit(answer, call("openai/a"), Capability(thinking_tokens=room)) is is_worth_it
 
 
 def test_an_answer_is_cut_off_thinking_if_nothing_but_thinking_arrived() -> None:
@@ -293,7 +293,7 @@ def ollama(content: str, reason: str = "stop") -> dict[str, Any]:
     return {**fields, "message": message, "prompt_eval_count": 10, "eval_count": 400}
 
 
-DETAILS = {"completion_tokens_details": {"reasoning_tokens": 390}}
+DETAILS: dict[str, Any] = {"completion_tokens_details": {"reasoning_tokens": 390}}
 THINKING = {"type": "thinking", "thinking": "secret", "signature": "s"}
 MISTRAL_THINKING = {"type": "thinking", "thinking": [{"type": "text", "text": "secret"}]}
 TEXT = {"type": "text", "text": "SCORE = 1"}
@@ -374,9 +374,9 @@ async def test_what_the_config_asks_for_is_not_altered_and_what_discovery_change
     assert (await answer_to(asked, body)).altered == ""
     dropped = Capability(dropped_params=("reasoning_effort",))
     assert (await answer_to(asked, body, dropped)).altered == "reasoning_effort"
-    found = await answer_to(call("openai/any"), body, Capability(thinking_tokens=4096))
-    assert found.altered == "max_tokens=4496"
-    assert sent_output_limit(found.sent) == 4496
+    widened = await answer_to(call("openai/any"), body, Capability(thinking_tokens=4096))
+    assert widened.altered == "max_tokens=4496"
+    assert sent_output_limit(widened.sent) == 4496
 
 
 async def test_the_limit_stays_readable_in_what_is_recorded_of_a_long_request() -> None:

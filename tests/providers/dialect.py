@@ -16,13 +16,10 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from auditor.domain import AnswerForm
+from tests.providers.bodies import Body
 from tests.providers.json_answers import json_described_in, sample_of_schema, text_answer
 from tests.support.audit_configs import KEY
 from tests.support.fake_server import Reply, Request
-
-Body = dict[str, Any]
-REMOVED = object()
-"""As a value of `Rule.example`: the key is removed."""
 
 
 class Situation(StrEnum):
@@ -282,52 +279,11 @@ class Conversation:
         return self.replies[-1]
 
 
-def words(text: str) -> frozenset[str]:
-    """The words of a text, as a set."""
-    return frozenset(text.split())
-
-
-def changed(body: Mapping[str, Any], changes: Mapping[str, Any]) -> Body:
-    """Copy a body with changes: objects are merged at every depth, `REMOVED` removes a key."""
-    merged = copy.deepcopy(dict(body))
-    for key, change in changes.items():
-        if change is REMOVED:
-            merged.pop(key, None)
-        elif isinstance(change, Mapping) and isinstance(merged.get(key), Mapping):
-            merged[key] = changed(merged[key], change)
-        else:
-            merged[key] = copy.deepcopy(change)
-    return merged
-
-
 def without_rule(dialect: Dialect, rule: Rule) -> Dialect:
     """Copy a dialect without one of its rules."""
     copied = copy.copy(dialect)
     copied.rules = tuple(other for other in dialect.rules if other is not rule)
     return copied
-
-
-def has_field(body: Any, path: str) -> bool:
-    """Whether a body has a value at a dotted path, `0` being a list's first element."""
-    try:
-        for key in path.split("."):
-            body = body[int(key)] if isinstance(body, list) else body[key]
-    except (KeyError, IndexError):
-        return False
-    return True
-
-
-def schema_keywords(schema: Any) -> set[str]:
-    """All keywords of a JSON schema, at every depth; names of properties are none."""
-    if isinstance(schema, list):
-        return set().union(*map(schema_keywords, schema))
-    if not isinstance(schema, dict):
-        return set()
-    keywords = set(schema)
-    for keyword, value in schema.items():
-        parts = value.values() if keyword in ("properties", "$defs", "definitions") else [value]
-        keywords |= set().union(*(schema_keywords(part) for part in parts))
-    return keywords
 
 
 def _url_pattern(template: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from auditor.domain import AnswerForm
-from tests.providers.dialect import Body, Content, Dialect, Structure, words
+from tests.providers.bodies import Body, words
+from tests.providers.dialect import Content, Dialect, Structure
 from tests.support.fake_server import Reply, Request
 
 BASIC_FIELDS = words(

@@ -9,8 +9,9 @@ import pytest
 
 from auditor.config.signed_providers import SIGNED_PROVIDERS, extract_provider
 from auditor.domain import Outcome
+from tests.providers.bodies import changed, has_field
 from tests.providers.conftest import WRONG_KEY
-from tests.providers.dialect import Content, Dialect, Rule, Situation, changed, has_field, without_rule
+from tests.providers.dialect import Content, Dialect, Rule, Situation, without_rule
 from tests.providers.dialects import DIALECTS
 from tests.providers.expectations import Expectation, load_expectations
 from tests.providers.openai_body import BASIC_FIELDS

@@ -9,17 +9,8 @@ from typing import Any
 import pytest
 
 from auditor.domain import AnswerForm
-from tests.providers.dialect import (
-    REMOVED,
-    Body,
-    Content,
-    Dialect,
-    Rule,
-    Situation,
-    Structure,
-    changed,
-    schema_keywords,
-)
+from tests.providers.bodies import REMOVED, Body, changed, schema_keywords
+from tests.providers.dialect import Content, Dialect, Rule, Situation, Structure
 from tests.providers.dialects.llama_cpp import DIALECT as LLAMA_CPP
 from tests.providers.dialects.llama_cpp import LlamaCpp
 from tests.providers.dialects.llama_cpp import error as llama_cpp_error
@@ -33,7 +24,7 @@ from tests.providers.test_providers import assert_expected
 from tests.support.audit_configs import KEY
 from tests.support.fake_server import FakeServer, Request
 
-SMALL_CONTEXT_TOKENS = 4096
+SMALL_CONTEXT_TOKENS = 4600
 TOOL = {"type": "function", "function": {"name": "Reply", "parameters": {"type": "object", "properties": {}}}}
 
 
@@ -94,19 +85,35 @@ NO_BOUNDS = Rule(
     lambda _: vllm_error(400, "The provided JSON schema contains features not supported by xgrammar."),
     {},
 )
-# github.com/vllm-project/vllm/issues/42474: `--max-model-len 4096`.
-SMALL_CONTEXT = Rule(
-    "more tokens than the context",
+# github.com/vllm-project/vllm/issues/42474; the parameter is that of vllm/renderers/params.py.
+VLLM_CONTEXT = Rule(
+    "more tokens than vLLM's context",
     lambda body: (body.get("max_tokens") or 0) + VLLM.prompt_tokens > SMALL_CONTEXT_TOKENS and body["max_tokens"],
     lambda n: vllm_error(
         400,
         f"This model's maximum context length is {SMALL_CONTEXT_TOKENS} tokens. However, you requested {n} output "
-        f"tokens and your prompt contains at least {VLLM.prompt_tokens} input tokens, for a total of at least "
-        f"{n + VLLM.prompt_tokens} tokens.",
-        param="max_tokens",
+        f"tokens and your prompt contains at least {SMALL_CONTEXT_TOKENS + 1 - n} input tokens, for a total of at "
+        f"least {SMALL_CONTEXT_TOKENS + 1} tokens. Please reduce the length of the input prompt or the number of "
+        "requested output tokens.",
+        param="input_tokens",
     ),
-    {"max_tokens": 4000},
+    {"max_tokens": 4500},
 )
+# sglang 0.5.23, sglang/srt/managers/tokenizer_manager.py.
+SGLANG_CONTEXT = Rule(
+    "more tokens than SGLang's context",
+    lambda body: (body.get("max_tokens") or 0) + SGLANG.prompt_tokens > SMALL_CONTEXT_TOKENS and body["max_tokens"],
+    lambda n: sglang_error(
+        400,
+        f"Requested token count exceeds the model's maximum context length of {SMALL_CONTEXT_TOKENS} tokens. You "
+        f"requested a total of {n + SGLANG.prompt_tokens} tokens: {SGLANG.prompt_tokens} tokens from the input "
+        f"messages and {n} tokens for the completion. Please reduce the number of tokens in the input messages or the "
+        "completion to fit within the limit.",
+    ),
+    {"max_tokens": 4500},
+)
+WITHOUT_ROOM = Expectation("truncated", AnswerForm.JSON_SCHEMA, 1, words="its tokens ran out before any text")
+"""The room for thinking does not fit: the answer that was paid for stays, with its own reason."""
 
 
 @dataclass(frozen=True)
@@ -140,21 +147,16 @@ VARIANTS = [
     Variant(
         "llama.cpp of 2024", LLAMA_CPP, NO_SCHEMA_FORM, Situation.REVIEW, Expectation("ok", AnswerForm.JSON_OBJECT, 1)
     ),
+    # The words name no keyword, so all bounds are left out; the schema itself stays.
     Variant(
         "vLLM with an old xgrammar",
         VLLM,
         NO_BOUNDS,
         Situation.DIRECT,
-        Expectation("ok", AnswerForm.JSON_OBJECT, 1, altered=""),
+        Expectation("ok", AnswerForm.JSON_SCHEMA, 1, altered=""),
     ),
-    # The room for thinking does not fit: the answer that was paid for stays, with its own reason.
-    Variant(
-        "vLLM with a small context",
-        VLLM,
-        SMALL_CONTEXT,
-        Situation.THINKING_RUNS_OUT,
-        Expectation("truncated", AnswerForm.JSON_SCHEMA, 1, words="its tokens ran out before any text"),
-    ),
+    Variant("vLLM with a small context", VLLM, VLLM_CONTEXT, Situation.THINKING_RUNS_OUT, WITHOUT_ROOM),
+    Variant("SGLang with a small context", SGLANG, SGLANG_CONTEXT, Situation.THINKING_RUNS_OUT, WITHOUT_ROOM),
 ]
 
 

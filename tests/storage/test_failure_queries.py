@@ -34,7 +34,7 @@ def db(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[Database]:
         yield opened
 
 
-async def test_failed_requests_are_grouped_and_calls_without_an_answer_are_counted_once(db: Database) -> None:
+async def test_failed_requests_are_grouped_and_calls_without_a_usable_answer_are_counted_once(db: Database) -> None:
     audit = save_sample_audit(db)
     answered, failed, refused = make_call(0), make_call(1), make_call(2)
     retried = (attempt(1, Outcome.SERVER_ERROR, 500, "oops"), attempt(2, Outcome.OK, 200))
@@ -47,9 +47,9 @@ async def test_failed_requests_are_grouped_and_calls_without_an_answer_are_count
         db, refused, _with_attempts(filtered, attempt(1, Outcome.REFUSED, 400, "flagged")), audit_id=audit.id
     )
     oops, flagged = count_failed_requests(db, audit.id)
-    assert (oops.http_status, oops.error, oops.requests, oops.unanswered_calls) == (500, "oops", 3, 1)
+    assert (oops.http_status, oops.error, oops.requests, oops.unusable_calls) == (500, "oops", 3, 1)
     assert (oops.first_at[:10], oops.last_at[:10]) == ("2026-01-01", "2026-01-03")
-    assert (flagged.outcome, flagged.requests, flagged.unanswered_calls) == ("refused", 1, 0)
+    assert (flagged.outcome, flagged.requests, flagged.unusable_calls) == ("refused", 1, 1)
     assert count_failed_requests(db, audit.id + 1) == []
 
 

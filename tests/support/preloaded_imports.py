@@ -4,14 +4,14 @@ from auditor import bootstrap
 
 bootstrap.prepare_environment()
 
-from instructor.processing import response  # noqa: E402, F401
 from litellm.litellm_core_utils import default_encoding  # noqa: E402, F401
 
 from auditor.agents import graph_runner, rephrasing  # noqa: E402, F401
 from auditor.cli import app, progress  # noqa: E402, F401
-from auditor.models import batches, gateway, litellm_client  # noqa: E402, F401
+from auditor.models import batches, gateway, litellm_client, structured  # noqa: E402, F401
 from auditor.reports.data import build  # noqa: E402, F401
 from auditor.reports.sections import run_summary  # noqa: E402, F401
 from auditor.run import audit_runner, replay, telemetry  # noqa: E402, F401
 
 litellm_client.load_litellm()
+structured.response_format(structured.MoralJudgement, 1)  # loads instructor

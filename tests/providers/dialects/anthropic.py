@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from auditor.domain import AnswerForm
-from tests.providers.dialect import REMOVED, Body, Content, Dialect, Rule, Structure, words
+from tests.providers.bodies import REMOVED, Body, words
+from tests.providers.dialect import Content, Dialect, Rule, Structure
 from tests.support.audit_configs import KEY
 from tests.support.fake_server import Reply, Request
 
@@ -88,6 +89,7 @@ class Anthropic(Dialect):
     model = "anthropic/claude-sonnet-4-5"
     thinking_model = "anthropic/claude-opus-4-7"
     thinking_section: ClassVar[Mapping[str, Any]] = {"reasoning": {"effort": "medium"}}
+    thinking_tokens = 3000  # more than the room for a medium effort
     wrong_model = "anthropic/claude-sonnet-nope"
     key_variable = "ANTHROPIC_API_KEY"
     url = "https://api.anthropic.com/v1/messages"

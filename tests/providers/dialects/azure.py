@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from tests.providers.dialect import Body, Content, Rule
+from tests.providers.bodies import Body
+from tests.providers.dialect import Content, Rule
 from tests.providers.dialects.openai import (
     JSON_WORD,
     MISSING_MESSAGES,

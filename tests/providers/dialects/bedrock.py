@@ -15,7 +15,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from auditor.domain import AnswerForm
-from tests.providers.dialect import REMOVED, Body, Content, Dialect, Rule, Structure
+from tests.providers.bodies import REMOVED, Body
+from tests.providers.dialect import Content, Dialect, Rule, Structure
 from tests.providers.dialects.anthropic import refused_keywords
 from tests.support.fake_server import Reply, Request
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 from auditor.domain import AnswerForm
-from tests.providers.dialect import REMOVED, Body, Content, Dialect, Rule, Structure
+from tests.providers.bodies import REMOVED, Body
+from tests.providers.dialect import Content, Dialect, Rule, Structure
 from tests.support.fake_server import Reply, Request
 
 MAX_OUTPUT_TOKENS = 8192
@@ -113,9 +114,9 @@ class Cohere(Dialect):
 
     title = "Cohere"
     reference = "docs.cohere.com/v2/reference and github.com/cohere-ai/cohere-python, read on 2026-11-23"
-    model = "cohere/command-a-03-2025"
-    thinking_model = "cohere/command-a-reasoning-08-2025"
-    wrong_model = "cohere/command-b-03-2025"
+    model = "cohere_chat/command-a-03-2025"
+    thinking_model = "cohere_chat/command-a-reasoning-08-2025"
+    wrong_model = "cohere_chat/command-b-03-2025"
     key_variable = "CO_API_KEY"
     url = "https://api.cohere.com/v2/chat"
     valid_body = {  # noqa: RUF012

@@ -3,11 +3,12 @@
 References (read on 2026-11-23): the reference, api-docs.deepseek.com/api/create-chat-completion; thinking mode,
 api-docs.deepseek.com/guides/thinking_mode (on by default; temperature is accepted and has no effect); JSON output,
 api-docs.deepseek.com/guides/json_mode; errors, api-docs.deepseek.com/quick_start/error_codes. Exchanges recorded on
-2026-05-26 in github.com/maruel/genai (providers/deepseek/testdata) have the responses, the errors for a wrong key and a
-wrong model, the refusal of a forced tool, and the content type of errors. The words of the other refusals are those in
-github.com/UKGovernmentBEIS/inspect_ai/issues/4916 (the response format), github.com/browserbase/stagehand/issues/1204
-(the word JSON), github.com/deepseek-ai/DeepSeek-V3/issues/69 (`max_tokens`), github.com/666ghj/BettaFish/issues/108
-(the filter) and github.com/tarigelamin1997/jobfetcher/pull/42 (the limit, which comes without headers).
+2026-05-26 in github.com/maruel/genai (providers/deepseek/testdata) have the responses, the errors for a wrong key and
+a wrong model, the refusal of a forced tool, and the content type of errors. The words of the other refusals are those
+in github.com/UKGovernmentBEIS/inspect_ai/issues/4916 (the response format),
+github.com/browserbase/stagehand/issues/1204 (the word JSON), github.com/deepseek-ai/DeepSeek-V3/issues/69
+(`max_tokens`), github.com/666ghj/BettaFish/issues/108 (the filter) and github.com/tarigelamin1997/jobfetcher/pull/42
+(the limit, which comes without headers).
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.providers.dialect import Body, Content, Rule
+from tests.providers.bodies import Body
+from tests.providers.dialect import Content, Rule
 from tests.providers.openai_body import TOP_TOKENS, OpenAIDialect
 from tests.support.fake_server import Reply, Request
 

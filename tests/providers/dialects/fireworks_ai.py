@@ -3,10 +3,10 @@
 References (read on 2026-11-23): the official library, github.com/fw-ai-external/python-sdk (2026-07-21), for the
 parameters, their ranges, which of them exclude each other, and the response; docs.fireworks.ai/guides/quotas_usage for
 the headers of the limit, none of which says how long to wait. The words of the errors are those in
-github.com/web-infra-dev/midscene/issues/1322 (a parameter that does not exist), github.com/warpdotdev/warp/issues/15107
-(a wrong model) and github.com/GordeyZuev/LEAP/issues/6 (the limit); for a wrong key they were found in the notes of a
-public repository. No words are known for a value out of its range, or for two parameters that exclude each other: those
-here are made up, in the form of the others.
+github.com/web-infra-dev/midscene/issues/1322 (a parameter that does not exist),
+github.com/warpdotdev/warp/issues/15107 (a wrong model) and github.com/GordeyZuev/LEAP/issues/6 (the limit); for a
+wrong key they were found in the notes of a public repository. No words are known for a value out of its range, or for
+two parameters that exclude each other: those here are made up, in the form of the others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.providers.dialect import Body, Rule, words
+from tests.providers.bodies import Body, words
+from tests.providers.dialect import Rule
 from tests.providers.openai_body import OpenAIDialect
 from tests.support.fake_server import Reply, Request
 

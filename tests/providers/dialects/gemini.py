@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from auditor.domain import AnswerForm
-from tests.providers.dialect import REMOVED, Body, Content, Dialect, Rule, Structure, words
+from tests.providers.bodies import REMOVED, Body, words
+from tests.providers.dialect import Content, Dialect, Rule, Structure
 from tests.providers.openai_body import TOP_TOKENS
 from tests.support.audit_configs import KEY
 from tests.support.fake_server import Reply, Request

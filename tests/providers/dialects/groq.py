@@ -6,11 +6,12 @@ console.groq.com/docs/rate-limits. Exchanges recorded on 2025-12-13 in github.co
 (providers/groq/testdata) have the responses, the errors for a wrong key and a wrong model, and the refusals of a
 response format and of tools. The words of the other refusals are those in github.com/groq/groq-python/issues/25
 (`logprobs`), github.com/i-am-bee/beeai-framework/issues/1215 (schema keywords), github.com/fanenr/chatbot/issues/21 (a
-parameter), github.com/Alishahryar1/free-claude-code/issues/1354 (the token limit), github.com/build-with-
-groq/g1/pull/23 (`json_validate_failed`) and github.com/elizaOS/eliza/issues/4040 (the rate limit). That a model which
-runs out of tokens before its JSON ends is answered with `json_validate_failed`, and not with `length`, is reported for
-gpt-oss by many, such as github.com/tailcallhq/forgecode/issues/1306. `service_tier` is optional, and left out here:
-litellm cannot read that.
+parameter), github.com/Alishahryar1/free-claude-code/issues/1354 (the token limit),
+github.com/build-with-groq/g1/pull/23 (`json_validate_failed`) and github.com/elizaOS/eliza/issues/4040 (the rate
+limit). That tokens which run out before the JSON ends are an HTTP status 400, `json_validate_failed`, and no finish
+reason, is what many public repositories guard against (its words: OUT_OF_TOKENS). With `strict`, decoding is
+constrained to the schema, so that a refusal can only be written into it. `service_tier` is optional, and left out
+here: litellm cannot read that.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from __future__ import annotations
 from typing import Any
 
 from auditor.domain import AnswerForm
-from tests.providers.dialect import REMOVED, Body, Content, Rule, schema_keywords, words
+from tests.providers.bodies import REMOVED, Body, schema_keywords, words
+from tests.providers.dialect import Content, Rule
 from tests.providers.openai_body import OpenAIDialect
 from tests.support.fake_server import Reply, Request
 
@@ -34,6 +36,7 @@ UNSUPPORTED_KEYWORDS = words("minItems maxItems")
 """JSON schema keywords that are refused."""
 SCHEMA_MODELS = words("openai/gpt-oss-120b openai/gpt-oss-20b")
 MAX_OUTPUT_TOKENS = 65_536
+OUT_OF_TOKENS = "max completion tokens reached before generating a valid document"
 THOUGHTS = "The user asks for the view of people there, as JSON. Many of them object to it."
 
 
@@ -102,8 +105,8 @@ NO_SCHEMA = Rule(
 SCHEMA_KEYWORD = Rule(
     "a keyword that schemas may not have",
     refused_keyword,
-    lambda where: error(
-        400, f"invalid schema for response format: response_format/json_schema/{where[0]}: {where[1]} is not supported"
+    lambda place: error(
+        400, f"invalid schema for response format: response_format/json_schema/{place[0]}: {place[1]} is not supported"
     ),
     {"response_format": {"json_schema": {"schema": {"properties": {"answer": {"type": "array", "minItems": 1}}}}}},
 )
@@ -137,10 +140,10 @@ MESSAGE_PROPERTY = Rule(
         ),
         None,
     ),
-    lambda where: error(
+    lambda place: error(
         400,
-        f"'messages.{where[0]}' : for 'role:user' the following must be satisfied[('messages.{where[0]}' : property "
-        f"'{where[1]}' is unsupported)]",
+        f"'messages.{place[0]}' : for 'role:user' the following must be satisfied[('messages.{place[0]}' : property "
+        f"'{place[1]}' is unsupported)]",
     ),
     {"messages": [{"role": "user", "content": "Is it right?", "timestamp": 1}]},
 )
@@ -203,8 +206,8 @@ class Groq(OpenAIDialect):
     def completion_body(self, message: dict[str, Any], finish: str, request: Request) -> dict[str, Any]:
         body = super().completion_body(message, finish, request)
         body["choices"][0]["logprobs"] = None
-        own = {"id": "req_01kcc49fcmepkrcn3n4evqvh7v", "seed": request.body.get("seed", 512468548)}
-        return {**body, "system_fingerprint": "fp_029931c09b", "usage_breakdown": None, "x_groq": own}
+        groq_fields = {"id": "req_01kcc49fcmepkrcn3n4evqvh7v", "seed": request.body.get("seed", 512468548)}
+        return {**body, "system_fingerprint": "fp_029931c09b", "usage_breakdown": None, "x_groq": groq_fields}
 
     def usage(self, completion_tokens: int, reasoning_tokens: int | None = None) -> dict[str, Any]:
         times = {"queue_time": 0.07, "prompt_time": 0.005, "completion_time": 0.29, "total_time": 0.295}
@@ -234,17 +237,22 @@ class Groq(OpenAIDialect):
         }
         return Reply(429, {"error": {"message": message, "type": "tokens", "code": "rate_limit_exceeded"}}, headers)
 
+    def completion(self, content: Content, request: Request, *, is_cut_off: bool = False) -> Reply:
+        """With a response format, a document that does not end is an error."""
+        if is_cut_off and self.structure(request.body).form is not AnswerForm.TEXT:
+            return generation_failed(OUT_OF_TOKENS)
+        return super().completion(content, request, is_cut_off=is_cut_off)
+
     def refused(self, request: Request) -> Reply:
-        """A refusal is prose, which is not what the response format asks for."""
-        prose = "I'm sorry, but I can't help with that."
-        if self.structure(request.body).form is AnswerForm.TEXT:
-            return self.completion(Content(prose), request)
-        return generation_failed(prose)
+        """Without constraints a refusal is prose, which is not what the response format asks for."""
+        is_free = self.structure(request.body).form is AnswerForm.TEXT
+        if is_free or (json_schema(request.body) or {}).get("strict"):
+            return super().refused(request)
+        return generation_failed("I'm sorry, but I can't help with that.")
 
     def out_of_thinking(self, request: Request) -> Reply:
-        """With a response format an error: the document has not ended."""
         if self.structure(request.body).form is not AnswerForm.TEXT:
-            return generation_failed("max completion tokens reached before generating a valid document")
+            return generation_failed(OUT_OF_TOKENS)
         reply = super().out_of_thinking(request)
         reply.body["choices"][0]["message"]["reasoning"] = THOUGHTS
         return reply

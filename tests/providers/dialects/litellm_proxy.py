@@ -1,21 +1,21 @@
 """A proxy of litellm in front of OpenAI's models, under names of the proxy's own.
 
-References (read on 2026-11-23): docs.litellm.ai/docs/proxy/user_keys and /docs/proxy/virtual_keys, and the source of
-litellm 1.106.2: `proxy/_types.py` (`ProxyException`), `proxy/route_llm_request.py` (model names, status 400),
-`proxy/auth/user_api_key_auth.py` (keys), `proxy/hooks/parallel_request_limiter_v3.py` (rate limits),
-`llms/openai/chat/o_series_transformation.py` (temperature), `router.py` ("Received Model Group").
+References (read on 2026-11-23): docs.litellm.ai/docs/proxy/configs and /docs/proxy/virtual_keys. All refusals below
+were also measured on that day with the proxy of litellm 1.106.2 and a `master_key`, in front of a server that answers
+as OpenAI does: the statuses, the words and the headers are those that it sent. Without a database it takes no key but
+the master key, and calls any other one a missing database; with one, a wrong key is refused with status 401. The filter
+is that of an Azure deployment behind the proxy.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from tests.providers.dialect import Body, Content, Rule
+from tests.providers.bodies import REMOVED, Body
+from tests.providers.dialect import Content, Rule
 from tests.providers.dialects.openai import (
     JSON_WORD,
-    MISSING_MESSAGES,
     OPEN_OBJECT,
     SCHEMA_KEYWORD,
     TEMPERATURE_RANGE,
@@ -30,10 +30,17 @@ PROXY_PARAMETERS = frozenset({"max_retries", "num_retries", "timeout", "tags", "
 """Fields that the proxy uses itself and does not pass on."""
 
 
-def error(status: int, message: str, kind: str = "None", param: str = "None", **headers: str) -> Reply:
-    """An error in the proxy's format: the code is a string, and missing values are the string `None`."""
+def error(
+    status: int, message: str, param: str | None = None, kind: str = "invalid_request_error", **headers: str
+) -> Reply:
+    """An error in the proxy's format, whose code is the status as a string."""
     details = {"message": message, "type": kind, "param": param, "code": str(status)}
     return Reply(status, {"error": details}, {name.replace("_", "-"): text for name, text in headers.items()})
+
+
+def failed(words: str, group: str = "moral-judge") -> str:
+    """The proxy's words for a failure of the provider behind it."""
+    return f"{words}\n\nLiteLLM: model group '{group}' failed with the error above. No fallback was attempted."
 
 
 def passed_on(rule: Rule) -> Rule:
@@ -44,9 +51,8 @@ def passed_on(rule: Rule) -> Rule:
 
     def refusal(broken: Any) -> Reply:
         original = rule.refusal(broken)
-        words = original.body["error"]["message"]
-        message = f"litellm.BadRequestError: OpenAIException - {words}. Received Model Group=moral-judge"
-        return error(original.status, f"{message}\nAvailable Model Group Fallbacks=None")
+        words, param = original.body["error"]["message"], original.body["error"]["param"]
+        return error(original.status, failed(f"litellm.BadRequestError: OpenAIException - {words}"), param)
 
     return Rule(rule.name, find, refusal, rule.example)
 
@@ -55,7 +61,7 @@ class LitellmProxy(OpenAI):
     """The proxy at its default port, with a virtual key."""
 
     title = "litellm proxy"
-    reference = "docs.litellm.ai/docs/proxy and the source of litellm 1.106.2, read on 2026-11-23"
+    reference = "docs.litellm.ai/docs/proxy, read on 2026-11-23, and measured with litellm 1.106.2"
     model = "litellm_proxy/moral-judge"
     thinking_model = "litellm_proxy/moral-thinker"
     wrong_model = "litellm_proxy/moral-nope"
@@ -64,10 +70,15 @@ class LitellmProxy(OpenAI):
     url = "http://localhost:4000/v1/chat/completions"
     valid_body = VALID_BODY
     rules = (
+        Rule(
+            "messages are missing",
+            lambda body: "messages" not in body,
+            lambda _: error(400, "/chat/completions: Missing required parameter: 'messages'.", "messages"),
+            {"messages": REMOVED},
+        ),
         *map(
             passed_on,
             (
-                MISSING_MESSAGES,
                 UNKNOWN_PARAMETER,
                 TEMPERATURE_RANGE,
                 TOP_LOGPROBS_RANGE,
@@ -81,10 +92,12 @@ class LitellmProxy(OpenAI):
             lambda body: body.get("model") == "moral-thinker" and body.get("temperature", 1) != 1 and body,
             lambda body: error(
                 400,
-                f"litellm.UnsupportedParamsError: O-series models don't support temperature={body['temperature']}. "
-                "Only temperature=1 is supported. To drop unsupported openai params from the call, set "
-                "`litellm.drop_params = True`. Received Model Group=moral-thinker\n"
-                "Available Model Group Fallbacks=None",
+                failed(
+                    "litellm.UnsupportedParamsError: O-series models don't support "
+                    f"temperature={body['temperature']}. Only temperature=1 is supported. To drop unsupported openai "
+                    "params from the call, set `litellm.drop_params = True`",
+                    "moral-thinker",
+                ),
             ),
             {"model": "moral-thinker", "temperature": 0.7},
         ),
@@ -105,34 +118,27 @@ class LitellmProxy(OpenAI):
         return body
 
     def unauthenticated(self, request: Request) -> Reply:
-        key = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        token = hashlib.sha256(key.encode()).hexdigest()
-        message = (
-            f"Authentication Error, Invalid proxy server token passed. Received API Key = sk-...{key[-4:]}, Key Hash "
-            f"(Token) ={token}. Unable to find token in cache or `LiteLLM_VerificationTokenTable`"
-        )
-        return error(401, message, "token_not_found_in_db", "key")
+        return error(400, "No connected db.", kind="no_db_connection")
 
     def unknown_model(self, model: str) -> Reply:
         words = f"/chat/completions: Invalid model name passed in model={model}."
-        hint = "Call `/v1/models` to view available models for your key."
-        return error(400, f"{{'error': '{words} {hint}'}}")
+        return error(400, f"{words} Call `/v1/models` to view available models for your key.")
 
     def rate_limited(self, request: Request) -> Reply:
-        message = (
-            "Rate limit exceeded for api_key: 88dc28d0f030c55e. Limit type: requests. Current limit: 60, Remaining: 0. "
-            "Limit resets at: 2026-11-23 12:01:00 UTC"
-        )
-        return error(429, message, retry_after="60", rate_limit_type="requests")
+        words = super().rate_limited(request).body["error"]["message"]
+        message = failed(f"litellm.RateLimitError: RateLimitError: OpenAIException - {words}")
+        headers = {"llm_provider-retry-after": "20", "llm_provider-retry-after-ms": "20000"}
+        return Reply(429, error(429, message, kind="throttling_error").body, headers)
 
     def content_filtered(self, request: Request) -> Reply:
         """A filter of the provider behind the proxy refuses the prompt."""
-        message = (
-            "litellm.BadRequestError: litellm.ContentPolicyViolationError: AzureException - The response was filtered "
-            "due to the prompt triggering Azure OpenAI's content management policy. Received Model Group=moral-judge\n"
-            "Available Model Group Fallbacks=None"
+        words = (
+            "litellm.BadRequestError: litellm.ContentPolicyViolationError: The response was filtered due to the prompt "
+            "triggering Azure OpenAI's content management policy. Please modify your prompt and retry.\n"
+            "model=moral-judge. content_policy_fallback=None. fallbacks=None.\n\nSet 'content_policy_fallback' - "
+            "https://docs.litellm.ai/docs/routing#fallbacks"
         )
-        return error(400, message)
+        return error(400, failed(words))
 
 
 DIALECT = LitellmProxy()

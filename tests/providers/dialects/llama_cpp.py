@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.providers.dialect import REMOVED, Body, Content, Rule
+from tests.providers.bodies import REMOVED, Body
+from tests.providers.dialect import Content, Rule
 from tests.providers.openai_body import TOP_TOKENS, OpenAIDialect
 from tests.providers.text_completions import completion_body, plain_choices
 from tests.support.fake_server import Reply, Request

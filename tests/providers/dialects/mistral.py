@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.providers.dialect import REMOVED, Body, Rule, words
+from tests.providers.bodies import REMOVED, Body, words
+from tests.providers.dialect import Rule
 from tests.providers.openai_body import OpenAIDialect
 from tests.support.fake_server import Reply, Request
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from auditor.domain import AnswerForm
-from tests.providers.dialect import REMOVED, Body, Content, Dialect, Rule, Structure
+from tests.providers.bodies import REMOVED, Body
+from tests.providers.dialect import Content, Dialect, Rule, Structure
 from tests.support.fake_server import Reply, Request
 
 SECTION = {"api_base": "http://localhost:11434"}

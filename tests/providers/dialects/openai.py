@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.providers.dialect import REMOVED, Body, Content, Rule, schema_keywords, words
+from tests.providers.bodies import REMOVED, Body, schema_keywords, words
+from tests.providers.dialect import Content, Rule
 from tests.providers.openai_body import OpenAIDialect
 from tests.support.fake_server import Reply, Request
 

@@ -16,7 +16,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.providers.dialect import REMOVED, Body, Content, Rule, Situation, schema_keywords
+from tests.providers.bodies import REMOVED, Body, schema_keywords
+from tests.providers.dialect import Content, Rule, Situation
 from tests.providers.openai_body import OpenAIDialect
 from tests.support.fake_server import Reply, Request
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.providers.dialect import REMOVED, Body, Content, Rule, schema_keywords
+from tests.providers.bodies import REMOVED, Body, schema_keywords
+from tests.providers.dialect import Content, Rule
 from tests.providers.openai_body import OpenAIDialect
 from tests.providers.text_completions import completion_body, echoed_choices, plain_choices
 from tests.support.fake_server import Reply, Request

@@ -1,11 +1,12 @@
 """Together AI's chat completions.
 
 References (read on 2026-11-23): the OpenAPI description, github.com/togethercomputer/openapi (2026-04-28), for the
-parameters, their ranges and the response; docs.together.ai/docs/rate-limits for the headers of the limit, none of which
-says how long to wait. Exchanges recorded on 2026-05-31 in github.com/maruel/genai (providers/togetherai/testdata) have
-the responses, the log-probabilities and the errors for a wrong key and a wrong model. That `logprobs` has become a
-boolean, and what newer models say to a number, is in github.com/UKGovernmentBEIS/inspect_ai/pull/5149; the words of
-refused values are those in github.com/lmg-anon/mikupad/issues/55, of the limit, whose type is `credit_limit`, those in
+parameters, their ranges and the response; docs.together.ai/docs/rate-limits for the headers of the limit, none of
+which says how long to wait. Exchanges recorded on 2026-05-31 in github.com/maruel/genai
+(providers/togetherai/testdata) have the responses, the log-probabilities and the errors for a wrong key and a wrong
+model. That `logprobs` has become a boolean, and what newer models say to a number, is in
+github.com/UKGovernmentBEIS/inspect_ai/pull/5149; the words of refused values are those in
+github.com/lmg-anon/mikupad/issues/55, of the limit, whose type is `credit_limit`, those in
 github.com/bespokelabsai/curator/issues/205. A model of the catalogue that needs an endpoint of one's own is refused
 with HTTP status 400 (github.com/can1357/oh-my-pi/pull/8333). A filter runs only if a request names a `safety_model`.
 """
@@ -15,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.providers.dialect import Body, Rule, words
+from tests.providers.bodies import Body, words
+from tests.providers.dialect import Rule
 from tests.providers.openai_body import OpenAIDialect
 from tests.support.fake_server import Reply, Request
 

@@ -5,8 +5,8 @@ limit is one of the visible output only); reasoning, docs.x.ai/docs/guides/reaso
 refuse); limits, docs.x.ai/docs/rate-limits; the official library, github.com/xai-org/xai-sdk-python (2026-08-18), for
 the fields of the usage. The words of the errors are those in github.com/continuedev/continue/issues/11704 (a wrong
 key), github.com/UKGovernmentBEIS/inspect_ai/issues/2267 (the filter), github.com/cline/cline/issues/4826 (the limit,
-which comes without headers), github.com/miaoxworld/NativeTavern/issues/83 and github.com/lidge-
-jun/opencodex/issues/5278 (parameters), github.com/danielmiessler/Fabric/issues/1588 (`top_p`) and
+which comes without headers), github.com/miaoxworld/NativeTavern/issues/83 and
+github.com/lidge-jun/opencodex/issues/5278 (parameters), github.com/danielmiessler/Fabric/issues/1588 (`top_p`) and
 github.com/nocmt/LLMSearchPlus/issues/2 (a message in parts). No words are known for too many `top_logprobs`: those
 here are made up.
 """
@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.providers.dialect import Body, Rule
+from tests.providers.bodies import Body
+from tests.providers.dialect import Rule
 from tests.providers.openai_body import OpenAIDialect
 from tests.support.fake_server import Reply, Request
 

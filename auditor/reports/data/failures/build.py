@@ -47,7 +47,7 @@ def group_failures(counts: Iterable[FailedRequestCount]) -> list[FailureGroup]:
     """Merge failed requests of one model whose outcome, status and normalized message are equal.
 
     Returns:
-        Those that left most calls unanswered first, then those with most requests.
+        Those that left most calls without a usable answer first, then those with most requests.
     """
     by_cause: dict[tuple[str, str, str, int | None, str], list[tuple[FailedRequestCount, str]]] = {}
     for count in counts:
@@ -55,7 +55,7 @@ def group_failures(counts: Iterable[FailedRequestCount]) -> list[FailureGroup]:
         cause = (count.name, count.model, count.outcome, count.http_status, normalize_message(message))
         by_cause.setdefault(cause, []).append((count, message))
     groups = [_merge_counts(counted_messages) for counted_messages in by_cause.values()]
-    return sorted(groups, key=lambda group: (-group.unanswered, -group.requests, group.first_at, group.name))
+    return sorted(groups, key=lambda group: (-group.unusable, -group.requests, group.first_at, group.name))
 
 
 def _merge_counts(counted_messages: Sequence[tuple[FailedRequestCount, str]]) -> FailureGroup:
@@ -70,7 +70,7 @@ def _merge_counts(counted_messages: Sequence[tuple[FailedRequestCount, str]]) ->
         status=first.http_status,
         message=message,
         requests=sum(count.requests for count in counts),
-        unanswered=sum(count.unanswered_calls for count in counts),
+        unusable=sum(count.unusable_calls for count in counts),
         first_at=first.first_at,
         last_at=max(count.last_at for count in counts),
         how_to_fix=how_to_fix(first.http_status, message),
@@ -111,7 +111,7 @@ def _build_unusable_model(
             failure
             for failure in failures
             if failure.name == name
-            and failure.unanswered
+            and failure.unusable
             and any((purpose in JUDGE_PURPOSES) == is_judge for purpose in failure.purposes)
         ),
         None,

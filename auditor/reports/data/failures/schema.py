@@ -21,8 +21,8 @@ class FailureGroup(ReportModel):
     quoted names at most."""
     requests: int
     """Failed requests, those included that succeeded when they were sent again."""
-    unanswered: int
-    """Calls that ended with such a failure and have no answer."""
+    unusable: int
+    """Calls that ended with such a failure and have no usable answer."""
     first_at: str
     last_at: str
     how_to_fix: str

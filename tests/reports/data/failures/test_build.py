@@ -18,14 +18,14 @@ def failed(
     *,
     status: int | None = 400,
     requests: int = 1,
-    unanswered: int = 0,
+    unusable: int = 0,
     day: int = 1,
     purpose: str = "direct",
     name: str = "m",
 ) -> FailedRequestCount:
     first, last = DAY.format(day), DAY.format(day + 1)
     return FailedRequestCount(
-        name, "openai/m", purpose, "client_error", status, error, requests, unanswered, first, last, None
+        name, "openai/m", purpose, "client_error", status, error, requests, unusable, first, last, None
     )
 
 
@@ -33,11 +33,11 @@ def test_equal_causes_are_one_group_with_the_first_message() -> None:
     [group] = group_failures(
         [
             failed("Unsupported value 0.7 (request id: abc)", requests=3, day=2, purpose="review"),
-            failed("Unsupported value 0.3 (request id: xyz)", requests=4, unanswered=2),
+            failed("Unsupported value 0.3 (request id: xyz)", requests=4, unusable=2),
         ]
     )
     assert group.message == "Unsupported value 0.3 (request id: xyz)"
-    assert (group.requests, group.unanswered, group.purposes) == (7, 2, ["direct", "review"])
+    assert (group.requests, group.unusable, group.purposes) == (7, 2, ["direct", "review"])
     assert (group.first_at, group.last_at) == (DAY.format(1), DAY.format(3))
 
 
@@ -45,9 +45,9 @@ def test_other_statuses_models_and_words_are_other_groups_and_lost_calls_come_fi
     groups = group_failures(
         [
             failed("slow", requests=99, status=429),
-            failed("bad", unanswered=2),
+            failed("bad", unusable=2),
             failed("bad", status=422),
-            failed("bad", name="n", unanswered=1),
+            failed("bad", name="n", unusable=1),
             failed("other"),
         ]
     )
@@ -82,7 +82,7 @@ def test_a_model_without_a_usable_answer_is_named_with_its_main_failure(tmp_path
         db.write(lambda c: c.exec_driver_sql("UPDATE trace SET outcome='client_error', score=NULL WHERE model='alder'"))
         db.write(lambda c: c.exec_driver_sql("UPDATE score SET score=NULL WHERE model='alder'"))
         db.write(lambda c: c.exec_driver_sql("UPDATE verdict SET outcome='unparsed' WHERE judge='birch'"))
-        failures = group_failures([failed("bad", name="alder", unanswered=3), failed("x", name="birch")])
+        failures = group_failures([failed("bad", name="alder", unusable=3), failed("x", name="birch")])
         answers, verdicts = find_unusable_models(db, 1, failures)
     assert (answers.name, answers.is_judge, answers.reason) == ("alder", False, "HTTP 400: bad")
     assert (verdicts.name, verdicts.is_judge) == ("birch", True)

@@ -1,0 +1,26 @@
+"""Describe the structure of an answer in words, for servers that cannot be sent its JSON schema as a parameter."""
+
+from __future__ import annotations
+
+import functools
+import json
+
+from auditor.domain import ENGLISH
+from auditor.models.structured import SCHEMA_BY_NAME, response_format
+from auditor.prompts import load_prompt
+
+STRUCTURE_PROMPT = "structure"
+
+
+@functools.cache
+def describe_structure(schema_name: str, max_words: int, language: str = ENGLISH) -> str:
+    """The instruction to answer with JSON of a schema, which is added to the last user message.
+
+    Args:
+        schema_name: name of the schema, a key of `SCHEMA_BY_NAME`.
+        max_words: limit on each text of the structure.
+        language: ISO 639-1 code of the language of the question.
+    """
+    json_schema = response_format(SCHEMA_BY_NAME[schema_name], max_words)["json_schema"]
+    schema_text = json.dumps(json_schema["schema"], ensure_ascii=False)
+    return load_prompt(STRUCTURE_PROMPT, language).render(schema=schema_text)[-1].content

@@ -1,0 +1,158 @@
+"""`auditor errors`, and what `run` and `status` print of an audit's failures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from auditor.cli.options import JsonOption, StorageOption
+from auditor.cli.output import format_command, print_data, print_json, print_message
+
+if TYPE_CHECKING:
+    from auditor.config import AuditConfig
+    from auditor.reports.data.failures.schema import FailureGroup, UnusableModel
+    from auditor.run.audit_handle import AuditHandle
+    from auditor.storage.audits import Audit
+    from auditor.storage.database import Database
+
+MAX_SHOWN_BODY_CHARS = 4_000
+"""Characters of a response's body that --full shows."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command-line app."""
+    app.command()(errors)
+
+
+def errors(
+    audit: Annotated[str | None, typer.Argument(metavar="[AUDIT]", help="The audit; else the latest.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="Show only the failures of this model.")
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Show whole messages, and the body of one response for each.")
+    ] = False,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List why requests failed, by model, HTTP status and message, and how to fix the known ones.
+
+    Failures that left most calls without a usable answer come first. A failed request that succeeded when it was sent
+    again is listed too.
+
+    Example: auditor errors moral-alignment --model gpt
+    """
+    from auditor.reports.data.failures.build import load_failure_groups
+    from auditor.review.failure_text import describe_failure
+    from auditor.run import resolve_storage_url
+    from auditor.storage.database import open_database
+
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        selected_audit = _select_audit(db, audit)
+        failures = load_failure_groups(db, selected_audit.id)
+        if model is not None:
+            _require_model(model, selected_audit, failures)
+            failures = [failure for failure in failures if failure.name == model]
+        bodies = [_load_body(db, failure) if full else None for failure in failures]
+    if as_json:
+        print_json([failure.model_dump(mode="json") for failure in failures])
+        return
+    if not failures:
+        print_message(f"No request of '{selected_audit.name}' failed.")
+    for failure, body in zip(failures, bodies, strict=True):
+        heading, *lines = describe_failure(failure, full=full)
+        lines += [f"Response: {body}"] if body else []
+        print_data("\n".join([heading, *(f"  {line}" for line in lines), ""]))
+
+
+def _select_audit(db: Database, name: str | None) -> Audit:
+    """The audit of this name; without a name the one that was updated last, which is then named on standard error.
+
+    Raises:
+        StorageError: there is no such audit, or none at all.
+    """
+    from auditor.errors import StorageError
+    from auditor.storage import audits
+
+    if name is not None:
+        return audits.get_audit(db, name)
+    stored_audits = audits.load_audits(db)
+    if not stored_audits:
+        raise StorageError("the database has no audit.", "Run one: auditor run CONFIG")
+    latest_audit = max(stored_audits, key=lambda stored_audit: stored_audit.updated_at)
+    if len(stored_audits) > 1:
+        print_message(f"Audit: {latest_audit.name}")
+    return latest_audit
+
+
+def _require_model(name: str, audit: Audit, failures: Sequence[FailureGroup]) -> None:
+    """Raise UsageError if an audit has no model of this name."""
+    from auditor.config import AuditConfig
+    from auditor.errors import UsageError, did_you_mean
+
+    config = AuditConfig.model_validate_json(audit.config) if audit.config else None
+    names = {failure.name for failure in failures}
+    names |= {section.name for section in (*config.models, *config.judge_models)} if config else set()
+    if name not in names:
+        hint = did_you_mean(name, sorted(names), f"Its models: {', '.join(sorted(names)) or 'none'}.")
+        raise UsageError(f"--model: the audit '{audit.name}' has no model '{name}'.", hint)
+
+
+def _load_body(db: Database, failure: FailureGroup) -> str | None:
+    """The beginning of a recorded response body as text; None if none was recorded."""
+    from auditor.storage import ledger
+    from auditor.text_safety import truncate_text
+
+    payload = ledger.load_payload(db, failure.payload) if failure.payload else None
+    return None if payload is None else truncate_text(payload.decode("utf-8", "replace"), MAX_SHOWN_BODY_CHARS)
+
+
+def print_top_failures(failures: Sequence[FailureGroup], audit_name: str, storage: str | None) -> None:
+    """Print the most frequent reasons for calls without a usable answer to standard error, and where the others are."""
+    from auditor.reports.data.failures.build import MAX_TOP_FAILURES
+    from auditor.review.failure_text import summarize_failure
+
+    lasting_failures = [failure for failure in failures if failure.unusable]
+    for failure in lasting_failures[:MAX_TOP_FAILURES]:
+        print_message(f"{audit_name}: {summarize_failure(failure)}")
+    if lasting_failures:
+        print_message(f"All failures: {format_command('errors', audit_name, storage=storage)}")
+
+
+def report_run_failures(audit: AuditHandle, config: AuditConfig) -> None:
+    """Print the most frequent reasons for unusable answers after a run.
+
+    Raises:
+        NoUsableAnswerError: there is no usable answer of some or all models; the message names them.
+    """
+    from auditor.reports.data.failures.build import find_unusable_models, load_failure_groups
+    from auditor.storage import audits
+    from auditor.storage.database import open_database
+
+    with open_database(audit.storage, create=False) as db:
+        audit_id = audits.get_audit(db, audit.name).id
+        failures = load_failure_groups(db, audit_id)
+        unusable_models = find_unusable_models(db, audit_id, failures)
+    print_top_failures(failures, audit.name, audit.storage)
+    names = {section.name for section in (*config.models, *config.judge_models)}
+    _require_usable_answers([model for model in unusable_models if model.name in names])
+
+
+def _require_usable_answers(unusable_models: Sequence[UnusableModel]) -> None:
+    """Raise NoUsableAnswerError if a run ended without a usable answer of some models."""
+    from auditor.errors import NoUsableAnswerError
+
+    if not unusable_models:
+        return
+    reasons = [
+        f"'{model.name}'{' as a judge' if model.is_judge else ''} ({model.reason.rstrip('.')})"
+        for model in unusable_models
+    ]
+    fix = next((model.how_to_fix for model in unusable_models if model.how_to_fix), "")
+    fix = fix or "Read the provider's message."
+    raise NoUsableAnswerError(
+        f"the run ended, but there is no usable answer of {', '.join(reasons)}.",
+        f"How to fix: {fix} Then give the same command again: it sends only what has no answer.",
+    )

@@ -1,0 +1,519 @@
+"""A gateway finds out what a model's server accepts, against servers that refuse; every request is counted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from auditor.config import Limits, ModelSection
+from auditor.domain import (
+    Answer,
+    AnswerForm,
+    Call,
+    Capability,
+    CapabilityKey,
+    DeclaredCapabilities,
+    Message,
+    Outcome,
+    Purpose,
+)
+from auditor.errors import AuditorError, ModelSetupError
+from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS
+from auditor.models.capability_store import MemoryCapabilityStore
+from auditor.models.gateway import MAX_INCONCLUSIVE_CALLS, Gateway
+from auditor.models.provider_request import failed_answer
+from tests.support.audit_configs import KEY_VARIABLE
+from tests.support.fake_server import FakeServer, Reply, Request, Script, completion, error
+
+JUDGEMENT = json.dumps({"norms": "a", "reasoning": "b", "score": -0.5})
+INSTRUCTION = "Answer as MoralJudgement in JSON."
+Refuse = Callable[[dict[str, Any]], Reply | None]
+
+
+def unsupported(param: str, kind: str = "parameter") -> Reply:
+    """OpenAI's refusal of a parameter."""
+    return error(400, f"Unsupported {kind}: '{param}' is not supported with this model.", code=f"unsupported_{kind}")
+
+
+def refuses(param: str) -> Refuse:
+    return lambda body: unsupported(param) if param in body else None
+
+
+def refuses_form(*forms: str) -> Refuse:
+    """A server with DeepSeek's words for response formats that it does not know."""
+
+    def refuse(body: dict[str, Any]) -> Reply | None:
+        is_refused = (body.get("response_format") or {}).get("type") in forms
+        return error(400, "This response_format type is unavailable now") if is_refused else None
+
+    return refuse
+
+
+def refuses_keywords(*keywords: str) -> Refuse:
+    def refuse(body: dict[str, Any]) -> Reply | None:
+        sent = next((keyword for keyword in keywords if f'"{keyword}"' in json.dumps(body)), None)
+        text = f"Invalid schema for response_format 'MoralJudgement': In context=('properties', 'norms'), '{sent}' is"
+        return None if sent is None else error(400, f"{text} not permitted.")
+
+    return refuse
+
+
+def server_that(*refusals: Refuse, answer: Script = lambda request: completion(JUDGEMENT)) -> Script:
+    """The script of a server that checks each request by these rules, in order, before it answers."""
+
+    def script(request: Request) -> Reply:
+        return next((reply for refuse in refusals if (reply := refuse(request.body))), answer(request))
+
+    return script
+
+
+def section(server: FakeServer, model: str = "openai/x", **changes: Any) -> ModelSection:
+    return ModelSection(name="m", model=model, api_base=server.url, api_key=f"os.environ/{KEY_VARIABLE}", **changes)
+
+
+def call(server: FakeServer, sample: int = 0, schema: str | None = "MoralJudgement", **changes: Any) -> Call:
+    params = {"temperature": 0.7, "max_tokens": 50, "seed": 3, **changes.pop("params", {})}
+    return Call(
+        "m",
+        changes.pop("model", "openai/x"),
+        (Message("user", "hi"),),
+        Purpose.DIRECT,
+        sample=sample,
+        params=params,
+        schema=schema,
+        max_words=9 if schema else None,
+        server=server.url,
+        **changes,
+    )
+
+
+class RecordingStore(MemoryCapabilityStore):
+    """A store that keeps the evidence of each saved capability."""
+
+    def __init__(self, capabilities: Mapping[CapabilityKey, Capability] | None = None) -> None:
+        super().__init__(capabilities)
+        self.evidence: list[str] = []
+
+    async def save(self, key: CapabilityKey, capability: Capability, evidence: str) -> Capability:
+        self.evidence.append(evidence)
+        return await super().save(key, capability, evidence)
+
+
+async def ask(
+    model: ModelSection, *calls: Call, store: MemoryCapabilityStore | None = None, **limits: Any
+) -> list[Answer]:
+    """Complete calls one after another."""
+    gateway = Gateway(
+        [model],
+        Limits.model_validate({"max_attempts": 3, **limits}),
+        capability_store=store,
+        describe_structure=lambda schema, max_words, language: INSTRUCTION,
+    )
+    try:
+        return [await gateway.complete(one) for one in calls]
+    finally:
+        await gateway.close()
+
+
+def known(store: MemoryCapabilityStore) -> Capability:
+    [capability] = store.load().values()
+    return capability
+
+
+async def test_a_server_that_accepts_everything_is_sent_each_call_once_and_unchanged(server: FakeServer) -> None:
+    server.script = server_that()
+    store = RecordingStore()
+    free_text, structured = await ask(section(server), call(server, schema=None), call(server), store=store)
+    assert [len(free_text.attempts), len(structured.attempts), len(server.requests)] == [1, 1, 2]
+    assert (free_text.form, structured.form) == (None, AnswerForm.JSON_SCHEMA)
+    assert structured.altered == ""
+    assert known(store) == Capability(form=AnswerForm.JSON_SCHEMA)
+    assert structured.capability == known(store).id
+    assert store.evidence == ["accepted as requested"] * 2
+
+
+@pytest.mark.parametrize("model", ["openai/gpt-5", "openai/o3", "openai/o4-mini"])
+async def test_a_refusal_by_litellm_is_no_attempt_and_costs_no_request(server: FakeServer, model: str) -> None:
+    server.script = server_that(refuses("temperature"), refuses("max_tokens"))
+    store = RecordingStore()
+    [answer] = await ask(section(server, model), call(server, model=model), store=store)
+    assert (answer.outcome, len(server.requests), len(answer.attempts)) == (Outcome.OK, 1, 1)
+    assert answer.attempts[0].http_status == 200
+    assert answer.altered == "temperature"
+    assert "temperature" not in server.requests[0].body
+    assert store.evidence == ["refused before sending: param temperature"]
+
+
+async def test_a_refusal_by_litellm_that_cannot_be_avoided_has_no_attempt_status_or_cost(server: FakeServer) -> None:
+    model = "openai/o3"
+    sent = call(
+        server, model=model, params={"seed": "none", "functions": []}, declared=DeclaredCapabilities(temperature=True)
+    )
+    [answer] = await ask(section(server, model, price={"input": 1, "output": 1}), sent)
+    assert (answer.outcome, answer.attempts, answer.cost_usd) == (Outcome.CLIENT_ERROR, (), 0.0)
+    assert "temperature=0.7" in (answer.error or "")
+    assert server.requests == []
+
+
+async def test_a_refusal_by_the_server_costs_one_request_that_is_recorded(server: FakeServer) -> None:
+    server.script = server_that(refuses("temperature"))
+    store = RecordingStore()
+    answers = await ask(section(server), call(server), call(server, 1), store=store)
+    assert [[attempt.http_status for attempt in answer.attempts] for answer in answers] == [[400, 200], [200]]
+    assert [attempt.number for attempt in answers[0].attempts] == [1, 2]
+    assert [answer.altered for answer in answers] == ["temperature", "temperature"]
+    assert "temperature" not in json.loads(answers[1].sent or "{}")
+    assert known(store).dropped_params == ("temperature",)
+    assert store.evidence == ["HTTP 400: param temperature"]
+
+
+async def test_steps_are_no_retries(server: FakeServer) -> None:
+    server.script = server_that(refuses("temperature"), refuses("seed"))
+    [answer] = await ask(section(server), call(server), max_attempts=1)
+    assert (answer.outcome, len(answer.attempts)) == (Outcome.OK, 3)
+
+
+async def test_at_most_four_requests_find_out_what_a_server_accepts(server: FakeServer) -> None:
+    server.script = server_that(
+        refuses("max_tokens"), refuses("temperature"), refuses("seed"), refuses_form("json_schema")
+    )
+    store = RecordingStore()
+    first, second = await ask(section(server), call(server), call(server, 1), store=store)
+    assert first.outcome is Outcome.OK
+    assert [attempt.http_status for attempt in first.attempts] == [400] * MAX_DISCOVERY_REQUESTS + [200]
+    assert len(second.attempts) == 1
+    assert known(store) == Capability(AnswerForm.JSON_OBJECT, (), ("seed", "temperature"), "max_completion_tokens")
+    assert first.altered == "seed, temperature"  # the limit arrived under its other name
+    assert server.requests[-1].body["max_completion_tokens"] == 50
+
+
+async def test_a_server_that_refuses_ever_more_is_given_up_after_four_requests(server: FakeServer) -> None:
+    params = {"temperature": 0.7, "top_p": 0.5, "presence_penalty": 0.1, "frequency_penalty": 0.1, "seed": 3}
+    server.script = server_that(*map(refuses, params))
+    answers = await ask(section(server), *(call(server, sample, params=params) for sample in range(3)))
+    assert [answer.outcome for answer in answers] == [Outcome.CLIENT_ERROR] * 3
+    assert [len(answer.attempts) for answer in answers] == [MAX_DISCOVERY_REQUESTS + 1, 1, 1]
+
+
+async def test_a_second_run_with_a_filled_store_sends_nothing_extra(server: FakeServer) -> None:
+    server.script = server_that(refuses("temperature"), refuses_form("json_schema"))
+    store = MemoryCapabilityStore()
+    await ask(section(server), call(server), store=store)
+    server.requests.clear()
+    [answer] = await ask(section(server), call(server, 1), store=store)
+    assert (len(server.requests), len(answer.attempts), answer.form) == (1, 1, AnswerForm.JSON_OBJECT)
+
+
+async def test_parameters_and_form_are_found_out_one_after_the_other(server: FakeServer) -> None:
+    server.script = server_that(refuses("temperature"), refuses_form("json_schema"))
+    store = RecordingStore()
+    free_text, structured = await ask(section(server), call(server, schema=None), call(server), store=store)
+    assert [len(free_text.attempts), len(structured.attempts)] == [2, 2]
+    assert known(store) == Capability(AnswerForm.JSON_OBJECT, (), ("temperature",))
+
+
+async def test_a_server_without_json_schema_is_asked_for_a_json_object_with_the_schema_in_words(
+    server: FakeServer,
+) -> None:
+    server.script = server_that(refuses_form("json_schema"))
+    [answer] = await ask(section(server, "deepseek/deepseek-chat"), call(server, model="deepseek/deepseek-chat"))
+    assert (answer.outcome, answer.text, answer.form) == (Outcome.OK, JUDGEMENT, AnswerForm.JSON_OBJECT)
+    body = server.requests[-1].body
+    assert body["response_format"] == {"type": "json_object"}
+    assert body["messages"] == [{"role": "user", "content": f"hi\n\n{INSTRUCTION}"}]
+    assert server.requests[0].body["messages"] == [{"role": "user", "content": "hi"}]
+
+
+async def test_a_server_without_response_formats_is_asked_for_a_tool_and_one_without_tools_for_text(
+    server: FakeServer,
+) -> None:
+    server.script = server_that(refuses_form("json_schema", "json_object"))
+    [with_tool] = await ask(section(server), call(server))
+    assert (with_tool.form, "tools" in server.requests[-1].body) == (AnswerForm.TOOL, True)
+    server.script = server_that(refuses_form("json_schema", "json_object"), refuses("tools"))
+    [as_text] = await ask(section(server), call(server))
+    assert (as_text.form, as_text.altered) == (AnswerForm.TEXT, "response_format")
+    assert server.requests[-1].text == f"hi\n\n{INSTRUCTION}"
+    assert not {"tools", "response_format"} & server.requests[-1].body.keys()
+
+
+async def test_refused_keywords_are_left_out_and_the_schema_stays(server: FakeServer) -> None:
+    server.script = server_that(refuses_keywords("maxLength", "minLength"))
+    store = RecordingStore()
+    [answer] = await ask(section(server), call(server), store=store)
+    assert (answer.form, len(answer.attempts)) == (AnswerForm.JSON_SCHEMA, 2)
+    assert known(store).dropped_keywords == ("maxLength", "minLength")
+    schema = server.requests[-1].body["response_format"]["json_schema"]
+    assert schema["strict"] is True
+    assert schema["schema"]["properties"]["score"]["minimum"] == -1
+
+
+async def test_azure_is_not_sent_the_keywords_that_it_refuses(server: FakeServer) -> None:
+    server.script = server_that(refuses_keywords("maxLength", "minLength"))
+    [answer] = await ask(
+        section(server, "azure/mine", params={"api_version": "2024-10-21"}), call(server, model="azure/mine")
+    )
+    assert (answer.outcome, len(server.requests), answer.form) == (Outcome.OK, 1, AnswerForm.JSON_SCHEMA)
+
+
+async def test_what_the_config_declares_is_not_tried_out(server: FakeServer) -> None:
+    server.script = server_that(refuses("temperature"), refuses_form("json_schema"))
+    declared = DeclaredCapabilities(form=AnswerForm.TOOL, temperature=False, seed=False)
+    [answer] = await ask(section(server), call(server, declared=declared))
+    assert (answer.form, len(server.requests), answer.altered) == (AnswerForm.TOOL, 1, "seed, temperature")
+    server.requests.clear()
+    [refused] = await ask(section(server), call(server, declared=DeclaredCapabilities(form=AnswerForm.JSON_SCHEMA,
+                                                                                    temperature=True)))  # fmt: skip
+    assert (refused.outcome, len(server.requests)) == (Outcome.CLIENT_ERROR, 1)
+
+
+# --- a schema that is accepted and ignored
+
+
+def ignores_schema(*forms: str) -> Script:
+    """A server that answers in prose to requests in these forms, with a 200."""
+
+    def script(request: Request) -> Reply:
+        form = (request.body.get("response_format") or {}).get("type", "tool" if "tools" in request.body else "text")
+        return completion("I think so." if form in forms else JUDGEMENT)
+
+    return script
+
+
+async def test_a_server_that_ignores_the_schema_gets_the_next_form_if_that_reads_twice(server: FakeServer) -> None:
+    server.script = ignores_schema("json_schema")
+    store = RecordingStore()
+    first, second = await ask(
+        section(server, price={"input": 1, "output": 1}), call(server), call(server, 1), store=store
+    )
+    forms = [request.body["response_format"]["type"] for request in server.requests]
+    assert forms == ["json_schema"] * 2 + ["json_object"] * 3
+    assert (first.text, first.form, len(first.attempts)) == (JUDGEMENT, AnswerForm.JSON_OBJECT, 4)
+    assert first.cost_usd == pytest.approx(4 * 120e-6)
+    assert [attempt.number for attempt in first.attempts] == [1, 2, 3, 4]
+    assert len(second.attempts) == 1
+    assert store.evidence == ["two of two answers cannot be read as json_schema"]
+
+
+async def test_a_server_that_also_refuses_the_next_form_gets_the_one_after(server: FakeServer) -> None:
+    prose = ignores_schema("json_schema")
+    server.script = server_that(refuses_form("json_object"), answer=prose)
+    store = RecordingStore()
+    [answer] = await ask(section(server), call(server), store=store)
+    assert (known(store).form, len(answer.attempts), answer.text) == (AnswerForm.TOOL, 5, JUDGEMENT)
+
+
+async def test_a_poor_model_on_a_server_that_knows_schemas_keeps_them_and_its_first_answer(server: FakeServer) -> None:
+    texts = iter(["first", "second", JUDGEMENT, "fourth", "fifth"])
+    server.script = lambda request: completion(next(texts))
+    store = RecordingStore()
+    first, second = await ask(section(server), call(server), call(server, 1), store=store)
+    assert (first.text, first.form, len(first.attempts)) == ("first", AnswerForm.JSON_SCHEMA, 4)
+    assert (second.text, second.form, len(second.attempts)) == ("fifth", AnswerForm.JSON_SCHEMA, 1)
+    assert known(store) == Capability(form=AnswerForm.JSON_SCHEMA)
+
+
+async def test_one_unreadable_answer_of_two_changes_nothing(server: FakeServer) -> None:
+    texts = iter(["prose", JUDGEMENT, "more prose"])
+    server.script = lambda request: completion(next(texts))
+    first, second = await ask(section(server), call(server), call(server, 1))
+    assert (first.text, first.form, len(first.attempts)) == ("prose", AnswerForm.JSON_SCHEMA, 2)
+    assert (second.text, len(second.attempts)) == ("more prose", 1)
+
+
+async def test_a_truncated_or_refused_answer_says_nothing_about_the_form(server: FakeServer) -> None:
+    replies = iter([completion("{", finish="length"), completion(None, refusal="No."), *[completion("prose")] * 2])
+    server.script = lambda request: next(replies, completion(JUDGEMENT))
+    store = RecordingStore()
+    answers = await ask(section(server), *(call(server, sample) for sample in range(4)), store=store)
+    assert [len(answer.attempts) for answer in answers] == [1, 1, 4, 1]
+    assert known(store).form is AnswerForm.JSON_OBJECT
+
+
+async def test_json_validate_failed_never_steps_down(server: FakeServer) -> None:
+    body = {"message": "Failed to validate JSON.", "type": "invalid_request_error", "code": "json_validate_failed",
+            "failed_generation": "This model does not support response format `json_schema`"}  # fmt: skip
+    server.script = lambda request: Reply(400, {"error": body})
+    store = RecordingStore()
+    answers = await ask(section(server), call(server), call(server, 1), store=store)
+    assert [len(answer.attempts) for answer in answers] == [1, 1]
+    assert (len(server.requests), store.load()) == (2, {})
+
+
+# --- failures of other kinds
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+async def test_failures_of_other_kinds_are_retried_as_ever(server: FakeServer, status: int) -> None:
+    replies = iter([error(status, "busy", headers={"retry-after": "0"}), unsupported("temperature")])
+    server.script = lambda request: next(replies, completion(JUDGEMENT))
+    store = RecordingStore()
+    [answer] = await ask(section(server), call(server), store=store, max_attempts=2)
+    assert [attempt.http_status for attempt in answer.attempts] == [status, 400, 200]
+    assert known(store).dropped_params == ("temperature",)
+
+
+async def test_an_unknown_refusal_ends_the_call_and_the_next_one_tries_again(server: FakeServer) -> None:
+    replies = iter([error(400, "no")])
+    server.script = lambda request: next(replies, completion(JUDGEMENT))
+    store = RecordingStore()
+    first, second = await ask(section(server), call(server), call(server, 1), store=store)
+    assert (first.outcome, second.outcome) == (Outcome.CLIENT_ERROR, Outcome.OK)
+    assert known(store).form is AnswerForm.JSON_SCHEMA
+
+
+async def test_a_refusal_after_discovery_changes_nothing(server: FakeServer) -> None:
+    replies = iter([completion(JUDGEMENT), unsupported("temperature")])
+    server.script = lambda request: next(replies, completion(JUDGEMENT))
+    store = RecordingStore()
+    _, refused, after = await ask(section(server), *(call(server, sample) for sample in range(3)), store=store)
+    assert (refused.outcome, len(refused.attempts), len(after.attempts)) == (Outcome.CLIENT_ERROR, 1, 1)
+    assert known(store) == Capability(form=AnswerForm.JSON_SCHEMA)
+
+
+async def test_a_missing_model_is_no_refused_feature(server: FakeServer) -> None:
+    server.script = lambda request: error(404, "The model `x` does not exist", code="model_not_found")
+    with pytest.raises(ModelSetupError, match="does not exist"):
+        await ask(section(server), call(server))
+    assert len(server.requests) == 1
+
+
+async def test_a_404_that_refuses_tools_does_not_block_the_model(server: FakeServer) -> None:
+    no_tools = error(404, "No endpoints found that support tool use.")
+    server.script = server_that(
+        refuses_form("json_schema", "json_object"), lambda body: no_tools if "tools" in body else None
+    )
+    [answer] = await ask(section(server), call(server))
+    assert (answer.outcome, answer.form) == (Outcome.OK, AnswerForm.TEXT)
+
+
+async def test_an_answer_is_not_lost_if_its_capability_cannot_be_stored(server: FakeServer) -> None:
+    class BrokenStore(MemoryCapabilityStore):
+        async def save(self, key: CapabilityKey, capability: Capability, evidence: str) -> Capability:
+            raise AuditorError("the disk is full.")
+
+    server.script = server_that()
+    with pytest.raises(AuditorError, match="disk") as caught:
+        await ask(section(server), call(server), store=BrokenStore())
+    assert caught.value.answer is not None
+    assert caught.value.answer.text == JUDGEMENT
+
+
+async def test_the_first_stored_capability_wins(server: FakeServer) -> None:
+    winner = Capability(form=AnswerForm.TOOL)
+
+    class SharedStore(MemoryCapabilityStore):
+        async def save(self, key: CapabilityKey, capability: Capability, evidence: str) -> Capability:
+            return winner
+
+    server.script = server_that()
+    first, second = await ask(section(server), call(server), call(server, 1), store=SharedStore())
+    assert (first.form, second.form) == (AnswerForm.JSON_SCHEMA, AnswerForm.TOOL)
+
+
+# --- many calls at once
+
+
+async def ask_at_once(model: ModelSection, calls: list[Call], **limits: Any) -> list[Answer]:
+    gateway = Gateway([model], Limits.model_validate({"max_attempts": 2, **limits}))
+    try:
+        return await asyncio.gather(*map(gateway.complete, calls))
+    finally:
+        await gateway.close()
+
+
+async def test_of_a_hundred_calls_at_once_one_finds_out(server: FakeServer) -> None:
+    server.script = server_that(refuses("temperature"), refuses_form("json_schema"))
+    answers = await ask_at_once(section(server), [call(server, sample) for sample in range(100)])
+    assert {answer.outcome for answer in answers} == {Outcome.OK}
+    assert sorted(len(answer.attempts) for answer in answers) == [1] * 99 + [3]
+    assert len(server.requests) == 102
+
+
+async def test_calls_do_not_wait_for_each_other_forever_if_all_fail(server: FakeServer) -> None:
+    server.script = lambda request: Reply(400, {"error": {"message": "no"}}, delay_s=0.1)
+    loop = asyncio.get_running_loop()
+    started_s = loop.time()
+    answers = await ask_at_once(section(server), [call(server, sample) for sample in range(40)])
+    assert {answer.outcome for answer in answers} == {Outcome.CLIENT_ERROR}
+    assert loop.time() - started_s < 0.1 * 40
+    assert MAX_INCONCLUSIVE_CALLS < 40
+
+
+# --- thinking that takes up the answer's tokens
+
+
+def thinks_for(n_tokens: int) -> Script:
+    """A model that thinks for so many tokens before it answers."""
+
+    def script(request: Request) -> Reply:
+        limit = request.body["max_tokens"]
+        reply = completion(JUDGEMENT) if limit > n_tokens else completion("", finish="length")
+        reply.body["usage"] = {"prompt_tokens": 100, "completion_tokens": min(limit, n_tokens + 20)}
+        return reply
+
+    return script
+
+
+async def test_an_answer_cut_off_while_thinking_gets_room_that_later_calls_have_too(server: FakeServer) -> None:
+    server.script = thinks_for(6000)
+    store = RecordingStore()
+    first, second = await ask(
+        section(server, price={"input": 0, "output": 1}), call(server), call(server, 1), store=store
+    )
+    assert [request.body["max_tokens"] for request in server.requests] == [50, 4146, 16434, 16434]
+    assert [attempt.outcome for attempt in first.attempts] == [Outcome.TRUNCATED, Outcome.TRUNCATED, Outcome.OK]
+    assert first.cost_usd == pytest.approx((50 + 4146 + 6020) / 1e6)
+    assert first.altered == second.altered == "max_tokens=16434"
+    assert known(store).thinking_tokens == 16384
+
+
+async def test_room_is_part_of_the_reserved_budget_and_of_the_limit_that_cuts_off(server: FakeServer) -> None:
+    key = CapabilityKey("openai/x", server.url, None)
+    store = MemoryCapabilityStore({key: Capability(form=AnswerForm.JSON_SCHEMA, thinking_tokens=4096)})
+    model = section(server, price={"input": 0, "output": 1})
+    server.script = thinks_for(10)
+    [over_budget] = await ask(model, call(server), store=store, budget_usd=0.004)
+    assert (over_budget.outcome, server.requests) == (Outcome.OVER_BUDGET, [])
+    # 60 tokens are more than the call's 50 and fewer than the 4,146 that were sent; the provider gives no reason.
+    server.script = lambda request: (
+        completion(JUDGEMENT, finish=None) if request.body["max_tokens"] == 4146 else Reply(500)
+    )
+    [answer] = await ask(model, call(server), store=store, budget_usd=0.005)
+    assert answer.outcome is Outcome.OK
+
+
+@pytest.mark.parametrize(
+    "words", ["Invalid max_tokens value, the valid range is [1, 8192]", "This model's maximum context length is 8192."]
+)
+async def test_a_server_that_refuses_the_room_keeps_the_smaller_limit(server: FakeServer, words: str) -> None:
+    script = thinks_for(6000)
+    server.script = lambda request: error(400, words) if request.body["max_tokens"] > 8192 else script(request)
+    store = RecordingStore()
+    first, second = await ask(section(server), call(server), call(server, 1), store=store)
+    assert [attempt.http_status for attempt in first.attempts] == [200, 200, 400]
+    assert (first.outcome, second.outcome, len(second.attempts)) == (Outcome.TRUNCATED, Outcome.TRUNCATED, 1)
+    assert first.error == second.error
+    assert known(store).thinking_tokens == 4096
+
+
+async def test_a_cut_off_answer_is_not_lost_if_the_request_with_more_room_fails(server: FakeServer) -> None:
+    script, n_failures = thinks_for(2000), 2
+    server.script = lambda request: Reply(503) if 0 < len(server.requests) - 1 <= n_failures else script(request)
+    store = RecordingStore()
+    first, second = await ask(section(server), call(server), call(server, 1), store=store, max_attempts=2)
+    assert [attempt.http_status for attempt in first.attempts] == [200, 503, 503]
+    assert (first.outcome, second.outcome, len(second.attempts)) == (Outcome.TRUNCATED, Outcome.OK, 1)
+    assert known(store).thinking_tokens == 4096
+
+
+def test_a_failed_answer_has_no_attempts(server: FakeServer) -> None:
+    """The gateway tells litellm's refusals from a server's by their missing attempts."""
+    from auditor.models.failures import RequestFailure
+
+    failure = RequestFailure(Outcome.CLIENT_ERROR, False, False, "no")
+    assert failed_answer(call(server), failure).attempts == ()
