@@ -33,7 +33,7 @@ def build_failures_report(db: Database, audit_id: int) -> FailuresReport:
         groups=listed,
         not_listed=len(others),
         requests_not_listed=sum(group.requests for group in others),
-        unanswered=sum(group.unanswered for group in failures),
+        unusable=sum(group.unusable for group in failures),
         unusable_models=find_unusable_models(db, audit_id, failures),
     )
 
