@@ -4,8 +4,8 @@ References (read on 2026-11-23): cloud.google.com/vertex-ai/generative-ai/docs/m
 ranges, `logprobs` from 1 to 20), .../docs/multimodal/control-generated-output, .../docs/error-code-429;
 cloud.google.com/docs/authentication (401). The words on log-probabilities of other models are those in
 github.com/GoogleCloudPlatform/generative-ai/issues/2947; that the models of 2.5 give them here is in
-github.com/vercel/ai/issues/5418. That Flash-Lite of 2.5 thinks only if it is asked to is in ai.google.dev/gemini-api/docs/
-thinking.
+github.com/vercel/ai/issues/5418. That Flash-Lite of 2.5 thinks only if it is asked to is in
+ai.google.dev/gemini-api/docs/thinking.
 """
 
 from __future__ import annotations
