@@ -245,7 +245,7 @@ async def test_refused_keywords_are_left_out_and_the_schema_stays(server: FakeSe
     server.script = server_that(refuses_keywords("maxLength", "minLength"))
     store = RecordingStore()
     [answer] = await ask(section(server), call(server), store=store)
-    assert (answer.form, len(answer.attempts)) == (AnswerForm.JSON_SCHEMA, 3)
+    assert (answer.form, len(answer.attempts)) == (AnswerForm.JSON_SCHEMA, 2)
     assert known(store).dropped_keywords == ("maxLength", "minLength")
     schema = server.requests[-1].body["response_format"]["json_schema"]
     assert schema["strict"] is True
