@@ -157,28 +157,31 @@ class KnownFix(NamedTuple):
 
 BAD_KEY = (
     r"(?:incorrect|invalid|wrong|bad) api[ _-]?key|api[ _-]?key (?:is )?(?:not valid|invalid|not found|expired)"
-    r"|api_key_invalid"
+    r"|api_key_invalid|no connected db"
 )
-"""Words for a refused key. xAI and Gemini send them with status 400."""
+"""Words for a refused key. xAI, Gemini and a litellm proxy without a database send them with status 400."""
 UNKNOWN_MODEL = (
     r"model[ _]not[ _](?:exist|found)|(?:invalid|unknown|no such) model\b|not a valid model"
     r"|model identifier is invalid|deploymentnotfound|deployment for this resource does not exist"
+    r"|supported api model names are"
     r"|\bmodel\b:?\s*['\"`“]?[\w./:@-]*['\"`”]?,?\s*(?:\w+\s+){0,2}"
     r"(?:does not exist|doesn't exist|not (?:be )?found|not supported by any provider)"
 )
 """Words for a model that does not exist. DeepSeek, Mistral, OpenRouter and Bedrock send them with status 400."""
 SPENT_QUOTA = (
     r"insufficient[ _](?:quota|balance|credit|funds)|exceeded your current quota|credit balance|billing|out of credits"
+    r"|used all available credits|spending limit"
 )
 """Words for an account without money; waiting does not help."""
 MODERATION = (
     r"moderation|flagged|content[ _](?:filter|management policy|policy)|responsible ?ai ?(?:policy|practices)"
     r"|content exists risk|usage guidelines|safety system|the response was blocked|inappropriate content"
+    r"|blocked by (?:a )?guardrail"
 )
 """Words of a filter that refused one prompt.
 
-OpenRouter (openrouter.ai/docs/errors) and xAI (github.com/UKGovernmentBEIS/inspect_ai/pull/2267) send them with status
-403, DeepSeek (github.com/deepseek-ai/awesome-deepseek-integration/issues/13) and Azure with 400.
+OpenRouter (openrouter.ai/docs/errors), xAI (github.com/UKGovernmentBEIS/inspect_ai/pull/2267) and Mistral's guardrails
+send them with status 403, DeepSeek (github.com/deepseek-ai/awesome-deepseek-integration/issues/13) and Azure with 400.
 """
 TEMPORARY_QUOTA = r"retry in|try again in|retry after|per[ -]?minute"
 """Words for a quota that is renewed soon: Gemini's rate limit is worded like a spent quota."""
