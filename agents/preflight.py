@@ -99,12 +99,14 @@ def _plan_calls(context: RunContext) -> list[Call]:
 
 def plan_stand_ins(config: AuditConfig, survey: Survey, cell: Cell) -> list[Call]:
     """A review of the stand-in trace by each judge; the answers are recorded, and used for nothing else."""
+    return [build_stand_in(config, survey, judge, cell) for judge in config.judge_models]
+
+
+def build_stand_in(config: AuditConfig, survey: Survey, judge: ModelSection, cell: Cell) -> Call:
+    """A review of the stand-in trace by one model."""
     stand_in = load_stand_in_trace()
     trace = Trace("", cell, 0, Outcome.OK, stand_in.score, stand_in.text, answer=stand_in.answer)
-    return [
-        replace(build_review_call(config, survey, judge, trace, stand_in.text), purpose=Purpose.PREFLIGHT)
-        for judge in config.judge_models
-    ]
+    return replace(build_review_call(config, survey, judge, trace, stand_in.text), purpose=Purpose.PREFLIGHT)
 
 
 def _first_unanswered_call(context: RunContext, model: ModelSection) -> Call | None:

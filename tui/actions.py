@@ -7,7 +7,7 @@ from typing import Literal
 
 from textual.binding import Binding, BindingType
 
-ScreenName = Literal["everywhere", "home", "queue", "conflict", "people"]
+ScreenName = Literal["everywhere", "home", "queue", "conflict", "people", "errors"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ ACTIONS = (
     Action("everywhere", "quit", "ctrl+q", "quit", "Leave; everything is saved already.", plain_text_command="quit"),
     Action("home", "open", "enter", "open", "Open the audit's queue of conflicts.", True, "open"),
     Action("home", "people", "a", "agreement", "How raters agree, and judges with people.", True, "agreement"),
+    Action("home", "errors", "E", "errors", "Why requests failed, and how to fix it.", True, "errors"),
     Action("home", "down", "j,down", "down", "Go down."),
     Action("home", "up", "k,up", "up", "Go up."),
     Action("home", "leave", "q,escape", "quit", "Leave; everything is saved already.", True, "quit"),
@@ -61,6 +62,7 @@ ACTIONS = (
     Action("queue", "filters", "F", "saved filters", "Choose, save or delete a filter.", plain_text_command="filters"),
     Action("queue", "clear", "x", "clear filter", "Show all conflicts again.", plain_text_command="clear"),
     Action("queue", "people", "a", "agreement", "How raters agree, and judges with people.", True, "agreement"),
+    Action("queue", "errors", "E", "errors", "Why requests failed, and how to fix it.", True, "errors"),
     Action("queue", "undo", "u", "undo", "Take back your last decision, note, flag.", True, "undo"),
     Action("queue", "redo", "r", "redo", "Bring back what was taken back.", plain_text_command="redo"),
     Action("queue", "down", "j,down", "down", "Go down one line."),
@@ -135,6 +137,11 @@ ACTIONS = (
     Action("people", "page_up", "pageup", "page up", "Scroll up one page."),
     Action("people", "disputed", "enter", "disputed", "Show conflicts on which people disagree.", True, "disputed"),
     Action("people", "leave", "q,escape", "back", "Back.", True, "list"),
+    Action("errors", "down", "j,down", "down", "Scroll down.", True),
+    Action("errors", "up", "k,up", "up", "Scroll up.", True),
+    Action("errors", "page_down", "pagedown,space", "page down", "Scroll down one page."),
+    Action("errors", "page_up", "pageup", "page up", "Scroll up one page."),
+    Action("errors", "leave", "q,escape", "back", "Back.", True, "list"),
 )
 
 KEY_NAMES = {

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.widgets import Static
 
 from auditor.review.session import ReviewSession
 from auditor.storage.conflict_status import ConflictStatus, QueueFilter
 from auditor.tui.actions import bindings_for
 from auditor.tui.formatting import draw_interval, fit_width, to_content, to_single_line
-from auditor.tui.screen import ReviewScreen
+from auditor.tui.text_screen import TextScreen
 
 if TYPE_CHECKING:
     from auditor.review.summary import RatingSummary, SummaryRow, SummaryTable
@@ -23,20 +20,17 @@ MAX_NAME_WIDTH = 26
 PLOT_LEGEND = "● value  ━ 95% interval  ·  same: 0 to 100%  ·  kappa: −1 to +1, ┼ is 0"
 
 
-class AgreementScreen(ReviewScreen):
+class AgreementScreen(TextScreen):
     """Agreement between raters, and between judges and people."""
 
     screen_name = "people"
+    loading_text = "Reading the ratings …"
     BINDINGS: ClassVar[list[BindingType]] = bindings_for("people")
 
     def __init__(self, session: ReviewSession) -> None:
         super().__init__()
         self.session = session
         self.summary: RatingSummary | None = None
-
-    def compose_body(self) -> ComposeResult:
-        with VerticalScroll(id="people", can_focus=False):
-            yield Static(Content("Reading the ratings …"), id="people-text")
 
     def on_mount(self) -> None:
         """Load the summary in a thread, and show it when it is there."""
@@ -60,33 +54,14 @@ class AgreementScreen(ReviewScreen):
     def _update_tables(self) -> None:
         """Render the tables at the width of the screen; nothing until they are loaded."""
         if self.summary is not None:
-            width = max(self.query_one("#people").scrollable_content_region.width, 40)
             parts = [
                 Content.styled(PLOT_LEGEND, "$text-muted"),
-                *(render_table(table, width) for table in self.summary.tables),
+                *(render_table(table, self.text_width) for table in self.summary.tables),
             ]
-            self.query_one("#people-text", Static).update(Content("\n\n").join(parts))
+            self.show_text(Content("\n\n").join(parts))
 
     def action_disputed(self) -> None:
         self.review_app.open_queue(self.session.audit.name, QueueFilter(states=(ConflictStatus.DISPUTED,)))
-
-    def action_down(self) -> None:
-        self._scroll_tables(1)
-
-    def action_up(self) -> None:
-        self._scroll_tables(-1)
-
-    def action_page_down(self) -> None:
-        self._scroll_tables(self.query_one("#people").size.height - 1)
-
-    def action_page_up(self) -> None:
-        self._scroll_tables(1 - self.query_one("#people").size.height)
-
-    def _scroll_tables(self, lines: int) -> None:
-        self.query_one("#people").scroll_relative(y=lines, animate=False)
-
-    def action_leave(self) -> None:
-        self.review_app.go_back()
 
 
 def render_table(table: SummaryTable, width: int) -> Content:

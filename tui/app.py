@@ -27,6 +27,7 @@ from auditor.tui import actions
 from auditor.tui.actions import Action, ScreenName
 from auditor.tui.agreement import AgreementScreen
 from auditor.tui.dialogs import KeysWindow
+from auditor.tui.errors import ErrorsScreen
 from auditor.tui.formatting import to_single_line
 from auditor.tui.home import HomeScreen
 from auditor.tui.queue import QueueScreen
@@ -137,6 +138,10 @@ class ReviewApp(App[None]):
     def open_agreement(self, audit: str) -> None:
         """Show the agreement of raters and judges in an audit."""
         self._open_screen(lambda: AgreementScreen(self.get_session(audit)))
+
+    def open_errors(self, audit: str) -> None:
+        """Show why requests of an audit failed."""
+        self._open_screen(lambda: ErrorsScreen(audit))
 
     def go_back(self) -> None:
         """Close the screen and show the one below it, or the home screen if there is none."""

@@ -123,6 +123,10 @@ class HomeScreen(ReviewScreen):
         if self.selected_audit:
             self.review_app.open_agreement(self.selected_audit)
 
+    def action_errors(self) -> None:
+        if self.selected_audit:
+            self.review_app.open_errors(self.selected_audit)
+
     def action_down(self) -> None:
         self.query_one(AuditList).action_cursor_down()
 

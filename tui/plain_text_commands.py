@@ -283,6 +283,16 @@ class PlainTextReview:
             self._write_line(f"{table.title}. {table.note}")
             self._write_lines(f"  {to_single_line(row.name)}: {to_single_line(row.text)}." for row in table.rows)
 
+    def show_errors(self, argument: str) -> None:
+        """Print why requests failed, by model, HTTP status and message."""
+        from auditor.reports.data.failures.build import load_failure_groups
+        from auditor.review.failure_text import describe_failure
+
+        failures = load_failure_groups(self.db, self.session.audit.id)
+        self._write_lines(to_single_line(line) for failure in failures for line in describe_failure(failure))
+        if not failures:
+            self._write_line("No request failed.")
+
     def show_help(self, argument: str) -> None:
         self._write_lines(f"{command}: {text}" for command, (_, text) in COMMANDS.items())
 
@@ -329,6 +339,7 @@ COMMANDS: dict[str, tuple[Command, str]] = {
         "show the conflicts on which people disagree.",
     ),
     "agreement": (PlainTextReview.show_agreement, "how raters agree, and judges with people."),
+    "errors": (PlainTextReview.show_errors, "why requests failed, and how to fix it."),
     "sort": (PlainTextReview.change_sort, "change the order, as in: sort gap"),
     "reverse": (PlainTextReview.reverse_sort, "turn the order round."),
     "filters": (

@@ -217,6 +217,9 @@ class QueueScreen(ReviewScreen):
     def action_people(self) -> None:
         self.review_app.open_agreement(self.session.audit.name)
 
+    def action_errors(self) -> None:
+        self.review_app.open_errors(self.session.audit.name)
+
     def action_reload(self) -> None:
         self.load_conflicts(self.queue_table.cursor_key)
 

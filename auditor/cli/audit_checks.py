@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from auditor.cli.environment_checks import DoctorCheck, check_environment
-from auditor.config import EMBEDDED_PREFIX, AuditConfig, ModelSection
+from auditor.config import EMBEDDED_PREFIX, REPLAY_PREFIX, AuditConfig, ModelSection
 from auditor.errors import AuditorError
 from auditor.redaction import redact
 
@@ -82,6 +82,8 @@ def _check_config(config: AuditConfig, url: str) -> Iterator[DoctorCheck]:
         yield _run_check("cluster", lambda: _check_cluster(config, url))
     if config.limits.budget_usd is not None:
         yield _run_check("budget", lambda: _check_budget(config))
+    else:
+        yield _check_prices(config)
     if config.probes.logprob:
         for model in config.models:
             yield _run_check(f"log-probabilities of {model.name}", lambda model=model: _check_measures(config, model))  # type: ignore[misc]
@@ -184,6 +186,17 @@ def _check_budget(config: AuditConfig) -> str:
 
     require_prices({model.name: model for model in [*config.models, *config.judge_models]}.values(), config.limits)
     return f"${config.limits.budget_usd:g}, and every price is known"
+
+
+def _check_prices(config: AuditConfig) -> DoctorCheck:
+    """Warn of models whose price is not known, so that neither is what the audit costs."""
+    from auditor.models.budget import join_names, list_unpriced_models, price_advice
+
+    models = {model.name: model for model in [*config.models, *config.judge_models]}.values()
+    unpriced_models = list_unpriced_models(model for model in models if not model.model.startswith(REPLAY_PREFIX))
+    if not unpriced_models:
+        return DoctorCheck("ok", "prices", "every price is known")
+    return DoctorCheck("warn", "prices", f"not known of {join_names(unpriced_models)}", price_advice(unpriced_models))
 
 
 def _check_measures(config: AuditConfig, model: ModelSection) -> str:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from auditor.storage.audits import Audit
     from auditor.storage.database import Database
 
-MAX_SHOWN_MESSAGE_CHARS = 200
-"""Characters of a message that are shown without --full."""
 MAX_SHOWN_BODY_CHARS = 4_000
 """Characters of a response's body that --full shows."""
 
@@ -47,6 +45,7 @@ def errors(
     Example: auditor errors moral-alignment --model gpt
     """
     from auditor.reports.data.failures.build import load_failure_groups
+    from auditor.review.failure_text import describe_failure
     from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
@@ -63,7 +62,9 @@ def errors(
     if not failures:
         print_message(f"No request of '{selected_audit.name}' failed.")
     for failure, body in zip(failures, bodies, strict=True):
-        print_data("\n".join([*_describe_group(failure, full=full), *([f"  Response: {body}"] if body else []), ""]))
+        heading, *lines = describe_failure(failure, full=full)
+        lines += [f"Response: {body}"] if body else []
+        print_data("\n".join([heading, *(f"  {line}" for line in lines), ""]))
 
 
 def _select_audit(db: Database, name: str | None) -> Audit:
@@ -108,42 +109,14 @@ def _load_body(db: Database, failure: FailureGroup) -> str | None:
     return None if payload is None else truncate_text(payload.decode("utf-8", "replace"), MAX_SHOWN_BODY_CHARS)
 
 
-def _describe_group(failure: FailureGroup, *, full: bool) -> list[str]:
-    """Lines on failures of one kind: model, status and counts; when; the message; how to fix it."""
-    from auditor.redaction import redact
-    from auditor.reports.number_format import pluralize
-    from auditor.text_safety import escape_invisible, truncate_text
-
-    message = failure.message if full else truncate_text(failure.message, MAX_SHOWN_MESSAGE_CHARS)
-    counts = f"{pluralize(failure.requests, 'request')}, {pluralize(failure.unusable, 'call')} without a usable answer"
-    first, last = (moment[:19].replace("T", " ") for moment in (failure.first_at, failure.last_at))
-    return [
-        f"{failure.name} ({failure.model}): {_format_status(failure)}, {counts}",
-        f"  {escape_invisible(redact(message))}",
-        f"  {', '.join(failure.purposes)}; {first}{f' to {last}' if last != first else ''} UTC",
-        *([f"  How to fix: {failure.how_to_fix}"] if failure.how_to_fix else []),
-    ]
-
-
-def _format_status(failure: FailureGroup) -> str:
-    """A failure's HTTP status, else its outcome in words."""
-    return f"HTTP {failure.status}" if failure.status else failure.outcome.replace("_", " ")
-
-
 def print_top_failures(failures: Sequence[FailureGroup], audit_name: str, storage: str | None) -> None:
     """Print the most frequent reasons for calls without a usable answer to standard error, and where the others are."""
     from auditor.reports.data.failures.build import MAX_TOP_FAILURES
-    from auditor.reports.number_format import pluralize
-    from auditor.text_safety import truncate_text
+    from auditor.review.failure_text import summarize_failure
 
     lasting_failures = [failure for failure in failures if failure.unusable]
     for failure in lasting_failures[:MAX_TOP_FAILURES]:
-        message = truncate_text(failure.message, MAX_SHOWN_MESSAGE_CHARS)
-        print_message(
-            f"{audit_name}: {pluralize(failure.unusable, 'call')} to '{failure.name}' failed "
-            f"({_format_status(failure)}): {message}{'' if message[-1] in '.!?…' else '.'}"
-            f"{f' How to fix: {failure.how_to_fix}' if failure.how_to_fix else ''}"
-        )
+        print_message(f"{audit_name}: {summarize_failure(failure)}")
     if lasting_failures:
         print_message(f"All failures: {format_command('errors', audit_name, storage=storage)}")
 
@@ -178,7 +151,8 @@ def _require_usable_answers(unusable_models: Sequence[UnusableModel]) -> None:
         for model in unusable_models
     ]
     fix = next((model.how_to_fix for model in unusable_models if model.how_to_fix), "")
+    fix = fix or "Read the provider's message."
     raise NoUsableAnswerError(
         f"the run ended, but there is no usable answer of {', '.join(reasons)}.",
-        f"How to fix: {f'{fix} ' if fix else ''}Then give the same command again: it sends only what has no answer.",
+        f"How to fix: {fix} Then give the same command again: it sends only what has no answer.",
     )

@@ -131,18 +131,27 @@ def doctor(
     roles: Annotated[
         bool, typer.Option("--roles", help="Print SQL that makes the roles of a team's server, and end.")
     ] = False,
+    ping: Annotated[
+        bool,
+        typer.Option("--ping", help="Ask each model of CONFIG one question; says first what that costs at most."),
+    ] = False,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check each thing that a run needs, and say how to mend what is missing. No model is asked anything.
+    """Check each thing that a run needs, and say how to fix what is missing. No model is asked anything without --ping.
 
-    Given the name of an audit that was run, it proves that its records add up, as `auditor verify` does.
+    With --ping, each model gets one question: a table has what its server accepts, and what it takes. A few requests a
+    model find that out; nothing is stored. Given the name of an audit that was run, it proves that its records add up,
+    as `auditor verify` does.
 
     Example: auditor doctor examples/quickstart.toml
     """
-    from auditor.cli.audit_checks import is_audit_name, run_doctor_checks
+    from auditor.cli.audit_checks import is_audit_name
     from auditor.cli.verification import verify
+    from auditor.errors import UsageError
 
+    if ping and config is None:
+        raise UsageError("--ping needs a config.", "Name it: auditor doctor CONFIG --ping")
     if roles:
         from auditor.storage.roles import build_roles_sql
 
@@ -153,17 +162,33 @@ def doctor(
         from auditor.run.storage_upgrade import upgrade_storage
 
         print_message(str(upgrade_storage(resolve_storage_url(storage)) or "The database has this version's tables."))
-    if config is not None and is_audit_name(config, storage):
+    if config is not None and not ping and is_audit_name(config, storage):
         verify(str(config), storage=storage, as_json=as_json)
         return
+    _print_doctor_checks(config, storage, ping=ping, as_json=as_json)
+
+
+def _print_doctor_checks(config: Path | None, storage: str | None, *, ping: bool, as_json: bool) -> None:
+    """Print the checks and, with `ping`, what the models answer; exits with 1 if a check or a model failed."""
+    from auditor.cli.audit_checks import run_doctor_checks
+    from auditor.cli.ping import ping_config, pings_to_json, print_pings
+
     checks = run_doctor_checks(config, storage)
-    if as_json:
-        print_json([check._asdict() for check in checks])
-    else:
+    has_failed = any(check.state == "FAIL" for check in checks)
+    if not as_json:
         print_table(
             ["", "check", "found", "mend"], [[check.state, check.name, check.found, check.mend] for check in checks]
         )
-    if any(check.state == "FAIL" for check in checks):
+    json_document: object = [check._asdict() for check in checks]
+    if ping and config is not None:
+        plan, results = ping_config(config)
+        has_failed = has_failed or any(result.problem for result in results)
+        json_document = {"checks": json_document, **pings_to_json(plan, results)}
+        if not as_json:
+            print_pings(results)
+    if as_json:
+        print_json(json_document)
+    if has_failed:
         raise typer.Exit(1)
 
 

@@ -152,8 +152,7 @@ def _format_toml(entry: object) -> str:
 
 def _replace_models(starter: str, tables_text: str) -> str:
     """The starter with other models; what comes before and after them stays."""
-    before, _, rest = starter.partition("# A model is any")
-    _, _, after = rest.partition("[probes]")
+    before, after = starter.split("# A model is any", 1)[0], starter.split("[probes]", 1)[1]
     remark = "# Keys stay in the environment. Swap a model, or a judge, by changing these lines."
     return f"{before}{remark}\n{tables_text}\n[probes]{after}"
 

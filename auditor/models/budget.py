@@ -178,12 +178,22 @@ def require_prices(models: Iterable[ModelSection], limits: Limits) -> None:
     Raises:
         ConfigError: there is a budget, and a model's price is not known.
     """
-    unpriced_models = [model for model in models if token_price(model) is None] if limits.budget_usd is not None else []
+    unpriced_models = list_unpriced_models(models) if limits.budget_usd is not None else []
     if unpriced_models:
         raise ConfigError(
-            f"limits.budget_usd cannot hold: the price of {_join_names(unpriced_models)} is not known.",
-            f"{' '.join(_price_advice(unpriced_models))} Or leave the budget out.",
+            f"limits.budget_usd cannot hold: the price of {join_names(unpriced_models)} is not known.",
+            f"{price_advice(unpriced_models)} Or leave the budget out.",
         )
+
+
+def list_unpriced_models(models: Iterable[ModelSection]) -> list[ModelSection]:
+    """The models whose price is not known."""
+    return [model for model in models if token_price(model) is None]
+
+
+def price_advice(unpriced_models: Sequence[ModelSection]) -> str:
+    """Sentences that name the keys which give the models a price."""
+    return " ".join(_price_advice(unpriced_models))
 
 
 def _price_advice(unpriced_models: Sequence[ModelSection]) -> Iterator[str]:
@@ -194,18 +204,18 @@ def _price_advice(unpriced_models: Sequence[ModelSection]) -> Iterator[str]:
     ]
     if misnamed_models:
         base_models = ", ".join(f"'{model.base_model}'" for model in misnamed_models)
-        yield f"Correct base_model of {_join_names(misnamed_models)}: {base_models} has no listed price."
+        yield f"Correct base_model of {join_names(misnamed_models)}: {base_models} has no listed price."
     if deployments:
         yield (
-            f"For {_join_names(deployments)}, add the model that the Azure deployment serves, as in "
+            f"For {join_names(deployments)}, add the model that the Azure deployment serves, as in "
             'base_model = "azure/gpt-4o".'
         )
     others = [model for model in unpriced_models if model not in [*misnamed_models, *deployments]]
-    start = f"For {_join_names(others)}, add" if others else "Or add"
+    start = f"For {join_names(others)}, add" if others else "Or add"
     yield f"{start} price = {{ input = …, output = … }} in US dollars per million tokens (0 for a server of your own)."
 
 
-def _join_names(models: Sequence[ModelSection]) -> str:
+def join_names(models: Sequence[ModelSection]) -> str:
     """The names of models in quotes, separated by commas."""
     return ", ".join(repr(model.name) for model in models)
 

@@ -19,8 +19,9 @@ FORM_STEPS = (AnswerForm.JSON_SCHEMA, AnswerForm.JSON_OBJECT, AnswerForm.TOOL, A
 """Forms of structured answers, from the richest to the poorest."""
 THINKING_STEPS_TOKENS = (4096, 16384)
 """Room for thinking that is tried after an answer was cut off while the model thought."""
-BOUND_KEYWORDS = ("maxLength", "maximum", "minLength", "minimum")
-"""Keywords of the schemas that small models need, and that some servers refuse."""
+LENGTH_BOUNDS, NUMBER_BOUNDS = frozenset({"maxLength", "minLength"}), frozenset({"maximum", "minimum"})
+"""Keywords that small models need. A server that refuses one of a pair refuses the other too: OpenAI, Anthropic and
+Bedrock document them together, and each further refusal costs a request."""
 STRICT_KEYWORD = "strict"
 """Stands for the strict mode among the dropped keywords."""
 FORM_FIELDS = frozenset(
@@ -125,7 +126,7 @@ def more_thinking_room(capability: Capability, call: Call) -> Capability | None:
     limit, room = output_limit(call, capability), thinking_room(call, capability)
     if is_fixed or limit is None:
         return None
-    listed_max = litellm_client.listed_max_output(call.model)
+    listed_max = litellm_client.listed_max_output(call.listed_model)
     max_room = THINKING_STEPS_TOKENS[-1] if listed_max is None else listed_max - (limit - room)
     larger_room = next((min(step, max_room) for step in THINKING_STEPS_TOKENS if min(step, max_room) > room), None)
     return None if larger_room is None else replace(capability, thinking_tokens=larger_room)
@@ -170,9 +171,11 @@ def _without_keyword(capability: Capability, call: Call, name: str) -> Capabilit
     if call.schema is None or capability.form in (AnswerForm.JSON_OBJECT, AnswerForm.TEXT):
         return capability
     sent_keywords = _schema_keywords(call.schema, call.max_words or 0)
-    refused = set(BOUND_KEYWORDS) if name == ALL_BOUNDS else {_normalize(name)}
-    dropped = {keyword for keyword in sent_keywords if keyword in refused or _normalize(keyword) in refused}
-    return replace(capability, dropped_keywords=tuple(sorted({*capability.dropped_keywords, *dropped})))
+    refused = {keyword for keyword in sent_keywords if _normalize(keyword) == _normalize(name)}
+    for bounds in (LENGTH_BOUNDS, NUMBER_BOUNDS):
+        if name == ALL_BOUNDS or refused & bounds:
+            refused |= bounds & sent_keywords
+    return replace(capability, dropped_keywords=tuple(sorted({*capability.dropped_keywords, *refused})))
 
 
 @functools.cache

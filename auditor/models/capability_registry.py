@@ -100,10 +100,10 @@ class CapabilityRegistry:
             self._unproven_room.discard(key)
         if was_sent and self._n_requests[key] >= MAX_DISCOVERY_REQUESTS:
             return False
-        if reply.failure is not None:
-            candidate, reason = self._after_refusal(call, capability, reply)
-        else:
+        if reply.failure is None or reply.failure.outcome is Outcome.TRUNCATED:
             candidate, reason = self._after_cut_off(call, capability, reply.answer), "cut off while thinking"
+        else:
+            candidate, reason = self._after_refusal(call, capability, reply)
         if candidate is None or apply_declared(candidate, call.declared) == capability:
             return False
         self._candidates[key] = candidate

@@ -75,8 +75,13 @@ def add_exchange_details(answer: Answer, call: Call, exchange: HttpExchange) -> 
     if (body := _parse_json(exchange.request_body)) is not None:
         parameters = {name: value for name, value in body.items() if name not in NON_PARAMETER_FIELDS}
         details["sent"] = canonical_json({name: _hash_if_long(name, value) for name, value in parameters.items()})
+        requested_params = {
+            name: value
+            for name, value in call.params.items()
+            if name not in litellm_client.ALLOWED_ROUTING_PARAMS  # part of the address
+        }
         details["altered"] = list_altered_params(
-            add_thinking_room(call.params, call, Capability()),
+            add_thinking_room(requested_params, call, Capability()),
             parameters,
             is_structured=call.schema is not None,
             has_effort=_has_sent_effort(call),
@@ -155,7 +160,7 @@ def sent_form(body: Mapping[str, Any]) -> AnswerForm:
 def _has_schema(requested_format: object) -> bool:
     """Whether a response format has a JSON schema, at any depth."""
     if not isinstance(requested_format, dict):
-        return False
+        return isinstance(requested_format, str) and '"properties"' in requested_format  # Bedrock's is JSON in a text
     return "properties" in requested_format or any(map(_has_schema, requested_format.values()))
 
 

@@ -26,6 +26,8 @@ from auditor.models.litellm_client import load_litellm
 from auditor.models.transport import HttpExchange, RedirectRefused, UnacceptableExchange, UnreadableResponse
 from auditor.redaction import redact
 
+CUT_OFF_PATTERN = re.compile(rb"max completion tokens reached before generating a valid document", re.IGNORECASE)
+"""What Groq's `json_validate_failed` says in its `failed_generation` if the answer was cut off."""
 MAX_EXCERPT_CHARS = 60
 MAX_PARSED_ERROR_CHARS = 8_000
 """Characters of an error's text that are read; enough for a message without prefixes and extra whitespace."""
@@ -94,6 +96,9 @@ def classify_failure(error: Exception, exchange: HttpExchange) -> RequestFailure
         return RequestFailure(Outcome.TIMEOUT, True, False, text or "no answer in time", status)
     if status is None:
         return _classify_without_response(error, text)
+    if status == 400 and CUT_OFF_PATTERN.search(bytes(exchange.body_start or b"")):
+        text = f"{text} The model's tokens ran out: raise max_tokens, or ask for less reasoning."
+        return RequestFailure(Outcome.TRUNCATED, False, False, text, status)
     return _classify_response(status, text, parse_retry_after(exchange.headers), _body_retry_delay(exchange))
 
 

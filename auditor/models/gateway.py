@@ -205,7 +205,7 @@ class Gateway:
                 return progress.complete(cut_off_answer or answer)
             progress.add(answer)
             if self._capabilities.step(call, capability, reply):
-                if reply.failure is None:
+                if answer.outcome is Outcome.TRUNCATED:
                     cut_off_answer = answer
                 if cut_off_answer is None or self.capability(call).thinking_tokens >= capability.thinking_tokens:
                     continue

@@ -142,3 +142,11 @@ def test_the_written_config_passes_doctor(server: FakeServer, tmp_path: Path, mo
         checks = run_doctor_checks(Path(name), None)
         assert [check for check in checks if check.state == "FAIL" and check.name != "encoder"] == []
     assert load_config("hosted.toml").models[0].model == "anthropic/claude-sonnet-4-5"
+
+
+def test_doctor_warns_of_unknown_prices_and_names_the_key_to_add(tmp_path: Path) -> None:
+    text = build_provider_config(["ours"], [], find_provider("azure"), OPENAI, ADDRESS)
+    (tmp_path / "a.toml").write_text(text, encoding="utf-8")
+    [check] = [check for check in run_doctor_checks(tmp_path / "a.toml", None) if check.name == "prices"]
+    assert (check.state, check.found) == ("warn", "not known of 'ours'")
+    assert 'base_model = "azure/gpt-4o"' in check.mend

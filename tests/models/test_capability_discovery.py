@@ -81,13 +81,14 @@ def test_discovery_begins_with_the_richest_form_that_litellm_can_send(
         ([("param", "tool_choice")], {"form": AnswerForm.JSON_OBJECT}),
         ([("form", "any")], {"form": AnswerForm.JSON_OBJECT}),
         ([("form", "json_schema")], {"form": AnswerForm.JSON_OBJECT}),
-        ([("keyword", "minLength")], {"dropped_keywords": ("minLength",)}),
-        ([("keyword", "min_length")], {"dropped_keywords": ("minLength",)}),
+        ([("keyword", "minLength")], {"dropped_keywords": ("maxLength", "minLength")}),
+        ([("keyword", "min_length")], {"dropped_keywords": ("maxLength", "minLength")}),
+        ([("keyword", "maximum")], {"dropped_keywords": ("maximum", "minimum")}),
         ([("keyword", "additionalProperties")], {"dropped_keywords": ("additionalProperties",)}),
         ([("keyword", "strict")], {"dropped_keywords": ("strict",)}),
         ([("keyword", "*")], {"dropped_keywords": BOUNDS}),
         ([("keyword", "type")], {"form": AnswerForm.JSON_OBJECT}),
-        ([("keyword", "minLength"), ("param", "response_format")], {"dropped_keywords": ("minLength",)}),
+        ([("keyword", "minLength"), ("param", "response_format")], {"dropped_keywords": ("maxLength", "minLength")}),
     ],
 )  # fmt: skip
 def test_what_a_refusal_names_is_left_out(refusals: list[tuple[str, str]], expected: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
-from auditor.models.exchange_record import add_exchange_details, list_altered_params, redact_response_body
+from auditor.models.exchange_record import add_exchange_details, list_altered_params, redact_response_body, sent_form
 from auditor.models.transport import MAX_RECORDED_BYTES, HttpExchange
 from auditor.redaction import register_secrets
 from tests.models.test_gateway import ask as ask_openai
@@ -94,3 +94,42 @@ def test_unreadable_bodies_leave_the_details_unknown(sent: bytes) -> None:
     call = Call("m", "openai/x", (Message("user", "hi"),), Purpose.DIRECT, params=REQUESTED_PARAMS)
     recorded_answer = add_exchange_details(Answer("k", Outcome.OK, served_model="litellm's"), call, wire)
     assert (recorded_answer.sent, recorded_answer.altered, recorded_answer.served_model) == (None, None, "litellm's")
+
+
+SCHEMA = {"type": "object", "properties": {"score": {"type": "number"}}}
+FORM_BODIES = {
+    "OpenAI": ({"response_format": {"type": "json_schema", "json_schema": {"schema": SCHEMA}}}, "json_schema"),
+    "OpenAI's JSON mode": ({"response_format": {"type": "json_object"}}, "json_object"),
+    "a schema beside JSON mode, as Fireworks takes it": (
+        {"response_format": {"type": "json_object", "schema": SCHEMA}}, "json_schema"
+    ),
+    "a text format": ({"response_format": {"type": "text"}}, "text"),
+    "Gemini": (
+        {"generationConfig": {"response_mime_type": "application/json", "responseSchema": SCHEMA}}, "json_schema"
+    ),
+    "Gemini's JSON mode": ({"generationConfig": {"responseMimeType": "application/json"}}, "json_object"),
+    "Ollama": ({"format": SCHEMA}, "json_schema"),
+    "Ollama's JSON mode": ({"format": "json"}, "json_object"),
+    "Anthropic": (
+        {"output_config": {"effort": "low", "format": {"type": "json_schema", "schema": SCHEMA}}}, "json_schema"
+    ),
+    "Anthropic's effort alone": ({"output_config": {"effort": "low"}}, "text"),
+    "Anthropic's tool": ({"tools": [{"name": "json_tool_call", "input_schema": SCHEMA}]}, "tool"),
+    "Bedrock": (
+        {"outputConfig": {"textFormat": {"structure": {"jsonSchema": {"schema": json.dumps(SCHEMA)}}}}}, "json_schema"
+    ),
+    "Bedrock's tool": ({"toolConfig": {"tools": [{"toolSpec": {"inputSchema": {"json": SCHEMA}}}]}}, "tool"),
+    "TGI's tool": ({"tools": [{"type": "function"}], "tool_choice": {"function": {"name": "a"}}}, "tool"),
+    "nothing": ({"messages": [{"role": "user", "content": "Answer as json_schema"}], "temperature": 1}, "text"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORM_BODIES)
+def test_the_form_is_read_from_the_body_that_was_sent(name: str) -> None:
+    body, form = FORM_BODIES[name]
+    assert sent_form(body) == form
+
+
+async def test_parts_of_an_address_are_no_altered_parameters(server: FakeServer) -> None:
+    [answer] = await ask_openai(section(server).model_copy(update={"model": "azure/x"}), call(api_version="2024-10-21"))
+    assert answer.altered == ""

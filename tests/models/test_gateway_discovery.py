@@ -25,7 +25,6 @@ from auditor.errors import AuditorError, ModelSetupError
 from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS
 from auditor.models.capability_store import MemoryCapabilityStore
 from auditor.models.gateway import MAX_INCONCLUSIVE_CALLS, Gateway
-from auditor.models.provider_request import failed_answer
 from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.fake_server import FakeServer, Reply, Request, Script, completion, error
 
@@ -245,7 +244,7 @@ async def test_refused_keywords_are_left_out_and_the_schema_stays(server: FakeSe
     server.script = server_that(refuses_keywords("maxLength", "minLength"))
     store = RecordingStore()
     [answer] = await ask(section(server), call(server), store=store)
-    assert (answer.form, len(answer.attempts)) == (AnswerForm.JSON_SCHEMA, 3)
+    assert (answer.form, len(answer.attempts)) == (AnswerForm.JSON_SCHEMA, 2)
     assert known(store).dropped_keywords == ("maxLength", "minLength")
     schema = server.requests[-1].body["response_format"]["json_schema"]
     assert schema["strict"] is True
@@ -342,6 +341,16 @@ async def test_json_validate_failed_never_steps_down(server: FakeServer) -> None
     answers = await ask(section(server), call(server), call(server, 1), store=store)
     assert [len(answer.attempts) for answer in answers] == [1, 1]
     assert (len(server.requests), store.load()) == (2, {})
+
+
+async def test_groqs_error_for_a_cut_off_answer_gets_room_for_thinking(server: FakeServer) -> None:
+    body = {"message": "Failed to generate JSON.", "type": "invalid_request_error", "code": "json_validate_failed",
+            "failed_generation": "max completion tokens reached before generating a valid document"}  # fmt: skip
+    is_cut_off = Reply(400, {"error": body})
+    server.script = lambda request: completion(JUDGEMENT) if request.body["max_tokens"] > 50 else is_cut_off
+    [answer] = await ask(section(server), call(server))
+    assert (answer.outcome, len(answer.attempts)) == (Outcome.OK, 2)
+    assert answer.altered == "max_tokens=4146"
 
 
 # --- failures of other kinds
@@ -509,11 +518,3 @@ async def test_a_cut_off_answer_is_not_lost_if_the_request_with_more_room_fails(
     assert [attempt.http_status for attempt in first.attempts] == [200, 503, 503]
     assert (first.outcome, second.outcome, len(second.attempts)) == (Outcome.TRUNCATED, Outcome.OK, 1)
     assert known(store).thinking_tokens == 4096
-
-
-def test_a_failed_answer_has_no_attempts(server: FakeServer) -> None:
-    """The gateway tells litellm's refusals from a server's by their missing attempts."""
-    from auditor.models.failures import RequestFailure
-
-    failure = RequestFailure(Outcome.CLIENT_ERROR, False, False, "no")
-    assert failed_answer(call(server), failure).attempts == ()

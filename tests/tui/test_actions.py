@@ -17,6 +17,7 @@ from auditor.tui.actions import ACTIONS
 from auditor.tui.agreement import AgreementScreen
 from auditor.tui.conflict import ConflictScreen
 from auditor.tui.dialogs import FilterDialog, HistoryWindow, KeysWindow, ScoreDialog, TextDialog
+from auditor.tui.errors import ErrorsScreen
 from auditor.tui.home import HomeScreen
 from auditor.tui.queue import QueueScreen
 from auditor.tui.settings import ReviewSettings
@@ -63,6 +64,8 @@ STEPS_BY_SCREEN: dict[str, list[Step]] = {
         Step("j"),
         Step("a", "moral › agreement", is_on_screen(AgreementScreen)),
         Step("escape", "waiting for people", is_on_screen(HomeScreen)),
+        Step("E", "moral › errors", is_on_screen(ErrorsScreen)),
+        Step("escape", "waiting for people", is_on_screen(HomeScreen)),
         Step("enter", "moral › conflicts", is_on_screen(QueueScreen)),
         Step("escape", "auditor › audits", is_on_screen(HomeScreen)),
         Step("q", holds=lambda d: bool(d.app._exit)),
@@ -101,6 +104,8 @@ STEPS_BY_SCREEN: dict[str, list[Step]] = {
         Step("enter", "saved", is_on_screen(ConflictScreen)),
         Step("escape", "1 of 20", is_on_screen(QueueScreen)),
         Step("a", "moral › agreement", is_on_screen(AgreementScreen)),
+        Step("q", "moral › conflicts", is_on_screen(QueueScreen)),
+        Step("E", "moral › errors", is_on_screen(ErrorsScreen)),
         Step("q", "moral › conflicts", is_on_screen(QueueScreen)),
         Step("escape", "auditor › audits", is_on_screen(HomeScreen)),
     ],
@@ -146,6 +151,15 @@ STEPS_BY_SCREEN: dict[str, list[Step]] = {
         Step("a", "Raters", is_on_screen(AgreementScreen)),
         Step("q", "moral › conflicts", is_on_screen(QueueScreen)),
     ],
+    "errors": [
+        *(
+            Step(key, "No request failed.", is_on_screen(ErrorsScreen))
+            for key in ("j", "down", "k", "up", "pagedown", "pageup", "space", "pageup")
+        ),
+        Step("q", "moral › conflicts", is_on_screen(QueueScreen)),
+        Step("E", "moral › errors", is_on_screen(ErrorsScreen)),
+        Step("escape", "moral › conflicts", is_on_screen(QueueScreen)),
+    ],
     "everywhere": [
         Step("question_mark", "Keys · queue", is_on_screen(KeysWindow)),
         Step("escape", "1 of 20", is_on_screen(QueueScreen)),
@@ -157,7 +171,7 @@ STEPS_BY_SCREEN: dict[str, list[Step]] = {
         Step("ctrl+q", holds=lambda d: bool(d.app._exit)),
     ],
 }
-KEYS_TO_SCREEN = {"home": (), "queue": (), "conflict": ("enter",), "people": ("a",), "everywhere": ()}
+KEYS_TO_SCREEN = {"home": (), "queue": (), "conflict": ("enter",), "people": ("a",), "errors": ("E",), "everywhere": ()}
 
 
 def test_every_key_is_pressed() -> None:

@@ -20,6 +20,7 @@ from auditor.tui.actions import ACTIONS
 from auditor.tui.agreement import AgreementScreen
 from auditor.tui.app import ReviewApp, idle_garbage_collection
 from auditor.tui.conflict import ConflictScreen
+from auditor.tui.errors import ErrorsScreen
 from auditor.tui.home import HomeScreen
 from auditor.tui.queue import QueueScreen
 from auditor.tui.settings import ReviewSettings
@@ -28,8 +29,14 @@ from tests.support.review_audit import save_review_audit
 from tests.tui.app_driver import Driver
 from tests.tui.conftest import Run
 
-PAGES = {"home": HomeScreen, "queue": QueueScreen, "conflict": ConflictScreen, "people": AgreementScreen}
-KEYS_TO_SCREEN = {"home": ("q",), "queue": (), "conflict": ("enter",), "people": ("a",)}
+PAGES = {
+    "home": HomeScreen,
+    "queue": QueueScreen,
+    "conflict": ConflictScreen,
+    "people": AgreementScreen,
+    "errors": ErrorsScreen,
+}
+KEYS_TO_SCREEN = {"home": ("q",), "queue": (), "conflict": ("enter",), "people": ("a",), "errors": ("E",)}
 
 
 def test_every_action_has_its_method() -> None:

@@ -21,8 +21,8 @@ from tests.support.review_audit import MODELS, save_review_audit
 
 ONLY_ON_A_SCREEN = {
     "everywhere.theme", "everywhere.command_palette", "conflict.differences",
-    *(f"{screen}.{move}" for screen in ("home", "queue", "conflict", "people") for move in ("up", "down")),
-    *(f"{screen}.{move}" for screen in ("queue", "conflict", "people") for move in ("page_up", "page_down")),
+    *(f"{screen}.{move}" for screen in ("home", "queue", "conflict", "people", "errors") for move in ("up", "down")),
+    *(f"{screen}.{move}" for screen in ("queue", "conflict", "people", "errors") for move in ("page_up", "page_down")),
     "queue.first", "queue.last",
 }  # fmt: skip
 """Actions without a command: colours, cursors and scrolling."""

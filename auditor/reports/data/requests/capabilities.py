@@ -44,7 +44,7 @@ class CapabilityReportRow(ReportModel):
     """What the server answered that led to it."""
     litellm_version: str
     """Version of litellm that it was found out with."""
-    found_at: str
+    created_at: str
 
 
 class RequestFormRow(ReportModel):
@@ -121,7 +121,7 @@ def _build_capability_row(model: ModelSection, stored: StoredCapability) -> Capa
         thinking_tokens=capability.thinking_tokens,
         evidence=stored.evidence,
         litellm_version=stored.litellm_version,
-        found_at=stored.created_at,
+        created_at=stored.created_at,
     )
 
 

@@ -14,7 +14,7 @@ from auditor.storage.database import Database
 from tests.support.request_reports import change_answers, direct_keys
 from tests.support.synthetic_audit import populate
 
-FOUND = Capability(
+CAPABILITY = Capability(
     AnswerForm.TOOL, ("maxLength", "strict"), ("seed", "temperature"), "max_completion_tokens", thinking_tokens=4096
 )
 
@@ -22,11 +22,11 @@ FOUND = Capability(
 async def test_the_current_capability_of_each_model_is_listed(db: Database) -> None:
     audit = populate(db, models=2, countries=2, topics=2)
     key = CapabilityKey("openai/birch-1", None, None)
-    for i, capability in enumerate((Capability(), FOUND)):
+    for i, capability in enumerate((Capability(), CAPABILITY)):
         await save_capability(db, audit.id, key, capability, f"evidence {i}", "1.106.2", newer_than=i)
-    await save_capability(db, audit.id, CapabilityKey("openai/other", None, None), FOUND, "", "1.106.2")
+    await save_capability(db, audit.id, CapabilityKey("openai/other", None, None), CAPABILITY, "", "1.106.2")
     [row] = build_report(db, audit.name).requests.capabilities
-    assert row.model_dump(exclude={"found_at"}) == {
+    assert row.model_dump(exclude={"created_at"}) == {
         "name": "birch",
         "form": "tool",
         "dropped_params": ["seed", "temperature"],

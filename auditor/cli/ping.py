@@ -1,0 +1,102 @@
+"""`auditor doctor CONFIG --ping`: ask each model one question, and show what works as a table."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from auditor.cli.output import print_message, print_table
+from auditor.redaction import redact
+
+if TYPE_CHECKING:
+    from auditor.run.ping import PingPlan, PingResult
+
+COLUMNS = (
+    "",
+    "model",
+    "reachable",
+    "key",
+    "form",
+    "temperature",
+    "seed",
+    "logprobs",
+    "latency",
+    "price (in / out, per million)",
+)
+
+
+def ping_config(path: Path) -> tuple[PingPlan, list[PingResult]]:
+    """Say what asking the models of a config costs at most, and ask them.
+
+    Raises:
+        AuditorError: the config cannot be used, a key would go to a server that the user has not allowed, or the
+            greatest cost exceeds the budget. Nothing was sent then.
+    """
+    from auditor.config import load_config
+    from auditor.run.ping import ping_models, plan_pings
+
+    config = load_config(path)
+    plan = plan_pings(config)
+    print_message(describe_plan(plan))
+    return plan, ping_models(config, plan)
+
+
+def describe_plan(plan: PingPlan) -> str:
+    """How many requests are sent at most, and what they cost at most."""
+    n_models = sum(ping.call is not None for ping in plan.pings)
+    unpriced = plan.unpriced_models
+    without = f", without {', '.join(unpriced)}, whose price is unknown" if unpriced else ""
+    return (
+        f"Asking {n_models} of {len(plan.pings)} models, with at most {plan.max_requests} requests. "
+        f"Greatest cost: ${plan.max_cost_usd:.4f} (upper estimate{without})."
+    )
+
+
+def print_pings(results: list[PingResult]) -> None:
+    """Print a row for each model, then what is wrong with those that cannot be used, and what the requests cost."""
+    rows = [
+        [
+            "FAIL" if result.problem else "ok",
+            result.model,
+            _yes_or_no(result.reachable),
+            result.key,
+            result.form,
+            result.temperature,
+            result.seed,
+            result.logprobs,
+            None if result.latency_s is None else f"{result.latency_s:.1f} s",
+            result.price,
+        ]
+        for result in results
+    ]
+    print_table(COLUMNS, [[None if cell is None else redact(str(cell)) for cell in row] for row in rows])
+    problems = [
+        [result.model, redact(result.problem), redact(result.how_to_fix or "")] for result in results if result.problem
+    ]
+    if problems:
+        print_table(["model", "problem", "how to fix"], problems)
+    print_message(_describe_cost(results))
+
+
+def pings_to_json(plan: PingPlan, results: list[PingResult]) -> dict[str, Any]:
+    """The results for programs."""
+    models = [
+        {name: redact(value) if isinstance(value, str) else value for name, value in asdict(result).items()}
+        for result in results
+    ]
+    return {"max_requests": plan.max_requests, "max_cost_usd": plan.max_cost_usd, "models": models}
+
+
+def _yes_or_no(state: bool | None) -> str | None:
+    """A state in words; None if it is not known."""
+    return None if state is None else "yes" if state else "no"
+
+
+def _describe_cost(results: list[PingResult]) -> str:
+    """Number of requests sent, and their cost."""
+    asked = [result for result in results if result.requests]
+    known_usd = sum(result.cost_usd or 0.0 for result in asked)
+    unknown = [result.model for result in asked if result.cost_usd is None]
+    without = f", without {', '.join(unknown)}, whose price is unknown" if unknown else ""
+    return f"{sum(result.requests for result in asked)} requests, ${known_usd:.4f}{without}. Nothing was stored."

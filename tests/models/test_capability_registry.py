@@ -1,0 +1,115 @@
+"""What needs no discovery, what a call is prepared with, and that nothing is dropped behind the user's back."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import auditor
+from auditor.domain import (
+    AnswerForm,
+    Call,
+    Capability,
+    DeclaredCapabilities,
+    LogprobMeasure,
+    Message,
+    Purpose,
+)
+from auditor.models import litellm_client
+from auditor.models.batches.call_translation import PreparedRequest, prepare_request
+from auditor.models.capability_registry import CapabilityRegistry, describe_schema, prepare_call
+from auditor.models.capability_store import MemoryCapabilityStore
+from auditor.models.endpoint import Endpoint
+from auditor.models.helper_process import REQUEST_ADAPTER, HelperRequest
+
+FOUND = Capability(AnswerForm.JSON_OBJECT, ("minLength",), ("temperature",), "max_completion_tokens", 4096)
+
+
+def call(**changes: Any) -> Call:
+    fields: dict[str, Any] = {
+        "params": {"temperature": 0.7, "max_tokens": 50},
+        "schema": "MoralJudgement",
+        "max_words": 9,
+        "server": "http://127.0.0.1:9/v1",
+        **changes,
+    }
+    return Call(fields.pop("name", "m"), fields.pop("model", "openai/x"), (Message("user", "hi"),), Purpose.DIRECT,
+                **fields)  # fmt: skip
+
+
+def registry(*known: Call) -> CapabilityRegistry:
+    return CapabilityRegistry(MemoryCapabilityStore({one.capability_key: FOUND for one in known}))
+
+
+@pytest.mark.parametrize(
+    ("one", "needs_discovery"),
+    [
+        (call(), True),
+        (call(schema=None), True),
+        (call(measure=LogprobMeasure.CHOICE, schema=None), True),
+        (call(measure=LogprobMeasure.ECHO, schema=None), False),
+        (call(measure=LogprobMeasure.CONTINUATION, schema=None), False),
+        (call(model="embedded/smollm2-135m", server=None), False),
+    ],
+)
+def test_only_chats_with_other_peoples_servers_need_discovery(one: Call, needs_discovery: bool) -> None:
+    assert registry().needs_discovery(one) is needs_discovery
+    assert not registry(one).needs_discovery(one)
+
+
+def test_a_form_is_open_until_a_structured_call_or_the_config_settles_it() -> None:
+    free_text = CapabilityRegistry(MemoryCapabilityStore({call().capability_key: Capability()}))
+    assert not free_text.needs_discovery(call(schema=None))
+    assert free_text.needs_discovery(call())
+    assert not free_text.needs_discovery(call(declared=DeclaredCapabilities(form=AnswerForm.TOOL)))
+
+
+def test_only_a_form_that_does_not_carry_the_schema_is_described() -> None:
+    def describe(schema: str, max_words: int, language: str) -> str:
+        return f"{schema} {max_words} {language}"
+
+    for form in AnswerForm:
+        prepared = prepare_call(call(language="de"), Capability(form), describe)
+        expected = "MoralJudgement 9 de" if form in (AnswerForm.JSON_OBJECT, AnswerForm.TEXT) else None
+        assert prepared.structure_instruction == expected
+        assert prepared.key == call(language="de").key
+    assert prepare_call(call(schema=None), FOUND, describe).structure_instruction is None
+    assert '"score"' in describe_schema("MoralJudgement", 9, "en")
+
+
+async def test_helpers_and_batches_send_what_was_found_out() -> None:
+    prepared = prepare_call(call(), FOUND, lambda schema, max_words, language: "In JSON.")
+    request = HelperRequest(1, prepared, 1, 2.0, FOUND)
+    assert REQUEST_ADAPTER.validate_json(REQUEST_ADAPTER.dump_json(request)) == request
+    endpoint = Endpoint(model="openai/x", base_url="http://127.0.0.1:9/v1", price=None, api_key="k")
+    litellm_client.open_http_clients()
+    try:
+        batch_line = await prepare_request(endpoint, prepared, 5.0, FOUND)
+    finally:
+        await litellm_client.close_http_clients()
+    assert isinstance(batch_line, PreparedRequest)
+    body = ast.literal_eval(batch_line.body.decode())
+    assert body == {
+        "model": "x",
+        "messages": [{"role": "user", "content": "hi\n\nIn JSON."}],
+        "max_completion_tokens": 4146,
+        "response_format": {"type": "json_object"},
+    }
+
+
+def test_litellm_drops_no_parameter_on_its_own() -> None:
+    """What is left out is in a capability, and named in `altered`; litellm's `drop_params` would leave no trace."""
+    assert litellm_client.load_litellm().drop_params is False
+    for path in Path(auditor.__path__[0]).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            is_keyword = isinstance(node, ast.keyword) and node.arg in ("drop_params", "additional_drop_params")
+            is_text = isinstance(node, ast.Constant) and node.value in ("drop_params", "additional_drop_params")
+            assert not is_keyword, path
+            assert not is_text, path
+    endpoint = Endpoint(model="openai/o3", base_url=None, price=None, api_key="k")
+    for form in AnswerForm:
+        kwargs = endpoint.request_kwargs(call(), 5.0, Capability(form))
+        assert not {"drop_params", "additional_drop_params"} & kwargs.keys()

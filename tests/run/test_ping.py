@@ -1,0 +1,231 @@
+"""`auditor doctor CONFIG --ping` shows what each model accepts, and sends nothing that it should not."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from auditor.config import AuditConfig
+from auditor.domain import AnswerForm, Purpose
+from auditor.errors import ConfigError
+from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS
+from auditor.run.ping import PingResult, ping_models, plan_pings
+from tests.support.audit_configs import KEY, KEY_VARIABLE, config
+from tests.support.cli_runner import run
+from tests.support.fake_server import FakeServer, Reply, Request, answer, completion, error
+
+PRICE = {"input": 1.0, "output": 2.0}
+NO_TEMPERATURE = (
+    "Unsupported value: 'temperature' does not support 0.7 with this model. Only the default (1) value is supported."
+)
+NO_SCHEMA = "This response_format type is unavailable now"
+LOGPROBS = {"content": [{"token": "A", "logprob": -0.1, "top_logprobs": [{"token": "A", "logprob": -0.1},
+            {"token": "B", "logprob": -2.0}]}]}  # fmt: skip
+
+
+def reply(request: Request) -> Reply:
+    """Model a accepts everything; b refuses the temperature and log-probabilities; c refuses JSON schemas."""
+    letter = str(request.body["model"])[-1]
+    if request.body.get("logprobs"):
+        if letter == "b":
+            return error(400, "logprobs are not supported by this model")
+        body = completion("A").body
+        body["choices"][0]["logprobs"] = LOGPROBS
+        return Reply(body=body)
+    if letter == "b" and "temperature" in request.body:
+        return error(400, NO_TEMPERATURE)
+    if letter == "c" and (request.body.get("response_format") or {}).get("type") == "json_schema":
+        return error(400, NO_SCHEMA)
+    if letter == "c":
+        return completion(json.dumps({"norms": "Norms.", "reasoning": "So.", "score": 0.5}))
+    return answer(request)
+
+
+def priced_config(url: str, models: int = 3, **changes: Any) -> AuditConfig:
+    audit_config = config(url, models, **changes)
+    return audit_config.model_copy(
+        update={"models": [model.model_copy(update={"price": PRICE_SECTION}) for model in audit_config.models]}
+    )
+
+
+PRICE_SECTION = AuditConfig.model_validate(
+    {"name": "x", "survey": {"source": "wvs7-sample"}, "judges": [],
+     "models": [{"name": "m", "model": "openai/m", "price": PRICE}]}
+).models[0].price  # fmt: skip
+
+
+def ping(audit_config: AuditConfig) -> dict[str, PingResult]:
+    return {result.model: result for result in ping_models(audit_config, plan_pings(audit_config))}
+
+
+def test_each_model_shows_what_it_accepts(server: FakeServer) -> None:
+    server.script = reply
+    audit_config = priced_config(server.url)
+    plan = plan_pings(audit_config)
+    assert server.requests == []
+    results = {result.model: result for result in ping_models(audit_config, plan)}
+    full, without_temperature, without_schema = (results[f"model-{letter}"] for letter in "abc")
+    assert (full.reachable, full.form, full.temperature, full.seed, full.logprobs, full.problem) == (
+        True, AnswerForm.JSON_SCHEMA, "0.7", "sent", "yes", None,
+    )  # fmt: skip
+    assert (without_temperature.temperature, without_temperature.seed, without_temperature.logprobs) == (
+        "not sent",
+        "sent",
+        "no",
+    )
+    assert (without_schema.form, without_schema.problem) == (AnswerForm.JSON_OBJECT, None)
+    assert full.key == f"{KEY_VARIABLE} is set"
+    assert full.price == "$1 / $2"
+    assert full.latency_s is not None
+    requests_by_model = Counter(str(request.body["model"])[-1] for request in server.requests)
+    assert requests_by_model == {"a": 2, "b": 3, "c": 3}
+    assert {result.model[-1]: result.requests for result in results.values()} == requests_by_model
+    total_usd = sum(result.cost_usd or 0.0 for result in results.values())
+    assert 0 < total_usd <= plan.max_cost_usd
+    assert len(server.requests) <= plan.max_requests == 3 * (MAX_DISCOVERY_REQUESTS + 1)
+
+
+def test_a_judge_of_its_own_reviews_a_stand_in_trace(server: FakeServer) -> None:
+    server.script = reply
+    judge = {
+        "name": "judge",
+        "model": "openai/judge-a",
+        "api_base": server.url,
+        "api_key": f"os.environ/{KEY_VARIABLE}",
+    }
+    audit_config = config(server.url, 1, judges=[judge])
+    model_ping, judge_ping = plan_pings(audit_config).pings
+    assert model_ping.call is not None
+    assert judge_ping.call is not None
+    assert (model_ping.call.purpose, judge_ping.call.purpose) == (Purpose.DIRECT, Purpose.PREFLIGHT)
+    results = ping(audit_config)
+    assert (results["judge"].form, results["judge"].temperature) == (AnswerForm.JSON_SCHEMA, "0")
+
+
+def test_a_peer_that_answers_in_free_text_is_asked_as_a_judge(server: FakeServer) -> None:
+    pings = plan_pings(config(server.url, probes={"direct": {"mode": "text"}})).pings
+    assert {planned.call.purpose for planned in pings if planned.call} == {Purpose.PREFLIGHT}
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "words"),
+    [
+        (401, "Incorrect API key provided", "Incorrect API key provided"),
+        (404, "The model `scripted-b` does not exist", "does not exist"),
+        (429, "Rate limit reached", "Rate limit reached"),
+        (500, "boom", "boom"),
+    ],
+)
+def test_a_model_that_cannot_be_used_is_named_and_the_others_are_asked(
+    server: FakeServer, status: int, message: str, words: str
+) -> None:
+    server.script = lambda request: (
+        error(status, message) if str(request.body["model"]).endswith("b") else reply(request)
+    )
+    results = ping(config(server.url))
+    failed = results["model-b"]
+    assert failed.problem is not None
+    assert words in failed.problem
+    assert failed.how_to_fix
+    assert (failed.reachable, failed.form, failed.temperature, failed.logprobs) == (True, None, None, None)
+    assert [results[name].problem for name in ("model-a", "model-c")] == [None, None]
+    assert failed.requests <= MAX_DISCOVERY_REQUESTS
+
+
+def test_a_server_that_is_not_there_is_not_reachable(server: FakeServer) -> None:
+    models = config("http://127.0.0.1:9/v1", 1, judges=[])
+    result = ping(models)["model-a"]
+    assert (result.reachable, result.problem is None) == (False, False)
+
+
+def test_a_model_without_its_key_is_not_asked(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(KEY_VARIABLE)
+    [result] = ping(config(server.url, 1, judges=[])).values()
+    assert (result.key, result.problem) == (f"{KEY_VARIABLE} is not set", f"the environment has no {KEY_VARIABLE}.")
+    assert result.how_to_fix == f"Set it: export {KEY_VARIABLE}=..."
+    assert server.requests == []
+
+
+def test_a_host_that_is_not_allowed_gets_nothing(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AUDITOR_TRUST", "")
+    with pytest.raises(ConfigError, match="which you have not allowed"):
+        plan_pings(config(server.url))
+    assert server.requests == []
+
+
+def test_the_greatest_cost_must_be_within_the_budget(server: FakeServer) -> None:
+    limited = priced_config(server.url, limits={"budget_usd": 0.001})
+    with pytest.raises(ConfigError, match="could cost up to") as refused:
+        plan_pings(limited)
+    assert "limits.budget_usd is 0.001" in str(refused.value)
+    assert server.requests == []
+    with pytest.raises(ConfigError, match="price of 'model-a'"):
+        plan_pings(config(server.url, limits={"budget_usd": 5.0}))
+
+
+def test_without_a_budget_unpriced_models_are_named(server: FakeServer) -> None:
+    plan = plan_pings(config(server.url))
+    assert (plan.max_cost_usd, plan.unpriced_models) == (0.0, ["model-a", "model-b", "model-c"])
+
+
+def test_recorded_answers_are_no_model_to_ask(server: FakeServer, tmp_path: Path) -> None:
+    file = tmp_path / "answers.csv"
+    file.write_text("model,country,topic,sample,text\n", encoding="utf-8")
+    replayed = {"name": "old", "model": "replay/old", "answers": str(file)}
+    audit_config = config(server.url, models=1, judges=[])
+    models = [*audit_config.models, AuditConfig.model_validate(
+        {"name": "x", "survey": {"source": "wvs7-sample"}, "judges": [], "models": [replayed]}
+    ).models[0]]  # fmt: skip
+    results = ping(audit_config.model_copy(update={"models": models}))
+    assert (results["old"].key, results["old"].requests, results["old"].problem) == ("answers from a file", 0, None)
+    assert results["model-a"].requests > 0
+
+
+def test_no_key_is_in_any_result(server: FakeServer) -> None:
+    server.script = lambda request: error(401, f"Incorrect API key provided: {KEY}")
+    result = ping(config(server.url, 1, judges=[]))["model-a"]
+    assert KEY not in str(result)
+
+
+def write_config(audit_config: AuditConfig, folder: Path) -> Path:
+    """The config as a YAML file, of which JSON is a part."""
+    path = folder / "audit.yaml"
+    path.write_text(audit_config.model_dump_json(exclude_none=True), encoding="utf-8")
+    return path
+
+
+def test_the_command_states_the_cost_first_and_prints_a_row_for_each_model(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    server.script = lambda request: (
+        error(401, "Incorrect API key provided") if str(request.body["model"]).endswith("b") else reply(request)
+    )
+    path = write_config(priced_config(server.url), tmp_path)
+    completed = run(["doctor", str(path), "--ping"])
+    assert completed.returncode == 1
+    assert "Asking 3 of 3 models, with at most 15 requests. Greatest cost: $" in completed.stderr
+    assert "Nothing was stored." in completed.stderr
+    assert "model-a" in completed.stdout
+    assert "Incorrect API key provided" in completed.stdout
+    assert not list(tmp_path.glob("*.db"))
+    as_json = run(["doctor", str(path), "--ping", "--json"])
+    document = json.loads(as_json.stdout)
+    assert (as_json.returncode, document["max_requests"]) == (1, 15)
+    assert [model["form"] for model in document["models"]][::2] == ["json_schema", "json_object"]
+    assert {"check", "state"} & {key for check in document["checks"] for key in check}
+
+
+def test_the_command_exits_with_0_if_all_models_can_be_used(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    server.script = reply
+    path = write_config(priced_config(server.url), tmp_path)
+    assert run(["doctor", str(path), "--ping"]).returncode == 0
+    without_config = run(["doctor", "--ping"])
+    assert (without_config.returncode, "--ping needs a config" in without_config.stderr) == (2, True)
