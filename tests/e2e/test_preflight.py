@@ -181,8 +181,8 @@ def test_a_run_killed_during_preflight_finds_out_nothing_twice_and_loses_no_answ
     known = {stored.key.model for stored in history(storage)}
     n_before = len(server.requests)
     run_audit(audit, storage=storage)
-    again = Counter(request.body["model"] for request in server.requests[n_before:] if STAND_IN in request.text)
-    assert again["judge"] == ("openai/judge" not in known)
+    rediscovered = Counter(request.body["model"] for request in server.requests[n_before:] if STAND_IN in request.text)
+    assert rediscovered["judge"] == ("openai/judge" not in known)
     assert {stored.number for stored in history(storage)} == {1}
     repeated = len(server.requests) - len(set(map(question, server.requests)))
     assert repeated <= open_audit("scripted", storage=storage).report().cost.lost
@@ -200,3 +200,14 @@ def test_the_command_has_options_for_preflight_and_rediscovery(
     again = auditor("run", file.with_suffix(".yaml"), "--storage", storage, "--rediscover")
     assert again.returncode == 0, again.stderr
     assert {stored.number for stored in history(storage)} == {1}  # nothing was left to ask
+
+
+def test_a_first_question_that_fails_is_not_asked_again_in_the_same_run(server: FakeServer, storage: str) -> None:
+    def refuse_divorce(request: Request) -> Reply:
+        return error(400, "This question is not allowed.") if "divorce" in request.text else answer(request)
+
+    server.script = refuse_divorce
+    run_audit(small(server, judges=[]), storage=storage)
+    assert len(server.requests) == DIRECT_CALLS
+    [traces] = open_audit("scripted", storage=storage).report().coverage.total
+    assert (traces.ok, traces.losses) == (1, {"client_error": 1})

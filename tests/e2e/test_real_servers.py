@@ -93,3 +93,11 @@ def test_an_audit_ends_against_a_litellm_proxy(smollm2: Path, tmp_path: Path) ->
             config = write_config(tmp_path, [("litellm_proxy/small", url, True), ("openai/small", url, True)])
             answers = run_to_the_end(tmp_path, config)
     assert answers["ok by json_schema"] > 0
+
+
+@pytest.mark.skipif(not os.environ.get("AUDITOR_SERVER_URL"), reason="AUDITOR_SERVER_URL names no server")
+def test_an_audit_ends_against_the_server_named_by_the_environment(tmp_path: Path) -> None:
+    """For servers that are too large to install for a test, such as vLLM or SGLang."""
+    url, name = os.environ["AUDITOR_SERVER_URL"], os.environ["AUDITOR_SERVER_MODEL"]
+    answers = run_to_the_end(tmp_path, write_config(tmp_path, [(f"hosted_vllm/{name}", url, False)] * 2))
+    assert sum(answers.values()) > 0
