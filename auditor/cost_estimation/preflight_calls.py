@@ -9,7 +9,7 @@ from auditor.agents.preflight import plan_stand_ins
 from auditor.config import EMBEDDED_PREFIX, REPLAY_PREFIX, AuditConfig
 from auditor.cost_estimation.planned_calls import PlannedCalls
 from auditor.domain import Call, Cell, Purpose, Survey
-from auditor.models.capability_discovery import CapabilityRegistry
+from auditor.models.capability_registry import CapabilityRegistry
 from auditor.models.capability_store import MemoryCapabilityStore
 from auditor.reports.data.cost.forecast import ForecastRange
 from auditor.storage import audits
