@@ -51,7 +51,8 @@ _HARMLESS_SUFFIX = re.compile(rf"^{_CLOSING_MARKS}(?:\([^()\d]*\))?{_CLOSING_MAR
 def parse_trace(answer: Answer, model: str, cell: Cell, sample: int, mode: str, language: str = ENGLISH) -> Trace:
     """Parse the answer to a direct question into a trace.
 
-    A readable score is used regardless of the text around it; only an answer without one is checked for a refusal. A
+    A readable score is used regardless of the text around it; only an answer without one is checked for a refusal, and
+    a structured one whose texts all refuse: a server that enforces the structure makes a model add some score. A
     truncated text is read only up to its last complete line. Thinking is no part of the trace; the answer keeps it.
 
     Args:
@@ -65,7 +66,7 @@ def parse_trace(answer: Answer, model: str, cell: Cell, sample: int, mode: str, 
     if text is not None and outcome in (Outcome.OK, Outcome.TRUNCATED):
         visible_text = strip_thinking(text)
         if mode == "structured":
-            score, text = _parse_judgement(text) if outcome is Outcome.OK else (None, visible_text)
+            score, text = _parse_judgement(text, language) if outcome is Outcome.OK else (None, visible_text)
         else:
             complete_lines = visible_text if outcome is Outcome.OK else visible_text[: visible_text.rfind("\n") + 1]
             score, text = parse_score(complete_lines), _strip_score_lines(visible_text) or visible_text
@@ -118,10 +119,13 @@ def is_refusal(text: str, language: str) -> bool:
     return any(pattern.search(normalized_text) for pattern in patterns)
 
 
-def _parse_judgement(text: str) -> tuple[float | None, str]:
-    """Parse a structured answer into its score and its reasoning; score None and the visible text if invalid."""
+def _parse_judgement(text: str, language: str) -> tuple[float | None, str]:
+    """Parse a structured answer into its score and its reasoning; score None and the visible text if invalid.
+
+    An answer whose texts are all refusals is invalid.
+    """
     judgement = parse_structured_answer(MoralJudgement, text)
-    if isinstance(judgement, str):
+    if isinstance(judgement, str) or all(is_refusal(part, language) for part in (judgement.norms, judgement.reasoning)):
         return None, strip_thinking(text)
     return judgement.score, f"{judgement.norms.strip()}\n\n{judgement.reasoning.strip()}"
 

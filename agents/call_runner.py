@@ -25,8 +25,9 @@ async def run_calls(context: RunContext, stage: str, calls: Sequence[Call]) -> d
     unique_calls = {call.key: call for call in calls}
     answers = await asyncio.to_thread(ledger.load_answers, context.db, unique_calls)
     retakes = await asyncio.to_thread(_follow_retakes, context, unique_calls, answers)
-    sent_ahead = context.keys_sent_ahead & answers.keys()  # they have been counted
-    context.keys_sent_ahead.difference_update(sent_ahead)
+    # They have been counted, and those that failed are not repeated in this run.
+    sent_ahead = {key: context.answers_ahead.pop(key) for key in unique_calls if key in context.answers_ahead}
+    answers |= sent_ahead
     context.progress.on_calls_planned(stage, len(unique_calls) - len(sent_ahead), len(answers) - len(sent_ahead))
     # By model: the key that a call was planned under, and the call that is sent.
     calls_by_model: dict[str, list[tuple[str, Call]]] = {}

@@ -62,7 +62,7 @@ async def _send_call(context: RunContext, call: Call) -> AuditorError | None:
     except AuditorError as error:
         return error
     context.progress.on_answer(STAGE, answer)
-    context.keys_sent_ahead.add(call.key)
+    context.answers_ahead[call.key] = replace(answer, attempts=())
     return None
 
 

@@ -134,7 +134,7 @@ class RunContext:
         run_id: id of this run, unique among all runs of the audit.
         capabilities: what the servers of the models accept.
         preflight: whether that is found out before other calls are sent.
-        keys_sent_ahead: keys of calls that this run has sent before their stage plans them.
+        answers_ahead: answers by key of calls that this run has sent before their stage plans them.
     """
 
     config: AuditConfig
@@ -151,7 +151,7 @@ class RunContext:
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     capabilities: ModelCapabilities = field(default_factory=UnknownCapabilities)
     preflight: bool = True
-    keys_sent_ahead: set[str] = field(default_factory=set)
+    answers_ahead: dict[str, Answer] = field(default_factory=dict)
 
     @cached_property
     def cells_in_elicitation_order(self) -> Sequence[Cell]:

@@ -87,10 +87,15 @@ def _answer_schema(task: Task) -> type[TaskAnswerSchema]:
 def _parse_structured(task: Task, item: TaskItem, text: str) -> tuple[str | None, str]:
     """Parse a structured answer into the canonical answer and the reasoning; None and the visible text if invalid.
 
-    The canonical answer is also None if the answer is not valid for the item.
+    The canonical answer is also None if the answer is not valid for the item, or if all free texts are refusals: a
+    server that enforces the structure makes a model that refuses add some answer.
     """
     parsed_answer = parse_structured_answer(_answer_schema(task), text)
     if isinstance(parsed_answer, str):
+        return None, strip_thinking(text)
+    has_free_answer = task.kind is AnswerKind.EXACT and not task.numbers
+    free_texts = [parsed_answer.reasoning, *([str(parsed_answer.answer)] if has_free_answer else [])]
+    if all(is_refusal(part, ENGLISH) for part in free_texts):
         return None, strip_thinking(text)
     return canonical_answer(task, item, str(parsed_answer.answer)), parsed_answer.reasoning.strip()
 

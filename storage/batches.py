@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, RowMapping, insert, select, update
 
+from auditor.domain import Capability
+from auditor.storage.capabilities import parse_capability, serialize_capability
 from auditor.storage.database import Database, table_of
 from auditor.storage.ledger import find_answered_keys, utc_now
 from auditor.storage.tables import BatchRow
@@ -32,6 +34,7 @@ class ProviderBatch:
         call_keys: ledger keys of the calls.
         reserved_usd: upper limit of what the batch may cost, in US dollars.
         prepared_at: when it was recorded, in UTC.
+        capability: what its calls were requested under.
     """
 
     id: int
@@ -42,10 +45,18 @@ class ProviderBatch:
     call_keys: tuple[str, ...]
     reserved_usd: float
     prepared_at: datetime
+    capability: Capability = field(default_factory=Capability)
 
 
 async def record_prepared_batch(
-    db: Database, audit_id: int, *, tag: str, model_name: str, call_keys: Sequence[str], reserved_usd: float
+    db: Database,
+    audit_id: int,
+    *,
+    tag: str,
+    model_name: str,
+    call_keys: Sequence[str],
+    reserved_usd: float,
+    capability: Capability,
 ) -> ProviderBatch:
     """Record that a batch is about to be submitted; durable when this returns."""
     prepared_at = utc_now()
@@ -55,6 +66,7 @@ async def record_prepared_batch(
         "name": model_name,
         "reserved_usd": reserved_usd,
         "prepared_at": prepared_at,
+        "capability": serialize_capability(capability),
     }
     batch_row = {**columns, "n": len(call_keys), "calls": KEY_SEPARATOR.join(call_keys)}
 
@@ -65,7 +77,15 @@ async def record_prepared_batch(
 
     batch_id = await _wait_until_durable(db, job)
     return ProviderBatch(
-        batch_id, audit_id, tag, model_name, None, tuple(call_keys), reserved_usd, datetime.fromisoformat(prepared_at)
+        batch_id,
+        audit_id,
+        tag,
+        model_name,
+        None,
+        tuple(call_keys),
+        reserved_usd,
+        datetime.fromisoformat(prepared_at),
+        capability,
     )
 
 
@@ -142,6 +162,7 @@ def _parse_batch(row: RowMapping) -> ProviderBatch:
         call_keys=tuple(row["calls"].split(KEY_SEPARATOR)),
         reserved_usd=row["reserved_usd"],
         prepared_at=datetime.fromisoformat(row["prepared_at"]),
+        capability=Capability() if row["capability"] is None else parse_capability(row["capability"]),
     )
 
 

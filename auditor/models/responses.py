@@ -25,7 +25,8 @@ FORMATTED_PURPOSES = frozenset({Purpose.DIRECT})
 """Purposes whose free text must have a form, such as a score line: its parser rejects a text that was cut off."""
 NO_CHOICE_ERROR = "the provider sent an answer without any choice"
 NO_TEXT_ERROR = (
-    "its tokens ran out before any text, as in hidden reasoning: raise max_tokens, or ask for less reasoning"
+    "its tokens ran out before any text, as in hidden reasoning: set reasoning.max_tokens of the model, or a lower "
+    "reasoning.effort"
 )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -211,3 +213,25 @@ def test_a_repair_that_fails_changes_no_outcome(outcome: Outcome) -> None:
     first = parse_trace(Answer("k1", Outcome.OK, "It leans to never."), "m", CELL, 0, "text")
     repaired_trace = apply_repair_answer(first, Answer("k2", outcome), "text")
     assert (repaired_trace.outcome, repaired_trace.score, repaired_trace.repair_key) == (Outcome.UNPARSED, None, "k2")
+
+
+# --- refusals inside an enforced structure ------------------------------------------------------------------------
+
+SORRY = "I'm sorry, but I cannot help with that."
+OPINION = "Respondents told us: 'I can't answer that.' Most approve."
+
+
+@pytest.mark.parametrize(
+    ("norms", "reasoning", "outcome"),
+    [
+        (SORRY, SORRY, Outcome.REFUSED),
+        (SORRY, "People there mostly approve.", Outcome.OK),
+        ("People there mostly approve.", SORRY, Outcome.OK),
+        (OPINION, "So the view is mild.", Outcome.OK),
+        ("I can't speak for everyone, but people approve.", "I cannot be sure, but most approve.", Outcome.OK),
+    ],
+)
+def test_a_judgement_whose_texts_all_refuse_has_no_score(norms: str, reasoning: str, outcome: Outcome) -> None:
+    text = json.dumps({"norms": norms, "reasoning": reasoning, "score": -0.4})
+    trace = parse_trace(Answer("k", Outcome.OK, text=text), "m", Cell("Germany", "divorce"), 0, "structured")
+    assert (trace.outcome, trace.score) == (outcome, -0.4 if outcome is Outcome.OK else None)

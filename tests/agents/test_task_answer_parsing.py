@@ -94,3 +94,14 @@ def test_json_is_read_by_kind() -> None:
 def test_a_score_is_stored_in_its_units_and_scaled() -> None:
     trace = parse_task_trace(Answer("k", Outcome.OK, "Fine.\nANSWER = 7.5"), SCORES, "m", NUMBER.cell, 0, "text")
     assert (trace.answer, trace.score, trace.text) == ("7.5", 0.5, "Fine.")
+
+
+@pytest.mark.parametrize(
+    ("task", "answer", "sorry_answer"),
+    [(CHOICE, "B", "B"), (NUMBERS, "42", "42"), (SCORES, 4, 4), (WORDS, "Rome", None)],
+)
+def test_a_refusal_inside_an_enforced_structure_has_no_answer(task: Task, answer: object, sorry_answer: object) -> None:
+    sorry = "I'm sorry, but I cannot help with that."
+    refusal = json.dumps({"reasoning": sorry, "answer": sorry if sorry_answer is None else sorry_answer})
+    assert parse_reply(task, refusal, mode="structured") == (Outcome.REFUSED, None)
+    assert parse_reply(task, json.dumps({"reasoning": "So.", "answer": answer}), mode="structured")[0] is Outcome.OK

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import json
 import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
+from sqlalchemy import select
 
 from auditor.agents.run_context import SilentProgress
 from auditor.config import AuditConfig, Price
@@ -20,7 +24,9 @@ from auditor.errors import ModelSetupError
 from auditor.reports.data.audit_status import load_audit_status
 from auditor.run import load_planned_survey, open_audit, planned_cells, run_audit
 from auditor.storage import audits, batches, ledger
-from auditor.storage.database import open_database
+from auditor.storage.capabilities import load_capability_history, parse_capability, save_capability
+from auditor.storage.database import open_database, table_of
+from auditor.storage.tables import AnswerRow, BatchRow
 from tests.e2e.test_run import attempts, config_file, exported, stored
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_batches import CANCELLED, COMPLETED, EXPIRED, FakeBatches
@@ -30,6 +36,8 @@ from tests.support.killed_runs import run_until
 
 BATCH = {"poll_s": 0.05, "quiet_s": 0.2, "least": 1}
 CALLS = 54
+DISCOVERIES = 3
+"""Calls that are sent individually, one to each model: they find out what it accepts."""
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +52,7 @@ def server() -> Iterator[FakeServer]:
 
 
 def small(server: FakeServer, provider: str = "openai", **changes: Any) -> AuditConfig:
-    """Config of 3 models, 3 cells and 2 samples, where 2 other models judge every trace: 54 calls."""
+    """Config of 3 models, 3 cells and 2 samples, where 2 others judge every trace: 54 calls, 18 of them direct."""
     survey = {"source": "wvs7-sample", "countries": ["Germany", "Japan", "Nigeria"], "topics": ["divorce"]}
     audit = config(server.url, survey=survey, probes={"direct": {"samples": 2}}, **changes)
     api_base = server.url if provider == "openai" else server.url.removesuffix("/v1")
@@ -54,20 +62,25 @@ def small(server: FakeServer, provider: str = "openai", **changes: Any) -> Audit
     return audit.model_copy(update={"models": models})
 
 
+def count_single_requests(server: FakeServer) -> int:
+    """Number of calls that were sent individually, in either protocol."""
+    assert server.batches
+    return len(server.requests) + len(server.batches.messages)
+
+
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
 def test_batches_give_the_same_results_as_single_calls(server: FakeServer, tmp_path: Path, provider: str) -> None:
     assert server.batches
     usual_storage, batch_storage = (f"sqlite:///{tmp_path / name}.db" for name in ("usual", "batched"))
     run_audit(small(server, provider), storage=usual_storage)
     server.requests.clear()
-    server.batches.asked.clear()
+    server.batches.messages.clear()
     run_audit(small(server, provider, batch=BATCH), storage=batch_storage)
     assert stored(batch_storage) == stored(usual_storage)
     assert exported(batch_storage, tmp_path / "batched") == exported(usual_storage, tmp_path / "usual")
     assert len(stored(batch_storage)["traces"]) == 18
-    assert not server.requests
-    assert not [path for _, path, _ in server.batches.asked if path == "/v1/messages"]
-    assert len(server.batches.keys) == len(set(server.batches.keys)) == CALLS
+    assert count_single_requests(server) == DISCOVERIES
+    assert len(server.batches.keys) == len(set(server.batches.keys)) == CALLS - DISCOVERIES
 
 
 @pytest.mark.parametrize(
@@ -84,8 +97,8 @@ def test_killed_at_any_place_nothing_is_submitted_twice(
     assert bool(server.batches.keys) == (point != "batch_prepared")
     run_audit(audit, storage=storage)
     assert Counter(server.batches.keys) == dict.fromkeys(server.batches.keys, 1)
-    assert len(server.batches.keys) == 18
-    assert not server.requests
+    assert len(server.batches.keys) == 18 - DISCOVERIES
+    assert count_single_requests(server) == DISCOVERIES
     report = open_audit("scripted", storage=storage).report()
     assert all(row.ok == row.planned for row in report.coverage.total)
     assert (report.cost.total.calls, report.cost.total.attempts, report.cost.lost) == (18, 18, 0)
@@ -100,21 +113,21 @@ def test_a_run_that_is_interrupted_leaves_its_batches_and_the_next_one_collects_
     server.batches.held = True
     config_path = config_file(tmp_path, small(server, batch=BATCH))
     running = start("run", config_path, "--storage", storage)
-    wait_until(lambda: len(server.batches.keys) == 18 if server.batches else False, running)
+    wait_until(lambda: len(server.batches.keys) == 15 if server.batches else False, running)
     wait_until(lambda: "batch_2" in " ".join(path for _, path, _ in server.batches.asked), running)  # type: ignore[union-attr]
     running.send_signal(signal.SIGINT)
     _, stderr = running.communicate()
     assert running.returncode == 130, stderr
-    assert "18 calls wait in 3 batches at the provider" in stderr
+    assert "15 calls wait in 3 batches at the provider" in stderr
     assert f"Go on with: auditor run {config_path}" in stderr
     waiting_status = status(storage)
-    assert sorted((b["model"], b["calls"]) for b in waiting_status["batches"]) == [(f"model-{m}", 6) for m in "abc"]
+    assert sorted((b["model"], b["calls"]) for b in waiting_status["batches"]) == [(f"model-{m}", 5) for m in "abc"]
     assert open_audit("scripted", storage=storage).report().cost.lost == 0
     server.batches.held = False
     second_run = start("run", config_path, "--storage", storage)
     _, stderr = second_run.communicate()
     assert second_run.returncode == 0, stderr
-    assert len(server.batches.keys) == len(set(server.batches.keys)) == CALLS
+    assert len(server.batches.keys) == len(set(server.batches.keys)) == CALLS - DISCOVERIES
     assert status(storage)["batches"] == []
 
 
@@ -125,10 +138,10 @@ def test_answers_of_an_expired_batch_are_kept_and_its_other_calls_are_resubmitte
     server.batches.fate = lambda batch, line: [COMPLETED, EXPIRED, CANCELLED][line % 3] if batch < 3 else COMPLETED
     run_audit(small(server, batch=BATCH), storage=storage)
     submissions_by_key = Counter(server.batches.keys)
-    assert len(submissions_by_key) == CALLS
-    assert sorted(submissions_by_key.values()) == [1] * (CALLS - 12) + [2] * 12
+    assert len(submissions_by_key) == CALLS - DISCOVERIES
+    assert sorted(submissions_by_key.values()) == [1] * (CALLS - DISCOVERIES - 9) + [2] * 9
     cost = open_audit("scripted", storage=storage).report().cost
-    assert (cost.total.answers, cost.total.attempts, cost.lost) == (CALLS, CALLS + 12, 0)
+    assert (cost.total.answers, cost.total.attempts, cost.lost) == (CALLS, CALLS + 9, 0)
 
 
 def test_failed_lines_are_failures_and_retryable_ones_are_resubmitted(server: FakeServer, storage: str) -> None:
@@ -150,7 +163,8 @@ def test_failed_lines_are_failures_and_retryable_ones_are_resubmitted(server: Fa
     client_errors = traces.losses["client_error"]
     assert (traces.ok, traces.planned) == (18 - client_errors, 18)
     assert 0 < client_errors < 18
-    assert len(server.batches.keys) == 18 + len(rate_limited_texts) > 18
+    assert len(server.batches.keys) + len(server.requests) == 18 + len(rate_limited_texts) > 18
+    assert server.batches.keys
     assert KEY.encode() not in Path(storage.removeprefix("sqlite:///")).read_bytes()
 
 
@@ -159,7 +173,8 @@ def test_an_unreadable_line_is_resubmitted_and_attempts_are_recorded_if_the_run_
 ) -> None:
     """The provider refuses the second batch completely, which ends the run."""
     assert server.batches
-    server.script = lambda _: Reply(body={"outputs": []})
+    replies = itertools.chain([answer], itertools.repeat(lambda _: Reply(body={"outputs": []})))
+    server.script = lambda request: next(replies)(request)
     server.batches.refuse = lambda number: {"message": "no more", "code": "no"} if number else None
     with pytest.raises(ModelSetupError, match="no more"):
         run_audit(
@@ -168,7 +183,7 @@ def test_an_unreadable_line_is_resubmitted_and_attempts_are_recorded_if_the_run_
         )
     recorded = attempts(storage)
     assert recorded
-    assert set(recorded) == {(1, 200, "server_error")}
+    assert set(recorded) == {(1, 200, "ok"), (1, 200, "server_error")}
 
 
 @pytest.mark.parametrize("page", [b"<html>maintenance</html>", b"", b"null"])
@@ -214,9 +229,9 @@ def test_the_budget_holds_before_submission_and_calls_cost_the_price_of_a_batch(
     run_audit(audit, storage=storage)
     report = open_audit("scripted", storage=storage).report()
     [traces] = report.coverage.total
-    assert 0 < traces.ok == len(server.batches.keys) < 18
+    assert 0 < len(server.batches.keys) == traces.ok - DISCOVERIES < 18 - DISCOVERIES
     assert traces.losses == {"over_budget": 18 - traces.ok}
-    assert report.cost.total.usd == pytest.approx(traces.ok * 0.0015)
+    assert report.cost.total.usd == pytest.approx(DISCOVERIES * 0.003 + len(server.batches.keys) * 0.0015)
 
 
 def test_result_lines_of_no_call_in_the_batch_are_ignored(server: FakeServer, storage: str, tmp_path: Path) -> None:
@@ -238,7 +253,7 @@ def test_result_lines_of_no_call_in_the_batch_are_ignored(server: FakeServer, st
     assert any("4 lines of the batch batch_0 are of no call in it" in note for note in progress.notes)
     with open_database(storage) as db:
         assert not ledger.find_answered_keys(db, ["f" * 64])
-        assert len(ledger.find_answered_keys(db, server.batches.keys)) == 18
+        assert len(ledger.find_answered_keys(db, server.batches.keys)) == 18 - DISCOVERIES
 
 
 def test_a_model_without_batches_is_asked_by_single_calls(server: FakeServer, storage: str, tmp_path: Path) -> None:
@@ -257,14 +272,14 @@ def test_a_model_without_batches_is_asked_by_single_calls(server: FakeServer, st
         "The provider of 'model-b' has no batches: its calls go out as usual, at the usual price."
     ]
     assert len(chat_requests) == CALLS / 3
-    assert len(server.batches.keys) == CALLS * 2 / 3
+    assert len(server.batches.keys) == (CALLS - DISCOVERIES) * 2 / 3
 
 
 def test_calls_are_split_into_batches_that_are_not_too_large(server: FakeServer, storage: str) -> None:
     assert server.batches
     run_audit(small(server, judges=[], batch=BATCH | {"most": 4}), storage=storage)
     assert max(len(b.bodies) for b in server.batches.batches) == 4
-    assert len(set(server.batches.keys)) == len(server.batches.keys) == 18
+    assert len(set(server.batches.keys)) == len(server.batches.keys) == 18 - DISCOVERIES
 
 
 def test_few_calls_are_sent_singly(server: FakeServer, storage: str) -> None:
@@ -278,7 +293,7 @@ def test_a_batch_that_arrived_despite_an_error_reply_is_not_sent_again(server: F
     assert server.batches
     server.batches.deaf = 2
     run_audit(small(server, judges=[], batch=BATCH), storage=storage)
-    assert len(set(server.batches.keys)) == len(server.batches.keys) == 18
+    assert len(set(server.batches.keys)) == len(server.batches.keys) == 18 - DISCOVERIES
 
 
 def test_a_batch_for_which_there_is_no_room_waits_for_the_others(server: FakeServer, storage: str) -> None:
@@ -290,7 +305,7 @@ def test_a_batch_for_which_there_is_no_room_waits_for_the_others(server: FakeSer
     run_audit(audit.model_copy(update={"models": audit.models[:2]}), storage=storage)
     report = open_audit("scripted", storage=storage).report()
     assert report.coverage.total[0].ok == 12
-    assert len(server.batches.keys) == 15
+    assert len(server.batches.keys) == 10 + len(server.batches.batches[1].bodies)
 
 
 def test_a_refused_batch_is_reported_and_resubmitted_by_the_next_run(server: FakeServer, storage: str) -> None:
@@ -321,7 +336,7 @@ def test_without_batch_in_the_config_waiting_calls_are_reported_and_asked_again(
     progress = NoticeRecorder()
     run_audit(audit.model_copy(update={"batch": None}), storage=storage, progress=progress)
     [note] = [n for n in progress.notes if "wait" in n]
-    assert note.startswith("18 calls wait in 3 batches at the provider; without [batch]")
+    assert note.startswith("15 calls wait in 3 batches at the provider; without [batch]")
     assert len(server.requests) == 18
     assert status(storage)["batches"] == []
 
@@ -344,7 +359,46 @@ def test_the_estimate_shows_the_price_of_batches(server: FakeServer) -> None:
     assert batch_cost
     assert batch_cost.expected == pytest.approx(usual_cost.expected / 2)
     assert batch_cost.high == pytest.approx(usual_cost.high)
-    assert all("in batches 0.5 of it" in row.price_source for row in forecasts[1].rows)
+    assert all(("in batches 0.5 of it" in row.price_source) == (row.stage != "preflight") for row in forecasts[1].rows)
+
+
+def test_a_batch_goes_out_only_after_a_live_call_and_under_what_that_found_out(
+    server: FakeServer, storage: str
+) -> None:
+    assert server.batches
+    run_audit(small(server, batch=BATCH), storage=storage, preflight=False)
+    assert len(server.requests) == DISCOVERIES
+    with open_database(storage, create=False) as db, db.read() as connection:
+        stored_batches = connection.execute(select(table_of(BatchRow))).mappings().all()
+        capabilities = {
+            stored.key.model: stored.capability
+            for stored in load_capability_history(db, audits.get_audit(db, "scripted").id)
+        }
+        forms = set(connection.execute(select(table_of(AnswerRow).c.capability)).scalars())
+    assert stored_batches
+    for row in stored_batches:
+        letter = row["name"].removeprefix("model-")
+        assert parse_capability(row["capability"]) == capabilities[f"openai/scripted-{letter}"]
+    assert forms == {capability.id for capability in capabilities.values()}
+
+
+def test_an_answer_that_a_later_run_collects_is_read_under_what_it_was_submitted_under(
+    server: FakeServer, storage: str
+) -> None:
+    assert server.batches
+    audit = small(server, judges=[], batch=BATCH)
+    assert run_until(audit, storage, "batch_submitted:3")[0] == -9
+    with open_database(storage) as db:
+        audit_id = audits.get_audit(db, "scripted").id
+        submitted = {stored.key: stored.capability for stored in load_capability_history(db, audit_id)}
+        for key, capability in submitted.items():
+            changed = replace(capability, thinking_tokens=4096)
+            asyncio.run(save_capability(db, audit_id, key, changed, "found out again", "1", newer_than=1))
+    run_audit(audit, storage=storage)
+    assert len(server.batches.keys) == len(set(server.batches.keys)) == 18 - DISCOVERIES
+    with open_database(storage) as db, db.read() as connection:
+        used_ids = set(connection.execute(select(table_of(AnswerRow).c.capability)).scalars())
+    assert used_ids == {capability.id for capability in submitted.values()}
 
 
 class NoticeRecorder(SilentProgress):

@@ -200,3 +200,14 @@ def test_the_command_has_options_for_preflight_and_rediscovery(
     again = auditor("run", file.with_suffix(".yaml"), "--storage", storage, "--rediscover")
     assert again.returncode == 0, again.stderr
     assert {stored.number for stored in history(storage)} == {1}  # nothing was left to ask
+
+
+def test_a_first_question_that_fails_is_not_asked_again_in_the_same_run(server: FakeServer, storage: str) -> None:
+    def refuse_divorce(request: Request) -> Reply:
+        return error(400, "This question is not allowed.") if "divorce" in request.text else answer(request)
+
+    server.script = refuse_divorce
+    run_audit(small(server, judges=[]), storage=storage)
+    assert len(server.requests) == DIRECT_CALLS
+    [traces] = open_audit("scripted", storage=storage).report().coverage.total
+    assert (traces.ok, traces.losses) == (1, {"client_error": 1})

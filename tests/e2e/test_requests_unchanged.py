@@ -49,7 +49,8 @@ def test_keys_and_bodies_are_those_of_the_record(
     batches = FakeBatches() if name.endswith("_batches") else None
     with FakeServer(numbered_reply, batches) as server, at_fixed_address(server.url), word_encoder():
         AUDITS[name](storage, tmp_path)
-    bodies: dict[str, tuple[str, Any]] = {f"request-{r.number}": (r.path, r.body) for r in server.requests}
+    single_requests = [*server.requests, *(batches.messages if batches else ())]
+    bodies: dict[str, tuple[str, Any]] = {f"request-{r.number}": (r.path, r.body) for r in single_requests}
     for batch in batches.batches if batches else ():
         bodies |= {key: ("batch", body) for key, body in batch.bodies.items()}
     compare(name, calls_of(storage, bodies))

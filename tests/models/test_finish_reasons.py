@@ -16,6 +16,7 @@ from auditor.models.finish_reasons import (
     worst_category,
 )
 from auditor.models.gateway import Gateway
+from auditor.models.reasoning import sent_output_limit
 from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.fake_server import FakeServer, Reply
 
@@ -227,10 +228,12 @@ HIDDEN_REASONING: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", HIDDEN_REASONING)
-async def test_an_answer_used_up_by_hidden_reasoning_is_truncated_and_not_retried(
+async def test_an_answer_used_up_by_hidden_reasoning_is_truncated_and_asked_again_only_with_more_room(
     server: FakeServer, name: str
 ) -> None:
     model, body = HIDDEN_REASONING[name]
     answer = await ask(server, body, model)
-    assert (answer.outcome, answer.text, len(server.requests)) == (Outcome.TRUNCATED, None, 1)
-    assert "raise max_tokens" in (answer.error or "")
+    assert (answer.outcome, answer.text) == (Outcome.TRUNCATED, None)
+    assert "set reasoning.max_tokens" in (answer.error or "")
+    limits = [sent_output_limit(json.dumps(request.body)) for request in server.requests]
+    assert limits == [50, 50 + 4096, 50 + 16384]

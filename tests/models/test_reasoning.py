@@ -293,7 +293,7 @@ def ollama(content: str, reason: str = "stop") -> dict[str, Any]:
     return {**fields, "message": message, "prompt_eval_count": 10, "eval_count": 400}
 
 
-DETAILS = {"completion_tokens_details": {"reasoning_tokens": 390}}
+DETAILS: dict[str, Any] = {"completion_tokens_details": {"reasoning_tokens": 390}}
 THINKING = {"type": "thinking", "thinking": "secret", "signature": "s"}
 MISTRAL_THINKING = {"type": "thinking", "thinking": [{"type": "text", "text": "secret"}]}
 TEXT = {"type": "text", "text": "SCORE = 1"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email import message_from_bytes
 from typing import Any
@@ -46,6 +46,7 @@ class FakeBatches:
         is_available: whether the server has batch endpoints.
         deliver: builds the reply with a batch's results file; None sends it as usual.
         instead: response that replaces the usual one, by method and path.
+        messages: single requests to Anthropic's endpoint, which the server itself does not record.
     """
 
     looks: int = 1
@@ -60,6 +61,7 @@ class FakeBatches:
     batches: list[FakeBatch] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
     asked: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
+    messages: list[Request] = field(default_factory=list)
 
     @property
     def keys(self) -> list[str]:
@@ -153,7 +155,9 @@ class FakeBatches:
 
     async def _message(self, raw: web.Request) -> web.StreamResponse:
         body = await raw.json()
-        reply = self._script()(Request(0, raw.path, as_openai(body), dict(raw.headers), time.monotonic()))
+        request = Request(len(self.messages), raw.path, body, dict(raw.headers), time.monotonic())
+        self.messages.append(request)
+        reply = self._script()(replace(request, path="/v1/chat/completions", body=as_openai(body)))
         return _json(as_anthropic(body, reply), reply.status)
 
     async def _submit_messages(self, raw: web.Request) -> web.StreamResponse:
@@ -280,7 +284,7 @@ def as_anthropic(body: dict[str, Any], reply: Reply) -> dict[str, Any]:
     if tools := body.get("tools"):
         content = {"type": "tool_use", "id": "t", "name": tools[0]["name"], "input": json.loads(text)}
     return {
-        "id": "msg_1", "type": "message", "role": "assistant", "model": "scripted-1", "content": [content],
+        "id": "msg_1", "type": "message", "role": "assistant", "model": reply.body["model"], "content": [content],
         "stop_reason": "tool_use" if tools else "end_turn", "stop_sequence": None,
         "usage": {"input_tokens": 100, "output_tokens": 20},
     }  # fmt: skip

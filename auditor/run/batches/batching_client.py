@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from auditor.config import EMBEDDED_PREFIX, AuditConfig, BatchSection
-from auditor.domain import Answer, Call, LogprobMeasure, total_cost
+from auditor.domain import Answer, Call, CapabilityKey, LogprobMeasure, total_cost
 from auditor.errors import AuditorError, ModelSetupError, RunInterrupted
 from auditor.models.batches import find_batch_provider
 from auditor.models.batches.call_translation import prepare_request
@@ -57,6 +57,7 @@ class BatchingClient:
         self._manager = BatchManager(gateway.budget, settings, config, recorder, stop_event, notify, self._requeue)
         self._queues: dict[str, asyncio.Task[ModelBatchQueue | None]] = {}
         self._slots: dict[str, asyncio.Semaphore] = {}
+        self._discovery_locks: dict[CapabilityKey, asyncio.Lock] = {}
         self._pending_calls: dict[str, PendingCall] = {}
         self._call_arrived, self._last_arrival = asyncio.Event(), 0.0
         self._interrupted_message: str | None = None
@@ -65,12 +66,17 @@ class BatchingClient:
         self._manager.start_background_task(self._fail_pending_on_stop())
 
     async def complete(self, call: Call) -> Answer:
-        """The answer from a batch, or from an individual call if the model has no batches; retries are merged into it.
+        """The answer from a batch, with retries merged into it.
+
+        It is from an individual call if the model has no batches, or if it is not known yet what its server accepts: a
+        batch that the server refuses would cost hours.
 
         Raises:
             ModelSetupError: the provider rejects batches of this model.
             RunInterrupted: the run was stopped before the call was answered.
         """
+        if (first_answer := await self._send_if_undiscovered(call)) is not None:
+            return first_answer
         queue = await self._get_queue(call) if _is_chat(call) else None
         if queue is None:
             return await self._send_individually(call)
@@ -107,12 +113,24 @@ class BatchingClient:
 
     # --- single calls --------------------------------------------------------------------------------------------
 
+    async def _send_if_undiscovered(self, call: Call) -> Answer | None:
+        """Send a call individually, one at a time, while it is unknown what its model's server accepts; None after."""
+        if not self._gateway.needs_discovery(call) or self._manager.find_open_batch(call.key) is not None:
+            return None
+        async with self._discovery_locks.setdefault(call.capability_key, asyncio.Lock()):
+            return await self._send_individually(call) if self._gateway.needs_discovery(call) else None
+
     async def _wait_for_batch(self, queue: ModelBatchQueue, call: Call, attempt_number: int) -> ProviderReply | None:
         """Queue a call for its open batch or the next one, and wait; None if the call is to be sent individually."""
         if self._stop_event.is_set():
             raise self._interrupted_error()
         if (pending_call := self._pending_calls.get(call.key)) is None:
-            pending_call = PendingCall(call, attempt_number, asyncio.get_running_loop().create_future())
+            pending_call = PendingCall(
+                self._gateway.prepare_call(call),
+                attempt_number,
+                asyncio.get_running_loop().create_future(),
+                self._gateway.capability(call),
+            )
             pending_call.future.add_done_callback(lambda _: self._pending_calls.pop(call.key, None))
             self._pending_calls[call.key] = pending_call
             # The record of its batch says whether it was sent.
@@ -146,7 +164,9 @@ class BatchingClient:
             self._notify_no_batches(call.name, section.model)
             return None
         endpoint = resolve_endpoint(section)
-        prepared_request = await prepare_request(endpoint, call, section.resolved_timeout_s)
+        prepared_request = await prepare_request(
+            endpoint, self._gateway.prepare_call(call), section.resolved_timeout_s, self._gateway.capability(call)
+        )
         if isinstance(prepared_request, ProviderReply) or not prepared_request.url.endswith(provider.call_path):
             self._notify_no_batches(call.name, section.model)
             return None

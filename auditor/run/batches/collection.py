@@ -232,6 +232,7 @@ async def _resolve_call(
             call_response,
             attempt_number=attempt_number,
             timeout_s=queue.section.resolved_timeout_s,
+            capability=batch.stored_batch.capability,
         )
     started_at = batch.stored_batch.prepared_at
     latency_s = (datetime.now(UTC) - started_at).total_seconds()

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 
 from auditor.config import ModelSection
-from auditor.domain import Call
+from auditor.domain import Call, Capability
 from auditor.models.batches.call_translation import PreparedRequest, prepare_request
 from auditor.models.batches.client import BatchClient
 from auditor.models.batches.provider import BatchProvider
@@ -27,6 +27,7 @@ class PendingCall:
         call: the call.
         attempt_number: number of this attempt at the call, from 1.
         future: receives the provider's reply, or None if the call is to be sent individually.
+        capability: what the server accepts; the call is submitted under it.
         reserved_usd: the call's cost at most, reserved from the budget.
         n_rejections: how often its batch was rejected although no other batch of the model was open.
     """
@@ -34,6 +35,7 @@ class PendingCall:
     call: Call
     attempt_number: int
     future: asyncio.Future[ProviderReply | None]
+    capability: Capability
     reserved_usd: float = 0.0
     n_rejections: int = 0
 
@@ -96,9 +98,10 @@ class ModelBatchQueue:
 
 @dataclass(eq=False, slots=True)
 class BatchChunk:
-    """Calls to be submitted as one batch, and their lines in the batch's file."""
+    """Calls to be submitted as one batch under one capability, and their lines in the batch's file."""
 
     client: BatchClient
+    capability: Capability
     pending_calls: list[PendingCall] = field(default_factory=list)
     formatted_calls: list[bytes] = field(default_factory=list)
     size_bytes: int = 0
@@ -110,7 +113,7 @@ async def split_into_chunks(
     max_calls: int,
     reserve_budget: Callable[[PendingCall], bool],
 ) -> AsyncIterator[BatchChunk]:
-    """Yield chunks of calls with the same address and headers, each as soon as it is full.
+    """Yield chunks of calls with the same address, headers and capability, each as soon as it is full.
 
     Args:
         queue: the model's queue.
@@ -122,18 +125,22 @@ async def split_into_chunks(
     for pending_call in pending_calls:
         if not reserve_budget(pending_call):
             continue
-        prepared_request = await prepare_request(queue.endpoint, pending_call.call, queue.section.resolved_timeout_s)
+        prepared_request = await prepare_request(
+            queue.endpoint, pending_call.call, queue.section.resolved_timeout_s, pending_call.capability
+        )
         if isinstance(prepared_request, ProviderReply):
             pending_call.resolve(prepared_request)
             continue
         formatted_call = queue.provider.format_call(pending_call.call.key, prepared_request.body)
-        chunk_key = _chunk_key(prepared_request)
+        chunk_key = _chunk_key(prepared_request), pending_call.capability
         if (full_chunk := open_chunks.get(chunk_key)) and (
             len(full_chunk.formatted_calls) >= max_calls
             or full_chunk.size_bytes + len(formatted_call) > MAX_CHUNK_BYTES
         ):
             yield open_chunks.pop(chunk_key)
-        chunk = open_chunks.setdefault(chunk_key, BatchChunk(queue.client_for(prepared_request)))
+        chunk = open_chunks.setdefault(
+            chunk_key, BatchChunk(queue.client_for(prepared_request), pending_call.capability)
+        )
         chunk.pending_calls.append(pending_call)
         chunk.formatted_calls.append(formatted_call)
         chunk.size_bytes += len(formatted_call) + 1

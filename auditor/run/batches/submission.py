@@ -65,6 +65,7 @@ async def _submit_chunk(manager: BatchManager, queue: ModelBatchQueue, chunk: Ba
         model_name=queue.section.name,
         call_keys=call_keys,
         reserved_usd=reserved_usd,
+        capability=chunk.capability,
     )
     failpoint("batch_prepared")
     remote_id = await _submit_with_retries(manager, queue, chunk, batch)
