@@ -104,7 +104,7 @@ def _read_gemini_candidates(candidates: object) -> list[SimpleNamespace]:
     """Read the candidates of Gemini and Vertex AI; a candidate that used up its tokens thinking has no parts."""
     if not isinstance(candidates, list):
         return []
-    choices = []
+    choices: list[SimpleNamespace] = []
     for candidate in map(_mapping, candidates):
         parts = _mapping(candidate.get("content")).get("parts")
         texts = [

@@ -30,7 +30,7 @@ from auditor.storage.tables import AnswerRow, BatchRow
 from tests.e2e.test_run import attempts, config_file, exported, stored
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_batches import CANCELLED, COMPLETED, EXPIRED, FakeBatches
-from tests.support.fake_server import FakeServer, Reply, Request, answer, completion, error
+from tests.support.fake_server import FakeServer, Reply, Request, Script, answer, completion, error
 from tests.support.forked_commands import RunningCommand, start
 from tests.support.killed_runs import run_until
 
@@ -173,7 +173,7 @@ def test_an_unreadable_line_is_resubmitted_and_attempts_are_recorded_if_the_run_
 ) -> None:
     """The provider refuses the second batch completely, which ends the run."""
     assert server.batches
-    replies = itertools.chain([answer], itertools.repeat(lambda _: Reply(body={"outputs": []})))
+    replies: Iterator[Script] = itertools.chain([answer], itertools.repeat(lambda _: Reply(body={"outputs": []})))
     server.script = lambda request: next(replies)(request)
     server.batches.refuse = lambda number: {"message": "no more", "code": "no"} if number else None
     with pytest.raises(ModelSetupError, match="no more"):

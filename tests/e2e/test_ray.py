@@ -120,9 +120,10 @@ def test_after_a_node_dies_the_results_are_those_of_one_process(
 def count_lost_attempts(db: Database) -> int:
     """Number of recorded requests whose worker died."""
     with db.read() as connection:
-        return connection.exec_driver_sql(
+        n_attempts: int = connection.exec_driver_sql(
             "SELECT count(*) FROM attempt WHERE error = 'the process that sent it died' AND outcome = 'server_error'"
         ).scalar_one()
+    return n_attempts
 
 
 def test_keys_are_in_no_log_and_no_table_of_ray(nodes: Clusters, tmp_path: Path) -> None:

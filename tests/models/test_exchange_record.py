@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -97,7 +98,7 @@ def test_unreadable_bodies_leave_the_details_unknown(sent: bytes) -> None:
 
 
 SCHEMA = {"type": "object", "properties": {"score": {"type": "number"}}}
-FORM_BODIES = {
+FORM_BODIES: dict[str, tuple[dict[str, Any], str]] = {
     "OpenAI": ({"response_format": {"type": "json_schema", "json_schema": {"schema": SCHEMA}}}, "json_schema"),
     "OpenAI's JSON mode": ({"response_format": {"type": "json_object"}}, "json_object"),
     "a schema beside JSON mode, as Fireworks takes it": (

@@ -43,7 +43,7 @@ def test_the_imported_litellm_is_the_one_that_is_claimed() -> None:
     assert version == (CLAIMED_VERSION or version)
     assert project_requirement().specifier.contains(version)
     # The metadata could be another copy's than the module.
-    assert Path(litellm.__file__).is_relative_to(metadata.distribution("litellm").locate_file(""))
+    assert Path(litellm.__file__).is_relative_to(str(metadata.distribution("litellm").locate_file("")))
 
 
 def test_its_requirements_are_met_but_for_the_documented_override() -> None:

@@ -207,7 +207,7 @@ class Gemini(Dialect):
             "quotaId": "GenerateRequestsPerMinutePerProjectPerModel-FreeTier",
             "quotaValue": "10",
         }
-        details = [
+        details: list[dict[str, Any]] = [
             {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [quota]},
             {"@type": RETRY_INFO, "retryDelay": "34s"},
         ]

@@ -43,7 +43,7 @@ def invalid(problem: Problem) -> Reply:
 def extra_parameter(body: Body) -> Problem | None:
     """The first parameter that does not exist."""
     name = next((name for name in body if name not in PARAMETERS), None)
-    return name and ("extra_forbidden", [name], "Extra inputs are not permitted", body[name])
+    return None if name is None else ("extra_forbidden", [name], "Extra inputs are not permitted", body[name])
 
 
 def extra_message_field(body: Body) -> Problem | None:

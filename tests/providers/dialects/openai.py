@@ -10,7 +10,7 @@ and zenn.dev/nicopin/scraps/a8d8f53f5faebb.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from tests.providers.bodies import REMOVED, Body, schema_keywords, words
 from tests.providers.dialect import Content, Rule
@@ -213,7 +213,7 @@ class OpenAI(OpenAIDialect):
         JSON_WORD,
         *reasoning_rules(is_reasoning, "o4-mini"),
     )
-    extra_fields = (
+    extra_fields: ClassVar[tuple[str, ...]] = (
         "service_tier",
         "system_fingerprint",
         "choices.0.message.annotations",
@@ -267,7 +267,7 @@ class OpenAI(OpenAIDialect):
         return Reply(429, {"error": details}, headers)
 
     def content_filtered(self, request: Request) -> Reply:
-        message = {"role": "assistant", "content": "", "refusal": None, "annotations": []}
+        message: dict[str, Any] = {"role": "assistant", "content": "", "refusal": None, "annotations": []}
         return Reply(body=self.completion_body(message, "content_filter", request))
 
     def refused(self, request: Request) -> Reply:

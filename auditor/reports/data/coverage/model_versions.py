@@ -28,7 +28,7 @@ class ModelVersionRow(ReportModel):
 
 def build_model_version_rows(call_counts: Iterable[CallCounts]) -> list[ModelVersionRow]:
     """Group answers by model, reported version, altered parameters and form; sorted by model, then earliest answer."""
-    counts_by_version: dict[tuple[str, *tuple[str | None, ...]], list[CallCounts]] = {}
+    counts_by_version: dict[tuple[str, str | None, str | None, str | None, str | None], list[CallCounts]] = {}
     for counts in call_counts:
         if counts.answers and counts.is_current:
             key = (counts.name, counts.served_model, counts.fingerprint, counts.altered, counts.form)

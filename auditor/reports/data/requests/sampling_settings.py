@@ -98,10 +98,10 @@ def build_sampling_rows(config: AuditConfig | None, alterations: Iterable[Altera
         if altered is not None:
             altered_by_use.setdefault((name, purpose), set()).add(altered)
     return [
-        _build_row(model, purpose, _list_settings(_requested_settings(config, model, purpose), altered))
+        _build_row(model, purpose, _list_settings(_requested_settings(config, model, purpose), alterations_of_use))
         for purpose in SAMPLED_PURPOSES
         for model in config.models
-        if (altered := altered_by_use.get((model.name, purpose)))
+        if (alterations_of_use := altered_by_use.get((model.name, purpose)))
     ]
 
 

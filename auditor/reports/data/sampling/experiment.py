@@ -205,7 +205,7 @@ def build_temperature_rows(source: ReportSource, temperature: float) -> list[Set
     samples_per_cell = source.config.direct.samples if source.config else 0
     cost_by_model = _mean_cost_by_model(source.call_counts)
     sampling_rows = build_sampling_report(source.config, source.call_counts).rows
-    refusing_models = [row.model for row in sampling_rows if row.purpose == Purpose.DIRECT and not row.honoured]
+    refusing_models = [row.model for row in sampling_rows if row.purpose == Purpose.DIRECT.value and not row.honoured]
     rows = []
     for i, row in enumerate(compute_alignment(source)):
         if row.method != Method.DIRECT:

@@ -74,11 +74,10 @@ def test_reasoning_costs_its_share_of_the_recorded_cost(population: tuple[Databa
     counts = reasoning_counts("alder", answers_with_reasoning_count=10)
     other = reasoning_counts("birch", reasoning_tokens=0)
     report = build_priced_report(population[0], price, counts, other)
-    assert [(row.reasoning_tokens, row.reasoning_usd) for row in report.rows] == [
-        (1500, pytest.approx(0.6 * 5.0)),
-        (None, None),
-    ]
-    assert (report.total.reasoning_tokens, report.total.reasoning_usd) == (1500, pytest.approx(3.0))
+    assert [row.reasoning_tokens for row in report.rows] == [1500, None]
+    assert [row.reasoning_usd for row in report.rows] == [pytest.approx(0.6 * 5.0), None]
+    assert report.total.reasoning_tokens == 1500
+    assert report.total.reasoning_usd == pytest.approx(3.0)
     half_price = [counts._replace(cost_usd=0.25)]  # as in a batch
     assert build_priced_report(population[0], price, *half_price).total.reasoning_usd == pytest.approx(1.5)
 
