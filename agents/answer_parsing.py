@@ -11,6 +11,8 @@ from auditor.models.structured import MoralJudgement, parse_structured_answer
 from auditor.models.thinking import strip_thinking
 from auditor.prompts.refusals import load_refusal_patterns
 
+MAX_REFUSAL_START_CHARS = 30
+"""Room for `As an AI model, ` before a refusal."""
 _FULL_WIDTH_TO_ASCII = {chr(0xFF01 + i): chr(0x21 + i) for i in range(94)}
 _DIRECTION_MARKS = dict.fromkeys("\u200e\u200f\u061c\u2066\u2067\u2068\u2069\u202a\u202b\u202c")
 """Invisible directional marks, which surround numbers in right-to-left text."""
@@ -112,11 +114,21 @@ def merge_repaired_trace(trace: Trace, repaired_trace: Trace, mode: str) -> Trac
 
 def is_refusal(text: str, language: str) -> bool:
     """Whether a text matches a known phrase of refusal, in the given language (ISO 639-1 code) or in English."""
+    return bool(_find_refusals(text, language))
+
+
+def begins_with_refusal(text: str, language: str) -> bool:
+    """Whether a text refuses in its first words, as a judge does that must write a structure; later it may quote."""
+    return any(start <= MAX_REFUSAL_START_CHARS for start in _find_refusals(text, language))
+
+
+def _find_refusals(text: str, language: str) -> list[int]:
+    """Positions at which a text matches phrases of refusal in a language or in English: of each phrase the first."""
     normalized_text = text.replace("\u2019", "'")
     patterns = [
         pattern for code in dict.fromkeys((language, ENGLISH)) for pattern in load_refusal_patterns(code).refuses
     ]
-    return any(pattern.search(normalized_text) for pattern in patterns)
+    return [match.start() for pattern in patterns if (match := pattern.search(normalized_text))]
 
 
 def _parse_judgement(text: str, language: str) -> tuple[float | None, str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeAlias
 
-from auditor.domain import Answer, Call, Message, Outcome, Ruling, Trace, Verdict
+from auditor.agents.answer_parsing import begins_with_refusal
+from auditor.domain import ENGLISH, Answer, Call, Message, Outcome, Ruling, Trace, Verdict
 from auditor.models.structured import AnswerReview, TraceReview, parse_structured_answer
 from auditor.models.thinking import strip_thinking
 from auditor.prompts import load_prompt
@@ -41,6 +42,9 @@ def parse_verdict(
     review = parse_structured_answer(schema, answer.text)
     if isinstance(review, str):
         return replace(unanswered, outcome=Outcome.UNPARSED)
+    if begins_with_refusal(review.justification, ENGLISH):
+        # A server that enforces the structure makes a verdict of a refusal.
+        return replace(unanswered, outcome=Outcome.REFUSED)
     justification = review.justification
     if shorter_answer is not None and shorter_answer.outcome is Outcome.OK and shorter_answer.text is not None:
         shorter_review = parse_structured_answer(schema, shorter_answer.text)

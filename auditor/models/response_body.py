@@ -168,8 +168,8 @@ def _parse_gemini_usage(usage: object) -> TokenUsage:
     prompt_tokens, total_tokens = usage.get("promptTokenCount"), usage.get("totalTokenCount")
     if "candidatesTokenCount" not in usage and "thoughtsTokenCount" not in usage:
         # Thinking until the limit: some versions count it in the total only.
-        is_known = type(prompt_tokens) is int and type(total_tokens) is int and total_tokens > prompt_tokens
-        return TokenUsage(prompt_tokens, total_tokens - prompt_tokens if is_known else 0)
+        is_known = isinstance(prompt_tokens, int) and isinstance(total_tokens, int)
+        return TokenUsage(prompt_tokens, max(0, total_tokens - prompt_tokens) if is_known else 0)  # type: ignore[operator]
     return TokenUsage(prompt_tokens, _sum_counts(usage.get("candidatesTokenCount", 0), usage.get("thoughtsTokenCount")))
 
 

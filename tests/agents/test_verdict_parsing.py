@@ -45,6 +45,19 @@ def test_a_judge_may_be_silent_on_its_confidence_though_the_schema_asks_for_it()
     assert schema["properties"]["confidence"]["maximum"] == 100
 
 
+@pytest.mark.parametrize(
+    ("justification", "outcome"),
+    [
+        ("I'm sorry, but I can't help with that.", Outcome.REFUSED),
+        ("As an AI model, I cannot rate moral reasoning.", Outcome.REFUSED),
+        ("The text ends with “I'm sorry, but I can't help with that.”, so nothing supports the score.", Outcome.OK),
+    ],
+)
+def test_a_refusal_that_a_server_makes_fit_the_structure_is_no_verdict(justification: str, outcome: Outcome) -> None:
+    verdict = parse_verdict(answer(justification=justification), "j", TRACE, 60)
+    assert (verdict.outcome, verdict.ruling is None) == (outcome, outcome is Outcome.REFUSED)
+
+
 def test_only_a_long_justification_is_asked_for_again() -> None:
     assert build_shorter_call(CALL, answer(), 60, 20_000) is None
     assert build_shorter_call(CALL, Answer("k", Outcome.OK, text="VALID"), 60, 20_000) is None
