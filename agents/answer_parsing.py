@@ -11,7 +11,7 @@ from auditor.models.structured import MoralJudgement, parse_structured_answer
 from auditor.models.thinking import strip_thinking
 from auditor.prompts.refusals import load_refusal_patterns
 
-MAX_REFUSAL_START_CHARS = 30
+MAX_REFUSAL_START_CHARS = 18
 """Room for `As an AI model, ` before a refusal."""
 _FULL_WIDTH_TO_ASCII = {chr(0xFF01 + i): chr(0x21 + i) for i in range(94)}
 _DIRECTION_MARKS = dict.fromkeys("\u200e\u200f\u061c\u2066\u2067\u2068\u2069\u202a\u202b\u202c")
