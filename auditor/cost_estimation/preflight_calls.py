@@ -9,15 +9,12 @@ from auditor.agents.preflight import plan_stand_ins
 from auditor.config import EMBEDDED_PREFIX, REPLAY_PREFIX, AuditConfig
 from auditor.cost_estimation.planned_calls import PlannedCalls
 from auditor.domain import Call, Cell, Purpose, Survey
-from auditor.models.capability_registry import CapabilityRegistry
+from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS, CapabilityRegistry
 from auditor.models.capability_store import MemoryCapabilityStore
 from auditor.reports.data.cost.forecast import ForecastRange
 from auditor.storage import audits
 from auditor.storage.capabilities import current_capabilities, load_capability_history
 from auditor.storage.database import Database
-
-MAX_DISCOVERY_REQUESTS = 4
-"""Requests to one model at most until it is known what its server accepts."""
 
 
 def discovery_check(db: Database | None, audit_name: str) -> Callable[[Call], bool]:

@@ -181,8 +181,8 @@ def test_a_run_killed_during_preflight_finds_out_nothing_twice_and_loses_no_answ
     known = {stored.key.model for stored in history(storage)}
     n_before = len(server.requests)
     run_audit(audit, storage=storage)
-    again = Counter(request.body["model"] for request in server.requests[n_before:] if STAND_IN in request.text)
-    assert again["judge"] == ("openai/judge" not in known)
+    rediscovered = Counter(request.body["model"] for request in server.requests[n_before:] if STAND_IN in request.text)
+    assert rediscovered["judge"] == ("openai/judge" not in known)
     assert {stored.number for stored in history(storage)} == {1}
     repeated = len(server.requests) - len(set(map(question, server.requests)))
     assert repeated <= open_audit("scripted", storage=storage).report().cost.lost

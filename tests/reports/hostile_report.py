@@ -70,7 +70,7 @@ def _hostile_words_of_providers(names: list[str]) -> dict[str, object]:
     """What providers' servers said: reasons of failures, and evidence of what they accept."""
     group = FailureGroup(
         name=names[0], model=NAME, purposes=["direct"], outcome="client_error", status=400, message=EVIL, requests=2,
-        unanswered=1, first_at="1", last_at="2", how_to_fix="Wait.", payload=None,
+        unusable=1, first_at="1", last_at="2", how_to_fix="Wait.", payload=None,
     )  # fmt: skip
     unusable = UnusableModel(name=names[1], is_judge=False, planned=6, reason=EVIL, how_to_fix="")
     capability = CapabilityReportRow(
@@ -79,7 +79,7 @@ def _hostile_words_of_providers(names: list[str]) -> dict[str, object]:
     )  # fmt: skip
     return {
         "failures": FailuresReport(
-            groups=[group], not_listed=0, requests_not_listed=0, unanswered=1, unusable_models=[unusable]
+            groups=[group], not_listed=0, requests_not_listed=0, unusable=1, unusable_models=[unusable]
         ),
         "requests": RequestsReport(capabilities=[capability], forms=[], form_split=[]),
     }

@@ -20,20 +20,20 @@ def build_failures_section(report: Report) -> Section | None:
     n_requests = sum(group.requests for group in failures.groups) + failures.requests_not_listed
     summary = (
         f"{pluralize(n_requests, 'request')} failed. A request that was sent again may have succeeded: "
-        f"{pluralize(failures.unanswered, 'call')} {'has' if failures.unanswered == 1 else 'have'} no answer for this "
+        f"{pluralize(failures.unusable, 'call')} {'has' if failures.unusable == 1 else 'have'} no usable answer for this "
         "reason. Requests by which a model’s server showed what it accepts are among those that failed."
     )
     table = tabulate(
         "failures",
         "Reasons of failures",
         "Failed requests of each model, grouped by outcome, HTTP status and message; those that left most calls "
-        "without an answer come first. The message is the provider’s, of the first of these requests; the others "
+        "without a usable answer come first. The message is the provider’s, of the first of these requests; the others "
         "differ from it in numbers, ids and quoted names at most.",
         failures.groups,
         [
             Column("Model", "name", "name"),
             Column("Requests", "number"),
-            Column("Calls without an answer", "number", "unanswered"),
+            Column("Calls without an answer", "number", "unusable"),
             Column("Outcome"),
             Column("HTTP status", "number", "status"),
             Column("Message"),
@@ -80,6 +80,7 @@ def _quote_message(group: FailureGroup) -> Cell:
     return Name(group.message)
 
 
-def _describe_fix(group: FailureGroup) -> str | None:
-    """How to fix it; None if no fix is known."""
-    return group.how_to_fix or None
+def _describe_fix(group: FailureGroup) -> Text | None:
+    """How to fix it, with keys and commands between backticks as code; None if no fix is known."""
+    parts = group.how_to_fix.split("`")
+    return [Code(part) if i % 2 else part for i, part in enumerate(parts) if part] or None

@@ -6,7 +6,7 @@ import pytest
 
 from auditor.reports.data.failures.schema import FailureGroup, FailuresReport, UnusableModel
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Name
+from auditor.reports.document import Code, Name
 from auditor.reports.render.html import render_html
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.failures import build_failures_section
@@ -21,13 +21,13 @@ def make_report(report: Report, *, not_listed: int = 0, **unusable: bool) -> Rep
     """A report with one group of failures; models without a usable answer, and whether they are judges."""
     group = FailureGroup(
         name="alder", model="openai/alder-1", purposes=["direct"], outcome="client_error", status=402, message=EVIL,
-        requests=5, unanswered=3, first_at="1", last_at="2", how_to_fix="Top up the account.", payload=None,
+        requests=5, unusable=3, first_at="1", last_at="2", how_to_fix="Set `rpm`.", payload=None,
     )  # fmt: skip
     failures = FailuresReport(
         groups=[group, group.model_copy(update={"name": "birch", "status": None, "how_to_fix": ""})],
         not_listed=not_listed,
         requests_not_listed=9 * not_listed,
-        unanswered=3,
+        unusable=3,
         unusable_models=[
             UnusableModel(name=name, is_judge=is_judge, planned=3, reason="HTTP 402: no money.", how_to_fix="")
             for name, is_judge in unusable.items()
@@ -46,10 +46,10 @@ def test_the_table_has_the_message_and_the_known_fix(report: Report) -> None:
     assert section is not None
     assert_consistent(section)
     first, second = cells_of(tables_of(section)["failures"])
-    assert first == ["alder", 5, 3, "client error", 402, Name(EVIL), "Top up the account."]
+    assert first == ["alder", 5, 3, "client error", 402, Name(EVIL), ["Set ", Code("rpm"), "."]]
     assert second == ["birch", 5, 3, "client error", None, Name(EVIL), None]
     assert "10 requests failed." in text_of(section)
-    assert "3 calls have no answer" in text_of(section)
+    assert "3 calls have no usable answer" in text_of(section)
     assert "auditor errors" not in text_of(section)
 
 

@@ -33,7 +33,7 @@ def build_failures_report(db: Database, audit_id: int) -> FailuresReport:
         groups=listed,
         not_listed=len(others),
         requests_not_listed=sum(group.requests for group in others),
-        unanswered=sum(group.unanswered for group in failures),
+        unusable=sum(group.unusable for group in failures),
         unusable_models=find_unusable_models(db, audit_id, failures),
     )
 
@@ -116,11 +116,11 @@ def _build_unusable_model(
         ),
         None,
     )
-    planned = outcomes.total()
-    if failure is None or Outcome(outcome).is_answer:
-        return UnusableModel(
-            name=name, is_judge=is_judge, planned=planned, reason=f"{n} of {planned} are '{outcome}'", how_to_fix=""
-        )
-    status = f"HTTP {failure.status}: " if failure.status else ""
-    reason = f"{status}{failure.message}"
-    return UnusableModel(name=name, is_judge=is_judge, planned=planned, reason=reason, how_to_fix=failure.how_to_fix)
+    planned, how_to_fix_text = outcomes.total(), ""
+    reason = f"{n} of {planned} are '{outcome}'"
+    if failure is not None and not Outcome(outcome).is_answer:
+        reason = f"{f'HTTP {failure.status}: ' if failure.status else ''}{failure.message}"
+        how_to_fix_text = failure.how_to_fix
+    elif outcome == Outcome.CLIENT_ERROR:
+        reason += ", and no request was sent"
+    return UnusableModel(name=name, is_judge=is_judge, planned=planned, reason=reason, how_to_fix=how_to_fix_text)

@@ -35,13 +35,13 @@ class FailuresReport(ReportModel):
     """Why requests failed."""
 
     groups: list[FailureGroup]
-    """The most important groups: those that left most calls unanswered first."""
+    """The most important groups: those that cost most calls their answer first."""
     not_listed: int
     """Further groups."""
     requests_not_listed: int
     """Failed requests of the further groups."""
-    unanswered: int
-    """Calls that ended with a failure and have no answer."""
+    unusable: int
+    """Calls that ended with a failure and have no usable answer."""
     unusable_models: list[UnusableModel]
     """Models and judges without any usable answer or verdict."""
 
