@@ -20,8 +20,8 @@ def build_failures_section(report: Report) -> Section | None:
     n_requests = sum(group.requests for group in failures.groups) + failures.requests_not_listed
     summary = (
         f"{pluralize(n_requests, 'request')} failed. A request that was sent again may have succeeded: "
-        f"{pluralize(failures.unusable, 'call')} {'has' if failures.unusable == 1 else 'have'} no usable answer for this "
-        "reason. Requests by which a model’s server showed what it accepts are among those that failed."
+        f"{pluralize(failures.unusable, 'call')} {'has' if failures.unusable == 1 else 'have'} no usable answer for this"
+        " reason. Requests by which a model’s server showed what it accepts are among those that failed."
     )
     table = tabulate(
         "failures",
