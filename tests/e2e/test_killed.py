@@ -94,6 +94,8 @@ def without_times(report: Report) -> str:
         del judge["order"]  # drift of a judge over time, the one figure that depends on the order
     for row in report_data["served"]:
         del row["first_at"], row["last_at"]
+    for row in report_data["requests"]["capabilities"]:
+        del row["created_at"]
     return canonical_json(report_data)
 
 
