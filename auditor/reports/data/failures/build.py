@@ -106,21 +106,21 @@ def _build_unusable_model(
 ) -> UnusableModel:
     """Describe a model without a usable result: by its most important failure, else by its commonest outcome."""
     [(outcome, n)] = outcomes.most_common(1)
-    failure = next(
-        (
-            failure
-            for failure in failures
-            if failure.name == name
-            and failure.unusable
-            and any((purpose in JUDGE_PURPOSES) == is_judge for purpose in failure.purposes)
-        ),
-        None,
-    )
-    planned, how_to_fix_text = outcomes.total(), ""
-    reason = f"{n} of {planned} are '{outcome}'"
-    if failure is not None and not Outcome(outcome).is_answer:
+    planned = outcomes.total()
+    matching = [
+        failure
+        for failure in failures
+        if failure.name == name
+        and failure.unusable
+        and any((purpose in JUDGE_PURPOSES) == is_judge for purpose in failure.purposes)
+    ]
+    failure = next((failure for failure in matching if failure.outcome == outcome), None)
+    if failure is None and matching and not Outcome(outcome).is_answer:
+        failure = matching[0]  # of a model that was stopped, most calls have another outcome than the requests
+    if failure is not None:
         reason = f"{f'HTTP {failure.status}: ' if failure.status else ''}{failure.message}"
-        how_to_fix_text = failure.how_to_fix
-    elif outcome == Outcome.CLIENT_ERROR:
-        reason += ", and no request was sent"
-    return UnusableModel(name=name, is_judge=is_judge, planned=planned, reason=reason, how_to_fix=how_to_fix_text)
+    else:
+        unsent_note = ", and no request was sent" if outcome == Outcome.CLIENT_ERROR else ""
+        reason = f"{n} of {planned} are '{outcome}'{unsent_note}"
+    fix = failure.how_to_fix if failure else ""
+    return UnusableModel(name=name, is_judge=is_judge, planned=planned, reason=reason, how_to_fix=fix)
