@@ -142,7 +142,7 @@ async def _send_and_repair(
             raise
         repaired_body = fill_missing_fields(exchange.json_body)
         response = repaired_body and await _reread_body(endpoint, call, timeout_s, capability, repaired_body)
-        response = response or read_response(exchange.json_body)
+        response = response or read_response(exchange.json_body, endpoint.model.split("/", 1)[0])
         if response is None:
             raise error
         return response

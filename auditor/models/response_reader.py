@@ -13,14 +13,22 @@ from typing import Any
 
 from auditor.models.response_body import TokenUsage, has_integer_counts, parse_usage
 
+GEMINI_PROVIDERS = frozenset({"gemini", "vertex_ai"})
 
-def read_response(body: Mapping[str, Any]) -> Any:
+
+def read_response(body: Mapping[str, Any], provider: str) -> Any:
     """Read a body into an object with the attributes of litellm's response that the parsers use.
 
+    Args:
+        body: JSON object of a successful response.
+        provider: litellm's name of the provider.
+
     Returns:
-        None if the body has neither OpenAI's nor Gemini's format.
+        None if the body does not have OpenAI's format, or Gemini's from Gemini or Vertex AI.
     """
-    choices = _read_openai_choices(body.get("choices")) or _read_gemini_candidates(body.get("candidates"))
+    choices = _read_openai_choices(body.get("choices"))
+    if not choices and provider in GEMINI_PROVIDERS:
+        choices = _read_gemini_candidates(body.get("candidates"))
     if not choices:
         return None
     return SimpleNamespace(model=body.get("model"), choices=choices, usage=_read_usage(body))

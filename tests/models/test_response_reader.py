@@ -131,12 +131,13 @@ JSON = st.recursive(
 @given(JSON, JSON, JSON)
 def test_any_json_is_read_or_left(choices: Any, candidates: Any, usage: Any) -> None:
     for body in ({"choices": choices, "usage": usage}, {"candidates": candidates, "usageMetadata": usage}):
-        response = read_response(body)
+        response = read_response(body, "gemini")
         assert response is None or response.choices
 
 
 def test_a_body_of_another_format_is_not_read() -> None:
-    assert read_response({"choices": {"0": {}}}) is None
-    assert read_response({"output": {"message": {}}}) is None
-    assert read_response({"choices": [{"message": {"content": 5}}]}) is None
-    assert read_response({}) is None
+    assert read_response({"choices": {"0": {}}}, "openai") is None
+    assert read_response({"output": {"message": {}}}, "openai") is None
+    assert read_response({"choices": [{"message": {"content": 5}}]}, "openai") is None
+    assert read_response({"candidates": [{"finishReason": "STOP"}]}, "anthropic") is None
+    assert read_response({}, "openai") is None
