@@ -145,14 +145,19 @@ def test_forms_are_tried_from_the_richest_to_the_poorest() -> None:
 
 
 def test_what_the_config_declares_replaces_what_was_found() -> None:
-    found = Capability(AnswerForm.TOOL, ("minLength",), ("seed", "temperature", "top_p"), "max_completion_tokens", 4096)
-    assert apply_declared(found, None) == found
-    assert apply_declared(found, DeclaredCapabilities()) == found
+    discovered = Capability(
+        AnswerForm.TOOL, ("minLength",), ("seed", "temperature", "top_p"), "max_completion_tokens", 4096
+    )
+    assert apply_declared(discovered, None) == discovered
+    assert apply_declared(discovered, DeclaredCapabilities()) == discovered
     declared = DeclaredCapabilities(AnswerForm.TEXT, temperature=True, seed=False, dropped_keywords=("b", "a"))
-    assert apply_declared(found, declared) == Capability(
+    assert apply_declared(discovered, declared) == Capability(
         AnswerForm.TEXT, ("a", "b"), ("seed", "top_p"), "max_completion_tokens", 4096
     )
-    assert apply_declared(found, DeclaredCapabilities(token_limit_param="max_tokens")).token_limit_param == "max_tokens"
+    assert (
+        apply_declared(discovered, DeclaredCapabilities(token_limit_param="max_tokens")).token_limit_param
+        == "max_tokens"
+    )
 
 
 def test_room_for_thinking_grows_in_steps_up_to_what_the_model_can_write() -> None:

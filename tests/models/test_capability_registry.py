@@ -25,7 +25,7 @@ from auditor.models.capability_store import MemoryCapabilityStore
 from auditor.models.endpoint import Endpoint
 from auditor.models.helper_process import REQUEST_ADAPTER, HelperRequest
 
-FOUND = Capability(AnswerForm.JSON_OBJECT, ("minLength",), ("temperature",), "max_completion_tokens", 4096)
+DISCOVERED = Capability(AnswerForm.JSON_OBJECT, ("minLength",), ("temperature",), "max_completion_tokens", 4096)
 
 
 def call(**changes: Any) -> Call:
@@ -41,7 +41,7 @@ def call(**changes: Any) -> Call:
 
 
 def registry(*known: Call) -> CapabilityRegistry:
-    return CapabilityRegistry(MemoryCapabilityStore({one.capability_key: FOUND for one in known}))
+    return CapabilityRegistry(MemoryCapabilityStore({one.capability_key: DISCOVERED for one in known}))
 
 
 @pytest.mark.parametrize(
@@ -76,18 +76,18 @@ def test_only_a_form_that_does_not_carry_the_schema_is_described() -> None:
         expected = "MoralJudgement 9 de" if form in (AnswerForm.JSON_OBJECT, AnswerForm.TEXT) else None
         assert prepared.structure_instruction == expected
         assert prepared.key == call(language="de").key
-    assert prepare_call(call(schema=None), FOUND, describe).structure_instruction is None
+    assert prepare_call(call(schema=None), DISCOVERED, describe).structure_instruction is None
     assert '"score"' in describe_schema("MoralJudgement", 9, "en")
 
 
 async def test_helpers_and_batches_send_what_was_found_out() -> None:
-    prepared = prepare_call(call(), FOUND, lambda schema, max_words, language: "In JSON.")
-    request = HelperRequest(1, prepared, 1, 2.0, FOUND)
+    prepared = prepare_call(call(), DISCOVERED, lambda schema, max_words, language: "In JSON.")
+    request = HelperRequest(1, prepared, 1, 2.0, DISCOVERED)
     assert REQUEST_ADAPTER.validate_json(REQUEST_ADAPTER.dump_json(request)) == request
     endpoint = Endpoint(model="openai/x", base_url="http://127.0.0.1:9/v1", price=None, api_key="k")
     litellm_client.open_http_clients()
     try:
-        batch_line = await prepare_request(endpoint, prepared, 5.0, FOUND)
+        batch_line = await prepare_request(endpoint, prepared, 5.0, DISCOVERED)
     finally:
         await litellm_client.close_http_clients()
     assert isinstance(batch_line, PreparedRequest)
