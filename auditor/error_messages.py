@@ -157,23 +157,26 @@ class KnownFix(NamedTuple):
 
 BAD_KEY = (
     r"(?:incorrect|invalid|wrong|bad) api[ _-]?key|api[ _-]?key (?:is )?(?:not valid|invalid|not found|expired)"
-    r"|api_key_invalid"
+    r"|api_key_invalid|no connected db"
 )
-"""Words for a refused key. xAI and Gemini send them with status 400."""
+"""Words for a refused key. xAI and Gemini send them with status 400, as a litellm proxy without a database does."""
 UNKNOWN_MODEL = (
     r"model[ _]not[ _](?:exist|found)|(?:invalid|unknown|no such) model\b|not a valid model"
-    r"|model identifier is invalid|deploymentnotfound|deployment for this resource does not exist"
+    r"|supported api model names|model identifier is invalid"
+    r"|deploymentnotfound|deployment for this resource does not exist"
     r"|\bmodel\b:?\s*['\"`“]?[\w./:@-]*['\"`”]?,?\s*(?:\w+\s+){0,2}"
     r"(?:does not exist|doesn't exist|not (?:be )?found|not supported by any provider)"
 )
 """Words for a model that does not exist. DeepSeek, Mistral, OpenRouter and Bedrock send them with status 400."""
 SPENT_QUOTA = (
     r"insufficient[ _](?:quota|balance|credit|funds)|exceeded your current quota|credit balance|billing|out of credits"
+    r"|used all available credits|spending limit"
 )
 """Words for an account without money; waiting does not help."""
 MODERATION = (
     r"moderation|flagged|content[ _](?:filter|management policy|policy)|responsible ?ai ?(?:policy|practices)"
     r"|content exists risk|usage guidelines|safety system|the response was blocked|inappropriate content"
+    r"|blocked by (?:a )?guardrail"
 )
 """Words of a filter that refused one prompt.
 

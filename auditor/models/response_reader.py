@@ -44,8 +44,13 @@ def _read_openai_choices(choices: object) -> list[SimpleNamespace]:
 
 
 def _is_openai_choice(choice: object) -> bool:
-    """Whether a choice has a message, or the text of a completion."""
-    return isinstance(choice, Mapping) and (isinstance(choice.get("message"), Mapping) or "text" in choice)
+    """Whether a choice has a message, whose content is a text, parts or null, or the text of a completion."""
+    if not isinstance(choice, Mapping):
+        return False
+    message = choice.get("message")
+    if isinstance(message, Mapping):
+        return message.get("content") is None or isinstance(message["content"], (str, list))
+    return isinstance(choice.get("text"), str)
 
 
 def _read_message(message: Mapping[str, Any]) -> SimpleNamespace:

@@ -166,9 +166,10 @@ def _build_question(config: AuditConfig, survey: Survey, model: ModelSection, ce
 
 def _estimate_max_cost(model: ModelSection, call: Call, logprob_call: Call | None) -> float | None:
     """Upper estimate of the cost of all requests to a model: with the most room for thinking, the schema in words."""
+    from auditor.agents.structure_instruction import describe_structure
     from auditor.models.budget import Budget
     from auditor.models.capability_discovery import THINKING_STEPS_TOKENS
-    from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS, describe_schema, prepare_call
+    from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS, prepare_call
     from auditor.models.endpoint import token_price
 
     price = token_price(model)
@@ -176,7 +177,7 @@ def _estimate_max_cost(model: ModelSection, call: Call, logprob_call: Call | Non
         return None
     dearest = Capability(form=AnswerForm.TEXT, thinking_tokens=THINKING_STEPS_TOKENS[-1])
     budget = Budget(None)
-    question_usd = budget.estimate_max_cost(prepare_call(call, dearest, describe_schema), price, dearest)
+    question_usd = budget.estimate_max_cost(prepare_call(call, dearest, describe_structure), price, dearest)
     logprob_usd = 0.0 if logprob_call is None else budget.estimate_max_cost(logprob_call, price)
     return MAX_DISCOVERY_REQUESTS * question_usd + logprob_usd
 
@@ -193,10 +194,12 @@ def ping_models(config: AuditConfig, plan: PingPlan) -> list[PingResult]:
 
 async def _ping_all(config: AuditConfig, plan: PingPlan) -> list[PingResult]:
     """Open a gateway for the models that are asked, and ask them."""
+    from auditor.agents.structure_instruction import describe_structure  # loads scipy (1 s)
     from auditor.models.gateway import Gateway  # loads httpx (0.3 s)
 
     limits = config.limits.model_copy(update={"max_attempts": MAX_ATTEMPTS})
-    gateway = Gateway([ping.model for ping in plan.pings if ping.call is not None], limits, seed=config.seed)
+    asked_models = [ping.model for ping in plan.pings if ping.call is not None]
+    gateway = Gateway(asked_models, limits, seed=config.seed, describe_structure=describe_structure)
     try:
         return list(await asyncio.gather(*(_ping(gateway, ping) for ping in plan.pings)))
     finally:

@@ -429,3 +429,21 @@ def wait_until(condition: Callable[[], bool], running: RunningCommand) -> None:
     while not condition():
         assert running.poll() is None, running.communicate()
         time.sleep(0.05)
+
+
+def test_a_model_whose_lines_all_fail_alike_is_asked_nothing_more_of_that_purpose(
+    server: FakeServer, storage: str
+) -> None:
+    """Its repairs and later stages would only fail again; the other models' batches go on."""
+    assert server.batches
+
+    def script(request: Request) -> Reply:
+        return error(400, f"bad value {request.number}") if request.body["model"].endswith("-a") else answer(request)
+
+    server.script = script
+    run_audit(small(server, batch=BATCH | {"most": 3}), storage=storage)
+    report = open_audit("scripted", storage=storage).report()
+    n_lines = Counter(key for key in server.batches.keys)
+    assert max(n_lines.values()) == 1
+    [traces, *_] = report.coverage.total
+    assert (traces.ok, traces.losses["client_error"]) == (12, 6)

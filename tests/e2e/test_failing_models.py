@@ -104,7 +104,7 @@ def test_a_run_whose_answers_are_all_rate_limited_exits_with_4(server: FakeServe
     )
     assert output.returncode == 4
     assert "'model-a' (HTTP 429: slow down), 'model-b' (HTTP 429: slow down)" in output.stderr
-    assert len(server.requests) == 18  # a rate limit stops no model
+    assert len(server.requests) >= 18  # a rate limit stops no model
 
 
 def test_a_judge_without_a_usable_verdict_is_named(server: FakeServer, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -190,6 +191,15 @@ async def test_at_most_four_requests_find_out_what_a_server_accepts(server: Fake
     assert server.requests[-1].body["max_completion_tokens"] == 50
 
 
+async def test_refusals_by_litellm_leave_all_requests_to_the_server(server: FakeServer) -> None:
+    model = "openai/o3"
+    params = {"top_p": 0.5, "presence_penalty": 0.1, "frequency_penalty": 0.1, "stop": ["x"]}
+    server.script = server_that(*map(refuses, params))
+    [answer] = await ask(section(server, model), call(server, model=model, params=params))
+    assert [attempt.http_status for attempt in answer.attempts] == [400] * MAX_DISCOVERY_REQUESTS + [200]
+    assert answer.altered == "frequency_penalty, presence_penalty, stop, temperature, top_p"
+
+
 async def test_a_server_that_refuses_ever_more_is_given_up_after_four_requests(server: FakeServer) -> None:
     params = {"temperature": 0.7, "top_p": 0.5, "presence_penalty": 0.1, "frequency_penalty": 0.1, "seed": 3}
     server.script = server_that(*map(refuses, params))
@@ -366,6 +376,22 @@ async def test_failures_of_other_kinds_are_retried_as_ever(server: FakeServer, s
     assert known(store).dropped_params == ("temperature",)
 
 
+@pytest.mark.parametrize("status", [402, 403, 409, 413])
+async def test_words_of_a_refusal_count_only_with_the_status_of_one(server: FakeServer, status: int) -> None:
+    replies = iter([completion("hi"), error(status, "Unsupported parameter: 'temperature' is not supported.")])
+    server.script = lambda request: next(replies, completion(JUDGEMENT))
+    _, refused = await ask(section(server), call(server, schema=None), call(server))
+    assert (refused.outcome, len(refused.attempts)) == (Outcome.CLIENT_ERROR, 1)
+
+
+async def test_a_model_that_litellm_has_no_entry_for_is_asked_for_a_schema_first(server: FakeServer) -> None:
+    model = "groq/unlisted"
+    server.script = server_that()
+    [answer] = await ask(section(server, model), call(server, model=model))
+    assert (answer.outcome, answer.form) == (Outcome.OK, AnswerForm.JSON_SCHEMA)
+    assert "response_format" in server.requests[0].body
+
+
 async def test_an_unknown_refusal_ends_the_call_and_the_next_one_tries_again(server: FakeServer) -> None:
     replies = iter([error(400, "no")])
     server.script = lambda request: next(replies, completion(JUDGEMENT))
@@ -444,11 +470,13 @@ async def test_of_a_hundred_calls_at_once_one_finds_out(server: FakeServer) -> N
 
 
 async def test_calls_do_not_wait_for_each_other_forever_if_all_fail(server: FakeServer) -> None:
-    server.script = lambda request: Reply(400, {"error": {"message": "no"}}, delay_s=0.1)
+    # Each failure has words of its own, so that the model is not stopped for equal failures in a row.
+    server.script = lambda request: replace(error(400, "no" + "o" * request.number), delay_s=0.1)
     loop = asyncio.get_running_loop()
     started_s = loop.time()
     answers = await ask_at_once(section(server), [call(server, sample) for sample in range(40)])
     assert {answer.outcome for answer in answers} == {Outcome.CLIENT_ERROR}
+    assert len(server.requests) == 40
     assert loop.time() - started_s < 0.1 * 40
     assert MAX_INCONCLUSIVE_CALLS < 40
 
@@ -512,9 +540,10 @@ async def test_a_server_that_refuses_the_room_keeps_the_smaller_limit(server: Fa
 
 async def test_a_cut_off_answer_is_not_lost_if_the_request_with_more_room_fails(server: FakeServer) -> None:
     script, n_failures = thinks_for(2000), 2
-    server.script = lambda request: Reply(503) if 0 < len(server.requests) - 1 <= n_failures else script(request)
+    server.script = lambda request: Reply(503) if 0 < request.number <= n_failures else script(request)
     store = RecordingStore()
     first, second = await ask(section(server), call(server), call(server, 1), store=store, max_attempts=2)
     assert [attempt.http_status for attempt in first.attempts] == [200, 503, 503]
     assert (first.outcome, second.outcome, len(second.attempts)) == (Outcome.TRUNCATED, Outcome.OK, 1)
     assert known(store).thinking_tokens == 4096
+    assert len(store.evidence) == 1, "room that no answer has shown to be accepted is not saved"

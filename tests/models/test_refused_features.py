@@ -45,6 +45,13 @@ def test_a_refusal_with_another_cause_names_nothing(name: str) -> None:
     assert find_refusals(flatten_error(BODIES["other"][name]["body"])) == ()
 
 
+@pytest.mark.parametrize("cause", ["content_filter", "context_length_exceeded", "json_validate_failed", "billing"])
+def test_another_cause_outweighs_the_words_of_a_row(cause: str) -> None:
+    words = "This response_format type is unavailable now"
+    assert find_refusals(f"message: {words}") != ()
+    assert find_refusals(f"message: {words}; code: {cause}") == ()
+
+
 def test_every_row_has_an_example_a_source_and_a_date_or_a_version() -> None:
     patterns = load_refusal_patterns()
     assert set(patterns) == set(BODIES["refused"])

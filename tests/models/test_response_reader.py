@@ -138,4 +138,5 @@ def test_any_json_is_read_or_left(choices: Any, candidates: Any, usage: Any) -> 
 def test_a_body_of_another_format_is_not_read() -> None:
     assert read_response({"choices": {"0": {}}}) is None
     assert read_response({"output": {"message": {}}}) is None
+    assert read_response({"choices": [{"message": {"content": 5}}]}) is None
     assert read_response({}) is None

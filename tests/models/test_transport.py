@@ -6,10 +6,12 @@ import gzip
 import json
 from typing import Any
 
+import httpx
 import pytest
 
 from auditor.config import Limits
 from auditor.domain import Answer, Outcome
+from auditor.models import transport
 from auditor.models.gateway import Gateway
 from auditor.models.transport import MAX_RESPONSE_BYTES, is_metadata_host
 from tests.models.test_gateway import call, section
@@ -67,3 +69,16 @@ async def test_a_redirect_is_not_followed(server: FakeServer, status: int) -> No
 )  # fmt: skip
 def test_metadata_hosts_are_recognized(host: str, expected: bool) -> None:
     assert is_metadata_host(host) is expected
+
+
+@pytest.mark.parametrize(
+    ("timeout_s", "total_timeout_s", "connect_s", "pool_s"),
+    [(60.0, None, 54.0, 54.0), (600.0, None, 54.0, 540.0), (600.0, 10.0, 9.0, 9.0), (5.0, 10.0, 4.5, 4.5)],
+)
+def test_connecting_takes_no_longer_because_a_model_may_be_slow(
+    timeout_s: float, total_timeout_s: float | None, connect_s: float, pool_s: float
+) -> None:
+    request = httpx.Request("POST", "http://127.0.0.1", extensions={"timeout": httpx.Timeout(timeout_s).as_dict()})
+    transport._cap_connect_timeout(request, total_timeout_s)
+    timeouts = request.extensions["timeout"]
+    assert (timeouts["connect"], timeouts["pool"], timeouts["read"]) == pytest.approx((connect_s, pool_s, timeout_s))

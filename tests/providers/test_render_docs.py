@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import tomllib
+
 import pytest
 
 from auditor.config.providers import PROVIDERS, ProviderSetup
 from tests.providers.render_docs import PAGE, load_pages, page_with, render
+from tests.support.docs_blocks import blocks
 
 MIN_DOCUMENTED_PROVIDERS = 21
 
@@ -20,6 +23,18 @@ def test_the_page_has_every_provider_of_the_table() -> None:
     assert len(PROVIDERS) >= MIN_DOCUMENTED_PROVIDERS
     for setup in PROVIDERS:
         assert f"\n### {setup.title}\n" in page
+
+
+def test_the_lines_of_each_provider_are_those_that_are_tested() -> None:
+    entries = [tomllib.loads(block.text)["models"] for block in blocks(PAGE, "toml")]
+    pages = load_pages()
+    assert len(entries) == len(pages)
+    for [entry], page in zip(entries, pages, strict=True):
+        tested = page.section.model_dump(exclude_unset=True)
+        assert entry == {**tested, "name": page.setup.name} or entry == {
+            **{key: value for key, value in tested.items() if key != "api_key"},
+            "name": page.setup.name,
+        }
 
 
 @pytest.mark.parametrize("setup", PROVIDERS, ids=lambda setup: setup.name)

@@ -19,7 +19,9 @@ from auditor.domain import (
     canonical_json,
 )
 from auditor.reports.data.build import build_report
+from auditor.reports.data.failures.schema import FailureGroup, FailuresReport, UnusableModel
 from auditor.reports.data.report_schema import Report
+from auditor.reports.data.requests.capabilities import CapabilityReportRow, RequestsReport
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 
@@ -35,7 +37,7 @@ NAME = "evil <b>&amp;\"'` |\u202e\x1b[31m*_[x](http://evil.example)"
 
 
 def hostile_report(db: Database) -> Report:
-    """A report whose names, countries, topics, reasoning, notes and survey texts are all hostile."""
+    """A report whose names, countries, topics, reasoning, notes, survey texts and providers' words are all hostile."""
     names = [f"{NAME} {i}" for i in range(2)]
     cells = [Cell(f"{NAME} land {i}", f"{NAME} topic {j}") for i in range(3) for j in range(2)]
     config = AuditConfig(
@@ -61,4 +63,23 @@ def hostile_report(db: Database) -> Report:
     rating = Rating(cells[0], names[0], names[1], 0.0, -1 / 6, NAME, Decision.LEFT, decided_at, note=EVIL)
     results.add_rating(db, audit.id, rating)
     audits.set_stage(db, audit.id, audits.FINISHED)
-    return build_report(db, "hostile")
+    return build_report(db, "hostile").model_copy(update=_hostile_words_of_providers(names))
+
+
+def _hostile_words_of_providers(names: list[str]) -> dict[str, object]:
+    """What providers' servers said: reasons of failures, and evidence of what they accept."""
+    group = FailureGroup(
+        name=names[0], model=NAME, purposes=["direct"], outcome="client_error", status=400, message=EVIL, requests=2,
+        unusable=1, first_at="1", last_at="2", how_to_fix="Wait.", payload=None,
+    )  # fmt: skip
+    unusable = UnusableModel(name=names[1], is_judge=False, planned=6, reason=EVIL, how_to_fix="")
+    capability = CapabilityReportRow(
+        name=names[0], form="tool", dropped_params=[NAME], dropped_keywords=[NAME], token_limit_param="max_tokens",
+        thinking_tokens=0, evidence=EVIL, litellm_version="1", created_at="1",
+    )  # fmt: skip
+    return {
+        "failures": FailuresReport(
+            groups=[group], not_listed=0, requests_not_listed=0, unusable=1, unusable_models=[unusable]
+        ),
+        "requests": RequestsReport(capabilities=[capability], forms=[], form_split=[]),
+    }

@@ -24,6 +24,7 @@ from auditor.reports.data.cost.savings import build_savings_rows
 from auditor.reports.data.coverage.build import build_coverage_report
 from auditor.reports.data.coverage.model_versions import build_model_version_rows
 from auditor.reports.data.coverage.refusals import build_reask_rows, build_refusals_report
+from auditor.reports.data.failures.build import build_failures_report
 from auditor.reports.data.logic.build import build_logic_report
 from auditor.reports.data.panel.build import build_panel_report, compute_peer_agreement, compute_self_consistency
 from auditor.reports.data.report_schema import (
@@ -104,6 +105,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         semantic=semantic_report,
         logic=logic_report,
         cost=build_cost_report(source),
+        failures=build_failures_report(db, source.audit.id),
         requests=build_requests_report(db, source),
         sampling=sampling,
         served=build_model_version_rows(source.call_counts),

@@ -18,6 +18,7 @@ from auditor.reports.data.cost.schema import CostReport
 from auditor.reports.data.coverage.model_versions import ModelVersionRow
 from auditor.reports.data.coverage.refusals import ReaskRow, RefusalsReport
 from auditor.reports.data.coverage.schema import CoverageReport
+from auditor.reports.data.failures.schema import FailuresReport
 from auditor.reports.data.logic.schema import LogicReport
 from auditor.reports.data.measurement_schema import (
     BaselineRow,
@@ -254,6 +255,8 @@ class Report(ReportModel):
     served: list[ModelVersionRow]
     """Model versions that providers reported for each model's answers; several rows of one model may mean that the
     provider changed it during the audit."""
+    failures: FailuresReport
+    """Why requests failed, and the models without a usable answer."""
     requests: RequestsReport
     """How models were asked: what their servers accept, and the forms of structured answers."""
     sampling: SamplingReport

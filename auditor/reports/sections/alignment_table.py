@@ -89,7 +89,7 @@ def build_alignment_table(report: Report, rows: Sequence[AlignmentRow], labels: 
         "(Spearman’s correction by the spread of the samples, on the model’s side only). The highest r "
         f"is what a perfect model is expected to reach against this survey{ceiling_note}. Intervals are 95% CIs "
         "over countries and topics; those of Fisher’s r and of ρ treat cells as independent. "
-        f"p tests r = 0, also over countries and topics.{marks.remark('Corrections for sampling noise')}"
+        f"p tests r = 0, also over countries and topics.{marks.remark('Values of r without sampling noise')}"
     )
     derived = {"model": labels.label, **DERIVED_CELLS, **marks.derived}
     columns = [*ALIGNMENT_COLUMNS, *marks.columns]

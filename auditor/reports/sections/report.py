@@ -13,6 +13,7 @@ from auditor.reports.sections.cells import build_differences_section, build_scat
 from auditor.reports.sections.conflicts import build_conflicts_section
 from auditor.reports.sections.cost import build_cost_section
 from auditor.reports.sections.coverage import build_coverage_section, build_refusals_section
+from auditor.reports.sections.failures import build_failures_section
 from auditor.reports.sections.group_errors import build_group_errors_section, build_map_section
 from auditor.reports.sections.logic import build_logic_section
 from auditor.reports.sections.panel import build_panel_section
@@ -49,6 +50,7 @@ SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (
     build_conflicts_section,
     build_refusals_section,
     build_coverage_section,
+    build_failures_section,
     build_cost_section,
     build_provenance_section,
 )

@@ -65,7 +65,7 @@ def _build_capability_table(report: Report) -> Table:
         "What each model’s server accepts",
         "Found out at the first contact with each model. Form: how structured answers were requested. Not sent: "
         "parameters that were left out or changed, compared with what the configuration asks for. Room for thinking: "
-        "tokens added to each limit. Evidence: what the server answered.",
+        "tokens added to each limit. Evidence: what the responses that led to it refused; “Failures” quotes them.",
         report.requests.capabilities,
         [
             Column("Model", "name", "name"),

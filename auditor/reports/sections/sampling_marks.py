@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from auditor.domain import Purpose
 from auditor.reports.data.requests.sampling_settings import SamplingReport
 from auditor.reports.document import Cell, Column
+
+FLAG = "†"
 
 
 class ModelRow(Protocol):
@@ -20,14 +22,19 @@ class ModelRow(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SamplingMarks:
-    """The sampling settings of each model in words, by name; empty where they do not differ."""
+    """The sampling settings of each model in words, by name; empty where they do not differ.
 
-    label_by_model: dict[str, str]
+    Attributes:
+        refusing_models: models whose servers refuse a setting of the configuration.
+    """
+
+    label_by_model: Mapping[str, str]
+    refusing_models: Sequence[str] = ()
 
     @classmethod
     def of(cls, sampling: SamplingReport, purpose: Purpose) -> SamplingMarks:
         """The marks of the answers for one purpose."""
-        return cls(sampling.labels(purpose))
+        return cls(sampling.labels(purpose), sampling.refusing_models(purpose))
 
     @property
     def columns(self) -> list[Column]:
@@ -47,13 +54,19 @@ class SamplingMarks:
         """A sentence for a caption: which figures are not comparable between models; empty where all are."""
         if not self.label_by_model:
             return ""
-        return (
-            f" Sampling: settings as they were sent. {figures} of models with different settings are not comparable, "
-            "so no model is compared with another one."
-        )
+        return f" Sampling: settings as they were sent. {figures} of models with different settings are not comparable."
+
+    def flag(self, label: str, model: str) -> str:
+        """A label in a plot, with a sign if the model was asked with other settings than the configuration's."""
+        return f"{label} {FLAG}" if model in self.refusing_models else label
+
+    @property
+    def flag_remark(self) -> str:
+        """A sentence for a plot's caption that explains the sign; empty where all models are comparable."""
+        return f" {FLAG} Asked with other sampling settings, so not comparable." if self.refusing_models else ""
 
     def mark(self, label: str, model: str) -> str:
-        """A label in a plot or a sentence, followed by the model's settings where they differ."""
+        """A label in a sentence or a table, followed by the model's settings where they differ."""
         settings = self.label_by_model.get(model)
         return f"{label} ({settings})" if settings else label
 

@@ -45,11 +45,10 @@ def build_consistency_section(report: Report) -> Section | None:
     figure = build_interval_figure(
         "self-consistency",
         "Self-consistency of each model",
-        [(marks.mark(labels.label(row), row.model), row.cosine) for row in report.self_consistency],
+        [(marks.flag(labels.label(row), row.model), row.cosine) for row in report.self_consistency],
         SHARE_AXIS,
         table_id="sample-consistency",
-        caption="Mean self-consistency over cells, with its 95% CI (higher is more consistent)."
-        f"{marks.remark('Figures')}",
+        caption=f"Mean self-consistency over cells, with its 95% CI (higher is more consistent).{marks.flag_remark}",
     )
     table = tabulate(
         "sample-consistency",

@@ -121,13 +121,13 @@ def _build_figure(rows: Sequence[SemanticModelRow], marks: SamplingMarks) -> Fig
         entry
         for row in rows
         for entry in (
-            (marks.mark(row.model, row.model), row.consistency),
+            (marks.flag(row.model, row.model), row.consistency),
             ("by chance", _best_chance_estimate(row)),
         )
     ]
     caption = (
         "Mean score over questions, with 95% CI (bootstrap over questions). Below each model: the score of answers to "
-        "different questions, with the range of 95% of the shuffles."
+        f"different questions, with the range of 95% of the shuffles.{marks.flag_remark}"
     )
     title = "Consistency under paraphrase, mean score"
     return build_interval_figure("paraphrase-plot", title, scores, SHARE_AXIS, table_id=MODEL_TABLE_ID, caption=caption)

@@ -111,7 +111,7 @@ class Anthropic(Dialect):
             },
         },
     }
-    rules = (
+    rules: tuple[Rule, ...] = (
         Rule(
             "the version's header is missing",
             lambda fields: fields["anthropic-version"] != "2023-06-01",

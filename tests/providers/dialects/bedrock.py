@@ -91,7 +91,7 @@ class Bedrock(Dialect):
             }
         },
     }
-    rules = (
+    rules: tuple[Rule, ...] = (
         Rule(
             "a conversation that the user does not begin",
             lambda body: not body.get("messages") or body["messages"][0]["role"] != "user",

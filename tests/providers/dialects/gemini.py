@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from auditor.domain import AnswerForm
 from tests.providers.bodies import REMOVED, Body, words
@@ -153,10 +153,10 @@ class Gemini(Dialect):
     model = "gemini/gemini-2.5-flash"
     thinking_model = "gemini/gemini-2.5-pro"
     wrong_model = "gemini/gemini-2.5-flush"
-    key_variable = "GEMINI_API_KEY"
+    key_variable: ClassVar[str | None] = "GEMINI_API_KEY"
     url = "https://generativelanguage.googleapis.com/v1beta/models/{model}:generateContent"
     valid_body = VALID_BODY
-    rules = (
+    rules: tuple[Rule, ...] = (
         UNKNOWN_FIELD,
         MISSING_CONTENTS,
         TEMPERATURE_RANGE,

@@ -203,7 +203,7 @@ class OpenAI(OpenAIDialect):
     key_variable = "OPENAI_API_KEY"
     url = "https://api.openai.com/v1/chat/completions"
     valid_body = VALID_BODY
-    rules = (
+    rules: tuple[Rule, ...] = (
         MISSING_MESSAGES,
         UNKNOWN_PARAMETER,
         TEMPERATURE_RANGE,

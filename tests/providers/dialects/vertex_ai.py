@@ -4,7 +4,8 @@ References (read on 2026-11-23): cloud.google.com/vertex-ai/generative-ai/docs/m
 ranges, `logprobs` from 1 to 20), .../docs/multimodal/control-generated-output, .../docs/error-code-429;
 cloud.google.com/docs/authentication (401). The words on log-probabilities of other models are those in
 github.com/GoogleCloudPlatform/generative-ai/issues/2947; that the models of 2.5 give them here is in
-github.com/vercel/ai/issues/5418.
+github.com/vercel/ai/issues/5418. That Flash-Lite of 2.5 thinks only if it is asked to is in
+ai.google.dev/gemini-api/docs/thinking.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class VertexAI(Gemini):
 
     title = "Vertex AI"
     reference = "cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference, read on 2026-11-23"
-    model = "vertex_ai/gemini-2.5-flash"
+    model = "vertex_ai/gemini-2.5-flash-lite"  # does not think by default, which its log-probabilities need
     thinking_model = "vertex_ai/gemini-2.5-pro"
     wrong_model = "vertex_ai/gemini-nope"
     key_variable = None
@@ -125,6 +126,8 @@ class VertexAI(Gemini):
 
     def _reply(self, candidate: Mapping[str, Any], request: Request, usage: Mapping[str, Any] | None = None) -> Reply:
         reply = super()._reply({"avgLogprobs": -0.2, **candidate}, request, usage)
+        if self.requested_model(request) == self.model_id(self.model):
+            reply.body["usageMetadata"].pop("thoughtsTokenCount", None)
         reply.body["usageMetadata"]["trafficType"] = "ON_DEMAND"
         reply.body["createTime"] = "2026-11-23T12:00:00.000000Z"
         return reply

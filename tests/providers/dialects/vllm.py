@@ -1,15 +1,16 @@
 """vLLM's OpenAI-compatible server, `vllm serve`.
 
-References (read on 2026-11-23), in github.com/vllm-project/vllm at commits 002032ee and 030141c1: the request and the
-response, vllm/entrypoints/openai/chat_completion/protocol.py; errors, vllm/entrypoints/openai/engine/protocol.py and
-vllm/sampling_params.py; schemas, vllm/v1/structured_output/backend_xgrammar.py. The key is checked by the middleware
-`AuthenticationMiddleware`; `VLLM_API_KEY` is the variable of `--api-key`. Unknown fields are ignored, with a warning
-in the log. The words about the context are in github.com/vllm-project/vllm/issues/42474, those about an unknown model
-in issue 3485 (the object around them is that of the protocol).
+Measured on 2026-11-23 with vLLM 0.32.0 on a CPU (SmolLM2-135M; with and without `--api-key`, `--reasoning-parser
+deepseek_r1` and the backend xgrammar): the response, every refusal here and thinking that takes all tokens. Its source
+is github.com/vllm-project/vllm (commits 002032ee and 030141c1): vllm/entrypoints/openai/chat_completion/protocol.py,
+vllm/entrypoints/openai/engine/protocol.py and vllm/sampling_params.py. Unknown fields are ignored. The default backend,
+auto, gives guidance what xgrammar does not support; xgrammar alone refuses it (test_server_variants.py). More tokens
+than the context has left are clipped, more than the whole context are refused.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from tests.providers.bodies import REMOVED, Body, schema_keywords
@@ -21,8 +22,9 @@ from tests.support.fake_server import Reply, Request
 SECTION = {"api_base": "http://localhost:8000/v1"}
 MAX_LOGPROBS = 20
 """Default of `--max-logprobs`."""
-UNSUPPORTED_KEYWORDS = frozenset({"multipleOf", "uniqueItems", "contains", "minContains", "maxContains"})
-"""Keywords that `has_xgrammar_unsupported_json_features` refuses wherever they are."""
+UNSUPPORTED_KEYWORDS = frozenset({"uniqueItems", "contains", "minContains"})
+"""Keywords that neither xgrammar nor guidance knows."""
+CONTEXT_TOKENS = 40960
 RESPONSE_FORMATS = ("text", "json_object", "json_schema", "structural_tag")
 VALID_BODY: Body = {
     "model": "Qwen/Qwen3-8B",
@@ -53,10 +55,25 @@ def error(status: int, message: str, kind: str = "BadRequestError", param: str |
     return Reply(status, {"error": {"message": message, "type": kind, "param": param, "code": status}})
 
 
-def refused_keyword(body: Body) -> bool:
-    """Whether a schema has a keyword that the server does not support."""
+def invalid(message: str, param: str, value: object = None) -> Reply:
+    """A `VLLMValidationError`, whose words end with its parameter."""
+    details = f"parameter={param}" if value is None else f"parameter={param}, value={value}"
+    return error(400, f"{message} ({details})", param=param)
+
+
+def too_many_tokens(n: int, context_tokens: int) -> Reply:
+    """The refusal of more tokens than the whole context, `--max-model-len`."""
+    return invalid(
+        f"max_tokens={n} cannot be greater than max_model_len={context_tokens}. Please request fewer output tokens.",
+        "max_tokens",
+        n,
+    )
+
+
+def refused_keywords(body: Body) -> list[str]:
+    """Keywords of a schema that the server does not support."""
     schema = ((body.get("response_format") or {}).get("json_schema") or {}).get("schema")
-    return bool(schema_keywords(schema) & UNSUPPORTED_KEYWORDS)
+    return sorted(schema_keywords(schema) & UNSUPPORTED_KEYWORDS)
 
 
 def unknown_tool(body: Body) -> bool:
@@ -90,7 +107,11 @@ class VLLM(OpenAIDialect):
             "neither messages nor a prompt",
             lambda body: not {"messages", "prompt"} & body.keys(),
             lambda _: error(
-                400, "[{'type': 'missing', 'loc': ('body', 'messages'), 'msg': 'Field required'}]", "Bad Request"
+                400,
+                "1 validation error:\n  {'type': 'missing', 'loc': 'body.messages', 'msg': 'Field required', 'input': "
+                "'<dict of 1 items>'}",
+                "Bad Request",
+                "body.messages",
             ),
             {"messages": REMOVED},
         ),
@@ -99,9 +120,10 @@ class VLLM(OpenAIDialect):
             lambda body: (body.get("response_format") or {}).get("type", "text") not in RESPONSE_FORMATS,
             lambda _: error(
                 400,
-                "[{'type': 'literal_error', 'loc': ('body', 'response_format', 'ResponseFormat', 'type'), 'msg': "
-                "\"Input should be 'text', 'json_object' or 'json_schema'\"}]",
+                "6 validation errors:\n  {'type': 'literal_error', 'loc': 'body.response_format.type', 'msg': \"Input "
+                "should be 'text', 'json_object' or 'json_schema'\", 'input': 'grammar'}",
                 "Bad Request",
+                "body.response_format.type",
             ),
             {"response_format": {"type": "grammar"}},
         ),
@@ -111,48 +133,55 @@ class VLLM(OpenAIDialect):
                 (body.get("response_format") or {}).get("type") == "json_schema"
                 and not body["response_format"].get("json_schema")
             ),
-            lambda _: error(
-                400,
+            lambda _: invalid(
                 "When response_format type is 'json_schema', the 'json_schema' field must be provided.",
-                param="response_format",
+                "response_format",
             ),
             {"response_format": {"json_schema": REMOVED}},
         ),
         Rule(
-            "a keyword that xgrammar does not support",
-            refused_keyword,
-            lambda _: error(400, "The provided JSON schema contains features not supported by xgrammar."),
-            {"response_format": {"json_schema": {"schema": {"properties": {"score": {"multipleOf": 0.1}}}}}},
+            "keywords that no grammar backend knows",
+            refused_keywords,
+            lambda names: error(400, f"Grammar error: Unimplemented keys: {json.dumps(names)}"),
+            {"response_format": {"json_schema": {"schema": {"properties": {"score": {"uniqueItems": True}}}}}},
         ),
         Rule(
             "top_logprobs without logprobs",
             lambda body: body.get("top_logprobs", 0) > 0 and not body.get("logprobs"),
-            lambda _: error(400, "when using `top_logprobs`, `logprobs` must be set to true.", param="top_logprobs"),
+            lambda _: invalid("when using `top_logprobs`, `logprobs` must be set to true.", "top_logprobs"),
             {"top_logprobs": 5},
         ),
         Rule(
             "more log-probabilities than the server allows",
             lambda body: body.get("top_logprobs", 0) > MAX_LOGPROBS and body["top_logprobs"],
-            lambda n: error(
-                400,
-                f"Requested sample logprobs of {n}, which is greater than max allowed: {MAX_LOGPROBS}",
-                param="logprobs",
+            lambda n: invalid(
+                f"Requested sample logprobs of {n}, which is greater than max allowed: {MAX_LOGPROBS}", "logprobs", n
             ),
             {"logprobs": True, "top_logprobs": 21},
         ),
         Rule(
             "a negative temperature",
             lambda body: (body.get("temperature") or 0) < 0 and body["temperature"],
-            lambda number: error(400, f"temperature must be non-negative, got {number}.", param="temperature"),
+            lambda number: invalid(f"temperature must be non-negative, got {number}.", "temperature", number),
             {"temperature": -0.5},
+        ),
+        Rule(
+            "a temperature above 2",
+            lambda body: (body.get("temperature") or 0) > 2 and body["temperature"],
+            lambda number: invalid(f"temperature must be in [0, 2], got {number}.", "temperature", number),
+            {"temperature": 3.0},
+        ),
+        Rule(
+            "more tokens than the model's context",
+            lambda body: (body.get("max_tokens") or 0) > CONTEXT_TOKENS and body["max_tokens"],
+            lambda n: too_many_tokens(n, CONTEXT_TOKENS),
+            {"max_tokens": 50000},
         ),
         Rule(
             "a required tool that is not among the tools",
             unknown_tool,
-            lambda _: error(
-                400,
-                "The tool specified in `tool_choice` does not match any of the specified `tools`",
-                param="tool_choice",
+            lambda _: invalid(
+                "The tool specified in `tool_choice` does not match any of the specified `tools`", "tool_choice"
             ),
             {
                 "tools": [{"type": "function", "function": {"name": "Reply"}}],
@@ -160,12 +189,24 @@ class VLLM(OpenAIDialect):
             },
         ),
         Rule(
+            "a required tool, and no parser for calls of tools",
+            lambda body: (
+                isinstance(body.get("tool_choice"), dict)
+                and not unknown_tool(body)
+                and body["tool_choice"]["function"]["name"]
+            ),
+            lambda name: error(400, f'tool_choice=function "{name}" requires --tool-call-parser to be set'),
+            {
+                "tools": [{"type": "function", "function": {"name": "Reply"}}],
+                "tool_choice": {"type": "function", "function": {"name": "Reply"}},
+            },
+        ),
+        Rule(
             "an empty list of tools",
             lambda body: body.get("tools") == [],
-            lambda _: error(
-                400,
+            lambda _: invalid(
                 "`tools` must not be an empty array. Either provide at least one tool or omit the field entirely.",
-                param="tools",
+                "tools",
             ),
             {"tools": []},
         ),
@@ -177,19 +218,23 @@ class VLLM(OpenAIDialect):
 
     def completion_body(self, message: dict[str, Any], finish: str, request: Request) -> dict[str, Any]:
         body = super().completion_body(message, finish, request)
-        body["choices"][0] |= {"logprobs": None, "stop_reason": None, "token_ids": None}
-        extra = {"service_tier": None, "system_fingerprint": None, "prompt_logprobs": None, "prompt_token_ids": None}
-        return {**body, **extra, "kv_transfer_params": None}
+        body["choices"][0] |= {"logprobs": None, "stop_reason": None, "token_ids": None, "routed_experts": None}
+        names = ("prompt_logprobs", "prompt_token_ids", "prompt_text", "kv_transfer_params", "ec_transfer_params")
+        extra = {"service_tier": None, "system_fingerprint": "vllm-0.32.0-c2082cf2", "metrics": None}
+        return {**body, **dict.fromkeys(names), **extra}
 
     def usage(self, completion_tokens: int, reasoning_tokens: int | None = None) -> dict[str, Any]:
-        """Thinking is not counted on its own."""
-        return {**super().usage(completion_tokens), "prompt_tokens_details": None}
+        """The usage, which counts thinking only with a reasoning parser."""
+        details = {"prompt_tokens_details": None, "completion_tokens_details": None}
+        return {**super().usage(completion_tokens, reasoning_tokens), **details}
 
     def unauthenticated(self, request: Request) -> Reply:
         return Reply(401, {"error": "Unauthorized"})
 
     def unknown_model(self, model: str) -> Reply:
-        return error(404, f"The model `{model}` does not exist.", "NotFoundError", "model")
+        return error(
+            404, f"The model `{model}` does not exist. Valid aliases: Qwen/Qwen3-8B.", "NotFoundError", "model"
+        )
 
     def rate_limited(self, request: Request) -> Reply:
         """Never; see the expectations."""
@@ -204,11 +249,12 @@ class VLLM(OpenAIDialect):
         return Reply(body=completion_body(choices, self.requested_model(request)))
 
     def out_of_thinking(self, request: Request) -> Reply:
-        """With a reasoning parser, thinking is in `reasoning` and the content is null; it is not counted on its own."""
+        """With a reasoning parser, thinking is in `reasoning` and the content is null; unfinished, it counts as 0."""
         limit = self.token_limit(request.body) or self.thinking_tokens
         message = {**self.message(Content("")), "content": None, "reasoning": "Let me think about what families value."}
         body = self.completion_body(message, self.finish_cut_off, request)
-        return Reply(body=body | {"usage": self.usage(limit)})
+        usage = self.usage(limit) | {"completion_tokens_details": {"reasoning_tokens": 0}}
+        return Reply(body=body | {"usage": usage})
 
 
 DIALECT = VLLM()

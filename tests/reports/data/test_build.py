@@ -23,7 +23,8 @@ from tests.support.synthetic_audit import populate
 
 KEYS = [
     "audit", "coverage", "alignment", "gain", "regions", "topics", "countries", "self_consistency", "panel",
-    "peer_agreement", "conflicts", "semantic", "logic", "cost", "served", "requests", "sampling", "environment",
+    "peer_agreement", "conflicts", "semantic", "logic", "cost", "served",
+    "failures", "requests", "sampling", "environment",
     "baselines", "ceiling", "nonresponse", "refusals", "repairs", "methods", "task", "tiers", "languages", "savings",
 ]  # fmt: skip
 

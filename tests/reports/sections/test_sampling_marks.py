@@ -38,8 +38,9 @@ def sampling_cells(table: object) -> list[object]:
 
 def test_equal_settings_leave_no_mark(report: Report) -> None:
     marks = SamplingMarks.of(report.sampling, Purpose.DIRECT)
+    assert (marks.flag("b", "birch"), marks.flag_remark) == ("b", "")
     assert (marks.columns, marks.cells("birch"), marks.remark("Figures"), marks.mark("b", "birch")) == ([], [], "", "b")
-    assert marks == NO_MARKS
+    assert marks.label_by_model == NO_MARKS.label_by_model
 
 
 def test_every_table_with_such_figures_has_the_settings(refused: Report) -> None:
@@ -48,9 +49,10 @@ def test_every_table_with_such_figures_has_the_settings(refused: Report) -> None
     assert_consistent(section)
     table = tables_of(section)["sample-consistency"]
     assert sampling_cells(table) == LABELS
-    assert "are not comparable, so no model is compared with another one" in text_of(table.caption)
+    assert "Figures of models with different settings are not comparable." in text_of(table.caption)
     [figure] = [block for block in iterate_blocks(section) if isinstance(block, Figure)]
-    assert f"birch ({DEFAULT_LABEL}) " in figure.description
+    assert "birch † 0." in figure.description
+    assert "† Asked with other sampling settings, so not comparable." in text_of(figure.caption)
     assert sampling_cells(tables_of(build_agreement_section(refused))["alignment"]) == LABELS
     [summary] = [table for table in build_run_summary(refused) if table.id == "alignment"]
     assert sampling_cells(summary) == LABELS
@@ -89,7 +91,7 @@ def test_a_gate_on_such_a_figure_is_undecided(report: Report, refused: Report, n
 
 def test_consistency_under_paraphrase_is_marked_by_its_own_settings(report: Report) -> None:
     refused = refuse_temperature(report, "birch", "moral")
-    assert SamplingMarks.of(refused.sampling, Purpose.DIRECT) == NO_MARKS
+    assert SamplingMarks.of(refused.sampling, Purpose.DIRECT).columns == []
     assert SamplingMarks.of(refused.sampling, Purpose.MORAL).mark("b", "birch") == f"b ({DEFAULT_LABEL})"
     assert not any("paraphrase" in text for text in list_cautions(refused))
     semantic = SemanticReport.model_construct(models=[])

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Sequence
 
 from auditor.domain import Outcome, Purpose
 from auditor.error_messages import how_to_fix, normalize_message, provider_message
-from auditor.reports.data.failures.schema import FailureGroup, UnusableModel
+from auditor.reports.data.failures.schema import FailureGroup, FailuresReport, UnusableModel
 from auditor.storage.database import Database
 from auditor.storage.failure_queries import FailedRequestCount, count_failed_requests, count_model_outcomes
 
 MAX_TOP_FAILURES = 3
 """Failures that a summary lists."""
+MAX_REPORTED_FAILURES = 20
+"""Failures that a report lists."""
 JUDGE_PURPOSES = frozenset(
     purpose.value
     for purpose in (
@@ -21,6 +23,19 @@ JUDGE_PURPOSES = frozenset(
     )
 )
 """Purposes of the calls that a model is sent as a judge."""
+
+
+def build_failures_report(db: Database, audit_id: int) -> FailuresReport:
+    """List an audit's most important failures, and the models without a usable answer."""
+    failures = load_failure_groups(db, audit_id)
+    listed, others = failures[:MAX_REPORTED_FAILURES], failures[MAX_REPORTED_FAILURES:]
+    return FailuresReport(
+        groups=listed,
+        not_listed=len(others),
+        requests_not_listed=sum(group.requests for group in others),
+        unusable=sum(group.unusable for group in failures),
+        unusable_models=find_unusable_models(db, audit_id, failures),
+    )
 
 
 def load_failure_groups(db: Database, audit_id: int) -> list[FailureGroup]:
@@ -101,11 +116,11 @@ def _build_unusable_model(
         ),
         None,
     )
-    planned = outcomes.total()
-    if failure is None or Outcome(outcome).is_answer:
-        return UnusableModel(
-            name=name, is_judge=is_judge, planned=planned, reason=f"{n} of {planned} are '{outcome}'", how_to_fix=""
-        )
-    status = f"HTTP {failure.status}: " if failure.status else ""
-    reason = f"{status}{failure.message}"
-    return UnusableModel(name=name, is_judge=is_judge, planned=planned, reason=reason, how_to_fix=failure.how_to_fix)
+    planned, how_to_fix_text = outcomes.total(), ""
+    reason = f"{n} of {planned} are '{outcome}'"
+    if failure is not None and not Outcome(outcome).is_answer:
+        reason = f"{f'HTTP {failure.status}: ' if failure.status else ''}{failure.message}"
+        how_to_fix_text = failure.how_to_fix
+    elif outcome == Outcome.CLIENT_ERROR:
+        reason += ", and no request was sent"
+    return UnusableModel(name=name, is_judge=is_judge, planned=planned, reason=reason, how_to_fix=how_to_fix_text)

@@ -31,6 +31,21 @@ class FailureGroup(ReportModel):
     """SHA-256 of the beginning of one of the response bodies, as stored; null if none was recorded."""
 
 
+class FailuresReport(ReportModel):
+    """Why requests failed."""
+
+    groups: list[FailureGroup]
+    """The most important groups: those that cost most calls their answer first."""
+    not_listed: int
+    """Further groups."""
+    requests_not_listed: int
+    """Failed requests of the further groups."""
+    unusable: int
+    """Calls that ended with a failure and have no usable answer."""
+    unusable_models: list[UnusableModel]
+    """Models and judges without any usable answer or verdict."""
+
+
 class UnusableModel(ReportModel):
     """A model whose answers, or whose verdicts, are all unusable."""
 

@@ -1,0 +1,86 @@
+"""Section on why requests failed: the most important reasons, in the providers' words, and how to fix known ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.reports.data.failures.schema import FailureGroup, UnusableModel
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import Block, Cell, Code, Column, List, ListItem, Name, Paragraph, Section, Text
+from auditor.reports.number_format import format_count, pluralize
+from auditor.reports.sections.phrasing import build_finding
+from auditor.reports.sections.tables import tabulate
+
+
+def build_failures_section(report: Report) -> Section | None:
+    """Build the section; None where no request failed."""
+    failures = report.failures
+    if not failures.groups:
+        return None
+    n_requests = sum(group.requests for group in failures.groups) + failures.requests_not_listed
+    summary = (
+        f"{pluralize(n_requests, 'request')} failed. A request that was sent again may have succeeded: "
+        f"{pluralize(failures.unusable, 'call')} {'has' if failures.unusable == 1 else 'have'} no usable answer for this"
+        " reason. Requests by which a model’s server showed what it accepts are among those that failed."
+    )
+    table = tabulate(
+        "failures",
+        "Reasons of failures",
+        "Failed requests of each model, grouped by outcome, HTTP status and message; those that left most calls "
+        "without a usable answer come first. The message is the provider’s, of the first of these requests; the others "
+        "differ from it in numbers, ids and quoted names at most.",
+        failures.groups,
+        [
+            Column("Model", "name", "name"),
+            Column("Requests", "number"),
+            Column("Calls without an answer", "number", "unusable"),
+            Column("Outcome"),
+            Column("HTTP status", "number", "status"),
+            Column("Message"),
+            Column("How to fix"),
+        ],
+        {"outcome": _label_outcome, "message": _quote_message, "how_to_fix": _describe_fix},
+    )
+    unusable = [_describe_unusable_model(model) for model in failures.unusable_models]
+    blocks: list[Block] = [Paragraph(summary), *([List(unusable, is_findings=True)] if unusable else []), table]
+    if failures.not_listed:
+        remark: Text = [
+            f"{pluralize(failures.not_listed, 'further reason')} with {format_count(failures.requests_not_listed)} "
+            "requests: ",
+            Code(f"auditor errors {report.audit.name}"),
+        ]
+        blocks.append(Paragraph(remark, "note"))
+    return Section("failures", "Why did requests fail?", blocks, "Failures")
+
+
+def list_unusable_models(report: Report) -> Iterator[str]:
+    """Yield a sentence for each model whose answers, or whose verdicts, are all unusable; without the reason."""
+    for model in report.failures.unusable_models:
+        yield f"No {_result_noun(model)} of {model.name} is usable; “Coverage” and “Failures” list the reasons."
+
+
+def _describe_unusable_model(model: UnusableModel) -> ListItem:
+    """A finding that names a model without a usable result, with the main reason, which may be a provider's words."""
+    text: Text = [f"has no usable {_result_noun(model)}: ", Name(model.reason.rstrip("."))]
+    return build_finding(model.name, text, "negative")
+
+
+def _result_noun(model: UnusableModel) -> str:
+    """What the model's results are, in the singular."""
+    return "verdict" if model.is_judge else "answer"
+
+
+def _label_outcome(group: FailureGroup) -> str:
+    """The outcome in words."""
+    return group.outcome.replace("_", " ")
+
+
+def _quote_message(group: FailureGroup) -> Cell:
+    """The provider's message, as text from outside."""
+    return Name(group.message)
+
+
+def _describe_fix(group: FailureGroup) -> Text | None:
+    """How to fix it, with keys and commands between backticks as code; None if no fix is known."""
+    parts = group.how_to_fix.split("`")
+    return [Code(part) if i % 2 else part for i, part in enumerate(parts) if part] or None
