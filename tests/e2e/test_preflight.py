@@ -197,8 +197,8 @@ def test_the_command_has_options_for_preflight_and_rediscovery(
     first = auditor("run", file.with_suffix(".yaml"), "--storage", storage, "--no-preflight")
     assert first.returncode == 0, first.stderr
     assert purposes(storage)["preflight"] == 0
-    again = auditor("run", file.with_suffix(".yaml"), "--storage", storage, "--rediscover")
-    assert again.returncode == 0, again.stderr
+    second_run = auditor("run", file.with_suffix(".yaml"), "--storage", storage, "--rediscover")
+    assert second_run.returncode == 0, again.stderr
     assert {stored.number for stored in history(storage)} == {1}  # nothing was left to ask
 
 
