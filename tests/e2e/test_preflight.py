@@ -198,7 +198,7 @@ def test_the_command_has_options_for_preflight_and_rediscovery(
     assert first.returncode == 0, first.stderr
     assert purposes(storage)["preflight"] == 0
     second_run = auditor("run", file.with_suffix(".yaml"), "--storage", storage, "--rediscover")
-    assert second_run.returncode == 0, again.stderr
+    assert second_run.returncode == 0, second_run.stderr
     assert {stored.number for stored in history(storage)} == {1}  # nothing was left to ask
 
 
