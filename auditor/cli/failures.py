@@ -151,8 +151,11 @@ def _require_usable_answers(unusable_models: Sequence[UnusableModel]) -> None:
         for model in unusable_models
     ]
     fix = next((model.how_to_fix for model in unusable_models if model.how_to_fix), "")
-    fix = fix or "Read the provider's message."
+    fix = (
+        fix
+        or f"See the reasons with `{format_command('errors')}`; what was not answered is asked again by the same command."
+    )
     raise NoUsableAnswerError(
         f"the run ended, but there is no usable answer of {', '.join(reasons)}.",
-        f"How to fix: {fix} Then give the same command again: it sends only what has no answer.",
+        f"How to fix: {fix}",
     )

@@ -76,11 +76,15 @@ class Letters:
 def script(request: Request) -> Reply:
     """The default script, extended by answers for the probes `semantic` and `logic`."""
     draw = request.draw()
-    reply_by_schema = {
+    reply_by_schema: dict[str, dict[str, object]] = {
+        "TaskAnswer": {"reasoning": "Step by step.", "answer": str(int(9 * draw))},
+        "ScoredAnswer": {"reasoning": "Step by step.", "answer": int(9 * draw)},
         "Preference": {"answer": "A" if draw < 0.5 else "B"},
         "MoralAnswer": {"answer": f"It depends on reason {int(9 * draw)}."},
         "RuleOfThumb": {"rule": f"It is good to weigh reason {int(9 * draw)}."},
     }
+    if (request.schema or "").startswith("ChosenOf"):
+        reply_by_schema[request.schema or ""] = {"reasoning": "One option fits.", "answer": "A" if draw < 0.5 else "B"}
     schema_reply = reply_by_schema.get(request.schema or "")
     return answer(request) if schema_reply is None else completion(json.dumps(schema_reply))
 

@@ -83,6 +83,17 @@ def _describe_silence(count: FailedRequestCount) -> str:
     return f"the server answered with HTTP status {count.http_status}" if count.http_status else "no message"
 
 
+FIX_BY_ANSWER_OUTCOME = {
+    Outcome.UNPARSED.value: (
+        "The model does not write the requested form: use a more capable model, or ask for free text with "
+        'probes.direct.mode = "text".'
+    ),
+    Outcome.TRUNCATED.value: "Raise max_tokens of the probe, or max_tokens of the model's `reasoning`.",
+    Outcome.REFUSED.value: "The model declines to answer: rephrase the question (survey.rephrase), or leave it out.",
+}
+"""How to fix answers that arrived and cannot be used; the same command does not ask for them again."""
+
+
 def find_unusable_models(db: Database, audit_id: int, failures: Sequence[FailureGroup]) -> list[UnusableModel]:
     """Find the models of which no answer, or as judges no verdict, can be used, and the main reason.
 
@@ -122,5 +133,5 @@ def _build_unusable_model(
     else:
         unsent_note = ", and no request was sent" if outcome == Outcome.CLIENT_ERROR else ""
         reason = f"{n} of {planned} are '{outcome}'{unsent_note}"
-    fix = failure.how_to_fix if failure else ""
+    fix = failure.how_to_fix if failure else FIX_BY_ANSWER_OUTCOME.get(outcome, "")
     return UnusableModel(name=name, is_judge=is_judge, planned=planned, reason=reason, how_to_fix=fix)
