@@ -151,10 +151,7 @@ def _require_usable_answers(unusable_models: Sequence[UnusableModel]) -> None:
         for model in unusable_models
     ]
     fix = next((model.how_to_fix for model in unusable_models if model.how_to_fix), "")
-    fix = (
-        fix
-        or f"See the reasons with `{format_command('errors')}`; what was not answered is asked again by the same command."
-    )
+    fix = fix or f"See `{format_command('errors')}`. The same command asks again what was not answered."
     raise NoUsableAnswerError(
         f"the run ended, but there is no usable answer of {', '.join(reasons)}.",
         f"How to fix: {fix}",
