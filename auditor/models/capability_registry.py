@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from auditor.config import EMBEDDED_PREFIX
-from auditor.domain import Answer, Call, Capability, CapabilityKey, LogprobMeasure, Outcome
+from auditor.domain import Answer, Call, Capability, CapabilityKey, LogprobMeasure, Outcome, Purpose
 from auditor.models.capability_discovery import (
     apply_declared,
     initial_capability,
@@ -25,7 +25,8 @@ from auditor.models.structured import SCHEMA_BY_NAME, parse_structured_answer, r
 from auditor.models.thinking import strip_thinking
 
 MAX_DISCOVERY_REQUESTS = 4
-"""Requests to a model beyond its planned calls, by which a run finds out what its server accepts."""
+"""Requests to a model beyond its planned calls, by which a run finds out what its server accepts. A call of the purpose
+`preflight` is one of them."""
 MAX_UNJUDGED_ANSWERS = 4
 """Refused or truncated answers to calls with a schema, after which the richest form is kept."""
 READABLE_OUTCOMES = (Outcome.OK, Outcome.UNPARSED)
@@ -61,6 +62,7 @@ class CapabilityRegistry:
         self._evidence: dict[CapabilityKey, list[str]] = defaultdict(list)
         self._n_requests: Counter[CapabilityKey] = Counter()
         self._n_unjudged: Counter[CapabilityKey] = Counter()
+        self._tried: defaultdict[CapabilityKey, set[Capability]] = defaultdict(set)
         # Models whose servers have not answered a request with the present room for thinking, or refused more room.
         self._unproven_room: set[CapabilityKey] = set()
         self._refused_room: set[CapabilityKey] = set()
@@ -93,12 +95,14 @@ class CapabilityRegistry:
             capability: what it was sent under.
             reply: the reply: a refusal, or an answer that was cut off while the model thought.
         """
+        if self._is_outdated(call, capability, reply):
+            return True
         if not self.needs_discovery(call):
             return False
         was_sent, key = bool(reply.answer.attempts), call.capability_key
         if reply.failure is None:
             self._unproven_room.discard(key)
-        if was_sent and self._n_requests[key] >= MAX_DISCOVERY_REQUESTS:
+        if was_sent and self._has_used_up_requests(call):
             return False
         if reply.failure is None or reply.failure.outcome is Outcome.TRUNCATED:
             candidate, reason = self._after_cut_off(call, capability, reply.answer), "cut off while thinking"
@@ -106,22 +110,36 @@ class CapabilityRegistry:
             candidate, reason = self._after_refusal(call, capability, reply)
         if candidate is None or apply_declared(candidate, call.declared) == capability:
             return False
+        tried = self._tried[key]
+        if candidate in tried and candidate.thinking_tokens >= capability.thinking_tokens:
+            return False  # the server refuses each of two alternatives
+        tried.update((capability, candidate))
         self._candidates[key] = candidate
         self._evidence[key].append(reason)
         self._n_requests[key] += was_sent
         return True
 
+    def _is_outdated(self, call: Call, capability: Capability, reply: ProviderReply) -> bool:
+        """Whether a reply asks for less, or for more room, than another call has found out since this one was sent."""
+        current = self.capability(call)
+        if current == capability:
+            return False
+        if reply.failure is None:
+            return is_cut_off_thinking(reply.answer) and current.thinking_tokens > capability.thinking_tokens
+        status, text = _refusal_text(reply)
+        return (status is None or status in REFUSAL_STATUSES) and bool(find_refusals(text))
+
+    def _has_used_up_requests(self, call: Call) -> bool:
+        """Whether discovery may send no more requests; a call that only discovers is one of them itself."""
+        n_own_requests = 1 if call.purpose is Purpose.PREFLIGHT else 0
+        return self._n_requests[call.capability_key] + n_own_requests >= MAX_DISCOVERY_REQUESTS
+
     def _after_refusal(self, call: Call, capability: Capability, reply: ProviderReply) -> tuple[Capability | None, str]:
         """The capability to try after a failed request, None if it names nothing to leave out, and why in words."""
         assert reply.failure is not None
-        status, text = None, reply.failure.error
-        if reply.answer.attempts:
-            attempt = reply.answer.attempts[-1]
-            status = attempt.http_status
-            if status not in REFUSAL_STATUSES:
-                return None, ""
-            if attempt.body is not None:
-                text = flatten_error(attempt.body.data.decode("utf-8", "replace"))
+        status, text = _refusal_text(reply)
+        if reply.answer.attempts and status not in REFUSAL_STATUSES:
+            return None, ""
         source = "refused before sending" if status is None else f"HTTP {status}"
         if refusals := find_refusals(text):
             names = ", ".join(f"{refusal.feature} {refusal.name}" for refusal in refusals)
@@ -162,9 +180,10 @@ class CapabilityRegistry:
         if key in self._unproven_room:
             return answer
         if self._is_form_open(call):
+            is_form_shown = False
             if answer.outcome in READABLE_OUTCOMES:
-                answer = await self._check_form(call, answer, resend)
-            else:
+                answer, is_form_shown = await self._check_form(call, answer, resend)
+            if not is_form_shown:
                 self._n_unjudged[key] += 1
                 is_form_shown = self._n_unjudged[key] >= MAX_UNJUDGED_ANSWERS
         capability = self.capability(call)
@@ -182,31 +201,47 @@ class CapabilityRegistry:
         known = self._known.get(call.capability_key, Capability())
         return call.schema is not None and apply_declared(known, call.declared).form is None
 
-    async def _check_form(self, call: Call, first: Answer, resend: Resend) -> Answer:
-        """Try the next form if two answers of two cannot be read; return the answer of the form that is kept."""
+    async def _check_form(self, call: Call, first: Answer, resend: Resend) -> tuple[Answer, bool]:
+        """Try the next form if two answers of two cannot be read.
+
+        Returns:
+            The answer of the form that is kept, and whether that form is certain: a request that failed shows nothing.
+        """
         key, richer = call.capability_key, self.capability(call)
         poorer = next_form(richer)
         if _is_readable(call, first) or poorer is None:
-            return first
+            return first, True
 
         async def send_again(previous: Answer) -> Answer | None:
             """Send the call once more; None if discovery may send no more requests."""
-            if self._n_requests[key] >= MAX_DISCOVERY_REQUESTS:
+            if self._has_used_up_requests(call):
                 return None
             self._n_requests[key] += 1
             return await resend(previous)
 
         second = await send_again(first)
         if second is None or second.outcome not in READABLE_OUTCOMES or _is_readable(call, second):
-            return _with_attempts(first, second)
+            return _with_attempts(first, second), second is None or second.outcome in READABLE_OUTCOMES
         self._candidates[key] = poorer
         third = await send_again(second)
         fourth = await send_again(third) if third and _is_readable(call, third) else None
         if third and fourth and _is_readable(call, fourth):
             self._evidence[key].append(f"two of two answers cannot be read as {richer.form}")
-            return _with_attempts(third, fourth)
+            return _with_attempts(third, fourth), True
         self._candidates[key] = richer
-        return _with_attempts(first, fourth or third or second)
+        last = fourth or third
+        return _with_attempts(first, last or second), last is None or last.outcome in READABLE_OUTCOMES
+
+
+def _refusal_text(reply: ProviderReply) -> tuple[int | None, str]:
+    """The HTTP status of a failed reply, None if nothing was sent, and the words of its error."""
+    assert reply.failure is not None
+    if not reply.answer.attempts:
+        return None, reply.failure.error
+    attempt = reply.answer.attempts[-1]
+    body = attempt.body
+    text = reply.failure.error if body is None else flatten_error(body.data.decode("utf-8", "replace"))
+    return attempt.http_status, text
 
 
 def _is_readable(call: Call, answer: Answer) -> bool:

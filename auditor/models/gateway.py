@@ -5,15 +5,17 @@ A failure of a provider is returned as an answer with an outcome; only a model t
 
 from __future__ import annotations
 
+import asyncio
 import random
 import threading
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from auditor.config import Limits, ModelSection
-from auditor.domain import Answer, Call, Capability, LogprobMeasure, Outcome
+from auditor.domain import Answer, Call, Capability, CapabilityKey, LogprobMeasure, Outcome
 from auditor.errors import AuditorError, RunInterrupted
 from auditor.models.budget import Budget, charge_unknown_attempts, estimate_max_tokens, require_prices
 from auditor.models.capability_registry import CapabilityRegistry, StructureDescriber, describe_schema, prepare_call
@@ -30,7 +32,7 @@ MAX_INCONCLUSIVE_CALLS = 4
 
 
 ACCEPTED_OUTCOMES = (Outcome.OK, Outcome.REFUSED, Outcome.TRUNCATED, Outcome.UNPARSED)
-"""Outcomes of a successful response, which shows that the server accepts the request."""
+"""Outcomes by which a successful response shows that the server accepts the request; an HTTP error shows nothing."""
 
 
 class Gateway:
@@ -80,6 +82,8 @@ class Gateway:
         self.budget = Budget(limits.budget_usd, spent_usd)
         self._capabilities = CapabilityRegistry(capability_store or MemoryCapabilityStore())
         self._describe_structure = describe_structure
+        # Models of one server and effort share a capability, so only one of them finds it out at a time.
+        self._discovery_locks: defaultdict[CapabilityKey, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._connections = connect_models(models, limits, on_limit_change, notify, self._stop_event.is_set)
 
     def needs_discovery(self, call: Call) -> bool:
@@ -128,7 +132,7 @@ class Gateway:
         """Send a call; wait until an earlier call has shown that the model can be used and what its server accepts."""
         if connection.is_confirmed and not self.needs_discovery(call):
             return await self._send_with_retries(connection, call)
-        async with connection.first_request_lock:
+        async with connection.first_request_lock, self._discovery_locks[call.capability_key]:
             # Only the first call is sent under the lock; the others wait for its answer and are then sent together.
             is_first = not connection.is_confirmed or self.needs_discovery(call)
             if is_first and connection.n_inconclusive_calls < MAX_INCONCLUSIVE_CALLS:
@@ -156,9 +160,10 @@ class Gateway:
         connection.is_confirmed = was_confirmed or answer.outcome is not Outcome.OVER_BUDGET
         if not self.needs_discovery(call):
             return answer
-        if not (answer.attempts and answer.outcome in ACCEPTED_OUTCOMES):
+        if not _shows_acceptance(answer):
             connection.n_inconclusive_calls += 1
             return answer
+        connection.n_inconclusive_calls = 0
 
         async def resend(earlier: Answer) -> Answer:
             """Send the call once more, and add its attempts to those of the answer so far."""
@@ -302,3 +307,9 @@ class Gateway:
                 Answer(call.key, progress.attempts[-1].outcome, attempts=tuple(progress.attempts))
             ) from error
         return replace(reply, answer=charge_unknown_attempts(call, connection.price, reply.answer, capability))
+
+
+def _shows_acceptance(answer: Answer) -> bool:
+    """Whether an answer shows that the server accepts its request: its last response is a success."""
+    status = answer.attempts[-1].http_status if answer.attempts else None
+    return status is not None and status < 300 and answer.outcome in ACCEPTED_OUTCOMES

@@ -43,7 +43,9 @@ def _reserve_budget(manager: BatchManager, queue: ModelBatchQueue, pending_call:
     """Reserve a call's maximum cost, and return whether it may be sent; a call over the budget is resolved as such."""
     if manager.stop_event.is_set():
         return False
-    pending_call.reserved_usd = manager.budget.estimate_max_cost(pending_call.call, queue.endpoint.price)
+    pending_call.reserved_usd = manager.budget.estimate_max_cost(
+        pending_call.call, queue.endpoint.price, pending_call.capability
+    )
     if manager.budget.reserve(pending_call.reserved_usd):
         return True
     pending_call.resolve(
