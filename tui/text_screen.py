@@ -8,6 +8,7 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
+from auditor.tui.formatting import to_content
 from auditor.tui.screen import ReviewScreen
 
 MIN_TEXT_WIDTH = 40
@@ -20,7 +21,7 @@ class TextScreen(ReviewScreen):
 
     def compose_body(self) -> ComposeResult:
         with VerticalScroll(id="text-page", can_focus=False):
-            yield Static(Content(self.loading_text), id="text")
+            yield Static(to_content(self.loading_text), id="text")
 
     @property
     def _page(self) -> Widget:

@@ -197,6 +197,9 @@ def test_failures_have_no_number_in_database_report_or_export(server: FakeServer
                 for row in connection.exec_driver_sql(f'SELECT * FROM "{table}"').mappings():
                     assert not [k for k, v in row.items() if isinstance(v, float) and v == SENTINEL], (table, dict(row))
     report = open_audit("scripted", storage=storage).report()
+    # Why requests failed is said in the provider's words, which may hold any number; nothing else of the report is.
+    groups = [group.model_copy(update={"message": ""}) for group in report.failures.groups]
+    report = report.model_copy(update={"failures": report.failures.model_copy(update={"groups": groups})})
     numbers = json.dumps(report.model_dump(mode="json", exclude={"conflicts", "environment"}))
     assert "0.8137" not in numbers
     assert not [side for c in report.conflicts.largest for side in (c.left, c.right) if side.score == SENTINEL]
