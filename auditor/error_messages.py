@@ -164,15 +164,28 @@ UNKNOWN_MODEL = (
     r"model[ _]not[ _](?:exist|found)|(?:invalid|unknown|no such) model\b|not a valid model"
     r"|supported api model names|model identifier is invalid"
     r"|deploymentnotfound|deployment for this resource does not exist"
-    r"|\bmodel\b:?\s*['\"`“]?[\w./:@-]*['\"`”]?,?\s*(?:\w+\s+){0,2}"
+    r"|\bmodel\b:?\s*(?!(?:output|response|answer|tool)s?\b)['\"`“]?[\w./:@-]*['\"`”]?,?\s*"
+    r"(?:(?:is|was|could|can|currently)\s+){0,2}"
     r"(?:does not exist|doesn't exist|not (?:be )?found|not supported by any provider)"
 )
 """Words for a model that does not exist. DeepSeek, Mistral, OpenRouter and Bedrock send them with status 400."""
 SPENT_QUOTA = (
-    r"insufficient[ _](?:quota|balance|credit|funds)|exceeded your current quota|credit balance|billing|out of credits"
+    r"insufficient[ _](?:quota|balance|credit|funds)|exceeded your current quota|credit balance|out of credits"
     r"|used all available credits|spending limit"
 )
 """Words for an account without money; waiting does not help."""
+SPENT_QUOTA_OR_BILLING = rf"{SPENT_QUOTA}|billing"
+"""Adds a word that, with other statuses than 402, 403 and 429, is often only part of a link to the account."""
+BLOCKED_ACCOUNT = (
+    r"(?:\b(?:account|organi[sz]ation|team|workspace|api[ _-]?key)|\b(?:your|api|account) access)"
+    r"(?:(?:\s+(?!content|input|message|output|prompt|request|response)[^\s.]+){0,4}?\s+"
+    r"(?:has been|have been|is|was)(?:\s+\w+)?)?"
+    r"[\s_]+(?:flagged|suspended|terminated|blocked|banned|disabled|deactivated)\b"
+)
+"""Words for an account or a key that the provider has closed, unlike a filter's for one prompt.
+
+OpenAI sent them with status 429 (github.com/acheong08/ChatGPT/issues/533).
+"""
 MODERATION = (
     r"moderation|flagged|content[ _](?:filter|management policy|policy)|responsible ?ai ?(?:policy|practices)"
     r"|content exists risk|usage guidelines|safety system|the response was blocked|inappropriate content"
@@ -183,16 +196,26 @@ MODERATION = (
 OpenRouter (openrouter.ai/docs/errors) and xAI (github.com/UKGovernmentBEIS/inspect_ai/pull/2267) send them with status
 403, DeepSeek (github.com/deepseek-ai/awesome-deepseek-integration/issues/13) and Azure with 400.
 """
-TEMPORARY_QUOTA = r"retry in|try again in|retry after|per[ -]?minute"
+TEMPORARY_QUOTA = r"temporar|retry in|try again in|retry after|per[ -]?min(?:ute)?\b"
 """Words for a quota that is renewed soon: Gemini's rate limit is worded like a spent quota."""
 CONTEXT_LENGTH = (
     r"context[ _](?:length|window|size)|maximum context|(?:prompt|input) is too long|too many (?:input )?tokens"
     r"|max_model_len|exceeds? the (?:model's )?(?:maximum|available)[^.]{0,40}(?:length|tokens|context)"
 )
 """Words for a prompt and an answer that do not fit into the model's context."""
+TOO_LARGE = r"(?:request|entity|payload|content|prompt|input)(?: body| size)? (?:is )?too large"
+"""Words for one request over a limit of the account or the server.
+
+Groq (github.com/continuedev/continue/issues/10218) and web servers send them with status 413.
+"""
 
 _CHECK_KEY = "Check the API key: the variable that `api_key` names must hold a valid key of this provider."
 _TOP_UP = "Top up the account or raise its quota at the provider, or use another key."
+_SLOW_DOWN = "Set `rpm` and `tpm` to the account's limits or lower `concurrency`, then run the audit again."
+_SHORTEN = (
+    "This request is larger than the account's tokens per minute or the server's limit: lower `max_tokens`, raise the "
+    "limit at the provider, or use another model."
+)
 _NO_RESPONSE, _SERVER_ERRORS = 0, tuple(range(500, 600))
 # HTTP statuses (empty: any), words of the message (None: any), and the fix. The first match counts.
 _FIX_TABLE: tuple[tuple[tuple[int, ...], str | None, str], ...] = (
@@ -200,14 +223,19 @@ _FIX_TABLE: tuple[tuple[tuple[int, ...], str | None, str], ...] = (
     ((), r"llm provider not provided", "Begin `model` with the provider's name, such as openai/ or hosted_vllm/."),
     ((401,), None, _CHECK_KEY),
     ((402,), None, _TOP_UP),
+    ((413,), None, _SHORTEN),
+    ((), TOO_LARGE, _SHORTEN),
+    ((429,), TEMPORARY_QUOTA, _SLOW_DOWN),
+    ((), SPENT_QUOTA, _TOP_UP),
+    ((403, 429), SPENT_QUOTA_OR_BILLING, _TOP_UP),
+    ((), BLOCKED_ACCOUNT, "Ask the provider why the account or the key is blocked, or use another key."),
     ((), MODERATION, "The provider's filter refused the prompt; such answers are counted as refusals."),
     ((403,), r"country|region|territory", "The provider does not serve this country: use another provider or region."),
-    ((), SPENT_QUOTA, _TOP_UP),
     ((403,), None, "Check, in the provider's console, that the key may use this model."),
     ((), BAD_KEY, _CHECK_KEY),
     ((), UNKNOWN_MODEL, "Check the model's name in `model`, and that the account may use it."),
     ((404, 405), None, "Check the model's name, and that `api_base` ends with /v1, as for most servers."),
-    ((429,), None, "Set `rpm` and `tpm` to the account's limits or lower `concurrency`, then run the audit again."),
+    ((429,), None, _SLOW_DOWN),
     ((), CONTEXT_LENGTH, "The text is longer than the model's context: lower `max_tokens`, or use another model."),
     ((), r"temperature", "Set `temperature = false` in [models.capabilities]: the model takes only its own."),
     (

@@ -134,6 +134,14 @@ def test_messages_of_other_words_differ(left: str, right: str | None) -> None:
     assert normalize_message(left) != normalize_message(right)
 
 
+# github.com/continuedev/continue/issues/10218
+GROQ_TOO_LARGE = (
+    "Request too large for model `llama-3.1-8b-instant` in organization `org_x` service tier `on_demand` on tokens per "
+    "minute (TPM): Limit 6000, Requested 7241, please reduce your message size and try again. Need more tokens? "
+    "Upgrade to Dev Tier today at https://console.groq.com/settings/billing"
+)
+
+
 @pytest.mark.parametrize(
     ("status", "message", "words"),
     [
@@ -143,6 +151,12 @@ def test_messages_of_other_words_differ(left: str, right: str | None) -> None:
         (400, "No connected db.", "api_key"),
         (402, "Insufficient Balance", "Top up"),
         (403, "Your team has either used all available credits or reached its monthly spending limit.", "Top up"),
+        (400, "Please recharge at https://x.org/billing: insufficient balance", "Top up"),
+        (413, GROQ_TOO_LARGE, "tokens per minute"),
+        (413, "Request Entity Too Large", "lower `max_tokens`"),
+        (429, "Request too large for gpt-4o on tokens per min (TPM): Limit 30000.", "lower `max_tokens`"),
+        (429, "Rate limit reached on tokens per minute. Please try again in 2s. See https://x.org/billing", "rpm"),
+        (403, "Your account has been flagged for unusual activity", "account or the key is blocked"),
         (403, "Content blocked by guardrail", "refusals"),
         (403, "You may not use it", "may use this model"),
         (403, "Country, region, or territory not supported", "does not serve this country"),

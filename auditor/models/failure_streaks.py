@@ -8,16 +8,19 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from auditor.domain import Answer, Call, Outcome, Purpose
-from auditor.error_messages import CONTEXT_LENGTH, normalize_message
+from auditor.error_messages import CONTEXT_LENGTH, TOO_LARGE, normalize_message
 from auditor.models.failure_notices import FailureNotices
 
 MAX_EQUAL_FAILURES = 5
 """Failed calls in a row, of equal status and normalized message, after which no further call is sent."""
 MAX_UNPROVEN_CALLS = 16
-"""Calls that may be in flight before the first answer: with `MAX_EQUAL_FAILURES` - 1 that follow, 20 are sent."""
+"""Calls that may be in flight before the first answer, and again while equal failures are counted.
+
+With `MAX_EQUAL_FAILURES` - 1 that follow, 20 are sent to a model that never answers.
+"""
 UNCOUNTED_OUTCOMES = frozenset({Outcome.REFUSED, Outcome.RATE_LIMITED, Outcome.OVER_BUDGET})
 """Outcomes that concern one prompt, or that waiting or money resolves; they neither extend nor end a streak."""
-_CONTEXT_LENGTH_PATTERN = re.compile(CONTEXT_LENGTH, re.IGNORECASE)
+_TOO_LONG_PATTERN = re.compile(f"{CONTEXT_LENGTH}|{TOO_LARGE}", re.IGNORECASE)
 
 
 class FailureStreak:
@@ -35,7 +38,7 @@ class FailureStreak:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Wait, until the first answer, while `MAX_UNPROVEN_CALLS` calls are in flight."""
+        """Wait, until the first answer and after a failure, while `MAX_UNPROVEN_CALLS` calls are in flight."""
         while not self._has_free_slot():
             self._changed.clear()
             await self._changed.wait()
@@ -48,16 +51,18 @@ class FailureStreak:
 
     def _has_free_slot(self) -> bool:
         """Whether another call may begin; calls of a stopped model return at once."""
-        return self._is_proven or self.is_stopped or self._n_in_flight < MAX_UNPROVEN_CALLS
+        is_open = self._is_proven and not self._n_equal
+        return is_open or self.is_stopped or self._n_in_flight < MAX_UNPROVEN_CALLS
 
     def record(self, answer: Answer) -> None:
         """Record how a call ended; a success ends the streak."""
         if answer.outcome.is_answer:
             self._is_proven = True
-        if self.is_stopped or answer.outcome in UNCOUNTED_OUTCOMES or _is_context_length(answer):
+        if self.is_stopped or answer.outcome in UNCOUNTED_OUTCOMES or _is_too_long(answer):
             return
         if answer.outcome.is_answer:
             self._last_cause, self._n_equal = None, 0
+            self._changed.set()
             return
         status = answer.attempts[-1].http_status if answer.attempts else None
         cause = (status, normalize_message(answer.error))
@@ -117,6 +122,9 @@ class ModelFailures:
             self._notify(streak.notice)
 
 
-def _is_context_length(answer: Answer) -> bool:
-    """Whether a call failed because its text does not fit into the model's context, as longer texts do."""
-    return not answer.outcome.is_answer and bool(_CONTEXT_LENGTH_PATTERN.search(answer.error or ""))
+def _is_too_long(answer: Answer) -> bool:
+    """Whether a call failed because its text is too long for the model, account or server; shorter texts are not."""
+    if answer.outcome.is_answer:
+        return False
+    is_status_413 = bool(answer.attempts) and answer.attempts[-1].http_status == 413
+    return is_status_413 or bool(_TOO_LONG_PATTERN.search(answer.error or ""))

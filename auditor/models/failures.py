@@ -15,9 +15,13 @@ import httpx
 from auditor.domain import Outcome
 from auditor.error_messages import (
     BAD_KEY,
+    BLOCKED_ACCOUNT,
+    CONTEXT_LENGTH,
     MODERATION,
     SPENT_QUOTA,
+    SPENT_QUOTA_OR_BILLING,
     TEMPORARY_QUOTA,
+    TOO_LARGE,
     UNKNOWN_MODEL,
     clean_message,
     provider_message,
@@ -46,11 +50,16 @@ TLS_HOST_SUFFIX = re.compile(r" ssl:(?:<[^>]*>|\w+)")
 """Suffix that the HTTP library adds to the name of a host that it cannot reach."""
 BLOCKING_STATUSES = (401, 402, 403, 404)
 """HTTP statuses after which every further request to the model would fail in the same way."""
+WORDED_BLOCK_STATUSES = (400, 412)
+"""HTTP statuses after which the same holds if the message says so; Fireworks AI sends 412 for a suspended account."""
 MODERATION_PATTERN = re.compile(MODERATION, re.IGNORECASE)
-QUOTA_PATTERN = re.compile(SPENT_QUOTA, re.IGNORECASE)
+BLOCKED_ACCOUNT_PATTERN = re.compile(BLOCKED_ACCOUNT, re.IGNORECASE)
+QUOTA_PATTERN = re.compile(f"{SPENT_QUOTA_OR_BILLING}|{BLOCKED_ACCOUNT}", re.IGNORECASE)
 TEMPORARY_QUOTA_PATTERN = re.compile(TEMPORARY_QUOTA, re.IGNORECASE)
-BLOCKING_PATTERN = re.compile(f"{BAD_KEY}|{UNKNOWN_MODEL}|{SPENT_QUOTA}", re.IGNORECASE)
-"""Words for a refused key, an unknown model and a spent quota, which some providers send with status 400."""
+ONE_REQUEST_PATTERN = re.compile(f"{CONTEXT_LENGTH}|{TOO_LARGE}|{TEMPORARY_QUOTA}", re.IGNORECASE)
+"""Words for a failure of one request; other requests, or later ones, may succeed."""
+BLOCKING_PATTERN = re.compile(f"{BAD_KEY}|{UNKNOWN_MODEL}|{SPENT_QUOTA}|{BLOCKED_ACCOUNT}", re.IGNORECASE)
+"""Words for a refused key, an unknown model, a spent quota and a closed account."""
 RETRY_DELAY_PATTERN = re.compile(r'"retryDelay"\s*:\s*"([0-9]{1,9}(?:\.[0-9]{1,9})?)s"')
 
 
@@ -117,15 +126,25 @@ def _classify_response(
     retry_after_s = body_delay_s if header_delay_s is None else header_delay_s
     if status < 300 or status >= 500 or status == 408:
         return RequestFailure(Outcome.SERVER_ERROR, True, False, text, status, retry_after_s)
-    if status not in (401, 402, 404, 429) and MODERATION_PATTERN.search(text):
+    if status not in (401, 402, 404, 429) and _is_moderation(text):
         return RequestFailure(Outcome.REFUSED, False, False, text, status)
     if status == 429:
         is_temporary = body_delay_s is not None or bool(TEMPORARY_QUOTA_PATTERN.search(text))
         is_spent = bool(QUOTA_PATTERN.search(text)) and not is_temporary
         outcome = Outcome.CLIENT_ERROR if is_spent else Outcome.RATE_LIMITED
         return RequestFailure(outcome, not is_spent, is_spent, text, status, retry_after_s)
-    blocks_model = status in BLOCKING_STATUSES or bool(BLOCKING_PATTERN.search(text))
+    blocks_model = status in BLOCKING_STATUSES or (status in WORDED_BLOCK_STATUSES and _says_blocked(text))
     return RequestFailure(Outcome.CLIENT_ERROR, False, blocks_model, text, status)
+
+
+def _is_moderation(text: str) -> bool:
+    """Whether a message says that a filter refused one prompt, and not that the account is blocked."""
+    return bool(MODERATION_PATTERN.search(text)) and not BLOCKED_ACCOUNT_PATTERN.search(text)
+
+
+def _says_blocked(text: str) -> bool:
+    """Whether a message says that every further request to the model would fail too."""
+    return bool(BLOCKING_PATTERN.search(text)) and not ONE_REQUEST_PATTERN.search(text)
 
 
 def _classify_without_response(error: Exception, text: str) -> RequestFailure:
@@ -134,7 +153,7 @@ def _classify_without_response(error: Exception, text: str) -> RequestFailure:
     if isinstance(error, (litellm.AuthenticationError, litellm.PermissionDeniedError, litellm.NotFoundError)):
         return RequestFailure(Outcome.CLIENT_ERROR, False, True, text)
     if isinstance(error, litellm.BadRequestError):
-        return RequestFailure(Outcome.CLIENT_ERROR, False, bool(BLOCKING_PATTERN.search(text)), text)
+        return RequestFailure(Outcome.CLIENT_ERROR, False, _says_blocked(text), text)
     return RequestFailure(Outcome.SERVER_ERROR, True, False, text)
 
 

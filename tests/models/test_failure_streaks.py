@@ -10,9 +10,11 @@ import pytest
 
 from auditor.config import Limits, ModelSection
 from auditor.domain import Answer, Call, Message, Outcome, Purpose
+from auditor.models.failure_streaks import MAX_UNPROVEN_CALLS, FailureStreak
 from auditor.models.gateway import Gateway
 from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.fake_server import FakeServer, Reply, Request, completion, error
+from tests.test_error_messages import GROQ_TOO_LARGE
 
 REASON = "5 calls in a row failed in the same way"
 
@@ -85,6 +87,10 @@ BAD, OTHER, OK = error(400, "bad value"), error(400, "another cause"), completio
         ([error(400, "Content Exists Risk")] * 9, 9),
         ([completion(None, refusal="No.")] * 9, 9),
         ([error(400, "This model's maximum context length is 8 tokens.")] * 9, 9),
+        ([error(413, GROQ_TOO_LARGE)] * 9, 9),
+        ([error(413, "Not this one")] * 9, 9),
+        ([error(400, GROQ_TOO_LARGE)] * 9, 9),
+        ([OK] + [error(403, "Your account has been flagged for unusual activity")] * 8, 2),
         ([error(429, "slow down", headers={"retry-after": "0"})] * 9, 9),
         ([BAD, error(429, "slow down"), BAD, error(400, "Content Exists Risk"), BAD, BAD, BAD, BAD], 7),
     ],
@@ -128,6 +134,42 @@ async def test_after_the_first_answer_all_calls_are_sent_at_once(server: FakeSer
     finally:
         await gateway.close()
     assert {a.outcome for a in answers} == {Outcome.OK}
+
+
+async def test_after_a_failure_at_most_20_calls_are_sent_though_the_model_answered_before(server: FakeServer) -> None:
+    server.script = lambda request: replace(OK if request.number == 0 else BAD, delay_s=0.05)
+    gateway = Gateway([section(server)], Limits(max_attempts=1))
+    try:
+        for sample in (0, 1):
+            await gateway.complete(call(sample))
+        answers = await ask_at_once(gateway, *(call(sample) for sample in range(2, 102)))
+    finally:
+        await gateway.close()
+    assert {a.outcome for a in answers} == {Outcome.CLIENT_ERROR}
+    assert len(server.requests) - 2 <= 20
+
+
+async def test_a_success_lifts_the_limit_that_a_failure_has_set() -> None:
+    streak = FailureStreak("m", Purpose.DIRECT)
+    success, failure = Answer("k", Outcome.OK), Answer("k", Outcome.CLIENT_ERROR, error="bad value")
+    n_in_flight, release = 0, asyncio.Event()
+
+    async def occupy_slot() -> None:
+        nonlocal n_in_flight
+        async with streak.slot():
+            n_in_flight += 1
+            await release.wait()
+
+    streak.record(success)
+    streak.record(failure)
+    tasks = [asyncio.create_task(occupy_slot()) for _ in range(40)]
+    await asyncio.sleep(0.01)
+    assert n_in_flight == MAX_UNPROVEN_CALLS
+    streak.record(success)
+    await asyncio.sleep(0.01)
+    assert n_in_flight == 40
+    release.set()
+    await asyncio.gather(*tasks)
 
 
 async def test_a_call_that_waits_for_the_first_answer_can_be_cancelled(server: FakeServer) -> None:

@@ -14,6 +14,7 @@ from auditor.models.failures import MAX_RETRY_AFTER_S, classify_failure, parse_r
 from auditor.models.litellm_client import load_litellm
 from auditor.models.transport import HttpExchange
 from auditor.redaction import register_secrets
+from tests.test_error_messages import GROQ_TOO_LARGE
 
 
 @pytest.mark.parametrize(
@@ -112,6 +113,34 @@ RESPONSES: dict[str, tuple[int, Any, tuple[Outcome, bool]]] = {
     "permission": (403, {"message": "You don't have access to the model with the specified model ID."}, BLOCKED),
     "no such path": (404, "404 page not found", BLOCKED),
     "groq schema": (400, {"error": {"message": "Failed to generate JSON.", "code": "json_validate_failed"}}, FAILED),
+    "groq too large": (413, {"error": {"message": GROQ_TOO_LARGE, "code": "rate_limit_exceeded"}}, FAILED),
+    "the same with another status": (400, {"error": {"message": GROQ_TOO_LARGE}}, FAILED),
+    "link to the account": (400, {"error": {"message": "Bad value. Upgrade at https://x.org/billing"}}, FAILED),
+    "quota that is renewed": (400, {"error": {"message": "Insufficient quota per minute."}}, FAILED),
+    "context and account": (400, {"error": {"message": "Context length exceeded: insufficient quota."}}, FAILED),
+    "model's words of one request": (400, {"error": "model 'x' output not found in response"}, FAILED),
+    "model's output": (400, {"error": "The model output could not be found."}, FAILED),
+    "model in quotes": (400, {"error": "The model 'x' could not be found."}, BLOCKED),
+    **{f"words of a bad key with {status}": (status, "Invalid API key format.", FAILED) for status in (413, 422)},
+    **{f"words of a bad model with {status}": (status, "Unknown model field.", FAILED) for status in (409, 413, 422)},
+    **{f"billing with {status}": (status, "Set up billing first.", BLOCKED) for status in (402, 403, 429)},
+    # github.com/FerroxLabs/wayland/issues/545
+    "fireworks suspended": (412, {"error": {"message": "Account analyst is suspended, see your invoices."}}, BLOCKED),
+    "account flagged": (403, "Your account has been flagged for unusual activity; contact support.", BLOCKED),
+    "account flagged, 400": (400, "Your organization has been suspended: content policy.", BLOCKED),
+    "access terminated": (403, "Your access was terminated: repeated content policy violations.", BLOCKED),
+    # github.com/acheong08/ChatGPT/issues/533
+    "access terminated, 429": (429, "Your access was terminated due to violation of our policies.", BLOCKED),
+    "key blocked for a while": (429, "Your API key has been temporarily blocked: too many requests.", LIMITED),
+    "key blocked": (403, "API key is currently blocked by the safety system", BLOCKED),
+    "prompt of an account flagged": (403, "Your account's prompt was flagged by moderation.", REFUSED),
+    "organization's prompt": (403, "In your organization the prompt was flagged.", REFUSED),
+    "warning beside a flagged prompt": (
+        400,
+        "Your prompt was flagged. If this goes on, your account may be suspended.",
+        REFUSED,
+    ),
+    "access to one answer": (400, "Access to this response is blocked by the content filter.", REFUSED),
     "words of a filter with a key's status": (401, {"error": {"message": "flagged as stolen"}}, BLOCKED),
 }
 
