@@ -46,8 +46,8 @@ def write_config(folder: Path, models: list[tuple[str, str, bool]]) -> Path:
     path.write_text(
         'name = "real"\njudges = "peers"\nembedding = { model = "none" }\n'
         'survey = { source = "wvs7-sample", countries = ["Germany", "Nigeria"], topics = ["divorce", "euthanasia"] }\n'
-        "limits = { max_attempts = 2 }\n" + "".join(tables) + "[probes]\ndirect = { samples = 1, max_tokens = 120 }\n"
-        "review = { max_tokens = 120 }\n"
+        "limits = { max_attempts = 2 }\n" + "".join(tables) + "[probes]\nreview = { max_words = 8, max_tokens = 100 }\n"
+        "direct = { samples = 1, max_words = 8, max_tokens = 100, repair = false }\n"
     )
     return path
 
