@@ -40,7 +40,7 @@ def transformers_server(weights: Path, folder: Path) -> Iterator[tuple[str, str]
     """`transformers serve` with the model in a GGUF file; yields its base URL and the model's name there."""
     save_transformers_model(weights, folder)
     port = free_port()
-    command = [str(Path(sys.executable).with_name("transformers")), "serve", str(folder), "--host", "127.0.0.1"]
+    command = [sys.executable, "-m", "transformers.cli.transformers", "serve", str(folder), "--host", "127.0.0.1"]
     with _running([*command, "--port", str(port), "--device", "cpu"], f"http://127.0.0.1:{port}/health"):
         yield f"http://127.0.0.1:{port}/v1", str(folder)
 
