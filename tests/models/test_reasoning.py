@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from importlib import metadata
 from typing import Any
 
 import httpx
 import pytest
 import pytest_asyncio
+from packaging.version import Version
 
 from auditor.domain import (
     Answer,
@@ -33,6 +35,7 @@ from auditor.models.reasoning import (
 )
 from auditor.models.transport import SERVER_STUB
 
+IS_LITELLM_1_109 = Version(metadata.version("litellm")) >= Version("1.109")
 LOCAL = "http://127.0.0.1:9/v1"
 KEY = "sk-0123456789abcdef"
 
@@ -88,7 +91,13 @@ async def body_of(request_call: Call, capability: Capability = Capability(), bas
             ("none", None),
             {"reasoning_effort": "none", "chat_template_kwargs": {"enable_thinking": False}, "max_tokens": 400},
         ),
-        ("deepseek/deepseek-chat", None, ("high", None), {"thinking": {"type": "enabled"}, "max_tokens": 4496}),
+        (
+            "deepseek/deepseek-chat",
+            None,
+            ("high", None),
+            {"thinking": {"type": "enabled"}, "max_tokens": 4496}
+            | ({"reasoning_effort": "high"} if IS_LITELLM_1_109 else {}),
+        ),
         ("ollama_chat/qwen3", LOCAL, ("low", None), {"think": True, "options": {"num_predict": 1424}}),
         ("openrouter/any/model", None, ("low", None), {"reasoning": {"effort": "low"}, "max_tokens": 1424}),
         ("openrouter/any/model", None, ("low", 2000), {"reasoning": {"max_tokens": 2000}, "max_tokens": 2400}),
@@ -137,9 +146,9 @@ async def body_of(request_call: Call, capability: Capability = Capability(), bas
             {
                 "generationConfig": {
                     "max_output_tokens": 2400,
-                    "temperature": 1.0,
                     "thinkingConfig": {"includeThoughts": True, "thinkingLevel": "low"},
                 }
+                | ({} if IS_LITELLM_1_109 else {"temperature": 1.0})
             },
         ),
     ],
