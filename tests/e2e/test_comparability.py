@@ -21,7 +21,7 @@ def test_what_servers_accept_is_in_the_report_and_refused_sampling_settings_are_
         report = build_report(db, "scripted")
     capabilities = {row.name: row for row in report.requests.capabilities}
     assert [row.form for row in capabilities.values()] == ["json_schema", "json_schema", "json_object"]
-    assert capabilities["model-b"].evidence == "HTTP 400: param temperature"
+    assert capabilities["model-b"].evidence == "HTTP 400: parameter temperature refused"
     assert capabilities["model-c"].evidence.startswith("HTTP 400: ")
     assert [capabilities[name].dropped_params for name in ("model-a", "model-b")] == [[], ["temperature"]]
     assert {row.name: row.altered for row in report.served} == {"model-a": "", "model-b": "temperature", "model-c": ""}

@@ -174,7 +174,9 @@ def test_each_result_is_passed_on_at_once(server: FakeServer) -> None:
     [(f"os.environ/{KEY_VARIABLE}", f"{KEY_VARIABLE} was refused", "Check the key that"),
      (None, "missing", 'Add api_key = "os.environ/…"')],
 )  # fmt: skip
-def test_a_refused_key_is_told_from_a_missing_one(server: FakeServer, api_key: str | None, key: str, fix: str) -> None:
+def test_a_refused_key_and_a_missing_one_have_different_fixes(
+    server: FakeServer, api_key: str | None, key: str, fix: str
+) -> None:
     server.script = lambda request: error(401, "Incorrect API key provided")
     audit_config = config(server.url, 1, judges=[])
     models = [model.model_copy(update={"api_key": api_key}) for model in audit_config.models]
