@@ -93,6 +93,8 @@ def run(
             ) from None
     audit_report = audit.report()
     _print_summary(audit_report, progress)
+    if rediscover and not progress.n_calls:
+        print_message("No request was sent, so nothing was found out again: --rediscover acts with the next calls.")
     if report_path and report_format:
         _write_report(audit_report, report_path, report_format)
     if report_path is None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from auditor.cli.output import print_message, print_table
 from auditor.redaction import redact
+from auditor.reports.number_format import pluralize
 
 if TYPE_CHECKING:
-    from auditor.run.ping import PingPlan, PingResult
+    from auditor.run.ping import PingPlan
+    from auditor.run.ping_results import PingResult
 
 COLUMNS = (
     "",
@@ -39,25 +42,33 @@ def ping_config(path: Path) -> tuple[PingPlan, list[PingResult]]:
     config = load_config(path)
     plan = plan_pings(config)
     print_message(describe_plan(plan))
-    return plan, ping_models(config, plan)
+    return plan, ping_models(config, plan, _print_progress if sys.stderr.isatty() else None)
 
 
 def describe_plan(plan: PingPlan) -> str:
     """How many requests are sent at most, and what they cost at most."""
+    from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS  # loads litellm's client (0.3 s)
+
     n_models = sum(ping.call is not None for ping in plan.pings)
     unpriced = plan.unpriced_models
     without = f", without {', '.join(unpriced)}, whose price is unknown" if unpriced else ""
     return (
-        f"Asking {n_models} of {len(plan.pings)} models, with at most {plan.max_requests} requests. "
-        f"Greatest cost: ${plan.max_cost_usd:.4f} (upper estimate{without})."
+        f"Asking {n_models} of {pluralize(len(plan.pings), 'model')}. Each gets at most {MAX_DISCOVERY_REQUESTS} "
+        "requests that find out what its server accepts, and one for log-probabilities where it may have them: at "
+        f"most {pluralize(plan.max_requests, 'request')} in all, for at most ${plan.max_cost_usd:.4f}{without}."
     )
+
+
+def _print_progress(ping: PingResult) -> None:
+    """Print that a model was asked."""
+    print_message(f"{ping.state:<4}  {ping.model}: {pluralize(ping.requests, 'request')}")
 
 
 def print_pings(results: list[PingResult]) -> None:
     """Print a row for each model, then what is wrong with those that cannot be used, and what the requests cost."""
     rows = [
         [
-            "FAIL" if result.problem else "ok",
+            result.state,
             result.model,
             _yes_or_no(result.reachable),
             result.key,
@@ -99,4 +110,5 @@ def _describe_cost(results: list[PingResult]) -> str:
     known_usd = sum(result.cost_usd or 0.0 for result in asked)
     unknown = [result.model for result in asked if result.cost_usd is None]
     without = f", without {', '.join(unknown)}, whose price is unknown" if unknown else ""
-    return f"{sum(result.requests for result in asked)} requests, ${known_usd:.4f}{without}. Nothing was stored."
+    n_requests = sum(result.requests for result in asked)
+    return f"{pluralize(n_requests, 'request')}, ${known_usd:.4f}{without}. Nothing was stored."

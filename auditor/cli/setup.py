@@ -177,12 +177,13 @@ def _print_doctor_checks(config: Path | None, storage: str | None, *, ping: bool
     has_failed = any(check.state == "FAIL" for check in checks)
     if not as_json:
         print_table(
-            ["", "check", "found", "mend"], [[check.state, check.name, check.found, check.mend] for check in checks]
+            ["", "check", "state", "how to fix"],
+            [[check.state, check.name, check.found, check.mend] for check in checks],
         )
     json_document: object = [check._asdict() for check in checks]
     if ping and config is not None:
         plan, results = ping_config(config)
-        has_failed = has_failed or any(result.problem for result in results)
+        has_failed = has_failed or any(result.state == "FAIL" for result in results)
         json_document = {"checks": json_document, **pings_to_json(plan, results)}
         if not as_json:
             print_pings(results)

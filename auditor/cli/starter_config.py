@@ -27,11 +27,12 @@ def read_starter() -> str:
 
 
 def find_provider(name: str) -> ProviderSetup:
-    """Return the provider of that name; raises UsageError if there is none."""
-    if name not in PROVIDER_BY_NAME:
+    """Return the provider of that name, or of litellm's prefix; raises UsageError if there is none."""
+    setup = PROVIDER_BY_NAME.get(name) or next((setup for setup in PROVIDERS if setup.prefix == name), None)
+    if setup is None:
         names = ", ".join(PROVIDER_BY_NAME)
         raise UsageError(f"'{name}' is no provider.", did_you_mean(name, PROVIDER_BY_NAME, f"Choose one of: {names}."))
-    return PROVIDER_BY_NAME[name]
+    return setup
 
 
 def list_set_keys() -> list[tuple[ProviderSetup, str]]:

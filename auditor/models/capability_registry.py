@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from auditor.config import EMBEDDED_PREFIX
@@ -20,7 +20,15 @@ from auditor.models.capability_discovery import (
 from auditor.models.capability_store import CapabilityStore
 from auditor.models.provider_request import ProviderReply
 from auditor.models.reasoning import is_cut_off_thinking
-from auditor.models.refused_features import REFUSAL_STATUSES, find_refusals, flatten_error
+from auditor.models.refused_features import (
+    ALL_BOUNDS,
+    ANY_FORM,
+    REFUSAL_STATUSES,
+    Feature,
+    Refusal,
+    find_refusals,
+    flatten_error,
+)
 from auditor.models.structured import SCHEMA_BY_NAME, parse_structured_answer, response_format
 from auditor.models.thinking import strip_thinking
 
@@ -140,14 +148,16 @@ class CapabilityRegistry:
         status, text = _refusal_text(reply)
         if reply.answer.attempts and status not in REFUSAL_STATUSES:
             return None, ""
-        source = "refused before sending" if status is None else f"HTTP {status}"
+        source = "before sending" if status is None else f"HTTP {status}"
         if refusals := find_refusals(text):
-            names = ", ".join(f"{refusal.feature} {refusal.name}" for refusal in refusals)
-            return next_capability(capability, call, refusals), f"{source}: {names}"
+            names = ", ".join(map(_describe_refusal, refusals))
+            return next_capability(capability, call, refusals), f"{source}: {names} refused"
         if call.capability_key in self._unproven_room and not reply.failure.is_retryable:
             self._unproven_room.remove(call.capability_key)
             self._refused_room.add(call.capability_key)
-            return less_thinking_room(capability), f"{source}: {capability.thinking_tokens} tokens of room for thinking"
+            return less_thinking_room(
+                capability
+            ), f"{source}: {capability.thinking_tokens} tokens of room for thinking refused"
         return None, ""
 
     def _after_cut_off(self, call: Call, capability: Capability, answer: Answer) -> Capability | None:
@@ -189,7 +199,7 @@ class CapabilityRegistry:
         capability = self.capability(call)
         if not is_form_shown:
             capability = replace(capability, form=None, dropped_keywords=())
-        evidence = "; ".join(self._evidence[key]) or "accepted as requested"
+        evidence = _join_phrases(self._evidence[key]) or "accepted as requested"
         self._known[key] = await self._store.save(key, capability, evidence)
         candidate = self._candidates.get(key)
         if candidate is not None and (is_form_shown or candidate.form is None):
@@ -231,6 +241,20 @@ class CapabilityRegistry:
         self._candidates[key] = richer
         last = fourth or third
         return _with_attempts(first, last or second), last is None or last.outcome in READABLE_OUTCOMES
+
+
+def _describe_refusal(refusal: Refusal) -> str:
+    """What was refused, in words."""
+    if refusal.feature is Feature.FORM:
+        return "response format" if refusal.name == ANY_FORM else f"response format {refusal.name}"
+    if refusal.feature is Feature.KEYWORD:
+        return "bounds of the schema" if refusal.name == ALL_BOUNDS else f"schema keyword {refusal.name}"
+    return f"parameter {refusal.name}"
+
+
+def _join_phrases(phrases: Sequence[str]) -> str:
+    """The phrases in their order; a repeated one once, with a count."""
+    return "; ".join(phrase if n == 1 else f"{phrase} ({n} times)" for phrase, n in Counter(phrases).items())
 
 
 def _refusal_text(reply: ProviderReply) -> tuple[int | None, str]:

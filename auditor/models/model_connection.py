@@ -84,8 +84,12 @@ class ModelConnection:
         model_text = f"model '{self.section.name}' ({self.section.model}"
         model_text += f" at {self.section.api_base})" if self.section.api_base else ")"
         fix = how_to_fix(failure.http_status, failure.error) or "Check the model's name and the server's address."
-        if failure.http_status == 401 and self.section.api_key:
-            fix = f"Check the key that {self.section.api_key} names."
+        if failure.http_status == 401:
+            fix = (
+                f"Check the key that {self.section.api_key} names."
+                if self.section.api_key
+                else 'Add api_key = "os.environ/…" to the model, with the name of the variable that holds its key.'
+            )
         return ModelSetupError(
             f"{model_text} cannot be used: {failure.error.rstrip(' .')}.", f"{fix} Nothing recorded is lost."
         )

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from auditor.config import ENV_PREFIX, REPLAY_PREFIX, AuditConfig, ModelSection
+from auditor.config import REPLAY_PREFIX, AuditConfig, ModelSection
 from auditor.config.trust import require_trust
-from auditor.domain import Answer, AnswerForm, Call, Capability, Cell, LogprobMeasure, Outcome, Survey
-from auditor.error_messages import how_to_fix
+from auditor.domain import Answer, AnswerForm, Call, Capability, Cell, LogprobMeasure, Outcome, Purpose, Survey
 from auditor.errors import AuditorError, ConfigError, ModelSetupError
 from auditor.run.api_keys import list_secret_variables, remember_secrets
+from auditor.run.ping_results import LogprobState, PingResult, describe_answer, describe_unasked, has_key
 from auditor.run.survey_plan import load_planned_survey, planned_cells
 
 if TYPE_CHECKING:
@@ -21,9 +20,8 @@ if TYPE_CHECKING:
 
 MAX_ATTEMPTS = 1
 """Requests for one question, apart from those that find out what a server accepts: a busy server is not asked again."""
-LogprobState = Literal["yes", "no", "not offered", "local weights"]
-USABLE_OUTCOMES = (Outcome.OK, Outcome.TRUNCATED, Outcome.REFUSED)
-"""Outcomes of a model that can be asked; whether it answers each question well is for the audit to see."""
+PingCallback = Callable[[PingResult], None]
+"""Called with each model's result as soon as it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,35 +69,6 @@ class PingPlan:
         return [ping.model.name for ping in self.pings if ping.call is not None and ping.max_cost_usd is None]
 
 
-@dataclass(frozen=True, slots=True)
-class PingResult:
-    """What was found out about one model. None stands for what is not known.
-
-    Attributes:
-        key: name of the variable that holds the key, with its state; `not needed` without one.
-        form: in which a structured answer was requested.
-        temperature, seed: whether the parameter was sent as configured.
-        latency_s: of the last request.
-        requests: number of requests sent.
-        cost_usd: of all of them.
-        problem: why the model cannot be used; None if it can.
-    """
-
-    model: str
-    reachable: bool | None
-    key: str
-    form: AnswerForm | None = None
-    temperature: str | None = None
-    seed: str | None = None
-    logprobs: LogprobState | None = None
-    latency_s: float | None = None
-    price: str = "unknown"
-    requests: int = 0
-    cost_usd: float | None = None
-    problem: str | None = None
-    how_to_fix: str | None = field(default=None)
-
-
 def plan_pings(config: AuditConfig) -> PingPlan:
     """Choose the questions, and estimate what they cost at most. Nothing is sent yet.
 
@@ -128,7 +97,7 @@ def _plan_ping(config: AuditConfig, survey: Survey, model: ModelSection) -> Plan
     from auditor.agents.sentence_pairs import build_sentence_pairs  # loads scipy (1 s)
     from auditor.models.logprobs import supported_measures
 
-    if model.model.startswith(REPLAY_PREFIX) or not _has_key(model):
+    if model.model.startswith(REPLAY_PREFIX) or not has_key(model):
         return PlannedPing(model, None, None, None, None)
     cells = planned_cells(survey)
     cell = cells[0] if cells else Cell("", "")
@@ -143,11 +112,6 @@ def _plan_ping(config: AuditConfig, survey: Survey, model: ModelSection) -> Plan
     return PlannedPing(model, call, logprob_call, known_state, _estimate_max_cost(model, call, logprob_call))
 
 
-def _has_key(model: ModelSection) -> bool:
-    """Whether the environment has the key that a model's section names, or it names none."""
-    return model.api_key is None or bool(os.environ.get(model.api_key.removeprefix(ENV_PREFIX)))
-
-
 def _build_question(config: AuditConfig, survey: Survey, model: ModelSection, cell: Cell) -> Call:
     """The audit's first question to an audited model; to others, a review of a stand-in trace.
 
@@ -160,7 +124,8 @@ def _build_question(config: AuditConfig, survey: Survey, model: ModelSection, ce
     is_audited = model.name in {audited.name for audited in config.models}
     is_asked = is_audited and config.probes.direct is not None and cell != Cell("", "")
     if is_asked and not (is_judge and config.direct.mode == "text"):
-        return build_direct_call(config, survey, model, cell, 0)
+        # As a call that only finds out what the server accepts, it counts towards the requests that may do so.
+        return replace(build_direct_call(config, survey, model, cell, 0), purpose=Purpose.PREFLIGHT)
     return build_stand_in(config, survey, model, cell)
 
 
@@ -182,17 +147,22 @@ def _estimate_max_cost(model: ModelSection, call: Call, logprob_call: Call | Non
     return MAX_DISCOVERY_REQUESTS * question_usd + logprob_usd
 
 
-def ping_models(config: AuditConfig, plan: PingPlan) -> list[PingResult]:
+def ping_models(config: AuditConfig, plan: PingPlan, on_result: PingCallback | None = None) -> list[PingResult]:
     """Ask every model its question, all models at once; the budget holds for all requests together.
+
+    Args:
+        config: the configuration.
+        plan: what each model is asked.
+        on_result: receives the result of each model that is asked; None for no one.
 
     Raises:
         ModelSetupError: an embedded model cannot be started.
     """
     remember_secrets(list_secret_variables(config))
-    return asyncio.run(_ping_all(config, plan))
+    return asyncio.run(_ping_all(config, plan, on_result or (lambda _: None)))
 
 
-async def _ping_all(config: AuditConfig, plan: PingPlan) -> list[PingResult]:
+async def _ping_all(config: AuditConfig, plan: PingPlan, on_result: PingCallback) -> list[PingResult]:
     """Open a gateway for the models that are asked, and ask them."""
     from auditor.agents.structure_instruction import describe_structure  # loads scipy (1 s)
     from auditor.models.gateway import Gateway  # loads httpx (0.3 s)
@@ -200,28 +170,34 @@ async def _ping_all(config: AuditConfig, plan: PingPlan) -> list[PingResult]:
     limits = config.limits.model_copy(update={"max_attempts": MAX_ATTEMPTS})
     asked_models = [ping.model for ping in plan.pings if ping.call is not None]
     gateway = Gateway(asked_models, limits, seed=config.seed, describe_structure=describe_structure)
+
+    async def ping_and_report(ping: PlannedPing) -> PingResult:
+        """Ask one model, and pass its result on at once: another may take minutes."""
+        answered = await _ping(gateway, ping)
+        if ping.call is not None:
+            on_result(answered)
+        return answered
+
     try:
-        return list(await asyncio.gather(*(_ping(gateway, ping) for ping in plan.pings)))
+        return list(await asyncio.gather(*map(ping_and_report, plan.pings)))
     finally:
         await gateway.close()
 
 
 async def _ping(gateway: Gateway, ping: PlannedPing) -> PingResult:
     """Ask one model."""
-    unasked = _describe_unasked(ping)
+    unasked = describe_unasked(ping.model)
     if ping.call is None:
         return unasked
     try:
         answer = await gateway.complete(ping.call)
     except ModelSetupError as error:
         answer = error.answer or Answer(ping.call.key, Outcome.CLIENT_ERROR)
-        return replace(_describe_answer(unasked, ping.call, answer), problem=error.message, how_to_fix=error.how_to_fix)
-    described = _describe_answer(unasked, ping.call, answer)
-    if answer.outcome not in USABLE_OUTCOMES:
-        status = answer.attempts[-1].http_status if answer.attempts else None
-        return replace(
-            described, problem=answer.error or answer.outcome.value, how_to_fix=how_to_fix(status, answer.error)
-        )
+        described = describe_answer(unasked, ping.model, ping.call, answer)
+        return replace(described, state="FAIL", problem=error.message, how_to_fix=error.how_to_fix)
+    described = describe_answer(unasked, ping.model, ping.call, answer)
+    if described.state == "FAIL":
+        return described
     if ping.logprob_call is None:
         return replace(described, logprobs=ping.logprobs)
     return await _add_logprobs(gateway, ping.logprob_call, described)
@@ -245,53 +221,3 @@ def _add_costs(cost_usd: float | None, answer: Answer) -> float | None:
     """The cost with that of a further answer; None if one is unknown."""
     added_usd = answer.cost_usd if answer.attempts else 0.0
     return None if cost_usd is None or added_usd is None else cost_usd + added_usd
-
-
-def _describe_unasked(ping: PlannedPing) -> PingResult:
-    """What is known of a model before it is asked; a problem if its key is not set."""
-    from auditor.models.endpoint import token_price
-
-    model, price = ping.model, token_price(ping.model)
-    known = PingResult(
-        model=model.name,
-        reachable=None,
-        key="not needed" if model.api_key is None else f"{model.api_key.removeprefix(ENV_PREFIX)} is set",
-        price="unknown" if price is None else f"${price.prompt_usd * 1e6:g} / ${price.completion_usd * 1e6:g}",
-    )
-    if model.model.startswith(REPLAY_PREFIX):
-        return replace(known, key="answers from a file", price="none")
-    if not _has_key(model):
-        variable = (model.api_key or "").removeprefix(ENV_PREFIX)
-        return replace(
-            known,
-            key=f"{variable} is not set",
-            problem=f"the environment has no {variable}.",
-            how_to_fix=f"Set it: export {variable}=...",
-        )
-    return known
-
-
-def _describe_answer(known: PingResult, call: Call, answer: Answer) -> PingResult:
-    """Add what one answer shows: whether the server was reached, the form, the parameters and the time it took."""
-    attempts = answer.attempts
-    return replace(
-        known,
-        reachable=any(attempt.http_status is not None for attempt in attempts) if attempts else None,
-        form=answer.form if answer.outcome in USABLE_OUTCOMES else None,
-        temperature=_describe_param("temperature", call, answer),
-        seed=_describe_param("seed", call, answer),
-        latency_s=attempts[-1].latency_s if attempts else None,
-        requests=len(attempts),
-        cost_usd=answer.cost_usd if attempts else 0.0,
-    )
-
-
-def _describe_param(name: str, call: Call, answer: Answer) -> str | None:
-    """How a parameter was sent: its value, `not sent`, or None if that is not known."""
-    if name not in call.params or answer.altered is None or answer.outcome not in USABLE_OUTCOMES:
-        return None
-    for alteration in answer.altered.split(", "):
-        altered_name, separator, sent_value = alteration.partition("=")
-        if altered_name == name:
-            return f"sent as {sent_value}" if separator else "not sent"
-    return f"{call.params[name]:g}" if name == "temperature" else "sent"

@@ -46,6 +46,12 @@ def test_each_provider_gets_a_valid_config_with_its_key_address_and_params(provi
 
 
 @pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.name)
+def test_a_provider_is_found_by_its_name_and_by_litellms_prefix(provider: ProviderSetup) -> None:
+    assert find_provider(provider.name) is provider
+    assert find_provider(provider.prefix).prefix == provider.prefix
+
+
+@pytest.mark.parametrize("provider", PROVIDERS, ids=lambda provider: provider.name)
 def test_a_budget_is_set_only_if_every_price_is_known(provider: ProviderSetup) -> None:
     from auditor.models.budget import require_prices
 

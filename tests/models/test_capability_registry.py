@@ -18,12 +18,13 @@ from auditor.domain import (
     Message,
     Purpose,
 )
-from auditor.models import litellm_client
+from auditor.models import capability_registry, litellm_client
 from auditor.models.batches.call_translation import PreparedRequest, prepare_request
 from auditor.models.capability_registry import CapabilityRegistry, describe_schema, prepare_call
 from auditor.models.capability_store import MemoryCapabilityStore
 from auditor.models.endpoint import Endpoint
 from auditor.models.helper_process import REQUEST_ADAPTER, HelperRequest
+from auditor.models.refused_features import ANY_FORM, Feature, Refusal
 
 DISCOVERED = Capability(AnswerForm.JSON_OBJECT, ("minLength",), ("temperature",), "max_completion_tokens", 4096)
 
@@ -113,3 +114,16 @@ def test_litellm_drops_no_parameter_on_its_own() -> None:
     for form in AnswerForm:
         kwargs = endpoint.request_kwargs(call(), 5.0, Capability(form))
         assert not {"drop_params", "additional_drop_params"} & kwargs.keys()
+
+
+def test_evidence_is_english_and_has_a_repeated_phrase_once() -> None:
+    refusals = [Refusal(Feature.FORM, ANY_FORM), Refusal(Feature.PARAM, "seed"), Refusal(Feature.KEYWORD, "maxLength")]
+    assert [capability_registry._describe_refusal(refusal) for refusal in refusals] == [
+        "response format",
+        "parameter seed",
+        "schema keyword maxLength",
+    ]
+    phrases = ["cut off while thinking", "HTTP 400: parameter seed refused", "cut off while thinking"]
+    assert capability_registry._join_phrases(phrases) == (
+        "cut off while thinking (2 times); HTTP 400: parameter seed refused"
+    )

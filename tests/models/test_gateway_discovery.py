@@ -145,7 +145,7 @@ async def test_a_refusal_by_litellm_is_no_attempt_and_costs_no_request(server: F
     assert answer.attempts[0].http_status == 200
     assert answer.altered == "temperature"
     assert "temperature" not in server.requests[0].body
-    assert store.evidence == ["refused before sending: param temperature"]
+    assert store.evidence == ["before sending: parameter temperature refused"]
 
 
 async def test_a_refusal_by_litellm_that_cannot_be_avoided_has_no_attempt_status_or_cost(server: FakeServer) -> None:
@@ -168,7 +168,7 @@ async def test_a_refusal_by_the_server_costs_one_request_that_is_recorded(server
     assert [answer.altered for answer in answers] == ["temperature", "temperature"]
     assert "temperature" not in json.loads(answers[1].sent or "{}")
     assert known(store).dropped_params == ("temperature",)
-    assert store.evidence == ["HTTP 400: param temperature"]
+    assert store.evidence == ["HTTP 400: parameter temperature refused"]
 
 
 async def test_steps_are_no_retries(server: FakeServer) -> None:

@@ -13,7 +13,8 @@ from auditor.config import AuditConfig
 from auditor.domain import AnswerForm, Purpose
 from auditor.errors import ConfigError
 from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS
-from auditor.run.ping import PingResult, ping_models, plan_pings
+from auditor.run.ping import ping_models, plan_pings
+from auditor.run.ping_results import PingResult
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.cli_runner import run
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion, error
@@ -101,7 +102,7 @@ def test_a_judge_of_its_own_reviews_a_stand_in_trace(server: FakeServer) -> None
     model_ping, judge_ping = plan_pings(audit_config).pings
     assert model_ping.call is not None
     assert judge_ping.call is not None
-    assert (model_ping.call.purpose, judge_ping.call.purpose) == (Purpose.DIRECT, Purpose.PREFLIGHT)
+    assert (model_ping.call.purpose, judge_ping.call.purpose) == (Purpose.PREFLIGHT, Purpose.PREFLIGHT)
     results = ping(audit_config)
     assert (results["judge"].form, results["judge"].temperature) == (AnswerForm.JSON_SCHEMA, "0")
 
@@ -134,6 +135,54 @@ def test_a_model_that_cannot_be_used_is_named_and_the_others_are_asked(
     assert (failed.reachable, failed.form, failed.temperature, failed.logprobs) == (True, None, None, None)
     assert [results[name].problem for name in ("model-a", "model-c")] == [None, None]
     assert failed.requests <= MAX_DISCOVERY_REQUESTS
+
+
+@pytest.mark.parametrize(
+    ("text", "finish", "state", "words"),
+    [
+        (None, "length", "FAIL", "its tokens ran out before its answer was complete"),
+        ("People there", "length", "FAIL", "its tokens ran out before its answer was complete (20 tokens)"),
+        ("", "stop", "FAIL", ""),
+        ("I would rather talk about the weather.", "stop", "warn", "does not have the requested structure"),
+        ("", "content_filter", "warn", "it refused to answer"),
+    ],
+)
+def test_a_model_without_a_complete_readable_answer_is_not_ok(
+    server: FakeServer, tmp_path: Path, text: str | None, finish: str, state: str, words: str
+) -> None:
+    server.script = lambda request: completion(text, finish=finish)
+    audit_config = config(server.url, 1, judges=[])
+    result = ping(audit_config)["model-a"]
+    assert (result.state, result.form, words in (result.problem or "-")) == (state, None, True), result
+    assert result.how_to_fix or not words
+    completed = run(["doctor", str(write_config(audit_config, tmp_path)), "--ping"])
+    assert completed.returncode == (state == "FAIL")
+    assert result.requests <= MAX_DISCOVERY_REQUESTS + 1
+
+
+def test_each_result_is_passed_on_at_once(server: FakeServer) -> None:
+    server.script = reply
+    audit_config = config(server.url, 2, judges=[])
+    results: list[PingResult] = []
+    assert sorted(ping_models(audit_config, plan_pings(audit_config), results.append), key=str) == sorted(
+        results, key=str
+    )
+
+
+@pytest.mark.parametrize(
+    ("api_key", "key", "fix"),
+    [(f"os.environ/{KEY_VARIABLE}", f"{KEY_VARIABLE} was refused", "Check the key that"),
+     (None, "missing", 'Add api_key = "os.environ/…"')],
+)  # fmt: skip
+def test_a_refused_key_and_a_missing_one_have_different_fixes(
+    server: FakeServer, api_key: str | None, key: str, fix: str
+) -> None:
+    server.script = lambda request: error(401, "Incorrect API key provided")
+    audit_config = config(server.url, 1, judges=[])
+    models = [model.model_copy(update={"api_key": api_key}) for model in audit_config.models]
+    result = ping(audit_config.model_copy(update={"models": models}))["model-a"]
+    assert (result.key, result.state) == (key, "FAIL")
+    assert fix in (result.how_to_fix or "")
 
 
 def test_a_server_that_is_not_there_is_not_reachable(server: FakeServer) -> None:
@@ -208,7 +257,10 @@ def test_the_command_states_the_cost_first_and_prints_a_row_for_each_model(
     path = write_config(priced_config(server.url), tmp_path)
     completed = run(["doctor", str(path), "--ping"])
     assert completed.returncode == 1
-    assert "Asking 3 of 3 models, with at most 15 requests. Greatest cost: $" in completed.stderr
+    assert (
+        "Asking 3 of 3 models. Each gets at most 4 requests that find out what its server accepts, and one for "
+        "log-probabilities where it may have them: at most 15 requests in all, for at most $" in completed.stderr
+    )
     assert "Nothing was stored." in completed.stderr
     assert "model-a" in completed.stdout
     assert "Incorrect API key provided" in completed.stdout

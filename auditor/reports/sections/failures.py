@@ -56,7 +56,10 @@ def build_failures_section(report: Report) -> Section | None:
 def list_unusable_models(report: Report) -> Iterator[str]:
     """Yield a sentence for each model whose answers, or whose verdicts, are all unusable; without the reason."""
     for model in report.failures.unusable_models:
-        yield f"No {_result_noun(model)} of {model.name} is usable; “Coverage” and “Failures” list the reasons."
+        yield (
+            f"No {_result_noun(model)} of {model.name} is usable; “What is missing?” and “Why did requests fail?” list "
+            "the reasons."
+        )
 
 
 def _describe_unusable_model(model: UnusableModel) -> ListItem:

@@ -11,7 +11,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.data.requests.capabilities import CapabilityReportRow, FormSplitRow, find_mixed_models
 from auditor.reports.data.requests.sampling_settings import parse_alterations
 from auditor.reports.document import Block, Column, Name, Paragraph, Section, Table, Text
-from auditor.reports.number_format import format_count
+from auditor.reports.number_format import format_count, pluralize
 from auditor.reports.sections.tables import tabulate
 
 FORM_LABELS: Mapping[str, str] = {
@@ -25,8 +25,9 @@ FORM_LABELS: Mapping[str, str] = {
 def build_requests_subsection(report: Report) -> Section | None:
     """Build the subsection; None where nothing is known of the requests, or all were sent as configured."""
     requests = report.requests
-    blocks: list[Block] = [*map(Paragraph, _describe_altered_requests(report.served))]
-    if requests.capabilities:
+    sentences = [*_describe_poorer_forms(report), *_describe_altered_requests(report.served)]
+    blocks: list[Block] = [*map(Paragraph, sentences)]
+    if requests.capabilities or _list_unknown_models(report):
         blocks.insert(0, _build_capability_table(report))
     if requests.form_split:
         blocks.append(_build_form_table(requests.form_split))
@@ -60,17 +61,19 @@ def label_form(form: str) -> str:
 
 def _build_capability_table(report: Report) -> Table:
     """Tabulate what each model's server was found to accept."""
+    unknown_models = _list_unknown_models(report)
     return tabulate(
         "capabilities",
         "What each model’s server accepts",
-        "Found out at the first contact with each model. Form: how structured answers were requested. Not sent: "
-        "parameters that were left out or changed, compared with what the configuration asks for. Room for thinking: "
-        "tokens added to each limit. Evidence: what the responses that led to it refused; “Failures” quotes them.",
-        report.requests.capabilities,
+        "Found out at the first contact with each model. Form: how structured answers were requested. Changed or left "
+        "out: parameters that were not sent as the configuration asks for, with the value that was sent, if one was. "
+        "Room for thinking: tokens added to each limit. Evidence: what the responses that led to it refused; “Why did "
+        "requests fail?” quotes them.",
+        [*report.requests.capabilities, *unknown_models],
         [
             Column("Model", "name", "name"),
             Column("Form"),
-            Column("Not sent", key="not_sent"),
+            Column("Changed or left out", key="not_sent"),
             Column("Schema keywords left out", key="keywords"),
             Column("Token limit", key="token_limit_param"),
             Column("Room for thinking", "number", "thinking_tokens"),
@@ -78,12 +81,47 @@ def _build_capability_table(report: Report) -> Table:
             Column("litellm", key="litellm_version"),
         ],
         {
-            "form": lambda row: describe_forms(report, row.name) or (label_form(row.form) if row.form else None),
-            "not_sent": lambda row: _list_alterations(report.served, row),
-            "keywords": lambda row: ", ".join(row.dropped_keywords) or "none",
-            "evidence": lambda row: Name(row.evidence),
+            "form": lambda row: (
+                "not found out" if row in unknown_models else describe_forms(report, row.name) or _label_found_form(row)
+            ),
+            "not_sent": lambda row: None if row in unknown_models else _list_alterations(report.served, row),
+            "keywords": lambda row: None if row in unknown_models else ", ".join(row.dropped_keywords) or "none",
+            "token_limit_param": lambda row: row.token_limit_param or None,
+            "thinking_tokens": lambda row: None if row in unknown_models else row.thinking_tokens,
+            "evidence": lambda row: Name(row.evidence) if row.evidence else None,
+            "litellm_version": lambda row: row.litellm_version or None,
         },
     )
+
+
+def _list_unknown_models(report: Report) -> list[CapabilityReportRow]:
+    """An empty row for each model without any success, of which nothing was found out."""
+    known_names = {row.name for row in report.requests.capabilities}
+    names = dict.fromkeys(model.name for model in report.failures.unusable_models)
+    return [
+        CapabilityReportRow(
+            name=name, form=None, dropped_params=[], dropped_keywords=[], token_limit_param="", thinking_tokens=0,
+            evidence="", litellm_version="", created_at="",
+        )
+        for name in names
+        if name not in known_names
+    ]  # fmt: skip
+
+
+def _label_found_form(row: CapabilityReportRow) -> str | None:
+    """The form that was found out, in words; None if none was."""
+    return label_form(row.form) if row.form else None
+
+
+def _describe_poorer_forms(report: Report) -> Iterator[Text]:
+    """Yield a sentence for each model whose structured answers were not requested by a JSON schema."""
+    for row in report.requests.capabilities:
+        if row.form is not None and row.form != AnswerForm.JSON_SCHEMA:
+            yield [
+                "Structured answers of ",
+                Name(row.name),
+                f" were requested in the form “{label_form(row.form)}”, not as JSON schema.",
+            ]
 
 
 def _list_alterations(served: Sequence[ModelVersionRow], capability: CapabilityReportRow) -> str:
@@ -123,8 +161,12 @@ def _describe_altered_requests(rows: Sequence[ModelVersionRow]) -> Iterator[Text
     for (name, alterations), n in sorted(answers.items()):
         changes = parse_alterations(alterations).items()
         texts = (
-            f"{key} was not sent" if sent_value is None else f"{key} was sent as {sent_value}"
+            f"{key} was left out" if sent_value is None else f"{key} was sent as {sent_value}"
             for key, sent_value in changes
         )
-        verb = "request that was answered was" if n == 1 else "requests that were answered were"
-        yield [f"{format_count(n)} {verb} not sent to ", Name(name), f" as configured: {'; '.join(texts)}."]
+        verb = "was" if n == 1 else "were"
+        yield [
+            f"{pluralize(n, 'answered request')} to ",
+            Name(name),
+            f" {verb} not sent as configured: {'; '.join(texts)}.",
+        ]

@@ -69,7 +69,10 @@ def test_a_providers_message_is_escaped_on_the_page(report: Report) -> None:
 @pytest.mark.parametrize(("is_judge", "noun"), [(False, "answer"), (True, "verdict")])
 def test_a_model_without_a_usable_answer_is_a_reason_for_caution(report: Report, is_judge: bool, noun: str) -> None:
     changed = make_report(report, alder=is_judge)
-    assert f"No {noun} of alder is usable; “Coverage” and “Failures” list the reasons." in list_cautions(changed)
+    assert (
+        f"No {noun} of alder is usable; “What is missing?” and “Why did requests fail?” list the reasons."
+        in list_cautions(changed)
+    )
     assert not any("is usable; " in text for text in list_cautions(report))
     finding = f"alder has no usable {noun}: HTTP 402: no money."
     assert findings_of(build_failures_section(changed)) == [(finding, "negative")]

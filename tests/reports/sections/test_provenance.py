@@ -26,7 +26,7 @@ def test_changed_versions_and_altered_requests_are_stated(report: Report) -> Non
     text = section_text(report, [make_row("a", "f1"), make_row("b", altered="seed, temperature=1")])
     assert "Model versions that answered" in text
     assert "The version of m changed: the provider reports a (f1) for 2 answers, b for 2 answers." in text
-    assert "2 requests that were answered were not sent to m as configured: seed was not sent; temperature" in text
+    assert "2 answered requests to m were not sent as configured: seed was left out; temperature" in text
     assert "temperature was sent as 1." in text
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.coverage.model_versions import ModelVersionRow
+from auditor.reports.data.failures.schema import UnusableModel
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.requests.capabilities import (
     CapabilityReportRow,
@@ -62,9 +63,23 @@ def test_the_table_has_what_was_found_and_what_was_not_sent(report: Report) -> N
     assert capability_cells(changed) == [
         "alder", "tool call", "seed, temperature", "maxLength", "max_completion_tokens", 4096, Name(EVIL), "1.106.2",
     ]  # fmt: skip
-    assert "not sent to alder as configured: seed was not sent; temperature was not sent." in text_of(
-        build_requests_subsection(changed)
+    text = text_of(build_requests_subsection(changed))
+    assert (
+        "2 answered requests to alder were not sent as configured: seed was left out; temperature was left out." in text
     )
+    assert "Structured answers of alder were requested in the form “tool call”, not as JSON schema." in text
+    assert "“Why did requests fail?” quotes them" in text
+
+
+def test_a_model_without_any_success_has_a_row(report: Report) -> None:
+    changed = make_report(report, {"tool": 40})
+    unusable = UnusableModel.model_construct(name="birch")
+    failures = changed.failures.model_copy(update={"unusable_models": [unusable]})
+    section = build_requests_subsection(changed.model_copy(update={"failures": failures}))
+    assert_consistent(section)
+    rows = cells_of(tables_of(section)["capabilities"])
+    assert [list(row)[:4] for row in rows][1] == ["birch", "not found out", None, None]
+    assert set(list(rows[1])[2:]) == {None}
 
 
 @pytest.mark.parametrize(

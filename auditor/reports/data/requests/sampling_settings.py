@@ -97,8 +97,14 @@ def build_sampling_rows(config: AuditConfig | None, alterations: Iterable[Altera
     for name, purpose, altered in alterations:
         if altered is not None:
             altered_by_use.setdefault((name, purpose), set()).add(altered)
+    servers = sorted({model.api_base for model in config.models if model.api_base})
     return [
-        _build_row(model, purpose, _list_settings(_requested_settings(config, model, purpose), alterations_of_use))
+        _build_row(
+            model,
+            _describe_source(model, servers),
+            purpose,
+            _list_settings(_requested_settings(config, model, purpose), alterations_of_use),
+        )
         for purpose in SAMPLED_PURPOSES
         for model in config.models
         if (alterations_of_use := altered_by_use.get((model.name, purpose)))
@@ -145,10 +151,20 @@ def _as_number(sent_value: float | str | None) -> float | str | None:
         return sent_value
 
 
-def _build_row(model: ModelSection, purpose: Purpose, settings: _SentSettings) -> SamplingSettingsRow:
+def _describe_source(model: ModelSection, servers: Sequence[str]) -> str:
+    """Whose defaults a model has; with an address of its own, the provider's name is only that of the protocol.
+
+    Several servers are numbered, as their defaults need not be the same.
+    """
+    if model.api_base is None:
+        return f"{extract_provider(model.model)}’s"
+    return "the server’s" if len(servers) == 1 else f"server {servers.index(model.api_base) + 1}’s"
+
+
+def _build_row(model: ModelSection, source: str, purpose: Purpose, settings: _SentSettings) -> SamplingSettingsRow:
     """Describe one model's settings."""
     requested, sent = dict(settings.requested), [dict(entry) for entry in settings.sent]
-    phrases = [_describe_settings(extract_provider(model.model), requested, entry) for entry in sent]
+    phrases = [_describe_settings(source, requested, entry) for entry in sent]
     return SamplingSettingsRow(
         model=model.name,
         purpose="direct" if purpose is Purpose.DIRECT else "moral",
@@ -159,13 +175,13 @@ def _build_row(model: ModelSection, purpose: Purpose, settings: _SentSettings) -
     )
 
 
-def _describe_settings(provider: str, requested: Mapping[str, float], sent: Mapping[str, float | str]) -> str:
-    """The settings in words; one that was left out is the provider's default, which is not known."""
+def _describe_settings(source: str, requested: Mapping[str, float], sent: Mapping[str, float | str]) -> str:
+    """The settings in words; one that was left out is the default of `source`, which is not known."""
     phrases = []
     for name in requested:
         number = sent.get(name)
         sent_text = f"{number:g}" if isinstance(number, float) else number
-        phrases.append(f"{provider}’s default {name}" if sent_text is None else f"{name} {sent_text}")
+        phrases.append(f"{source} default {name}" if sent_text is None else f"{name} {sent_text}")
     return ", ".join(phrases)
 
 

@@ -66,6 +66,21 @@ def test_a_refused_setting_makes_models_incomparable(altered: str, label: str) -
     assert sampling.are_comparable("a", "b", Purpose.MORAL)
 
 
+def test_a_default_behind_an_address_is_the_servers_and_two_servers_are_not_comparable() -> None:
+    config = make_config("a", "b")
+
+    def at(*servers: str) -> SamplingReport:
+        models = [
+            model.model_copy(update={"api_base": server}) for model, server in zip(config.models, servers, strict=True)
+        ]
+        return build(config.model_copy(update={"models": models}), a="temperature", b="temperature")
+
+    same = at("http://127.0.0.1:1/v1", "http://127.0.0.1:1/v1")
+    assert [row.label for row in same.rows] == ["the server’s default temperature, top_p 0.9"] * 2
+    assert same.are_comparable("a", "b", Purpose.DIRECT)
+    assert not at("http://127.0.0.1:1/v1", "http://127.0.0.1:2/v1").are_comparable("a", "b", Purpose.DIRECT)
+
+
 def test_settings_that_the_user_chose_may_differ() -> None:
     sampling = build(make_config("cool", "warm", cool=0.2, warm=1.0), cool="", warm="")
     assert not sampling.sampling_settings_differ

@@ -1,0 +1,141 @@
+"""What `auditor doctor CONFIG --ping` found out about a model: its state, and what is wrong with it or its answer."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
+from typing import Literal
+
+from auditor.config import ENV_PREFIX, REPLAY_PREFIX, ModelSection
+from auditor.domain import Answer, AnswerForm, Call, Outcome
+from auditor.error_messages import how_to_fix
+
+LogprobState = Literal["yes", "no", "not offered", "local weights"]
+PingState = Literal["ok", "warn", "FAIL"]
+TRUNCATED_FIX = "Raise max_tokens, or set reasoning = { max_tokens = ... } of the model, or a lower reasoning.effort."
+UNREADABLE_FIX = "Set form in [models.capabilities] to another form, or use a model that follows instructions better."
+
+
+@dataclass(frozen=True, slots=True)
+class PingResult:
+    """What was found out about one model. None stands for what is not known.
+
+    Attributes:
+        key: name of the variable that holds the key, with its state; `not needed` without one.
+        form: in which a structured answer was requested and given.
+        temperature, seed: whether the parameter was sent as configured.
+        latency_s: of the last request.
+        requests: number of requests sent.
+        cost_usd: of all of them.
+        state: `FAIL` if the model cannot be used, `warn` if its answer cannot be.
+        problem: what is wrong with the model or its answer; None if nothing is.
+    """
+
+    model: str
+    reachable: bool | None
+    key: str
+    state: PingState = "ok"
+    form: AnswerForm | None = None
+    temperature: str | None = None
+    seed: str | None = None
+    logprobs: LogprobState | None = None
+    latency_s: float | None = None
+    price: str = "unknown"
+    requests: int = 0
+    cost_usd: float | None = None
+    problem: str | None = None
+    how_to_fix: str | None = field(default=None)
+
+
+def has_key(model: ModelSection) -> bool:
+    """Whether the environment has the key that a model's section names, or it names none."""
+    return model.api_key is None or bool(os.environ.get(model.api_key.removeprefix(ENV_PREFIX)))
+
+
+def describe_unasked(model: ModelSection) -> PingResult:
+    """What is known of a model before it is asked; a problem if its key is not set."""
+    from auditor.models.endpoint import token_price
+
+    price = token_price(model)
+    known = PingResult(
+        model=model.name,
+        reachable=None,
+        key="not needed" if model.api_key is None else f"{model.api_key.removeprefix(ENV_PREFIX)} is set",
+        price="unknown" if price is None else f"${price.prompt_usd * 1e6:g} / ${price.completion_usd * 1e6:g}",
+    )
+    if model.model.startswith(REPLAY_PREFIX):
+        return replace(known, key="answers from a file", price="none")
+    if not has_key(model):
+        variable = (model.api_key or "").removeprefix(ENV_PREFIX)
+        return replace(
+            known,
+            key=f"{variable} is not set",
+            state="FAIL",
+            problem=f"the environment has no {variable}.",
+            how_to_fix=f"Set it: export {variable}=...",
+        )
+    return known
+
+
+def describe_answer(known: PingResult, model: ModelSection, call: Call, answer: Answer) -> PingResult:
+    """Add what one answer shows: the state of the server, key and model, the form, the parameters and the time."""
+    attempts = answer.attempts
+    state, problem, fix = _judge_answer(call, answer)
+    is_key_refused = bool(attempts) and attempts[-1].http_status == HTTPStatus.UNAUTHORIZED
+    return replace(
+        known,
+        reachable=any(attempt.http_status is not None for attempt in attempts) if attempts else None,
+        key=_describe_refused_key(model) if is_key_refused else known.key,
+        state=state,
+        form=answer.form if state == "ok" else None,
+        temperature=_describe_param("temperature", call, answer),
+        seed=_describe_param("seed", call, answer),
+        latency_s=attempts[-1].latency_s if attempts else None,
+        requests=len(attempts),
+        cost_usd=answer.cost_usd if attempts else 0.0,
+        problem=problem,
+        how_to_fix=fix,
+    )
+
+
+def _describe_refused_key(model: ModelSection) -> str:
+    """State of a key that the server did not accept."""
+    return "missing" if model.api_key is None else f"{model.api_key.removeprefix(ENV_PREFIX)} was refused"
+
+
+def _describe_param(name: str, call: Call, answer: Answer) -> str | None:
+    """How a parameter was sent: its value, `not sent`, or None if that is not known."""
+    if name not in call.params or answer.altered is None or not answer.outcome.is_answer:
+        return None
+    for alteration in answer.altered.split(", "):
+        altered_name, separator, sent_value = alteration.partition("=")
+        if altered_name == name:
+            return f"sent as {sent_value}" if separator else "not sent"
+    return f"{call.params[name]:g}" if name == "temperature" else "sent"
+
+
+def _judge_answer(call: Call, answer: Answer) -> tuple[PingState, str | None, str | None]:
+    """Whether an answer shows that the model can be used, what is wrong otherwise, and how to fix it."""
+    from auditor.models.structured import SCHEMA_BY_NAME, parse_structured_answer  # loads pydantic's models
+    from auditor.models.thinking import strip_thinking
+
+    status = answer.attempts[-1].http_status if answer.attempts else None
+    is_failed_request = status is None or status >= HTTPStatus.BAD_REQUEST
+    if answer.outcome is Outcome.TRUNCATED and not is_failed_request:
+        tokens = "" if answer.completion_tokens is None else f" ({answer.completion_tokens:,} tokens)"
+        return "FAIL", f"its tokens ran out before its answer was complete{tokens}.", TRUNCATED_FIX
+    if answer.outcome is Outcome.REFUSED and not is_failed_request:
+        return (
+            "warn",
+            "it refused to answer the question.",
+            "The audit counts refusals; use another model if it refuses most questions.",
+        )
+    if answer.outcome not in (Outcome.OK, Outcome.UNPARSED) or not (answer.text or "").strip():
+        return "FAIL", answer.error or "it gave no answer.", how_to_fix(status, answer.error)
+    if call.schema is None:
+        return "ok", None, None
+    parsed = parse_structured_answer(SCHEMA_BY_NAME[call.schema], strip_thinking(answer.text or ""))
+    if answer.outcome is Outcome.OK and not isinstance(parsed, str):
+        return "ok", None, None
+    return "warn", "its answer does not have the requested structure.", UNREADABLE_FIX
