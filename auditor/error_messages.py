@@ -245,7 +245,7 @@ _FIX_TABLE: tuple[tuple[tuple[int, ...], str | None, str], ...] = (
     ),
     (
         (),
-        r"max_tokens|max_completion_tokens|max_output_tokens",
+        r"(?<!reasoning\.)max_tokens|max_completion_tokens|max_output_tokens",
         "Set `token_limit_param` in [models.capabilities] to the name that the server takes, or lower `max_tokens`.",
     ),
     (

@@ -30,7 +30,6 @@ from auditor.models.refused_features import (
     flatten_error,
 )
 from auditor.models.structured import SCHEMA_BY_NAME, parse_structured_answer, response_format
-from auditor.models.thinking import strip_thinking
 
 MAX_DISCOVERY_REQUESTS = 4
 """Requests to a model beyond its planned calls, by which a run finds out what its server accepts. A call of the purpose
@@ -271,7 +270,7 @@ def _refusal_text(reply: ProviderReply) -> tuple[int | None, str]:
 def _is_readable(call: Call, answer: Answer) -> bool:
     """Whether an answer can be read as the requested structure."""
     assert call.schema is not None
-    parsed = parse_structured_answer(SCHEMA_BY_NAME[call.schema], strip_thinking(answer.text or ""))
+    parsed = parse_structured_answer(SCHEMA_BY_NAME[call.schema], answer.text or "")
     return answer.outcome in READABLE_OUTCOMES and not isinstance(parsed, str)
 
 

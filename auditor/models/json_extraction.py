@@ -10,6 +10,9 @@ MAX_TEXT_CHARS = 1024 * 1024
 MAX_DEPTH = 128
 MAX_READS_PER_CHAR = 16
 """Each failed attempt to decode may read the rest of the text, so only so many of them are made."""
+MAX_FIELDS = 100
+"""Fields of a structured answer; each one that its schema lacks costs time to report."""
+MAX_UNCOUNTED_CHARS = 64 * 1024
 _OPENING_BRACKET = re.compile(r"[{\[]")
 
 
@@ -25,6 +28,17 @@ def extract_last_json(text: str) -> str | None:
     except ValueError:  # there is none, or the limit of the search is reached
         return None
     return last_span
+
+
+def has_too_many_fields(text: str) -> bool:
+    """Whether a text is a JSON object with more fields than any structured answer has; False if it is short."""
+    if len(text) <= MAX_UNCOUNTED_CHARS:
+        return False
+    try:
+        node = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(node, dict) and len(node) > MAX_FIELDS
 
 
 def _iter_json(text: str) -> Iterator[str]:

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, field_validator
+from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError, create_model, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from auditor.domain import OPTION_LETTERS, SCORE_MAX, SCORE_MIN
 from auditor.models.instructor_client import build_structured_request, read_structured_answer
-from auditor.models.json_extraction import extract_last_json
+from auditor.models.json_extraction import extract_last_json, has_too_many_fields
 from auditor.models.thinking import strip_thinking
 from auditor.text_safety import map_strings
 
@@ -200,7 +200,7 @@ class Choice(Structure):
 class Paraphrases(Structure):
     """Other wordings of a question."""
 
-    paraphrases: list[str]
+    paraphrases: Annotated[list[str], FailFast()]
 
 
 class Support(Structure):
@@ -287,11 +287,14 @@ def parse_structured_answer(structure: type[S], text: str) -> S | str:
     Returns:
         The validated structure, or a one-line error message if the text has none.
     """
-    for json_text in _iter_json_texts(text):
+    visible_text = strip_thinking(text)
+    for json_text in _iter_json_texts(text, visible_text):
+        if has_too_many_fields(json_text):
+            return "the answer has too many fields"
         if (answer := read_structured_answer(structure, json_text)) is not None:
             return answer
     try:
-        structure.model_validate_json(strip_thinking(text))
+        structure.model_validate_json(visible_text)
     except ValidationError as error:
         # The first of the validation errors; `loc` is the path to the field.
         problem = error.errors(include_url=False, include_input=False)[0]
@@ -300,12 +303,11 @@ def parse_structured_answer(structure: type[S], text: str) -> S | str:
     return "the answer cannot be read"
 
 
-def _iter_json_texts(text: str) -> Iterator[str]:
+def _iter_json_texts(text: str, visible_text: str) -> Iterator[str]:
     """Yield the parts of a text that may be the structure: the visible text, the last JSON in it, the JSON around tags.
 
     Thinking is never among them: the model may have drafted another answer in it.
     """
-    visible_text = strip_thinking(text)
     if visible_text.lstrip().startswith("{"):
         yield visible_text
     if (extracted_text := extract_last_json(visible_text)) is not None and extracted_text != visible_text.strip():

@@ -42,7 +42,8 @@ class Case:
 
     Attributes:
         choice: a value on each axis.
-        contact: `first` if the reply is the first from the model, `later` if a good reply comes before.
+        contact: `first` if the reply is the first from the model, `later` if a good reply comes before, `known` if an
+            earlier run has found out what the server accepts.
         outcome: outcome of the call, or `stops` if the run stops.
         requests: number that reach the server.
         exit: code of `auditor run`.

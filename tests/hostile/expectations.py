@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 
+from auditor.models.capability_registry import MAX_DISCOVERY_REQUESTS
 from tests.hostile.axes import BATCHES, ECHO
 from tests.hostile.bodies import SCORE
 from tests.hostile.corpus import Case
@@ -55,7 +56,8 @@ def violations(case: Case, result: Result) -> list[str]:
         faults.append(f"a program's own words: {result.text[max(0, match.start() - 80) : match.end() + 80]!r}")
     if any(0xD800 <= ord(char) < 0xE000 for char in result.text):
         faults.append("half of a surrogate pair, which nothing can store or show")
-    if result.requests > ATTEMPTS + (case.contact == "later"):
+    extra_requests = {"first": MAX_DISCOVERY_REQUESTS, "later": 1, "known": 0}[case.contact]
+    if result.requests > ATTEMPTS + (0 if case.protocol == ECHO and case.contact == "first" else extra_requests):
         faults.append(f"{result.requests} requests for one call")
     if result.outcome == "ok" and case.protocol != ECHO and result.score != SCORE:
         faults.append(f"a score of {result.score} that nobody gave")

@@ -19,6 +19,8 @@ from auditor.agents.recording import CallRecorder, RecordingClient
 from auditor.config import AuditConfig, BatchSection, Limits, ModelSection, Price
 from auditor.domain import Answer, Call, Cell, LogprobMeasure, Message, Purpose
 from auditor.errors import AuditorError
+from auditor.models.capability_discovery import initial_capability
+from auditor.models.capability_store import MemoryCapabilityStore
 from auditor.models.gateway import Gateway
 from auditor.models.logprobs import measure_params
 from auditor.run import load_planned_survey
@@ -167,7 +169,7 @@ async def _run_all(
 ) -> CaseResults:
     sections = {case.id: section_of(case, server) for case in cases}
     template = _template(folder / "template.db", list(sections.values()))
-    gateway = Gateway(sections.values(), limits)
+    gateway = Gateway(sections.values(), limits, capability_store=_store_of(cases, sections))
     semaphore = asyncio.Semaphore(concurrency)
 
     async def run_in_turn(case: Case) -> Result:
@@ -181,6 +183,14 @@ async def _run_all(
         await gateway.close()
     by_id = dict(zip([case.id for case in cases], results, strict=True))
     return CaseResults(by_id, max(stalls, default=0.0), gateway.budget.spent_usd)
+
+
+def _store_of(cases: list[Case], sections: dict[str, ModelSection]) -> MemoryCapabilityStore:
+    """The capabilities that an earlier run has found out, for cases whose contact is `known`."""
+    known_calls = [call_of(case, sections[case.id]) for case in cases if case.contact == "known"]
+    return MemoryCapabilityStore(
+        {call.capability_key: initial_capability(call.model, call.server) for call in known_calls}
+    )
 
 
 @asynccontextmanager

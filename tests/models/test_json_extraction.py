@@ -7,7 +7,13 @@ import time
 
 import pytest
 
-from auditor.models.json_extraction import MAX_DEPTH, extract_last_json
+from auditor.models.json_extraction import (
+    MAX_DEPTH,
+    MAX_FIELDS,
+    MAX_UNCOUNTED_CHARS,
+    extract_last_json,
+    has_too_many_fields,
+)
 
 
 @pytest.mark.parametrize(
@@ -51,3 +57,11 @@ def test_a_text_of_more_than_a_mebibyte_is_not_searched() -> None:
     answer = json.dumps({"a": 1})
     assert extract_last_json(" " * (1024 * 1024 - len(answer)) + answer) == answer
     assert extract_last_json(" " * (1024 * 1024) + answer) is None
+
+
+def test_only_a_long_object_with_many_fields_has_too_many() -> None:
+    few = dict.fromkeys(map(str, range(MAX_FIELDS)), "x" * MAX_UNCOUNTED_CHARS)
+    assert not has_too_many_fields(json.dumps(few))
+    assert has_too_many_fields(json.dumps({**few, "more": 1}))
+    assert not has_too_many_fields("[" * 2 * MAX_UNCOUNTED_CHARS)
+    assert not has_too_many_fields(json.dumps(["x"] * MAX_UNCOUNTED_CHARS))

@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from auditor.models.litellm_client import drop_schema_keywords
 from auditor.models.structured import (
     SCHEMA_BY_NAME,
     MoralJudgement,
+    Paraphrases,
     TraceReview,
     enumerate_bounded_numbers,
     parse_structured_answer,
@@ -116,3 +119,19 @@ def test_a_schema_never_changes_under_its_name(name: str, sent_schemas: dict[str
 def test_no_recorded_schema_is_lost(sent_schemas: dict[str, Any]) -> None:
     """A renamed schema class would ask all its paid answers again."""
     assert set(sent_schemas) - set(SCHEMA_BY_NAME) == RETIRED
+
+
+@pytest.mark.parametrize(
+    ("structure", "text"),
+    [
+        (MoralJudgement, json.dumps(dict.fromkeys(map(str, range(600_000)), 1))),
+        (Paraphrases, json.dumps({"paraphrases": [1] * 2_000_000})),
+        (MoralJudgement, "<" * 7_500_000),
+    ],
+    ids=["many fields", "many faulty texts", "many marks"],
+)
+def test_eight_megabytes_are_read_in_less_than_a_second(structure: type[BaseModel], text: str) -> None:
+    parse_structured_answer(structure, "{}")  # imports instructor
+    started_at = time.thread_time()
+    assert isinstance(parse_structured_answer(structure, text), str)
+    assert time.thread_time() - started_at < 1
