@@ -73,7 +73,7 @@ def test_the_table_has_what_was_found_and_what_was_not_sent(report: Report) -> N
 
 def test_a_model_without_any_success_has_a_row(report: Report) -> None:
     changed = make_report(report, {"tool": 40})
-    unusable = UnusableModel.model_construct(name="birch")
+    unusable = UnusableModel(name="birch", is_judge=False, planned=9, reason="HTTP 400: no", how_to_fix="")
     failures = changed.failures.model_copy(update={"unusable_models": [unusable]})
     section = build_requests_subsection(changed.model_copy(update={"failures": failures}))
     assert_consistent(section)
