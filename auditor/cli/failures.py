@@ -60,7 +60,8 @@ def errors(
         print_json([failure.model_dump(mode="json") for failure in failures])
         return
     if not failures:
-        print_message(f"No request of '{selected_audit.name}' failed.")
+        addressee = f" to '{model}'" if model else ""
+        print_message(f"No request{addressee} failed in '{selected_audit.name}'.")
     for failure, body in zip(failures, bodies, strict=True):
         heading, *lines = describe_failure(failure, full=full)
         lines += [f"Response: {body}"] if body else []

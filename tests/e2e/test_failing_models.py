@@ -134,7 +134,9 @@ def test_the_reasons_are_in_status_and_in_errors(server: FakeServer, tmp_path: P
         [request for request in server.requests if request.body["model"] == "scripted-a"]
     )
     assert json.loads(auditor("errors", "--json", "--model", "model-b", cwd=tmp_path).stdout) == []
-    assert "No request of 'scripted' failed." in auditor("errors", "--model", "model-b", cwd=tmp_path).stderr
+    assert (
+        "No request to 'model-b' failed in 'scripted'." in auditor("errors", "--model", "model-b", cwd=tmp_path).stderr
+    )
     full = auditor("errors", "--full", cwd=tmp_path)
     assert 'Response: {"error": {"message": "Bad value' in full.stdout
     unknown = auditor("errors", "--model", "model-c", cwd=tmp_path)
