@@ -86,9 +86,7 @@ class ModelConnection:
         fix = how_to_fix(failure.http_status, failure.error) or "Check the model's name and the server's address."
         if failure.http_status == 401 and self.section.api_key:
             fix = f"Check the key that {self.section.api_key} names."
-        return ModelSetupError(
-            f"{model_text} cannot be used: {failure.error.rstrip(' .')}.", f"{fix} Nothing recorded is lost."
-        )
+        return ModelSetupError(f"{model_text} cannot be used: {failure.error.rstrip(' .')}.", fix)
 
 
 def connect_models(

@@ -10,7 +10,12 @@ from auditor.error_messages import TRUNCATED_FIX, how_to_fix, normalize_message,
 from auditor.models.refused_features import REFUSAL_STATUSES, find_refusals
 from auditor.reports.data.failures.schema import FailureGroup, FailuresReport, UnusableModel
 from auditor.storage.database import Database
-from auditor.storage.failure_queries import FailedRequestCount, count_failed_requests, count_model_outcomes
+from auditor.storage.failure_queries import (
+    FailedRequestCount,
+    count_failed_requests,
+    count_model_outcomes,
+    count_unsent_calls,
+)
 
 MAX_TOP_FAILURES = 3
 """Failures that a summary lists."""
@@ -37,6 +42,7 @@ def build_failures_report(db: Database, audit_id: int) -> FailuresReport:
         not_listed=len(others),
         requests_not_listed=sum(group.requests for group in others),
         unusable=sum(group.unusable for group in failures),
+        unsent_calls=count_unsent_calls(db, audit_id),
         unusable_models=find_unusable_models(db, audit_id, failures),
     )
 
