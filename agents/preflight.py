@@ -16,7 +16,7 @@ from auditor.agents.run_context import RunContext
 from auditor.agents.stages import enter_stage
 from auditor.config import REPLAY_PREFIX, AuditConfig, ModelSection
 from auditor.domain import Call, Cell, Outcome, Purpose, Survey, Trace
-from auditor.errors import AuditorError, ModelSetupError
+from auditor.errors import AuditorError, ModelSetupError, UnusableModelsError
 from auditor.metrics.stopping import next_interim_look
 from auditor.prompts.preflight import load_stand_in_trace
 from auditor.storage import ledger, semantic_results
@@ -71,8 +71,12 @@ def _merge_errors(errors: Sequence[AuditorError]) -> AuditorError:
     setup_errors = {error.message: error for error in errors if isinstance(error, ModelSetupError)}
     if len(setup_errors) == 1 or any(not isinstance(error, ModelSetupError) for error in errors):
         return next((error for error in errors if not isinstance(error, ModelSetupError)), errors[0])
-    advice = dict.fromkeys(error.how_to_fix for error in setup_errors.values())
-    return ModelSetupError("; ".join(message.rstrip(".") for message in setup_errors) + ".", " ".join(advice))
+    merged = UnusableModelsError(
+        f"{len(setup_errors)} models cannot be used; nothing recorded is lost.",
+        " ".join(str(error) for error in setup_errors.values()),
+    )
+    merged.errors = tuple(setup_errors.values())
+    return merged
 
 
 def _plan_calls(context: RunContext) -> list[Call]:

@@ -125,7 +125,7 @@ _VARIABLE_PARTS = (
     (re.compile(r"[\w-]*\*{2,}[\w-]*|[\w-]*…[\w-]*"), "<id>"),  # a key of which a part is shown
     (re.compile(r"(?<!\w)(['\"`])(?:(?!\1).){1,200}?\1(?!\w)"), "<name>"),
     (re.compile(r"[“‘«][^”’»]{1,200}[”’»]"), "<name>"),
-    (re.compile(r"\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,}\b", re.IGNORECASE), "<id>"),
+    (re.compile(r"\b0x[0-9a-f]+\b|\b(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{4,}\b", re.IGNORECASE), "<id>"),
     (re.compile(r"\b(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{16,}\b"), "<id>"),
     (re.compile(r"\d+(?:[.,:]\d+)*"), "<n>"),
     (re.compile(r"\s+"), " "),
@@ -216,9 +216,16 @@ _SHORTEN = (
     "This request is larger than the account's tokens per minute or the server's limit: lower `max_tokens`, raise the "
     "limit at the provider, or use another model."
 )
+TRUNCATED_FIX = (
+    "Set `reasoning = { max_tokens = ... }` of the model or a lower `effort`, or raise `max_tokens` of the probe."
+)
+"""How to fix answers that were cut off."""
 _NO_RESPONSE, _SERVER_ERRORS = 0, tuple(range(500, 600))
+_PARAMETER_REFUSALS = (_NO_RESPONSE, *range(400, 500), 500, 501)
+"""Statuses with which a parameter is refused; litellm refuses some itself, without a response."""
 # HTTP statuses (empty: any), words of the message (None: any), and the fix. The first match counts.
 _FIX_TABLE: tuple[tuple[tuple[int, ...], str | None, str], ...] = (
+    ((), r"^its tokens ran out", TRUNCATED_FIX),  # our own words, which name parameters
     ((_NO_RESPONSE,), r"credentials|(?:missing|no)\b[^.]{0,20} api[ _]?key|api_key client option", _CHECK_KEY),
     ((), r"llm provider not provided", "Begin `model` with the provider's name, such as openai/ or hosted_vllm/."),
     ((401,), None, _CHECK_KEY),
@@ -237,19 +244,23 @@ _FIX_TABLE: tuple[tuple[tuple[int, ...], str | None, str], ...] = (
     ((404, 405), None, "Check the model's name, and that `api_base` ends with /v1, as for most servers."),
     ((429,), None, _SLOW_DOWN),
     ((), CONTEXT_LENGTH, "The text is longer than the model's context: lower `max_tokens`, or use another model."),
-    ((), r"temperature", "Set `temperature = false` in [models.capabilities]: the model takes only its own."),
     (
-        (),
+        _PARAMETER_REFUSALS,
+        r"temperature",
+        "Set `temperature = false` in [models.capabilities]: the model takes only its own.",
+    ),
+    (
+        _PARAMETER_REFUSALS,
         r"response_?format|json_schema|structured output|json mode|response_?schema|output_config|grammar",
         "Set `form` in [models.capabilities] to json_object, tool or text: the server refuses the present form.",
     ),
     (
-        (),
+        _PARAMETER_REFUSALS,
         r"(?<!reasoning\.)max_tokens|max_completion_tokens|max_output_tokens",
         "Set `token_limit_param` in [models.capabilities] to the name that the server takes, or lower `max_tokens`.",
     ),
     (
-        (),
+        _PARAMETER_REFUSALS,
         r"unsupported (?:parameter|value)|does ?n[o']t support|not supported|unknown (?:parameter|field|name)"
         r"|unrecognized (?:request )?argument|extra inputs|unexpected keyword|not permitted",
         "Remove the parameter from the model's `params`, or list it under [models.capabilities].",
@@ -266,7 +277,6 @@ _FIX_TABLE: tuple[tuple[tuple[int, ...], str | None, str], ...] = (
     ),
     ((), r"time ?out|timed out|time limit|no answer in time", "Raise the model's `timeout_s`, or lower `concurrency`."),
     ((_NO_RESPONSE,), r"connect|unreachable|network", "Check that the server runs and that `api_base` is right."),
-    ((), r"tokens ran out", "Raise `max_tokens`, or ask for less thinking with `reasoning`."),
     (_SERVER_ERRORS, None, "The server failed: run the audit again later, or look at the server's log."),
 )
 KNOWN_FIXES = tuple(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Self
 
 if TYPE_CHECKING:
@@ -91,6 +91,16 @@ class NotAllowedError(StorageError):
 
 class ModelSetupError(AuditorError):
     """A model cannot be used at all: weights missing, key missing, server unreachable, package not installed."""
+
+
+class UnusableModelsError(ModelSetupError):
+    """Several models cannot be used at all; shown as one line for each, with its own advice.
+
+    Attributes:
+        errors: the error of each model.
+    """
+
+    errors: Sequence[ModelSetupError] = ()
 
 
 class NoUsableAnswerError(AuditorError):

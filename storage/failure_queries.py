@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, func, literal, or_, select, union_all
+from sqlalchemy import Select, func, literal, or_, select, union, union_all
 from sqlmodel import SQLModel
 
 from auditor.domain import Outcome
@@ -84,6 +84,24 @@ def count_model_outcomes(db: Database, audit_id: int) -> list[ModelOutcomeCount]
     group = (results.c.name, results.c.is_judge, results.c.outcome)
     query = select(*group, func.count()).group_by(*group).order_by(*group)
     return [count._replace(is_judge=bool(count.is_judge)) for count in fetch_rows(db, ModelOutcomeCount._make, query)]
+
+
+def count_unsent_calls(db: Database, audit_id: int) -> int:
+    """Count an audit's calls that were not sent since their model was stopped: failures without any request."""
+    attempted_keys = select(table_of(AttemptRow).c.key)
+    keys = union(
+        *(
+            select(table.c.key).where(
+                table.c.audit_id == audit_id,
+                table.c.outcome == Outcome.CLIENT_ERROR.value,
+                table.c.key.is_not(None),
+                table.c.key.not_in(attempted_keys),
+            )
+            for table in map(table_of, (TraceRow, SentencePairRow, VerdictRow, ComparisonRow))
+        )
+    ).subquery()
+    [n_unsent] = fetch_rows(db, lambda row: int(row[0]), select(func.count()).select_from(keys))
+    return n_unsent
 
 
 def count_failed_requests(db: Database, audit_id: int) -> list[FailedRequestCount]:

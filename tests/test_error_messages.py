@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.error_messages import MAX_MESSAGE_CHARS, how_to_fix, normalize_message, provider_message
+from auditor.error_messages import MAX_MESSAGE_CHARS, TRUNCATED_FIX, how_to_fix, normalize_message, provider_message
 
 # Bodies as providers document or send them; each is shown as the message alone.
 BODIES = {
@@ -113,6 +113,8 @@ EQUAL = [
     ("error req_011CSHoEeqs5C35K2UUqR7Fy", "error req_0ZZaa"),
     ("id 0f8fad5b-d9cb-469f-a165-70867728950e", "id 7c9e6679-7425-40de-944b-e07fc1f90ae7"),
     ("digest 9f86d081884c", "digest  60303ae22b99"),
+    ("out of memory at 0x2c4a78c9", "out of memory at 0xF"),
+    ("worker 3fa2 died", "worker b04e91c died"),
     ("Your api key: ****6789 is invalid", "Your api key: ****cd15 is invalid"),
 ]
 
@@ -187,6 +189,17 @@ GROQ_TOO_LARGE = (
 )
 def test_known_failures_have_a_fix(status: int | None, message: str, words: str) -> None:
     assert words in how_to_fix(status, message)
+
+
+@pytest.mark.parametrize("status", [None, 200])
+def test_the_fix_of_an_answer_that_was_cut_off_is_more_room(status: int | None) -> None:
+    message = "its tokens ran out before any text: set reasoning.max_tokens of the model"
+    assert how_to_fix(status, message) == TRUNCATED_FIX
+
+
+def test_only_a_refusal_has_the_fix_of_a_parameter() -> None:
+    assert how_to_fix(200, "max_tokens") == ""
+    assert "later" in how_to_fix(502, "temperature")
 
 
 def test_an_unknown_failure_has_no_fix() -> None:

@@ -217,11 +217,14 @@ def status(
     from auditor.run.batches import describe_waiting_calls
     from auditor.storage import audits
     from auditor.storage.database import open_database
+    from auditor.storage.failure_queries import count_unsent_calls
 
     with open_database(resolve_storage_url(storage), create=False) as db:
         selected_audits = [audits.get_audit(db, audit)] if audit else audits.load_audits(db)
         statuses = [load_audit_status(db, selected_audit) for selected_audit in selected_audits]
-        failures = [] if as_json else [load_failure_groups(db, selected_audit.id) for selected_audit in selected_audits]
+        audit_ids = [] if as_json else [selected_audit.id for selected_audit in selected_audits]
+        failures = [load_failure_groups(db, audit_id) for audit_id in audit_ids]
+        unsent_calls = [count_unsent_calls(db, audit_id) for audit_id in audit_ids]
     if as_json:
         print_json(statuses)
         return
@@ -247,14 +250,16 @@ def status(
             f"{audit_status['moral_answers_ok']} of {audit_status['moral_answers']}",
             audit_status["conflicts"],
             audit_status["open"],
-            _format_cost(audit_status["cost_usd"], audit_status["unpriced"]),
+            _format_cost(
+                audit_status["cost_usd"], audit_status["unpriced"], "no answers" if audit_failures else "no calls"
+            ),
             audit_status["updated_at"][:16].replace("T", " "),
         ]
-        for audit_status in statuses
+        for audit_status, audit_failures in zip(statuses, failures, strict=True)
     ]
     print_table(columns, rows)
-    for audit_status, audit_failures in zip(statuses, failures, strict=True):
-        print_top_failures(audit_failures, audit_status["audit"], storage)
+    for audit_status, audit_failures, n_unsent in zip(statuses, failures, unsent_calls, strict=True):
+        print_top_failures(audit_failures, n_unsent, audit_status["audit"], storage)
         if waiting_note := describe_waiting_calls([batch["calls"] for batch in audit_status["batches"]]):
             print_message(
                 f"{audit_status['audit']}: {waiting_note}; the run that submitted them, or the same command again, "
@@ -276,10 +281,10 @@ def _format_progress(audit_status: dict[str, Any], record_kind: str) -> str:
     return f"{audit_status[f'{record_kind}_ok']} of {planned}" if planned else "-"
 
 
-def _format_cost(cost: float | None, unpriced: int) -> str:
-    """A cost in USD, with the number of calls of unknown price."""
+def _format_cost(cost: float | None, unpriced: int, uncharged_text: str = "no answers") -> str:
+    """A cost in USD, with the number of calls of unknown price; the given text if nothing was charged."""
     if cost is None:
-        return "unknown" if unpriced else "no calls"
+        return "unknown" if unpriced else uncharged_text
     return f"{cost:.4f}" + (f" + {unpriced} unpriced" if unpriced else "")
 
 

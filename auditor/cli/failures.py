@@ -48,10 +48,12 @@ def errors(
     from auditor.review.failure_text import describe_failure
     from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
+    from auditor.storage.failure_queries import count_unsent_calls
 
     with open_database(resolve_storage_url(storage), create=False) as db:
         selected_audit = _select_audit(db, audit)
         failures = load_failure_groups(db, selected_audit.id)
+        n_unsent = count_unsent_calls(db, selected_audit.id) if model is None else 0
         if model is not None:
             _require_model(model, selected_audit, failures)
             failures = [failure for failure in failures if failure.name == model]
@@ -60,11 +62,13 @@ def errors(
         print_json([failure.model_dump(mode="json") for failure in failures])
         return
     if not failures:
-        print_message(f"No request of '{selected_audit.name}' failed.")
+        addressee = f" to '{model}'" if model else ""
+        print_message(f"No request{addressee} failed in '{selected_audit.name}'.")
     for failure, body in zip(failures, bodies, strict=True):
         heading, *lines = describe_failure(failure, full=full)
         lines += [f"Response: {body}"] if body else []
         print_data("\n".join([heading, *(f"  {line}" for line in lines), ""]))
+    _print_unsent_calls(n_unsent, selected_audit.name)
 
 
 def _select_audit(db: Database, name: str | None) -> Audit:
@@ -109,14 +113,30 @@ def _load_body(db: Database, failure: FailureGroup) -> str | None:
     return None if payload is None else truncate_text(payload.decode("utf-8", "replace"), MAX_SHOWN_BODY_CHARS)
 
 
-def print_top_failures(failures: Sequence[FailureGroup], audit_name: str, storage: str | None) -> None:
-    """Print the most frequent reasons for calls without a usable answer to standard error, and where the others are."""
+def _print_unsent_calls(n_unsent: int, audit_name: str) -> None:
+    """Print how many calls were not sent since their model was stopped, if any, to standard error."""
+    from auditor.reports.sections.failures import describe_unsent_calls
+
+    if n_unsent:
+        print_message(f"{audit_name}: {describe_unsent_calls(n_unsent)}")
+
+
+def print_top_failures(failures: Sequence[FailureGroup], n_unsent: int, audit_name: str, storage: str | None) -> None:
+    """Print the most frequent reasons for calls without a usable answer to standard error, and where the others are.
+
+    Args:
+        failures: the audit's failures.
+        n_unsent: number of calls that were not sent since their model was stopped.
+        audit_name: the audit.
+        storage: database that the suggested command names, if it is not the default.
+    """
     from auditor.reports.data.failures.build import MAX_TOP_FAILURES
     from auditor.review.failure_text import summarize_failure
 
     lasting_failures = [failure for failure in failures if failure.unusable]
     for failure in lasting_failures[:MAX_TOP_FAILURES]:
         print_message(f"{audit_name}: {summarize_failure(failure)}")
+    _print_unsent_calls(n_unsent, audit_name)
     if lasting_failures:
         print_message(f"All failures: {format_command('errors', audit_name, storage=storage)}")
 
@@ -130,12 +150,14 @@ def report_run_failures(audit: AuditHandle, config: AuditConfig) -> None:
     from auditor.reports.data.failures.build import find_unusable_models, load_failure_groups
     from auditor.storage import audits
     from auditor.storage.database import open_database
+    from auditor.storage.failure_queries import count_unsent_calls
 
     with open_database(audit.storage, create=False) as db:
         audit_id = audits.get_audit(db, audit.name).id
         failures = load_failure_groups(db, audit_id)
         unusable_models = find_unusable_models(db, audit_id, failures)
-    print_top_failures(failures, audit.name, audit.storage)
+        n_unsent = count_unsent_calls(db, audit_id)
+    print_top_failures(failures, n_unsent, audit.name, audit.storage)
     names = {section.name for section in (*config.models, *config.judge_models)}
     _require_usable_answers([model for model in unusable_models if model.name in names])
 
@@ -146,10 +168,11 @@ def _require_usable_answers(unusable_models: Sequence[UnusableModel]) -> None:
 
     if not unusable_models:
         return
-    reasons = [
-        f"'{model.name}'{' as a judge' if model.is_judge else ''} ({model.reason.rstrip('.')})"
-        for model in unusable_models
-    ]
+    names_by_reason: dict[str, list[str]] = {}
+    for model in unusable_models:
+        role_name = f"'{model.name}'{' as a judge' if model.is_judge else ''}"
+        names_by_reason.setdefault(model.reason.rstrip("."), []).append(role_name)
+    reasons = [f"{', '.join(names)} ({reason})" for reason, names in names_by_reason.items()]
     fix = next((model.how_to_fix for model in unusable_models if model.how_to_fix), "")
     fix = fix or f"See `{format_command('errors')}`. The same command asks again what was not answered."
     raise NoUsableAnswerError(

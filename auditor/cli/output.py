@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from auditor.atomic_files import report_write_errors
-from auditor.errors import AuditorError
+from auditor.errors import AuditorError, UnusableModelsError
 from auditor.redaction import redact
 from auditor.text_safety import escape_invisible, escape_json_controls
 
@@ -77,7 +77,12 @@ def stdout_supports_unicode() -> bool:
 
 
 def print_error(error: AuditorError) -> None:
-    """Print an error in one line: what is wrong, and how to fix it."""
+    """Print an error in one line, or in one for each unusable model: what is wrong, and how to fix it."""
+    if isinstance(error, UnusableModelsError):
+        print_message(f"auditor: {error.message}")
+        for model_error in error.errors:
+            print_message(f"  {' '.join(str(model_error).split())}")
+        return
     print_message(f"auditor: {' '.join(str(error).split())}")
 
 

@@ -90,9 +90,7 @@ class ModelConnection:
                 if self.section.api_key
                 else 'Add api_key = "os.environ/…" to the model, with the name of the variable that holds its key.'
             )
-        return ModelSetupError(
-            f"{model_text} cannot be used: {failure.error.rstrip(' .')}.", f"{fix} Nothing recorded is lost."
-        )
+        return ModelSetupError(f"{model_text} cannot be used: {failure.error.rstrip(' .')}.", fix)
 
 
 def connect_models(

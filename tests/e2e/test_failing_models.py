@@ -85,6 +85,12 @@ def test_a_failing_model_is_stopped_the_other_finishes_and_the_exit_code_is_4(
     sent = [request.body["model"] for request in server.requests]
     assert 5 <= sent.count("scripted-a") <= 20
     assert sent.count("scripted-b") == 15 * 9
+    n_unsent = 15 * 9 - sent.count("scripted-a")
+    assert f"{n_unsent} further calls were not sent, since their model was stopped." in output.stderr
+    for arguments in ("status", "errors"):
+        assert f"{n_unsent} further calls were not sent" in auditor(arguments, cwd=tmp_path).stderr
+    report = auditor("report", "scripted", "--format", "text", cwd=tmp_path).stdout
+    assert f"{n_unsent} further calls were not sent" in " ".join(report.split())
     assert "'model-a' failed (direct, HTTP 400): Bad value" in output.stderr
     assert "'model-a' is sent no more calls of the purpose 'direct' in this run" in output.stderr
     *_, last_line = output.stderr.strip().splitlines()
@@ -103,7 +109,8 @@ def test_a_run_whose_answers_are_all_rate_limited_exits_with_4(server: FakeServe
         tmp_path, config(server.url, 2, judges=[], probes={"direct": {"samples": 1}}, limits={"max_attempts": 1})
     )
     assert output.returncode == 4
-    assert "'model-a' (HTTP 429: slow down), 'model-b' (HTTP 429: slow down)" in output.stderr
+    assert "no usable answer of 'model-a', 'model-b' (HTTP 429: slow down)." in output.stderr
+    assert "no answers" in auditor("status", cwd=tmp_path).stdout  # a cost of calls that were sent, and cost nothing
     assert len(server.requests) >= 18  # a rate limit stops no model
 
 
@@ -134,7 +141,9 @@ def test_the_reasons_are_in_status_and_in_errors(server: FakeServer, tmp_path: P
         [request for request in server.requests if request.body["model"] == "scripted-a"]
     )
     assert json.loads(auditor("errors", "--json", "--model", "model-b", cwd=tmp_path).stdout) == []
-    assert "No request of 'scripted' failed." in auditor("errors", "--model", "model-b", cwd=tmp_path).stderr
+    assert (
+        "No request to 'model-b' failed in 'scripted'." in auditor("errors", "--model", "model-b", cwd=tmp_path).stderr
+    )
     full = auditor("errors", "--full", cwd=tmp_path)
     assert 'Response: {"error": {"message": "Bad value' in full.stdout
     unknown = auditor("errors", "--model", "model-c", cwd=tmp_path)

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from auditor.cli.output import print_error
 from auditor.config import AuditConfig
 from auditor.domain import Purpose
-from auditor.errors import ModelSetupError
+from auditor.errors import ModelSetupError, UnusableModelsError
 from auditor.reports.data.audit_status import load_audit_status
 from auditor.run import open_audit, run_audit
 from auditor.storage import audits
@@ -130,7 +131,7 @@ def test_without_preflight_the_planned_calls_find_out_what_models_accept(server:
 
 
 def test_all_unusable_models_and_judges_are_named_before_anything_else_is_sent(
-    server: FakeServer, storage: str
+    server: FakeServer, storage: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(request: Request) -> Reply:
         return answer(request) if request.body["model"] == "scripted-a" else error(401, "Invalid API key")
@@ -139,8 +140,14 @@ def test_all_unusable_models_and_judges_are_named_before_anything_else_is_sent(
     with pytest.raises(ModelSetupError) as caught:
         run_audit(small(server, 3, judges=judges(server, "judge")), storage=storage)
     for name in ("model-b", "model-c", "judge"):
-        assert f"model '{name}'" in caught.value.message
-    assert "model-a" not in caught.value.message
+        assert f"model '{name}'" in str(caught.value)
+    assert "model-a" not in str(caught.value)
+    assert isinstance(caught.value, UnusableModelsError)
+    assert all("key" in error.how_to_fix for error in caught.value.errors)
+    print_error(caught.value)
+    first_line, *lines = capsys.readouterr().err.splitlines()
+    assert first_line == "auditor: 3 models cannot be used; nothing recorded is lost."
+    assert sorted(line.split("'")[1] for line in lines) == ["judge", "model-b", "model-c"]
     assert caught.value.exit_code == 1
     assert len(server.requests) == 4
     server.requests.clear()

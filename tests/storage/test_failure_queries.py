@@ -14,8 +14,8 @@ from sqlalchemy import update
 from auditor.domain import Answer, Attempt, Outcome
 from auditor.storage import ledger, results
 from auditor.storage.database import Database, open_database, table_of
-from auditor.storage.failure_queries import count_failed_requests, count_model_outcomes
-from auditor.storage.tables import AttemptRow
+from auditor.storage.failure_queries import count_failed_requests, count_model_outcomes, count_unsent_calls
+from auditor.storage.tables import AttemptRow, TraceRow
 from tests.storage.conftest import ENGINES, new_database
 from tests.storage.test_database import save_sample_audit
 from tests.storage.test_writer import make_answer, make_call
@@ -78,3 +78,14 @@ def test_outcomes_are_counted_by_model_and_role(db: Database) -> None:
     assert counts == Counter((verdict.judge, verdict.outcome.value) for verdict in verdicts)
     n_traces = sum(c.n for c in count_model_outcomes(db, AUDIT) if not c.is_judge and c.name == "alder")
     assert n_traces >= sum(trace.model == "alder" for trace in traces) > 0
+
+
+def test_failed_calls_without_a_request_were_not_sent(db: Database) -> None:
+    populate(db)
+    n_before = count_unsent_calls(db, AUDIT)
+    traces = table_of(TraceRow)
+    unsent = {"outcome": "client_error", "key": "never sent"}
+    one_trace = (traces.c.audit_id == AUDIT) & (traces.c.sample == 0) & (traces.c.model == "alder")
+    db.write(lambda connection: connection.execute(update(traces).where(one_trace).values(unsent)))
+    assert count_unsent_calls(db, AUDIT) == n_before + 1  # the traces share one call
+    assert count_unsent_calls(db, AUDIT + 1) == 0

@@ -18,10 +18,13 @@ def build_failures_section(report: Report) -> Section | None:
     if not failures.groups:
         return None
     n_requests = sum(group.requests for group in failures.groups) + failures.requests_not_listed
+    unsent_sentence = describe_unsent_calls(failures.unsent_calls)
+    unsent_note = f"{unsent_sentence} " if unsent_sentence else ""
     summary = (
         f"{pluralize(n_requests, 'request')} failed. A request that was sent again may have succeeded: "
         f"{pluralize(failures.unusable, 'call')} {'has' if failures.unusable == 1 else 'have'} no usable answer for "
-        "this reason. Requests by which a model’s server showed what it accepts are among those that failed."
+        f"this reason. {unsent_note}Requests by which a model’s server showed what it accepts are among those that "
+        "failed."
     )
     table = tabulate(
         "failures",
@@ -51,6 +54,14 @@ def build_failures_section(report: Report) -> Section | None:
         ]
         blocks.append(Paragraph(remark, "note"))
     return Section("failures", "Why did requests fail?", blocks, "Failures")
+
+
+def describe_unsent_calls(n_unsent: int) -> str:
+    """A sentence on the calls that were not sent since their model was stopped; empty if there are none."""
+    if not n_unsent:
+        return ""
+    were = "was" if n_unsent == 1 else "were"
+    return f"{pluralize(n_unsent, 'further call')} {were} not sent, since their model was stopped."
 
 
 def list_unusable_models(report: Report) -> Iterator[str]:

@@ -6,15 +6,23 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from auditor.domain import Outcome, Purpose
-from auditor.error_messages import how_to_fix, normalize_message, provider_message
+from auditor.error_messages import TRUNCATED_FIX, how_to_fix, normalize_message, provider_message
+from auditor.models.refused_features import REFUSAL_STATUSES, find_refusals
 from auditor.reports.data.failures.schema import FailureGroup, FailuresReport, UnusableModel
 from auditor.storage.database import Database
-from auditor.storage.failure_queries import FailedRequestCount, count_failed_requests, count_model_outcomes
+from auditor.storage.failure_queries import (
+    FailedRequestCount,
+    count_failed_requests,
+    count_model_outcomes,
+    count_unsent_calls,
+)
 
 MAX_TOP_FAILURES = 3
 """Failures that a summary lists."""
 MAX_REPORTED_FAILURES = 20
 """Failures that a report lists."""
+ADAPTED_NOTE = "Nothing is to be done: the audit adapted to what the server accepts."
+"""Stands in place of a fix for requests by which the audit learned what a server accepts."""
 JUDGE_PURPOSES = frozenset(
     purpose.value
     for purpose in (
@@ -34,6 +42,7 @@ def build_failures_report(db: Database, audit_id: int) -> FailuresReport:
         not_listed=len(others),
         requests_not_listed=sum(group.requests for group in others),
         unusable=sum(group.unusable for group in failures),
+        unsent_calls=count_unsent_calls(db, audit_id),
         unusable_models=find_unusable_models(db, audit_id, failures),
     )
 
@@ -62,6 +71,7 @@ def _merge_counts(counted_messages: Sequence[tuple[FailedRequestCount, str]]) ->
     """Build the group of requests that failed for one cause, given with their messages."""
     first, message = min(counted_messages, key=lambda counted: counted[0].first_at)
     counts = [count for count, _ in counted_messages]
+    unusable = sum(count.unusable_calls for count in counts)
     return FailureGroup(
         name=first.name,
         model=first.model,
@@ -70,12 +80,21 @@ def _merge_counts(counted_messages: Sequence[tuple[FailedRequestCount, str]]) ->
         status=first.http_status,
         message=message,
         requests=sum(count.requests for count in counts),
-        unusable=sum(count.unusable_calls for count in counts),
+        unusable=unusable,
         first_at=first.first_at,
         last_at=max(count.last_at for count in counts),
-        how_to_fix=how_to_fix(first.http_status, message),
+        how_to_fix=_find_fix(first, message, unusable),
         payload=first.payload,
     )
+
+
+def _find_fix(failure: FailedRequestCount, message: str, unusable: int) -> str:
+    """How to fix failures; for those by which the audit learned what the server accepts, that it adapted."""
+    is_truncated = failure.outcome == Outcome.TRUNCATED
+    is_refusal = failure.http_status in (None, *REFUSAL_STATUSES) and bool(find_refusals(message))
+    if not unusable and (is_truncated or is_refusal):
+        return ADAPTED_NOTE
+    return TRUNCATED_FIX if is_truncated else how_to_fix(failure.http_status, message)
 
 
 def _describe_silence(count: FailedRequestCount) -> str:
@@ -88,7 +107,7 @@ FIX_BY_ANSWER_OUTCOME = {
         "The model does not write the requested form: use a more capable model, or ask for free text with "
         'probes.direct.mode = "text".'
     ),
-    Outcome.TRUNCATED.value: "Raise max_tokens of the probe, or max_tokens of the model's `reasoning`.",
+    Outcome.TRUNCATED.value: TRUNCATED_FIX,
     Outcome.REFUSED.value: "The model declines to answer: rephrase the question (survey.rephrase), or leave it out.",
 }
 """How to fix answers that arrived and cannot be used; the same command does not ask for them again."""

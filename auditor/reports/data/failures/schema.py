@@ -42,6 +42,8 @@ class FailuresReport(ReportModel):
     """Failed requests of the further groups."""
     unusable: int
     """Calls that ended with a failure and have no usable answer."""
+    unsent_calls: int = 0
+    """Calls that were not sent, since their model was stopped after several equal failures."""
     unusable_models: list[UnusableModel]
     """Models and judges without any usable answer or verdict."""
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from auditor.reports.data.failures.build import find_unusable_models, group_failures, load_failure_groups
+from auditor.error_messages import TRUNCATED_FIX
+from auditor.reports.data.failures.build import (
+    ADAPTED_NOTE,
+    find_unusable_models,
+    group_failures,
+    load_failure_groups,
+)
 from auditor.reports.data.failures.schema import FailureGroup
 from auditor.storage.database import open_database
 from auditor.storage.failure_queries import FailedRequestCount
@@ -92,3 +98,18 @@ def test_a_model_without_a_usable_answer_is_named_with_its_main_failure(tmp_path
 def test_groups_are_json() -> None:
     [group] = group_failures([failed("bad")])
     assert FailureGroup.model_validate_json(group.model_dump_json()) == group
+
+
+def test_requests_by_which_the_audit_learned_need_no_fix() -> None:
+    message = "Unsupported value: 'temperature' does not support 0.7 with this model."
+    assert [group.how_to_fix for group in group_failures([failed(message)])] == [ADAPTED_NOTE]
+    assert "temperature" in group_failures([failed(message, unusable=1)])[0].how_to_fix
+    assert "API key" in group_failures([failed("Wrong key", status=401)])[0].how_to_fix
+    assert "later" in group_failures([failed("overloaded", status=503)._replace(outcome="server_error")])[0].how_to_fix
+    assert group_failures([failed(message, status=500)._replace(outcome="server_error")])[0].how_to_fix == ADAPTED_NOTE
+
+
+def test_the_fix_of_an_answer_that_was_cut_off_is_more_room() -> None:
+    cut_off = failed("set max_tokens", status=200, unusable=1)._replace(outcome="truncated")
+    assert group_failures([cut_off])[0].how_to_fix == TRUNCATED_FIX
+    assert group_failures([cut_off._replace(unusable_calls=0)])[0].how_to_fix == ADAPTED_NOTE
