@@ -97,10 +97,10 @@ def count_unsent_calls(db: Database, audit_id: int) -> int:
                 table.c.key.is_not(None),
                 table.c.key.not_in(attempted_keys),
             )
-            for table in map(table_of, (TraceRow, SentencePairRow, VerdictRow, ComparisonRow))
+            for table in (table_of(TraceRow), table_of(SentencePairRow), table_of(VerdictRow), table_of(ComparisonRow))
         )
     ).subquery()
-    [n_unsent] = fetch_rows(db, lambda row: int(row[0]), select(func.count()).select_from(keys))
+    [n_unsent] = fetch_rows(db, lambda row: int(next(iter(row))), select(func.count()).select_from(keys))
     return n_unsent
 
 
