@@ -44,7 +44,7 @@ def run(
     ] = None,
     engine: Annotated[
         EngineOption | None,
-        typer.Option("--engine", help="Where requests go out from; the config's word if not given."),
+        typer.Option("--engine", help="What sends requests: this process or Ray workers; else as the config says."),
     ] = None,
     ray_address: Annotated[
         str | None, typer.Option("--ray-address", metavar="HOST:PORT", help="The Ray cluster (or set RAY_ADDRESS).")
@@ -57,7 +57,7 @@ def run(
         bool, typer.Option("--rediscover", help="Find out again which parameters and forms of answers models accept.")
     ] = False,
 ) -> None:
-    """Run an audit, or go on with one: what is recorded is never asked again.
+    """Run an audit, or resume one: recorded answers are never requested again.
 
     Exit codes: 0 finished, 1 it could not start, 4 it ended without a usable answer of some or all models, which are
     named with the main reason, 130 interrupted with everything saved.

@@ -140,9 +140,9 @@ def doctor(
 ) -> None:
     """Check each thing that a run needs, and say how to fix what is missing. No model is asked anything without --ping.
 
-    With --ping, each model gets one question: a table has what its server accepts, and what it takes. A few requests a
-    model find that out; nothing is stored. Given the name of an audit that was run, it proves that its records add up,
-    as `auditor verify` does.
+    With --ping, each model gets one question, and a table shows what its server accepts, its latency and its price.
+    This takes at most five requests for each model; nothing is stored. Given the name of an audit, it checks the audit's
+    records, as `auditor verify` does.
 
     Example: auditor doctor examples/quickstart.toml
     """
