@@ -141,8 +141,8 @@ def doctor(
     """Check each thing that a run needs, and say how to fix what is missing. No model is asked anything without --ping.
 
     With --ping, each model gets one question, and a table shows what its server accepts, its latency and its price.
-    This takes at most five requests for each model; nothing is stored. Given the name of an audit, it checks the audit's
-    records, as `auditor verify` does.
+    This takes at most five requests for each model; nothing is stored. Given the name of an audit, it checks the
+    records of that audit, as `auditor verify` does.
 
     Example: auditor doctor examples/quickstart.toml
     """
