@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import ClassVar
+
+PLURAL_BY_UNIT = {
+    "cell": "cells",
+    "conflict": "conflicts",
+    "country": "countries",
+    "dialogue": "dialogues",
+    "item": "items",
+    "language": "languages",
+    "model": "models",
+    "pair": "pairs",
+    "question": "questions",
+    "set": "item sets",
+    "topic": "topics",
+    "trace": "traces",
+}
+"""Units that an interval may resample, and their plurals."""
+SPECIAL_POPULATIONS = {
+    "sample": "other samples of the same cells",
+    "split": "other random halves of the survey’s respondents",
+    "comparison": "other answers to the same comparisons",
+}
+"""Populations that are not "other … like these"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +48,48 @@ class Estimate:
     ci_high: float | None = None
     reason: str | None = None
     """Why there is no value, or no interval; or why the interval covers fewer sources of variation than usual."""
+    resampled: tuple[str, ...] = ()
+    """The units over which the interval is computed, such as country and topic; empty without an interval."""
+    generalizes_to: str | None = None
+    """What the interval is a statement about, such as other countries and topics like these; null without one."""
 
     def __post_init__(self) -> None:
-        """Check the figures.
+        """Check the figures, and describe the population of the interval.
 
         Raises:
-            ValueError: the value or the interval is missing without a reason, or a figure is nan or infinite.
+            ValueError: the value or the interval is missing without a reason, or a figure is nan or infinite; or the
+                interval resamples a unit that has no name in this module.
         """
         if not all(figure is None or isfinite(figure) for figure in (self.value, self.ci_low, self.ci_high)):
             raise ValueError("a figure that is not finite is a missing value, with a reason")
         if None in (self.value, self.ci_low, self.ci_high) and not self.reason:
             raise ValueError("a missing value or interval needs a reason")
+        if self.resampled and self.generalizes_to is None:
+            object.__setattr__(self, "generalizes_to", describe_population(self.resampled))
+
+
+@dataclass(frozen=True, slots=True)
+class ShareEstimate(Estimate):
+    """A share, with a second interval for the cells that were measured."""
+
+    cells_ci_low: float | None = None
+    """Lower end of the 95% interval for these cells: over other samples of the same cells. `ci_low` and `ci_high` also
+    include the variation between units such as countries and topics."""
+    cells_ci_high: float | None = None
+
+
+def describe_population(resampled: Sequence[str]) -> str:
+    """Describe what an interval over these units is a statement about.
+
+    Args:
+        resampled: keys of `PLURAL_BY_UNIT`, or one key of `SPECIAL_POPULATIONS`.
+
+    Raises:
+        ValueError: an unknown unit.
+    """
+    if len(resampled) == 1 and resampled[0] in SPECIAL_POPULATIONS:
+        return SPECIAL_POPULATIONS[resampled[0]]
+    unknown = [unit for unit in resampled if unit not in PLURAL_BY_UNIT]
+    if unknown:
+        raise ValueError(f"no name for the unit {unknown[0]!r}; the units are {sorted(PLURAL_BY_UNIT)}")
+    return f"other {' and '.join(PLURAL_BY_UNIT[unit] for unit in resampled)} like these"

@@ -17,9 +17,7 @@ from auditor.reports.data.panel.certificate import write_certificate
 from auditor.reports.data.panel.judge_statistics import (
     agreement_estimate,
     build_judge_rows,
-    build_vote_rows,
     compute_agreement,
-    compute_peer_alignment,
     compute_prevalence,
 )
 from auditor.reports.data.panel.judge_tests import (
@@ -29,8 +27,10 @@ from auditor.reports.data.panel.judge_tests import (
     build_restatement_rows,
     build_self_review_rows,
 )
+from auditor.reports.data.panel.peer_alignment import compute_peer_alignment
 from auditor.reports.data.panel.schema import PanelReport
 from auditor.reports.data.panel.verdict_matrix import build_verdict_matrix
+from auditor.reports.data.panel.voting_rules import build_vote_rows
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.requests.sampling_settings import SamplingReport
 from auditor.storage.count_queries import PeerVerdictCounts

@@ -12,7 +12,7 @@ from statsmodels.stats.inter_rater import fleiss_kappa
 from auditor.domain import Outcome, Ruling, Verdict
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.build import build_report
-from auditor.reports.data.panel.judge_statistics import compute_peer_alignment
+from auditor.reports.data.panel.peer_alignment import compute_peer_alignment
 from auditor.reports.data.report_schema import Report
 from auditor.storage import results
 from auditor.storage.audits import Audit
