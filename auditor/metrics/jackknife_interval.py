@@ -127,7 +127,8 @@ def combine_variances(by_kind: Sequence[ArrayLike], by_cell: ArrayLike = 0.0) ->
     """
     stacked = np.stack([np.asarray(variance, dtype=np.float64) for variance in by_kind])
     combined: Floats = stacked.sum(axis=0) - np.asarray(by_cell) / 2
-    return np.maximum(combined, stacked.max(axis=0))
+    floored: Floats = np.maximum(combined, stacked.max(axis=0))
+    return floored
 
 
 def estimate_from_replicates(
