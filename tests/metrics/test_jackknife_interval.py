@@ -21,7 +21,8 @@ X = np.random.default_rng(0).normal(2.0, 1.0, 12)
 
 def without_each(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """The mean without each value."""
-    return (values.sum() - values) / (len(values) - 1)
+    replicates: np.ndarray[tuple[int], np.dtype[np.float64]] = (values.sum() - values) / (len(values) - 1)
+    return replicates
 
 
 def test_of_a_mean_over_one_kind_of_units_it_is_students_interval() -> None:
