@@ -6,9 +6,9 @@ the variance over single cells. Subtracting that once (Cameron, Gelbach & Miller
 29, 2011) is right on average, but its error makes intervals of differences too short; not subtracting it makes them too
 wide, by up to a factor of 1.4 where cells vary more than countries and topics. So half of it is subtracted:
 V = max(V_country + V_topic - V_cell / 2, V_country, V_topic), a compromise chosen by simulation (docs/coverage.md).
-The variances are the jackknife's (Efron & Stein, Annals of Statistics 9, 1981). The centre is corrected for the
-jackknife's estimate of bias (Quenouille, Biometrika 43, 1956). The quantile is Student's with the smallest number of
-units minus 1 degrees of freedom, on a scale on which the statistic is nearly normal.
+The variances are the jackknife's (Efron & Stein, Annals of Statistics 9, 1981). The quantile is Student's with the
+smallest number of units minus 1 degrees of freedom, on a scale on which the statistic is nearly normal. The centre is
+the statistic itself: the jackknife's correction for bias made correlations worse and errors no better.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class JackknifeInterval:
     """An interval, of 95% unless asked otherwise; `reason` says why there is none.
 
     Attributes:
-        centre, std_error: of the bias-corrected statistic, on the transformed scale.
+        centre, std_error: of the statistic, on the transformed scale.
         df: degrees of freedom of Student's distribution.
         p_value: two-sided, of a true value of 0 on the transformed scale.
     """
@@ -111,8 +111,7 @@ def jackknife_interval(
     variance = float(combine_variances([_variance(arrays) for arrays in by_kind], _variance(by_cell)))
     if variance <= 1e-24 * max(1.0, transformed_value**2):
         return JackknifeInterval(None, None, reason=CONSTANT_REASON)
-    bias = sum((len(stratum) - 1) * float(stratum.mean() - transformed_value) for stratum in transformed)
-    centre, std_error = transformed_value - bias, variance**0.5
+    centre, std_error = transformed_value, variance**0.5
     df = min(map(len, transformed)) - 1
     half_width = float(stdtrit(df, (1 + confidence_level) / 2)) * std_error
     low, high = (float(end) for end in transform.inverse(np.array([centre - half_width, centre + half_width])))
