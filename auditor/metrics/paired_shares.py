@@ -9,25 +9,19 @@ gained and a lost case, with the variance times the design effect and with Stude
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import stdtr, stdtrit
 
 from auditor.metrics._complete_cases import Floats
+from auditor.metrics._unit_counts import Labels, UnitIndex, count_units, index_units, ratio_variance
 from auditor.metrics.estimate import Estimate
-from auditor.metrics.jackknife_interval import (
-    MIN_UNITS,
-    JackknifeInterval,
-    jackknife_covariance,
-    jackknife_interval,
-    leave_one_out_sums,
-    too_few_reason,
-)
-from auditor.metrics.unit_means import Labels
+from auditor.metrics.jackknife_interval import MIN_UNITS, JackknifeInterval, jackknife_interval, too_few_reason
+from auditor.metrics.unit_replicates import UnitReplicates, replicate_over_units
 
 
 class PairedTable(NamedTuple):
@@ -92,7 +86,8 @@ def paired_difference_over_units(table: PairedTable, *, design_effect: float | N
         return PairedShareDifference(Estimate(counts.difference, counts.n, reason=reason), None)
     interval = _bonett_price_interval(counts, design_effect)
     if counts.has_enough_exceptions:
-        jackknifed = jackknife_interval(counts.difference, counts.replicates(), bounds=(-1.0, 1.0))
+        replicates = counts.replicates()
+        jackknifed = jackknife_interval(counts.difference, replicates.units, bounds=(-1.0, 1.0), cells=replicates.cells)
         interval = interval if jackknifed.reason else jackknifed
     estimate = Estimate(counts.difference, counts.n, interval.low, interval.high, resampled=tuple(counts.units))
     return PairedShareDifference(estimate, interval.p_value)
@@ -142,7 +137,7 @@ class _PairedCounts:
     gained: Floats
     lost: Floats
     totals: Floats
-    units: Mapping[str, NDArray[np.generic]]
+    units: UnitIndex
 
     @property
     def n(self) -> int:
@@ -172,7 +167,7 @@ class _PairedCounts:
     @property
     def n_units(self) -> dict[str, int]:
         """Number of units of each kind."""
-        return {unit: len(np.unique(labels)) for unit, labels in self.units.items()}
+        return count_units(self.units)
 
     @property
     def has_enough_exceptions(self) -> bool:
@@ -181,26 +176,24 @@ class _PairedCounts:
         exceptions = self.totals - kinds[int(np.argmax([kind.sum() for kind in kinds]))]
         return min(len(np.unique(labels[exceptions > 0])) for labels in self.units.values()) >= MIN_UNITS
 
-    def replicates(self) -> dict[str, Floats]:
-        """The difference without each unit, by kind of unit."""
+    def replicates(self) -> UnitReplicates:
+        """The difference without each unit and each cell."""
         moments = np.stack([self.gained - self.lost, self.totals], axis=1)
-        sums_by_unit = {unit: leave_one_out_sums(moments, labels) for unit, labels in self.units.items()}
-        return {unit: sums[:, 0] / sums[:, 1] for unit, sums in sums_by_unit.items()}
+        return replicate_over_units(moments, lambda sums: sums[:, 0] / sums[:, 1], self.units)
 
     def variance(self) -> float:
-        """The jackknife variance of the difference, added up over the kinds of units."""
-        return sum(float(jackknife_covariance(values[None])[0, 0]) for values in self.replicates().values())
+        """The jackknife variance of the difference over units."""
+        return ratio_variance(self.gained - self.lost, self.totals, self.units)
 
 
 def _read_counts(table: PairedTable) -> _PairedCounts:
     """Check a table and drop its rows without a case; ValueError as for `paired_difference_over_units`."""
     gained, lost, totals = (np.asarray(c, dtype=np.float64) for c in (table.gained, table.lost, table.totals))
-    labels_by_unit = {unit: np.asarray(labels) for unit, labels in table.units.items()}
-    shapes = {array.shape for array in (gained, lost, totals, *labels_by_unit.values())}
-    if len(shapes) > 1 or gained.ndim != 1:
-        raise ValueError(f"gained, lost, totals and units must have one shape (n,), but have {sorted(shapes)}")
+    if gained.ndim != 1 or not gained.shape == lost.shape == totals.shape:
+        raise ValueError(
+            f"gained, lost and totals must have one shape (n,), but have {gained.shape}, {lost.shape}, {totals.shape}"
+        )
     if (np.minimum(gained, lost) < 0).any() or (gained + lost > totals * (1 + 1e-12)).any():
         raise ValueError("gained and lost must be counts, together at most the totals")
     has_cases = totals > 0
-    units = {unit: labels[has_cases] for unit, labels in labels_by_unit.items()}
-    return _PairedCounts(gained[has_cases], lost[has_cases], totals[has_cases], units)
+    return _PairedCounts(gained[has_cases], lost[has_cases], totals[has_cases], index_units(table.units, has_cases))

@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics.estimate import Estimate
-from auditor.metrics.jackknife_interval import estimate_from_replicates, leave_one_out_sums
+from auditor.metrics.jackknife_interval import estimate_from_replicates
 from auditor.metrics.paired_shares import PairedTable, paired_difference_over_units
 from auditor.metrics.unit_means import Labels
+from auditor.metrics.unit_replicates import replicate_over_units
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +60,9 @@ def compare_verdicts_over_units(counts: ArrayLike, units: Labels) -> VerdictFlip
             change.estimate, change.p_value, Estimate(None, n_verdicts, reason="all verdicts are the same")
         )
     has_verdicts = totals > 0
-    replicates = {
-        unit: _scotts_pi(leave_one_out_sums(table[has_verdicts], np.asarray(labels)[has_verdicts]))
-        for unit, labels in units.items()
-    }
-    kappa = estimate_from_replicates(pi, n_verdicts, replicates, bounds=(-1.0, 1.0))
+    used_units = {unit: np.asarray(labels)[has_verdicts] for unit, labels in units.items()}
+    replicates = replicate_over_units(table[has_verdicts], _scotts_pi, used_units)
+    kappa = estimate_from_replicates(pi, n_verdicts, replicates.units, bounds=(-1.0, 1.0), cells=replicates.cells)
     return VerdictFlips(change.estimate, change.p_value, kappa)
 
 
