@@ -17,12 +17,10 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
 
-from auditor.metrics._complete_cases import Z_95
+from auditor.metrics._unit_counts import clopper_pearson, few_units_factor
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife_interval import jackknife_covariance, too_few_reason
-from auditor.metrics.unit_means import clopper_pearson
 
 Averaging = Literal["instances", "pooled"]
 AVERAGINGS: tuple[Averaging, ...] = ("instances", "pooled")
@@ -122,8 +120,7 @@ def _effective_size(share: float, hits: Floats, cases: Floats, n_cases: float) -
     variance = float(jackknife_covariance(replicates[None])[0, 0])
     if variance < 1e-24:
         return float(n_instances) if share in (0.0, 1.0) else n_cases
-    few_instances_factor = (Z_95 / float(stdtrit(n_instances - 1, 0.975))) ** 2
-    effective_size = share * (1 - share) / variance * few_instances_factor
+    effective_size = share * (1 - share) / variance * few_units_factor(n_instances)
     if (rarer > 1e-9 * cases).sum() < MIN_INSTANCES_OF_RARER:
         return min(effective_size, float(n_instances))
     return effective_size

@@ -12,13 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
-from auditor.metrics._complete_cases import Z_95
+from auditor.metrics._unit_counts import clopper_pearson, few_units_factor
 from auditor.metrics.averaging import Averaging
 from auditor.metrics.case_counts import CaseCounts
 from auditor.metrics.jackknife_interval import UNDEFINED_REASON, jackknife_covariance, too_few_reason
-from auditor.metrics.unit_means import clopper_pearson
 
 Floats = NDArray[np.float64]
 
@@ -56,10 +54,9 @@ def interval_over_items(counts: Sequence[CaseCounts], names: Sequence[str], aver
         if not all(np.isfinite(stratum).all() for stratum in replicates):
             return ItemInterval(None, None, UNDEFINED_REASON)
         variance = sum(float(jackknife_covariance(stratum[None])[0, 0]) for stratum in replicates)
-        few_items_factor = (Z_95 / float(stdtrit(min(n_items) - 1, 0.975))) ** 2
         n_effective = float(totals.sum())
         if variance >= 1e-24:
-            n_effective = value * (1 - value) / variance * few_items_factor
+            n_effective = value * (1 - value) / variance * few_units_factor(min(n_items))
     return ItemInterval(*clopper_pearson(value, n_effective))
 
 

@@ -86,7 +86,7 @@ def estimate_negation_invariance(
     """Share of questions whose negated form is answered with the other item; calibrated, of unordered pairs."""
     counts = []
     for answers in sets:
-        both_forms = answers.asked[0] & answers.asked[1]
+        both_forms = answers.asked[0] & answers.asked[1] & ~np.eye(answers.asked.shape[1], dtype=bool)
         n_asked = int(np.triu(both_forms | both_forms.T, 1).sum()) if calibrated else int(both_forms.sum())
         counts.append(_with_lost(negation_invariance(answers.preferences, answers.negated, calibrated), n_asked))
     return estimate_over_sets(counts, name_sets(sets), averaged)
@@ -166,8 +166,8 @@ def estimate_over_sets(
     measured = [(entry, name) for entry, name in zip(counts, names, strict=True) if entry.n]
     measured_counts, measured_names = [entry for entry, _ in measured], [name for _, name in measured]
     if empty_reason is None:
-        empty_reason = "no case has the answers it takes" if n_lost else "every answer is a tie"
-        empty_reason = empty_reason if n_lost or n_ties else "not asked"
+        unanswered_reason = "no case has the answers it takes" if n_lost else "not asked"
+        empty_reason = "every answered case has a tie" if n_ties else unanswered_reason
     share = averaged_share(
         [entry.hits for entry in measured_counts],
         [entry.n for entry in measured_counts],

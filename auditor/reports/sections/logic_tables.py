@@ -75,9 +75,9 @@ def build_share_tables(logic: LogicReport) -> Iterator[Table]:
     definitions = (
         "Commutativity: pairs with the same decision in both orders. Negation: questions whose negated form is "
         "answered with the other item. Self-agreement: repeated answers that agree with the most frequent one; by "
-        "chance alone this is well above 0.5. Agreement with people: questions answered as people do, where people have a "
-        "preference. Calibrated: both orders are averaged first, so a judge that always names the first item ties "
-        "everywhere."
+        "chance alone this is well above 0.5. Agreement with people: questions answered as people do, where people "
+        "have a preference. Calibrated: both orders are averaged first, so a judge that always names the first item "
+        "ties everywhere."
     )
     caption = f"Shares from 0 to 1 (higher is better), with 95% CI. {definitions} {AVERAGING_NOTE} {TIE_NOTE}"
     columns = [
