@@ -116,5 +116,5 @@ def test_p_values_are_uniform_where_families_have_nothing_in_common_between_the_
 
 
 def test_a_strong_relation_of_eight_models_is_found() -> None:
-    found = [correlate_models(*_pair(seed, 8, 0.9)).p_value for seed in range(60)]
-    assert np.mean(np.array(found, dtype=float) < 0.05) > 0.85
+    p_values = [correlate_models(*_pair(seed, 8, 0.9)).p_value for seed in range(60)]
+    assert np.mean(np.array(p_values, dtype=float) < 0.05) > 0.85
