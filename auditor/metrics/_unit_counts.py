@@ -64,8 +64,12 @@ class UnitCounts:
         return self.hits if self.share <= 0.5 else self.totals - self.hits
 
     def variance(self) -> float:
-        """Variance of the share over units."""
-        return ratio_variance(self.hits, self.totals, self.units)
+        """Variance of the share over units, without what country and topic both contain of the cells' variance.
+
+        All of it is subtracted, since cases within cells vary much; `likelihood_upper_end` guards against variances
+        that are too small.
+        """
+        return ratio_variance(self.hits, self.totals, self.units, subtracted_share=1.0)
 
     def reason_against_interval(self) -> str | None:
         """Why there is no interval over other units; None where there is one."""
@@ -155,12 +159,15 @@ def _sum_by_unit(values: Floats, labels: NDArray[np.intp]) -> Floats:
     return np.bincount(labels, values).astype(np.float64)
 
 
-def ratio_variance(numerators: Floats, denominators: Floats, units: UnitIndex) -> float:
+def ratio_variance(
+    numerators: Floats, denominators: Floats, units: UnitIndex, *, subtracted_share: float = 0.5
+) -> float:
     """Jackknife variance of a ratio of sums over units of one or two kinds; denominators are positive.
 
     Args:
         numerators, denominators: shape (n,), of each row.
         units: at least two units of each kind.
+        subtracted_share: see `combine_variances`.
     """
     moments = np.stack([numerators, denominators], axis=1)
 
@@ -169,7 +176,8 @@ def ratio_variance(numerators: Floats, denominators: Floats, units: UnitIndex) -
         return float(jackknife_covariance((sums[:, 0] / sums[:, 1])[None])[0, 0])
 
     by_cell = variance_over(cell_index(units)) if len(units) > 1 else 0.0
-    return float(combine_variances([variance_over(labels) for labels in units.values()], by_cell))
+    by_kind = [variance_over(labels) for labels in units.values()]
+    return float(combine_variances(by_kind, by_cell, subtracted_share=subtracted_share))
 
 
 def few_units_factor(n_units: int) -> float:
