@@ -68,7 +68,7 @@ class RegionsReport(ReportModel):
 
 
 class GroupErrorRow(ReportModel):
-    """Errors of one model on one topic or in one country."""
+    """Errors of one model on one topic, with intervals over other countries; or in one country, over other topics."""
 
     name: str
     model: str
@@ -76,7 +76,9 @@ class GroupErrorRow(ReportModel):
     n: int
     n_dropped: int
     mae: Estimate
+    """Its interval is that of a share of the range, the absolute difference from 0 to 2."""
     bias: Estimate
+    """Its interval is Student's."""
 
 
 # --- ceiling, baselines and nonresponse -------------------------------------------------------------------------
