@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, stdtrit
 
 from auditor.metrics._complete_cases import Floats, complete_cases
-from auditor.metrics._rare_shares import likelihood_upper_end
 from auditor.metrics.estimate import PLURAL_BY_UNIT
 from auditor.metrics.jackknife_interval import (
     MIN_UNITS,
@@ -67,12 +66,8 @@ class UnitCounts:
         return self.hits if self.share <= 0.5 else self.totals - self.hits
 
     def variance(self) -> float:
-        """Variance of the share over units, without what country and topic both contain of the cells' variance.
-
-        All of it is subtracted, since cases within cells vary much; `likelihood_upper_end` guards against variances
-        that are too small.
-        """
-        return ratio_variance(self.hits, self.totals, self.units, subtracted_share=1.0)
+        """Variance of the share over units."""
+        return ratio_variance(self.hits, self.totals, self.units)
 
     def reason_against_interval(self) -> str | None:
         """Why there is no interval over other units; None where there is one."""
@@ -103,17 +98,7 @@ class UnitCounts:
             return clopper_pearson(self.share, self.n / max(1.0, design_effect or 1.0))
         binomial_variance = self.share * (1 - self.share) / self.n
         largest_effect = max(1.0, self.variance() / binomial_variance, design_effect or 0.0)
-        low, high = clopper_pearson(self.share, self.n / largest_effect * few_units_factor(fewest))
-        if self.share <= 0.5:
-            return low, max(high, self._likelihood_end(high))
-        return min(low, 1 - self._likelihood_end(1 - low)), high
-
-    def _likelihood_end(self, other_end: float) -> float:
-        """The largest likelihood end of the rarer share over the kinds of units; see `likelihood_upper_end`."""
-        return max(
-            likelihood_upper_end(_sum_by_unit(self.rarer, labels), _sum_by_unit(self.totals, labels), other_end)
-            for labels in self.units.values()
-        )
+        return clopper_pearson(self.share, self.n / largest_effect * few_units_factor(fewest))
 
 
 def read_counts(
@@ -158,20 +143,12 @@ def cell_index(units: UnitIndex) -> NDArray[np.intp]:
     return np.unique(np.stack(list(units.values())), axis=1, return_inverse=True)[1].ravel()
 
 
-def _sum_by_unit(values: Floats, labels: NDArray[np.intp]) -> Floats:
-    """Sums of the rows' values in each unit, shape (units,)."""
-    return np.bincount(labels, values).astype(np.float64)
-
-
-def ratio_variance(
-    numerators: Floats, denominators: Floats, units: UnitIndex, *, subtracted_share: float = 0.5
-) -> float:
+def ratio_variance(numerators: Floats, denominators: Floats, units: UnitIndex) -> float:
     """Jackknife variance of a ratio of sums over units of one or two kinds; denominators are positive.
 
     Args:
         numerators, denominators: shape (n,), of each row.
         units: at least two units of each kind.
-        subtracted_share: see `combine_variances`.
     """
     moments = np.stack([numerators, denominators], axis=1)
 
@@ -181,7 +158,7 @@ def ratio_variance(
 
     by_cell = variance_over(cell_index(units)) if len(units) > 1 else 0.0
     by_kind = [variance_over(labels) for labels in units.values()]
-    return float(combine_variances(by_kind, by_cell, subtracted_share=subtracted_share))
+    return float(combine_variances(by_kind, by_cell))
 
 
 def few_units_factor(n_units: int) -> float:
