@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +16,6 @@ from auditor.metrics.jackknife_interval import (
     MIN_UNITS,
     combine_variances,
     jackknife_covariance,
-    leave_one_out_sums,
     too_few_reason,
 )
 
@@ -27,7 +27,7 @@ at most the variance of one case per item (Hoeffding, Annals of Mathematical Sta
 UnitIndex = Mapping[str, NDArray[np.intp]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class UnitCounts:
     """Hits and cases per row, shape (n,), with the units of each row; all rows have cases.
 
@@ -40,17 +40,17 @@ class UnitCounts:
     units: UnitIndex
     n_independent: float
 
-    @property
+    @cached_property
     def n(self) -> float:
         """Number of cases."""
         return float(self.totals.sum())
 
-    @property
+    @cached_property
     def share(self) -> float:
         """Share of the hits."""
         return min(1.0, float(self.hits.sum() / self.totals.sum()))
 
-    @property
+    @cached_property
     def n_units(self) -> dict[str, int]:
         """Number of units of each kind."""
         return count_units(self.units)
@@ -65,6 +65,7 @@ class UnitCounts:
         """Hits per row, or misses where these are rarer."""
         return self.hits if self.share <= 0.5 else self.totals - self.hits
 
+    @cached_property
     def variance(self) -> float:
         """Variance of the share over units."""
         return ratio_variance(self.hits, self.totals, self.units)
@@ -97,7 +98,7 @@ class UnitCounts:
         if self.share in (0.0, 1.0):
             return clopper_pearson(self.share, self.n / max(1.0, design_effect or 1.0))
         binomial_variance = self.share * (1 - self.share) / self.n
-        largest_effect = max(1.0, self.variance() / binomial_variance, design_effect or 0.0)
+        largest_effect = max(1.0, self.variance / binomial_variance, design_effect or 0.0)
         return clopper_pearson(self.share, self.n / largest_effect * few_units_factor(fewest))
 
 
@@ -134,31 +135,33 @@ def index_units(units: Labels, included: NDArray[np.bool_]) -> dict[str, NDArray
 
 
 def count_units(units: UnitIndex) -> dict[str, int]:
-    """Number of units of each kind."""
-    return {unit: len(np.unique(labels)) for unit, labels in units.items()}
+    """Number of units of each kind, which are numbered from 0 without gaps."""
+    return {unit: int(labels.max(initial=-1)) + 1 for unit, labels in units.items()}
 
 
 def cell_index(units: UnitIndex) -> NDArray[np.intp]:
-    """Number of each row's combination of units, shape (n,)."""
-    return np.unique(np.stack(list(units.values())), axis=1, return_inverse=True)[1].ravel()
+    """Number of each row's combination of units, from 0 without gaps, shape (n,)."""
+    combined = np.zeros(1, dtype=np.intp)
+    for labels in units.values():
+        combined = combined * (int(labels.max(initial=0)) + 1) + labels
+    return np.unique(combined, return_inverse=True)[1]
 
 
 def ratio_variance(numerators: Floats, denominators: Floats, units: UnitIndex) -> float:
-    """Jackknife variance of a ratio of sums over units of one or two kinds; denominators are positive.
+    """Jackknife variance of a ratio of sums over units of one or two kinds.
 
     Args:
-        numerators, denominators: shape (n,), of each row.
+        numerators, denominators: shape (n,), of each row; denominators are positive.
         units: at least two units of each kind.
     """
-    moments = np.stack([numerators, denominators], axis=1)
+    numerator, denominator = numerators.sum(), denominators.sum()
 
     def variance_over(labels: NDArray[np.intp]) -> float:
-        sums = leave_one_out_sums(moments, labels)
-        return float(jackknife_covariance((sums[:, 0] / sums[:, 1])[None])[0, 0])
+        without_unit = (numerator - np.bincount(labels, numerators)) / (denominator - np.bincount(labels, denominators))
+        return float(jackknife_covariance(without_unit[None])[0, 0])
 
     by_cell = variance_over(cell_index(units)) if len(units) > 1 else 0.0
-    by_kind = [variance_over(labels) for labels in units.values()]
-    return float(combine_variances(by_kind, by_cell))
+    return float(combine_variances([variance_over(labels) for labels in units.values()], by_cell))
 
 
 def few_units_factor(n_units: int) -> float:
