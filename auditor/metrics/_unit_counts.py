@@ -21,7 +21,7 @@ from auditor.metrics.jackknife_interval import (
 
 Labels = Mapping[str, ArrayLike]
 """For each kind of unit, such as `country`, the unit of each row, shape (n,)."""
-CROSSED_UNITS = ("country", "topic")
+COUNTRIES_AND_TOPICS = ("country", "topic")
 """Units of which a few with cases tell too little of the others. Items and the like are independent draws: a share has
 at most the variance of one case per item (Hoeffding, Annals of Mathematical Statistics 27, 1956)."""
 UnitIndex = Mapping[str, NDArray[np.intp]]
@@ -75,7 +75,7 @@ class UnitCounts:
         reason = too_few_reason({unit: [n] for unit, n in self.n_units.items()})
         if reason is not None or self.share in (0.0, 1.0):
             return reason
-        few = [PLURAL_BY_UNIT[unit] for unit in self._units_with_few_cases() if unit in CROSSED_UNITS]
+        few = [PLURAL_BY_UNIT[unit] for unit in self._units_with_few_cases() if unit in COUNTRIES_AND_TOPICS]
         if not few:
             return None
         others = " and ".join(PLURAL_BY_UNIT[unit] for unit in self.units)
