@@ -101,8 +101,8 @@ def _sum_by_instance(hits: ArrayLike, totals: ArrayLike, labels: ArrayLike) -> t
     n_rows = np.bincount(index)
     return (
         np.bincount(index, hit_counts / case_counts) / n_rows,
-        np.bincount(index, hit_counts),
-        np.bincount(index, case_counts),
+        np.bincount(index, hit_counts).astype(np.float64),
+        np.bincount(index, case_counts).astype(np.float64),
     )
 
 

@@ -85,11 +85,12 @@ def test_the_accuracy_document_gives_the_correlation_of_accuracy_and_consistency
     )
 
 
-def test_the_judgements_document_names_the_measure_most_correlated_with_people() -> None:
+def test_the_judgements_document_gives_the_range_of_the_correlations() -> None:
     shared_fields = {"n": 20, "ci_low": 0.1, "ci_high": 0.8, "r_entropy": None}
     rows = [
         HumanCorrelationRow(text="answers", metric="SaGE", r=0.5, **shared_fields),
         HumanCorrelationRow(text="rules", metric=HOSTILE, r=None, reason="flat", **shared_fields),
+        HumanCorrelationRow(text="answers", metric="bleu", r=0.2, **shared_fields),
     ]
     judgements = HumanJudgementReport(
         questions=20,
@@ -100,7 +101,12 @@ def test_the_judgements_document_names_the_measure_most_correlated_with_people()
         differences=[],
     )
     assert checked_finding(consistency.build_judgements_document("x", judgements)) == (
-        "Of 1 measure, SaGE of answers correlates most with human judgements: r = 0.50, 95% CI 0.10 to 0.80."
+        "The correlations of 2 measures with human judgements range from 0.20 (BLEU of answers) to 0.50 (SaGE of "
+        "answers). The table of differences compares them with the audit’s measure."
+    )
+    only_one = judgements.model_copy(update={"correlations": rows[:2]})
+    assert checked_finding(consistency.build_judgements_document("x", only_one)) == (
+        "SaGE of answers and human judgements: r = 0.50, 95% CI 0.10 to 0.80."
     )
 
 
