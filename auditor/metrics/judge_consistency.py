@@ -198,7 +198,7 @@ def _chance_of_self_agreement(samples: Sequence[Floats]) -> float:
 
 def _expected_majority(n: int, p: float) -> float:
     """Expected share of the majority of n decisions, each for the first item with probability p."""
-    return math.fsum(math.comb(n, x) * p**x * (1 - p) ** (n - x) * max(x, n - x) / n for x in range(n + 1))
+    return float(sum(math.comb(n, x) * p**x * (1 - p) ** (n - x) * max(x, n - x) / n for x in range(n + 1)))
 
 
 # --- weights ----------------------------------------------------------------------------------------------------
