@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from scipy.special import expit, log_expit, logit, stdtrit
+from scipy.special import expit, log_expit, logit
 
 from auditor.metrics._complete_cases import Floats
 
@@ -25,13 +25,17 @@ _MAX_INFORMATION = 400.0
 _STEPS = np.arange(-8, 25)
 """Positions of the means that are tried, in steps from the mean that gives the observed share."""
 _MAX_DOUBLINGS = 6
+MAX_DEVIANCE = 1.8**2
+"""Between those of a one-sided and a two-sided 95% interval (1.645², 1.96²). With topics whose log odds have a standard
+deviation of 2, shares of 0.5 to 5% are covered in 91 to 93% of simulated audits with the first, in 93 to 96% with the
+second, whose mean width is up to 1.3 times that of this one (docs/coverage.md)."""
 
 
 def likelihood_upper_end(hits: Floats, totals: Floats, other_end: float) -> float:
-    """The upper end of the 95% profile likelihood interval of a mean share over other units.
+    """The upper end of the profile likelihood interval of a mean share over other units.
 
-    Hits are binomial in each unit, and the log odds normal over units. The interval holds the means whose deviance is
-    at most the square of Student's quantile with units - 1 degrees of freedom.
+    Hits are binomial in each unit, and the log odds normal over units (Coull & Agresti, Biometrics 56, 2000). The
+    interval holds the means whose deviance is at most `MAX_DEVIANCE`.
 
     Args:
         hits, totals: shape (units,), of each unit, with 0 < sum of hits < sum of totals.
@@ -40,20 +44,19 @@ def likelihood_upper_end(hits: Floats, totals: Floats, other_end: float) -> floa
     share = float(hits.sum() / totals.sum())
     unit_likelihoods, n_equal = _unit_likelihoods(hits, totals, share)
     centres = np.array([np.interp(share, row, _MEANS) for row in _mean_share_table()])
-    max_deviance = float(stdtrit(len(hits) - 1, 0.975)) ** 2
     step = max(0.01, float(logit(min(other_end, 1 - 1e-9)) - logit(share)) / 8)
     for _ in range(_MAX_DOUBLINGS):
         weights = _normal_weights(np.clip(centres[:, None] + step * _STEPS, _MEANS[0], _MEANS[-1]))
         log_likelihood = np.log(weights @ unit_likelihoods + 1e-300) @ n_equal
         deviance = 2 * (log_likelihood.max() - log_likelihood)
-        is_plausible = deviance <= max_deviance
+        is_plausible = deviance <= MAX_DEVIANCE
         if not is_plausible[:, -1].any():
             break
         step *= 2
     log_odds = logit(np.minimum(weights @ expit(_LOG_ODDS), 1 - 1e-12))
     last = len(_STEPS) - 1 - is_plausible[:, ::-1].argmax(axis=1)  # position of the last plausible mean, by spread
     return max(
-        float(expit(np.interp(max_deviance, deviance[row, i : i + 2], log_odds[row, i : i + 2])))
+        float(expit(np.interp(MAX_DEVIANCE, deviance[row, i : i + 2], log_odds[row, i : i + 2])))
         for row, i in enumerate(last)
         if is_plausible[row, i]
     )

@@ -22,6 +22,9 @@ from auditor.metrics.jackknife_interval import (
 
 Labels = Mapping[str, ArrayLike]
 """For each kind of unit, such as `country`, the unit of each row, shape (n,)."""
+CROSSED_UNITS = ("country", "topic")
+"""Units of which a few with cases tell too little of the others. Items and the like are independent draws: a share has
+at most the variance of one case per item (Hoeffding, Annals of Mathematical Statistics 27, 1956)."""
 UnitIndex = Mapping[str, NDArray[np.intp]]
 
 
@@ -64,24 +67,28 @@ class UnitCounts:
         return self.hits if self.share <= 0.5 else self.totals - self.hits
 
     def variance(self) -> float:
-        """Variance of the share over units."""
-        return ratio_variance(self.hits, self.totals, self.units)
+        """Variance of the share over units, without what country and topic both contain of the cells' variance.
+
+        All of it is subtracted, since cases within cells vary much; `likelihood_upper_end` guards against variances
+        that are too small.
+        """
+        return ratio_variance(self.hits, self.totals, self.units, subtracted_share=1.0)
 
     def reason_against_interval(self) -> str | None:
         """Why there is no interval over other units; None where there is one."""
         reason = too_few_reason({unit: [n] for unit, n in self.n_units.items()})
         if reason is not None or self.share in (0.0, 1.0):
             return reason
-        few = [
-            PLURAL_BY_UNIT[unit]
-            for unit, labels in self.units.items()
-            if len(np.unique(labels[self.rarer > 0])) < MIN_UNITS
-        ]
+        few = [PLURAL_BY_UNIT[unit] for unit in self._units_with_few_cases() if unit in CROSSED_UNITS]
         if not few:
             return None
         others = " and ".join(PLURAL_BY_UNIT[unit] for unit in self.units)
         counted = "the cases" if self.share <= 0.5 else "the exceptions"
         return f"{counted} are in fewer than {MIN_UNITS} {' and '.join(few)}: no interval for other {others}"
+
+    def _units_with_few_cases(self) -> list[str]:
+        """Kinds of units of which fewer than 5 have a case of the rarer of hits and misses."""
+        return [unit for unit, labels in self.units.items() if len(np.unique(labels[self.rarer > 0])) < MIN_UNITS]
 
     def interval(self, design_effect: float | None) -> tuple[float, float]:
         """The interval over other units, where there is no reason against it.
@@ -90,9 +97,10 @@ class UnitCounts:
             design_effect: how many times the variance is at least that of independent cases.
         """
         fewest = min(self.n_units.values())
+        if design_effect is None and self._units_with_few_cases():
+            return clopper_pearson(self.share, min(self.n, float(fewest)))
         if self.share in (0.0, 1.0):
-            n_effective = min(self.n, float(fewest)) if design_effect is None else self.n / max(1.0, design_effect)
-            return clopper_pearson(self.share, n_effective)
+            return clopper_pearson(self.share, self.n / max(1.0, design_effect or 1.0))
         binomial_variance = self.share * (1 - self.share) / self.n
         largest_effect = max(1.0, self.variance() / binomial_variance, design_effect or 0.0)
         low, high = clopper_pearson(self.share, self.n / largest_effect * few_units_factor(fewest))
@@ -155,12 +163,15 @@ def _sum_by_unit(values: Floats, labels: NDArray[np.intp]) -> Floats:
     return np.bincount(labels, values).astype(np.float64)
 
 
-def ratio_variance(numerators: Floats, denominators: Floats, units: UnitIndex) -> float:
+def ratio_variance(
+    numerators: Floats, denominators: Floats, units: UnitIndex, *, subtracted_share: float = 0.5
+) -> float:
     """Jackknife variance of a ratio of sums over units of one or two kinds; denominators are positive.
 
     Args:
         numerators, denominators: shape (n,), of each row.
         units: at least two units of each kind.
+        subtracted_share: see `combine_variances`.
     """
     moments = np.stack([numerators, denominators], axis=1)
 
@@ -169,7 +180,8 @@ def ratio_variance(numerators: Floats, denominators: Floats, units: UnitIndex) -
         return float(jackknife_covariance((sums[:, 0] / sums[:, 1])[None])[0, 0])
 
     by_cell = variance_over(cell_index(units)) if len(units) > 1 else 0.0
-    return float(combine_variances([variance_over(labels) for labels in units.values()], by_cell))
+    by_kind = [variance_over(labels) for labels in units.values()]
+    return float(combine_variances(by_kind, by_cell, subtracted_share=subtracted_share))
 
 
 def few_units_factor(n_units: int) -> float:

@@ -178,7 +178,7 @@ def _side_share(pairs: Sequence[tuple[Floats, Floats]]) -> float | None:
 
 def _random_transitivity(k: int) -> float:
     """Share of the tournaments on k items that are orders: k! of 2^(k(k-1)/2)."""
-    return math.factorial(k) / 2 ** (k * (k - 1) // 2)
+    return float(math.factorial(k) / 2 ** (k * (k - 1) // 2))
 
 
 def _chance_of_self_agreement(samples: Sequence[Floats]) -> float:
