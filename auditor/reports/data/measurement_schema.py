@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_model import ReportModel
@@ -71,7 +71,7 @@ class RegionsReport(ReportModel):
 
 
 class GroupErrorRow(ReportModel):
-    """Errors of one model on one topic or in one country."""
+    """Errors of one model on one topic, with intervals over other countries; or in one country, over other topics."""
 
     name: str
     model: str
@@ -79,7 +79,9 @@ class GroupErrorRow(ReportModel):
     n: int
     n_dropped: int
     mae: Estimate
+    """Its interval is that of a share of the range, the absolute difference from 0 to 2."""
     bias: Estimate
+    """Its interval is Student's."""
 
 
 # --- ceiling, baselines and nonresponse -------------------------------------------------------------------------
@@ -170,7 +172,7 @@ class ConsistencyRow(ReportModel):
     """Mean over cells of the variance of the scores."""
     sign_agreement: Estimate
     """Mean over cells of the share of samples whose score has the cell's most frequent sign."""
-    straddling: Estimate
+    straddling: ShareEstimate
     """Share of cells with samples on both sides of zero."""
     sampling: str | None = None
     """Sampling settings as sent, where they differ between models, so that these figures are not comparable; else
@@ -194,8 +196,8 @@ class PeerAgreementRow(ReportModel):
     """Number of verdicts."""
     valid: int
     """Number of VALID verdicts."""
-    agreement: Estimate
+    agreement: ShareEstimate
     """Peer agreement: the share valid / given."""
-    cultural_accuracy: Estimate
-    logical_consistency: Estimate
-    score_fit: Estimate
+    cultural_accuracy: ShareEstimate
+    logical_consistency: ShareEstimate
+    score_fit: ShareEstimate

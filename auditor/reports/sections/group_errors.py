@@ -35,13 +35,13 @@ def build_group_errors_section(report: Report) -> Section | None:
         return None
     explanation = "The tables show where each model is furthest from people. The largest errors come first."
     blocks: list[Block] = [Paragraph(explanation)]
-    for noun, rows in (("topic", report.topics), ("country", report.countries)):
+    for noun, other_nouns, rows in (("topic", "countries", report.topics), ("country", "topics", report.countries)):
         errors = sorted(_collect(report, rows, "mae").items(), key=lambda item: -_mean_value(item[1].values()))
         table = tabulate_matrix(
             f"error-by-{noun}",
             f"Mean absolute error by {noun}",
             f"Mean absolute difference between the model’s and people’s scores by {noun}, from 0 to 2 (lower is "
-            "better). The 95% CI treats the cells of each row as independent. n is the number of cells.",
+            f"better). The 95% CI is over other {other_nouns} like these. n is the number of cells.",
             Column(noun.capitalize(), "name"),
             dict(errors),
             labels,
@@ -144,7 +144,7 @@ def _build_bias_table(bias: Mapping[str, EstimatesBySeries], labels: Sequence[st
         BIAS_TABLE_ID,
         "Difference from people by country",
         "Mean of the model’s score minus people’s over the topics of each country, from −2 (stricter) to +2 (more "
-        "permissive). The 95% CI treats the topics of a country as independent. n is the number of cells.",
+        "permissive). The 95% CI is over other topics like these. n is the number of cells.",
         Column("Country", "name"),
         bias,
         labels,

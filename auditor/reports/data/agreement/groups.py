@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife
 from auditor.metrics.max_gap import widest_gap
 from auditor.metrics.missing_bounds import gap_bounds, mae_bounds
-from auditor.reports.data.agreement.alignment import compute_errors
+from auditor.metrics.unit_means import mean_over_units
 from auditor.reports.data.coverage.missing_scores import missing_r_reason, missing_score_reason, with_missing_reason
 from auditor.reports.data.estimate_conversion import (
     RESCALED_SCORES_REASON,
@@ -32,6 +32,9 @@ from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.number_format import format_signed
 from auditor.surveys.regions import get_grouping
 
+ABSOLUTE_ERROR_BOUNDS = (0.0, 2.0)
+"""Smallest and largest absolute difference of two scores in [-1, 1]."""
+NO_CELL_REASON = "no cell has a score and people's"
 MAX_COVERAGE_GAP = 0.05
 """Difference in the share of scored cells above which a gap between two regions gets bounds, or is withheld."""
 
@@ -203,29 +206,36 @@ def _add_gap_bounds(
 
 
 def compute_topic_errors(source: ReportSource) -> list[GroupErrorRow]:
-    """Compute MAE and bias of each model on each topic."""
-    return _build_place_rows(source, source.topics, source.topic_index)
+    """Compute MAE and bias of each model on each topic, with intervals over other countries."""
+    countries = np.array([cell.country for cell in source.cells], dtype=np.str_)
+    return _build_place_rows(source, source.topics, source.topic_index, {"country": countries})
 
 
 def compute_country_errors(source: ReportSource) -> list[GroupErrorRow]:
-    """Compute MAE and bias of each model in each country."""
-    return _build_place_rows(source, source.countries, source.country_index)
+    """Compute MAE and bias of each model in each country, with intervals over other topics."""
+    topics = np.array([cell.topic for cell in source.cells], dtype=np.str_)
+    return _build_place_rows(source, source.countries, source.country_index, {"topic": topics})
 
 
 def _build_place_rows(
-    source: ReportSource, place_names: Sequence[str], place_index: NDArray[np.intp]
+    source: ReportSource,
+    place_names: Sequence[str],
+    place_index: NDArray[np.intp],
+    units: Mapping[str, NDArray[np.str_]],
 ) -> list[GroupErrorRow]:
     """Build one row per place and series.
 
-    Places are countries or topics; `place_index` holds the position in `place_names` of each cell, shape (cells,).
+    Args:
+        place_names, place_index: the countries or topics, and the position of each cell's in them, shape (cells,).
+        units: the other of the two for each cell, which the intervals are over.
     """
     missing_reasons = [missing_score_reason(source, i) for i in range(len(source.columns))]
     return [
         _build_place_row(
             name,
             source.columns[i],
-            source.score_matrix[i, place_index == place],
-            source.survey_scores[place_index == place],
+            (source.score_matrix[i] - source.survey_scores)[place_index == place],
+            {unit: labels[place_index == place] for unit, labels in units.items()},
             missing_reasons[i],
         )
         for place, name in enumerate(place_names)
@@ -234,18 +244,33 @@ def _build_place_rows(
 
 
 def _build_place_row(
-    name: str, series: tuple[str, str], scores: FloatArray, truth: FloatArray, missing_reason: str | None
+    name: str,
+    series: tuple[str, str],
+    errors: FloatArray,
+    units: Mapping[str, NDArray[np.str_]],
+    missing_reason: str | None,
 ) -> GroupErrorRow:
-    """Compute MAE and bias of one series over the cells of one country or topic; `series` is (method, model)."""
+    """Compute MAE and bias of one series over the cells of one country or topic.
+
+    Args:
+        series: method and model.
+        errors: scores minus people's, shape (cells,).
+        units: the unit of each cell that the intervals are over.
+        missing_reason: why the series has no scores.
+    """
     method, model = series
-    # The estimate that is not used is RMSE.
-    mae_estimate, _, bias_estimate = compute_errors(method, scores, truth, missing_reason)
+    n = int((~np.isnan(errors)).sum())
+    if has_rescaled_scores(method):
+        mae = bias = missing_estimate(RESCALED_SCORES_REASON, n)
+    else:
+        mae = mean_over_units(np.abs(errors), units, ABSOLUTE_ERROR_BOUNDS, empty_reason=NO_CELL_REASON)
+        bias = mean_over_units(errors, units, empty_reason=NO_CELL_REASON)
     return GroupErrorRow(
         name=name,
         model=model,
         method=method,
-        n=mae_estimate.n,
-        n_dropped=len(scores) - mae_estimate.n,
-        mae=mae_estimate,
-        bias=bias_estimate,
+        n=n,
+        n_dropped=len(errors) - n,
+        mae=with_missing_reason(mae, missing_reason),
+        bias=with_missing_reason(bias, missing_reason),
     )
