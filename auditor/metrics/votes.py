@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats
+from auditor.metrics._unit_counts import Labels
 from auditor.metrics.estimate import ShareEstimate
-from auditor.metrics.unit_means import Labels, ShareTable, shares_over_units
+from auditor.metrics.unit_means import ShareTable, shares_over_units
 
 
 def min_majority(panel_size: int) -> int:

@@ -85,7 +85,7 @@ def test_models_of_one_family_are_averaged_first() -> None:
     means = [np.array([values[np.array(index) == i].mean() for i in range(6)]) for values in (x, y)]
     result = correlate_models(x, y, families)
     assert result.value == pytest.approx(stats.pearsonr(*means).statistic)
-    assert result.p_value == correlate_models(*means).p_value
+    assert result.p_value == correlate_models(means[0], means[1]).p_value
     assert result.r_over_models == pytest.approx(stats.pearsonr(x, y).statistic)
     assert (result.n, result.models) == (6, 9)
     assert result.reason == "too few model families: an interval needs at least 8"
