@@ -19,7 +19,7 @@ from math import inf
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtr, stdtrit
+from scipy.special import expit, logit, stdtr, stdtrit
 
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics.estimate import PLURAL_BY_UNIT, Estimate
@@ -51,6 +51,8 @@ class Transform:
 IDENTITY = Transform()
 FISHER_Z = Transform(np.arctanh, np.tanh)
 """For correlations."""
+LOGIT = Transform(logit, expit)
+"""For probabilities, such as an area under a ROC curve."""
 LOG = Transform(np.log, np.exp)
 """For statistics above 0, such as a mean absolute error."""
 
@@ -119,15 +121,18 @@ def jackknife_interval(
     return JackknifeInterval(max(bounds[0], low), min(bounds[1], high), centre, std_error, df, p_value)
 
 
-def combine_variances(by_kind: Sequence[ArrayLike], by_cell: ArrayLike = 0.0) -> Floats:
+def combine_variances(
+    by_kind: Sequence[ArrayLike], by_cell: ArrayLike = 0.0, *, subtracted_share: float = 0.5
+) -> Floats:
     """The variance of a statistic from its variances over each kind of unit and over cells (see the module).
 
     Args:
         by_kind: variances over countries, over topics; or arrays of such variances, one for each of several statistics.
         by_cell: variance over cells, of the same shape; 0 where it is not known.
+        subtracted_share: how much of `by_cell` is subtracted.
     """
     stacked = np.stack([np.asarray(variance, dtype=np.float64) for variance in by_kind])
-    combined: Floats = stacked.sum(axis=0) - np.asarray(by_cell) / 2
+    combined: Floats = stacked.sum(axis=0) - subtracted_share * np.asarray(by_cell)
     floored: Floats = np.maximum(combined, stacked.max(axis=0))
     return floored
 

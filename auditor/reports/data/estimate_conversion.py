@@ -67,9 +67,16 @@ def interval_to_estimate(interval: TwoWayEstimate) -> Estimate:
     )
 
 
-def estimate_share(n_matching: int, n_total: int) -> Estimate:
-    """Estimate the share n_matching / n_total, with Wilson's 95% interval."""
-    return to_estimate(proportion(n_matching, n_total))
+def estimate_share(n_matching: int, n_total: int, unit: str = "") -> Estimate:
+    """Estimate the share n_matching / n_total of independent cases, with Wilson's 95% interval.
+
+    Args:
+        unit: what a case is, such as `item`, as the interval is over other cases.
+    """
+    estimate = to_estimate(proportion(n_matching, n_total))
+    return (
+        estimate if not unit or estimate.ci_low is None else replace(estimate, resampled=(unit,), generalizes_to=None)
+    )
 
 
 def estimate_mean(scores: FloatArray, missing_reason: str) -> Estimate:

@@ -6,7 +6,7 @@ A figure that cannot be measured is null with a reason, never 0; every estimate 
 
 from __future__ import annotations
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_model import ReportModel
 
@@ -167,7 +167,7 @@ class ConsistencyRow(ReportModel):
     """Mean over cells of the variance of the scores."""
     sign_agreement: Estimate
     """Mean over cells of the share of samples whose score has the cell's most frequent sign."""
-    straddling: Estimate
+    straddling: ShareEstimate
     """Share of cells with samples on both sides of zero."""
     sampling: str | None = None
     """Sampling settings as sent, where they differ between models, so that these figures are not comparable; else
@@ -182,8 +182,8 @@ class PeerAgreementRow(ReportModel):
     """Number of verdicts."""
     valid: int
     """Number of VALID verdicts."""
-    agreement: Estimate
+    agreement: ShareEstimate
     """Peer agreement: the share valid / given."""
-    cultural_accuracy: Estimate
-    logical_consistency: Estimate
-    score_fit: Estimate
+    cultural_accuracy: ShareEstimate
+    logical_consistency: ShareEstimate
+    score_fit: ShareEstimate

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.agreement.languages import LanguagesReport
 from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
@@ -193,7 +193,7 @@ class MethodConflictRow(ReportModel):
     model: str
     first: str
     second: str
-    conflicts: Estimate
+    conflicts: ShareEstimate
     """Share of the cells with both scores in which the scores differ by at least the threshold."""
     opposite: int
     """Conflicts with the scores on opposite sides of zero (binary); the others differ in strength (gradient)."""
@@ -211,9 +211,9 @@ class ConflictsReport(ReportModel):
     third_quartile: Estimate
     """Third quartile of all absolute differences between two models on a cell, which `auto` uses; n counts
     differences."""
-    settled: Estimate
+    settled: ShareEstimate
     """Share of the score conflicts that the judges settle."""
-    within_noise: Estimate
+    within_noise: ShareEstimate
     """Share of score conflicts within the sampling noise, of those for which that is known."""
     between_methods: list[MethodConflictRow]
     """Conflicts between the two methods of one model; empty where only one method was used."""

@@ -19,7 +19,8 @@ from auditor.domain.semantic import (
 )
 from auditor.metrics.bootstrap import holm
 from auditor.metrics.estimate import Estimate
-from auditor.metrics.resampling import bootstrap_mean, bootstrap_share, paired_difference
+from auditor.metrics.resampling import bootstrap_share, paired_difference
+from auditor.metrics.unit_means import mean_over_units
 from auditor.reports.data.estimate_conversion import missing_estimate, to_estimate
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.requests.sampling_settings import INCOMPARABLE_REASON, SamplingReport
@@ -67,10 +68,10 @@ def build_semantic_report(db: Database, source: ReportSource, sampling: Sampling
         rot_weight=settings.rot_weight,
         measured=settings.measured,
         models=_build_model_rows(db, source, models, score_table),
-        foundations=_build_foundation_rows(models, score_table, source.seed),
+        foundations=_build_foundation_rows(models, score_table),
         differences=_build_difference_rows(models, score_table, source.seed, sampling),
-        rivals=_build_similarity_rows(models, score_table, source.seed),
-        languages=_build_language_rows(models, score_table, source.seed),
+        rivals=_build_similarity_rows(models, score_table),
+        languages=_build_language_rows(models, score_table),
         judged=_build_judged_rows(db, source, models),
         worst=build_least_consistent_rows(db, source, settings, models, questions, scores),
         rejected=_count_rejected_paraphrases(db, source),
@@ -116,10 +117,10 @@ class _ScoreTable:
         return self._scores.get(key, np.full(len(self.questions), np.nan))
 
 
-def mean_over_questions(question_scores: FloatArray, seed: int, missing_reason: str) -> Estimate:
-    """Mean over questions of scores in [-1, 1], ignoring nan, with a bootstrap interval."""
-    mean = bootstrap_mean(question_scores, seed=seed, bounds=(-1.0, 1.0))
-    return to_estimate(mean) if mean.n else missing_estimate(missing_reason)
+def mean_over_questions(question_scores: FloatArray, missing_reason: str) -> Estimate:
+    """Mean over questions of scores in [-1, 1], ignoring nan, with an interval over questions."""
+    units = {"question": np.arange(len(question_scores))}
+    return mean_over_units(question_scores, units, (-1.0, 1.0), empty_reason=missing_reason)
 
 
 def _build_model_rows(
@@ -137,9 +138,9 @@ def _build_model_rows(
     return [
         SemanticModelRow(
             model=model,
-            consistency=mean_over_questions(table.scores_of(model), source.seed, no_answers_reason),
-            rules=mean_over_questions(table.scores_of(model, "rot"), source.seed, no_rules_reason),
-            answers=mean_over_questions(table.scores_of(model, "answer"), source.seed, no_answers_reason),
+            consistency=mean_over_questions(table.scores_of(model), no_answers_reason),
+            rules=mean_over_questions(table.scores_of(model, "rot"), no_rules_reason),
+            answers=mean_over_questions(table.scores_of(model, "answer"), no_answers_reason),
             shuffled=_to_chance_score(null_score_by_key.get((model, "shuffled"))),
             length_matched=_to_chance_score(null_score_by_key.get((model, "length"))),
             # The first item of a count is the model, the second whether the wording is the original: left out.
@@ -190,7 +191,7 @@ def _losses_by_outcome(counts: Mapping[str, int]) -> dict[str, int]:
     }
 
 
-def _build_foundation_rows(models: Sequence[str], table: _ScoreTable, seed: int) -> list[FoundationRow]:
+def _build_foundation_rows(models: Sequence[str], table: _ScoreTable) -> list[FoundationRow]:
     """Build one row per moral foundation and model; empty where no question names a foundation."""
     foundations = [foundation for foundation in (*FOUNDATIONS, "") if foundation in table.foundations]
     if foundations == [""]:
@@ -201,7 +202,7 @@ def _build_foundation_rows(models: Sequence[str], table: _ScoreTable, seed: int)
             model=model,
             foundation=foundation or "none given",
             consistency=mean_over_questions(
-                table.scores_of(model)[foundation_by_question == foundation], seed, "no question has two usable answers"
+                table.scores_of(model)[foundation_by_question == foundation], "no question has two usable answers"
             ),
         )
         for foundation in foundations
@@ -242,7 +243,7 @@ def _build_difference_rows(
     ] + withheld
 
 
-def _build_similarity_rows(models: Sequence[str], table: _ScoreTable, seed: int) -> list[BaselineSimilarityRow]:
+def _build_similarity_rows(models: Sequence[str], table: _ScoreTable) -> list[BaselineSimilarityRow]:
     """Build one row per text, baseline metric and model, for the metrics that were computed."""
     scored_metrics = [
         (text, metric) for text in ("rot", "answer") for metric in BASELINE_METRICS if (text, metric) in table.metrics
@@ -252,14 +253,14 @@ def _build_similarity_rows(models: Sequence[str], table: _ScoreTable, seed: int)
             model=model,
             text=text,
             metric=metric,
-            value=mean_over_questions(table.scores_of(model, text, metric), seed, "no question has two usable texts"),
+            value=mean_over_questions(table.scores_of(model, text, metric), "no question has two usable texts"),
         )
         for text, metric in scored_metrics
         for model in models
     ]
 
 
-def _build_language_rows(models: Sequence[str], table: _ScoreTable, seed: int) -> list[LanguagePairRow]:
+def _build_language_rows(models: Sequence[str], table: _ScoreTable) -> list[LanguagePairRow]:
     """Compute the mean similarity for each pair of languages and model."""
     text = table.settings.measured
     metrics = sorted(
@@ -276,7 +277,7 @@ def _build_language_rows(models: Sequence[str], table: _ScoreTable, seed: int) -
             model=model,
             first=first,
             second=second,
-            similarity=mean_over_questions(table.scores_of(model, text, metric), seed, "no question has a usable pair"),
+            similarity=mean_over_questions(table.scores_of(model, text, metric), "no question has a usable pair"),
         )
         for model in models
         for metric, first, second in pairs
