@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
 from auditor.metrics._two_way_table import TwoWayTable, build_two_way_table, weighted_sums
+from auditor.metrics.jackknife_interval import JackknifeInterval
 
 MIN_CLUSTERS = 5
 """Fewest countries, and fewest topics, for an interval: fewer show too little of how they differ."""
@@ -24,6 +25,7 @@ class TwoWayEstimate:
 
     Attributes:
         p_value: of a paired difference: two-sided test of no difference, in (0, 1]; None for other estimates.
+        interval: the jackknife interval, with its centre and standard error; None where it was made in another way.
     """
 
     estimate: float | None
@@ -35,6 +37,7 @@ class TwoWayEstimate:
     replicates: int
     reason: str | None = None
     p_value: float | None = None
+    interval: JackknifeInterval | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,7 @@ class JackknifeInterval:
         centre, std_error: of the bias-corrected statistic, on the transformed scale.
         df: degrees of freedom of Student's distribution.
         p_value: two-sided, of a true value of 0 on the transformed scale.
+        transform: to and from that scale.
     """
 
     low: float | None
@@ -72,6 +73,7 @@ class JackknifeInterval:
     df: int = 0
     p_value: float | None = None
     reason: str | None = None
+    transform: Transform = IDENTITY
 
 
 def jackknife_interval(
@@ -115,7 +117,9 @@ def jackknife_interval(
     half_width = float(stdtrit(df, 0.975)) * std_error
     low, high = (float(end) for end in transform.inverse(np.array([centre - half_width, centre + half_width])))
     p_value = float(2 * stdtr(df, -abs(centre) / std_error))
-    return JackknifeInterval(max(bounds[0], low), min(bounds[1], high), centre, std_error, df, p_value)
+    return JackknifeInterval(
+        max(bounds[0], low), min(bounds[1], high), centre, std_error, df, p_value, transform=transform
+    )
 
 
 def combine_variances(by_kind: Sequence[ArrayLike], by_cell: ArrayLike = 0.0) -> Floats:
