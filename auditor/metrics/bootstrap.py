@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,8 +24,8 @@ class TwoWayEstimate:
     """An estimate with a 95% interval over other countries and topics; `reason` says why something is None.
 
     Attributes:
-        p_value: of a paired difference: two-sided test of no difference, in (0, 1]; None for other estimates.
-        interval: the jackknife interval, with its centre and standard error; None where it was made in another way.
+        p_value: two-sided, of a true value of 0, in [0, 1]; None where that is no question, as for an MAE.
+        interval: the interval on the scale on which it was computed; None without one.
     """
 
     estimate: float | None
@@ -37,7 +37,7 @@ class TwoWayEstimate:
     replicates: int
     reason: str | None = None
     p_value: float | None = None
-    interval: JackknifeInterval | None = field(default=None, compare=False)
+    interval: JackknifeInterval | None = None
 
 
 @dataclass(frozen=True, slots=True)

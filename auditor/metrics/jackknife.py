@@ -151,21 +151,16 @@ def _difference_estimate(statistic: Statistic, grids: Sequence[Floats], table: T
     (first, first_replicates), (second, second_replicates) = (
         _statistic_replicates(statistic, grid, table) for grid in grids
     )
-    forward, transform = _identity, IDENTITY
+    scale, transform = IDENTITY, IDENTITY
     if statistic is PEARSON and abs(first) < 1 and abs(second) < 1:
-        forward, transform = FISHER_Z.forward, correlation_difference_transform(first, second)
+        scale, transform = FISHER_Z, correlation_difference_transform(first, second)
     with np.errstate(divide="ignore", invalid="ignore"):
         replicates = {
-            unit: [forward(a) - forward(b) for a, b in zip(arrays, second_replicates[unit], strict=True)]
+            unit: [scale.forward(a) - scale.forward(b) for a, b in zip(arrays, second_replicates[unit], strict=True)]
             for unit, arrays in first_replicates.items()
         }
-        difference = float((forward(np.array([first])) - forward(np.array([second])))[0])
+        difference = float((scale.forward(np.array([first])) - scale.forward(np.array([second])))[0])
     return _to_two_way_estimate(first - second, replicates, table, transform, difference, has_p_value=True)
-
-
-def _identity(values: Floats) -> Floats:
-    """The values themselves."""
-    return values
 
 
 def _to_two_way_estimate(

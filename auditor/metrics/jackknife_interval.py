@@ -14,7 +14,7 @@ units minus 1 degrees of freedom, on a scale on which the statistic is nearly no
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 
 import numpy as np
@@ -57,7 +57,7 @@ LOG = Transform(np.log, np.exp)
 
 @dataclass(frozen=True, slots=True)
 class JackknifeInterval:
-    """A 95% interval; `reason` says why there is none.
+    """An interval, of 95% unless asked otherwise; `reason` says why there is none.
 
     Attributes:
         centre, std_error: of the bias-corrected statistic, on the transformed scale.
@@ -73,7 +73,7 @@ class JackknifeInterval:
     df: int = 0
     p_value: float | None = None
     reason: str | None = None
-    transform: Transform = IDENTITY
+    transform: Transform = field(default=IDENTITY, compare=False)
 
 
 def jackknife_interval(
@@ -82,6 +82,7 @@ def jackknife_interval(
     transform: Transform = IDENTITY,
     bounds: tuple[float, float] = (-inf, inf),
     cells: Floats | Sequence[Floats] | None = None,
+    confidence_level: float = 0.95,
 ) -> JackknifeInterval:
     """Compute the interval of a statistic from its values without each unit.
 
@@ -90,6 +91,7 @@ def jackknife_interval(
         replicates: see `Replicates`, on the scale of `value`.
         cells: of two kinds of units, the statistic without each cell (combination of units), shape (cells,), in the
             strata of the first kind; without it no variance is subtracted, which is conservative.
+        confidence_level: of the interval; 1 - 0.05 / m for intervals that hold for m statistics together (Bonferroni).
         transform: the scale on which the interval is symmetric.
         bounds: smallest and largest possible value; the ends are clipped to them.
 
@@ -114,7 +116,7 @@ def jackknife_interval(
     bias = sum((len(stratum) - 1) * float(stratum.mean() - transformed_value) for stratum in transformed)
     centre, std_error = transformed_value - bias, variance**0.5
     df = min(map(len, transformed)) - 1
-    half_width = float(stdtrit(df, 0.975)) * std_error
+    half_width = float(stdtrit(df, (1 + confidence_level) / 2)) * std_error
     low, high = (float(end) for end in transform.inverse(np.array([centre - half_width, centre + half_width])))
     p_value = float(2 * stdtr(df, -abs(centre) / std_error))
     return JackknifeInterval(
@@ -131,7 +133,8 @@ def combine_variances(by_kind: Sequence[ArrayLike], by_cell: ArrayLike = 0.0) ->
     """
     stacked = np.stack([np.asarray(variance, dtype=np.float64) for variance in by_kind])
     combined: Floats = stacked.sum(axis=0) - np.asarray(by_cell) / 2
-    return np.maximum(combined, stacked.max(axis=0))
+    floored: Floats = np.maximum(combined, stacked.max(axis=0))
+    return floored
 
 
 def estimate_from_replicates(
@@ -141,13 +144,14 @@ def estimate_from_replicates(
     transform: Transform = IDENTITY,
     bounds: tuple[float, float] = (-inf, inf),
     cells: Floats | Sequence[Floats] | None = None,
+    confidence_level: float = 0.95,
 ) -> Estimate:
     """A statistic as an `Estimate`, with the interval of `jackknife_interval`; `resampled` names the kinds of units.
 
     Args:
         n: number of observations. The others as for `jackknife_interval`.
     """
-    interval = jackknife_interval(value, replicates, transform, bounds, cells)
+    interval = jackknife_interval(value, replicates, transform, bounds, cells, confidence_level)
     if interval.low is None or interval.high is None:
         return Estimate(value, n, reason=interval.reason)
     return Estimate(value, n, interval.low, interval.high, resampled=tuple(replicates))

@@ -129,7 +129,8 @@ def test_spearmans_interval_is_what_leaving_out_by_hand_gives() -> None:
 def test_a_perfect_correlation_has_no_interval(jackknife: Callable[..., TwoWayEstimate]) -> None:
     w = World(0, 6, 6)
     estimate = jackknife(w.truth, w.truth, w.countries, w.topics)
-    assert (estimate.estimate, estimate.low, estimate.high) == (pytest.approx(1.0), None, None)
+    assert estimate.estimate == pytest.approx(1.0)
+    assert (estimate.low, estimate.high) == (None, None)
     assert estimate.reason
 
 
