@@ -9,8 +9,10 @@ from scipy.special import stdtr, stdtrit
 from auditor.metrics.jackknife_interval import JackknifeInterval
 
 
-def imbens_manski_interval(low: JackknifeInterval, high: JackknifeInterval) -> tuple[float, float] | None:
-    """Compute the 95% interval that covers the figure itself, wherever it lies between its bounds.
+def imbens_manski_interval(
+    low: JackknifeInterval, high: JackknifeInterval, confidence_level: float = 0.95
+) -> tuple[float, float] | None:
+    """Compute the interval that covers the figure itself, wherever it lies between its bounds.
 
     Imbens & Manski (Econometrica 72, 2004, equations 6 and 7): low - c s_low to high + c s_high, where c solves
     F(c + (high - low) / max(s_low, s_high)) - F(-c) = 0.95. It is the two-sided interval where both bounds are equal,
@@ -20,6 +22,7 @@ def imbens_manski_interval(low: JackknifeInterval, high: JackknifeInterval) -> t
 
     Args:
         low, high: the jackknife intervals of the bounds, on one scale; centre -inf or inf for a bound that is exact.
+        confidence_level: of the interval.
 
     Returns:
         The ends; None where a bound has no standard error.
@@ -28,7 +31,11 @@ def imbens_manski_interval(low: JackknifeInterval, high: JackknifeInterval) -> t
         return None
     std_error, df = max(low.std_error, high.std_error), min(low.df, high.df)
     width = max(high.centre - low.centre, 0.0) / std_error if std_error > 0 else np.inf
-    quantile = brentq(lambda c: stdtr(df, c + width) - stdtr(df, -c) - 0.95, stdtrit(df, 0.94), stdtrit(df, 0.98))
+    quantile = brentq(
+        lambda c: stdtr(df, c + width) - stdtr(df, -c) - confidence_level,
+        stdtrit(df, confidence_level) - 1e-6,  # the one-sided and the two-sided quantile
+        stdtrit(df, (1 + confidence_level) / 2) + 1e-6,
+    )
     ends = (low.centre - quantile * low.std_error, high.centre + quantile * high.std_error)
     transforms = (low.transform, high.transform)
     first, last = (float(t.inverse(np.array([end]))[0]) for t, end in zip(transforms, ends, strict=True))

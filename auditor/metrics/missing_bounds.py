@@ -94,11 +94,13 @@ def bounded_gap(
     countries: ArrayLike,
     topics: ArrayLike,
     group: ArrayLike,
+    n_pairs: int = 1,
 ) -> BoundedEstimate:
     """Bound the statistic over one group of countries minus that over the other, as `bounded_statistic`.
 
     Args:
         group: shape (n,), whether the cell's country is in the first group.
+        n_pairs: number of pairs of groups from which these two were selected; the interval holds for all (Bonferroni).
     """
     y, in_first_group = np.asarray(truth, dtype=np.float64), np.asarray(group, dtype=np.bool_)
     low_scores, high_scores = np.full_like(y, np.nan), np.full_like(y, np.nan)
@@ -108,7 +110,7 @@ def bounded_gap(
             return _without_bounds(value, ranges, truth)
         low_scores[members], high_scores[members] = extremes if largest_is_high else extremes[::-1]
     low, high = (gap_jackknife(statistic, scores, y, countries, topics, group) for scores in (low_scores, high_scores))
-    return _combine(value, low, high, DIFFERENCE_VALUES)
+    return _combine(value, low, high, DIFFERENCE_VALUES, 1 - 0.05 / n_pairs)
 
 
 def bounded_difference(
@@ -123,13 +125,14 @@ def bounded_difference(
     """Bound the statistic of one model minus that of another, as `bounded_statistic`.
 
     Args:
-        first, second: ranges of the two models' scores, shape (n,).
+        first, second: ranges of the two models' scores, shape (n,); cells that one was not to be asked are left out.
     """
-    first_extremes, second_extremes = (extreme_scores(statistic, ranges, truth) for ranges in (first, second))
+    y = np.where(np.isnan(first.low) | np.isnan(second.low), np.nan, np.asarray(truth, dtype=np.float64))
+    first_extremes, second_extremes = (extreme_scores(statistic, ranges, y) for ranges in (first, second))
     if first_extremes is None or second_extremes is None:
-        return _without_bounds(value, first, truth)
-    low = paired_jackknife(statistic, first_extremes[0], second_extremes[1], truth, countries, topics)
-    high = paired_jackknife(statistic, first_extremes[1], second_extremes[0], truth, countries, topics)
+        return _without_bounds(value, first, y)
+    low = paired_jackknife(statistic, first_extremes[0], second_extremes[1], y, countries, topics)
+    high = paired_jackknife(statistic, first_extremes[1], second_extremes[0], y, countries, topics)
     return _combine(value, low, high, DIFFERENCE_VALUES)
 
 
@@ -168,7 +171,11 @@ def _without_bounds(value: float | None, ranges: ScoreRanges, truth: ArrayLike) 
 
 
 def _combine(
-    value: float | None, low: TwoWayEstimate, high: TwoWayEstimate, possible: tuple[float, float]
+    value: float | None,
+    low: TwoWayEstimate,
+    high: TwoWayEstimate,
+    possible: tuple[float, float],
+    confidence_level: float = 0.95,
 ) -> BoundedEstimate:
     """The bounds and the interval of the figure between them.
 
@@ -176,7 +183,8 @@ def _combine(
         low, high: the statistic on the tables that make it smallest and largest.
         possible: smallest and largest possible value, to which the interval is clipped.
     """
-    ends = imbens_manski_interval(_exact_at(low, possible[0], -np.inf), _exact_at(high, possible[1], np.inf))
+    exact_ends = (_exact_at(low, possible[0], -np.inf), _exact_at(high, possible[1], np.inf))
+    ends = imbens_manski_interval(*exact_ends, confidence_level)
     bounds = {"bound_low": low.estimate, "bound_high": high.estimate}
     if ends is None:
         reason = low.reason or high.reason or "no interval"

@@ -42,6 +42,14 @@ class WorstCaseFigures(ReportModel):
     bias: BoundedEstimate
 
 
+class WorstCaseDifferences(ReportModel):
+    """Differences between two regions or series over all planned samples, between the bounds that hold whatever the
+    lost samples would have scored."""
+
+    pearson_r: BoundedEstimate
+    mae: BoundedEstimate
+
+
 @dataclass(frozen=True)
 class SampleCounts:
     """Samples of one series of scores on each cell, shape (cells,); 0 where people have no score.
