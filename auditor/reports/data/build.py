@@ -18,6 +18,7 @@ from auditor.reports.data.agreement.languages import build_languages_report
 from auditor.reports.data.agreement.method_differences import compare_methods
 from auditor.reports.data.agreement.nonresponse import build_nonresponse_report
 from auditor.reports.data.agreement.regions import build_regions_report
+from auditor.reports.data.agreement.sensitivity import build_sensitivity_rows
 from auditor.reports.data.agreement.tiers import build_tier_rankings
 from auditor.reports.data.conflicts.build import build_conflicts_report
 from auditor.reports.data.cost.build import build_cost_report
@@ -86,6 +87,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         audit=_summarize_audit(source),
         coverage=build_coverage_report(source, semantic_report, logic_report),
         alignment=alignment,
+        sensitivity=build_sensitivity_rows(source),
         gain=compute_gains(source),
         baselines=compute_baselines(source),
         ceiling=ceilings,
