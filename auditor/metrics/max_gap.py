@@ -156,7 +156,8 @@ def _gap_estimate(
     low_group, high_group = (groups[i] for i in pair)
     counts = (low_group.n_countries + high_group.n_countries, n_topics, low_group.n_cells + high_group.n_cells)
     gap = high_group.value - low_group.value
-    return TwoWayEstimate(gap, *(ends or (None, None)), *counts, N_DRAWS if ends else 0, reason)
+    low, high = ends or (None, None)
+    return TwoWayEstimate(gap, low, high, *counts, N_DRAWS if ends else 0, reason)
 
 
 def _simultaneous_interval(

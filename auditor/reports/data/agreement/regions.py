@@ -136,10 +136,12 @@ def _compare_regions(
     """
     is_rescaled = has_rescaled_scores(source.columns[column][0])
     is_compared = ~np.isnan(source.survey_scores) & (region_by_cell != "")
-    cell_arrays = [
-        array[is_compared]
-        for array in (source.score_matrix[column], source.survey_scores, source.country_index, source.topic_index)
-    ]
+    cell_arrays = (
+        source.score_matrix[column][is_compared],
+        source.survey_scores[is_compared],
+        source.country_index[is_compared],
+        source.topic_index[is_compared],
+    )
     regions = region_by_cell[is_compared]
     missing_mae = missing_estimate(RESCALED_SCORES_REASON)
     if len(region_names) == 2:

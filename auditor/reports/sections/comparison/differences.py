@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
+from typing import Any
 
 from auditor.reports.data.comparison.schema import ComparisonReport, SeriesDifference, SeriesPairComparison
-from auditor.reports.document import Block, Column, List, ListItem, Name, Paragraph, Section, Status, Strong, Table
+from auditor.reports.document import (
+    Block,
+    Cell,
+    Column,
+    List,
+    ListItem,
+    Name,
+    Paragraph,
+    Section,
+    Status,
+    Strong,
+    Table,
+)
 from auditor.reports.number_format import describe_interval, format_p_value, format_signed, pluralize
 from auditor.reports.sections.estimate_plots import LabelledEstimate
 from auditor.reports.sections.experiments.common import plot_estimates
@@ -193,7 +206,7 @@ def _tabulate_differences(
         *extra_columns,
     ]
     get_change = attrgetter(f"{path}change")
-    derived = {
+    derived: Mapping[str, Callable[[Any], Cell]] = {
         f"{path}change": lambda record: CHANGE_LABELS[get_change(record)],
         "first_lost": lambda pair: count_lost(pair.first_lost_samples),
         "second_lost": lambda pair: count_lost(pair.second_lost_samples),
