@@ -236,9 +236,11 @@ def _withhold_unsigned(gap: Estimate, bounds: BoundedEstimate, usable_shares: st
     `usable_shares` names the shares of usable samples in the two regions.
     """
     low, high = bounds.bound_low, bounds.bound_high
-    if gap.value is None or (low is not None and high is not None and (low > 0 or high < 0)):
-        return gap
     reason = f"withheld: coverage differs ({usable_shares} of the planned samples have a score)"
-    if low is not None and high is not None:
-        reason += f", so that the gap may be anything from {format_signed(low)} to {format_signed(high)}"
+    if low is None or high is None:
+        # Without a gap there is nothing to withhold: its reason, such as rescaled scores, is more specific.
+        return gap if gap.value is None else missing_estimate(reason, gap.n)
+    if low > 0 or high < 0:
+        return gap
+    reason += f", so that the gap may be anything from {format_signed(low)} to {format_signed(high)}"
     return missing_estimate(reason, gap.n)
