@@ -44,7 +44,7 @@ def crossed_jackknife(
     (x, y), is_complete = complete_cases(scores, truth)
     table = build_two_way_table(countries, topics, is_complete)
     grid = table.to_grid(statistic.moments(x, y))
-    value, replicates = _statistic_replicates(statistic, grid, table)
+    value, replicates = statistic_replicates(statistic, grid, table)
     transform = STATISTIC_TRANSFORMS.get(statistic, IDENTITY)
     return _to_two_way_estimate(value, replicates, table, transform, has_p_value=transform is not LOG)
 
@@ -118,9 +118,6 @@ def paired_jackknife(
 def correlation_difference_transform(first: float, second: float) -> Transform:
     """The scale z1 - z2 for the difference of two correlations, as a transform of z1 - z2 to r1 - r2.
 
-    Fisher's z of both correlations are taken to move apart from their mean by equal steps, so that a difference of 0 is
-    0 on both scales and the ends are within [-2, 2].
-
     Args:
         first, second: the correlations; the transform's `forward` leaves differences of z as they are.
     """
@@ -128,7 +125,7 @@ def correlation_difference_transform(first: float, second: float) -> Transform:
     return Transform(inverse=lambda d: np.tanh(mean_z + d / 2) - np.tanh(mean_z - d / 2))
 
 
-def _statistic_replicates(
+def statistic_replicates(
     statistic: Statistic, grid: Floats, table: TwoWayTable
 ) -> tuple[float, dict[str, list[Floats]]]:
     """The statistic of a grid, and its values without each country, topic and cell; countries and cells by stratum."""
@@ -149,7 +146,7 @@ def _statistic_replicates(
 def _difference_estimate(statistic: Statistic, grids: Sequence[Floats], table: TwoWayTable) -> TwoWayEstimate:
     """The statistic of the first grid minus that of the second; correlations are compared on Fisher's z."""
     (first, first_replicates), (second, second_replicates) = (
-        _statistic_replicates(statistic, grid, table) for grid in grids
+        statistic_replicates(statistic, grid, table) for grid in grids
     )
     forward, transform = _identity, IDENTITY
     if statistic is PEARSON and abs(first) < 1 and abs(second) < 1:

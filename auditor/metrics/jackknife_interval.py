@@ -175,6 +175,12 @@ def jackknife_covariance(replicates: Sequence[Floats] | Floats) -> Floats:
     return covariances
 
 
+def pairwise_variances(covariances: Floats) -> Floats:
+    """Variance of the difference of each two statistics, shape (m, m), from their covariance matrix."""
+    variances = np.diag(covariances)
+    return np.maximum(variances[:, None] + variances[None, :] - 2 * covariances, 0.0)
+
+
 def leave_one_out_sums(moments: Floats, labels: ArrayLike) -> Floats:
     """Sums of the observations' moments without each unit, in the sorted order of the labels.
 

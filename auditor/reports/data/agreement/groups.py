@@ -159,7 +159,7 @@ def _build_max_gap_rows(source: ReportSource, column: int, region_by_cell: NDArr
         source.topic_index,
         region_by_cell,
     )
-    max_gap = widest_gap(MAE, *(array[region_by_cell != ""] for array in cell_arrays), seed=source.seed)
+    max_gap = widest_gap(MAE, *(array[region_by_cell != ""] for array in cell_arrays))
     gap_regions = (max_gap.low_group, max_gap.high_group)
     if max_gap.interval.estimate is not None:
         yield RegionGapRow(
