@@ -21,6 +21,7 @@ from auditor.metrics.jackknife_interval import (
     UNDEFINED_REASON,
     combine_variances,
     jackknife_covariance,
+    jackknife_variance,
     pairwise_variances,
 )
 from auditor.metrics.simultaneous import critical_values, divide_variance
@@ -160,7 +161,7 @@ def _simultaneous_ends(
     # Groups have topics in common, but neither countries nor cells.
     topic_covariances = jackknife_covariance(by_topic)
     country_variances, cell_variances = (
-        np.array([float(jackknife_covariance(replicates[None])[0, 0]) for replicates in replicates_by_group])
+        np.array([jackknife_variance([replicates]) for replicates in replicates_by_group])
         for replicates_by_group in (by_country, by_cell)
     )
     variances = combine_variances([country_variances, np.diag(topic_covariances)], cell_variances)
@@ -176,8 +177,8 @@ def _simultaneous_ends(
     n_units = (tuple(map(len, by_country)), (by_topic.shape[1],))
     kinds = divide_variance([np.diag(country_variances), topic_covariances], n_units)
     std_errors = np.sqrt(variances)
-    ends = recover_difference(
+    gap_low, gap_high = recover_difference(
         transform, values[high], values[low], (std_errors[high], std_errors[low]),
         (variances[high] + variances[low] - variance) / 2, critical_values(len(groups), kinds).all_pairs,
     )  # fmt: skip
-    return float(ends.low), float(ends.high)
+    return float(gap_low), float(gap_high)

@@ -182,16 +182,20 @@ def _compare_with_best(pairs: _AllPairs, figures: Floats) -> tuple[Floats, Float
     Args:
         figures: the statistic of each model, shape (models,).
     """
-    std_errors = np.sqrt(np.diag(pairs.covariances))
-    ends = recover_difference(
+    std_errors, critical = np.sqrt(np.diag(pairs.covariances)), pairs.critical.with_one
+    low, high = recover_difference(
         pairs.transform, pairs.values[:, None], pairs.values[None, :], (std_errors[:, None], std_errors[None, :]),
-        pairs.covariances, pairs.critical.with_one,
+        pairs.covariances, critical,
     )  # fmt: skip
+    if pairs.sign < 0:  # positive: the row's model is better
+        low, high = -high, -low
+    # The test is on the transformed scale; the ends are brought in line with it.
+    low = np.where(pairs.differences > critical * pairs.std_errors, np.maximum(low, 0.0), np.minimum(low, 0.0))
+    high = np.where(pairs.differences < -critical * pairs.std_errors, np.minimum(high, 0.0), np.maximum(high, 0.0))
     differences = pairs.sign * (figures[:, None] - figures[None, :])
-    low, high = (ends.low, ends.high) if pairs.sign > 0 else (-ends.high, -ends.low)  # positive: the row's is better
     for comparisons in (differences, low, high):
         np.fill_diagonal(comparisons, np.inf)  # a model is not compared with itself
-    is_worse = pairs.differences + pairs.critical.with_one * pairs.std_errors < -TIE_TOLERANCE
+    is_worse = pairs.differences + critical * pairs.std_errors < -TIE_TOLERANCE
     may_be_best = ~is_worse.any(axis=1)
     from_candidates = np.where(may_be_best[None, :], low, np.inf).min(axis=1)  # inf for the only candidate
     worst_case, best_case = np.minimum(0.0, from_candidates), np.maximum(0.0, high.min(axis=1))
