@@ -203,5 +203,7 @@ def _exact_at(bound: TwoWayEstimate, possible_end: float, centre: float) -> Jack
     """The jackknife interval of a bound; exact, without an error, where the bound is the end of the possible values."""
     interval = bound.interval or JackknifeInterval(None, None, reason=bound.reason)
     if interval.centre is None and bound.estimate is not None and abs(bound.estimate - possible_end) < 1e-12:
-        return JackknifeInterval(None, None, centre, 0.0, interval.df or 10**6, transform=interval.transform)
+        return JackknifeInterval(
+            possible_end, possible_end, centre, 0.0, df=10**6, ends_at=lambda _: (possible_end, possible_end)
+        )
     return interval

@@ -14,7 +14,14 @@ def bound(
     centre: float | None, std_error: float | None = 1.0, df: int = DF, transform: Transform = IDENTITY
 ) -> JackknifeInterval:
     """A bound with this centre and standard error."""
-    return JackknifeInterval(None, None, centre, std_error, df, transform=transform)
+    if centre is None or std_error is None:
+        return JackknifeInterval(None, None, reason="no standard error")
+
+    def compute_ends(quantile: float) -> tuple[float, float]:
+        low, high = transform.inverse(centre + np.array([-quantile, quantile]) * std_error)
+        return float(low), float(high)
+
+    return JackknifeInterval(None, None, centre, std_error, df, ends_at=compute_ends)
 
 
 def test_without_a_loss_it_is_the_two_sided_interval() -> None:

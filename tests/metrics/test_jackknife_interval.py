@@ -36,13 +36,6 @@ def test_of_a_mean_over_one_kind_of_units_it_is_students_interval() -> None:
     assert (wide.low, wide.high) == pytest.approx((expected.low, expected.high))
 
 
-def test_the_centre_is_corrected_for_bias() -> None:
-    """The jackknife turns the variance with divisor n, which is biased, into that with n - 1 (Quenouille 1956)."""
-    replicates = np.array([np.var(np.delete(X, i)) for i in range(len(X))])
-    interval = jackknife_interval(float(np.var(X)), {"item": replicates})
-    assert interval.centre == pytest.approx(np.var(X, ddof=1))
-
-
 def test_over_two_kinds_variances_add_up_less_half_of_that_of_cells() -> None:
     a, b, c = X[:6], X[6:], np.random.default_rng(1).normal(size=36)
     spread = [(len(v) - 1) / len(v) * ((v - v.mean()) ** 2).sum() for v in (a, b, c)]
