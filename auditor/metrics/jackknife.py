@@ -180,7 +180,6 @@ def _difference_estimate(statistic: Statistic, grids: Sequence[Floats], table: T
         scale, (values[0], values[1]), std_errors, covariance, interval.df
     )
 
-
     def compute_ends(quantile: float) -> tuple[float, float]:
         ends = recover_difference(scale, values[0], values[1], std_errors, covariance, quantile)
         return float(ends[0]), float(ends[1])

@@ -21,8 +21,8 @@ def test_the_ends_are_the_plain_figures_without_one_group() -> None:
     ):
         expected = {}
         for group in "abcd":
-            rest = (groups != group) & ~np.isnan(scores)
-            expected[group] = function(scores[rest], truth[rest])
+            is_used = (groups != group) & ~np.isnan(scores)
+            expected[group] = function(scores[is_used], truth[is_used])
         ends = leave_out_range(statistic, scores, truth, groups)
         assert ends is not None
         for end, group in zip(

@@ -88,16 +88,18 @@ def test_gaps_and_differences_are_bounded_by_the_farthest_ends() -> None:
     countries, topics = np.repeat(np.arange(12), 6), np.tile(np.arange(6), 12)
     truth = rng.uniform(-1, 1, 72)
     first, second = (np.clip(truth + rng.normal(0, 0.3, 72), -1, 1) for _ in range(2))
-    ranges = [planned_score_ranges(scores, rng.integers(2, 6, 72), np.full(72, 5)) for scores in (first, second)]
+    ranges, other_ranges = (
+        planned_score_ranges(scores, rng.integers(2, 6, 72), np.full(72, 5)) for scores in (first, second)
+    )
     group = countries < 5
     for statistic in (PEARSON, MAE):
-        gap = bounded_gap(statistic, 0.1, ranges[0], truth, countries, topics, group)
-        difference = bounded_difference(statistic, 0.1, *ranges, truth, countries, topics)
+        gap = bounded_gap(statistic, 0.1, ranges, truth, countries, topics, group)
+        difference = bounded_difference(statistic, 0.1, ranges, other_ranges, truth, countries, topics)
         by_group = [
-            extreme_scores(statistic, ScoreRanges(ranges[0].low[cells], ranges[0].high[cells]), truth[cells])
+            extreme_scores(statistic, ScoreRanges(ranges.low[cells], ranges.high[cells]), truth[cells])
             for cells in (group, ~group)
         ]
-        by_model = [extreme_scores(statistic, one, truth) for one in ranges]
+        by_model = [extreme_scores(statistic, one, truth) for one in (ranges, other_ranges)]
         for estimate, sides, truths in (
             (gap, by_group, (truth[group], truth[~group])),
             (difference, by_model, (truth, truth)),
@@ -111,7 +113,7 @@ def test_gaps_and_differences_are_bounded_by_the_farthest_ends() -> None:
             assert estimate.ci_high is not None
             assert estimate.ci_low < (estimate.bound_low or 0.0) < (estimate.bound_high or 0.0) < estimate.ci_high
             assert estimate.generalizes_to == "other countries and topics like these"
-        wider = bounded_gap(statistic, 0.1, ranges[0], truth, countries, topics, group, n_pairs=6)
+        wider = bounded_gap(statistic, 0.1, ranges, truth, countries, topics, group, n_pairs=6)
         assert (wider.ci_low or 0.0) < (gap.ci_low or 0.0)
 
 
@@ -121,16 +123,16 @@ def test_without_a_loss_the_intervals_are_the_usual_ones() -> None:
     truth = rng.uniform(-1, 1, 60)
     first, second = (np.clip(truth + rng.normal(0, 0.3, 60), -1, 1) for _ in range(2))
     places = (truth, countries, topics)
-    ranges = [planned_score_ranges(scores, np.full(60, 3), np.full(60, 3)) for scores in (first, second)]
+    ranges, other_ranges = (planned_score_ranges(scores, np.full(60, 3), np.full(60, 3)) for scores in (first, second))
     for statistic in (PEARSON, MAE):
         for bounded, usual in (
-            (bounded_statistic(statistic, 0.0, ranges[0], *places), crossed_jackknife(statistic, first, *places)),
+            (bounded_statistic(statistic, 0.0, ranges, *places), crossed_jackknife(statistic, first, *places)),
             (
-                bounded_gap(statistic, 0.0, ranges[0], *places, countries < 5),
+                bounded_gap(statistic, 0.0, ranges, *places, countries < 5),
                 gap_jackknife(statistic, first, *places, countries < 5),
             ),
             (
-                bounded_difference(statistic, 0.0, *ranges, *places),
+                bounded_difference(statistic, 0.0, ranges, other_ranges, *places),
                 paired_jackknife(statistic, first, second, *places),
             ),
         ):

@@ -159,9 +159,7 @@ def _compare_regions(
         selected = widest_gap(PEARSON if is_rescaled else MAE, *cell_arrays, regions)
         if selected.interval.estimate is not None:
             pair = (selected.low_group, selected.high_group)
-            r_gap = interval_to_estimate(
-                widest_gap(PEARSON, *cell_arrays, regions, pair=pair).interval
-            )
+            r_gap = interval_to_estimate(widest_gap(PEARSON, *cell_arrays, regions, pair=pair).interval)
             mae_gap = missing_mae if is_rescaled else interval_to_estimate(selected.interval)
             yield _RegionPair(*pair, mae_gap, r_gap, selected.compared, selected.left_out)
 
