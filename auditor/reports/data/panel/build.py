@@ -157,7 +157,7 @@ def build_panel_report(
 ) -> PanelReport:
     """Build the section on the judges and the panel as a whole."""
     matrix = build_verdict_matrix(source)
-    kappa, alpha, ac1 = compute_agreement(matrix, source.seed)
+    kappa, alpha, ac1 = compute_agreement(matrix)
     n_asked = sum(count.n for count in source.judge_counts)
     report = PanelReport(
         judges=build_judge_rows(source, matrix),
@@ -167,14 +167,14 @@ def build_panel_report(
         single=kappa.n_dropped,
         krippendorff_alpha=agreement_estimate(alpha),
         gwet_ac1=agreement_estimate(ac1),
-        prevalence=compute_prevalence(matrix, source.seed),
+        prevalence=compute_prevalence(matrix),
         votes=build_vote_rows(source, matrix),
         asked=n_asked,
         # Verdicts that there would be if every assigned judge were asked.
         seats=_count_assignments(source, n_asked),
         adaptive=source.config is not None and source.config.panel.adaptive,
         judges_per_trace=source.config.panel.judges_per_trace if source.config else None,
-        peer_alignment=compute_peer_alignment(peer_rows, alignment_rows),
+        peer_alignment=compute_peer_alignment(source.config, peer_rows, alignment_rows),
         guesses=build_blinding_rows(source.judge_names, source.author_guesses),
         rewriting=build_restatement_rows(matrix, source.judge_tests),
         faults=build_fault_rows(source.judge_names, source.judge_tests),
