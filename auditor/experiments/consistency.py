@@ -13,7 +13,7 @@ from auditor import bootstrap
 from auditor.config import AuditConfig
 from auditor.errors import ImportFileError, UsageError
 from auditor.metrics.averaging import AveragedEstimate, averaged_share
-from auditor.metrics.correlation import pearson
+from auditor.metrics.clustered_correlation import correlate_over_units
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.paired_difference import PairedDifference, paired_difference
 from auditor.metrics.unit_means import mean_over_units
@@ -142,18 +142,19 @@ def run_accuracy_experiment(
     )
     rows = []
     for model, (accuracy, consistency) in measures_by_model.items():
-        correlation = pearson(consistency, accuracy)
+        correlation = correlate_over_units(consistency, accuracy, {"question": np.arange(len(accuracy))})
+        r = correlation.estimate
         rows.append(
             ConsistencyAccuracyRow(
                 model=model,
                 accuracy=_estimate_accuracy(accuracy),
                 consistency=_mean_over_questions(consistency),
-                n=correlation.n,
-                r=correlation.r,
+                n=r.n,
+                r=r.value,
                 p_value=correlation.p_value,
-                ci_low=correlation.ci_low,
-                ci_high=correlation.ci_high,
-                reason=correlation.reason,
+                ci_low=r.ci_low,
+                ci_high=r.ci_high,
+                reason=r.reason,
             )
         )
     return rows

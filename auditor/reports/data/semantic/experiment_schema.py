@@ -43,7 +43,7 @@ class ConsistencyAccuracyRow(ReportModel):
     n: int
     """Questions that have both."""
     r: float | None
-    """Pearson's r of consistency and accuracy over questions."""
+    """Pearson's r of consistency and accuracy over questions, with an interval over other questions."""
     p_value: float | None
     ci_low: float | None
     ci_high: float | None
@@ -51,7 +51,7 @@ class ConsistencyAccuracyRow(ReportModel):
 
 
 class HumanCorrelationRow(ReportModel):
-    """Pearson's r of a measure with people, over models and questions."""
+    """Pearson's r of a measure with people, over models and questions; the interval is over other questions."""
 
     text: str
     metric: str
@@ -66,7 +66,7 @@ class HumanCorrelationRow(ReportModel):
 
 
 class CorrelationDifferenceRow(ReportModel):
-    """Difference in r with people between the audit's score and another measure: Williams' test, Zou's interval."""
+    """Difference in r with people between the audit's score and another measure; interval and test over questions."""
 
     text: str
     metric: str

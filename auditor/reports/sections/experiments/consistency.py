@@ -182,7 +182,7 @@ def _tabulate_judgements(judgements: HumanJudgementReport) -> list[Block]:
         "judgements-differences",
         "The audit’s measure compared with others",
         "Pearson’s r with people of the audit’s measure minus that of another measure, with 95% CI; above 0 the "
-        "audit’s measure is closer to people. p: Williams’ test.",
+        "audit’s measure is closer to people. p: jackknife over questions.",
         judgements.differences,
         [
             Column("Audit’s measure", "text", "than_metric"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from auditor.metrics.averaging import AveragedEstimate
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.semantic.experiment_schema import (
     ConsistencyAccuracyRow,
@@ -67,7 +68,7 @@ def test_the_accuracy_document_gives_the_correlation_of_accuracy_and_consistency
     rows = [
         ConsistencyAccuracyRow(
             model=m,
-            accuracy=make_estimate(0.6),
+            accuracy=AveragedEstimate(value=0.6, n=40, ci_low=0.5, ci_high=0.7, averaged="instances"),
             consistency=make_estimate(0.5),
             n=30,
             r=r,
