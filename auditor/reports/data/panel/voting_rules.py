@@ -7,8 +7,9 @@ from math import log
 
 import numpy as np
 
+from auditor.metrics.rater_model import dawid_skene
 from auditor.metrics.unit_means import share_over_units
-from auditor.metrics.votes import agreement_with_others, dawid_skene
+from auditor.metrics.votes import agreement_with_others
 from auditor.reports.data.estimate_conversion import missing_estimate
 from auditor.reports.data.panel.schema import VotingRuleRow
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix
