@@ -119,8 +119,17 @@ def pair_agreement(verdicts: ArrayLike, units: Labels) -> list[ShareEstimate]:
     """
     table = np.asarray(verdicts, dtype=np.float64)
     has_verdict = ~np.isnan(table)
+    labels = {unit: np.asarray(unit_labels) for unit, unit_labels in units.items()}
+    cell = _number_combinations(list(labels.values()))
+    first_in_cell = np.unique(cell, return_index=True)[1]
+    cell_units = {unit: unit_labels[first_in_cell] for unit, unit_labels in labels.items()}
+
+    def count_by_cell(is_counted: NDArray[np.bool_]) -> NDArray[np.intp]:
+        return np.bincount(cell[is_counted], minlength=len(first_in_cell))
+
     tables = [
-        ShareTable(table[i] == table[j], has_verdict[i] & has_verdict[j], units) for i, j in judge_pairs(len(table))
+        ShareTable(count_by_cell(table[i] == table[j]), count_by_cell(has_verdict[i] & has_verdict[j]), cell_units)
+        for i, j in judge_pairs(len(table))
     ]
     return shares_over_units(tables, empty_reason="no trace has verdicts of both judges")
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats
-from auditor.metrics._rating_table import as_ratings, rating_indicators
+from auditor.metrics._rating_table import as_ratings, rating_indicators, share_votes
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class DawidSkene:
 def dawid_skene(
     ratings: ArrayLike,
     *,
-    weights: ArrayLike | None = None,
+    groups: Sequence[Sequence[int]] | None = None,
     smoothing: float = 0.1,
     max_iterations: int = 500,
     tolerance: float = 1e-7,
@@ -61,25 +62,25 @@ def dawid_skene(
 
     Args:
         ratings: shape (raters, items), numbers that name categories; nan where a rater gave none.
-        weights: shape (raters,), above 0: how often each rating counts as evidence on an item. 1 / size for the members
-            of a group of copies, which then count as one witness. By default 1.
+        groups: raters that count as one witness, such as copies; together they have all raters. Each rating of a group
+            counts for its share of the group's ratings of the item. By default each rater is a group.
         smoothing: pseudo-ratings in each cell of a rater's confusion, so that no error has probability 0.
         max_iterations, tolerance: EM stops when no probability moves by more than `tolerance`.
 
     Returns:
-        Not estimated, with a reason, for fewer than 3 raters (their errors cannot be told apart), counted by their
-        weights, or one category only.
+        Not estimated, with a reason, for fewer than 3 raters or groups (their errors cannot be told apart) or one
+        category only.
 
     Raises:
-        ValueError: not a table, an infinite rating, a weight or smoothing is not above 0.
+        ValueError: not a table, an infinite rating, groups without all raters, or smoothing is not above 0.
     """
+    if not smoothing > 0:
+        raise ValueError(f"smoothing must be above 0, but got {smoothing!r}")
     indicators, categories = rating_indicators(as_ratings(ratings))
-    rater_weights = np.ones(len(indicators)) if weights is None else np.asarray(weights, dtype=np.float64)
-    if not smoothing > 0 or rater_weights.shape != (len(indicators),) or not np.all(rater_weights > 0):
-        raise ValueError(f"smoothing and one weight per rater must be above 0, but got {smoothing!r} and {weights!r}")
+    votes = share_votes(indicators, groups)
     is_rated = indicators.any(axis=(0, 2))
     n_items, n_dropped = int(is_rated.sum()), int((~is_rated).sum())
-    reason = _undefined_reason(indicators, rater_weights)
+    reason = _undefined_reason(indicators, groups)
     posterior = np.full(indicators.shape[1:], np.nan)
     if reason is not None:
         confusion = np.full((len(indicators), len(categories), len(categories)), np.nan)
@@ -87,7 +88,7 @@ def dawid_skene(
         return DawidSkene(categories, posterior, confusion, accuracy, prevalence, n_items, n_dropped, 0, False, reason)
     rated_indicators = indicators[:, is_rated]
     posterior[is_rated], n_steps, converged = _fit_em(
-        rated_indicators, rater_weights, smoothing, max_iterations, tolerance
+        rated_indicators, votes[:, is_rated], smoothing, max_iterations, tolerance
     )
     prevalence, confusion = _estimate_raters(rated_indicators, posterior[is_rated], smoothing)
     confusion[~indicators.any(axis=(1, 2))] = np.nan
@@ -121,19 +122,24 @@ def posterior_of_seats(fitted: DawidSkene, ratings: ArrayLike, seats: ArrayLike)
     return posterior
 
 
-def _undefined_reason(indicators: Floats, rater_weights: Floats) -> str | None:
+def _undefined_reason(indicators: Floats, groups: Sequence[Sequence[int]] | None) -> str | None:
     """Why the model cannot be estimated; None where it can."""
-    n_raters = float(rater_weights[indicators.any(axis=(1, 2))].sum())
-    if n_raters < 3 - 1e-9:
-        return f"fewer than 3 raters ({n_raters:.3g})"
+    has_rated = indicators.any(axis=(1, 2))
+    n_raters = int(has_rated.sum())
+    if n_raters < 3:
+        return f"fewer than 3 raters ({n_raters})"
+    n_groups = n_raters if groups is None else sum(bool(has_rated[list(group)].any()) for group in groups)
+    if n_groups < 3:
+        return f"fewer than 3 raters, where copies count as one ({n_groups})"
     return "all ratings are the same" if indicators.shape[2] < 2 else None
 
 
 def _fit_em(
-    indicators: Floats, rater_weights: Floats, smoothing: float, max_iterations: int, tolerance: float
+    indicators: Floats, votes: Floats, smoothing: float, max_iterations: int, tolerance: float
 ) -> tuple[Floats, int, bool]:
     """Posterior of the items, shape (items, k), the number of EM steps, and whether they converged.
 
+    `votes` are the indicators with each rating's share of its group's vote, which the ratings of the item determine.
     Items with the same ratings have the same posterior, so each pattern of ratings is computed once.
     """
     flat_indicators = np.ascontiguousarray(indicators.transpose(1, 0, 2).astype(np.int8)).reshape(
@@ -143,17 +149,12 @@ def _fit_em(
     _, first_index, pattern_index, weights = np.unique(
         row_keys, return_index=True, return_inverse=True, return_counts=True
     )
-    pattern_indicators = indicators[:, first_index]
-    vote_weights = np.einsum("r,rik->ik", rater_weights, pattern_indicators)
-    posterior = vote_weights / vote_weights.sum(axis=1, keepdims=True)
+    pattern_indicators, pattern_votes = indicators[:, first_index], votes[:, first_index]
+    posterior = pattern_votes.sum(axis=0) / pattern_votes.sum(axis=(0, 2))[:, None]
     for step in range(max_iterations):
         previous, posterior = (
             posterior,
-            _estimate_items(
-                pattern_indicators,
-                *_estimate_raters(pattern_indicators, posterior, smoothing, weights),
-                rater_weights,
-            ),
+            _estimate_items(pattern_votes, *_estimate_raters(pattern_indicators, posterior, smoothing, weights)),
         )
         if np.abs(posterior - previous).max() <= tolerance:
             return posterior[pattern_index], step + 1, True
@@ -171,15 +172,14 @@ def _estimate_raters(
     return counted.sum(axis=0) / n_items, counts / counts.sum(axis=2, keepdims=True)
 
 
-def _estimate_items(
-    indicators: Floats, prevalence: Floats, confusion: Floats, rater_weights: Floats | None = None
-) -> Floats:
-    """E step (eq. 2.5): posterior of the items, in logarithms, since products over many raters would underflow."""
+def _estimate_items(votes: Floats, prevalence: Floats, confusion: Floats) -> Floats:
+    """E step (eq. 2.5): posterior of the items, in logarithms, since products over many raters would underflow.
+
+    Args:
+        votes: shape (raters, items, k), indicators of the ratings, in groups with their share of the group's vote.
+    """
     with np.errstate(divide="ignore"):
-        log_confusion = np.log(confusion)
-        if rater_weights is not None:
-            log_confusion *= rater_weights[:, None, None]
-        log_joint = np.log(prevalence) + np.einsum("rik,rck->ic", indicators, log_confusion, optimize=True)
+        log_joint = np.log(prevalence) + np.einsum("rik,rck->ic", votes, np.log(confusion), optimize=True)
     joint = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
     posterior: Floats = joint / joint.sum(axis=1, keepdims=True)
     return posterior

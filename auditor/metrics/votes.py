@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from auditor.metrics._complete_cases import Floats
-from auditor.metrics._rating_table import as_ratings, rating_indicators
+from auditor.metrics._rating_table import as_ratings, rating_indicators, share_votes
 from auditor.metrics.estimate import ShareEstimate
 from auditor.metrics.unit_means import Labels, ShareTable, shares_over_units
 
@@ -82,8 +82,7 @@ def agreement_with_others(
         units: what the intervals are over: for each kind of unit, such as `country`, the unit of each item, shape
             (items,). By default each item is a unit.
         groups: raters that share one vote, such as copies; together they have all raters. The others of a rater are
-            the raters outside its group, and the members of a group have 1 / size of a vote each. By default each
-            rater is a group of its own.
+            those outside its group, and each group has one vote on an item. By default each rater is a group.
 
     Raises:
         ValueError: not a table, or an infinite rating.
@@ -93,20 +92,13 @@ def agreement_with_others(
     unit_labels: Labels = {"item": np.arange(n_items)} if units is None else units
     is_decided = agrees = np.zeros((n_raters, n_items), dtype=np.bool_)
     if len(categories):
-        other_counts = _count_other_votes(indicators, groups or [[rater] for rater in range(n_raters)])
+        votes = share_votes(indicators, groups)
+        other_counts = np.empty_like(votes)
+        for group in groups or [[rater] for rater in range(n_raters)]:
+            other_counts[list(group)] = votes.sum(axis=0) - votes[list(group)].sum(axis=0)
         # Votes of groups are fractions: exactly half must not exceed half by a rounding error.
         total = other_counts.sum(axis=2) * (1 + 1e-12)
         is_decided = (2 * other_counts.max(axis=2) > total) & indicators.any(axis=2)
         agrees = is_decided & (indicators.argmax(axis=2) == other_counts.argmax(axis=2))
     tables = [ShareTable(hits, decided, unit_labels) for hits, decided in zip(agrees, is_decided, strict=True)]
     return shares_over_units(tables, empty_reason="no item on which most of the others agree")
-
-
-def _count_other_votes(indicators: Floats, groups: Sequence[Sequence[int]]) -> Floats:
-    """Votes for each category by the raters outside a rater's group, shape (raters, items, k); a group has one vote."""
-    group_votes = np.stack([indicators[list(group)].mean(axis=0) for group in groups])
-    others = group_votes.sum(axis=0) - group_votes
-    counts = np.empty_like(indicators)
-    for group, votes in zip(groups, others, strict=True):
-        counts[list(group)] = votes
-    return counts

@@ -134,16 +134,25 @@ def test_copies_count_as_one_witness_where_their_weights_say_so() -> None:
     """Three of five raters are copies: by themselves they look nearly perfect, and the honest ones much worse."""
     honest, truth = draw_raters([0.8, 0.8, 0.8], 2000, 8)
     ratings = honest[[0, 0, 0, 1, 2]]
-    naive, split = dawid_skene(ratings), dawid_skene(ratings, weights=[1 / 3, 1 / 3, 1 / 3, 1, 1])
+    naive, split = dawid_skene(ratings), dawid_skene(ratings, groups=[[0, 1, 2], [3], [4]])
     assert min(naive.accuracy[:3]) > 0.99
     assert max(naive.accuracy[3:]) < 0.72
     np.testing.assert_allclose(split.accuracy, 0.8, atol=0.05)
     np.testing.assert_allclose(split.posterior, dawid_skene(honest).posterior, atol=1e-5)
     assert (split.labels() == truth).mean() > (naive.labels() == truth).mean() + 0.05
-    assert dawid_skene(ratings[:4], weights=[1 / 3, 1 / 3, 1 / 3, 1]).reason == "fewer than 3 raters (2)"
+    reason = dawid_skene(ratings[:4], groups=[[0, 1, 2], [3]]).reason
+    assert reason == "fewer than 3 raters, where copies count as one (2)"
 
 
-@pytest.mark.parametrize("weights", [[1, 1], [1, 1, 0], [1, 1, NAN]])
-def test_weights_of_raters_that_do_not_fit_are_refused(weights: list[float]) -> None:
-    with pytest.raises(ValueError, match="one weight per rater"):
-        dawid_skene([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0]], weights=weights)
+def test_a_group_has_one_vote_on_each_item_whoever_of_it_rated() -> None:
+    honest, _ = draw_raters([0.8, 0.8, 0.8], 1000, 9)
+    ratings = honest[[0, 0, 1, 2]]
+    ratings[0, :300] = ratings[1, 600:] = NAN  # one of the two copies is missing on most items
+    fit = dawid_skene(ratings, groups=[[0, 1], [2], [3]])
+    np.testing.assert_allclose(fit.posterior, dawid_skene(honest).posterior, atol=0.05)
+
+
+@pytest.mark.parametrize("groups", [[[0, 1]], [[0, 1], [1, 2]], [[0], [1], [2], [3]]])
+def test_groups_that_do_not_have_each_rater_once_are_refused(groups: list[list[int]]) -> None:
+    with pytest.raises(ValueError, match="in one group"):
+        dawid_skene([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0]], groups=groups)
