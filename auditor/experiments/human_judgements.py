@@ -12,8 +12,7 @@ from auditor.errors import ImportFileError, UsageError
 from auditor.metrics.agreement import krippendorff_alpha
 from auditor.metrics.correlation import dependent_correlation_difference, pearson
 from auditor.metrics.estimate import Estimate
-from auditor.metrics.resampling import bootstrap_mean
-from auditor.reports.data.estimate_conversion import to_estimate
+from auditor.metrics.unit_means import mean_over_units
 from auditor.reports.data.semantic.experiment_schema import (
     CorrelationDifferenceRow,
     HumanCorrelationRow,
@@ -25,6 +24,8 @@ from auditor.storage.database import open_database
 from auditor.surveys.row_reader import read_rows
 
 Floats = NDArray[np.float64]
+MAX_ENTROPY = float(np.log2(3))
+"""Entropy in bits of as many Y as N and NA."""
 JUDGEMENT_SCORES = {"Y": 1.0, "N": 0.0, "NA": float("nan")}
 
 
@@ -70,7 +71,12 @@ def compare_with_human_judgements(audit_name: str, file: Path, *, storage: str |
         questions=len(units),
         judgements=len(judgements),
         alpha=_krippendorff_estimate(judgements),
-        entropy=to_estimate(bootstrap_mean(entropy)),
+        entropy=mean_over_units(
+            entropy,
+            {"question": [question for _, question in units]},
+            (0.0, MAX_ENTROPY),
+            empty_reason="nothing was judged",
+        ),
         correlations=[
             _correlation_row(key, values, consistent_shares, entropy) for key, values in sorted(columns.items())
         ],

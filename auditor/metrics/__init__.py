@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from auditor.metrics.preference import human_agreement as human_agreement
     from auditor.metrics.preference import negation_invariance as negation_invariance
     from auditor.metrics.preference import self_agreement as self_agreement
-    from auditor.metrics.preference import transitivity as transitivity
     from auditor.metrics.ranking import bradley_terry as bradley_terry
     from auditor.metrics.ranking import elo as elo
     from auditor.metrics.ranking import repair as repair
@@ -69,6 +68,7 @@ if TYPE_CHECKING:
     from auditor.metrics.semantic import shuffled_null as shuffled_null
     from auditor.metrics.stopping import is_narrow as is_narrow
     from auditor.metrics.stopping import is_settled as is_settled
+    from auditor.metrics.transitive_subsets import transitivity as transitivity
     from auditor.metrics.votes import agreement_with_others as agreement_with_others
     from auditor.metrics.votes import can_still_change as can_still_change
     from auditor.metrics.votes import weighted_majority as weighted_majority
@@ -84,7 +84,7 @@ _NAMES_BY_MODULE = {
     "cycles": ("minimum_feedback_arcs", "shortest_cycles"),
     "error": ("bias", "mae", "rmse"),
     "panel_design": ("balanced_panels",),
-    "preference": ("commutativity", "human_agreement", "negation_invariance", "self_agreement", "transitivity"),
+    "preference": ("commutativity", "human_agreement", "negation_invariance", "self_agreement"),
     "proportion": ("proportion",),
     "ranking": ("bradley_terry", "elo", "repair", "win_loss_rate"),
     "self_consistency": (
@@ -104,6 +104,7 @@ _NAMES_BY_MODULE = {
     ),
     "stopping": ("is_narrow", "is_settled"),
     "rater_model": ("dawid_skene", "posterior_of_seats"),
+    "transitive_subsets": ("transitivity",),
     "votes": ("agreement_with_others", "can_still_change", "weighted_majority"),
     "max_gap": ("widest_gap",),
 }

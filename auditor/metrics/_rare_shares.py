@@ -43,7 +43,7 @@ def likelihood_upper_end(hits: Floats, totals: Floats, other_end: float) -> floa
     max_deviance = float(stdtrit(len(hits) - 1, 0.975)) ** 2
     step = max(0.01, float(logit(min(other_end, 1 - 1e-9)) - logit(share)) / 8)
     for _ in range(_MAX_DOUBLINGS):
-        weights = _normal_weights(centres[:, None] + step * _STEPS)
+        weights = _normal_weights(np.clip(centres[:, None] + step * _STEPS, _MEANS[0], _MEANS[-1]))
         log_likelihood = np.log(weights @ unit_likelihoods + 1e-300) @ n_equal
         deviance = 2 * (log_likelihood.max() - log_likelihood)
         is_plausible = deviance <= max_deviance

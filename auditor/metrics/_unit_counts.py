@@ -103,9 +103,7 @@ class UnitCounts:
     def _likelihood_end(self, other_end: float) -> float:
         """The largest likelihood end of the rarer share over the kinds of units; see `likelihood_upper_end`."""
         return max(
-            likelihood_upper_end(
-                *(np.bincount(labels, w).astype(np.float64) for w in (self.rarer, self.totals)), other_end
-            )
+            likelihood_upper_end(_sum_by_unit(self.rarer, labels), _sum_by_unit(self.totals, labels), other_end)
             for labels in self.units.values()
         )
 
@@ -150,6 +148,11 @@ def count_units(units: UnitIndex) -> dict[str, int]:
 def cell_index(units: UnitIndex) -> NDArray[np.intp]:
     """Number of each row's combination of units, shape (n,)."""
     return np.unique(np.stack(list(units.values())), axis=1, return_inverse=True)[1].ravel()
+
+
+def _sum_by_unit(values: Floats, labels: NDArray[np.intp]) -> Floats:
+    """Sums of the rows' values in each unit, shape (units,)."""
+    return np.bincount(labels, values).astype(np.float64)
 
 
 def ratio_variance(numerators: Floats, denominators: Floats, units: UnitIndex) -> float:

@@ -1,4 +1,4 @@
-"""Means over questions: bootstrap intervals over other questions, and a test for paired differences.
+"""Means over questions: bootstrap intervals over other questions.
 
 Percentiles of a bootstrap of few questions are too narrow (over 5 they cover the mean in 85 of 100 runs), so below
 `MIN_BOOTSTRAP` of them the interval is Student's. Where all questions have the same value, neither method has a spread
@@ -35,13 +35,6 @@ class MeanEstimate:
     ci_low: float | None
     ci_high: float | None
     reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PairedDifference(MeanEstimate):
-    """The mean of second minus first over `n` pairs; `p_value` is of the two-sided sign-flip test against 0."""
-
-    p_value: float | None = None
 
 
 def bootstrap_mean(
@@ -84,79 +77,6 @@ def bootstrap_mean(
     )
     low, high = np.quantile(means, (0.025, 0.975))
     return MeanEstimate(mean, n, float(low), float(high))
-
-
-def paired_difference(
-    first: ArrayLike, second: ArrayLike, *, replicates: int = 2000, flips: int = 10_000, seed: int = 0
-) -> PairedDifference:
-    """The mean of second minus first on the same questions, with an interval and a test.
-
-    The test flips the signs of the differences at random: under the null hypothesis of no change, both signs are
-    equally likely (Fisher, The Design of Experiments, 1935, section 21). p counts the observed assignment too.
-
-    Args:
-        first, second: shape (n,); pairs with a nan are left out.
-        replicates: of the bootstrap.
-        flips: random assignments of signs of the test.
-        seed: of both.
-
-    Raises:
-        ValueError: shapes differ, not one-dimensional, or a value is infinite.
-    """
-    a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    if a.shape != b.shape:
-        raise ValueError(f"first and second must have one shape, but have {a.shape} and {b.shape}")
-    differences = _drop_missing(b - a)
-    mean_estimate = bootstrap_mean(differences, replicates=replicates, seed=seed)
-    if mean_estimate.value is None:
-        return PairedDifference(None, 0, None, None, "no question has both values")
-    n = len(differences)
-    rng = np.random.default_rng(seed)
-    block_size = max(1, _BLOCK_SIZE // n)
-    observed = abs(float(differences.sum()))
-    tolerance = 1e-12 * float(np.abs(differences).sum())
-    n_extreme = 0
-    for start in range(0, flips, block_size):
-        signs = rng.integers(0, 2, (min(block_size, flips - start), n)) * 2 - 1
-        n_extreme += int((np.abs(signs @ differences) >= observed - tolerance).sum())
-    p = (n_extreme + 1) / (flips + 1)
-    return PairedDifference(
-        mean_estimate.value, n, mean_estimate.ci_low, mean_estimate.ci_high, mean_estimate.reason, p
-    )
-
-
-def bootstrap_share(hits: ArrayLike, totals: ArrayLike, *, replicates: int = 2000, seed: int = 0) -> MeanEstimate:
-    """The share of all hits in all totals, with its interval over questions (see `ratio_interval`).
-
-    Judgements on one question are correlated, so an interval from their number alone would be too narrow.
-
-    Args:
-        hits, totals: shape (n,), counts of each question; a question without judgements is left out.
-        replicates, seed: of the bootstrap.
-
-    Returns:
-        `n` counts judgements; no interval, with a reason, below 5 questions.
-
-    Raises:
-        ValueError: shapes differ, or not 0 <= hits <= totals.
-    """
-    hit_counts, total_counts = np.asarray(hits, dtype=float), np.asarray(totals, dtype=float)
-    if (
-        hit_counts.shape != total_counts.shape
-        or hit_counts.ndim != 1
-        or (hit_counts < 0).any()
-        or (hit_counts > total_counts).any()
-    ):
-        raise ValueError("hits and totals must be counts of one shape (n,), hits at most totals")
-    hit_counts, total_counts = hit_counts[total_counts > 0], total_counts[total_counts > 0]
-    n_judgements, n_questions = int(total_counts.sum()), len(total_counts)
-    if n_judgements == 0:
-        return MeanEstimate(None, 0, None, None, "no judgement is valid")
-    value = float(hit_counts.sum() / total_counts.sum())
-    if n_questions < MIN_QUESTIONS:
-        return MeanEstimate(value, n_judgements, None, None, f"an interval needs {MIN_QUESTIONS} questions")
-    low, high = ratio_interval(hit_counts, total_counts, replicates=replicates, seed=seed)
-    return MeanEstimate(value, n_judgements, low, high)
 
 
 def ratio_interval(hits: Floats, totals: Floats, *, replicates: int = 2000, seed: int = 0) -> tuple[float, float]:

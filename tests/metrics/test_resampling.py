@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.metrics.resampling import bootstrap_mean, bootstrap_share, paired_difference, ratio_interval
+from auditor.metrics.resampling import bootstrap_mean, ratio_interval
 
 
 def test_the_interval_is_scipys() -> None:
@@ -54,15 +54,6 @@ def test_values_without_spread_have_no_interval_but_a_reason() -> None:
         assert same.reason == "all questions have the same value: no interval"
 
 
-@pytest.mark.parametrize(("hits", "least", "most"), [(2, 0.5, 1.0), (0, 0.0, 0.5), (1, 0.1, 0.9)])
-def test_a_share_that_is_the_same_in_all_questions_has_wilson_s_width(hits: int, least: float, most: float) -> None:
-    share = bootstrap_share([hits] * 5, [2] * 5)
-    assert share.ci_low is not None
-    assert share.ci_high is not None
-    assert least <= share.ci_low <= (share.value or 0) <= share.ci_high <= most
-    assert share.ci_high - share.ci_low > 0.4
-
-
 @pytest.mark.parametrize("n", [6, 12, 30])
 def test_a_share_over_questions_that_hang_together_is_covered(n: int) -> None:
     rng, held = np.random.default_rng(8), []
@@ -76,37 +67,3 @@ def test_a_share_over_questions_that_hang_together_is_covered(n: int) -> None:
 def test_blocks_change_nothing() -> None:
     values = np.random.default_rng(2).normal(size=3000)
     assert bootstrap_mean(values, replicates=1500) == bootstrap_mean(values, replicates=1500)
-
-
-def test_the_paired_test_is_the_exact_one() -> None:
-    rng = np.random.default_rng(3)
-    a = rng.normal(size=10)
-    b = a + rng.normal(0.4, 0.6, 10)
-    exact = stats.permutation_test(
-        (b - a, np.zeros(10)), lambda x, y: np.mean(x - y), permutation_type="samples", n_resamples=2**10
-    )
-    assert paired_difference(a, b, flips=40_000).p_value == pytest.approx(exact.pvalue, abs=0.01)
-
-
-def test_no_difference_is_no_evidence() -> None:
-    same = paired_difference([0.1, 0.2, 0.3, 0.4, 0.5], [0.1, 0.2, 0.3, 0.4, 0.5])
-    assert (same.value, same.p_value) == (0.0, 1.0)
-    assert paired_difference([np.nan], [1.0]).p_value is None
-
-
-def test_the_paired_test_errs_as_often_as_it_says() -> None:
-    rng = np.random.default_rng(4)
-    p = [paired_difference(*rng.normal(size=(2, 12)), flips=300, replicates=10, seed=i).p_value for i in range(400)]
-    assert np.mean([x is not None and x <= 0.05 for x in p]) == pytest.approx(0.05, abs=0.03)
-
-
-def test_a_share_over_questions_counts_judgements() -> None:
-    share = bootstrap_share([4, 2, 0, 3, 4, 1], [4, 4, 0, 4, 4, 4])
-    assert share.value == pytest.approx(14 / 20)
-    assert share.n == 20
-    assert share.ci_low is not None
-    assert share.ci_low < 0.7
-    assert bootstrap_share([0], [0]).reason == "no judgement is valid"
-    assert bootstrap_share([1], [2]).ci_low is None
-    with pytest.raises(ValueError, match="at most"):
-        bootstrap_share([3], [2])

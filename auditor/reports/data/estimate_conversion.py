@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from auditor.metrics.estimate import Estimate
 from auditor.metrics.proportion import proportion
 from auditor.metrics.two_way_means import CELLS_LABEL, TwoWayMean
 from auditor.reports.data.report_source import FloatArray
+
+AnyEstimate = TypeVar("AnyEstimate", bound=Estimate)
 
 RESCALED_SCORES_REASON = (
     "log-probability scores are stretched to the whole scale within each model, "
@@ -103,3 +106,8 @@ def clustered_to_estimate(metric: TwoWayMean, missing_reason: str) -> Estimate:
 def missing_estimate(reason: str, n: int = 0) -> Estimate:
     """An estimate without a value, for a figure that could not be computed."""
     return Estimate(value=None, n=n, reason=reason)
+
+
+def replace_reason(estimate: AnyEstimate, labels: Mapping[str, str]) -> AnyEstimate:
+    """The estimate with its reason in the words of `labels`, by the metric's reason; unchanged if it has no label."""
+    return replace(estimate, reason=labels.get(estimate.reason or "", estimate.reason))

@@ -6,7 +6,10 @@ A figure that cannot be measured is null with a reason, never 0; every estimate 
 
 from __future__ import annotations
 
+from typing import Literal
+
 from auditor.metrics.estimate import Estimate
+from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_model import ReportModel
 
@@ -172,6 +175,15 @@ class ConsistencyRow(ReportModel):
     sampling: str | None = None
     """Sampling settings as sent, where they differ between models, so that these figures are not comparable; else
     null."""
+
+
+class ConsistencyAlignmentRow(ReportModel):
+    """Whether models that are more consistent with themselves agree more with people: a correlation over models."""
+
+    method: str
+    figure: Literal["cosine", "variance"]
+    """The figure of `ConsistencyRow` that is correlated with r against people: self-consistency, or sample variance."""
+    r: ModelCorrelation
 
 
 class PeerAgreementRow(ReportModel):

@@ -23,6 +23,7 @@ from auditor.reports.data.logic.schema import LogicReport
 from auditor.reports.data.measurement_schema import (
     BaselineRow,
     CeilingRow,
+    ConsistencyAlignmentRow,
     ConsistencyRow,
     GainRow,
     GroupErrorRow,
@@ -244,6 +245,8 @@ class Report(ReportModel):
     topics: list[GroupErrorRow]
     countries: list[GroupErrorRow]
     self_consistency: list[ConsistencyRow]
+    consistency_alignment: list[ConsistencyAlignmentRow]
+    """Empty for fewer than three models that were sampled several times."""
     panel: PanelReport
     peer_agreement: list[PeerAgreementRow]
     conflicts: ConflictsReport

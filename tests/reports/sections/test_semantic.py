@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from auditor.metrics.averaging import AveragedEstimate
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.semantic.schema import (
@@ -107,6 +108,11 @@ def test_the_table_has_every_score_and_the_causes_of_exclusion(report: Report) -
 def test_each_further_measure_has_a_table(report: Report) -> None:
     score = Estimate(0.8, 8, 0.7, 0.9)
     difference = Estimate(-0.1, 8, -0.2, 0.1)
+    pooled = AveragedEstimate(value=0.7, n=8, ci_low=0.6, ci_high=0.8, averaged="pooled")
+    mean = AveragedEstimate(value=0.8, n=4, ci_low=0.6, ci_high=0.9, averaged="instances")
+    judged = JudgedConsistencyRow(
+        model="b", judge="j", score=pooled, instances=mean, questions=8, asked=9, consistent=6, failed=1
+    )
     section = build(
         report,
         [make_model(NAME, score), make_model("b", score)],
@@ -114,7 +120,7 @@ def test_each_further_measure_has_a_table(report: Report) -> None:
         differences=[SemanticDifferenceRow(first=NAME, second="b", difference=difference, p_value=0.2)],
         rivals=[BaselineSimilarityRow(model="b", text="rot", metric="rouge_l", value=score)],
         languages=[LanguagePairRow(model="b", first="en", second=s, similarity=score) for s in ("en", "de")],
-        judged=[JudgedConsistencyRow(model="b", judge="j", score=score, questions=8, asked=9, consistent=6, failed=1)],
+        judged=[judged],
         rejected={"says something else": 4},
     )  # fmt: skip
     tables = tables_of(section)
@@ -122,7 +128,7 @@ def test_each_further_measure_has_a_table(report: Report) -> None:
     assert cells_of(tables["paraphrase-differences"]) == [["b", NAME, difference, 0.2]]
     assert cells_of(tables["paraphrase-measures"]) == [["ROUGE-L", "rules of thumb", "b", score]]
     assert cells_of(tables["paraphrase-languages"]) == [["b", "within en", score], ["b", "en and de", score]]
-    assert cells_of(tables["paraphrase-judged"]) == [["b", "j", score, 6, 9, 1]]
+    assert cells_of(tables["paraphrase-judged"]) == [["b", "j", mean, pooled, 6, 9, 1]]
     assert "rejected and not asked: 4 says something else." in text_of(section)
 
 

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from auditor.config import LogicProbe
 from auditor.domain import Comparison, ComparisonChoice, ItemSet, Outcome
+from auditor.metrics.averaging import Averaging
 from auditor.metrics.correlation import pearson
 from auditor.metrics.cycles import minimum_feedback_arcs, shortest_cycles
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.logic import (
     JudgeAnswers,
-    LogicShare,
-    pooled_commutativity,
-    pooled_human_agreement,
-    pooled_negation_invariance,
-    pooled_self_agreement,
-    pooled_transitivity,
+    LogicEstimate,
+    estimate_commutativity,
+    estimate_first_position,
+    estimate_human_agreement,
+    estimate_negation_invariance,
+    estimate_self_agreement,
 )
 from auditor.metrics.preference import preference_graph
 from auditor.metrics.ranking import repair
 from auditor.metrics.repair_effect import measure_repair_effect
-from auditor.reports.data.estimate_conversion import estimate_share, missing_estimate, to_estimate
+from auditor.metrics.set_transitivity import estimate_transitivity
 from auditor.reports.data.logic.ranking import build_ranking_rows
 from auditor.reports.data.logic.schema import (
     ArcRow,
     ContradictionRow,
     CycleRow,
+    InstanceMeans,
     JudgeConsistencyRow,
     LogicCorrelationRow,
-    LogicEstimate,
     LogicReport,
     LogicRow,
     RankingRepairRow,
@@ -42,7 +42,7 @@ from auditor.reports.data.report_source import ReportSource
 from auditor.storage import comparisons
 from auditor.storage.comparisons import ItemSetAnswers
 from auditor.storage.database import Database
-from auditor.storage.judge_consistency import measure_judge_consistency
+from auditor.storage.judge_consistency import JudgeConsistency, measure_judge_consistency
 
 ACCEPTABILITY = "acceptability"
 MAX_EXACT_ITEMS = 20
@@ -88,7 +88,7 @@ def build_logic_report(db: Database, source: ReportSource) -> LogicReport | None
         contradictions=[_build_contradiction_row(set_answers) for set_answers in first_wording_answers],
         repairs=[
             _build_repair_row(
-                judge, [set_answers for set_answers in first_wording_answers if set_answers.judge == judge], source.seed
+                judge, [set_answers for set_answers in first_wording_answers if set_answers.judge == judge]
             )
             for judge in judges
         ],
@@ -140,47 +140,27 @@ def _build_logic_row(
         ok=questions - sum(losses.values()),
         losses={name: n for name, n in losses.items() if n},
         ties=len(valid_comparisons) - len(decided),
-        # Share of decisions for the item shown first.
-        first=first_position_share(valid_comparisons),
+        first=estimate_first_position(sets, "pooled"),
         transitivity=[
             _build_transitivity_row(sets, k, probe.max_subsets, seed, calibrated)
             for k in dict.fromkeys(probe.k)
             for calibrated in (False, True)
         ],
-        commutativity=_to_logic_estimate(pooled_commutativity(sets, seed)),
-        negation=_to_logic_estimate(pooled_negation_invariance(sets, seed)),
-        negation_calibrated=_to_logic_estimate(pooled_negation_invariance(sets, seed, calibrated=True)),
-        self_agreement=_to_logic_estimate(pooled_self_agreement(sets, seed)),
-        human_agreement=_to_logic_estimate(pooled_human_agreement(sets, seed)),
-        human_agreement_calibrated=_to_logic_estimate(pooled_human_agreement(sets, seed, calibrated=True)),
+        **_estimate_shares(sets, "pooled"),
+        instances=InstanceMeans(**_estimate_shares(sets, "instances")),
     )
 
 
-def first_position_share(answered_comparisons: Iterable[Comparison]) -> Estimate:
-    """Share of decisions for the item shown first, over pairs answered in both orders.
-
-    Pairs answered in one order only are left out: the better item may have been shown first, so they do not measure
-    position bias.
-    """
-    comparisons_by_pair: dict[tuple[object, ...], dict[str, Comparison]] = defaultdict(dict)
-    for comparison in answered_comparisons:
-        comparisons_by_pair[
-            comparison.context,
-            frozenset((comparison.item_a, comparison.item_b)),
-            comparison.relation,
-            comparison.paraphrase,
-            comparison.sample,
-        ][comparison.item_a] = comparison
-    decisions = [
-        comparison.decision
-        for by_first_item in comparisons_by_pair.values()
-        if len(by_first_item) == 2  # each of the two items was shown first once
-        for comparison in by_first_item.values()
-    ]
-    decided = [decision for decision in decisions if decision is not ComparisonChoice.TIE]
-    if not decided:
-        return missing_estimate("no pair was answered in both orders")
-    return estimate_share(sum(decision is ComparisonChoice.FIRST for decision in decided), len(decided))
+def _estimate_shares(sets: Sequence[JudgeAnswers], averaged: Averaging) -> dict[str, LogicEstimate]:
+    """Estimate one judge's shares, by the fields of `InstanceMeans`."""
+    return {
+        "commutativity": estimate_commutativity(sets, averaged),
+        "negation": estimate_negation_invariance(sets, averaged),
+        "negation_calibrated": estimate_negation_invariance(sets, averaged, calibrated=True),
+        "self_agreement": estimate_self_agreement(sets, averaged),
+        "human_agreement": estimate_human_agreement(sets, averaged),
+        "human_agreement_calibrated": estimate_human_agreement(sets, averaged, calibrated=True),
+    }
 
 
 def _build_consistency_rows(db: Database, source: ReportSource) -> list[JudgeConsistencyRow]:
@@ -189,20 +169,29 @@ def _build_consistency_rows(db: Database, source: ReportSource) -> list[JudgeCon
         return []
     uses_weights = source.config.panel.weights_from == "logic"
     measurements = measure_judge_consistency(db, source.audit.id, source.config)
-    return [
-        JudgeConsistencyRow(
-            judge=measured.judge,
-            transitivity=measured.consistency.transitivity,
-            commutativity=measured.consistency.commutativity,
-            negation=measured.consistency.negation,
-            self_agreement=measured.consistency.self_agreement,
-            value=measured.weight.value,
-            weight=measured.weight.weight if uses_weights else None,
-            benched=uses_weights and measured.weight.reason is not None,
-            reason=measured.weight.reason,
-        )
-        for measured in measurements
-    ]
+    return [_build_consistency_row(measured, uses_weights=uses_weights) for measured in measurements]
+
+
+def _build_consistency_row(measured: JudgeConsistency, *, uses_weights: bool) -> JudgeConsistencyRow:
+    """Convert the consistency of one judge to the form of the report."""
+    consistency, weight = measured.consistency, measured.weight
+    transitivity, commutativity, negation, self_agreement = (
+        None if measure is None else measure.value for measure in consistency.measures
+    )
+    return JudgeConsistencyRow(
+        judge=measured.judge,
+        transitivity=transitivity,
+        commutativity=commutativity,
+        negation=negation,
+        self_agreement=self_agreement,
+        decided_share=consistency.decided / consistency.decidable if consistency.decidable else None,
+        side_share=consistency.side_share,
+        value=weight.value,
+        above_chance=weight.above_chance,
+        weight=weight.weight if uses_weights else None,
+        benched=uses_weights and weight.reason is not None,
+        reason=weight.reason,
+    )
 
 
 def _to_answered_sets(answers: Iterable[ItemSetAnswers]) -> list[JudgeAnswers]:
@@ -227,26 +216,18 @@ def _build_transitivity_row(
     sets: Sequence[JudgeAnswers], k: int, max_subsets: int, seed: int, calibrated: bool
 ) -> TransitivityRow:
     """Compute the share of subsets of `k` items without a cycle; at most `max_subsets` per set are drawn."""
-    transitivity = pooled_transitivity(sets, k, max_subsets, seed, calibrated)
+    transitivity = estimate_transitivity(sets, k, max_subsets, seed, calibrated)
     return TransitivityRow(
         k=k,
         calibrated=calibrated,
-        share=_to_logic_estimate(transitivity),
-        decided=transitivity.decided,
+        share=transitivity.complete["pooled"],
+        instances=transitivity.complete["instances"],
+        partial=transitivity.partial["pooled"],
+        partial_instances=transitivity.partial["instances"],
+        decided=transitivity.n_decided,
+        tied=transitivity.n_tied,
+        unanswered=transitivity.n_lost,
         margin=transitivity.margin,
-    )
-
-
-def _to_logic_estimate(figure: LogicShare) -> LogicEstimate:
-    """Convert a share to the form of the report, field by field."""
-    return LogicEstimate(
-        value=figure.value,
-        n=figure.n,
-        ci_low=figure.ci_low,
-        ci_high=figure.ci_high,
-        reason=figure.reason,
-        lost=figure.lost,
-        over=figure.over,
     )
 
 
@@ -277,19 +258,17 @@ def item_names(item_set: ItemSet) -> list[str]:
     return [item.id if item_set.criterion == ACCEPTABILITY else item.text for item in item_set.items]
 
 
-def _build_repair_row(judge: str, answers: Sequence[ItemSetAnswers], seed: int) -> RankingRepairRow:
+def _build_repair_row(judge: str, answers: Sequence[ItemSetAnswers]) -> RankingRepairRow:
     """Compute how ranking the items changes one judge's answers and their agreement with people, over all sets."""
     repaired = [repair(set_answers.preferences) for set_answers in answers]
-    effect = measure_repair_effect(
-        _to_answered_sets(answers), [repaired_set.preferences for repaired_set in repaired], seed
-    )
+    effect = measure_repair_effect(_to_answered_sets(answers), [repaired_set.preferences for repaired_set in repaired])
     return RankingRepairRow(
         judge=judge,
         questions=sum(int((~np.isnan(set_answers.preferences)).sum()) for set_answers in answers),
         flipped=sum(len(repaired_set.flipped) for repaired_set in repaired),
-        human_agreement=_to_logic_estimate(effect.before),
-        repaired_agreement=_to_logic_estimate(effect.after),
-        gain=to_estimate(effect.gain),
+        human_agreement=effect.before,
+        repaired_agreement=effect.after,
+        gain=effect.gain,
         left_out=effect.n_tied,
     )
 

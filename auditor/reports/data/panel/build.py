@@ -147,7 +147,7 @@ def build_panel_report(
         seats=_count_assignments(source, n_asked),
         adaptive=source.config is not None and source.config.panel.adaptive,
         judges_per_trace=source.config.panel.judges_per_trace if source.config else None,
-        peer_alignment=compute_peer_alignment(peer_rows, alignment_rows),
+        peer_alignment=compute_peer_alignment(source.config, peer_rows, alignment_rows),
         guesses=build_blinding_rows(source.judge_names, source.author_guesses),
         rewriting=build_restatement_rows(matrix, source.judge_tests),
         faults=build_fault_rows(source.judge_names, source.judge_tests),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.reports.data.panel.copying_schema import CopyingReport
 from auditor.reports.data.report_model import ReportModel
 
@@ -64,8 +65,8 @@ class PeerAlignmentRow(ReportModel):
     """Whether models that peers find VALID agree more with people: a correlation over models, by method."""
 
     method: str
-    r: Estimate
-    """Correlation of peer agreement with r against people; n counts models."""
+    r: ModelCorrelation
+    """Correlation of peer agreement with r against people."""
 
 
 class BlindingCheckRow(ReportModel):

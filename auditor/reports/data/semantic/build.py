@@ -19,7 +19,9 @@ from auditor.domain.semantic import (
 )
 from auditor.metrics.bootstrap import holm
 from auditor.metrics.estimate import Estimate
-from auditor.metrics.resampling import bootstrap_mean, bootstrap_share, paired_difference
+from auditor.metrics.paired_difference import paired_difference
+from auditor.metrics.resampling import bootstrap_mean
+from auditor.metrics.semantic import estimate_consistency_score
 from auditor.reports.data.estimate_conversion import missing_estimate, to_estimate
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.requests.sampling_settings import INCOMPARABLE_REASON, SamplingReport
@@ -38,6 +40,8 @@ from auditor.storage import semantic_results
 from auditor.storage.database import Database
 
 LANGUAGE_METRIC_PREFIX = "languages:"
+MAX_DIFFERENCE_BOUNDS = (-2.0, 2.0)
+"""Smallest and largest possible difference between two consistencies, each in [-1, 1]."""
 BASELINE_METRICS = ("cosine", "bleu", "rouge_l", "bertscore")
 AnswerCount = tuple[str, bool, str, str | None, int]
 """Model, whether the wording is the original one, outcome of the answer, outcome of its rule of thumb, and number."""
@@ -225,8 +229,16 @@ def _build_difference_rows(
         for first, second in all_pairs
         if (first, second) not in pairs
     ]
+    question_ids = [question.id for question in table.questions]
     differences = [
-        paired_difference(table.scores_of(first), table.scores_of(second), seed=seed) for first, second in pairs
+        paired_difference(
+            table.scores_of(first),
+            table.scores_of(second),
+            {"question": question_ids},
+            bounds=MAX_DIFFERENCE_BOUNDS,
+            seed=seed,
+        )
+        for first, second in pairs
     ]
     adjusted_p_values = holm(
         [np.nan if difference.p_value is None else difference.p_value for difference in differences]
@@ -235,7 +247,7 @@ def _build_difference_rows(
         SemanticDifferenceRow(
             first=first,
             second=second,
-            difference=to_estimate(difference) if difference.n else missing_estimate(difference.reason or ""),
+            difference=difference.estimate,
             p_value=None if np.isnan(p_value) else float(p_value),
         )
         for (first, second), difference, p_value in zip(pairs, differences, adjusted_p_values, strict=True)
@@ -289,28 +301,27 @@ def _build_judged_rows(db: Database, source: ReportSource, models: Sequence[str]
     for verdict in semantic_results.load_pair_verdicts(db, source.audit.id, Purpose.CONSISTENCY.value):
         groups[verdict.model, verdict.judge].append(verdict)
     return [
-        _build_judged_row(model, judge, groups[model, judge], source.seed)
+        _build_judged_row(model, judge, groups[model, judge])
         for model, judge in sorted(
             groups, key=lambda model_and_judge: (models.index(model_and_judge[0]), model_and_judge[1])
         )
     ]
 
 
-def _build_judged_row(model: str, judge: str, verdicts: Sequence[PairVerdict], seed: int) -> JudgedConsistencyRow:
-    """Compute the share of pairs of answers of one model that one judge finds consistent, over questions."""
+def _build_judged_row(model: str, judge: str, verdicts: Sequence[PairVerdict]) -> JudgedConsistencyRow:
+    """Compute the share of pairs of answers of one model that one judge finds consistent, pooled and by question."""
     hits, totals = Counter[str](), Counter[str]()
     for verdict in verdicts:
         # `holds`: whether the answers are consistent; None for a failed judgement.
         hits[verdict.question] += verdict.holds is True
         totals[verdict.question] += verdict.holds is not None
     question_ids = sorted(totals)
-    share = bootstrap_share(
-        [hits[question] for question in question_ids], [totals[question] for question in question_ids], seed=seed
-    )
+    counts = [hits[question] for question in question_ids], [totals[question] for question in question_ids]
     return JudgedConsistencyRow(
         model=model,
         judge=judge,
-        score=to_estimate(share) if share.n else missing_estimate(share.reason or ""),
+        score=estimate_consistency_score(*counts, question_ids, "pooled"),
+        instances=estimate_consistency_score(*counts, question_ids, "instances"),
         questions=len(question_ids),
         asked=len(verdicts),
         consistent=hits.total(),

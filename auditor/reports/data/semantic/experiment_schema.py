@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from auditor.metrics.averaging import AveragedEstimate
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_model import ReportModel
 
@@ -35,8 +36,8 @@ class ConsistencyAccuracyRow(ReportModel):
     """One model on questions with a known answer; n of both estimates counts questions."""
 
     model: str
-    accuracy: Estimate
-    """Mean share of correct answers among usable ones."""
+    accuracy: AveragedEstimate
+    """Mean over questions of the share of correct answers among usable ones."""
     consistency: Estimate
     """Mean consistency score of the stated reasons."""
     n: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from auditor.metrics.averaging import AveragedEstimate
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_model import ReportModel
 
@@ -88,8 +89,10 @@ class JudgedConsistencyRow(ReportModel):
 
     model: str
     judge: str
-    score: Estimate
-    """n counts valid judgements; interval over questions."""
+    score: AveragedEstimate
+    """Of all judged pairs; n counts valid judgements."""
+    instances: AveragedEstimate
+    """The mean over questions of each one's score; n counts questions."""
     questions: int
     asked: int
     consistent: int

@@ -17,10 +17,11 @@ from auditor.metrics.clustered import (
     clustered_rank_correlation,
     clustered_share,
 )
-from auditor.metrics.correlation import pearson
 from auditor.metrics.estimate import Estimate
-from auditor.reports.data.estimate_conversion import missing_estimate, to_estimate
+from auditor.metrics.model_correlation import ModelCorrelation, correlate_models
+from auditor.reports.data.estimate_conversion import replace_reason, to_estimate
 from auditor.reports.data.panel.build import compute_peer_agreement
+from auditor.reports.data.panel.verdict_matrix import find_family
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.task.build import TaskAnswerSet
 from auditor.reports.data.task.schema import JudgeValidityRow, PeerValidityReport, TaskModelRow, VerdictAccuracyRow
@@ -187,29 +188,27 @@ def _correlate_closeness(answers: TaskAnswerSet, keys: Sequence[SampleKey], vali
     return to_estimate(clustered_rank_correlation(valid_shares, closeness, [key[1].topic for key in keys]))
 
 
-def _correlate_models(source: ReportSource, model_rows: Sequence[TaskModelRow], *, has_accuracy: bool) -> Estimate:
+def _correlate_models(
+    source: ReportSource, model_rows: Sequence[TaskModelRow], *, has_accuracy: bool
+) -> ModelCorrelation:
     """Pearson correlation over models of peer agreement with accuracy, or with minus the MAE."""
     agreement_by_model = {row.model: row.agreement.value for row in compute_peer_agreement(source)}
-    agreement_and_quality = [
-        (agreement_by_model.get(row.model), _model_quality(row, has_accuracy=has_accuracy)) for row in model_rows
-    ]
-    known_pairs = [
-        (peer_share, quality)
-        for peer_share, quality in agreement_and_quality
-        if peer_share is not None and quality is not None
-    ]
-    if not known_pairs:
-        return missing_estimate("no model has both")
-    correlation = pearson(*np.array(known_pairs, dtype=float).T)
-    reason_labels = {"x constant": "peers find all models equally VALID", "y constant": "all models are equally good"}
-    reason = (
-        None
-        if correlation.reason is None
-        else reason_labels.get(correlation.reason, correlation.reason.replace("pairs", "models"))
+    peer_shares, qualities = (
+        np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+        for values in (
+            [agreement_by_model.get(row.model) for row in model_rows],
+            [_model_quality(row, has_accuracy=has_accuracy) for row in model_rows],
+        )
     )
-    return Estimate(
-        value=correlation.r, n=correlation.n, ci_low=correlation.ci_low, ci_high=correlation.ci_high, reason=reason
+    correlation = correlate_models(
+        peer_shares, qualities, [find_family(source.config, row.model) for row in model_rows]
     )
+    reason_labels = {
+        "x constant": "peers find all models equally VALID",
+        "y constant": "all models are equally good",
+        "fewer than 3 models (0)": "no model has both",
+    }
+    return replace_reason(correlation, reason_labels)
 
 
 def _model_quality(row: TaskModelRow, *, has_accuracy: bool) -> float | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from auditor.domain import AnswerKind
 from auditor.metrics.estimate import Estimate
+from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.reports.data.report_model import ReportModel
 
 
@@ -81,7 +82,7 @@ class PeerValidityReport(ReportModel):
     """Accuracy of the answers with a verdict VALID minus that of those with a verdict INVALID."""
     closeness: Estimate | None
     """For scores: Spearman's correlation over answers of the share VALID with closeness to the truth."""
-    models: Estimate
+    models: ModelCorrelation
     """Correlation over models of peer agreement with accuracy; with minus the MAE for scores without a tolerance."""
     judges: list[JudgeValidityRow]
 
