@@ -63,6 +63,7 @@ def interval_to_estimate(interval: TwoWayEstimate) -> Estimate:
         ci_low=interval.low,
         ci_high=interval.high,
         reason=interval.reason,
+        resampled=() if interval.low is None else ("country", "topic"),
     )
 
 

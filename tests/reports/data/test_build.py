@@ -51,8 +51,11 @@ def test_alignment_equals_scipy(population: tuple[Database, Audit], report: Repo
         r = stats.pearsonr(x, y)
         assert row.n == len(x) > 30
         assert row.pearson_r == pytest.approx(r.statistic, abs=1e-9)
-        assert row.p_value == pytest.approx(r.pvalue, abs=1e-9)
-        assert (row.ci_low, row.ci_high) == pytest.approx(tuple(r.confidence_interval()), abs=1e-9)
+        fisher = (row.fisher_ci_low, row.fisher_ci_high)
+        assert fisher == pytest.approx(tuple(r.confidence_interval()), abs=1e-9)
+        assert (row.ci_high or 0) - (row.ci_low or 0) > (row.fisher_ci_high or 0) - (row.fisher_ci_low or 0)
+        assert row.p_value is not None
+        assert row.p_value > r.pvalue
         assert row.spearman_rho == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-9)
         assert row.mae == pytest.approx(np.abs(x - y).mean(), abs=1e-12)
         assert row.rmse == pytest.approx(np.sqrt(((x - y) ** 2).mean()), abs=1e-12)

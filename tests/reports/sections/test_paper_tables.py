@@ -15,7 +15,10 @@ from tests.reports.conftest import import_scores
 from tests.reports.hostile_report import hostile_report
 
 COLUMNS = {
-    "alignment": "model method n r r_low r_high p spearman_rho mae mae_low mae_high rmse",
+    "alignment": (
+        "model method n r r_low r_high p spearman_rho spearman_rho_low spearman_rho_high mae mae_low mae_high "
+        "rmse rmse_low rmse_high"
+    ),
     "tiers": "scope method by tier rank_low rank_high model value first_share n",
     "peer_agreement": "model agreement agreement_low agreement_high verdicts r",
     "regions": "model method region countries n r r_low r_high mae mae_low mae_high",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import inf
 from typing import Literal
 
@@ -18,9 +17,7 @@ SubjectEstimates = list[tuple[str, Estimate]]
 
 def pearson_estimates(report: Report) -> SubjectEstimates:
     """r of each series of scores, with its interval over countries and topics; no interval where these are too few."""
-    return [
-        (column_label(report, row), replace(row.crossed.pearson_r, value=row.pearson_r)) for row in report.alignment
-    ]
+    return [(column_label(report, row), row.crossed.pearson_r) for row in report.alignment]
 
 
 def mae_estimates(report: Report) -> SubjectEstimates:
