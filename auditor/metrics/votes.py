@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats
-from auditor.metrics.proportion import Proportion, proportion
+from auditor.metrics.estimate import ShareEstimate
+from auditor.metrics.unit_means import Labels, ShareTable, shares_over_units
 
 
 def min_majority(panel_size: int) -> int:
@@ -68,27 +69,29 @@ def weighted_majority(ratings: ArrayLike, weights: ArrayLike) -> Floats:
     return np.where(category_weights.max(axis=1) > weight.sum() / 2 * (1 + 1e-12), winner, np.nan)
 
 
-def agreement_with_others(ratings: ArrayLike) -> tuple[Proportion, ...]:
+def agreement_with_others(ratings: ArrayLike, units: Labels | None = None) -> list[ShareEstimate]:
     """For each rater, the share of items on which its rating is that of more than half of the other raters.
 
     Items without such a majority, or without a rating by others, are not counted.
 
     Args:
         ratings: shape (raters, items), numbers that name categories; nan where a rater gave none.
+        units: what the intervals are over: for each kind of unit, such as `country`, the unit of each item, shape
+            (items,). By default each item is a unit.
 
     Raises:
         ValueError: not a table, or an infinite rating.
     """
     indicators, categories = _rating_indicators(_as_ratings(ratings))
-    if not len(categories):
-        return tuple(proportion(0, 0) for _ in indicators)
-    other_counts = indicators.sum(axis=0) - indicators
-    is_decided = (2 * other_counts.max(axis=2) > other_counts.sum(axis=2)) & indicators.any(axis=2)
-    agrees = is_decided & (indicators.argmax(axis=2) == other_counts.argmax(axis=2))
-    return tuple(
-        proportion(int(agreeing.sum()), int(decided.sum()))
-        for agreeing, decided in zip(agrees, is_decided, strict=True)
-    )
+    n_raters, n_items = indicators.shape[:2]
+    unit_labels: Labels = {"item": np.arange(n_items)} if units is None else units
+    is_decided = agrees = np.zeros((n_raters, n_items), dtype=np.bool_)
+    if len(categories):
+        other_counts = indicators.sum(axis=0) - indicators
+        is_decided = (2 * other_counts.max(axis=2) > other_counts.sum(axis=2)) & indicators.any(axis=2)
+        agrees = is_decided & (indicators.argmax(axis=2) == other_counts.argmax(axis=2))
+    tables = [ShareTable(hits, decided, unit_labels) for hits, decided in zip(agrees, is_decided, strict=True)]
+    return shares_over_units(tables, empty_reason="no item on which most of the others agree")
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,7 @@ def build_panel_report(
 ) -> PanelReport:
     """Build the section on the judges and the panel as a whole."""
     matrix = build_verdict_matrix(source)
-    kappa, alpha, ac1 = compute_agreement(matrix, source.seed)
+    kappa, alpha, ac1 = compute_agreement(matrix)
     n_asked = sum(count.n for count in source.judge_counts)
     report = PanelReport(
         judges=build_judge_rows(source, matrix),
@@ -137,7 +137,7 @@ def build_panel_report(
         single=kappa.n_dropped,
         krippendorff_alpha=agreement_estimate(alpha),
         gwet_ac1=agreement_estimate(ac1),
-        prevalence=compute_prevalence(matrix, source.seed),
+        prevalence=compute_prevalence(matrix),
         votes=build_vote_rows(source, matrix),
         asked=n_asked,
         # Verdicts that there would be if every assigned judge were asked.

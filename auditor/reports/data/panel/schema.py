@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.data.report_model import ReportModel
 
 
@@ -16,14 +16,21 @@ class JudgeRow(ReportModel):
     losses: dict[str, int]
     shortened: int
     """Justifications that were cut, since they were still too long when asked for again."""
-    valid: Estimate
+    valid: ShareEstimate
     """Share of VALID among its verdicts."""
     confidence: Estimate
     """Mean stated confidence, in [0, 1]."""
-    agreement: Estimate
+    agreement: ShareEstimate
     """Share of traces on which it agrees with more than half of the other judges."""
     alpha_without: Estimate
-    """Krippendorff's alpha without this judge; above the panel's alpha it marks an outlier."""
+    """Krippendorff's alpha of the other judges. It shares verdicts with the panel's alpha, so its interval does not say
+    whether the two differ: see `alpha_change`."""
+    alpha_change: Estimate
+    """`alpha_without` minus the panel's alpha, with the interval of this difference; above 0 the other judges agree
+    better without this judge."""
+    alpha_change_p_holm: float | None
+    """p-value of no such difference, after Holm's correction for the number of judges; below 0.05 and with a positive
+    `alpha_change` the judge is an outlier."""
     leniency: Estimate
     """Its verdict minus the mean of the others' on the same trace."""
     verbosity: Estimate
@@ -131,8 +138,8 @@ class PanelReport(ReportModel):
     """Traces with a single verdict, which are left out of agreement."""
     krippendorff_alpha: Estimate
     gwet_ac1: Estimate
-    prevalence: Estimate
-    """Share of VALID among the verdicts behind agreement; interval over traces."""
+    prevalence: ShareEstimate
+    """Share of VALID among the verdicts behind agreement."""
     votes: list[VotingRuleRow]
     """Voting rules, the plain majority first."""
     asked: int
