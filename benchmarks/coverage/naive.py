@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import rankdata, t
 
 from benchmarks.coverage.rule import Interval
-from benchmarks.coverage.worlds.design import Floats
+from benchmarks.coverage.worlds.design import Floats, Indices
 
 Z_95 = 1.959963984540054
 
@@ -30,6 +30,12 @@ def bonett_wright_interval(x: Floats, y: Floats) -> Interval:
     half_width = Z_95 * ((1 + rho**2 / 2) / (len(x) - 3)) ** 0.5
     low, high = np.tanh(np.arctanh(rho) + np.array([-half_width, half_width]))
     return rho, float(low), float(high)
+
+
+def means_by(labels: Indices, values: Floats) -> Floats:
+    """The mean over each value's label, shape (n,)."""
+    counts = np.bincount(labels)
+    return np.asarray((np.bincount(labels, values) / np.maximum(counts, 1))[labels])
 
 
 def student_interval(values: Floats) -> Interval:
@@ -101,3 +107,25 @@ def subtracted_difference_interval(
     variance = max(by_country + by_topic - by_cell, by_country, by_topic)
     half_width = float(t.ppf(0.975, smaller_side - 1)) * variance**0.5
     return value, value - half_width, value + half_width
+
+
+def kappa_of_counts(weights: Floats, counts: Floats) -> Floats:
+    """Fleiss' kappa from weights of items and their counts of two categories, as for `bootstrap_over_rows`."""
+    agreement, shares = _agreement_and_shares(weights, counts)
+    chance = (shares**2).sum(axis=1)
+    return np.asarray((agreement - chance) / (1 - chance))
+
+
+def ac1_of_counts(weights: Floats, counts: Floats) -> Floats:
+    """Gwet's AC1 in the same way."""
+    agreement, shares = _agreement_and_shares(weights, counts)
+    chance = (shares * (1 - shares)).sum(axis=1)
+    return np.asarray((agreement - chance) / (1 - chance))
+
+
+def _agreement_and_shares(weights: Floats, counts: Floats) -> tuple[Floats, Floats]:
+    """The mean share of pairs of ratings that agree, shape (samples,), and the shares of categories."""
+    n_ratings = counts.sum(axis=1)
+    pairs = (counts * (counts - 1)).sum(axis=1) / (n_ratings * (n_ratings - 1))
+    n_items = weights.sum(axis=1)
+    return weights @ pairs / n_items, weights @ (counts / n_ratings[:, None]) / n_items[:, None]

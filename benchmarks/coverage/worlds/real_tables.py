@@ -53,7 +53,7 @@ class ResampledTable:
         is_asked = ~np.isnan(survey[row, column])
         country, topic, row, column = (index[is_asked] for index in (country, topic, row, column))
         scores = [matrix[row, column] for matrix in (survey, first, second)]
-        return build_sample(country, topic, scores, country < design.n_countries // 2, _measure_truths(self.path))
+        return build_sample(design, rng, country, topic, scores, _measure_truths(self.path))
 
 
 @cache
@@ -82,10 +82,13 @@ def _draw_model(survey: Floats, topic_means: Floats, rng: np.random.Generator) -
 @cache
 def _measure_truths(path: Path) -> dict[str, float]:
     """Each figure over the full table; the gaps are left out, since the table's groups differ in more than errors."""
-    survey, first, second = _load_population(path)
-    row, column = np.nonzero(~np.isnan(survey))
-    scores = [matrix[row, column] for matrix in (survey, first, second)]
-    truths = summarize_population(build_sample(row, column, scores, np.zeros(len(row), dtype=np.bool_), {}))
+    matrices = _load_population(path)
+    is_asked = ~np.isnan(matrices[0])
+    truths = summarize_population(*(matrix[is_asked] for matrix in matrices))
+    deviations = [
+        (matrix - np.where(is_asked, matrix, np.nan).mean(axis=0, where=is_asked))[is_asked] for matrix in matrices[:2]
+    ]
+    truths["within-topic r"] = float(np.corrcoef(deviations[1], deviations[0])[0, 1])
     return {name: value for name, value in truths.items() if not name.endswith("gap")}
 
 
