@@ -9,23 +9,26 @@ from typing import Any, Protocol
 import numpy as np
 
 from benchmarks.coverage.rule import Interval
-from benchmarks.coverage.worlds.design import DESIGNS, Design
+from benchmarks.coverage.worlds.design import DESIGNS
 
 
-class Sample(Protocol):
-    """One simulated audit; `truths` has the true value of each figure by the figure's key."""
+class Design(Protocol):
+    """The size of a simulated audit."""
 
     @property
-    def truths(self) -> Any: ...
+    def label(self) -> str: ...
+    @property
+    def smaller_side(self) -> int: ...
 
 
 class World(Protocol):
     """A population of audits."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
-    def draw(self, design: Design, rng: np.random.Generator) -> Any:
-        """Simulate one audit."""
+    def draw(self, design: Any, rng: np.random.Generator, /) -> Any:
+        """Simulate one audit; its attribute `truths` has the true value of each figure by the figure's key."""
         ...
 
 
@@ -39,13 +42,16 @@ class Figure:
         naive: the interval that was printed before, which treats repeated looks at one unit as independent.
         naive_label: that interval in words.
         count_units: number of units on the smaller side that is resampled; the design's by default.
+        max_error: for an interval that holds for several figures at once: from a sample to the largest absolute error
+            among them. The oracle's interval then is as wide as 95% of these errors need.
     """
 
     key: str
     compute: Callable[[Any], Interval]
     naive: Callable[[Any], Interval] | None = None
     naive_label: str = ""
-    count_units: Callable[[Design], int] = lambda design: design.smaller_side
+    count_units: Callable[[Any], int] = lambda design: int(design.smaller_side)
+    max_error: Callable[[Any], float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +59,12 @@ class Study:
     """Figures that are computed from the same samples.
 
     Attributes:
+        module: the module that defines the figures.
         worlds, designs: every figure is tried in each world and design, unless a world has no truth for it.
     """
 
     name: str
+    module: str
     figures: Sequence[Figure]
     worlds: Sequence[World]
     designs: Sequence[Design] = DESIGNS

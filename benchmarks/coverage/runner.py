@@ -1,17 +1,15 @@
-"""Runs studies: draws samples until every figure is judged, in several processes, and stores what came out."""
+"""Runs a study: draws samples of a world and design until every figure is judged."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.coverage.figures import Figure, Study, World
+from benchmarks.coverage.figures import Design, Figure, Study, World
 from benchmarks.coverage.rule import CHECKPOINTS, Record, Summary
-from benchmarks.coverage.worlds.design import Design
 
 NAIVE_RUNS = CHECKPOINTS[0]
 """Runs in which the naive interval is computed too: it fails by far."""
@@ -53,7 +51,8 @@ def measure(
                 if figure.key not in sample.truths:
                     continue
                 truth = float(sample.truths[figure.key])
-                records.setdefault(figure.key, Record()).add(figure.compute(sample), truth)
+                max_error = None if figure.max_error is None else figure.max_error(sample)
+                records.setdefault(figure.key, Record()).add(figure.compute(sample), truth, max_error)
                 if figure.naive is not None and run < naive_runs:
                     naive_records.setdefault(figure.key, Record()).add(figure.naive(sample), truth)
         n_done = checkpoint
@@ -81,10 +80,3 @@ def measure(
 def _make_generator(study: Study, world: World, design: Design, run: int) -> np.random.Generator:
     """Random numbers of one run, which depend on nothing else."""
     return np.random.default_rng([zlib.crc32(f"{study.name}/{world.name}/{design.label}".encode()), run])
-
-
-def measure_all(jobs: list[tuple[Study, World, Design]], n_processes: int) -> Iterator[list[Result]]:
-    """Measure several worlds and designs side by side, in the order in which they end."""
-    with ProcessPoolExecutor(n_processes) as executor:
-        for future in as_completed([executor.submit(measure, *job) for job in jobs]):
-            yield future.result()

@@ -39,9 +39,7 @@ def _gap(statistic: Statistic) -> Compute:
 
 def _difference(statistic: Statistic, other: str) -> Compute:
     """A statistic of the first model minus that of the model `other`."""
-    return lambda s: _to_interval(
-        paired_jackknife(statistic, s.first, getattr(s, other), s.survey, s.country, s.topic)
-    )
+    return lambda s: _to_interval(paired_jackknife(statistic, s.first, getattr(s, other), s.survey, s.country, s.topic))
 
 
 def _spearman(sample: ScoreSample) -> Interval:
@@ -55,9 +53,7 @@ def _within_topics(sample: ScoreSample) -> Interval:
 def _corrected_r(sample: ScoreSample) -> Interval:
     n_samples = np.full(len(sample.sampled), N_SAMPLES)
     places = (sample.country, sample.topic)
-    return _to_interval(
-        crossed_corrected(sample.sampled, sample.survey, sample.sample_variance, n_samples, *places)
-    )
+    return _to_interval(crossed_corrected(sample.sampled, sample.survey, sample.sample_variance, n_samples, *places))
 
 
 def _largest_gap(sample: ScoreSample) -> Interval:
@@ -70,6 +66,16 @@ def _largest_gap(sample: ScoreSample) -> Interval:
     is_in_group = [bool(sample.in_group[regions == name].all()) for name in (gap.low_group, gap.high_group)]
     true_gap = (is_in_group[1] - is_in_group[0]) * sample.truths["mae gap"]
     return value - true_gap, low - true_gap, high - true_gap
+
+
+def _max_gap_error(sample: ScoreSample) -> float:
+    """The largest error among the gaps in MAE of all pairs of regions."""
+    absolute_errors = np.abs(sample.uneven - sample.survey)
+    regions = np.unique(sample.region)
+    maes = np.array([absolute_errors[sample.region == region].mean() for region in regions])
+    is_in_group = np.array([sample.in_group[sample.region == region].all() for region in regions])
+    deviations = maes - np.where(is_in_group, 0.5, 1.0) * sample.truths["mae"]
+    return float(np.ptp(deviations))
 
 
 def _naive_r_difference(sample: ScoreSample) -> Interval:
@@ -142,7 +148,7 @@ SCORE_FIGURES = (
         ),
         "Welch's, over cells",
     ),
-    Figure("largest mae gap", _largest_gap),
+    Figure("largest mae gap", _largest_gap, max_error=_max_gap_error),
     Figure(
         "r gap",
         _gap(PEARSON),
@@ -153,4 +159,4 @@ SCORE_FIGURES = (
     ),
 )
 
-SCORE_STUDY = Study("scores", SCORE_FIGURES, (*SIMULATED_SCORE_WORLDS, *REAL_WORLDS))
+SCORE_STUDY = Study("scores", __name__, SCORE_FIGURES, (*SIMULATED_SCORE_WORLDS, *REAL_WORLDS))

@@ -41,4 +41,4 @@ SHARE_FIGURES = (
     Figure("share of these cells", _share_of_these_cells),
 )
 
-SHARE_STUDY = Study("shares", SHARE_FIGURES, SHARE_WORLDS)
+SHARE_STUDY = Study("shares", __name__, SHARE_FIGURES, SHARE_WORLDS)

@@ -1,4 +1,4 @@
-"""Figures of the panel: agreement of judges beyond chance, the prevalence of VALID, and shares of a judge's verdicts."""
+"""Figures of the panel: agreement of judges beyond chance, the share of VALID, and shares of a judge's verdicts."""
 
 from __future__ import annotations
 
@@ -100,4 +100,4 @@ VERDICT_FIGURES = (
     Figure("agreement with the others", _agreement_with_others, _wilson_of_agreement, "Wilson's, over traces"),
 )
 
-VERDICT_STUDY = Study("verdicts", VERDICT_FIGURES, VERDICT_WORLDS)
+VERDICT_STUDY = Study("verdicts", __name__, VERDICT_FIGURES, VERDICT_WORLDS)

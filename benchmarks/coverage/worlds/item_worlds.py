@@ -1,7 +1,7 @@
 """Worlds of items, such as the items of a task, questions or item sets: several answers to each, of items that differ.
 
-An answer has a merit with an effect of its item (its difficulty) and one of its own; a second condition, such as another
-prompt, shares part of both. Only items are resampled.
+An answer has a merit with an effect of its item (its difficulty) and one of its own. A second condition, such as
+another prompt, shares part of the item's effect. Only items are resampled.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ class ItemWorld:
         """Draw items with these numbers of answers."""
         n_items = len(counts)
         item = np.repeat(np.arange(n_items), counts)
-        common, *own = (draw_effects(self.kind, rng, n_items) for _ in range(3))
-        by_item = [ITEM_SD * (SHARED**0.5 * common + (1 - SHARED) ** 0.5 * effect) for effect in own]
+        common, *by_condition = (draw_effects(self.kind, rng, n_items) for _ in range(3))
+        by_item = [ITEM_SD * (SHARED**0.5 * common + (1 - SHARED) ** 0.5 * effect) for effect in by_condition]
         merits = [
             self.level + shift + effect[item] + rng.normal(size=len(item))
             for shift, effect in zip((0.0, SECOND_SHIFT), by_item, strict=True)

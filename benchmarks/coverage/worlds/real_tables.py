@@ -73,8 +73,8 @@ def _load_population(path: Path) -> tuple[Floats, Floats, Floats]:
 def _draw_model(survey: Floats, topic_means: Floats, rng: np.random.Generator) -> Floats:
     """Scores of a model that knows the topics better than the countries."""
     n_countries, n_topics = survey.shape
-    shapes = ((n_countries, 1), (1, n_topics), (n_countries, n_topics))
-    parts = [sd * rng.normal(size=shape) for sd, shape in zip(ERROR_SDS, shapes, strict=True)]
+    part_shapes = ((n_countries, 1), (1, n_topics), (n_countries, n_topics))
+    parts = [sd * rng.normal(size=shape) for sd, shape in zip(ERROR_SDS, part_shapes, strict=True)]
     scores = survey + SHRINKAGE * (topic_means - survey) + parts[0] + parts[1] + parts[2]
     return np.asarray(np.clip(scores, -1, 1))
 

@@ -276,6 +276,6 @@ SCORE_TRUTHS: dict[str, dict[str, float]] = {
         "within-topic r": 0.41420,
     },
 }
-"""True values by world; that of the largest gap is after the true gap of the selected pair is subtracted. Correlations, RMSE and bias of the additive worlds depend on variances only, which all of them
-share; the other figures are the mean of six calls of `measure_truth` with 2,000,000 cells (standard errors up to
-0.0003)."""
+"""True values by world. Correlations, RMSE and bias of the additive worlds depend on variances only, which all of them
+share. The other figures are the mean of six calls of `measure_truth` with 2,000,000 cells (standard errors up to
+0.0003). The true gap of the selected pair is subtracted from the largest gap, so its truth is 0."""

@@ -54,8 +54,8 @@ class ShareWorld:
         """Simulate one audit."""
         country, topic = design.draw_cells(rng)
         common = self._draw_log_odds(design, rng, country, topic)
-        own = np.stack([self._draw_log_odds(design, rng, country, topic) for _ in range(N_ROWS)])
-        log_odds = SHARED**0.5 * common + (1 - SHARED) ** 0.5 * own
+        by_row = np.stack([self._draw_log_odds(design, rng, country, topic) for _ in range(N_ROWS)])
+        log_odds = SHARED**0.5 * common + (1 - SHARED) ** 0.5 * by_row
         p = 1 / (1 + np.exp(-(log_odds + self.level)))
         totals = design.draw_case_counts(rng, len(country), MEAN_CASES)
         hits = rng.binomial(totals, p).astype(np.float64)

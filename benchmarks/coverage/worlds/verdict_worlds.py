@@ -125,7 +125,9 @@ def _agreement_coefficients(verdicts: Floats) -> dict[str, float]:
     """
     n_judges, n_valid = len(verdicts), verdicts.sum(axis=0)
     observed = float(
-        ((n_valid * (n_valid - 1) + (n_judges - n_valid) * (n_judges - n_valid - 1)) / (n_judges * (n_judges - 1))).mean()
+        (
+            (n_valid * (n_valid - 1) + (n_judges - n_valid) * (n_judges - n_valid - 1)) / (n_judges * (n_judges - 1))
+        ).mean()
     )
     p = float(verdicts.mean())
     kappa_chance, ac1_chance = p**2 + (1 - p) ** 2, 2 * p * (1 - p)
