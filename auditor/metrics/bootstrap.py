@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
 from auditor.metrics._two_way_table import TwoWayTable, build_two_way_table, weighted_sums
+from auditor.metrics.jackknife_interval import JackknifeInterval
 
 MIN_CLUSTERS = 5
 """Fewest countries, and fewest topics, for an interval: fewer show too little of how they differ."""
@@ -23,7 +24,8 @@ class TwoWayEstimate:
     """An estimate with a 95% interval over other countries and topics; `reason` says why something is None.
 
     Attributes:
-        p_value: of a paired difference: two-sided test of no difference, in (0, 1]; None for other estimates.
+        p_value: two-sided, of a true value of 0, in [0, 1]; None where that is no question, as for an MAE.
+        interval: the interval on the scale on which it was computed; None without one.
     """
 
     estimate: float | None
@@ -35,6 +37,7 @@ class TwoWayEstimate:
     replicates: int
     reason: str | None = None
     p_value: float | None = None
+    interval: JackknifeInterval | None = None
 
 
 @dataclass(frozen=True, slots=True)

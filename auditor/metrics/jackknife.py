@@ -191,7 +191,7 @@ def _to_two_way_estimate(
     )
     p_value = interval.p_value if has_p_value else None
     n_replicates = 0 if interval.low is None else sum(counts[:2])
-    return TwoWayEstimate(value, interval.low, interval.high, *counts, n_replicates, interval.reason, p_value)
+    return TwoWayEstimate(value, interval.low, interval.high, *counts, n_replicates, interval.reason, p_value, interval)
 
 
 def _rank_correlation(x: Floats, y: Floats) -> float:

@@ -6,9 +6,9 @@ the variance over single cells. Subtracting that once (Cameron, Gelbach & Miller
 29, 2011) is right on average, but its error makes intervals of differences too short; not subtracting it makes them too
 wide, by up to a factor of 1.4 where cells vary more than countries and topics. So half of it is subtracted:
 V = max(V_country + V_topic - V_cell / 2, V_country, V_topic), a compromise chosen by simulation (docs/coverage.md).
-The variances are the jackknife's (Efron & Stein, Annals of Statistics 9, 1981). The centre is corrected for the
-jackknife's estimate of bias (Quenouille, Biometrika 43, 1956). The quantile is Student's with the smallest number of
-units minus 1 degrees of freedom, on a scale on which the statistic is nearly normal.
+The variances are the jackknife's (Efron & Stein, Annals of Statistics 9, 1981). The quantile is Student's with the
+smallest number of units minus 1 degrees of freedom, on a scale on which the statistic is nearly normal. The centre is
+the statistic itself: the jackknife's correction for bias made correlations worse and errors no better.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ LOG = Transform(np.log, np.exp)
 
 @dataclass(frozen=True, slots=True)
 class JackknifeInterval:
-    """A 95% interval; `reason` says why there is none.
+    """An interval, of 95% unless asked otherwise; `reason` says why there is none.
 
     Attributes:
-        centre, std_error: of the bias-corrected statistic, on the transformed scale.
+        centre, std_error: of the statistic, on the transformed scale.
         df: degrees of freedom of Student's distribution.
         p_value: two-sided, of a true value of 0 on the transformed scale.
     """
@@ -80,6 +80,7 @@ def jackknife_interval(
     transform: Transform = IDENTITY,
     bounds: tuple[float, float] = (-inf, inf),
     cells: Floats | Sequence[Floats] | None = None,
+    confidence_level: float = 0.95,
 ) -> JackknifeInterval:
     """Compute the interval of a statistic from its values without each unit.
 
@@ -88,6 +89,7 @@ def jackknife_interval(
         replicates: see `Replicates`, on the scale of `value`.
         cells: of two kinds of units, the statistic without each cell (combination of units), shape (cells,), in the
             strata of the first kind; without it no variance is subtracted, which is conservative.
+        confidence_level: of the interval; 1 - 0.05 / m for intervals that hold for m statistics together (Bonferroni).
         transform: the scale on which the interval is symmetric.
         bounds: smallest and largest possible value; the ends are clipped to them.
 
@@ -109,24 +111,26 @@ def jackknife_interval(
     variance = float(combine_variances([_variance(arrays) for arrays in by_kind], _variance(by_cell)))
     if variance <= 1e-24 * max(1.0, transformed_value**2):
         return JackknifeInterval(None, None, reason=CONSTANT_REASON)
-    bias = sum((len(stratum) - 1) * float(stratum.mean() - transformed_value) for stratum in transformed)
-    centre, std_error = transformed_value - bias, variance**0.5
+    centre, std_error = transformed_value, variance**0.5
     df = min(map(len, transformed)) - 1
-    half_width = float(stdtrit(df, 0.975)) * std_error
+    half_width = float(stdtrit(df, (1 + confidence_level) / 2)) * std_error
     low, high = (float(end) for end in transform.inverse(np.array([centre - half_width, centre + half_width])))
     p_value = float(2 * stdtr(df, -abs(centre) / std_error))
     return JackknifeInterval(max(bounds[0], low), min(bounds[1], high), centre, std_error, df, p_value)
 
 
-def combine_variances(by_kind: Sequence[ArrayLike], by_cell: ArrayLike = 0.0) -> Floats:
+def combine_variances(
+    by_kind: Sequence[ArrayLike], by_cell: ArrayLike = 0.0, *, subtracted_share: float = 0.5
+) -> Floats:
     """The variance of a statistic from its variances over each kind of unit and over cells (see the module).
 
     Args:
         by_kind: variances over countries, over topics; or arrays of such variances, one for each of several statistics.
         by_cell: variance over cells, of the same shape; 0 where it is not known.
+        subtracted_share: how much of `by_cell` is subtracted.
     """
     stacked = np.stack([np.asarray(variance, dtype=np.float64) for variance in by_kind])
-    combined: Floats = stacked.sum(axis=0) - np.asarray(by_cell) / 2
+    combined: Floats = stacked.sum(axis=0) - subtracted_share * np.asarray(by_cell)
     floored: Floats = np.maximum(combined, stacked.max(axis=0))
     return floored
 
@@ -138,13 +142,14 @@ def estimate_from_replicates(
     transform: Transform = IDENTITY,
     bounds: tuple[float, float] = (-inf, inf),
     cells: Floats | Sequence[Floats] | None = None,
+    confidence_level: float = 0.95,
 ) -> Estimate:
     """A statistic as an `Estimate`, with the interval of `jackknife_interval`; `resampled` names the kinds of units.
 
     Args:
         n: number of observations. The others as for `jackknife_interval`.
     """
-    interval = jackknife_interval(value, replicates, transform, bounds, cells)
+    interval = jackknife_interval(value, replicates, transform, bounds, cells, confidence_level)
     if interval.low is None or interval.high is None:
         return Estimate(value, n, reason=interval.reason)
     return Estimate(value, n, interval.low, interval.high, resampled=tuple(replicates))

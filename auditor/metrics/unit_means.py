@@ -3,31 +3,38 @@
 A share is the sum of hits over the sum of cases. Its interval is Korn & Graubard's (Survey Methodology 24, 1998): that
 of Clopper & Pearson (Biometrika 26, 1934) at the number of independent cases that would give the same variance,
 reduced for the few units that the variance is estimated from. It stays in [0, 1], and is not symmetric near the ends.
+A mean of values between two bounds has the same interval, as a share of the range.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import inf
+from collections.abc import Sequence
+from dataclasses import replace
+from math import inf, isfinite
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv, stdtrit
+from numpy.typing import ArrayLike
 
-from auditor.metrics._complete_cases import Floats, complete_cases
-from auditor.metrics.estimate import PLURAL_BY_UNIT, Estimate, ShareEstimate
+from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
+from auditor.metrics._unit_counts import (
+    Labels,
+    UnitIndex,
+    cell_index,
+    clopper_pearson,
+    count_units,
+    few_units_factor,
+    index_units,
+    ratio_variance,
+    read_counts,
+)
+from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.metrics.jackknife_interval import (
-    MIN_UNITS,
+    CONSTANT_REASON,
     estimate_from_replicates,
-    jackknife_covariance,
     leave_one_out_sums,
     too_few_reason,
 )
-
-Labels = Mapping[str, ArrayLike]
-"""For each kind of unit, such as `country`, the unit of each row, shape (n,)."""
 
 
 class ShareTable(NamedTuple):
@@ -53,7 +60,7 @@ def share_over_units(
     Args:
         hits, totals: shape (n,), the hits and the cases of each row, such as a cell; hits may be fractions. Rows with a
             nan or without a case are left out.
-        units: the units that are resampled; rows may repeat a combination of units.
+        units: the units that are resampled, of one or two kinds; rows may repeat a combination of units.
         design_effect: how many times the variance is that of independent cases, pooled over rows of the same figure
             (`pooled_design_effect`). It is used where it is larger than that of these hits, and without hits or misses.
         independent_cases: shape (n,), how many of each row's cases are independent given its cell, such as the number
@@ -61,28 +68,29 @@ def share_over_units(
         empty_reason: the reason given where there is no case at all.
 
     Returns:
-        `n` counts cases. The interval over other units is None, with a reason, below 5 units of a kind, and where the
-        hits (or the misses, where these are rarer) are in 1 to 4 units of a kind.
+        `n` counts cases. There is no interval over other units, with a reason, below 5 units of a kind, and where the
+        hits (or the misses, where these are rarer) are in 1 to 4 units of a kind. Without hits or misses, and without a
+        design effect, each unit counts as one case.
 
     Raises:
         ValueError: shapes differ, or not 0 <= hits <= totals.
     """
-    counts = _read_counts(ShareTable(hits, totals, units, independent_cases))
+    counts = read_counts(hits, totals, units, independent_cases)
     if not counts.n:
         return ShareEstimate(None, 0, reason=empty_reason)
-    cells_interval = clopper_pearson(counts.share, counts.n_independent)
+    n, cells_interval = round(counts.n), clopper_pearson(counts.share, counts.n_independent)
     reason = counts.reason_against_interval()
     if reason is not None:
-        return ShareEstimate(counts.share, round(counts.n), None, None, reason, (), None, *cells_interval)
-    interval = clopper_pearson(counts.share, counts.effective_size(design_effect))
-    return ShareEstimate(counts.share, round(counts.n), *interval, None, tuple(units), None, *cells_interval)
+        return ShareEstimate(counts.share, n, None, None, reason, (), None, *cells_interval)
+    interval = counts.interval(design_effect)
+    return ShareEstimate(counts.share, n, *interval, None, tuple(units), None, *cells_interval)
 
 
 def shares_over_units(tables: Sequence[ShareTable], *, empty_reason: str = "nothing to count") -> list[ShareEstimate]:
     """Estimate the shares of rows of one figure, such as one per model, with the design effect pooled over them.
 
-    Among rows with the same number of cases a larger share has no smaller end of its interval: where the rows' own
-    design effects would say otherwise, intervals are widened.
+    Among rows with the same number of cases, a larger share never has a smaller end of its interval: intervals are
+    widened where the rows' own design effects would say otherwise.
 
     Args:
         tables: one per row.
@@ -105,7 +113,9 @@ def shares_over_units(tables: Sequence[ShareTable], *, empty_reason: str = "noth
     return shares
 
 
-def pooled_design_effect(tables: Sequence[ShareTable | tuple[ArrayLike, ArrayLike, Labels]]) -> float | None:
+def pooled_design_effect(
+    tables: Sequence[ShareTable | tuple[ArrayLike, ArrayLike, Labels]],
+) -> float | None:
     """How many times the variances of several shares are those of independent cases: a ratio of sums, at least 1.
 
     Args:
@@ -114,7 +124,7 @@ def pooled_design_effect(tables: Sequence[ShareTable | tuple[ArrayLike, ArrayLik
     Returns:
         None where no share is between 0 and 1 with at least 5 units of each kind.
     """
-    counts = [_read_counts(ShareTable(*table)) for table in tables]
+    counts = [read_counts(*table) for table in tables]
     usable = [c for c in counts if c.n and 0 < c.share < 1 and c.has_enough_units]
     if not usable:
         return None
@@ -129,120 +139,63 @@ def mean_over_units(
 
     Args:
         values: shape (n,); nan where there is none.
-        units: the units that are resampled.
-        bounds: smallest and largest possible value.
+        units: the units that are resampled, of one or two kinds.
+        bounds: smallest and largest possible value. With both, the interval is that of a share of the range; else
+            Student's.
         empty_reason: the reason given where there is no value at all.
 
     Returns:
-        `n` counts values. No interval, with a reason, below 5 units of a kind or where leaving out units changes
-        nothing.
+        `n` counts values. There is no interval, with a reason, below 5 units of a kind or where all values are equal.
+        Where all are equal to one of two bounds, each unit counts as one case.
 
     Raises:
-        ValueError: shapes differ, or a value is infinite.
+        ValueError: shapes differ, or a value is infinite or outside the bounds.
     """
     (present,), is_present = complete_cases(values)
     if not len(present):
         return Estimate(None, 0, reason=empty_reason)
-    moments = np.stack([present, np.ones_like(present)], axis=1)
-    replicates = {}
-    for unit, labels in units.items():
-        sums = leave_one_out_sums(moments, np.asarray(labels)[is_present])
-        with np.errstate(invalid="ignore"):
-            replicates[unit] = sums[:, 0] / sums[:, 1]
-    return estimate_from_replicates(float(present.mean()), len(present), replicates, bounds=bounds)
+    tolerance = 1e-9 * max(1.0, float(np.abs(present).max()))
+    if present.min() < bounds[0] - tolerance or present.max() > bounds[1] + tolerance:
+        raise ValueError(f"values must be from {bounds[0]} to {bounds[1]}")
+    present = np.clip(present, *bounds)
+    unit_index, mean, n = index_units(units, is_present), float(present.mean()), len(present)
+    reason = too_few_reason({unit: [count] for unit, count in count_units(unit_index).items()})
+    if reason is None and is_constant(present) and mean not in bounds:
+        reason = CONSTANT_REASON
+    if reason is not None:
+        return Estimate(mean, n, reason=reason)
+    if not isfinite(bounds[1] - bounds[0]):
+        return _unbounded_mean(present, unit_index, bounds)
+    return _bounded_mean(present, unit_index, bounds)
 
 
-def clopper_pearson(share: float, n: float) -> tuple[float, float]:
-    """The 95% interval of Clopper & Pearson for a share of n > 0 cases; hits and n may be fractions."""
-    hits = share * n
-    low = 0.0 if share == 0 else float(betaincinv(hits, n - hits + 1, 0.025))
-    high = 1.0 if share == 1 else float(betaincinv(hits + 1, n - hits, 0.975))
-    return min(low, share), max(high, share)
+def _bounded_mean(values: Floats, units: UnitIndex, bounds: tuple[float, float]) -> Estimate:
+    """The mean with its interval as a share of the range between two bounds."""
+    width = bounds[1] - bounds[0]
+    shares = (values - bounds[0]) / width
+    mean, fewest = float(shares.mean()), min(count_units(units).values())
+    n_effective = float(fewest)
+    if 0 < mean < 1:
+        variance = ratio_variance(shares, np.ones_like(shares), units)
+        if variance <= 1e-24:
+            return Estimate(float(values.mean()), len(values), reason=CONSTANT_REASON)
+        n_effective = mean * (1 - mean) / variance * few_units_factor(fewest)
+    low, high = (bounds[0] + width * end for end in clopper_pearson(mean, n_effective))
+    return Estimate(float(values.mean()), len(values), low, high, resampled=tuple(units))
 
 
-@dataclass(frozen=True, slots=True)
-class _Counts:
-    """Hits and cases per row, with their units; all rows have cases."""
+def _unbounded_mean(values: Floats, units: UnitIndex, bounds: tuple[float, float]) -> Estimate:
+    """The mean with Student's interval; its ends are clipped to the bounds."""
+    moments = np.stack([values, np.ones_like(values)], axis=1)
 
-    hits: Floats
-    totals: Floats
-    units: Mapping[str, NDArray[np.intp]]
-    n_independent: float
+    def means_without(labels: ArrayLike) -> Floats:
+        sums = leave_one_out_sums(moments, labels)
+        means: Floats = sums[:, 0] / sums[:, 1]
+        return means
 
-    @property
-    def n(self) -> float:
-        """Number of cases."""
-        return float(self.totals.sum())
-
-    @property
-    def share(self) -> float:
-        """Share of the hits."""
-        return min(1.0, float(self.hits.sum() / self.totals.sum()))
-
-    @property
-    def n_units(self) -> dict[str, int]:
-        """Number of units of each kind."""
-        return {unit: len(np.unique(labels)) for unit, labels in self.units.items()}
-
-    @property
-    def has_enough_units(self) -> bool:
-        """Whether there are at least 5 units of each kind."""
-        return min(self.n_units.values()) >= MIN_UNITS
-
-    def reason_against_interval(self) -> str | None:
-        """Why there is no interval over other units; None where there is one."""
-        reason = too_few_reason({unit: [n] for unit, n in self.n_units.items()})
-        if reason is not None or self.share in (0.0, 1.0):
-            return reason
-        rarer = self.hits if self.share <= 0.5 else self.totals - self.hits
-        few = [
-            PLURAL_BY_UNIT[unit] for unit, labels in self.units.items() if len(np.unique(labels[rarer > 0])) < MIN_UNITS
-        ]
-        if not few:
-            return None
-        others = " and ".join(PLURAL_BY_UNIT[unit] for unit in self.units)
-        counted = "cases" if self.share <= 0.5 else "exceptions"
-        return f"the {counted} are in fewer than {MIN_UNITS} {' and '.join(few)}: no interval for other {others}"
-
-    def variance(self) -> float:
-        """The jackknife variance of the share, added up over the kinds of units."""
-        moments = np.stack([self.hits, self.totals], axis=1)
-        total = 0.0
-        for labels in self.units.values():
-            sums = leave_one_out_sums(moments, labels)
-            total += float(jackknife_covariance((sums[:, 0] / sums[:, 1])[None])[0, 0])
-        return total
-
-    def effective_size(self, design_effect: float | None) -> float:
-        """Number of independent cases whose interval is that of the share over other units.
-
-        Args:
-            design_effect: see `share_over_units`.
-        """
-        fewest = min(self.n_units.values())
-        if self.share in (0.0, 1.0):
-            return min(self.n, float(fewest)) if design_effect is None else self.n / max(1.0, design_effect)
-        binomial_variance = self.share * (1 - self.share) / self.n
-        largest_effect = max(1.0, self.variance() / binomial_variance, design_effect or 0.0)
-        few_units_factor = float(stdtrit(max(self.n - 1, 1), 0.975) / stdtrit(fewest - 1, 0.975)) ** 2
-        return self.n / largest_effect * min(1.0, few_units_factor)
-
-
-def _read_counts(table: ShareTable) -> _Counts:
-    """Check a table and drop its rows without a case; ValueError as for `share_over_units`."""
-    independent = table.totals if table.independent_cases is None else table.independent_cases
-    (hits, totals, independent_cases), is_complete = complete_cases(table.hits, table.totals, independent)
-    if (hits < 0).any() or (hits > totals * (1 + 1e-12)).any():
-        raise ValueError("hits and totals must be counts, hits at most totals")
-    has_cases = totals > 0
-    units = {}
-    for unit, labels in table.units.items():
-        unit_labels = np.asarray(labels)
-        if unit_labels.shape != is_complete.shape:
-            raise ValueError(f"the labels of {unit} must have the shape {is_complete.shape}, as the hits have")
-        units[unit] = np.unique(unit_labels[is_complete][has_cases], return_inverse=True)[1]
-    n_independent = float(np.minimum(independent_cases, totals)[has_cases].sum())
-    return _Counts(hits[has_cases], totals[has_cases], units, n_independent)
+    replicates = {unit: means_without(labels) for unit, labels in units.items()}
+    cells = means_without(cell_index(units)) if len(units) > 1 else None
+    return estimate_from_replicates(float(values.mean()), len(values), replicates, bounds=bounds, cells=cells)
 
 
 def _widen_to_monotone(shares: list[ShareEstimate], rows: Sequence[int]) -> None:

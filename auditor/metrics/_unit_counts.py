@@ -1,0 +1,193 @@
+"""Hits and cases per row with the units of the rows: the variance of their share over units, and its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv, stdtrit
+
+from auditor.metrics._complete_cases import Floats, complete_cases
+from auditor.metrics._rare_shares import likelihood_upper_end
+from auditor.metrics.estimate import PLURAL_BY_UNIT
+from auditor.metrics.jackknife_interval import (
+    MIN_UNITS,
+    combine_variances,
+    jackknife_covariance,
+    leave_one_out_sums,
+    too_few_reason,
+)
+
+Labels = Mapping[str, ArrayLike]
+"""For each kind of unit, such as `country`, the unit of each row, shape (n,)."""
+UnitIndex = Mapping[str, NDArray[np.intp]]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitCounts:
+    """Hits and cases per row, shape (n,), with the units of each row; all rows have cases.
+
+    Attributes:
+        n_independent: number of cases that are independent given their cells.
+    """
+
+    hits: Floats
+    totals: Floats
+    units: UnitIndex
+    n_independent: float
+
+    @property
+    def n(self) -> float:
+        """Number of cases."""
+        return float(self.totals.sum())
+
+    @property
+    def share(self) -> float:
+        """Share of the hits."""
+        return min(1.0, float(self.hits.sum() / self.totals.sum()))
+
+    @property
+    def n_units(self) -> dict[str, int]:
+        """Number of units of each kind."""
+        return count_units(self.units)
+
+    @property
+    def has_enough_units(self) -> bool:
+        """Whether there are at least 5 units of each kind."""
+        return min(self.n_units.values()) >= MIN_UNITS
+
+    @property
+    def rarer(self) -> Floats:
+        """Hits per row, or misses where these are rarer."""
+        return self.hits if self.share <= 0.5 else self.totals - self.hits
+
+    def variance(self) -> float:
+        """Variance of the share over units, without what country and topic both contain of the cells' variance.
+
+        All of it is subtracted, since cases within cells vary much; `likelihood_upper_end` guards against variances
+        that are too small.
+        """
+        return ratio_variance(self.hits, self.totals, self.units, subtracted_share=1.0)
+
+    def reason_against_interval(self) -> str | None:
+        """Why there is no interval over other units; None where there is one."""
+        reason = too_few_reason({unit: [n] for unit, n in self.n_units.items()})
+        if reason is not None or self.share in (0.0, 1.0):
+            return reason
+        few = [
+            PLURAL_BY_UNIT[unit]
+            for unit, labels in self.units.items()
+            if len(np.unique(labels[self.rarer > 0])) < MIN_UNITS
+        ]
+        if not few:
+            return None
+        others = " and ".join(PLURAL_BY_UNIT[unit] for unit in self.units)
+        counted = "the cases" if self.share <= 0.5 else "the exceptions"
+        return f"{counted} are in fewer than {MIN_UNITS} {' and '.join(few)}: no interval for other {others}"
+
+    def interval(self, design_effect: float | None) -> tuple[float, float]:
+        """The interval over other units, where there is no reason against it.
+
+        Args:
+            design_effect: how many times the variance is at least that of independent cases.
+        """
+        fewest = min(self.n_units.values())
+        if self.share in (0.0, 1.0):
+            n_effective = min(self.n, float(fewest)) if design_effect is None else self.n / max(1.0, design_effect)
+            return clopper_pearson(self.share, n_effective)
+        binomial_variance = self.share * (1 - self.share) / self.n
+        largest_effect = max(1.0, self.variance() / binomial_variance, design_effect or 0.0)
+        low, high = clopper_pearson(self.share, self.n / largest_effect * few_units_factor(fewest))
+        if self.share <= 0.5:
+            return low, max(high, self._likelihood_end(high))
+        return min(low, 1 - self._likelihood_end(1 - low)), high
+
+    def _likelihood_end(self, other_end: float) -> float:
+        """The largest likelihood end of the rarer share over the kinds of units; see `likelihood_upper_end`."""
+        return max(
+            likelihood_upper_end(_sum_by_unit(self.rarer, labels), _sum_by_unit(self.totals, labels), other_end)
+            for labels in self.units.values()
+        )
+
+
+def read_counts(
+    hits: ArrayLike, totals: ArrayLike, units: Labels, independent_cases: ArrayLike | None = None
+) -> UnitCounts:
+    """Check the columns, drop rows without a case, and number the units.
+
+    Args:
+        hits, totals, units, independent_cases: as for `auditor.metrics.unit_means.share_over_units`.
+
+    Raises:
+        ValueError: shapes differ, or not 0 <= hits <= totals.
+    """
+    independent = totals if independent_cases is None else independent_cases
+    (hit_counts, case_counts, independent_counts), is_complete = complete_cases(hits, totals, independent)
+    if (hit_counts < 0).any() or (hit_counts > case_counts * (1 + 1e-12)).any():
+        raise ValueError("hits and totals must be counts, hits at most totals")
+    has_cases = case_counts > 0
+    is_complete[is_complete] = has_cases
+    n_independent = float(np.minimum(independent_counts, case_counts)[has_cases].sum())
+    return UnitCounts(hit_counts[has_cases], case_counts[has_cases], index_units(units, is_complete), n_independent)
+
+
+def index_units(units: Labels, included: NDArray[np.bool_]) -> dict[str, NDArray[np.intp]]:
+    """Number the units of the included rows, for each kind; ValueError if the labels have another shape."""
+    index = {}
+    for unit, labels in units.items():
+        unit_labels = np.asarray(labels)
+        if unit_labels.shape != included.shape:
+            raise ValueError(f"the labels of {unit} must have the shape {included.shape}, as the values have")
+        index[unit] = np.unique(unit_labels[included], return_inverse=True)[1]
+    return index
+
+
+def count_units(units: UnitIndex) -> dict[str, int]:
+    """Number of units of each kind."""
+    return {unit: len(np.unique(labels)) for unit, labels in units.items()}
+
+
+def cell_index(units: UnitIndex) -> NDArray[np.intp]:
+    """Number of each row's combination of units, shape (n,)."""
+    return np.unique(np.stack(list(units.values())), axis=1, return_inverse=True)[1].ravel()
+
+
+def _sum_by_unit(values: Floats, labels: NDArray[np.intp]) -> Floats:
+    """Sums of the rows' values in each unit, shape (units,)."""
+    return np.bincount(labels, values).astype(np.float64)
+
+
+def ratio_variance(
+    numerators: Floats, denominators: Floats, units: UnitIndex, *, subtracted_share: float = 0.5
+) -> float:
+    """Jackknife variance of a ratio of sums over units of one or two kinds; denominators are positive.
+
+    Args:
+        numerators, denominators: shape (n,), of each row.
+        units: at least two units of each kind.
+        subtracted_share: see `combine_variances`.
+    """
+    moments = np.stack([numerators, denominators], axis=1)
+
+    def variance_over(labels: NDArray[np.intp]) -> float:
+        sums = leave_one_out_sums(moments, labels)
+        return float(jackknife_covariance((sums[:, 0] / sums[:, 1])[None])[0, 0])
+
+    by_cell = variance_over(cell_index(units)) if len(units) > 1 else 0.0
+    by_kind = [variance_over(labels) for labels in units.values()]
+    return float(combine_variances(by_kind, by_cell, subtracted_share=subtracted_share))
+
+
+def few_units_factor(n_units: int) -> float:
+    """What an effective number of cases is multiplied by because its variance is estimated from few units: (z / t)²."""
+    return float(stdtrit(np.inf, 0.975) / stdtrit(n_units - 1, 0.975)) ** 2
+
+
+def clopper_pearson(share: float, n: float) -> tuple[float, float]:
+    """The 95% interval of Clopper & Pearson for a share of n > 0 cases; hits and n may be fractions."""
+    hits = share * n
+    low = 0.0 if share == 0 else float(betaincinv(hits, n - hits + 1, 0.025))
+    high = 1.0 if share == 1 else float(betaincinv(hits + 1, n - hits, 0.975))
+    return low, high
