@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from auditor.metrics._complete_cases import Floats
+from auditor.metrics.jackknife_interval import FISHER_Z, IDENTITY, Transform
 
 MeasurementLevel = Literal["nominal", "ordinal", "interval"]
 
@@ -20,10 +21,12 @@ class Coefficient:
     Attributes:
         moments: shape (items, k), what is summed.
         value: from sums, shape (replicates, k), to coefficients, shape (replicates,), nan where undefined.
+        scale: on which it is nearly normal.
     """
 
     moments: Floats
     value: Callable[[Floats], Floats]
+    scale: Transform = IDENTITY
 
 
 def make_kappa(counts: Floats) -> Coefficient:
@@ -45,7 +48,7 @@ def make_ac1(counts: Floats, n_categories: int) -> Coefficient:
         agreement, prevalence = sums[:, 1] / sums[:, 0], sums[:, 2:] / sums[:, :1]
         return _beyond_chance(agreement, (prevalence * (1 - prevalence)).sum(axis=1) / (n_categories - 1))
 
-    return Coefficient(_pair_moments(counts), ac1)
+    return Coefficient(_pair_moments(counts), ac1, FISHER_Z)  # near 1 where nearly all ratings are the same
 
 
 def make_alpha(counts: Floats, values: Floats, level: MeasurementLevel) -> Coefficient:

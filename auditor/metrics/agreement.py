@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from auditor.metrics._agreement_coefficients import Coefficient, MeasurementLevel, make_ac1, make_alpha, make_kappa
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics.estimate import Estimate
-from auditor.metrics.jackknife_interval import estimate_from_replicates, jackknife_interval, leave_one_out_sums
+from auditor.metrics.jackknife_interval import FISHER_Z, estimate_from_replicates, jackknife_interval
+from auditor.metrics.unit_replicates import UnitReplicates, replicate_over_units
 
 RatingUnits = Mapping[str, ArrayLike]
 """For each kind of unit, such as `country`, the unit of each item, shape (items,).
@@ -143,35 +144,33 @@ def leave_one_rater_out(
     table = _as_ratings(ratings)
     unit_labels = _select_units(units, np.ones(table.shape[1], dtype=np.bool_))
     panel = krippendorff_alpha(table, level, units=units)
-    panel_replicates = _alpha_replicates(table, level, unit_labels)
     results = []
+    panel_replicates = None if panel.value is None else _alpha_replicates(table, level, unit_labels)
     for i in range(len(table)):
         others = np.delete(table, i, axis=0)
         without = krippendorff_alpha(others, level, units=units)
-        if panel.value is None or without.value is None:
-            reason = without.reason if panel.value is not None else panel.reason
+        if panel.value is None or without.value is None or panel_replicates is None:
+            reason = panel.reason if panel.value is None else without.reason
             results.append(LeftOutRater(without, Estimate(None, 0, reason=reason), None))
             continue
-        replicates = {
-            unit: values - panel_replicates[unit]
-            for unit, values in _alpha_replicates(others, level, unit_labels).items()
-        }
         value = without.value - panel.value
-        difference = estimate_from_replicates(value, without.n, replicates, bounds=(-2.0, 2.0))
-        results.append(LeftOutRater(without, difference, jackknife_interval(value, replicates).p_value))
+        replicates = _alpha_replicates(others, level, unit_labels).minus(panel_replicates)
+        difference = estimate_from_replicates(
+            value, without.n, replicates.units, bounds=(-2.0, 2.0), cells=replicates.cells
+        )
+        p_value = jackknife_interval(value, replicates.units, cells=replicates.cells).p_value
+        results.append(LeftOutRater(without, difference, p_value))
     return tuple(results)
 
 
-def _alpha_replicates(ratings: Floats, level: MeasurementLevel, unit_labels: RatingUnits) -> dict[str, Floats]:
-    """Krippendorff's alpha without each unit, by kind of unit; items with fewer than two ratings count as 0."""
+def _alpha_replicates(ratings: Floats, level: MeasurementLevel, units: RatingUnits) -> UnitReplicates:
+    """Krippendorff's alpha without each unit; items with fewer than two ratings add nothing to its sums."""
     counts, values = _count_by_category(ratings)
     is_pairable = counts.sum(axis=1) >= 2
-    if not is_pairable.any():
-        return {}
     coefficient = make_alpha(counts[is_pairable], values, level)
     moments = np.zeros((len(counts), coefficient.moments.shape[1]))
     moments[is_pairable] = coefficient.moments
-    return {unit: coefficient.value(leave_one_out_sums(moments, labels)) for unit, labels in unit_labels.items()}
+    return replicate_over_units(moments, coefficient.value, units)
 
 
 def _as_ratings(ratings: ArrayLike) -> Floats:
@@ -223,12 +222,27 @@ def _estimate_agreement(
     if max(prevalence) < 1:
         coefficient = make_coefficient(pairable_counts)
         value = float(coefficient.value(coefficient.moments.sum(axis=0)[None])[0])
-        replicates = {
-            unit: coefficient.value(leave_one_out_sums(coefficient.moments, labels))
-            for unit, labels in unit_labels.items()
-        }
-        estimate = estimate_from_replicates(value, n_items, replicates, bounds=BOUNDS)
+        estimate = _estimate_interval(coefficient, value, n_items, unit_labels)
     return Agreement(
         estimate.value, n_items, estimate.ci_low, estimate.ci_high, estimate.reason, estimate.resampled,
         n_ratings=n_ratings, n_dropped=n_dropped, prevalence=prevalence,
     )  # fmt: skip
+
+
+def _estimate_interval(coefficient: Coefficient, value: float, n_items: int, units: RatingUnits) -> Estimate:
+    """The coefficient with its interval over units.
+
+    Kappa and alpha are too low in small samples, most where nearly all ratings are the same, so their interval is
+    around the value that is corrected for the jackknife's estimate of bias (Quenouille, Biometrika 43, 1956), and no
+    variance of cells is subtracted: without both it covered only 88% over 55 countries and 19 topics with 92% VALID
+    (docs/coverage.md). AC1 needs neither.
+    """
+    replicates = replicate_over_units(coefficient.moments, coefficient.value, units)
+    if coefficient.scale is FISHER_Z:
+        return estimate_from_replicates(value, n_items, replicates.units, FISHER_Z, BOUNDS, replicates.cells)
+    bias = sum((len(values) - 1) * float(values.mean() - value) for values in replicates.units.values())
+    interval = jackknife_interval(value - bias, replicates.units, bounds=BOUNDS)
+    if interval.low is None or interval.high is None:
+        return Estimate(value, n_items, reason=interval.reason)
+    low, high = min(interval.low, value), max(interval.high, value)
+    return Estimate(value, n_items, low, high, resampled=tuple(units))

@@ -172,6 +172,24 @@ def test_countries_and_topics_are_left_out_as_by_hand(level: MeasurementLevel) -
     assert alpha.generalizes_to == "other countries and topics like these"
 
 
+def test_ac1_is_left_out_on_fishers_z_with_half_the_variance_of_cells_subtracted() -> None:
+    countries, topics = np.repeat(np.arange(7), 6), np.tile(np.arange(6), 7)
+    ratings = _panel(3, items=42)
+    ac1 = gwet_ac1(ratings, units={"country": countries, "topic": topics})
+
+    def variance(labels: NDArray[np.intp]) -> float:
+        k = len(np.unique(labels))
+        left_out = np.array([gwet_ac1(ratings[:, labels != unit], categories=4).value for unit in range(k)], float)
+        z = np.arctanh(left_out)
+        return float((k - 1) / k * ((z - z.mean()) ** 2).sum())
+
+    by_country, by_topic = variance(countries), variance(topics)
+    total = max(by_country + by_topic - variance(np.arange(42)) / 2, by_country, by_topic)
+    assert ac1.value is not None
+    z, half_width = np.arctanh(ac1.value), stats.t.ppf(0.975, 5) * total**0.5
+    assert (ac1.ci_low, ac1.ci_high) == pytest.approx((np.tanh(z - half_width), np.tanh(z + half_width)), abs=1e-9)
+
+
 def test_too_few_countries_or_topics_give_no_interval_and_say_so() -> None:
     ratings, countries = _panel(3, items=40), np.repeat(np.arange(4), 10)
     units = {"country": countries, "topic": np.tile(np.arange(10), 4)}
@@ -246,17 +264,18 @@ def test_the_difference_without_a_rater_is_a_jackknife_of_both_alphas() -> None:
         ]
         return float(alphas[0] - alphas[1])
 
-    value = difference(ratings)
-    centre, variance = value, 0.0
-    for labels in (countries, topics):
-        left_out = np.array([difference(ratings[:, labels != unit]) for unit in range(6)])
-        centre -= 5 * (left_out.mean() - value)
-        variance += 5 / 6 * ((left_out - left_out.mean()) ** 2).sum()
-    half_width = stats.t.ppf(0.975, 5) * variance**0.5
+    def variance(labels: NDArray[np.intp]) -> float:
+        k = len(np.unique(labels))
+        left_out = np.array([difference(ratings[:, labels != unit]) for unit in range(k)])
+        return float((k - 1) / k * ((left_out - left_out.mean()) ** 2).sum())
+
+    value, by_country, by_topic = difference(ratings), variance(countries), variance(topics)
+    total = max(by_country + by_topic - variance(np.arange(36)) / 2, by_country, by_topic)
+    half_width = stats.t.ppf(0.975, 5) * total**0.5
     assert rater.difference.value == pytest.approx(value, abs=1e-9)
     ends = (rater.difference.ci_low, rater.difference.ci_high)
-    assert ends == pytest.approx((centre - half_width, centre + half_width), abs=1e-9)
-    assert rater.p_value == pytest.approx(2 * stats.t.sf(abs(centre) / variance**0.5, 5))
+    assert ends == pytest.approx((value - half_width, value + half_width), abs=1e-9)
+    assert rater.p_value == pytest.approx(2 * stats.t.sf(abs(value) / total**0.5, 5))
 
 
 def test_malformed_input_raises() -> None:

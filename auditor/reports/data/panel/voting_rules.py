@@ -7,11 +7,13 @@ from math import log
 
 import numpy as np
 
+from auditor.metrics.unit_means import share_over_units
 from auditor.metrics.votes import agreement_with_others, dawid_skene
-from auditor.reports.data.estimate_conversion import estimate_share, missing_estimate
+from auditor.reports.data.estimate_conversion import missing_estimate
 from auditor.reports.data.panel.schema import VotingRuleRow
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix
 from auditor.reports.data.report_source import FloatArray, ReportSource
+from auditor.reports.data.sampling_units import Units
 
 
 def build_vote_rows(source: ReportSource, matrix: VerdictMatrix) -> list[VotingRuleRow]:
@@ -23,8 +25,8 @@ def build_vote_rows(source: ReportSource, matrix: VerdictMatrix) -> list[VotingR
     if not matrix.traces:
         return []
     majority = _decide_by_weight(matrix, np.ones(len(matrix.judges)))
-    rows = [_build_vote_row("majority", majority, majority, {})]
-    agreement_shares = agreement_with_others(matrix.unconditional_verdicts)
+    rows = [_build_vote_row("majority", majority, majority, {}, matrix.units)]
+    agreement_shares = agreement_with_others(matrix.unconditional_verdicts, matrix.units)
     log_odds_weights = {
         name: _log_odds_weight(round((share.value or 0) * share.n), share.n)
         for name, share in zip(matrix.judges, agreement_shares, strict=True)
@@ -34,13 +36,13 @@ def build_vote_rows(source: ReportSource, matrix: VerdictMatrix) -> list[VotingR
         rows.append(_build_weighted_vote_row(matrix, majority, "weighted as configured", source.config.panel.weights))
     latent_model = dawid_skene(matrix.all_verdicts)
     if latent_model.reason is not None:
-        return [*rows, _build_vote_row("dawid-skene", None, majority, {}, latent_model.reason)]
+        return [*rows, _build_vote_row("dawid-skene", None, majority, {}, matrix.units, latent_model.reason)]
     accuracy = {
         name: float(judge_accuracy)
         for name, judge_accuracy in zip(matrix.judges, latent_model.accuracy, strict=True)
         if not np.isnan(judge_accuracy)
     }
-    return [*rows, _build_vote_row("dawid-skene", latent_model.labels(), majority, accuracy)]
+    return [*rows, _build_vote_row("dawid-skene", latent_model.labels(), majority, accuracy, matrix.units)]
 
 
 def _log_odds_weight(n_agreed: int, n_traces: int) -> float:
@@ -58,10 +60,10 @@ def _build_weighted_vote_row(
     """Apply a weighted majority, with weights scaled to a mean of 1; judges without a weight count 1."""
     judge_weights = np.array([weights.get(name, 1.0) for name in matrix.judges])
     if not judge_weights.sum() > 0:
-        return _build_vote_row(rule, None, majority, {}, "no judge has any weight")
+        return _build_vote_row(rule, None, majority, {}, matrix.units, "no judge has any weight")
     judge_weights = judge_weights / judge_weights.mean()
     weights_by_judge = dict(zip(matrix.judges, judge_weights.tolist(), strict=True))
-    return _build_vote_row(rule, _decide_by_weight(matrix, judge_weights), majority, weights_by_judge)
+    return _build_vote_row(rule, _decide_by_weight(matrix, judge_weights), majority, weights_by_judge, matrix.units)
 
 
 def _decide_by_weight(matrix: VerdictMatrix, weights: FloatArray) -> FloatArray:
@@ -108,6 +110,7 @@ def _build_vote_row(
     decisions: FloatArray | None,
     majority: FloatArray,
     weights: Mapping[str, float],
+    units: Units,
     reason: str | None = None,
 ) -> VotingRuleRow:
     """Summarise one voting rule.
@@ -115,6 +118,7 @@ def _build_vote_row(
     Args:
         decisions: 1 VALID, 0 INVALID, nan open, shape (traces,); None where the rule cannot be applied.
         majority: decisions of the plain majority.
+        units: of the traces.
         reason: why `decisions` is None.
     """
     if decisions is None:
@@ -133,6 +137,6 @@ def _build_vote_row(
         valid=int((decisions == 1).sum()),
         invalid=int((decisions == 0).sum()),
         open=int(np.isnan(decisions).sum()),
-        differs=estimate_share(int((both_decide & (decisions != majority)).sum()), int(both_decide.sum())),
+        differs=share_over_units(both_decide & (decisions != majority), both_decide, units),
         weights=dict(weights),
     )
