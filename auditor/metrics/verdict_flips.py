@@ -69,9 +69,9 @@ def compare_verdicts_over_units(counts: ArrayLike, units: Labels) -> VerdictFlip
 def _scotts_pi(counts: Floats) -> Floats:
     """Scott's pi (Public Opinion Quarterly 19, 1955, 321-325) of counts (..., 4); nan if all verdicts are the same."""
     n_verdicts = counts.sum(axis=-1)
-    agreement = (counts[..., 0] + counts[..., 3]) / n_verdicts
-    valid_share = (2 * counts[..., 0] + counts[..., 1] + counts[..., 2]) / (2 * n_verdicts)
-    chance = valid_share**2 + (1 - valid_share) ** 2
     with np.errstate(divide="ignore", invalid="ignore"):
+        agreement = (counts[..., 0] + counts[..., 3]) / n_verdicts
+        valid_share = (2 * counts[..., 0] + counts[..., 1] + counts[..., 2]) / (2 * n_verdicts)
+        chance = valid_share**2 + (1 - valid_share) ** 2
         pi: Floats = np.where(chance < 1, (agreement - chance) / (1 - chance), np.nan)
     return pi

@@ -64,6 +64,12 @@ def format_p_value(value: float | None) -> str:
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
+def describe_p_value(value: float | None) -> str:
+    """Format a p-value for a sentence, as "p = 0.012" or "p < 0.001"."""
+    text = format_p_value(value)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
+
+
 def format_percent(numerator: int, denominator: int) -> str:
     """Format a share in percent. Only exact shares give 0% or 100%; others near them give "< 1%" or "> 99%"."""
     if denominator == 0:

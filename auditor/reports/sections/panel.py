@@ -110,8 +110,8 @@ def _build_judge_tables(panel: PanelReport) -> Iterator[Table]:
     yield tabulate("judges", "Judges", caption, panel.judges, columns)
     caption = (
         "Agreement of judges beyond chance: 1 is complete agreement, 0 is chance. Kappa and alpha are low if nearly "
-        "all verdicts are the same; AC1 is not. Share of VALID is a proportion, not a measure of agreement. n counts "
-        "traces."
+        "all verdicts are the same; AC1 is not. Share of VALID is a proportion, not a measure of agreement. 95% CIs "
+        "are over countries and topics, or the items of a task. n counts traces."
     )
     measures = [
         ("Fleiss’ kappa", panel.fleiss_kappa),
@@ -122,11 +122,17 @@ def _build_judge_tables(panel: PanelReport) -> Iterator[Table]:
     columns = [Column("Measure", "name"), Column("Value", "estimate")]
     yield Table("panel-agreement", "Agreement of the panel", caption, columns, measures)
     caption = (
-        "Each judge compared with the others: how often it agrees with most of them, and the panel’s alpha without it. "
-        "A higher alpha than the panel’s suggests an outlier."
+        "Each judge compared with the others: how often it agrees with most of them, the other judges’ alpha without "
+        "it, and how much higher that is than the panel’s. A judge is an outlier where the change is above 0 and p is "
+        "below 0.05. p is corrected for the number of judges (Holm)."
     )
     titles = {"agreement": "Agrees with the majority", "alpha_without": "Alpha without it"}
-    columns = [JUDGE_COLUMN, *make_columns("estimate", titles)]
+    columns = [
+        JUDGE_COLUMN,
+        *make_columns("estimate", titles),
+        Column("Change of alpha", "estimate", "alpha_change", style="signed"),
+        Column("p (Holm)", "number", "alpha_change_p_holm", style="p_value"),
+    ]
     yield tabulate("judge-agreement", "Agreement of each judge", caption, panel.judges, columns)
 
 

@@ -101,7 +101,10 @@ def compare_verdict_pairs(
     def estimate_shares(select: Callable[[FloatArray, FloatArray], FloatArray]) -> list[ShareEstimate]:
         """Estimate the share of traces, by judge, for which a function of both verdicts is 1."""
         return shares_over_units(
-            [ShareTable(select(*pairs_by_judge[judge]), is_paired[judge], units) for judge in judges]
+            [
+                ShareTable(np.where(is_paired[judge], select(*pairs_by_judge[judge]), 0.0), is_paired[judge], units)
+                for judge in judges
+            ]
         )
 
     columns = zip(
