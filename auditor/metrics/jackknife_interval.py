@@ -14,7 +14,7 @@ the statistic itself: the jackknife's correction for bias made correlations wors
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 
 import numpy as np
@@ -63,6 +63,7 @@ class JackknifeInterval:
         centre, std_error: of the statistic, on the transformed scale.
         df: degrees of freedom of Student's distribution.
         p_value: two-sided, of a true value of 0 on the transformed scale.
+        transform: to and from that scale.
     """
 
     low: float | None
@@ -72,6 +73,7 @@ class JackknifeInterval:
     df: int = 0
     p_value: float | None = None
     reason: str | None = None
+    transform: Transform = field(default=IDENTITY, compare=False)
 
 
 def jackknife_interval(
@@ -116,7 +118,9 @@ def jackknife_interval(
     half_width = float(stdtrit(df, (1 + confidence_level) / 2)) * std_error
     low, high = (float(end) for end in transform.inverse(np.array([centre - half_width, centre + half_width])))
     p_value = float(2 * stdtr(df, -abs(centre) / std_error))
-    return JackknifeInterval(max(bounds[0], low), min(bounds[1], high), centre, std_error, df, p_value)
+    return JackknifeInterval(
+        max(bounds[0], low), min(bounds[1], high), centre, std_error, df, p_value, transform=transform
+    )
 
 
 def combine_variances(

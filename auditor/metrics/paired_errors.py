@@ -58,29 +58,3 @@ def paired_error(first: ArrayLike, second: ArrayLike, truth: ArrayLike) -> Paire
     return PairedError(
         value, n, value - half_width, value + half_width, float(2 * stdtr(n - 1, -abs(value) / std_error))
     )
-
-
-def error_bounds(first: ArrayLike, second: ArrayLike, truth: ArrayLike) -> tuple[float, float] | None:
-    """Worst-case bounds of the second's MAE minus the first's, over all cells with a truth.
-
-    A score in [-1, 1] is at most 1 + |truth| away from it; for each bound, missing scores get the smallest or the
-    largest possible error (worst-case bounds: Manski, American Economic Review 80, 1990).
-
-    Args:
-        first, second, truth: shape (n,), scores in [-1, 1], nan where there is none.
-
-    Returns:
-        Smallest and largest difference; None where no cell has a truth.
-    """
-    a, b, y = (np.asarray(column, dtype=np.float64) for column in (first, second, truth))
-    has_truth = ~np.isnan(y)
-    if not has_truth.any():
-        return None
-    max_errors = 1 + np.abs(y[has_truth])
-    # For each of a and b: the smallest and the largest possible absolute error on each cell.
-    bounds = [
-        (np.where(np.isnan(errors), 0.0, errors), np.where(np.isnan(errors), max_errors, errors))
-        for errors in (np.abs(column - y)[has_truth] for column in (a, b))
-    ]
-    (a_low, a_high), (b_low, b_high) = bounds
-    return float((b_low - a_high).mean()), float((b_high - a_low).mean())

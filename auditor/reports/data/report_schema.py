@@ -12,6 +12,7 @@ from auditor.metrics.estimate import Estimate
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.agreement.languages import LanguagesReport
 from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
+from auditor.reports.data.agreement.sensitivity import SensitivityRow
 from auditor.reports.data.agreement.tiers import TierRanking
 from auditor.reports.data.cost.savings import SavingsRow
 from auditor.reports.data.cost.schema import CostReport
@@ -238,6 +239,9 @@ class Report(ReportModel):
     audit: AuditSummary
     coverage: CoverageReport
     alignment: list[AlignmentRow]
+    sensitivity: list[SensitivityRow]
+    """Ranges of r, MAE and bias when one cultural zone, or one family of topics, is left out; empty where there is only
+    one."""
     gain: list[GainRow] | None = None
     """Agreement within topics: how well models know how countries differ, beyond each topic's mean."""
     regions: RegionsReport

@@ -13,6 +13,7 @@ from auditor.reports.number_format import format_number
 from auditor.reports.sections.alignment_table import build_alignment_remarks, build_alignment_table, two_way_r
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.phrasing import SeriesLabels, build_finding, compare_interval, describe_estimate
+from auditor.reports.sections.sensitivity import build_assumptions
 from auditor.reports.sections.tiers import MAX_LEADING_PREFERENCES, list_preferences
 
 STRENGTH_WORDS = ((0.9, "very strongly"), (0.7, "strongly"), (0.4, "moderately"), (0.1, "weakly"), (0.0, "negligibly"))
@@ -134,6 +135,7 @@ def build_agreement_section(report: Report) -> Section | None:
         blocks.append(Disclosure(summary, [findings], in_print="hidden"))
     elif rows:
         blocks.append(findings)
+    blocks += build_assumptions(report)
     if ranking := describe_ranking(rows, labels):
         blocks.append(Paragraph(ranking))
     if preferences := list_preferences(report):
