@@ -46,18 +46,18 @@ def test_two_by_two_by_hand() -> None:
 
 def test_the_components_of_samples_and_of_unbalanced_tables_are_recovered() -> None:
     rng = np.random.default_rng(1)
-    found = []
+    estimates = []
     for _ in range(150):
         effects = 0.2 * rng.normal(size=(20, 1)) + 0.3 * rng.normal(size=(1, 10)) + 0.2 * rng.normal(size=(20, 10))
         samples = effects[..., None] + 0.25 * rng.normal(size=(20, 10, 4))
         countries, topics = (index.ravel() for index in np.indices((20, 10)))
-        kept = rng.random(200) < 0.8
+        has_cell = rng.random(200) < 0.8
         components = estimate_components(
-            samples.mean(2).ravel()[kept], countries[kept], topics[kept],
-            (samples.var(2, ddof=1) / 4).ravel()[kept], 4,
+            samples.mean(2).ravel()[has_cell], countries[has_cell], topics[has_cell],
+            (samples.var(2, ddof=1) / 4).ravel()[has_cell], 4,
         )  # fmt: skip
-        found.append((components.country, components.topic, components.cell, components.sample))
-    assert np.mean(found, axis=0) == pytest.approx([0.04, 0.09, 0.04, 0.0625], rel=0.12)
+        estimates.append((components.country, components.topic, components.cell, components.sample))
+    assert np.mean(estimates, axis=0) == pytest.approx([0.04, 0.09, 0.04, 0.0625], rel=0.12)
 
 
 def test_a_negative_estimate_is_set_to_zero_and_named() -> None:

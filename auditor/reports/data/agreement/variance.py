@@ -96,7 +96,7 @@ def _build_variance_row(source: ReportSource, column: int, figure: str) -> Varia
     components = None
     if reason is None:
         values, slopes = influence_values(STATISTICS[figure], scores, truth)
-        noise = _sampling_variances(source.variance_matrix[column][is_complete], n_samples)
+        noise = sampling_variances(source.variance_matrix[column][is_complete], n_samples)
         components = estimate_components(
             values, countries, topics, None if noise is None else slopes**2 * noise, mean_samples
         )
@@ -128,7 +128,7 @@ def _describe_components(components: VarianceComponents, design: Design) -> dict
     }
 
 
-def _sampling_variances(variances: FloatArray, n_samples: FloatArray) -> FloatArray | None:
+def sampling_variances(variances: FloatArray, n_samples: FloatArray) -> FloatArray | None:
     """Variance of each cell's mean score over its samples, shape (cells,); None where no cell has two samples.
 
     Cells with one sample get the pooled variance of the others.
