@@ -25,7 +25,9 @@ def test_is_the_paired_t_test_of_the_absolute_errors() -> None:
     )
 
 
-@pytest.mark.parametrize(("first", "reason"), [([], "no cell"), ([0.1], "2 cells"), ([0.1, 0.1, 0.1], "equal")])
+@pytest.mark.parametrize(
+    ("first", "reason"), [([], "no cell"), ([0.1, 0.2, 0.3, 0.4], "needs 5 cells"), ([0.1] * 5, "equal")]
+)
 def test_degenerate_input_says_why(first: list[float], reason: str) -> None:
     difference = paired_error(first, [0.3] * len(first), [0.0] * len(first))
     assert reason in str(difference.reason)

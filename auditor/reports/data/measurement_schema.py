@@ -77,7 +77,7 @@ class RegionsReport(ReportModel):
 
 
 class GroupErrorRow(ReportModel):
-    """Errors of one model on one topic or in one country."""
+    """Errors of one model on one topic (intervals are over countries) or in one country (over topics)."""
 
     name: str
     model: str
@@ -85,6 +85,9 @@ class GroupErrorRow(ReportModel):
     n: int
     n_dropped: int
     mae: Estimate
+    mae_simultaneous: Estimate
+    """`mae` with an interval that holds for all topics, or all countries, of the model together (Bonferroni): for those
+    that are picked since their error is the largest."""
     bias: Estimate
 
 

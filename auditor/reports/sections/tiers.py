@@ -68,7 +68,9 @@ def _build_ranking(ranking: TierRanking, position: int) -> Disclosure:
         ],
         {"may_be_best": lambda row: None if row.may_be_best is None else "yes" if row.may_be_best else "no"},
     )
-    excluded_rows = [Row([name, Reason(f"not ranked: {text}", 5)]) for name, text in ranking.left_out.items()]
+    excluded_rows = [
+        Row([name, Reason(f"not ranked: {text}", len(table.columns) - 1)]) for name, text in ranking.left_out.items()
+    ]
     size = f"{pluralize(ranking.cells, 'shared cell')} of {pluralize(ranking.countries, 'country', 'countries')}"
     return Disclosure(
         f"{ranking.scope[:1].upper()}{ranking.scope[1:]}, by {_name_criterion(ranking)}",
@@ -119,14 +121,16 @@ def describe_preference(ranking: TierRanking) -> str:
         return f"{scope}, {leader.model} is the only model with enough scores ({figure}, {cells})."
     rivals = [model for model in _list_candidates(ranking) if model != leader.model]
     if not rivals:
+        claim = f"{leader.model} is closest to people by r" if ranking.by == "r" else f"prefer {leader.model}"
         difference = describe_interval(leader.from_best, style="signed")
         return (
-            f"{scope}, prefer {leader.model} ({figure}, {cells}): it is better than every other model, by "
+            f"{scope}, {claim} ({figure}, {cells}): it is better than every other model, by "
             f"{format_signed(leader.from_best.value)} from the next ({difference}, corrected for the choice)."
         )
     n_worse = len(ranking.rows) - 1 - len(rivals)
     worse = "The other model is worse." if n_worse == 1 else f"The other {format_count(n_worse)} models are worse."
+    by_r = " by r" if ranking.by == "r" else ""
     return (
-        f"{scope}, {leader.model} is ahead ({figure}, {cells}), but {join_first(rivals)} may be the best as well."
+        f"{scope}, {leader.model} is ahead{by_r} ({figure}, {cells}), but {join_first(rivals)} may be the best as well."
         f"{' ' + worse if n_worse else ''}"
     )

@@ -91,7 +91,7 @@ def test_each_ranking_has_a_table_with_all_models(report: Report) -> None:
     assert [table.id for table in tables] == [f"tiers-{i}" for i in range(1, 6)]
     assert cells_of(tables[-1]) == [
         ["a", 1, 0.2, 1, 1, ranking.rows[0].from_best, "yes"],
-        ["dune", Reason("not ranked: has a score on 3% of the cells", 5)],
+        ["dune", Reason("not ranked: has a score on 3% of the cells", 6)],
     ]
 
 

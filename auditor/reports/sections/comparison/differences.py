@@ -41,8 +41,8 @@ CHANGE_PHRASES = {
 }
 GROUPS = (
     ("region", "regions", "over countries and topics"),
-    ("country", "by_country", "over the country’s topics, assumed to be independent"),
-    ("topic", "by_topic", "over the topic’s countries, assumed to be independent"),
+    ("country", "by_country", "over the country’s topics, of which at least 5 are needed"),
+    ("topic", "by_topic", "over the topic’s countries, of which at least 5 are needed"),
 )
 """Noun of each kind of group, its field of `SeriesPairComparison`, and what its 95% CIs are over."""
 ERROR_AXIS_TITLE = "Difference in mean absolute error"
@@ -148,8 +148,8 @@ def build_group_sections(pair: SeriesPairComparison, pair_id: str) -> Iterator[S
         section_id = f"{pair_id}-{noun}"
         table_id, title = f"{section_id}-mae", f"By {noun}"
         caption = (
-            f"Mean absolute error by {noun}, largest deterioration first. 95% CIs are {interval_note}. "
-            "p-values are corrected for all differences of this kind in all pairs."
+            f"Mean absolute error by {noun}, largest deterioration first. 95% CIs are {interval_note}, and each "
+            "is for its row alone. p-values are corrected for all differences of this kind in all pairs."
         )
         labelled = [(difference.name, difference.difference) for difference in differences]
         plot_title = f"Difference in mean absolute error by {noun}"
