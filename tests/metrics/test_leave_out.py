@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
-from auditor.metrics.bootstrap import BIAS, MAE, PEARSON
+from auditor.metrics._complete_cases import Floats
+from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, Statistic
 from auditor.metrics.leave_out import LeaveOutValue, leave_out_range
 
 NAN = float("nan")
@@ -14,11 +17,12 @@ def test_the_ends_are_the_plain_figures_without_one_group() -> None:
     truth, groups = rng.normal(size=60), np.array(["a", "b", "c", "d"] * 15)
     scores = truth + rng.normal(size=60)
     scores[5] = NAN
-    for statistic, function in (
+    functions: list[tuple[Statistic, Callable[[Floats, Floats], float]]] = [
         (PEARSON, lambda x, y: float(np.corrcoef(x, y)[0, 1])),
         (MAE, lambda x, y: float(np.abs(x - y).mean())),
         (BIAS, lambda x, y: float((x - y).mean())),
-    ):
+    ]
+    for statistic, function in functions:
         expected = {}
         for group in "abcd":
             is_used = (groups != group) & ~np.isnan(scores)

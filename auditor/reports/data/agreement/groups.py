@@ -1,4 +1,4 @@
-"""Errors against people by topic and country."""
+"""Agreement with people by topic and country."""
 
 from __future__ import annotations
 
