@@ -131,16 +131,16 @@ def _judgement_entropy(labels: Sequence[float]) -> float:
 
 
 def _krippendorff_estimate(judgements: JudgementsByPair) -> Estimate:
-    """Krippendorff's alpha of the raters over the judged pairs, with its 95% interval; NA counts as no rating."""
-    alpha = krippendorff_alpha(_rating_table(judgements))
-    return Estimate(value=alpha.value, n=alpha.n_items, ci_low=alpha.ci_low, ci_high=alpha.ci_high, reason=alpha.reason)
-
-
-def _rating_table(judgements: JudgementsByPair) -> Floats:
-    """Judgements (1 or 0) as a table, shape (raters, pairs); nan where a rater did not judge, or could not say."""
+    """Krippendorff's alpha of the raters over the judged pairs, with an interval over questions; NA is no rating."""
     # key[0] is the rater, key[1:] the pair: model, question and the two wordings.
-    raters = sorted({key[0] for key in judgements})
     pairs = sorted({key[1:] for key in judgements})
+    alpha = krippendorff_alpha(_rating_table(judgements, pairs), units={"question": [pair[1] for pair in pairs]})
+    return Estimate(alpha.value, alpha.n, alpha.ci_low, alpha.ci_high, alpha.reason, alpha.resampled)
+
+
+def _rating_table(judgements: JudgementsByPair, pairs: Sequence[tuple[str, str, str, str]]) -> Floats:
+    """Judgements (1 or 0) as a table, shape (raters, pairs); nan where a rater did not judge, or could not say."""
+    raters = sorted({key[0] for key in judgements})
     rater_index, pair_index = {rater: i for i, rater in enumerate(raters)}, {pair: j for j, pair in enumerate(pairs)}
     table = np.full((len(raters), len(pairs)), np.nan)
     for key, value in judgements.items():

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import permutations
 
 import numpy as np
@@ -74,12 +75,11 @@ def correlate_models(
     (a, b), is_complete = complete_cases(x, y)
     coefficient = spearman if ranks else pearson
     over_models = coefficient(a, b)
-    labels = [families[i] if families else None for i in np.nonzero(is_complete)[0]]
-    index = _number_families(labels)
-    is_averaged = len(np.unique(index)) < len(index)
-    if is_averaged:
-        a, b = (np.bincount(index, values) / np.bincount(index) for values in (a, b))
-        unit = "family"
+    n_models = len(a)
+    if families is not None:
+        used_families = [families[i] for i in np.nonzero(is_complete)[0]]
+        a, b = (average_families(values, used_families) for values in (a, b))
+        unit = "family" if len(a) < n_models else unit
     correlation = coefficient(a, b)
     reason = _explain_missing(correlation, unit)
     has_interval = reason is None
@@ -91,18 +91,22 @@ def correlate_models(
         reason,
         (unit,) if has_interval else (),
         p_value=_permutation_p_value(a, b, ranks=ranks) if correlation.r is not None else None,
-        models=len(index),
+        models=n_models,
         r_over_models=over_models.r,
     )
 
 
-def _number_families(families: Sequence[str | None]) -> NDArray[np.intp]:
-    """Number the families of models, shape (n,); a model of an unknown family has a number of its own."""
+def average_families(values: Floats, families: Sequence[str | None]) -> Floats:
+    """Means of the models of each family, shape (families,), in the order in which families first occur.
+
+    Args:
+        values: shape (n,), one per model.
+        families: of the models; a model of an unknown family, None, is averaged with no other.
+    """
     numbers: dict[object, int] = {}
-    return np.array(
-        [numbers.setdefault((i, None) if name is None else name, len(numbers)) for i, name in enumerate(families)],
-        dtype=np.intp,
-    )
+    index = [numbers.setdefault((i,) if name is None else name, len(numbers)) for i, name in enumerate(families)]
+    means: Floats = np.bincount(index, values) / np.bincount(index)
+    return means
 
 
 def _explain_missing(correlation: Correlation, unit: str) -> str | None:
@@ -110,11 +114,10 @@ def _explain_missing(correlation: Correlation, unit: str) -> str | None:
     plural = PLURAL_BY_UNIT[unit]
     if correlation.r is None:
         return (correlation.reason or "").replace("pairs", plural)
+    if correlation.n < MIN_TEST_UNITS:
+        return f"too few {plural}: a test needs at least {MIN_TEST_UNITS}, and an interval {MIN_INTERVAL_UNITS}"
     if correlation.n < MIN_INTERVAL_UNITS:
-        needed = f"an interval needs {MIN_INTERVAL_UNITS}"
-        if correlation.n < MIN_TEST_UNITS:
-            needed = f"a test needs {MIN_TEST_UNITS} and {needed}"
-        return f"too few {plural}: {needed}, but there are {correlation.n}"
+        return f"too few {plural}: an interval needs at least {MIN_INTERVAL_UNITS}"
     return correlation.reason
 
 
@@ -132,8 +135,14 @@ def _permutation_p_value(x: Floats, y: Floats, *, ranks: bool) -> float | None:
         x, y = rankdata(x), rankdata(y)
     u, v = ((values - values.mean()) / np.linalg.norm(values - values.mean()) for values in (x, y))
     if n <= MAX_EXACT_UNITS:
-        correlations = v[np.array(list(permutations(range(n))))] @ u
+        correlations = v[_all_orders(n)] @ u
         return float(np.mean(np.abs(correlations) >= abs(u @ v) - 1e-12))
     rng = np.random.default_rng(0)
     correlations = rng.permuted(np.tile(v, (N_PERMUTATIONS, 1)), axis=1) @ u
     return float((1 + np.sum(np.abs(correlations) >= abs(u @ v) - 1e-12)) / (N_PERMUTATIONS + 1))
+
+
+@cache
+def _all_orders(n: int) -> NDArray[np.intp]:
+    """All orders of n values, shape (n!, n), as positions."""
+    return np.array(list(permutations(range(n))), dtype=np.intp)

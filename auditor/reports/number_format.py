@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, assert_never
 
 from auditor.metrics.estimate import Estimate
+from auditor.metrics.model_correlation import ModelCorrelation
 
 NumberStyle = Literal["decimal", "signed", "p_value", "percent", "usd"]
 """Format of a number: with decimals, with its sign, as a p-value, as a percentage of a fraction, or as US dollars."""
@@ -129,6 +130,21 @@ def describe_interval(estimate: Estimate, digits: int = 2, style: NumberStyle = 
         return f"no 95% CI: {estimate.reason}"
     low, high = (format_styled(end, style, digits) for end in (estimate.ci_low, estimate.ci_high))
     return f"95% CI {low} to {high}"
+
+
+def describe_model_correlation(correlation: ModelCorrelation) -> str:
+    """Format a correlation over models for a sentence, such as "r = 0.39, 95% CI −0.06 to 0.71, p = 0.089, 20 models".
+
+    Where models of one family are averaged, the families are counted too.
+    """
+    families = f" of {pluralize(correlation.n, 'family', 'families')}" if correlation.n < correlation.models else ""
+    models = f"{pluralize(correlation.models, 'model')}{families}"
+    if correlation.value is None:
+        return f"r not available: {correlation.reason}; {models}"
+    interval = "" if correlation.ci_low is None else f", {describe_interval(correlation)}"
+    p_text = "" if correlation.p_value is None else f", {describe_p_value(correlation.p_value)}"
+    remark = f"; no 95% CI: {correlation.reason}" if correlation.ci_low is None else ""
+    return f"r = {format_number(correlation.value)}{interval}{p_text}, {models}{remark}"
 
 
 def pluralize(n: int, singular: str, plural_form: str = "") -> str:

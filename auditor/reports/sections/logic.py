@@ -119,12 +119,15 @@ def _describe_share(share: Estimate) -> str:
 def _build_correlation_table(logic: LogicReport) -> Table | None:
     """Build the table of correlations between the figures; None without correlations."""
     caption = (
-        "Pearson’s r between figures over judges or wordings, with 95% CI (figures 4 and 5 of Aligning with Logic)."
+        "Pearson’s r between figures over judges or wordings (figures 4 and 5 of Aligning with Logic). 95% CIs and p "
+        "are for other judges or wordings like these. p is that of a permutation test and needs 5 of them; a CI needs "
+        "8. Judges of one model family are averaged first; n then counts families."
     )
     columns = [
         Column("Over", "name"),
         *make_columns("text", {"x": "Figure", "y": "Correlated with"}),
         Column("r", "estimate"),
+        Column("p", "number", "r.p_value", style="p_value"),
     ]
     table = tabulate("logic-correlations", "Correlations between the figures", caption, logic.links, columns)
     return table if table.rows else None

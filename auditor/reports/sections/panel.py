@@ -11,6 +11,7 @@ from auditor.reports.document import Block, Code, Column, Inline, List, Name, Pa
 from auditor.reports.number_format import describe_estimate, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.judge_copying import build_copying_tables
+from auditor.reports.sections.model_correlations import CORRELATION_COLUMNS, CORRELATION_REMARK
 from auditor.reports.sections.tables import make_columns, tabulate
 
 JUDGE_COLUMN = Column("Judge", "name")
@@ -164,9 +165,9 @@ def _build_bias_and_voting_tables(panel: PanelReport) -> Iterator[Table]:
     yield tabulate("voting-rules", "Voting rules", caption, panel.votes, columns)
     caption = (
         "Whether models that peers find VALID agree more with people: correlation of peer agreement with r (−1 to +1). "
-        "n counts models."
+        f"{CORRELATION_REMARK}"
     )
-    columns = [Column("Method", "name"), Column("Correlation", "estimate", "r")]
+    columns = [Column("Method", "name"), *CORRELATION_COLUMNS]
     title = "Peer agreement and agreement with people"
     yield tabulate("peer-alignment", title, caption, panel.peer_alignment, columns)
 

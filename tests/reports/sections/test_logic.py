@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from auditor.metrics.averaging import Averaging
-from auditor.metrics.estimate import Estimate
 from auditor.metrics.logic import LogicEstimate
+from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.metrics.set_transitivity import PartialTransitivity
 from auditor.reports.data.logic.schema import (
     InstanceMeans,
@@ -193,10 +193,10 @@ def test_contexts_are_named_if_they_are_few_and_short(report: Report, contexts: 
 
 
 def test_correlations_between_figures_are_shown(report: Report) -> None:
-    r = Estimate(0.4, 5, -0.2, 0.8)
+    r = ModelCorrelation(0.4, 5, reason="too few judges: an interval needs at least 8", p_value=0.3, models=5)
     links = [LogicCorrelationRow(over="judges", x="commutativity", y="agreement with people", r=r)]
     rows = cells_of(tables_of(build(report, [make_row()], links=links))["logic-correlations"])
-    assert rows == [["judges", "commutativity", "agreement with people", r]]
+    assert rows == [["judges", "commutativity", "agreement with people", r, 0.3]]
 
 
 def test_the_effect_of_consistency_on_votes_is_stated(report: Report) -> None:

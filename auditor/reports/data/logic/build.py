@@ -9,9 +9,7 @@ import numpy as np
 from auditor.config import LogicProbe
 from auditor.domain import Comparison, ComparisonChoice, ItemSet, Outcome
 from auditor.metrics.averaging import Averaging
-from auditor.metrics.correlation import pearson
 from auditor.metrics.cycles import minimum_feedback_arcs, shortest_cycles
-from auditor.metrics.estimate import Estimate
 from auditor.metrics.logic import (
     JudgeAnswers,
     LogicEstimate,
@@ -21,6 +19,7 @@ from auditor.metrics.logic import (
     estimate_negation_invariance,
     estimate_self_agreement,
 )
+from auditor.metrics.model_correlation import correlate_models
 from auditor.metrics.preference import preference_graph
 from auditor.metrics.ranking import repair
 from auditor.metrics.repair_effect import measure_repair_effect
@@ -38,6 +37,7 @@ from auditor.reports.data.logic.schema import (
     RankingRepairRow,
     TransitivityRow,
 )
+from auditor.reports.data.panel.verdict_matrix import find_family
 from auditor.reports.data.report_source import ReportSource
 from auditor.storage import comparisons
 from auditor.storage.comparisons import ItemSetAnswers
@@ -75,7 +75,7 @@ def build_logic_report(db: Database, source: ReportSource) -> LogicReport | None
         if set_answers.judge == judge and set_answers.paraphrase == wordings[0]
     ]
     wording_correlations = [
-        _build_correlation_rows(f"wordings, {judge}", [row for row in wording_rows if row.judge == judge])
+        _build_correlation_rows(f"wordings, {judge}", [row for row in wording_rows if row.judge == judge], "wording")
         for judge in judges
     ]
     return LogicReport(
@@ -101,7 +101,7 @@ def build_logic_report(db: Database, source: ReportSource) -> LogicReport | None
             )
         ],
         links=[
-            *_build_correlation_rows("judges", rows),
+            *_build_correlation_rows("judges", rows, "judge", [find_family(source.config, row.judge) for row in rows]),
             *(row for judge_rows in wording_correlations for row in judge_rows),
         ],
     )
@@ -276,44 +276,39 @@ def _build_repair_row(judge: str, answers: Sequence[ItemSetAnswers]) -> RankingR
 # --- correlations between figures -------------------------------------------------------------------------------
 
 
-def _build_correlation_rows(unit_label: str, rows: Sequence[LogicRow]) -> list[LogicCorrelationRow]:
+def _build_correlation_rows(
+    unit_label: str, rows: Sequence[LogicRow], unit: str, families: Sequence[str | None] | None = None
+) -> list[LogicCorrelationRow]:
     """Correlate transitivity with self-agreement, and commutativity with agreement with people.
 
-    Empty for fewer than three rows.
+    Args:
+        unit_label: names the rows.
+        unit: what a row is of, `judge` or `wording`.
+        families: of the judges.
+
+    Returns:
+        Empty for fewer than three rows.
     """
     if len(rows) < 3:
         return []
     # The first transitivity figure: the first configured K, uncalibrated.
     transitivity_label = f"transitivity (K = {rows[0].transitivity[0].k})"
-    transitivity = [row.transitivity[0].share.value for row in rows]
-    commutativity = [row.commutativity.value for row in rows]
-    return [
-        _build_correlation_row(
-            unit_label, transitivity_label, transitivity, "self-agreement", [row.self_agreement.value for row in rows]
+    pairs = (
+        (
+            (transitivity_label, [row.transitivity[0].share.value for row in rows]),
+            ("self-agreement", [row.self_agreement.value for row in rows]),
         ),
-        _build_correlation_row(
-            unit_label,
-            "commutativity",
-            commutativity,
-            "agreement with people",
-            [row.human_agreement.value for row in rows],
+        (
+            ("commutativity", [row.commutativity.value for row in rows]),
+            ("agreement with people", [row.human_agreement.value for row in rows]),
         ),
-    ]
-
-
-def _build_correlation_row(
-    unit_label: str, x_name: str, x_figures: Sequence[float | None], y_name: str, y_figures: Sequence[float | None]
-) -> LogicCorrelationRow:
-    """Compute Pearson's r of two figures over rows, leaving out rows where either is None.
-
-    `unit_label` names the rows.
-    """
-    correlation = pearson(np.array(x_figures, dtype=float), np.array(y_figures, dtype=float))
-    r = Estimate(
-        value=correlation.r,
-        n=correlation.n,
-        ci_low=correlation.ci_low,
-        ci_high=correlation.ci_high,
-        reason=correlation.reason,
     )
-    return LogicCorrelationRow(over=unit_label, x=x_name, y=y_name, r=r)
+    return [
+        LogicCorrelationRow(
+            over=unit_label,
+            x=x_name,
+            y=y_name,
+            r=correlate_models(np.array(x, dtype=float), np.array(y, dtype=float), families, unit=unit),
+        )
+        for (x_name, x), (y_name, y) in pairs
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.logic import LogicEstimate
+from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.metrics.set_transitivity import PartialTransitivity
 from auditor.reports.data.report_model import ReportModel
 
@@ -157,7 +158,7 @@ class LogicCorrelationRow(ReportModel):
     over: str
     x: str
     y: str
-    r: Estimate
+    r: ModelCorrelation
 
 
 class RankingRow(ReportModel):

@@ -11,6 +11,7 @@ from auditor.reports.data.panel.schema import JudgeRow, PanelReport
 from auditor.reports.number_format import (
     describe_estimate,
     describe_interval,
+    describe_model_correlation,
     describe_p_value,
     format_number,
     format_percent,
@@ -23,7 +24,7 @@ FIRM_ALPHA, TENTATIVE_ALPHA = 0.8, 0.667
 HIGH_PREVALENCE = 0.85
 """Share of one ruling from which kappa and alpha are low although judges hardly differ."""
 SIGNIFICANCE_LEVEL = 0.05
-"""Largest corrected p-value of a judge that is called an outlier."""
+"""A finding has a p-value below this, corrected where several are tested."""
 BIAS_PHRASES = {
     "leniency": "is {} than the other judges on the same traces",
     "verbosity": "says VALID {} often for longer traces",
@@ -248,15 +249,14 @@ def _describe_peer_alignment(panel: PanelReport) -> Iterator[str]:
     """Yield one sentence per method on whether models that peers find VALID agree more with people."""
     for row in panel.peer_alignment:
         r, method_phrase = row.r, f" (by {row.method})" if len(panel.peer_alignment) > 1 else ""
-        figures = f"{describe_estimate('r', r)}; n = {r.n} models"
-        if r.ci_low is None or r.ci_high is None:
+        figures = describe_model_correlation(r)
+        if r.value is None or r.p_value is None:
             yield f"Whether peers prefer models that agree with people{method_phrase} is not known ({figures})."
-        elif r.ci_low > 0:
-            yield f"Peers prefer models that agree with people{method_phrase} ({figures})."
-        elif r.ci_high < 0:
-            yield f"Peers prefer models that disagree with people{method_phrase} ({figures})."
-        else:
+        elif r.p_value >= SIGNIFICANCE_LEVEL:
             yield (
                 f"Over these models, no relation between peer agreement and agreement with people{method_phrase} is "
                 f"shown ({figures}). Peer agreement cannot replace a survey."
             )
+        else:
+            verb = "agree" if r.value > 0 else "disagree"
+            yield f"Peers prefer models that {verb} with people{method_phrase} ({figures})."
