@@ -83,8 +83,8 @@ def test_why_there_is_no_number() -> None:
     number, counted = effective_judges(perfect, panel.truth, panel.units)
     assert number.reason == "two judges with at least 10 errors and 10 right verdicts are needed"
     assert counted == [0]
-    apart = panel.verdicts.copy()
-    apart[0, ::2] = np.nan
-    apart[1, 1::2] = np.nan
-    reason = effective_judges(apart, panel.truth, panel.units).number.reason
+    disjoint = panel.verdicts.copy()
+    disjoint[0, ::2] = np.nan
+    disjoint[1, 1::2] = np.nan
+    reason = effective_judges(disjoint, panel.truth, panel.units).number.reason
     assert reason == "two judges have no labelled trace in common"

@@ -5,6 +5,7 @@ import pytest
 from statsmodels.stats.contingency_tables import StratifiedTable
 
 from auditor.metrics.error_correlation import (
+    Indices,
     joint_share,
     judge_pairs,
     median_of_others,
@@ -18,7 +19,7 @@ from tests.support.rater_panels import CopyingWorld, Floats
 NAN = float("nan")
 
 
-def draw_errors(seed: int = 0) -> tuple[Floats, Floats, Floats]:
+def draw_errors(seed: int = 0) -> tuple[Floats, Indices, Indices]:
     """Errors of five judges, with missing verdicts, and the cell and stratum of each trace."""
     panel = CopyingWorld().draw(seed)
     errors = np.where(np.random.default_rng(seed).random(panel.verdicts.shape) < 0.1, NAN, panel.verdicts)
@@ -78,16 +79,16 @@ def test_the_median_leaves_out_the_pair_and_what_is_missing(n_pairs: int) -> Non
     values = np.random.default_rng(n_pairs).normal(size=(4, n_pairs)).round(1)
     values[1, 0] = values[2, -1] = NAN
     medians = median_of_others(values)
-    for row, found in zip(values, medians, strict=True):
+    for row, row_medians in zip(values, medians, strict=True):
         for pair in range(n_pairs):
             others = np.delete(row, pair)
             others = others[~np.isnan(others)]
-            assert found[pair] == pytest.approx(np.median(others) if len(others) else NAN, nan_ok=True)
+            assert row_medians[pair] == pytest.approx(np.median(others) if len(others) else NAN, nan_ok=True)
 
 
 def test_sums_without_a_cell_are_those_of_the_other_traces() -> None:
     errors, cell, stratum = draw_errors()
-    cell = np.unique(cell, return_inverse=True)[1]
+    cell = np.unique(cell, return_inverse=True)[1].ravel()
     sums = sum_pairs(errors, cell, stratum)
     for number, left in enumerate(sums.without_each_cell()):
         others = cell != number
