@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats
+from auditor.metrics._unit_counts import Labels
 from auditor.metrics.error_correlation import N_SUMS, judge_pairs, pooled_phi, sum_pairs
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife_interval import LOG, estimate_from_replicates
 from auditor.metrics.judge_copying import MIN_ERRORS, MIN_LABELS
-from auditor.metrics.unit_means import Labels
 from auditor.metrics.unit_replicates import replicate_over_units
 
 RIDGE = 0.01
@@ -47,7 +47,7 @@ def effective_number(correlations: ArrayLike) -> Floats:
     """
     matrices = np.asarray(correlations, dtype=np.float64)
     n_judges = matrices.shape[-1]
-    is_known = ~np.isnan(matrices).any(axis=(-2, -1))
+    is_known = np.asarray(~np.isnan(matrices).any(axis=(-2, -1)))
     values, vectors = np.linalg.eigh(np.where(is_known[..., None, None], matrices, np.eye(n_judges)))
     values = (1 - RIDGE) * np.maximum(values, 0.0) + RIDGE
     loadings = vectors.sum(axis=-2)  # of the vector of ones on each eigenvector
@@ -65,20 +65,20 @@ def effective_judges(verdicts: ArrayLike, truth: ArrayLike, units: Labels) -> Ef
         verdicts, truth, units: as for `judge_copying.compare_errors`.
     """
     table, labels = np.asarray(verdicts, dtype=np.float64), np.asarray(truth, dtype=np.float64)
-    kept = ~np.isnan(labels) & (~np.isnan(table)).any(axis=0)
-    errors = np.where(np.isnan(table[:, kept]), np.nan, table[:, kept] != labels[kept])
+    is_labelled = ~np.isnan(labels) & (~np.isnan(table)).any(axis=0)
+    errors = np.where(np.isnan(table[:, is_labelled]), np.nan, table[:, is_labelled] != labels[is_labelled])
     n, n_errors = (~np.isnan(errors)).sum(axis=1), np.nansum(errors, axis=1)
     counted = [int(i) for i in np.flatnonzero(np.minimum(n_errors, n - n_errors) >= MIN_ERRORS)]
-    n_traces = int(kept.sum())
+    n_traces = int(is_labelled.sum())
     reason = _undefined_reason(n_traces, len(counted))
     if reason is not None:
         return EffectiveJudges(Estimate(None, n_traces, reason=reason), counted)
-    return EffectiveJudges(_estimate_number(errors[counted], labels[kept], units, kept), counted)
+    return EffectiveJudges(_estimate_number(errors[counted], labels[is_labelled], units, is_labelled), counted)
 
 
-def _estimate_number(errors: Floats, labels: Floats, units: Labels, kept: ArrayLike) -> Estimate:
+def _estimate_number(errors: Floats, labels: Floats, units: Labels, is_labelled: NDArray[np.bool_]) -> Estimate:
     """Estimate the number from the errors on the labelled traces, shape (judges, traces)."""
-    unit_labels = {unit: np.asarray(values)[kept] for unit, values in units.items()}
+    unit_labels = {unit: np.asarray(values)[is_labelled] for unit, values in units.items()}
     codes = np.stack([np.unique(values, return_inverse=True)[1].ravel() for values in unit_labels.values()])
     cell_codes, cell = np.unique(codes, axis=1, return_inverse=True)
     stratum = np.unique(labels, return_inverse=True)[1].ravel()

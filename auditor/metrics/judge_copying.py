@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
 from auditor.metrics._complete_cases import Floats
+from auditor.metrics._unit_counts import Labels
 from auditor.metrics.error_correlation import (
     Indices,
     PairSums,
@@ -28,7 +29,7 @@ from auditor.metrics.error_correlation import (
 )
 from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.metrics.jackknife_interval import jackknife_interval
-from auditor.metrics.unit_means import Labels, ShareTable, shares_over_units
+from auditor.metrics.unit_means import ShareTable, shares_over_units
 
 MIN_LABELS = 200
 """Fewest labelled traces that both judges of a pair have verdicts on."""
@@ -87,8 +88,8 @@ def compare_errors(
     Raises:
         ValueError: shapes do not fit.
     """
-    errors, kept = _label_errors(verdicts, truth)
-    cell, stratum, unit_name = _number_groups(np.asarray(truth, dtype=np.float64), units, kinds, kept)
+    errors, has_label = _label_errors(verdicts, truth)
+    cell, stratum, unit_name = _number_groups(np.asarray(truth, dtype=np.float64), units, kinds, has_label)
     pairs = judge_pairs(len(errors))
     if not pairs:
         return []
@@ -143,8 +144,7 @@ def group_judges(n_judges: int, connected_pairs: Iterable[tuple[int, int]]) -> l
     """Groups of judges connected by pairs, directly or through others; a judge of its own is a group of one."""
     group_of = list(range(n_judges))
     for i, j in connected_pairs:
-        merged, kept = group_of[j], group_of[i]
-        group_of = [kept if group == merged else group for group in group_of]
+        group_of = [group_of[i] if group == group_of[j] else group for group in group_of]
     return [[judge for judge in range(n_judges) if group_of[judge] == group] for group in dict.fromkeys(group_of)]
 
 
@@ -161,19 +161,20 @@ def _label_errors(verdicts: ArrayLike, truth: ArrayLike) -> tuple[Floats, NDArra
     table, labels = np.asarray(verdicts, dtype=np.float64), np.asarray(truth, dtype=np.float64)
     if table.ndim != 2 or labels.shape != table.shape[1:]:
         raise ValueError(f"verdicts {table.shape} and truth {labels.shape} must be (judges, traces) and (traces,)")
-    kept = ~np.isnan(labels)
-    return np.where(np.isnan(table[:, kept]), np.nan, table[:, kept] != labels[kept]), kept
+    has_label = ~np.isnan(labels)
+    labelled = table[:, has_label]
+    return np.where(np.isnan(labelled), np.nan, labelled != labels[has_label]), has_label
 
 
 def _number_groups(
-    truth: Floats, units: Mapping[str, ArrayLike], kinds: ArrayLike | None, kept: NDArray[np.bool_]
+    truth: Floats, units: Mapping[str, ArrayLike], kinds: ArrayLike | None, has_label: NDArray[np.bool_]
 ) -> tuple[Indices, Indices, str]:
     """Cell and stratum of each labelled trace, and the name of the unit: a cell, or the item of a task."""
-    labels = [np.asarray(unit_labels)[kept] for unit_labels in units.values()]
+    labels = [np.asarray(unit_labels)[has_label] for unit_labels in units.values()]
     # The last unit is the topic. The items of a task have no topic: a stratum of one item has nothing to compare.
-    stratum_labels = [truth[kept], *([labels[-1]] if len(labels) > 1 else [])]
+    stratum_labels = [truth[has_label], *([labels[-1]] if len(labels) > 1 else [])]
     if kinds is not None:
-        stratum_labels.append(np.asarray(kinds)[kept])
+        stratum_labels.append(np.asarray(kinds)[has_label])
     unit_name = "cell" if len(labels) > 1 else next(iter(units))
     return _number_combinations(labels), _number_combinations(stratum_labels), unit_name
 

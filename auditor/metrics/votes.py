@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics._rating_table import as_ratings, rating_indicators, share_votes
+from auditor.metrics._unit_counts import Labels
 from auditor.metrics.estimate import ShareEstimate
-from auditor.metrics.unit_means import Labels, ShareTable, shares_over_units
+from auditor.metrics.unit_means import ShareTable, shares_over_units
 
 
 def min_majority(panel_size: int) -> int:

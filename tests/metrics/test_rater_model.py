@@ -144,7 +144,7 @@ def test_copies_count_as_one_witness_where_their_weights_say_so() -> None:
     assert reason == "fewer than 3 raters, where copies count as one (2)"
 
 
-def test_a_group_has_one_vote_on_each_item_whoever_of_it_rated() -> None:
+def test_a_group_has_one_vote_on_each_item_that_any_member_rated() -> None:
     honest, _ = draw_raters([0.8, 0.8, 0.8], 1000, 9)
     ratings = honest[[0, 0, 1, 2]]
     ratings[0, :300] = ratings[1, 600:] = NAN  # one of the two copies is missing on most items
