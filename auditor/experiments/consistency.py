@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 from auditor import bootstrap
 from auditor.config import AuditConfig
 from auditor.errors import ImportFileError, UsageError
-from auditor.metrics.averaging import AveragedEstimate, averaged_share
+from auditor.metrics.averaging import AveragedEstimate, averaged_share, mean_of_instances
 from auditor.metrics.clustered_correlation import correlate_over_units
-from auditor.metrics.estimate import Estimate
 from auditor.metrics.paired_difference import PairedDifference, paired_difference
-from auditor.metrics.unit_means import mean_over_units
 from auditor.reports.data.semantic.experiment_schema import (
     ConsistencyAccuracyRow,
     RuleFollowingRow,
@@ -160,9 +158,9 @@ def run_accuracy_experiment(
     return rows
 
 
-def _mean_over_questions(scores: Floats) -> Estimate:
+def _mean_over_questions(scores: Floats) -> AveragedEstimate:
     """Mean consistency, shape (questions,), nan where there is none, with an interval over other questions."""
-    return mean_over_units(
+    return mean_of_instances(
         scores, {"question": np.arange(len(scores))}, CONSISTENCY_BOUNDS, empty_reason="no question has a value"
     )
 

@@ -22,6 +22,9 @@ from auditor.metrics.jackknife_interval import (
 
 Labels = Mapping[str, ArrayLike]
 """For each kind of unit, such as `country`, the unit of each row, shape (n,)."""
+CROSSED_UNITS = ("country", "topic")
+"""Units of which a few with cases tell too little of the others. Items and the like are independent draws: a share has
+at most the variance of one case per item (Hoeffding, Annals of Mathematical Statistics 27, 1956)."""
 UnitIndex = Mapping[str, NDArray[np.intp]]
 
 
@@ -76,16 +79,16 @@ class UnitCounts:
         reason = too_few_reason({unit: [n] for unit, n in self.n_units.items()})
         if reason is not None or self.share in (0.0, 1.0):
             return reason
-        few = [
-            PLURAL_BY_UNIT[unit]
-            for unit, labels in self.units.items()
-            if len(np.unique(labels[self.rarer > 0])) < MIN_UNITS
-        ]
+        few = [PLURAL_BY_UNIT[unit] for unit in self._units_with_few_cases() if unit in CROSSED_UNITS]
         if not few:
             return None
         others = " and ".join(PLURAL_BY_UNIT[unit] for unit in self.units)
         counted = "the cases" if self.share <= 0.5 else "the exceptions"
         return f"{counted} are in fewer than {MIN_UNITS} {' and '.join(few)}: no interval for other {others}"
+
+    def _units_with_few_cases(self) -> list[str]:
+        """Kinds of units of which fewer than 5 have a case of the rarer of hits and misses."""
+        return [unit for unit, labels in self.units.items() if len(np.unique(labels[self.rarer > 0])) < MIN_UNITS]
 
     def interval(self, design_effect: float | None) -> tuple[float, float]:
         """The interval over other units, where there is no reason against it.
@@ -94,9 +97,10 @@ class UnitCounts:
             design_effect: how many times the variance is at least that of independent cases.
         """
         fewest = min(self.n_units.values())
+        if design_effect is None and self._units_with_few_cases():
+            return clopper_pearson(self.share, min(self.n, float(fewest)))
         if self.share in (0.0, 1.0):
-            n_effective = min(self.n, float(fewest)) if design_effect is None else self.n / max(1.0, design_effect)
-            return clopper_pearson(self.share, n_effective)
+            return clopper_pearson(self.share, self.n / max(1.0, design_effect or 1.0))
         binomial_variance = self.share * (1 - self.share) / self.n
         largest_effect = max(1.0, self.variance() / binomial_variance, design_effect or 0.0)
         low, high = clopper_pearson(self.share, self.n / largest_effect * few_units_factor(fewest))

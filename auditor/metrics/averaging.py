@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from auditor.metrics._unit_counts import clopper_pearson, few_units_factor
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife_interval import jackknife_covariance, too_few_reason
+from auditor.metrics.unit_means import mean_over_units
 
 Averaging = Literal["instances", "pooled"]
 AVERAGINGS: tuple[Averaging, ...] = ("instances", "pooled")
@@ -79,6 +80,25 @@ def averaged_share(
     return AveragedEstimate(value=share, n=n, ci_low=low, ci_high=high, resampled=(unit,), averaged=averaged)
 
 
+def mean_of_instances(
+    values: ArrayLike, instances: Mapping[str, ArrayLike], bounds: tuple[float, float], *, empty_reason: str
+) -> AveragedEstimate:
+    """Estimate the mean of one value per instance, such as the consistency of the answers to a question.
+
+    Args, Returns, Raises: as `auditor.metrics.unit_means.mean_over_units`.
+    """
+    mean = mean_over_units(values, instances, bounds, empty_reason=empty_reason)
+    return AveragedEstimate(
+        value=mean.value,
+        n=mean.n,
+        ci_low=mean.ci_low,
+        ci_high=mean.ci_high,
+        reason=mean.reason,
+        resampled=mean.resampled,
+        averaged="instances",
+    )
+
+
 def instance_values(hits: ArrayLike, totals: ArrayLike, labels: ArrayLike) -> Floats:
     """The share of each instance that has a case: the mean of its rows' shares, in the sorted order of the labels.
 
@@ -101,8 +121,8 @@ def _sum_by_instance(hits: ArrayLike, totals: ArrayLike, labels: ArrayLike) -> t
     n_rows = np.bincount(index)
     return (
         np.bincount(index, hit_counts / case_counts) / n_rows,
-        np.bincount(index, hit_counts),
-        np.bincount(index, case_counts),
+        np.bincount(index, hit_counts).astype(np.float64),
+        np.bincount(index, case_counts).astype(np.float64),
     )
 
 

@@ -178,7 +178,7 @@ def _side_share(pairs: Sequence[tuple[Floats, Floats]]) -> float | None:
 
 def _random_transitivity(k: int) -> float:
     """Share of the tournaments on k items that are orders: k! of 2^(k(k-1)/2)."""
-    return math.factorial(k) / 2 ** (k * (k - 1) // 2)
+    return float(math.factorial(k) / 2 ** (k * (k - 1) // 2))
 
 
 def _chance_of_self_agreement(samples: Sequence[Floats]) -> float:
@@ -198,7 +198,7 @@ def _chance_of_self_agreement(samples: Sequence[Floats]) -> float:
 
 def _expected_majority(n: int, p: float) -> float:
     """Expected share of the majority of n decisions, each for the first item with probability p."""
-    return sum(math.comb(n, x) * p**x * (1 - p) ** (n - x) * max(x, n - x) / n for x in range(n + 1))
+    return float(sum(math.comb(n, x) * p**x * (1 - p) ** (n - x) * max(x, n - x) / n for x in range(n + 1)))
 
 
 # --- weights ----------------------------------------------------------------------------------------------------

@@ -124,9 +124,9 @@ def check_subsets(
     return CheckedSubsets(
         subsets=subsets,
         is_acyclic=acyclic_mask(graph, subsets),
-        is_asked=_pairs_of_subsets(is_asked, subsets).all(axis=1),
-        is_answered=_pairs_of_subsets(is_answered, subsets).all(axis=1),
-        is_decided=is_decided.all(axis=1),
+        is_asked=np.asarray(_pairs_of_subsets(is_asked, subsets).all(axis=1)),
+        is_answered=np.asarray(_pairs_of_subsets(is_answered, subsets).all(axis=1)),
+        is_decided=np.asarray(is_decided.all(axis=1)),
         share_decided=is_decided.mean(axis=1),
         n_items=n_items,
         exhaustive=exhaustive,

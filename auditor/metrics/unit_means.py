@@ -69,8 +69,8 @@ def share_over_units(
 
     Returns:
         `n` counts cases. There is no interval over other units, with a reason, below 5 units of a kind, and where the
-        hits (or the misses, where these are rarer) are in 1 to 4 units of a kind. Without hits or misses, and without a
-        design effect, each unit counts as one case.
+        hits (or the misses, where these are rarer) are in 1 to 4 countries or topics. Where there are none, or they are
+        in 1 to 4 units of another kind, each unit counts as one case if there is no design effect.
 
     Raises:
         ValueError: shapes differ, or not 0 <= hits <= totals.

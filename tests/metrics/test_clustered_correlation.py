@@ -22,7 +22,7 @@ def test_each_question_is_left_out_with_all_its_models() -> None:
     truth, first, second, questions = simulate(np.random.default_rng(0), 9, 3)
     result = correlate_over_units(truth, first, {"question": questions})
     left_out = [questions != question for question in range(9)]
-    z = np.arctanh([np.corrcoef(truth[kept], first[kept])[0, 1] for kept in left_out])
+    z = np.arctanh([np.corrcoef(truth[others], first[others])[0, 1] for others in left_out])
     error = (8 / 9 * ((z - z.mean()) ** 2).sum()) ** 0.5
     r = np.corrcoef(truth, first)[0, 1]
     expected = np.tanh(np.arctanh(r) + np.array([-1, 1]) * stats.t.ppf(0.975, 8) * error)
@@ -33,7 +33,8 @@ def test_each_question_is_left_out_with_all_its_models() -> None:
 
     difference = correlation_difference_over_units(truth, first, second, {"question": questions})
     gaps = [
-        np.corrcoef(truth[kept], first[kept])[0, 1] - np.corrcoef(truth[kept], second[kept])[0, 1] for kept in left_out
+        np.corrcoef(truth[others], first[others])[0, 1] - np.corrcoef(truth[others], second[others])[0, 1]
+        for others in left_out
     ]
     half_width = stats.t.ppf(0.975, 8) * (8 / 9 * ((np.array(gaps) - np.mean(gaps)) ** 2).sum()) ** 0.5
     value = r - np.corrcoef(truth, second)[0, 1]

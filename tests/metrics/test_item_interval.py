@@ -77,7 +77,7 @@ def test_too_few_items_say_so() -> None:
 def test_other_items_are_covered(n_items: int) -> None:
     rng = np.random.default_rng(3)
     truth = np.mean([commutativity(judge(rng, n_items)).value for _ in range(4000)])
-    n_runs, covered = 250, 0
+    n_runs, covered = 250, 0.0
     for _ in range(n_runs):
         interval = interval_over_items([commutativity(judge(rng, n_items))], ["a"], "pooled")
         assert interval.low is not None

@@ -31,9 +31,13 @@ def measured(
     return measure_consistency([one], 3, 1000, 0)
 
 
-def measures(*values: float | None) -> ConsistencyMeasures:
+def measures(
+    transitivity: float | None, commutativity: float | None, negation: float | None, self_agreement: float | None
+) -> ConsistencyMeasures:
     """Measures with a chance level of one half."""
-    return ConsistencyMeasures(*(None if v is None else Measure(v, 0.5) for v in values), 90, 90, 90, 90, 0.5)  # type: ignore[arg-type]
+    values = (transitivity, commutativity, negation, self_agreement)
+    first, second, third, fourth = (None if value is None else Measure(value, 0.5) for value in values)
+    return ConsistencyMeasures(first, second, third, fourth, 90, 90, 90, 90, 0.5)
 
 
 def weights_of(**judges: ConsistencyMeasures) -> dict[str, VoteWeight]:
@@ -94,15 +98,15 @@ def test_a_side_in_one_order_counts_where_no_pair_was_asked_in_both() -> None:
 def test_a_random_judge_has_little_weight(first: float) -> None:
     """Of answers that do not depend on the items, also where they favour a side or are always repeated."""
     rng = np.random.default_rng(0)
-    fresh, repeated = [], []
+    redrawn, repeated = [], []
     for _ in range(60):
         answers, negated = random_answers(rng, first), random_answers(rng, first)
         drawn = (rng.random((8, 10)) < first).astype(float)
-        fresh.append(weights_of(judge=measured(answers, negated, drawn))["judge"].weight)
+        redrawn.append(weights_of(judge=measured(answers, negated, drawn))["judge"].weight)
         same = np.repeat((rng.random((8, 1)) < first).astype(float), 10, axis=1)
         repeated.append(weights_of(judge=measured(answers, negated, same))["judge"].weight)
-    assert np.mean(fresh) < 0.06
-    assert max(fresh) < 0.25
+    assert np.mean(redrawn) < 0.06
+    assert max(redrawn) < 0.25
     assert np.mean(repeated) < 0.06
 
 
@@ -205,8 +209,12 @@ def test_judges_below_the_threshold_have_no_vote() -> None:
 
 
 def test_judges_without_a_common_measure_cannot_be_compared() -> None:
-    alone = [measures(*(0.9 if i == k else None for i in range(4))) for k in range(3)]
-    weights = weights_of(a=alone[0], b=alone[1], c=alone[2])
+    single_measures = [
+        measures(0.9, None, None, None),
+        measures(None, 0.9, None, None),
+        measures(None, None, 0.9, None),
+    ]
+    weights = weights_of(a=single_measures[0], b=single_measures[1], c=single_measures[2])
     assert {weight.reason for weight in weights.values()} == {"the judges have no measure in common"}
     nothing = ConsistencyMeasures(None, None, None, None, 0, 0, 0, 0, None)
     assert weights_of(none=nothing)["none"].reason == "it compared nothing"

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from auditor.metrics.paired_difference import PairedDifference, paired_difference, sign_flip_p_value
 
 
-def compare(first: object, second: object, **options: int) -> PairedDifference:
+def compare(first: ArrayLike, second: ArrayLike, flips: int = 10_000) -> PairedDifference:
     a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    return paired_difference(a, b, {"question": np.arange(len(a))}, **options)
+    return paired_difference(a, b, {"question": np.arange(len(a))}, flips=flips)
 
 
 def test_the_interval_is_students() -> None:

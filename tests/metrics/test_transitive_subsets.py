@@ -143,7 +143,7 @@ def test_wrong_sizes_are_named() -> None:
         transitivity(np.ones((2, 3)))
 
 
-def test_ties_and_missing_answers_are_told_apart() -> None:
+def test_ties_differ_from_missing_answers() -> None:
     """Items 0, 1, 2 are decided, the pair (0, 3) is tied, (1, 3) was not answered, and (2, 3) not asked."""
     values = np.full((4, 4), NAN)
     for winner, loser in ((0, 1), (1, 2), (0, 2)):
@@ -177,8 +177,8 @@ def test_orders_and_subsets_are_drawn_for_each_set() -> None:
     assert len({entry.subsets.tobytes() for entry in checked.values()}) == 3
     all_triples = [check_subsets(first, asked, 3, 2000, 7, set_name=name) for name in ("a", "b", "c")]
     assert len({entry.is_acyclic.tobytes() for entry in all_triples}) == 3
-    again = check_subsets(first, asked, 5, 100, 7, set_name="a")
-    np.testing.assert_array_equal(again.subsets, checked["a"].subsets)
-    np.testing.assert_array_equal(again.is_acyclic, checked["a"].is_acyclic)
+    repeated_draw = check_subsets(first, asked, 5, 100, 7, set_name="a")
+    np.testing.assert_array_equal(repeated_draw.subsets, checked["a"].subsets)
+    np.testing.assert_array_equal(repeated_draw.is_acyclic, checked["a"].is_acyclic)
     other_seed = check_subsets(first, asked, 5, 100, 8, set_name="a")
-    assert other_seed.subsets.tobytes() != again.subsets.tobytes()
+    assert other_seed.subsets.tobytes() != repeated_draw.subsets.tobytes()

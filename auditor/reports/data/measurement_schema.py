@@ -80,7 +80,7 @@ class RegionsReport(ReportModel):
 
 
 class GroupErrorRow(ReportModel):
-    """Errors of one model on one topic (intervals are over countries) or in one country (over topics)."""
+    """Errors of one model on one topic, with intervals over other countries; or in one country, over other topics."""
 
     name: str
     model: str
@@ -92,6 +92,7 @@ class GroupErrorRow(ReportModel):
     """`mae` with an interval that holds for all topics, or all countries, of the model together (Bonferroni): for those
     that are picked since their error is the largest."""
     bias: Estimate
+    """Its interval is Student's."""
 
 
 # --- ceiling, baselines and nonresponse -------------------------------------------------------------------------

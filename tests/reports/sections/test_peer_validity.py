@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.task.schema import JudgeValidityRow, PeerValidityReport, VerdictAccuracyRow
@@ -90,7 +90,11 @@ def test_closeness_is_correlated_only_if_the_interval_excludes_zero(
 
 
 def test_accuracy_by_verdict_and_by_judge_is_shown(report: Report) -> None:
-    valid, invalid, difference = Estimate(0.9, 30, 0.8, 1.0), Estimate(0.2, 10, 0.1, 0.4), Estimate(0.7, 40, 0.5, 0.9)
+    valid, invalid, difference = (
+        ShareEstimate(0.9, 30, 0.8, 1.0),
+        ShareEstimate(0.2, 10, 0.1, 0.4),
+        Estimate(0.7, 40, 0.5, 0.9),
+    )
     section = build(
         report,
         verdicts=[

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from auditor.config import LogicProbe
-from auditor.domain import Comparison, ComparisonChoice, ItemSet, Outcome
+from auditor.domain import Comparison, ComparisonChoice, Outcome
 from auditor.metrics.averaging import Averaging
-from auditor.metrics.cycles import minimum_feedback_arcs, shortest_cycles
 from auditor.metrics.logic import (
     JudgeAnswers,
     LogicEstimate,
@@ -20,21 +19,15 @@ from auditor.metrics.logic import (
     estimate_self_agreement,
 )
 from auditor.metrics.model_correlation import correlate_models
-from auditor.metrics.preference import preference_graph
-from auditor.metrics.ranking import repair
-from auditor.metrics.repair_effect import measure_repair_effect
 from auditor.metrics.set_transitivity import estimate_transitivity
+from auditor.reports.data.logic.contradictions import build_contradiction_row, build_repair_row, to_answered_sets
 from auditor.reports.data.logic.ranking import build_ranking_rows
 from auditor.reports.data.logic.schema import (
-    ArcRow,
-    ContradictionRow,
-    CycleRow,
     InstanceMeans,
     JudgeConsistencyRow,
     LogicCorrelationRow,
     LogicReport,
     LogicRow,
-    RankingRepairRow,
     TransitivityRow,
 )
 from auditor.reports.data.panel.verdict_matrix import find_family
@@ -43,11 +36,6 @@ from auditor.storage import comparisons
 from auditor.storage.comparisons import ItemSetAnswers
 from auditor.storage.database import Database
 from auditor.storage.judge_consistency import JudgeConsistency, measure_judge_consistency
-
-ACCEPTABILITY = "acceptability"
-MAX_EXACT_ITEMS = 20
-"""Largest strongly connected component whose minimum number of reversals is proved; larger ones may take long."""
-MAX_LISTED_CYCLES = 5
 
 
 def build_logic_report(db: Database, source: ReportSource) -> LogicReport | None:
@@ -85,9 +73,9 @@ def build_logic_report(db: Database, source: ReportSource) -> LogicReport | None
         contexts=[item_set.context for item_set in sets],
         judges=rows,
         wordings=wording_rows,
-        contradictions=[_build_contradiction_row(set_answers) for set_answers in first_wording_answers],
+        contradictions=[build_contradiction_row(set_answers) for set_answers in first_wording_answers],
         repairs=[
-            _build_repair_row(
+            build_repair_row(
                 judge, [set_answers for set_answers in first_wording_answers if set_answers.judge == judge]
             )
             for judge in judges
@@ -121,7 +109,7 @@ def _build_logic_row(
         for set_answers in answers
         if set_answers.judge == judge and wording in (None, set_answers.paraphrase)
     ]
-    sets = _to_answered_sets(judge_answers)
+    sets = to_answered_sets(judge_answers)
     valid_comparisons = [
         comparison
         for comparison in all_comparisons
@@ -194,24 +182,6 @@ def _build_consistency_row(measured: JudgeConsistency, *, uses_weights: bool) ->
     )
 
 
-def _to_answered_sets(answers: Iterable[ItemSetAnswers]) -> list[JudgeAnswers]:
-    """Convert stored answers to the input of the metrics.
-
-    All wordings of a set carry the same context, which names the cluster, since they are about the same items.
-    """
-    return [
-        JudgeAnswers(
-            set_answers.preferences,
-            set_answers.negated,
-            set_answers.asked,
-            set_answers.samples,
-            set_answers.human_preferences,
-            set_answers.item_set.context,
-        )
-        for set_answers in answers
-    ]
-
-
 def _build_transitivity_row(
     sets: Sequence[JudgeAnswers], k: int, max_subsets: int, seed: int, calibrated: bool
 ) -> TransitivityRow:
@@ -228,48 +198,6 @@ def _build_transitivity_row(
         tied=transitivity.n_tied,
         unanswered=transitivity.n_lost,
         margin=transitivity.margin,
-    )
-
-
-# --- contradictions and their repair ----------------------------------------------------------------------------
-
-
-def _build_contradiction_row(answers: ItemSetAnswers) -> ContradictionRow:
-    """Find the preferences to reverse, and the shortest cycles, in one judge's preferences on one set."""
-    names = item_names(answers.item_set)
-    graph = preference_graph(answers.preferences, calibrated=True)
-    feedback, cycles = minimum_feedback_arcs(graph, MAX_EXACT_ITEMS), shortest_cycles(graph)
-    return ContradictionRow(
-        judge=answers.judge,
-        context=answers.item_set.context,
-        items=len(names),
-        decided=int(graph.sum()),
-        reversals=len(feedback.arcs),
-        least=feedback.lower_bound,
-        exact=feedback.exact,
-        arcs=[ArcRow(winner=names[arc.winner], loser=names[arc.loser]) for arc in feedback.arcs],
-        cycles=[CycleRow(items=[names[i] for i in cycle]) for cycle in cycles[:MAX_LISTED_CYCLES]],
-        not_listed=max(0, len(cycles) - MAX_LISTED_CYCLES),
-    )
-
-
-def item_names(item_set: ItemSet) -> list[str]:
-    """Return the names of items: the survey's topic labels for acceptability, else the items' texts."""
-    return [item.id if item_set.criterion == ACCEPTABILITY else item.text for item in item_set.items]
-
-
-def _build_repair_row(judge: str, answers: Sequence[ItemSetAnswers]) -> RankingRepairRow:
-    """Compute how ranking the items changes one judge's answers and their agreement with people, over all sets."""
-    repaired = [repair(set_answers.preferences) for set_answers in answers]
-    effect = measure_repair_effect(_to_answered_sets(answers), [repaired_set.preferences for repaired_set in repaired])
-    return RankingRepairRow(
-        judge=judge,
-        questions=sum(int((~np.isnan(set_answers.preferences)).sum()) for set_answers in answers),
-        flipped=sum(len(repaired_set.flipped) for repaired_set in repaired),
-        human_agreement=effect.before,
-        repaired_agreement=effect.after,
-        gain=effect.gain,
-        left_out=effect.n_tied,
     )
 
 

@@ -17,11 +17,10 @@ from auditor.domain.semantic import (
     QuestionScore,
     SemanticScoringSettings,
 )
+from auditor.metrics.averaging import AveragedEstimate, mean_of_instances
 from auditor.metrics.bootstrap import holm
-from auditor.metrics.estimate import Estimate
 from auditor.metrics.paired_difference import paired_difference
 from auditor.metrics.semantic import estimate_consistency_score
-from auditor.metrics.unit_means import mean_over_units
 from auditor.reports.data.estimate_conversion import missing_estimate
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.requests.sampling_settings import INCOMPARABLE_REASON, SamplingReport
@@ -120,10 +119,10 @@ class _ScoreTable:
         return self._scores.get(key, np.full(len(self.questions), np.nan))
 
 
-def mean_over_questions(question_scores: FloatArray, missing_reason: str) -> Estimate:
+def mean_over_questions(question_scores: FloatArray, missing_reason: str) -> AveragedEstimate:
     """Mean over questions of scores in [-1, 1], ignoring nan, with an interval over questions."""
     units = {"question": np.arange(len(question_scores))}
-    return mean_over_units(question_scores, units, (-1.0, 1.0), empty_reason=missing_reason)
+    return mean_of_instances(question_scores, units, (-1.0, 1.0), empty_reason=missing_reason)
 
 
 def _build_model_rows(

@@ -12,9 +12,9 @@ class SemanticTemperatureRow(ReportModel):
 
     model: str
     temperature: float
-    same_words: Estimate
+    same_words: AveragedEstimate
     """Consistency over repeated answers to the original question, asked as often as there are wordings."""
-    other_words: Estimate
+    other_words: AveragedEstimate
     """Consistency over one answer to each wording."""
     difference: Estimate
     """`other_words` minus `same_words`, on the questions that have both."""
@@ -25,8 +25,8 @@ class RuleFollowingRow(ReportModel):
     """One model before and after an instruction to follow its own first rule of thumb; n counts questions."""
 
     model: str
-    before: Estimate
-    after: Estimate
+    before: AveragedEstimate
+    after: AveragedEstimate
     change: Estimate
     p_value: float | None
     """Two-sided p-value of a sign-flip test."""
@@ -38,7 +38,7 @@ class ConsistencyAccuracyRow(ReportModel):
     model: str
     accuracy: AveragedEstimate
     """Mean over questions of the share of correct answers among usable ones."""
-    consistency: Estimate
+    consistency: AveragedEstimate
     """Mean consistency score of the stated reasons."""
     n: int
     """Questions that have both."""

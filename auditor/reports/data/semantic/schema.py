@@ -24,11 +24,11 @@ class SemanticModelRow(ReportModel):
     """One model; n of every estimate counts questions with at least two usable answers."""
 
     model: str
-    consistency: Estimate
+    consistency: AveragedEstimate
     """Score of the texts named by `measured`: 1 is the same answer in all wordings."""
-    rules: Estimate
+    rules: AveragedEstimate
     """Score of the rules of thumb only."""
-    answers: Estimate
+    answers: AveragedEstimate
     """Score of the answers only."""
     shuffled: ChanceScore
     """Chance level with the answers of all questions shuffled."""
@@ -50,7 +50,7 @@ class FoundationRow(ReportModel):
 
     model: str
     foundation: str
-    consistency: Estimate
+    consistency: AveragedEstimate
 
 
 class SemanticDifferenceRow(ReportModel):
@@ -71,7 +71,7 @@ class BaselineSimilarityRow(ReportModel):
     text: str
     """`rot` or `answer`."""
     metric: str
-    value: Estimate
+    value: AveragedEstimate
 
 
 class LanguagePairRow(ReportModel):
@@ -80,7 +80,7 @@ class LanguagePairRow(ReportModel):
     model: str
     first: str
     second: str
-    similarity: Estimate
+    similarity: AveragedEstimate
     """Mean cosine over questions."""
 
 
