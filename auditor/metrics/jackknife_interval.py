@@ -130,18 +130,15 @@ def jackknife_interval(
     )
 
 
-def combine_variances(
-    by_kind: Sequence[ArrayLike], by_cell: ArrayLike = 0.0, *, subtracted_share: float = 0.5
-) -> Floats:
+def combine_variances(by_kind: Sequence[ArrayLike], by_cell: ArrayLike = 0.0) -> Floats:
     """The variance of a statistic from its variances over each kind of unit and over cells (see the module).
 
     Args:
         by_kind: variances over countries, over topics; or arrays of such variances, one for each of several statistics.
         by_cell: variance over cells, of the same shape; 0 where it is not known.
-        subtracted_share: how much of `by_cell` is subtracted.
     """
     stacked = np.stack([np.asarray(variance, dtype=np.float64) for variance in by_kind])
-    combined: Floats = stacked.sum(axis=0) - subtracted_share * np.asarray(by_cell)
+    combined: Floats = stacked.sum(axis=0) - np.asarray(by_cell) / 2
     floored: Floats = np.maximum(combined, stacked.max(axis=0))
     return floored
 

@@ -139,6 +139,15 @@ def describe_interval(estimate: Estimate, digits: int = 2, style: NumberStyle = 
     return f"95% CI {low} to {high}"
 
 
+def format_cells_interval(estimate: Estimate, digits: int = 2, style: NumberStyle = "decimal") -> str:
+    """Format a share's interval for the cells that were measured; empty if there is none, or it is the other one."""
+    if not isinstance(estimate, ShareEstimate) or estimate.cells_ci_low is None or estimate.cells_ci_high is None:
+        return ""
+    ends = [format_styled(end, style, digits) for end in (estimate.cells_ci_low, estimate.cells_ci_high)]
+    other_ends = [format_styled(end, style, digits) for end in (estimate.ci_low, estimate.ci_high)]
+    return "" if ends == other_ends else " to ".join(ends)
+
+
 def describe_model_correlation(correlation: ModelCorrelation) -> str:
     """Format a correlation over models for a sentence, such as "r = 0.39, 95% CI −0.06 to 0.71, p = 0.089, 20 models".
 
@@ -152,15 +161,6 @@ def describe_model_correlation(correlation: ModelCorrelation) -> str:
     p_text = "" if correlation.p_value is None else f", {describe_p_value(correlation.p_value)}"
     remark = f"; no 95% CI: {correlation.reason}" if correlation.ci_low is None else ""
     return f"r = {format_number(correlation.value)}{interval}{p_text}, {models}{remark}"
-
-
-def format_cells_interval(estimate: Estimate, digits: int = 2, style: NumberStyle = "decimal") -> str:
-    """Format a share's interval for the cells that were measured; empty if there is none, or it is the other one."""
-    if not isinstance(estimate, ShareEstimate) or estimate.cells_ci_low is None or estimate.cells_ci_high is None:
-        return ""
-    ends = [format_styled(end, style, digits) for end in (estimate.cells_ci_low, estimate.cells_ci_high)]
-    other_ends = [format_styled(end, style, digits) for end in (estimate.ci_low, estimate.ci_high)]
-    return "" if ends == other_ends else " to ".join(ends)
 
 
 def pluralize(n: int, singular: str, plural_form: str = "") -> str:

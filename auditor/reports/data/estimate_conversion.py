@@ -6,15 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-import numpy as np
-
 from auditor.domain import Method
 from auditor.metrics.bootstrap import TwoWayEstimate
-from auditor.metrics.error import bias
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.proportion import proportion
-from auditor.metrics.two_way_means import CELLS_LABEL, TwoWayMean
-from auditor.reports.data.report_source import FloatArray
 
 AnyEstimate = TypeVar("AnyEstimate", bound=Estimate)
 
@@ -77,37 +72,7 @@ def estimate_share(n_matching: int, n_total: int, unit: str = "") -> Estimate:
         unit: what a case is, such as `item`, as the interval is over other cases.
     """
     estimate = to_estimate(proportion(n_matching, n_total))
-    return (
-        estimate if not unit or estimate.ci_low is None else replace(estimate, resampled=(unit,), generalizes_to=None)
-    )
-
-
-def estimate_mean(scores: FloatArray, missing_reason: str) -> Estimate:
-    """Estimate the mean of the scores that are not nan, with Student's 95% interval.
-
-    Args:
-        scores: shape (n,).
-        missing_reason: the estimate's reason if all scores are nan.
-    """
-    # The mean of the scores is their bias against zeros; n and the interval are the same.
-    mean = bias(scores, np.zeros_like(scores))
-    if not mean.n:
-        return missing_estimate(missing_reason)
-    estimate, all_equal = to_estimate(mean), mean.n > 1 and mean.ci_low is None
-    return replace(estimate, reason="all values are equal: no interval") if all_equal else estimate
-
-
-def clustered_to_estimate(metric: TwoWayMean, missing_reason: str) -> Estimate:
-    """Convert a mean or share over cells that share countries and topics, and so are not independent.
-
-    Args:
-        metric: its interval is over cells where there are too few countries or topics; the reason then says so.
-        missing_reason: the estimate's reason if the metric has no value.
-    """
-    if metric.value is None:
-        return missing_estimate(missing_reason)
-    estimate = to_estimate(metric)
-    return replace(estimate, reason=f"interval over {CELLS_LABEL}") if metric.over == CELLS_LABEL else estimate
+    return replace(estimate, resampled=(unit,)) if unit and estimate.ci_low is not None else estimate
 
 
 def missing_estimate(reason: str, n: int = 0) -> Estimate:
