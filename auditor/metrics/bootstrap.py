@@ -111,7 +111,7 @@ def crossed_interval(
     correlated, so n cells carry less information than n independent ones. Countries and topics are each resampled with
     replacement, and a cell counts as often as its country times its topic was drawn. With many countries and few topics
     the interval is somewhat narrow: nominal 95% intervals for an MAE covered the truth in 89% of runs over 90 x 10, in
-    92% over 55 x 19 (`benchmarks/bench_coverage.py`). Reports use `auditor.metrics.jackknife`.
+    92% over 55 x 19. Reports use `auditor.metrics.jackknife`.
 
     Args:
         statistic: PEARSON, MAE, RMSE, BIAS or a similar one.

@@ -81,6 +81,19 @@ class ShareEstimate(Estimate):
     cells_ci_high: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class BoundedEstimate(Estimate):
+    """A figure of which some observations are lost: `value` is from the others, the bounds hold whatever the lost are.
+
+    The interval covers the figure over all observations, lost ones included (Imbens & Manski, Econometrica 72, 2004).
+    """
+
+    bound_low: float | None = None
+    """Lower worst-case bound: the figure if the lost observations were those that make it smallest."""
+    bound_high: float | None = None
+    """Upper worst-case bound."""
+
+
 def describe_population(resampled: Sequence[str]) -> str:
     """Describe what an interval over these units is a statement about.
 

@@ -14,7 +14,7 @@ the statistic itself: the jackknife's correction for bias made correlations wors
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 
 import numpy as np
@@ -65,6 +65,7 @@ class JackknifeInterval:
         centre, std_error: of the statistic, on the transformed scale.
         df: degrees of freedom of Student's distribution.
         p_value: two-sided, of a true value of 0 on the transformed scale.
+        ends_at: the ends of the interval for another number of standard errors, not clipped to any bounds.
     """
 
     low: float | None
@@ -74,6 +75,7 @@ class JackknifeInterval:
     df: int = 0
     p_value: float | None = None
     reason: str | None = None
+    ends_at: Callable[[float], tuple[float, float]] | None = field(default=None, compare=False)
 
 
 def jackknife_interval(
@@ -110,15 +112,22 @@ def jackknife_interval(
     transformed = [stratum for arrays in by_kind for stratum in arrays]
     if not np.isfinite(transformed_value) or not all(np.isfinite(stratum).all() for stratum in transformed + by_cell):
         return JackknifeInterval(None, None, reason=UNDEFINED_REASON)
-    variance = float(combine_variances([_variance(arrays) for arrays in by_kind], _variance(by_cell)))
+    variance = float(combine_variances([jackknife_variance(arrays) for arrays in by_kind], jackknife_variance(by_cell)))
     if variance <= 1e-24 * max(1.0, transformed_value**2):
         return JackknifeInterval(None, None, reason=CONSTANT_REASON)
     centre, std_error = transformed_value, variance**0.5
     df = min(map(len, transformed)) - 1
-    half_width = float(stdtrit(df, (1 + confidence_level) / 2)) * std_error
-    low, high = (float(end) for end in transform.inverse(np.array([centre - half_width, centre + half_width])))
+
+    def compute_ends(quantile: float) -> tuple[float, float]:
+        steps = np.array([-quantile, quantile])
+        low, high = transform.inverse(centre + steps * std_error)
+        return float(low), float(high)
+
+    low, high = compute_ends(float(stdtrit(df, (1 + confidence_level) / 2)))
     p_value = float(2 * stdtr(df, -abs(centre) / std_error))
-    return JackknifeInterval(max(bounds[0], low), min(bounds[1], high), centre, std_error, df, p_value)
+    return JackknifeInterval(
+        max(bounds[0], low), min(bounds[1], high), centre, std_error, df, p_value, ends_at=compute_ends
+    )
 
 
 def combine_variances(by_kind: Sequence[ArrayLike], by_cell: ArrayLike = 0.0) -> Floats:
@@ -180,6 +189,12 @@ def jackknife_covariance(replicates: Sequence[Floats] | Floats) -> Floats:
     return covariances
 
 
+def pairwise_variances(covariances: Floats) -> Floats:
+    """Variance of the difference of each two statistics, shape (m, m), from their covariance matrix."""
+    variances = np.diag(covariances)
+    return np.maximum(variances[:, None] + variances[None, :] - 2 * covariances, 0.0)
+
+
 def leave_one_out_sums(moments: Floats, labels: ArrayLike) -> Floats:
     """Sums of the observations' moments without each unit, in the sorted order of the labels.
 
@@ -197,7 +212,7 @@ def leave_one_out_sums(moments: Floats, labels: ArrayLike) -> Floats:
     return left_out
 
 
-def _variance(strata: Sequence[Floats]) -> float:
+def jackknife_variance(strata: Sequence[Floats]) -> float:
     """Jackknife variance of a statistic over the units of one kind: the sum over its strata."""
     return sum(float(jackknife_covariance(stratum[None])[0, 0]) for stratum in strata)
 

@@ -13,11 +13,14 @@ import numpy as np
 from auditor.domain import Cell
 from auditor.reports.data.agreement.alignment import compute_alignment
 from auditor.reports.data.agreement.baselines import compute_baselines, compute_ceilings, compute_gains
-from auditor.reports.data.agreement.groups import build_regions_report, compute_country_errors, compute_topic_errors
+from auditor.reports.data.agreement.groups import compute_country_errors, compute_topic_errors
 from auditor.reports.data.agreement.languages import build_languages_report
 from auditor.reports.data.agreement.method_differences import compare_methods
 from auditor.reports.data.agreement.nonresponse import build_nonresponse_report
+from auditor.reports.data.agreement.regions import build_regions_report
+from auditor.reports.data.agreement.sensitivity import build_sensitivity_rows
 from auditor.reports.data.agreement.tiers import build_tier_rankings
+from auditor.reports.data.agreement.variance import build_variance_rows
 from auditor.reports.data.conflicts.build import build_conflicts_report
 from auditor.reports.data.cost.build import build_cost_report
 from auditor.reports.data.cost.savings import build_savings_rows
@@ -87,6 +90,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         audit=_summarize_audit(source),
         coverage=build_coverage_report(source, semantic_report, logic_report),
         alignment=alignment,
+        sensitivity=build_sensitivity_rows(source),
         gain=compute_gains(source),
         baselines=compute_baselines(source),
         ceiling=ceilings,
@@ -103,6 +107,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         methods=compare_methods(source),
         task=build_task_report(source),
         tiers=build_tier_rankings(source),
+        variance=build_variance_rows(source),
         languages=build_languages_report(db, source),
         semantic=semantic_report,
         logic=logic_report,

@@ -12,7 +12,9 @@ from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.agreement.languages import LanguagesReport
 from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
+from auditor.reports.data.agreement.sensitivity import SensitivityRow
 from auditor.reports.data.agreement.tiers import TierRanking
+from auditor.reports.data.agreement.variance import VarianceRow
 from auditor.reports.data.cost.savings import SavingsRow
 from auditor.reports.data.cost.schema import CostReport
 from auditor.reports.data.coverage.model_versions import ModelVersionRow
@@ -239,6 +241,9 @@ class Report(ReportModel):
     audit: AuditSummary
     coverage: CoverageReport
     alignment: list[AlignmentRow]
+    sensitivity: list[SensitivityRow]
+    """Ranges of r, MAE and bias when one cultural zone, or one family of topics, is left out; empty where there is only
+    one."""
     gain: list[GainRow] | None = None
     """Agreement within topics: how well models know how countries differ, beyond each topic's mean."""
     regions: RegionsReport
@@ -280,6 +285,8 @@ class Report(ReportModel):
     """Answers to the items of a user-defined task; null for a survey."""
     tiers: list[TierRanking]
     """Rankings of the models, over all countries and in each region; empty for one model."""
+    variance: list[VarianceRow]
+    """Where the uncertainty of r, MAE and bias of each model comes from."""
     languages: LanguagesReport | None
     """Null where no model was asked about countries."""
     savings: list[SavingsRow]

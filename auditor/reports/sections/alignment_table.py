@@ -12,6 +12,7 @@ from auditor.metrics.estimate import Estimate
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Cell, Column, Paragraph, Reason, Row, Table
+from auditor.reports.sections.lost_samples import count_lost
 from auditor.reports.sections.phrasing import SeriesLabels
 from auditor.reports.sections.sampling_marks import SamplingMarks
 from auditor.reports.sections.tables import tabulate
@@ -34,12 +35,14 @@ ALIGNMENT_COLUMNS = (
     Column("Bias", "estimate", style="signed", show_n=False),
     Column("Cells", "number", "n"),
     Column("Dropped", "number", "n_dropped"),
+    Column("Samples lost", "share", "lost_samples"),
 )
 DERIVED_CELLS: Mapping[str, Callable[[AlignmentRow], Cell]] = {
     "r": two_way_r,
     "spearman_rho": lambda row: row.crossed.spearman_rho,
     "mae": lambda row: row.crossed.mae,
     "rmse": lambda row: row.crossed.rmse,
+    "lost_samples": lambda row: count_lost(row.lost_samples),
 }
 
 
@@ -70,6 +73,7 @@ def build_alignment_table(report: Report, rows: Sequence[AlignmentRow], labels: 
         "(Spearman’s correction by the spread of the samples, on the model’s side only). The highest r "
         f"is what a perfect model is expected to reach against this survey{ceiling_note}. Intervals are 95% CIs "
         "over countries and topics. "
+        "Lost samples are planned ones without a usable score, such as refusals, also in cells with a score. "
         f"p tests r = 0, also over countries and topics.{marks.remark('Values of r without sampling noise')}"
     )
     derived = {"model": labels.label, **DERIVED_CELLS, **marks.derived}

@@ -10,6 +10,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Code, Column, Inline, List, Name, Paragraph, Section, Table
 from auditor.reports.number_format import describe_estimate, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
+from auditor.reports.sections.judge_copying import build_copying_tables
 from auditor.reports.sections.model_correlations import CORRELATION_COLUMNS, CORRELATION_REMARK
 from auditor.reports.sections.tables import make_columns, tabulate
 
@@ -93,7 +94,12 @@ def _build_peer_agreement(report: Report) -> list[Block]:
 
 def build_panel_tables(panel: PanelReport) -> list[Table]:
     """Build the tables on the judges that have rows, in reading order."""
-    tables = [*_build_judge_tables(panel), *_build_bias_and_voting_tables(panel), *_build_judge_test_tables(panel)]
+    tables = [
+        *_build_judge_tables(panel),
+        *build_copying_tables(panel.copying),
+        *_build_bias_and_voting_tables(panel),
+        *_build_judge_test_tables(panel),
+    ]
     return [table for table in tables if table.rows]
 
 

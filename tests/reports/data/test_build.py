@@ -23,8 +23,8 @@ from tests.reports.conftest import import_scores, survey_of
 from tests.support.synthetic_audit import populate
 
 KEYS = [
-    "audit", "coverage", "alignment", "gain", "regions", "topics", "countries", "self_consistency", "panel",
-    "peer_agreement", "conflicts", "semantic", "logic", "cost", "served",
+    "audit", "coverage", "alignment", "sensitivity", "gain", "regions", "topics", "countries", "self_consistency",
+    "panel", "peer_agreement", "conflicts", "semantic", "logic", "cost", "served",
     "failures", "requests", "sampling", "environment",
     "baselines", "ceiling", "nonresponse", "refusals", "repairs", "methods", "task", "tiers", "languages", "savings",
     "consistency_alignment",
@@ -315,7 +315,9 @@ def test_the_gap_is_withheld_where_coverage_differs(db: Database) -> None:
         scores["m", "Egypt", str(i)] = None
     gap = import_scores(db, truth, scores).regions.gaps[0].mae_gap
     assert gap.value is None
-    assert (gap.reason or "").startswith("withheld: coverage differs (100% and 90% of the cells have a score)")
+    assert (gap.reason or "").startswith(
+        "withheld: coverage differs (100% and 90% of the planned samples have a score)"
+    )
     assert "from \N{MINUS SIGN}0." in (gap.reason or "")
 
 
@@ -326,8 +328,10 @@ def test_the_gap_has_bounds_if_missing_scores_cannot_change_its_sign(db: Databas
         scores["m", "Egypt", str(i)] = None
     gap = import_scores(db, truth, scores).regions.gaps[0]
     assert gap.mae_gap.value == pytest.approx(1.75)
-    assert gap.bound_low == pytest.approx(0.9 * 1.8 - 0.05)
-    assert gap.bound_high == pytest.approx(0.9 * 1.8 + 0.19 - 0.05)
+    assert gap.worst_case is not None
+    assert gap.worst_case.mae.bound_low == pytest.approx(0.9 * 1.8 - 0.05)
+    assert gap.worst_case.mae.bound_high == pytest.approx(0.9 * 1.8 + 0.19 - 0.05)
+    assert (gap.first_lost_samples.lost, gap.second_lost_samples.lost) == (0, 2)
 
 
 def test_intervals_of_peers_and_consistency_are_over_countries_and_topics(report: Report) -> None:

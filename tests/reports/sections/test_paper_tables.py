@@ -19,7 +19,7 @@ COLUMNS = {
         "model method n r r_low r_high p spearman_rho spearman_rho_low spearman_rho_high mae mae_low mae_high "
         "rmse rmse_low rmse_high"
     ),
-    "tiers": "scope method by tier rank_low rank_high model value first_share n",
+    "tiers": "scope method by tier rank_low rank_high model value from_best from_best_low from_best_high may_be_best n",
     "peer_agreement": (
         "model agreement agreement_low agreement_high agreement_cells_low agreement_cells_high verdicts r"
     ),

@@ -9,6 +9,14 @@ from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, RMSE, TwoWayEstimate
 from auditor.metrics.correlation import Correlation, pearson
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import crossed_jackknife, spearman_jackknife
+from auditor.reports.data.coverage.lost_samples import (
+    LostSamples,
+    SampleCounts,
+    WorstCaseFigures,
+    bound_figures,
+    count_samples,
+    has_large_loss,
+)
 from auditor.reports.data.coverage.missing_scores import missing_r_reason, missing_score_reason, with_missing_reason
 from auditor.reports.data.estimate_conversion import (
     RESCALED_SCORES_REASON,
@@ -78,6 +86,10 @@ class AlignmentRow(ReportModel):
     reason in `corrected_r`."""
     crossed: TwoWayEstimates
     """The same figures, each with its sample size, reason and population."""
+    lost_samples: LostSamples
+    """Planned samples without a usable score, such as refusals; those inside a cell with a score count too."""
+    worst_case: WorstCaseFigures | None = None
+    """Bounds of r, MAE and bias over all planned samples; null unless more than 5% of them are lost."""
     ceiling: float | None = None
     """The r that a perfect model is expected to reach against this survey; null where the survey's respondents are not
     known, with the reason in the report's `ceiling`."""
@@ -89,10 +101,14 @@ def compute_alignment(source: ReportSource, ceiling: float | None = None) -> lis
     Args:
         ceiling: r that a perfect model is expected to reach, from the survey's reliability.
     """
-    return [_build_alignment_row(source, i, ceiling) for i in range(len(source.columns))]
+    return [
+        _build_alignment_row(source, column, counts, ceiling) for column, counts in enumerate(count_samples(source))
+    ]
 
 
-def _build_alignment_row(source: ReportSource, column: int, ceiling: float | None) -> AlignmentRow:
+def _build_alignment_row(
+    source: ReportSource, column: int, counts: SampleCounts, ceiling: float | None
+) -> AlignmentRow:
     """Compute the agreement of one model and method with people over all cells.
 
     `column` is the index of the model and method in `source.columns`; `ceiling` is the largest r to be expected.
@@ -103,6 +119,8 @@ def _build_alignment_row(source: ReportSource, column: int, ceiling: float | Non
     r = crossed_jackknife(PEARSON, scores, truth, source.country_index, source.topic_index)
     corrected = corrected_pearson(scores, truth, source.variance_matrix[column], source.column_values("n_ok", column))
     figures = _compute_two_way_figures(source, column, r, fisher_r, corrected)
+    lost = counts.count_lost()
+    values = {PEARSON: figures.pearson_r.value, MAE: figures.mae.value, BIAS: figures.bias.value}
     return AlignmentRow(
         model=model,
         survey=source.survey.name,
@@ -127,6 +145,8 @@ def _build_alignment_row(source: ReportSource, column: int, ceiling: float | Non
         corrected_r=figures.corrected_r,
         reliability=corrected.reliability,
         crossed=figures,
+        lost_samples=lost,
+        worst_case=bound_figures(source, column, counts, ~np.isnan(truth), values) if has_large_loss(lost) else None,
         ceiling=ceiling,
         n_dropped=fisher_r.n_dropped,
         n_without_survey=int(np.isnan(truth).sum()),

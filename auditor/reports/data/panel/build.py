@@ -14,6 +14,7 @@ from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.coverage.build import count_reviewable_traces
 from auditor.reports.data.measurement_schema import ConsistencyRow, PeerAgreementRow
 from auditor.reports.data.panel.certificate import write_certificate
+from auditor.reports.data.panel.copying import build_copying_report, find_groups
 from auditor.reports.data.panel.judge_statistics import (
     agreement_estimate,
     build_judge_rows,
@@ -159,6 +160,7 @@ def build_panel_report(
     matrix = build_verdict_matrix(source)
     kappa, alpha, ac1 = compute_agreement(matrix)
     n_asked = sum(count.n for count in source.judge_counts)
+    copying = build_copying_report(source, matrix)
     report = PanelReport(
         judges=build_judge_rows(source, matrix),
         fleiss_kappa=agreement_estimate(kappa),
@@ -168,7 +170,8 @@ def build_panel_report(
         krippendorff_alpha=agreement_estimate(alpha),
         gwet_ac1=agreement_estimate(ac1),
         prevalence=compute_prevalence(matrix),
-        votes=build_vote_rows(source, matrix),
+        votes=build_vote_rows(source, matrix, find_groups(matrix.judges, copying.pairs)),
+        copying=copying,
         asked=n_asked,
         # Verdicts that there would be if every assigned judge were asked.
         seats=_count_assignments(source, n_asked),

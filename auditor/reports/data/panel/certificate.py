@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from auditor.metrics.estimate import Estimate
+from auditor.reports.data.panel.copying_sentences import describe_copied_outcomes, describe_copying
 from auditor.reports.data.panel.schema import JudgeRow, PanelReport
 from auditor.reports.number_format import (
     describe_estimate,
@@ -46,6 +47,8 @@ def write_certificate(panel: PanelReport, *, is_task: bool = False) -> list[str]
         *_describe_outliers(panel.judges),
         *_describe_prevalence(panel),
         _describe_majority(panel),
+        *describe_copied_outcomes(panel.copying),
+        *describe_copying(panel.copying),
         *_describe_assignment(panel),
         *_describe_adaptive_savings(panel),
         *about_survey,

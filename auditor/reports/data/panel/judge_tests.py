@@ -26,6 +26,7 @@ from auditor.reports.data.report_source import FloatArray
 from auditor.reports.data.sampling_units import Units, sampling_units
 
 NEUTRAL_ALTERATION, SELF_ALTERATION, NO_ALTERATION = "neutral", "self", "none"
+NOT_FAULTS = (NEUTRAL_ALTERATION, SELF_ALTERATION, NO_ALTERATION)
 SampleKey = tuple[str, Cell, int]
 """Model, cell and sample number of a trace."""
 
@@ -124,11 +125,7 @@ def compare_verdict_pairs(
 def build_fault_rows(judges: Sequence[str], judge_tests: Sequence[AlteredTraceVerdict]) -> list[FaultDetectionRow]:
     """Build one row for each fault and judge, over traces judged both with the fault and without it."""
     unaltered_verdicts = _verdicts_by_judge(test for test in judge_tests if test.alteration == NO_ALTERATION)
-    faults = dict.fromkeys(
-        test.alteration
-        for test in judge_tests
-        if test.alteration not in (NEUTRAL_ALTERATION, SELF_ALTERATION, NO_ALTERATION)
-    )
+    faults = dict.fromkeys(test.alteration for test in judge_tests if test.alteration not in NOT_FAULTS)
     keys: list[tuple[str, str]] = []  # fault and judge
     tables: list[tuple[ShareTable, ShareTable, PairedTable]] = []  # objections with the fault, without it, and paired
     for fault in faults:

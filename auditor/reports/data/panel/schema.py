@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.metrics.model_correlation import ModelCorrelation
+from auditor.reports.data.panel.copying_schema import CopyingReport
 from auditor.reports.data.report_model import ReportModel
 
 
@@ -54,7 +55,8 @@ class VotingRuleRow(ReportModel):
     differs: Estimate
     """Among traces that both rules settle, the share decided opposite to the plain majority."""
     weights: dict[str, float]
-    """Weights of the judges, 1 on average; for `dawid-skene` their estimated accuracy; empty for equal votes."""
+    """Weights of the judges, 1 on average, or for `copies split` each judge's share of its group's vote; for
+    `dawid-skene` their estimated accuracy; empty for equal votes."""
     reason: str | None = None
     """Why the rule could not be applied."""
 
@@ -142,7 +144,9 @@ class PanelReport(ReportModel):
     prevalence: ShareEstimate
     """Share of VALID among the verdicts behind agreement."""
     votes: list[VotingRuleRow]
-    """Voting rules, the plain majority first."""
+    """Voting rules, the plain majority first. Judges that copy share one vote in the others, but for configured
+    weights."""
+    copying: CopyingReport
     asked: int
     """Number of verdicts that were asked for."""
     seats: int
