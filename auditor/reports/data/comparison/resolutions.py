@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
+from auditor.metrics.unit_means import share_over_units
 from auditor.reports.data.comparison.schema import ResolutionComparison, ResolutionFlipRow
 from auditor.reports.data.comparison.series_pairs import ScoreSeries, SeriesPair
 from auditor.reports.data.conflicts.human_ratings import ReviewedConflict, apply_ratings
-from auditor.reports.data.estimate_conversion import estimate_share
+from auditor.reports.data.sampling_units import sampling_units
 from auditor.storage import results
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database
@@ -56,6 +57,12 @@ def _compare_two_audits(
     has_winner = [  # per conflict: whether the first and the second audit settled it for a side
         (in_first.winner is not None, in_second.winner is not None) for in_first, in_second in shared_conflicts
     ]
+    is_resolved_twice = [winners == (True, True) for winners in has_winner]
+    is_flipped = [
+        is_twice and new_names.get(str(in_first.winner), in_first.winner) != in_second.winner
+        for is_twice, (in_first, in_second) in zip(is_resolved_twice, shared_conflicts, strict=True)
+    ]
+    units = sampling_units([key[0] for key in shared_keys], [key[1] for key in shared_keys])
     flips = [
         ResolutionFlipRow(
             country=in_first.conflict.cell.country,
@@ -65,19 +72,16 @@ def _compare_two_audits(
             second_winner=in_second.winner,
             second_by=_resolved_by(in_second),
         )
-        for in_first, in_second in shared_conflicts
-        if in_first.winner is not None
-        and in_second.winner is not None
-        and new_names.get(in_first.winner, in_first.winner) != in_second.winner
+        for (in_first, in_second), flipped in zip(shared_conflicts, is_flipped, strict=True)
+        if flipped and in_first.winner is not None and in_second.winner is not None
     ]
-    n_resolved_twice = has_winner.count((True, True))
     return ResolutionComparison(
         first=first.audit,
         second=second.audit,
         shared=len(shared_keys),
-        n=n_resolved_twice,
+        n=sum(is_resolved_twice),
         flipped=len(flips),
-        share=estimate_share(len(flips), n_resolved_twice),
+        share=share_over_units(is_flipped, is_resolved_twice, units),
         only_first=has_winner.count((True, False)),
         only_second=has_winner.count((False, True)),
         neither=has_winner.count((False, False)),
