@@ -64,16 +64,9 @@ def _compare_two_audits(
     ]
     units = sampling_units([key[0] for key in shared_keys], [key[1] for key in shared_keys])
     flips = [
-        ResolutionFlipRow(
-            country=in_first.conflict.cell.country,
-            topic=in_first.conflict.cell.topic,
-            first_winner=in_first.winner,
-            first_by=_resolved_by(in_first),
-            second_winner=in_second.winner,
-            second_by=_resolved_by(in_second),
-        )
+        _build_flip_row(in_first, in_second)
         for (in_first, in_second), flipped in zip(shared_conflicts, is_flipped, strict=True)
-        if flipped and in_first.winner is not None and in_second.winner is not None
+        if flipped
     ]
     return ResolutionComparison(
         first=first.audit,
@@ -87,6 +80,18 @@ def _compare_two_audits(
         neither=has_winner.count((False, False)),
         flips=flips[:max_listed],
         not_listed=max(0, len(flips) - max_listed),
+    )
+
+
+def _build_flip_row(in_first: ReviewedConflict, in_second: ReviewedConflict) -> ResolutionFlipRow:
+    """List a conflict that the two audits settled for different sides."""
+    return ResolutionFlipRow(
+        country=in_first.conflict.cell.country,
+        topic=in_first.conflict.cell.topic,
+        first_winner=in_first.winner or "",
+        first_by=_resolved_by(in_first),
+        second_winner=in_second.winner or "",
+        second_by=_resolved_by(in_second),
     )
 
 
