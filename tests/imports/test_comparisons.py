@@ -72,7 +72,9 @@ def test_human_comparisons_are_compared_with_judges(storage: str, tmp_path: Path
     file = write_rows(tmp_path / "x.csv", *rows)
     assert import_comparisons(file, audit="judged", storage=storage, people="ann").with_people == 3
     row = next(r for r in logic_section(storage).judges if r.judge == "j")
-    assert (row.human_agreement.n, row.human_agreement_calibrated.n) == (2, 1)
+    assert (row.human_agreement.value, row.human_agreement.n) == (0.5, 2)
+    # It names each item once, which is a tie once both orders are averaged.
+    assert (row.human_agreement_calibrated.n, row.human_agreement_calibrated.ties) == (0, 1)
     with pytest.raises(UsageError, match="Its judges are: ann, j"):
         import_comparisons(file, audit="judged", storage=storage, people="bob")
 
