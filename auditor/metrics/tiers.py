@@ -17,7 +17,8 @@ from auditor.metrics._jackknife_replicates import (
     variances_of_differences,
 )
 from auditor.metrics._two_way_table import TwoWayTable, build_two_way_table, weighted_sums
-from auditor.metrics.bootstrap import MAX_UNDEFINED_SHARE, MIN_CLUSTERS, Statistic, holm
+from auditor.metrics.bootstrap import MAX_UNDEFINED_SHARE, MIN_CLUSTERS, Statistic
+from auditor.metrics.multiple_testing import holm
 
 TIE_TOLERANCE = 1e-12
 """Values that differ by no more are equal."""

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.domain import Cell
-from auditor.metrics.bootstrap import MAE, PEARSON, Statistic, holm
+from auditor.metrics.bootstrap import MAE, PEARSON, Statistic
+from auditor.metrics.multiple_testing import holm
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import paired_jackknife
 from auditor.metrics.paired_errors import PairedError, error_bounds, paired_error

@@ -17,7 +17,7 @@ from auditor.domain.semantic import (
     QuestionScore,
     SemanticScoringSettings,
 )
-from auditor.metrics.bootstrap import holm
+from auditor.metrics.multiple_testing import holm
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.resampling import bootstrap_mean, bootstrap_share, paired_difference
 from auditor.reports.data.estimate_conversion import missing_estimate, to_estimate
