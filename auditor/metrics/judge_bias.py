@@ -13,6 +13,7 @@ judges then look strict.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,9 +31,8 @@ from auditor.metrics.judge_contrast import (
 Indices = NDArray[np.intp]
 MIN_JUDGES = 3
 """Fewest judges for a median judge: of two, either may be the biased one."""
-CERTAIN_MEDIAN = 0.95
-"""Probability of being the median judge from which a judge is the only reference."""
 N_DRAWS = 2000
+"""Draws for the probability of being the median judge; each is used with both signs."""
 ESTIMABLE_TOLERANCE = 1e-7
 NO_COMPARISON_REASON = "no trace has a verdict of this judge and of another"
 REFERENCE_REASON = "it is the median judge, with which the others are compared: 0 by definition"
@@ -46,8 +46,8 @@ def leniency(verdicts: ArrayLike, units: Labels) -> list[JudgeContrast]:
         units: the units that are resampled.
 
     Returns:
-        One per judge. The median judge has the value 0 and no interval; with an even number of judges the reference is
-        the mean of the middle two.
+        One per judge, each compared with the mean of all judges weighted by how likely each is the median judge. A
+        judge that certainly is has the value 0 and no interval.
     """
     fit = _fit(as_verdict_table(verdicts), None, units)
     return _compare_with_median(fit, np.arange(fit.n_judges))
@@ -118,11 +118,12 @@ class _Fit:
         """Whether the verdicts determine a weighted sum of the solution."""
         return bool(np.abs(self.undetermined @ weights).max() < ESTIMABLE_TOLERANCE)
 
-    def contrast(self, weights: Floats) -> JudgeContrast:
+    def contrast(self, weights: Floats, further_variance: float = 0.0) -> JudgeContrast:
         """A weighted sum of the solution, with an interval; missing where the verdicts do not determine it.
 
         Args:
             weights: shape (k,); the largest is that of the judge that it is about.
+            further_variance: is added to the jackknife variance.
         """
         n = int(self.n_compared[int(np.argmax(weights)) % self.n_judges])
         if not n or not self.is_estimable(weights):
@@ -131,6 +132,10 @@ class _Fit:
         for unit, (solutions, undetermined) in self.without_units.items():
             is_estimable = np.abs(undetermined @ weights).max(axis=1) < ESTIMABLE_TOLERANCE
             replicates[unit] = np.where(is_estimable, solutions @ weights, np.nan)
+        variance = sum(float(jackknife_covariance(r[None])[0, 0]) for r in replicates.values() if len(r) > 1)
+        if further_variance and variance > 0:
+            factor = sqrt(1 + further_variance / variance)
+            replicates = {unit: r.mean() + factor * (r - r.mean()) for unit, r in replicates.items()}
         return contrast_from_replicates(float(self.solution @ weights), n, replicates, "panel")
 
 
@@ -208,6 +213,9 @@ def _compare_with_median(fit: _Fit, positions: Indices) -> list[JudgeContrast]:
         return [missing_contrast(reason, "panel", int(n)) for n in fit.n_compared]
     weights = np.zeros(len(fit.solution))
     weights[positions[known]] = _median_weights(fit, positions[known])
+    # Variance that comes from not knowing which judge is the median one (Buckland, Burnham & Augustin, Biometrics 53,
+    # 1997, on averages over models).
+    between_variance = float(weights @ (fit.solution - weights @ fit.solution) ** 2)
     contrasts = []
     for i, position in enumerate(positions):
         n = int(fit.n_compared[i])
@@ -216,7 +224,7 @@ def _compare_with_median(fit: _Fit, positions: Indices) -> list[JudgeContrast]:
         elif weights[position] == 1:
             contrasts.append(JudgeContrast(0.0, n, reason=REFERENCE_REASON, evidence="panel"))
         else:
-            contrasts.append(fit.contrast(np.eye(len(weights))[position] - weights))
+            contrasts.append(fit.contrast(np.eye(len(weights))[position] - weights, between_variance))
     return contrasts
 
 
@@ -242,8 +250,8 @@ def _median_weights(fit: _Fit, positions: Indices) -> Floats:
         draws = effects + np.concatenate([noise, -noise])
     ranked = np.argsort(draws, axis=1, kind="stable")
     middle = np.stack([ranked[:, (len(effects) - 1) // 2], ranked[:, len(effects) // 2]])
-    weights = np.bincount(middle.ravel(), minlength=len(effects)) / middle.size
-    return (weights == weights.max()).astype(np.float64) if weights.max() >= CERTAIN_MEDIAN else weights
+    weights: Floats = np.bincount(middle.ravel(), minlength=len(effects)) / middle.size
+    return weights
 
 
 def _largest_comparable_group(fit: _Fit, positions: Indices) -> list[int]:
