@@ -184,7 +184,7 @@ def _normal_equations(design: Floats, values: Floats, n_verdicts: Floats) -> tup
     """
     n_judges = len(values)
     matrix = -(design / n_verdicts) @ design.T
-    blocks = design.reshape(-1, n_judges, design.shape[1])  # leniency and, where there is one, the exposure
+    blocks = design.reshape(len(design) // n_judges, n_judges, design.shape[1])  # leniency and, where there is one, the exposure
     judges = np.arange(n_judges)
     for i, first in enumerate(blocks):
         for j, second in enumerate(blocks):

@@ -15,6 +15,7 @@ from auditor.metrics.jackknife_interval import Replicates, jackknife_interval, l
 from auditor.metrics.multiple_testing import holm
 
 Evidence = Literal["experiment", "truth", "panel", "association"]
+SIGNIFICANCE_LEVEL = 0.05
 Labels = Mapping[str, ArrayLike]
 """For each kind of unit, such as `country`, the unit of each trace, shape (traces,)."""
 
@@ -38,6 +39,11 @@ class JudgeContrast(Estimate):
     label_error_ci_low: float | None = None
     """Lower end of an interval that holds even if up to 10% of the truths are wrong; null unless compared with them."""
     label_error_ci_high: float | None = None
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the difference is distinguishable from 0, given the number of tests."""
+        return self.adjusted_p_value is not None and self.adjusted_p_value < SIGNIFICANCE_LEVEL
 
 
 def contrast_from_replicates(value: float, n: int, replicates: Replicates, evidence: Evidence) -> JudgeContrast:

@@ -23,7 +23,7 @@ from auditor.metrics.judge_contrast import (
 )
 
 LABEL_ERROR_RATES = (0.0, 0.05, 0.1)
-"""Shares of wrong labels for which the intervals are computed. Published answer keys have errors too: on average 3.4%
+"""Shares of wrong labels for which the intervals are computed. Published answer keys have errors too: on average at least 3.3%
 in ten test sets (Northcutt, Athalye & Mueller, NeurIPS Datasets and Benchmarks 2021)."""
 
 
@@ -37,13 +37,15 @@ def leniency_against_labels(verdicts: ArrayLike, labels: ArrayLike, units: Label
 
     Returns:
         The interval takes the labels as right; `label_error_ci_low` and `label_error_ci_high` allow for up to 10%
-        wrong ones. The p-value is the largest over these rates.
+        wrong ones. A judge that errs at random has a share between the labels' and one half. So the p-value is the
+        largest over the rates of label errors and over a difference from one half.
     """
     truth = np.asarray(labels, dtype=np.float64)
-    return [
-        _combine_rates([mean_value(row - _correct(truth, rate), units, "truth") for rate in LABEL_ERROR_RATES])
-        for row in as_verdict_table(verdicts)
-    ]
+    contrasts = []
+    for row in as_verdict_table(verdicts):
+        by_rate = [mean_value(row - _correct(truth, rate), units, "truth") for rate in LABEL_ERROR_RATES]
+        contrasts.append(_combine(by_rate, mean_value(row + 0 * truth - 0.5, units, "truth")))
+    return contrasts
 
 
 def length_bias_against_labels(
@@ -51,14 +53,13 @@ def length_bias_against_labels(
 ) -> list[JudgeContrast]:
     """For each judge, its share of VALID on longer minus shorter traces, minus the same difference of the labels.
 
-    A judge that errs at random has a smaller difference than the labels without any preference for a length: it is
-    multiplied by 2 * accuracy - 1. So the p-value is the largest over the rates of label errors and over a judge
-    without any accuracy: it is small only where the judge's difference is larger than the labels', or of the opposite
-    sign.
-
     Args:
         is_longer: shape (traces,): 1 for the longer half of an author's traces, 0 for the shorter, nan for neither.
-            The others, and the result, as for `leniency_against_labels`.
+            The others as for `leniency_against_labels`.
+
+    Returns:
+        As for `leniency_against_labels`. A judge that errs at random has a difference between the labels' and 0. So
+        the p-value is small only where the judge's difference is larger than the labels', or of the opposite sign.
     """
     truth, longer = np.asarray(labels, dtype=np.float64), np.asarray(is_longer, dtype=np.float64)
     contrasts = []
@@ -66,8 +67,7 @@ def length_bias_against_labels(
         by_rate = [
             difference_of_means(row - _correct(truth, rate), longer, units, "truth") for rate in LABEL_ERROR_RATES
         ]
-        inaccurate = difference_of_means(row + 0 * truth, longer, units, "truth")  # on the traces with a label
-        contrasts.append(replace(_combine_rates(by_rate), p_value=_largest_p_value([*by_rate, inaccurate])))
+        contrasts.append(_combine(by_rate, difference_of_means(row + 0 * truth, longer, units, "truth")))
     return contrasts
 
 
@@ -80,8 +80,13 @@ def _correct(labels: Floats, error_rate: float) -> Floats:
     return (labels - error_rate) / (1 - 2 * error_rate)
 
 
-def _combine_rates(by_rate: Sequence[JudgeContrast]) -> JudgeContrast:
-    """The figure for labels without errors, with an interval for all rates of errors."""
+def _combine(by_rate: Sequence[JudgeContrast], random_errors: JudgeContrast) -> JudgeContrast:
+    """The figure for labels without errors, with an interval for all rates of errors, and the largest p-value.
+
+    Args:
+        by_rate: one for each of `LABEL_ERROR_RATES`.
+        random_errors: compared with a judge whose verdicts are independent of the traces.
+    """
     as_labelled = by_rate[0]
     if as_labelled.value is None:
         return missing_contrast("no trace has a verdict of this judge and a known truth", "truth")
@@ -93,17 +98,15 @@ def _combine_rates(by_rate: Sequence[JudgeContrast]) -> JudgeContrast:
         as_labelled,
         label_error_ci_low=min(lows),
         label_error_ci_high=max(highs),
-        p_value=_largest_p_value(by_rate),
+        p_value=_largest_p_value([*by_rate, random_errors]),
     )
 
 
-def _largest_p_value(contrasts: Sequence[JudgeContrast]) -> float | None:
-    """The largest p-value, 1 if the differences do not all have one sign; None where one has no test.
+def _largest_p_value(contrasts: Sequence[JudgeContrast]) -> float:
+    """The largest p-value, or 1 if the differences do not all have one sign, or one cannot be tested.
 
     All null hypotheses are rejected only if each is (intersection-union test: Berger, Technometrics 24, 1982).
     """
-    p_values = [contrast.p_value for contrast in contrasts if contrast.p_value is not None]
-    if len(p_values) < len(contrasts):
-        return None
     signs = {np.sign(contrast.value or 0.0) for contrast in contrasts}
+    p_values = [1.0 if contrast.p_value is None else contrast.p_value for contrast in contrasts]
     return max(p_values) if len(signs) == 1 else 1.0

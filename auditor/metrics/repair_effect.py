@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from auditor.metrics.judge_bias import BiasEstimate, difference_of_paired_shares
 from auditor.metrics.logic import MIN_SETS, Bools, Floats, JudgeAnswers, LogicShare, pooled_human_agreement
 from auditor.metrics.preference import pair_probabilities
+from auditor.metrics.share_difference import ShareDifference, difference_of_paired_shares
 
 REPLICATES = 2000
 _TIE_TOLERANCE = 1e-9
@@ -27,7 +27,7 @@ class RepairEffect(NamedTuple):
 
     before: LogicShare
     after: LogicShare
-    gain: BiasEstimate
+    gain: ShareDifference
     n_tied: int
 
 
@@ -68,7 +68,7 @@ def measure_repair_effect(
     return RepairEffect(before, after, _estimate_gain(np.array(outcome_counts).reshape(-1, 4), seed), n_tied)
 
 
-def _estimate_gain(outcome_counts: np.ndarray[tuple[int, ...], np.dtype[np.intp]], seed: int) -> BiasEstimate:
+def _estimate_gain(outcome_counts: np.ndarray[tuple[int, ...], np.dtype[np.intp]], seed: int) -> ShareDifference:
     """The gain in agreement, with an interval over sets, or Newcombe's for fewer than `MIN_SETS` sets.
 
     Args:
@@ -82,7 +82,7 @@ def _estimate_gain(outcome_counts: np.ndarray[tuple[int, ...], np.dtype[np.intp]
     resampled_sets = np.random.default_rng(seed).integers(0, len(nonempty_counts), (REPLICATES, len(nonempty_counts)))
     totals = nonempty_counts[resampled_sets].sum(axis=1)
     low, high = np.quantile((totals[:, 2] - totals[:, 1]) / totals.sum(axis=1), [0.025, 0.975])
-    return BiasEstimate(paired_gain.value, paired_gain.n, paired_gain.n, float(low), float(high))
+    return ShareDifference(paired_gain.value, paired_gain.n, paired_gain.n, float(low), float(high))
 
 
 def _decided_mask(preferences: Floats) -> Bools:

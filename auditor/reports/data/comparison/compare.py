@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from auditor.domain import Cell
 from auditor.metrics.bootstrap import MAE, PEARSON, Statistic
-from auditor.metrics.multiple_testing import holm
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import paired_jackknife
+from auditor.metrics.multiple_testing import holm
 from auditor.metrics.paired_errors import PairedError, error_bounds, paired_error
 from auditor.reports.data.agreement.groups import MAX_COVERAGE_GAP
 from auditor.reports.data.comparison.resolutions import compare_resolutions

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from auditor.domain import Outcome
 from auditor.metrics.agreement import Agreement, fleiss_kappa, gwet_ac1, krippendorff_alpha, leave_one_rater_out
 from auditor.metrics.estimate import Estimate
-from auditor.metrics.judge_bias import BiasEstimate, leniency, order_effect, self_preference, verbosity_bias
+from auditor.metrics.judge_contrast import JudgeContrast
 from auditor.metrics.two_way_means import two_way_share
 from auditor.metrics.votes import agreement_with_others
 from auditor.reports.data.estimate_conversion import (
@@ -18,6 +18,7 @@ from auditor.reports.data.estimate_conversion import (
     missing_estimate,
     to_estimate,
 )
+from auditor.reports.data.panel.judge_biases import estimate_judge_biases
 from auditor.reports.data.panel.schema import JudgeRow
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix, find_family
 from auditor.reports.data.report_source import FloatArray, ReportSource
@@ -74,15 +75,12 @@ def build_judge_rows(source: ReportSource, matrix: VerdictMatrix) -> list[JudgeR
     """Build one row per judge that was asked, from verdicts asked for whatever other judges said."""
     verdicts, seed = matrix.unconditional_verdicts, source.seed
     alphas_without = _alphas_without_each_judge(matrix, seed)
-    # One estimate per judge in each column: agreement with the others, alpha without the judge, leniency, bias to
-    # longer traces, bias to its own family, order effect, mean confidence, and share of VALID.
+    biases = estimate_judge_biases(source, matrix)
+    # One estimate per judge in each column: agreement with the others, alpha without the judge, mean confidence, and
+    # share of VALID.
     estimate_columns: Sequence[Sequence[Estimate]] = (
         [to_estimate(share) for share in agreement_with_others(verdicts)],
         [agreement_estimate(alpha) for alpha in alphas_without],
-        _to_bias_estimates(leniency(verdicts, matrix.cell_index)),
-        _to_bias_estimates(verbosity_bias(verdicts, matrix.is_longer_trace, matrix.cell_index)),
-        _estimate_family_bias(matrix),
-        _to_bias_estimates(order_effect(verdicts, matrix.recorded_at, matrix.cell_index)),
         [
             _clustered_share(matrix, trace_scores, "the judge stated no confidence")
             for trace_scores in matrix.confidence  # stated confidence on each trace
@@ -92,7 +90,12 @@ def build_judge_rows(source: ReportSource, matrix: VerdictMatrix) -> list[JudgeR
     )
     asked_judges = {count.judge for count in source.judge_counts}
     return [
-        _build_judge_row(source, name, [estimates[i] for estimates in estimate_columns])
+        _build_judge_row(
+            source,
+            name,
+            [estimates[i] for estimates in estimate_columns],
+            {field: contrasts[i] for field, contrasts in biases.items()},
+        )
         for i, name in enumerate(matrix.judges)
         if name in asked_judges
     ]
@@ -122,30 +125,15 @@ def _alphas_without_each_judge(matrix: VerdictMatrix, seed: int) -> Sequence[Agr
     return leave_one_rater_out(matrix.unconditional_verdicts, alpha)
 
 
-def _estimate_family_bias(matrix: VerdictMatrix) -> list[Estimate]:
-    """Bias of each judge towards its own family; missing unless models of its family and of others are judged."""
-    estimates = _to_bias_estimates(
-        self_preference(matrix.unconditional_verdicts, matrix.is_same_family, matrix.cell_index)
-    )
-    has_both_kinds = np.asarray(matrix.is_same_family.any(axis=1) & (~matrix.is_same_family).any(axis=1))
-    return [
-        estimate if is_known else missing_estimate("no other model of its family is judged")
-        for estimate, is_known in zip(estimates, has_both_kinds.tolist(), strict=True)
-    ]
-
-
-def _to_bias_estimates(biases: Sequence[BiasEstimate]) -> list[Estimate]:
-    """Convert one bias per judge to estimates."""
-    return [to_estimate(bias) for bias in biases]
-
-
-def _build_judge_row(source: ReportSource, judge: str, estimates: Sequence[Estimate]) -> JudgeRow:
-    """Build one judge's row; `estimates` are in the order of `build_judge_rows`."""
+def _build_judge_row(
+    source: ReportSource, judge: str, estimates: Sequence[Estimate], biases: Mapping[str, JudgeContrast]
+) -> JudgeRow:
+    """Build one judge's row; `estimates` are in the order of `build_judge_rows`, `biases` by field name."""
     judge_counts = [count for count in source.judge_counts if count.judge == judge]
     outcomes = Counter[str]()
     for count in judge_counts:
         outcomes[count.outcome] += count.n
-    agreement, alpha_without, leniency_bias, length_bias, family_bias, order_bias, confidence, valid_share = estimates
+    agreement, alpha_without, confidence, valid_share = estimates
     return JudgeRow(
         judge=judge,
         family=find_family(source.config, judge),
@@ -161,8 +149,5 @@ def _build_judge_row(source: ReportSource, judge: str, estimates: Sequence[Estim
         confidence=confidence,
         agreement=agreement,
         alpha_without=alpha_without,
-        leniency=leniency_bias,
-        verbosity=length_bias,
-        own_family=family_bias,
-        order=order_bias,
+        **biases,
     )

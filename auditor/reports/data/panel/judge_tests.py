@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from auditor.domain import AlteredTraceVerdict, Cell, Contest, Guess, Outcome, Ruling
-from auditor.metrics.judge_bias import difference_of_paired_shares, self_preference, verdict_drift
+from auditor.metrics.share_difference import difference_of_paired_shares, verdict_drift
 from auditor.reports.data.estimate_conversion import estimate_share, to_estimate
+from auditor.reports.data.panel.judge_biases import estimate_self_preferences
 from auditor.reports.data.panel.schema import (
     BlindingCheckRow,
     FaultDetectionRow,
@@ -159,12 +160,12 @@ def build_self_review_rows(matrix: VerdictMatrix, judge_tests: Iterable[AlteredT
             if model == judge:
                 is_own_trace[i, j] = True
                 verdicts[i, j] = self_verdicts.get(judge, {}).get((model, Cell(country, topic), sample), np.nan)
-    preferences = self_preference(verdicts, is_own_trace)
+    preferences = estimate_self_preferences(matrix, verdicts, is_own_trace)
     return [
         SelfReviewRow(
             judge=judge,
             valid=estimate_share(sum(self_verdicts[judge].values()), len(self_verdicts[judge])),
-            preference=to_estimate(preferences[i]),
+            preference=preferences[i],
         )
         for i, judge in enumerate(matrix.judges)
         if judge in self_verdicts

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
 from auditor.reports.data.report_source import FloatArray, ReportSource
+from auditor.reports.data.sampling_units import Units, sampling_units
 from auditor.storage.votes import TraceKey, VoteArrays
 
 
@@ -85,6 +86,12 @@ class VerdictMatrix:
     def cell_labels(self) -> tuple[Sequence[str], Sequence[str]]:
         """Countries and topics of the cells, in the order of their numbers."""
         return [country for country, _ in self._cell_numbering[0]], [topic for _, topic in self._cell_numbering[0]]
+
+    @cached_property
+    def units(self) -> Units:
+        """Country and topic of each trace, or its item for a task: the units of intervals over traces."""
+        # A key is (author, country, topic, sample).
+        return sampling_units([key[1] for key in self.traces], [key[2] for key in self.traces])
 
     @cached_property
     def is_longer_trace(self) -> FloatArray:

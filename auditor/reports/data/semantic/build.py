@@ -17,8 +17,8 @@ from auditor.domain.semantic import (
     QuestionScore,
     SemanticScoringSettings,
 )
-from auditor.metrics.multiple_testing import holm
 from auditor.metrics.estimate import Estimate
+from auditor.metrics.multiple_testing import holm
 from auditor.metrics.resampling import bootstrap_mean, bootstrap_share, paired_difference
 from auditor.reports.data.estimate_conversion import missing_estimate, to_estimate
 from auditor.reports.data.report_source import FloatArray, ReportSource

@@ -55,7 +55,9 @@ def build_judge_bias_document(audit: str, panel: PanelReport) -> Document:
     first_shares = [(row.judge, row.first) for row in panel.positions]
     preferences = [(row.judge, row.preference) for row in panel.own_traces]
     position_biased = [judge for judge, share in first_shares if compare_interval(share, 0.5) in SHIFT_LABELS]
-    self_lenient = [judge for judge, preference in preferences if compare_interval(preference) == "positive"]
+    self_lenient = [
+        row.judge for row in panel.own_traces if row.preference.is_significant and (row.preference.value or 0.0) > 0
+    ]
     findings = [
         count_finding(
             position_biased, sum(share.value is not None for _, share in first_shares), "judge", "prefer one position"
@@ -76,7 +78,8 @@ def build_judge_bias_document(audit: str, panel: PanelReport) -> Document:
     position_remark = "Both sides of a conflict are shown in both orders; these answers count in no vote."
     preference_remark = (
         "How much more lenient each judge is with its own traces than the others are with these, compared with its "
-        "leniency towards the traces of others."
+        "leniency towards the traces of others. This is an association: judges do not see who wrote a trace, and their "
+        "own traces differ in other ways too."
     )
     sections = [
         *build_result_sections("positions", "Position bias", position_table, position_plots, position_remark),

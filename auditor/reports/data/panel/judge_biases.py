@@ -1,0 +1,81 @@
+"""Differences between judges that may be biases: leniency, length of traces, own family, order, and own traces.
+
+Each says what kind of evidence it is (`JudgeContrast.evidence`). Labels of traces come from the truth of a task only,
+which is known for all its answers. What people decide on conflicts is no label of a trace: it compares two sides, and
+the queue puts first what the judges disagree on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.domain import Cell
+from auditor.metrics.judge_bias import exposure_effects, later_half, leniency
+from auditor.metrics.judge_contrast import JudgeContrast, adjust_p_values, length_association, missing_contrast
+from auditor.metrics.label_contrast import length_bias_against_labels, leniency_against_labels
+from auditor.reports.data.panel.verdict_matrix import VerdictMatrix
+from auditor.reports.data.report_source import FloatArray, ReportSource
+from auditor.reports.data.task.build import TaskAnswerSet
+
+NO_TRUTH_REASON = "no trace has a known truth: people decide conflicts, which are not drawn at random"
+
+
+def estimate_judge_biases(source: ReportSource, matrix: VerdictMatrix) -> dict[str, list[JudgeContrast]]:
+    """Estimate all differences of `JudgeRow`, one per judge, by field name; p-values are adjusted over all of them."""
+    verdicts, units = matrix.unconditional_verdicts, matrix.units
+    labels = _load_truth(source, matrix)
+    has_labels = bool((~np.isnan(labels)).any())
+    contrasts = {
+        "leniency": leniency_against_labels(verdicts, labels, units) if has_labels else leniency(verdicts, units),
+        "verbosity": length_association(verdicts, matrix.is_longer_trace, units),
+        "verbosity_against_truth": length_bias_against_labels(verdicts, labels, matrix.is_longer_trace, units)
+        if has_labels
+        else [missing_contrast(NO_TRUTH_REASON, "truth") for _ in matrix.judges],
+        "own_family": _exposure_effects(
+            matrix, verdicts, matrix.is_same_family, "no other model of its family is judged"
+        ),
+        "order": exposure_effects(verdicts, later_half(matrix.recorded_at, verdicts), units, relative_to_median=True),
+    }
+    adjusted = iter(adjust_p_values([contrast for column in contrasts.values() for contrast in column]))
+    return {name: [next(adjusted) for _ in column] for name, column in contrasts.items()}
+
+
+def estimate_self_preferences(
+    matrix: VerdictMatrix, verdicts: FloatArray, is_own_trace: NDArray[np.bool_]
+) -> list[JudgeContrast]:
+    """Leniency of each judge towards its own traces minus that towards others; p-values are adjusted over the judges.
+
+    Args:
+        verdicts, is_own_trace: shape (judges, traces), verdicts with those of judges on their own traces.
+    """
+    return adjust_p_values(
+        _exposure_effects(matrix, verdicts, is_own_trace, "it has no own trace that another judge has a verdict on")
+    )
+
+
+def _exposure_effects(
+    matrix: VerdictMatrix, verdicts: FloatArray, is_exposed: NDArray[np.bool_], missing_reason: str
+) -> list[JudgeContrast]:
+    """Effects of an exposure, with a reason where a judge has verdicts on one side only."""
+    has_verdict = ~np.isnan(verdicts)
+    has_both_sides = (has_verdict & is_exposed).any(axis=1) & (has_verdict & ~is_exposed).any(axis=1)
+    effects = exposure_effects(verdicts, is_exposed, matrix.units)
+    return [
+        effect if has_both else missing_contrast(missing_reason)
+        for effect, has_both in zip(effects, has_both_sides.tolist(), strict=True)
+    ]
+
+
+def _load_truth(source: ReportSource, matrix: VerdictMatrix) -> FloatArray:
+    """Whether the answer of each trace is right, shape (traces,): 1, 0, or nan where unknown, as in a survey."""
+    correctness: Mapping[tuple[str, Cell, int], bool] = {}
+    if source.survey.task is not None and source.config is not None:
+        answers = TaskAnswerSet(source.survey.task, source.models, source.task_answers, source.config.direct.samples)
+        correctness = answers.correctness if answers.accuracy_missing_reason is None else {}
+    keys: Sequence[tuple[str, Cell, int]] = [
+        (model, Cell(country, topic), sample) for model, country, topic, sample in matrix.traces
+    ]
+    return np.array([float(correctness[key]) if key in correctness else np.nan for key in keys], dtype=np.float64)
