@@ -20,12 +20,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics.jackknife_interval import jackknife_covariance
-from auditor.metrics.judge_contrast import (
-    JudgeContrast,
+from auditor.metrics.judge_difference import (
+    JudgeDifference,
     Labels,
     as_verdict_table,
-    contrast_from_replicates,
-    missing_contrast,
+    difference_from_replicates,
+    missing_difference,
 )
 
 Indices = NDArray[np.intp]
@@ -38,7 +38,7 @@ NO_COMPARISON_REASON = "no trace has a verdict of this judge and of another"
 REFERENCE_REASON = "it is the median judge, with which the others are compared: 0 by definition"
 
 
-def leniency(verdicts: ArrayLike, units: Labels) -> list[JudgeContrast]:
+def leniency(verdicts: ArrayLike, units: Labels) -> list[JudgeDifference]:
     """How much more often each judge says VALID than the median judge on the same traces.
 
     Args:
@@ -55,7 +55,7 @@ def leniency(verdicts: ArrayLike, units: Labels) -> list[JudgeContrast]:
 
 def exposure_effects(
     verdicts: ArrayLike, exposures: ArrayLike, units: Labels, *, relative_to_median: bool = False
-) -> list[JudgeContrast]:
+) -> list[JudgeDifference]:
     """How much more lenient each judge is where it is exposed, such as with authors of its own family.
 
     Args:
@@ -72,8 +72,8 @@ def exposure_effects(
     fit = _fit(np.where(np.isnan(exposed), np.nan, table), np.nan_to_num(exposed), units)
     effects = np.arange(fit.n_judges) + fit.n_judges
     if relative_to_median:
-        return [_as_association(contrast) for contrast in _compare_with_median(fit, effects)]
-    return [_as_association(fit.contrast(np.eye(len(fit.solution))[effect])) for effect in effects]
+        return [_as_association(difference) for difference in _compare_with_median(fit, effects)]
+    return [_as_association(fit.difference(np.eye(len(fit.solution))[effect])) for effect in effects]
 
 
 def later_half(times: ArrayLike, verdicts: ArrayLike) -> Floats:
@@ -118,7 +118,7 @@ class _Fit:
         """Whether the verdicts determine a weighted sum of the solution."""
         return bool(np.abs(self.undetermined @ weights).max() < ESTIMABLE_TOLERANCE)
 
-    def contrast(self, weights: Floats, further_variance: float = 0.0) -> JudgeContrast:
+    def difference(self, weights: Floats, further_variance: float = 0.0) -> JudgeDifference:
         """A weighted sum of the solution, with an interval; missing where the verdicts do not determine it.
 
         Args:
@@ -127,7 +127,7 @@ class _Fit:
         """
         n = int(self.n_compared[int(np.argmax(weights)) % self.n_judges])
         if not n or not self.is_estimable(weights):
-            return missing_contrast(NO_COMPARISON_REASON, "panel", n)
+            return missing_difference(NO_COMPARISON_REASON, "panel", n)
         replicates = {}
         for unit, (solutions, undetermined) in self.without_units.items():
             is_estimable = np.abs(undetermined @ weights).max(axis=1) < ESTIMABLE_TOLERANCE
@@ -136,7 +136,7 @@ class _Fit:
         if further_variance and variance > 0:
             factor = sqrt(1 + further_variance / variance)
             replicates = {unit: r.mean() + factor * (r - r.mean()) for unit, r in replicates.items()}
-        return contrast_from_replicates(float(self.solution @ weights), n, replicates, "panel")
+        return difference_from_replicates(float(self.solution @ weights), n, replicates, "panel")
 
 
 def _fit(table: Floats, exposures: Floats | None, units: Labels) -> _Fit:
@@ -184,7 +184,9 @@ def _normal_equations(design: Floats, values: Floats, n_verdicts: Floats) -> tup
     """
     n_judges = len(values)
     matrix = -(design / n_verdicts) @ design.T
-    blocks = design.reshape(len(design) // n_judges, n_judges, design.shape[1])  # leniency and, where there is one, the exposure
+    blocks = design.reshape(
+        len(design) // n_judges, n_judges, design.shape[1]
+    )  # leniency and, where there is one, the exposure
     judges = np.arange(n_judges)
     for i, first in enumerate(blocks):
         for j, second in enumerate(blocks):
@@ -201,7 +203,7 @@ def _solve(matrices: Floats, vectors: Floats) -> tuple[Floats, Floats]:
     return solutions, np.eye(matrices.shape[1]) - inverses @ matrices
 
 
-def _compare_with_median(fit: _Fit, positions: Indices) -> list[JudgeContrast]:
+def _compare_with_median(fit: _Fit, positions: Indices) -> list[JudgeDifference]:
     """Compare an effect of each judge with that of the median judge.
 
     Args:
@@ -210,22 +212,22 @@ def _compare_with_median(fit: _Fit, positions: Indices) -> list[JudgeContrast]:
     known = _largest_comparable_group(fit, positions)
     if len(known) < MIN_JUDGES:
         reason = f"a comparison with the median judge needs {MIN_JUDGES} judges on the same traces"
-        return [missing_contrast(reason, "panel", int(n)) for n in fit.n_compared]
+        return [missing_difference(reason, "panel", int(n)) for n in fit.n_compared]
     weights = np.zeros(len(fit.solution))
     weights[positions[known]] = _median_weights(fit, positions[known])
     # Variance that comes from not knowing which judge is the median one (Buckland, Burnham & Augustin, Biometrics 53,
     # 1997, on averages over models).
     between_variance = float(weights @ (fit.solution - weights @ fit.solution) ** 2)
-    contrasts = []
+    differences = []
     for i, position in enumerate(positions):
         n = int(fit.n_compared[i])
         if i not in known:
-            contrasts.append(missing_contrast(NO_COMPARISON_REASON, "panel", n))
+            differences.append(missing_difference(NO_COMPARISON_REASON, "panel", n))
         elif weights[position] == 1:
-            contrasts.append(JudgeContrast(0.0, n, reason=REFERENCE_REASON, evidence="panel"))
+            differences.append(JudgeDifference(0.0, n, reason=REFERENCE_REASON, evidence="panel"))
         else:
-            contrasts.append(fit.contrast(np.eye(len(weights))[position] - weights, between_variance))
-    return contrasts
+            differences.append(fit.difference(np.eye(len(weights))[position] - weights, between_variance))
+    return differences
 
 
 def _median_weights(fit: _Fit, positions: Indices) -> Floats:
@@ -268,6 +270,6 @@ def _largest_comparable_group(fit: _Fit, positions: Indices) -> list[int]:
     return max(groups, key=len, default=[])
 
 
-def _as_association(contrast: JudgeContrast) -> JudgeContrast:
+def _as_association(difference: JudgeDifference) -> JudgeDifference:
     """The same figures, as an association."""
-    return replace(contrast, evidence="association")
+    return replace(difference, evidence="association")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from auditor.metrics.judge_bias import NO_COMPARISON_REASON, exposure_effects, later_half, leniency
-from auditor.metrics.judge_contrast import JudgeContrast, adjust_p_values, length_association
+from auditor.metrics.judge_difference import JudgeDifference, adjust_p_values, length_association
 from tests.support.judge_worlds import Panel, PanelWorld
 
 Floats = NDArray[np.float64]
@@ -31,7 +31,7 @@ def fit_with_statsmodels(verdicts: Floats, exposures: Floats | None = None) -> F
 
 def test_leniency_is_the_least_squares_fit_of_judges_and_traces() -> None:
     panel = PanelWorld(6, 5, 2, lenient=2.0, missing=0.4).draw(3)
-    values = [contrast.value or 0.0 for contrast in leniency(panel.verdicts, panel.units)]
+    values = [difference.value or 0.0 for difference in leniency(panel.verdicts, panel.units)]
     expected = fit_with_statsmodels(panel.verdicts)
     assert [value - values[0] for value in values[1:]] == pytest.approx(expected.tolist(), abs=1e-9)
 
@@ -77,7 +77,7 @@ def test_judges_far_apart_are_compared_with_the_one_in_the_middle() -> None:
 def test_what_cannot_be_compared_says_why() -> None:
     units = {"item": np.arange(20)}
     pair = leniency(np.random.default_rng(1).integers(0, 2, (2, 20)).astype(float), units)
-    assert [contrast.value for contrast in pair] == [None, None]
+    assert [difference.value for difference in pair] == [None, None]
     assert "needs 3 judges" in (pair[0].reason or "")
     verdicts = np.random.default_rng(2).integers(0, 2, (4, 20)).astype(float)
     verdicts[3] = NAN
@@ -86,11 +86,11 @@ def test_what_cannot_be_compared_says_why() -> None:
     verdicts = np.random.default_rng(3).integers(0, 2, (5, 40)).astype(float)
     verdicts[:3, 20:] = verdicts[3:, :20] = NAN
     groups = leniency(verdicts, {"item": np.arange(40)})
-    assert [contrast.value is None for contrast in groups] == [False, False, False, True, True]
+    assert [difference.value is None for difference in groups] == [False, False, False, True, True]
     always_exposed = exposure_effects(verdicts[:3, :20], np.ones((3, 20)), units)
-    assert [contrast.value for contrast in always_exposed] == [None] * 3
+    assert [difference.value for difference in always_exposed] == [None] * 3
     few = leniency(np.random.default_rng(4).integers(0, 2, (3, 20)).astype(float), {"country": np.arange(20) % 4})
-    assert all("5 countries" in (contrast.reason or "") for contrast in few if contrast.value)
+    assert all("5 countries" in (difference.reason or "") for difference in few if difference.value)
     assert leniency(np.full((3, 0), NAN), {"item": np.arange(0)})[0].value is None
 
 
@@ -119,7 +119,7 @@ def test_a_judge_that_tires_is_the_only_one_with_an_order_effect() -> None:
 
 def name_judges(panel: Panel) -> dict[str, list[int]]:
     """Judges with a significant difference, by kind, adjusted over judges and kinds as in a report."""
-    contrasts: Mapping[str, Sequence[JudgeContrast]] = {
+    differences: Mapping[str, Sequence[JudgeDifference]] = {
         "leniency": leniency(panel.verdicts, panel.units),
         "verbosity": length_association(panel.verdicts, panel.is_longer, panel.units),
         "own_family": exposure_effects(panel.verdicts, panel.is_own_family, panel.units),
@@ -127,10 +127,10 @@ def name_judges(panel: Panel) -> dict[str, list[int]]:
             panel.verdicts, later_half(panel.times, panel.verdicts), panel.units, relative_to_median=True
         ),
     }
-    adjusted = iter(adjust_p_values([contrast for column in contrasts.values() for contrast in column]))
+    adjusted = iter(adjust_p_values([difference for column in differences.values() for difference in column]))
     return {
-        kind: [i for i, contrast in enumerate(next(adjusted) for _ in column) if contrast.is_significant]
-        for kind, column in contrasts.items()
+        kind: [i for i, difference in enumerate(next(adjusted) for _ in column) if difference.is_significant]
+        for kind, column in differences.items()
     }
 
 
@@ -171,14 +171,15 @@ def test_the_mean_of_the_others_names_honest_judges() -> None:
 @pytest.mark.parametrize("lenient", [0.0, 2.0])
 def test_intervals_hold_the_leniency_over_other_countries_and_topics(lenient: float) -> None:
     world = PanelWorld(20, 10, 3, lenient=lenient, judge_by_topic=0.8)
-    shares = np.mean([PanelWorld(60, 60, 1, lenient=lenient, judge_by_topic=0.8).draw(s).verdicts.mean(1) for s in range(60)], axis=0)  # fmt: skip
+    large_world = PanelWorld(60, 60, 1, lenient=lenient, judge_by_topic=0.8)
+    shares = np.mean([large_world.draw(seed).verdicts.mean(axis=1) for seed in range(60)], axis=0)
     truth = [shares[0] - shares[1:].mean() if lenient else 0.0, 0.0]  # of the first judge, of the others
     held = {0: [0, 0], 1: [0, 0]}
     for seed in range(150):
         panel = world.draw(seed)
-        for i, contrast in enumerate(leniency(panel.verdicts, panel.units)):
-            if contrast.ci_low is not None and contrast.ci_high is not None:
+        for i, difference in enumerate(leniency(panel.verdicts, panel.units)):
+            if difference.ci_low is not None and difference.ci_high is not None:
                 counts = held[min(i, 1)]
-                counts[0] += contrast.ci_low <= truth[min(i, 1)] <= contrast.ci_high
+                counts[0] += difference.ci_low <= truth[min(i, 1)] <= difference.ci_high
                 counts[1] += 1
     assert all(hits / n >= 0.92 for hits, n in held.values()), held

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from auditor.metrics.judge_contrast import JudgeContrast
+from auditor.metrics.judge_difference import JudgeDifference
 from auditor.reports.data.panel.schema import JudgeRow
 from auditor.reports.number_format import describe_interval, format_p_value, format_signed, pluralize
 
 LENIENT, OFTEN, LENGTH = ("more lenient", "stricter"), ("more", "less"), ("longer", "shorter")
 PHRASES = {
+    ("padding", "experiment"): ("says VALID {} often when the same trace is padded", OFTEN),
     ("leniency", "truth"): ("says VALID {} often than the known truth of the same answers", OFTEN),
     ("leniency", "panel"): ("is {} than the median judge on the same traces", LENIENT),
     ("verbosity_against_truth", "truth"): ("favours {} traces beyond what the truth of the answers explains", LENGTH),
@@ -24,8 +25,8 @@ PHRASES = {
 def describe_biases(judges: Sequence[JudgeRow]) -> Iterator[str]:
     """Yield sentences that name the judges whose p-value, adjusted for the number of tests, is below 0.05."""
     fields = dict.fromkeys(field for field, _ in PHRASES)
-    contrasts = [(row.judge, field, getattr(row, field)) for field in fields for row in judges]
-    tested = [item for item in contrasts if item[2].adjusted_p_value is not None]
+    differences = [(row.judge, field, getattr(row, field)) for field in fields for row in judges]
+    tested = [item for item in differences if item[2].adjusted_p_value is not None]
     if not tested:
         return
     named = [item for item in tested if item[2].is_significant]
@@ -39,7 +40,7 @@ def describe_biases(judges: Sequence[JudgeRow]) -> Iterator[str]:
     if biases:
         assumption = (
             " A difference from the median judge is a bias if more than half of the judges have none."
-            if any(contrast.evidence == "panel" for *_, contrast in biases)
+            if any(difference.evidence == "panel" for *_, difference in biases)
             else ""
         )
         yield f"Biases beyond chance: {_join(biases)}.{assumption} {_describe_adjustment(len(tested))}"
@@ -50,17 +51,17 @@ def describe_biases(judges: Sequence[JudgeRow]) -> Iterator[str]:
         )
 
 
-def _join(named: Sequence[tuple[str, str, JudgeContrast]]) -> str:
+def _join(named: Sequence[tuple[str, str, JudgeDifference]]) -> str:
     """The findings with their figures, separated by semicolons."""
-    return "; ".join(f"{judge} {_describe_contrast(field, contrast)}" for judge, field, contrast in named)
+    return "; ".join(f"{judge} {_describe_difference(field, difference)}" for judge, field, difference in named)
 
 
-def _describe_contrast(field: str, contrast: JudgeContrast) -> str:
+def _describe_difference(field: str, difference: JudgeDifference) -> str:
     """Describe a difference in words, with its figures in percentage points."""
-    value, low, high = (100 * (figure or 0.0) for figure in (contrast.value, contrast.ci_low, contrast.ci_high))
-    phrase, (above, below) = PHRASES[field, contrast.evidence]
-    points = replace(contrast, value=value, ci_low=low, ci_high=high)
-    p_value = format_p_value(contrast.adjusted_p_value)
+    value, low, high = (100 * (figure or 0.0) for figure in (difference.value, difference.ci_low, difference.ci_high))
+    phrase, (above, below) = PHRASES[field, difference.evidence]
+    points = replace(difference, value=value, ci_low=low, ci_high=high)
+    p_value = format_p_value(difference.adjusted_p_value)
     p_text = p_value if p_value.startswith("<") else f"= {p_value}"
     return (
         f"{phrase.format(above if value > 0 else below)} ({format_signed(value, 0)} percentage points, "

@@ -1,6 +1,6 @@
-"""Differences between judges that may be biases: leniency, length of traces, own family, order, and own traces.
+"""Differences between judges that may be biases: padding, leniency, length, own family, order, and own traces.
 
-Each says what kind of evidence it is (`JudgeContrast.evidence`). Labels of traces come from the truth of a task only,
+Each says what kind of evidence it is (`JudgeDifference.evidence`). Labels of traces come from the truth of a task only,
 which is known for all its answers. What people decide on conflicts is no label of a trace: it compares two sides, and
 the queue puts first what the judges disagree on.
 """
@@ -12,40 +12,49 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.domain import Cell
+from auditor.domain import Cell, Outcome, Ruling
 from auditor.metrics.judge_bias import exposure_effects, later_half, leniency
-from auditor.metrics.judge_contrast import JudgeContrast, adjust_p_values, length_association, missing_contrast
-from auditor.metrics.label_contrast import length_bias_against_labels, leniency_against_labels
+from auditor.metrics.judge_difference import (
+    JudgeDifference,
+    adjust_p_values,
+    length_association,
+    mean_value,
+    missing_difference,
+)
+from auditor.metrics.label_difference import length_bias_against_labels, leniency_against_labels
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.task.build import TaskAnswerSet
 
+PADDED_ALTERATION = "padded"
+NO_PADDING_REASON = "no trace was padded: run `auditor experiment bias`"
 NO_TRUTH_REASON = "no trace has a known truth: people decide conflicts, which are not drawn at random"
 
 
-def estimate_judge_biases(source: ReportSource, matrix: VerdictMatrix) -> dict[str, list[JudgeContrast]]:
+def estimate_judge_biases(source: ReportSource, matrix: VerdictMatrix) -> dict[str, list[JudgeDifference]]:
     """Estimate all differences of `JudgeRow`, one per judge, by field name; p-values are adjusted over all of them."""
     verdicts, units = matrix.unconditional_verdicts, matrix.units
     labels = _load_truth(source, matrix)
     has_labels = bool((~np.isnan(labels)).any())
-    contrasts = {
+    differences = {
+        "padding": _estimate_padding_effects(source, matrix),
         "leniency": leniency_against_labels(verdicts, labels, units) if has_labels else leniency(verdicts, units),
         "verbosity": length_association(verdicts, matrix.is_longer_trace, units),
         "verbosity_against_truth": length_bias_against_labels(verdicts, labels, matrix.is_longer_trace, units)
         if has_labels
-        else [missing_contrast(NO_TRUTH_REASON, "truth") for _ in matrix.judges],
+        else [missing_difference(NO_TRUTH_REASON, "truth") for _ in matrix.judges],
         "own_family": _exposure_effects(
             matrix, verdicts, matrix.is_same_family, "no other model of its family is judged"
         ),
         "order": exposure_effects(verdicts, later_half(matrix.recorded_at, verdicts), units, relative_to_median=True),
     }
-    adjusted = iter(adjust_p_values([contrast for column in contrasts.values() for contrast in column]))
-    return {name: [next(adjusted) for _ in column] for name, column in contrasts.items()}
+    adjusted = iter(adjust_p_values([difference for column in differences.values() for difference in column]))
+    return {name: [next(adjusted) for _ in column] for name, column in differences.items()}
 
 
 def estimate_self_preferences(
     matrix: VerdictMatrix, verdicts: FloatArray, is_own_trace: NDArray[np.bool_]
-) -> list[JudgeContrast]:
+) -> list[JudgeDifference]:
     """Leniency of each judge towards its own traces minus that towards others; p-values are adjusted over the judges.
 
     Args:
@@ -58,15 +67,32 @@ def estimate_self_preferences(
 
 def _exposure_effects(
     matrix: VerdictMatrix, verdicts: FloatArray, is_exposed: NDArray[np.bool_], missing_reason: str
-) -> list[JudgeContrast]:
+) -> list[JudgeDifference]:
     """Effects of an exposure, with a reason where a judge has verdicts on one side only."""
     has_verdict = ~np.isnan(verdicts)
     has_both_sides = (has_verdict & is_exposed).any(axis=1) & (has_verdict & ~is_exposed).any(axis=1)
     effects = exposure_effects(verdicts, is_exposed, matrix.units)
     return [
-        effect if has_both else missing_contrast(missing_reason)
+        effect if has_both else missing_difference(missing_reason)
         for effect, has_both in zip(effects, has_both_sides.tolist(), strict=True)
     ]
+
+
+def _estimate_padding_effects(source: ReportSource, matrix: VerdictMatrix) -> list[JudgeDifference]:
+    """Verdicts on padded traces minus those on the same traces as written, 1 for VALID and 0 for INVALID."""
+    padded = np.full(matrix.unconditional_verdicts.shape, np.nan)
+    row_by_judge = {judge: i for i, judge in enumerate(matrix.judges)}
+    column_by_trace = {trace: i for i, trace in enumerate(matrix.traces)}
+    for test in source.judge_tests:
+        trace = (test.model, *test.cell, test.sample)
+        if test.judge not in row_by_judge or trace not in column_by_trace:
+            continue  # no verdict to compare with
+        if test.alteration == PADDED_ALTERATION and test.outcome is Outcome.OK:
+            padded[row_by_judge[test.judge], column_by_trace[trace]] = float(test.ruling is Ruling.VALID)
+    shifts = padded - matrix.unconditional_verdicts
+    if np.isnan(shifts).all():
+        return [missing_difference(NO_PADDING_REASON, "experiment") for _ in matrix.judges]
+    return [mean_value(row, matrix.units, "experiment") for row in shifts]
 
 
 def _load_truth(source: ReportSource, matrix: VerdictMatrix) -> FloatArray:

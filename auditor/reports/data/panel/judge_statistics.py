@@ -10,7 +10,7 @@ import numpy as np
 from auditor.domain import Outcome
 from auditor.metrics.agreement import Agreement, fleiss_kappa, gwet_ac1, krippendorff_alpha, leave_one_rater_out
 from auditor.metrics.estimate import Estimate
-from auditor.metrics.judge_contrast import JudgeContrast
+from auditor.metrics.judge_difference import JudgeDifference
 from auditor.metrics.two_way_means import two_way_share
 from auditor.metrics.votes import agreement_with_others
 from auditor.reports.data.estimate_conversion import (
@@ -94,7 +94,7 @@ def build_judge_rows(source: ReportSource, matrix: VerdictMatrix) -> list[JudgeR
             source,
             name,
             [estimates[i] for estimates in estimate_columns],
-            {field: contrasts[i] for field, contrasts in biases.items()},
+            {field: differences[i] for field, differences in biases.items()},
         )
         for i, name in enumerate(matrix.judges)
         if name in asked_judges
@@ -126,7 +126,7 @@ def _alphas_without_each_judge(matrix: VerdictMatrix, seed: int) -> Sequence[Agr
 
 
 def _build_judge_row(
-    source: ReportSource, judge: str, estimates: Sequence[Estimate], biases: Mapping[str, JudgeContrast]
+    source: ReportSource, judge: str, estimates: Sequence[Estimate], biases: Mapping[str, JudgeDifference]
 ) -> JudgeRow:
     """Build one judge's row; `estimates` are in the order of `build_judge_rows`, `biases` by field name."""
     judge_counts = [count for count in source.judge_counts if count.judge == judge]

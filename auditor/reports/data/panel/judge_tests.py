@@ -10,7 +10,7 @@ import numpy as np
 from auditor.domain import AlteredTraceVerdict, Cell, Contest, Guess, Outcome, Ruling
 from auditor.metrics.share_difference import difference_of_paired_shares, verdict_drift
 from auditor.reports.data.estimate_conversion import estimate_share, to_estimate
-from auditor.reports.data.panel.judge_biases import estimate_self_preferences
+from auditor.reports.data.panel.judge_biases import PADDED_ALTERATION, estimate_self_preferences
 from auditor.reports.data.panel.schema import (
     BlindingCheckRow,
     FaultDetectionRow,
@@ -21,6 +21,8 @@ from auditor.reports.data.panel.schema import (
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix
 
 NEUTRAL_ALTERATION, SELF_ALTERATION, NO_ALTERATION = "neutral", "self", "none"
+NOT_FAULTS = (NEUTRAL_ALTERATION, SELF_ALTERATION, NO_ALTERATION, PADDED_ALTERATION)
+"""Alterations that are no injected fault."""
 SampleKey = tuple[str, Cell, int]
 """Model, cell and sample number of a trace."""
 
@@ -81,11 +83,7 @@ def build_restatement_rows(
 def build_fault_rows(judges: Sequence[str], judge_tests: Sequence[AlteredTraceVerdict]) -> list[FaultDetectionRow]:
     """Build one row for each fault and judge, over traces judged both with the fault and without it."""
     unaltered_verdicts = _verdicts_by_judge(test for test in judge_tests if test.alteration == NO_ALTERATION)
-    faults = dict.fromkeys(
-        test.alteration
-        for test in judge_tests
-        if test.alteration not in (NEUTRAL_ALTERATION, SELF_ALTERATION, NO_ALTERATION)
-    )
+    faults = dict.fromkeys(test.alteration for test in judge_tests if test.alteration not in NOT_FAULTS)
     rows = []
     for fault in faults:
         altered_verdicts = _verdicts_by_judge(test for test in judge_tests if test.alteration == fault)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from auditor.metrics.estimate import Estimate
-from auditor.metrics.judge_contrast import JudgeContrast
+from auditor.metrics.judge_difference import JudgeDifference
 from auditor.reports.data.report_model import ReportModel
 
 
@@ -28,18 +28,21 @@ class JudgeRow(ReportModel):
     """Share of traces on which it agrees with more than half of the other judges."""
     alpha_without: Estimate
     """Krippendorff's alpha without this judge; above the panel's alpha it marks an outlier."""
-    leniency: JudgeContrast
+    padding: JudgeDifference
+    """Its share of VALID on padded traces minus that on the same traces as written. The padding has no content, so a
+    difference is caused by the length; missing without `auditor experiment bias`."""
+    leniency: JudgeDifference
     """How much more often it says VALID than the truth of the same answers; in a survey, whose traces have no known
     truth, than the median judge on the same traces. The latter is a bias if more than half of the judges have none."""
-    verbosity: JudgeContrast
+    verbosity: JudgeDifference
     """Its share of VALID on the longer half of each author's traces minus that on the shorter half. An association:
     better traces may be longer."""
-    verbosity_against_truth: JudgeContrast
+    verbosity_against_truth: JudgeDifference
     """The same difference minus that of the known truth of the same answers; missing in a survey."""
-    own_family: JudgeContrast
+    own_family: JudgeDifference
     """Leniency towards its own model family minus that towards others, compared with judges of other families on the
     same traces. An association: the families' traces differ in other ways too."""
-    order: JudgeContrast
+    order: JudgeDifference
     """Leniency in the later half of its verdicts minus that in the earlier half, compared with the median judge. An
     association: the order of the verdicts is not drawn at random."""
 
@@ -123,7 +126,7 @@ class SelfReviewRow(ReportModel):
     judge: str
     valid: Estimate
     """Share of VALID on its own traces."""
-    preference: JudgeContrast
+    preference: JudgeDifference
     """Leniency towards itself minus that towards others, compared with the other judges on the same traces. An
     association: its own traces differ in other ways too. The p-value is adjusted for the judges of this table."""
 

@@ -16,6 +16,7 @@ from auditor.reports.sections.experiments.common import (
     count_finding,
     plot_estimates,
 )
+from auditor.reports.sections.judge_biases import build_padding_table
 from auditor.reports.sections.panel import build_fault_table, build_position_table, build_self_review_table
 from auditor.reports.sections.phrasing import compare_interval
 from auditor.reports.sections.tables import tabulate
@@ -50,7 +51,7 @@ def build_fault_injection_document(audit: str, panel: PanelReport) -> Document:
 
 
 def build_judge_bias_document(audit: str, panel: PanelReport) -> Document:
-    """Build the document on judges' position bias and self-preference."""
+    """Build the document on padded traces, judges' position bias and self-preference."""
     # `first`: share of answers for the trace shown first; `preference`: leniency towards own traces.
     first_shares = [(row.judge, row.first) for row in panel.positions]
     preferences = [(row.judge, row.preference) for row in panel.own_traces]
@@ -68,6 +69,12 @@ def build_judge_bias_document(audit: str, panel: PanelReport) -> Document:
             "judge",
             "be more lenient with own traces",
         ),
+        count_finding(
+            [row.judge for row in panel.judges if row.padding.is_significant],
+            sum(row.padding.value is not None for row in panel.judges),
+            "judge",
+            "change its verdicts when a trace is padded",
+        ),
     ]
     position_table, own_trace_table = build_position_table(panel.positions), build_self_review_table(panel.own_traces)
     title = "Share of answers for the trace shown first"
@@ -81,14 +88,24 @@ def build_judge_bias_document(audit: str, panel: PanelReport) -> Document:
         "leniency towards the traces of others. This is an association: judges do not see who wrote a trace, and their "
         "own traces differ in other ways too."
     )
+    padding_table = build_padding_table(panel.judges)
+    shifts = [(row.judge, row.padding) for row in panel.judges if row.padding.value is not None]
+    padding_plots = plot_estimates(
+        "padding-plot", "Share of VALID, padded minus as written", shifts, VALID_DIFFERENCE_TITLE, table_id="padding"
+    )
     sections = [
+        *build_result_sections("padded-traces", "Padded traces", padding_table, padding_plots),
         *build_result_sections("positions", "Position bias", position_table, position_plots, position_remark),
         *build_result_sections(
             "self-preference", "Self-preference", own_trace_table, preference_plots, preference_remark
         ),
     ]
     return build_experiment_document(
-        audit, "position bias and self-preference", findings, sections, "There was nothing to show to the judges."
+        audit,
+        "padding, position bias and self-preference",
+        findings,
+        sections,
+        "There was nothing to show to the judges.",
     )
 
 

@@ -13,21 +13,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from auditor.metrics._complete_cases import Floats
-from auditor.metrics.judge_contrast import (
-    JudgeContrast,
+from auditor.metrics.judge_difference import (
+    JudgeDifference,
     Labels,
     as_verdict_table,
     difference_of_means,
     mean_value,
-    missing_contrast,
+    missing_difference,
 )
 
 LABEL_ERROR_RATES = (0.0, 0.05, 0.1)
-"""Shares of wrong labels for which the intervals are computed. Published answer keys have errors too: on average at least 3.3%
-in ten test sets (Northcutt, Athalye & Mueller, NeurIPS Datasets and Benchmarks 2021)."""
+"""Shares of wrong labels for which the intervals are computed. Published answer keys have errors too: on average at
+least 3.3% in ten test sets (Northcutt, Athalye & Mueller, NeurIPS Datasets and Benchmarks 2021)."""
 
 
-def leniency_against_labels(verdicts: ArrayLike, labels: ArrayLike, units: Labels) -> list[JudgeContrast]:
+def leniency_against_labels(verdicts: ArrayLike, labels: ArrayLike, units: Labels) -> list[JudgeDifference]:
     """For each judge, its share of VALID minus the share of labels that say so, on the same traces.
 
     Args:
@@ -41,16 +41,16 @@ def leniency_against_labels(verdicts: ArrayLike, labels: ArrayLike, units: Label
         largest over the rates of label errors and over a difference from one half.
     """
     truth = np.asarray(labels, dtype=np.float64)
-    contrasts = []
+    differences = []
     for row in as_verdict_table(verdicts):
         by_rate = [mean_value(row - _correct(truth, rate), units, "truth") for rate in LABEL_ERROR_RATES]
-        contrasts.append(_combine(by_rate, mean_value(row + 0 * truth - 0.5, units, "truth")))
-    return contrasts
+        differences.append(_combine(by_rate, mean_value(row + 0 * truth - 0.5, units, "truth")))
+    return differences
 
 
 def length_bias_against_labels(
     verdicts: ArrayLike, labels: ArrayLike, is_longer: ArrayLike, units: Labels
-) -> list[JudgeContrast]:
+) -> list[JudgeDifference]:
     """For each judge, its share of VALID on longer minus shorter traces, minus the same difference of the labels.
 
     Args:
@@ -62,13 +62,13 @@ def length_bias_against_labels(
         the p-value is small only where the judge's difference is larger than the labels', or of the opposite sign.
     """
     truth, longer = np.asarray(labels, dtype=np.float64), np.asarray(is_longer, dtype=np.float64)
-    contrasts = []
+    differences = []
     for row in as_verdict_table(verdicts):
         by_rate = [
             difference_of_means(row - _correct(truth, rate), longer, units, "truth") for rate in LABEL_ERROR_RATES
         ]
-        contrasts.append(_combine(by_rate, difference_of_means(row + 0 * truth, longer, units, "truth")))
-    return contrasts
+        differences.append(_combine(by_rate, difference_of_means(row + 0 * truth, longer, units, "truth")))
+    return differences
 
 
 def _correct(labels: Floats, error_rate: float) -> Floats:
@@ -80,7 +80,7 @@ def _correct(labels: Floats, error_rate: float) -> Floats:
     return (labels - error_rate) / (1 - 2 * error_rate)
 
 
-def _combine(by_rate: Sequence[JudgeContrast], random_errors: JudgeContrast) -> JudgeContrast:
+def _combine(by_rate: Sequence[JudgeDifference], random_errors: JudgeDifference) -> JudgeDifference:
     """The figure for labels without errors, with an interval for all rates of errors, and the largest p-value.
 
     Args:
@@ -89,9 +89,9 @@ def _combine(by_rate: Sequence[JudgeContrast], random_errors: JudgeContrast) -> 
     """
     as_labelled = by_rate[0]
     if as_labelled.value is None:
-        return missing_contrast("no trace has a verdict of this judge and a known truth", "truth")
-    lows = [contrast.ci_low for contrast in by_rate if contrast.ci_low is not None]
-    highs = [contrast.ci_high for contrast in by_rate if contrast.ci_high is not None]
+        return missing_difference("no trace has a verdict of this judge and a known truth", "truth")
+    lows = [difference.ci_low for difference in by_rate if difference.ci_low is not None]
+    highs = [difference.ci_high for difference in by_rate if difference.ci_high is not None]
     if len(lows) < len(by_rate):
         return as_labelled
     return replace(
@@ -102,11 +102,11 @@ def _combine(by_rate: Sequence[JudgeContrast], random_errors: JudgeContrast) -> 
     )
 
 
-def _largest_p_value(contrasts: Sequence[JudgeContrast]) -> float:
+def _largest_p_value(differences: Sequence[JudgeDifference]) -> float:
     """The largest p-value, or 1 if the differences do not all have one sign, or one cannot be tested.
 
     All null hypotheses are rejected only if each is (intersection-union test: Berger, Technometrics 24, 1982).
     """
-    signs = {np.sign(contrast.value or 0.0) for contrast in contrasts}
-    p_values = [1.0 if contrast.p_value is None else contrast.p_value for contrast in contrasts]
+    signs = {np.sign(difference.value or 0.0) for difference in differences}
+    p_values = [1.0 if difference.p_value is None else difference.p_value for difference in differences]
     return max(p_values) if len(signs) == 1 else 1.0

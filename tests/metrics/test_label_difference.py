@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from auditor.metrics.judge_contrast import length_association
-from auditor.metrics.label_contrast import length_bias_against_labels, leniency_against_labels
+from auditor.metrics.judge_difference import length_association
+from auditor.metrics.label_difference import length_bias_against_labels, leniency_against_labels
 from tests.support.judge_worlds import PanelWorld
 
 NAN = float("nan")
@@ -15,10 +15,10 @@ NAN = float("nan")
 def test_leniency_is_the_share_of_valid_minus_that_of_the_labels_on_the_same_traces() -> None:
     verdicts = np.tile([1.0, 1.0, 0.0, 1.0, NAN], 10)
     labels = np.tile([1.0, 0.0, 0.0, NAN, 1.0], 10)
-    [contrast] = leniency_against_labels([verdicts], labels, {"item": np.arange(50)})
-    assert contrast.n == 30
-    assert contrast.value == pytest.approx(2 / 3 - 1 / 3)
-    assert contrast.evidence == "truth"
+    [difference] = leniency_against_labels([verdicts], labels, {"item": np.arange(50)})
+    assert difference.n == 30
+    assert difference.value == pytest.approx(2 / 3 - 1 / 3)
+    assert difference.evidence == "truth"
 
 
 def test_the_interval_for_wrong_labels_contains_those_of_each_rate() -> None:
@@ -26,13 +26,13 @@ def test_the_interval_for_wrong_labels_contains_those_of_each_rate() -> None:
     rng = np.random.default_rng(1)
     labels = (np.arange(200) < 140).astype(float)
     verdicts = (rng.random(200) < 0.9).astype(float)
-    [contrast] = leniency_against_labels([verdicts], labels, {"item": np.arange(200)})
-    assert contrast.value == pytest.approx(verdicts.mean() - 0.7)
-    assert contrast.ci_low is not None
-    assert contrast.label_error_ci_low is not None
-    assert contrast.label_error_ci_high == pytest.approx(contrast.ci_high)
+    [difference] = leniency_against_labels([verdicts], labels, {"item": np.arange(200)})
+    assert difference.value == pytest.approx(verdicts.mean() - 0.7)
+    assert difference.ci_low is not None
+    assert difference.label_error_ci_low is not None
+    assert difference.label_error_ci_high == pytest.approx(difference.ci_high)
     # The centre moves by 0.05, and the labels vary more by 1 / 0.8.
-    assert contrast.label_error_ci_low < contrast.ci_low - 0.05
+    assert difference.label_error_ci_low < difference.ci_low - 0.05
 
 
 @pytest.mark.parametrize("accuracies", [(1.5,) * 5, (0.8, 1.0, 1.5, 2.5, 4.0)])
@@ -45,13 +45,13 @@ def test_judges_that_err_at_random_are_not_called_biased(accuracies: tuple[float
     false_findings = associations = 0
     for seed in range(40):
         panel = world.draw(seed)
-        contrasts = [
+        differences = [
             *length_bias_against_labels(panel.verdicts, panel.truth, panel.is_longer, panel.units),
             *leniency_against_labels(panel.verdicts, panel.truth, panel.units),
         ]
-        false_findings += any((contrast.p_value or 0.0) < 0.05 / 10 for contrast in contrasts)
+        false_findings += any((difference.p_value or 0.0) < 0.05 / 10 for difference in differences)
         raw = length_association(panel.verdicts, panel.is_longer, panel.units)
-        associations += sum((contrast.p_value or 0.0) < 0.05 for contrast in raw) >= 4
+        associations += sum((difference.p_value or 0.0) < 0.05 for difference in raw) >= 4
     assert false_findings <= 2
     assert associations >= 36
 
@@ -62,11 +62,11 @@ def test_a_judge_that_favours_longer_answers_is_found_among_items() -> None:
     for seed in range(20):
         panel = world.draw(seed)
         item = {"item": panel.units["country"] * 20 + panel.units["topic"]}
-        contrasts = length_bias_against_labels(panel.verdicts, panel.truth, panel.is_longer, item)
-        named.append([i for i, contrast in enumerate(contrasts) if (contrast.p_value or 0.0) < 0.01])
+        differences = length_bias_against_labels(panel.verdicts, panel.truth, panel.is_longer, item)
+        named.append([i for i, difference in enumerate(differences) if (difference.p_value or 0.0) < 0.01])
     assert sum(judges == [0] for judges in named) >= 19, named
 
 
 def test_without_labels_there_is_no_figure() -> None:
-    [contrast] = leniency_against_labels([[1.0, 0.0]], [NAN, NAN], {"item": [1, 2]})
-    assert (contrast.value, contrast.reason) == (None, "no trace has a verdict of this judge and a known truth")
+    [difference] = leniency_against_labels([[1.0, 0.0]], [NAN, NAN], {"item": [1, 2]})
+    assert (difference.value, difference.reason) == (None, "no trace has a verdict of this judge and a known truth")

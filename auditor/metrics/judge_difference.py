@@ -21,7 +21,7 @@ Labels = Mapping[str, ArrayLike]
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeContrast(Estimate):
+class JudgeDifference(Estimate):
     """A difference between shares of VALID, with the kind of evidence that it is.
 
     0.1 is ten percentage points.
@@ -46,22 +46,22 @@ class JudgeContrast(Estimate):
         return self.adjusted_p_value is not None and self.adjusted_p_value < SIGNIFICANCE_LEVEL
 
 
-def contrast_from_replicates(value: float, n: int, replicates: Replicates, evidence: Evidence) -> JudgeContrast:
+def difference_from_replicates(value: float, n: int, replicates: Replicates, evidence: Evidence) -> JudgeDifference:
     """A difference with its interval and p-value, by the jackknife over the units of `replicates`."""
     interval = jackknife_interval(value, replicates, bounds=(-1.0, 1.0))
     if interval.low is None or interval.high is None:
-        return JudgeContrast(value, n, reason=interval.reason, evidence=evidence)
-    return JudgeContrast(
+        return JudgeDifference(value, n, reason=interval.reason, evidence=evidence)
+    return JudgeDifference(
         value, n, interval.low, interval.high, None, tuple(replicates), evidence=evidence, p_value=interval.p_value
     )
 
 
-def missing_contrast(reason: str, evidence: Evidence = "association", n: int = 0) -> JudgeContrast:
+def missing_difference(reason: str, evidence: Evidence = "association", n: int = 0) -> JudgeDifference:
     """A difference that could not be computed."""
-    return JudgeContrast(None, n, reason=reason, evidence=evidence)
+    return JudgeDifference(None, n, reason=reason, evidence=evidence)
 
 
-def length_association(verdicts: ArrayLike, is_longer: ArrayLike, units: Labels) -> list[JudgeContrast]:
+def length_association(verdicts: ArrayLike, is_longer: ArrayLike, units: Labels) -> list[JudgeDifference]:
     """For each judge, its share of VALID on longer traces minus that on shorter ones.
 
     This is an association: an unbiased judge has one wherever longer traces are better or worse than shorter ones.
@@ -75,7 +75,7 @@ def length_association(verdicts: ArrayLike, is_longer: ArrayLike, units: Labels)
     return [difference_of_means(row, longer, units, "association") for row in as_verdict_table(verdicts)]
 
 
-def difference_of_means(values: Floats, exposed: Floats, units: Labels, evidence: Evidence) -> JudgeContrast:
+def difference_of_means(values: Floats, exposed: Floats, units: Labels, evidence: Evidence) -> JudgeDifference:
     """Mean of the values where `exposed` is 1 minus that where it is 0, with an interval over units.
 
     Args:
@@ -86,17 +86,17 @@ def difference_of_means(values: Floats, exposed: Floats, units: Labels, evidence
     first, second = exposed[is_used] == 1, exposed[is_used] == 0
     n = int(is_used.sum())
     if not first.any() or not second.any():
-        return missing_contrast("one side has no verdict", evidence, n)
+        return missing_difference("one side has no verdict", evidence, n)
     used_values = values[is_used]
     # Per trace: its value and whether it counts, on the first side, then on the second.
     moments = np.stack([used_values * first, first, used_values * second, second], axis=1).astype(np.float64)
     replicates = {
         unit: _difference(leave_one_out_sums(moments, np.asarray(labels)[is_used])) for unit, labels in units.items()
     }
-    return contrast_from_replicates(float(_difference(moments.sum(axis=0))), n, replicates, evidence)
+    return difference_from_replicates(float(_difference(moments.sum(axis=0))), n, replicates, evidence)
 
 
-def mean_value(values: Floats, units: Labels, evidence: Evidence) -> JudgeContrast:
+def mean_value(values: Floats, units: Labels, evidence: Evidence) -> JudgeDifference:
     """Mean of differences by trace, with an interval over units.
 
     Args:
@@ -105,14 +105,14 @@ def mean_value(values: Floats, units: Labels, evidence: Evidence) -> JudgeContra
     is_used = ~np.isnan(values)
     n = int(is_used.sum())
     if not n:
-        return missing_contrast("no verdict is usable", evidence)
+        return missing_difference("no verdict is usable", evidence)
     moments = np.stack([values[is_used], np.ones(n)], axis=1)
     replicates = {}
     for unit, labels in units.items():
         sums = leave_one_out_sums(moments, np.asarray(labels)[is_used])
         with np.errstate(invalid="ignore"):
             replicates[unit] = sums[:, 0] / sums[:, 1]
-    return contrast_from_replicates(float(moments[:, 0].mean()), n, replicates, evidence)
+    return difference_from_replicates(float(moments[:, 0].mean()), n, replicates, evidence)
 
 
 def _difference(sums: Floats) -> Floats:
@@ -122,15 +122,15 @@ def _difference(sums: Floats) -> Floats:
     return difference
 
 
-def adjust_p_values(contrasts: Sequence[JudgeContrast]) -> list[JudgeContrast]:
+def adjust_p_values(differences: Sequence[JudgeDifference]) -> list[JudgeDifference]:
     """Adjust the p-values of all tests together by Holm's method: any false finding at all has a probability of 5%.
 
     Holm's method holds for any dependence; differences from the median judge, for example, depend on each other.
     """
-    adjusted = holm([np.nan if contrast.p_value is None else contrast.p_value for contrast in contrasts])
+    adjusted = holm([np.nan if difference.p_value is None else difference.p_value for difference in differences])
     return [
-        contrast if np.isnan(p_value) else replace(contrast, adjusted_p_value=float(p_value))
-        for contrast, p_value in zip(contrasts, adjusted, strict=True)
+        difference if np.isnan(p_value) else replace(difference, adjusted_p_value=float(p_value))
+        for difference, p_value in zip(differences, adjusted, strict=True)
     ]
 
 
