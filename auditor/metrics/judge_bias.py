@@ -49,7 +49,10 @@ def leniency(verdicts: ArrayLike, units: Labels) -> list[JudgeDifference]:
         One per judge, each compared with the mean of all judges weighted by how likely each is the median judge. A
         judge that certainly is has the value 0 and no interval.
     """
-    fit = _fit(as_verdict_table(verdicts), None, units)
+    table = as_verdict_table(verdicts)
+    if not len(table):
+        return []
+    fit = _fit(table, None, units)
     return _compare_with_median(fit, np.arange(fit.n_judges))
 
 
@@ -69,6 +72,8 @@ def exposure_effects(
         One per judge, as associations: what a judge is exposed to was not drawn at random.
     """
     table, exposed = as_verdict_table(verdicts), np.asarray(exposures, dtype=np.float64)
+    if not len(table):
+        return []
     fit = _fit(np.where(np.isnan(exposed), np.nan, table), np.nan_to_num(exposed), units)
     effects = np.arange(fit.n_judges) + fit.n_judges
     if relative_to_median:
@@ -245,10 +250,9 @@ def _median_weights(fit: _Fit, positions: Indices) -> Floats:
     draws = effects[None]
     replicates = [solutions[:, positions].T for solutions, _ in fit.without_units.values()]
     if all(r.shape[1] > 1 for r in replicates):
-        covariance = sum(jackknife_covariance(r) for r in replicates)
-        noise = np.random.default_rng(0).multivariate_normal(
-            np.zeros(len(effects)), covariance, N_DRAWS, check_valid="ignore", method="eigh"
-        )
+        eigenvalues, eigenvectors = np.linalg.eigh(sum(jackknife_covariance(r) for r in replicates))
+        root = eigenvectors * np.sqrt(np.maximum(eigenvalues, 0.0)) @ eigenvectors.T  # the same on every platform
+        noise = np.random.default_rng(0).normal(size=(N_DRAWS, len(effects))) @ root
         draws = effects + np.concatenate([noise, -noise])
     ranked = np.argsort(draws, axis=1, kind="stable")
     middle = np.stack([ranked[:, (len(effects) - 1) // 2], ranked[:, len(effects) // 2]])

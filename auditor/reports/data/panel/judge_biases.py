@@ -70,11 +70,11 @@ def _exposure_effects(
 ) -> list[JudgeDifference]:
     """Effects of an exposure, with a reason where a judge has verdicts on one side only."""
     has_verdict = ~np.isnan(verdicts)
-    has_both_sides = (has_verdict & is_exposed).any(axis=1) & (has_verdict & ~is_exposed).any(axis=1)
+    has_exposed, has_other = ((has_verdict & side).any(axis=1) for side in (is_exposed, ~is_exposed))
     effects = exposure_effects(verdicts, is_exposed, matrix.units)
     return [
         effect if has_both else missing_difference(missing_reason)
-        for effect, has_both in zip(effects, has_both_sides.tolist(), strict=True)
+        for effect, has_both in zip(effects, np.logical_and(has_exposed, has_other).tolist(), strict=True)
     ]
 
 
