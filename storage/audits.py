@@ -171,6 +171,7 @@ def load_audit_survey(db: Database, audit: Audit) -> Survey:
         cells=cells,
         words={topic: tuple(words) for topic, words in metadata["words"].items()},
         grouping=_parse_grouping(metadata.get("grouping")),
+        topic_families={family: tuple(topics) for family, topics in metadata.get("topic_families", {}).items()},
         native={country: tuple(codes) for country, codes in metadata.get("native", {}).items()},
         phrasings={code: _parse_phrasing(phrasing) for code, phrasing in metadata.get("phrasings", {}).items()},
         task=tasks.load_audit_task(db, audit.id, metadata.get("task")),
@@ -208,6 +209,7 @@ def _serialize_survey(survey: Survey) -> str:
     metadata.pop("cells")
     metadata["words"] = {topic: list(words) for topic, words in survey.words.items()}
     metadata["native"] = {country: list(codes) for country, codes in survey.native.items()}
+    metadata["topic_families"] = {family: list(topics) for family, topics in survey.topic_families.items()}
     metadata["task"] = tasks.build_task_metadata(survey.task)
     return canonical_json(metadata)
 

@@ -78,6 +78,7 @@ class Survey:
         grouping: regions to compare; None compares Western with other countries.
         native: main languages by country, restricted to languages that have prompts.
         phrasings: by language, configured wordings that replace the survey's own.
+        topic_families: topics that are about one thing, by the name of their family; topics in none stand alone.
         task: the user's task if the audit asks one instead of a survey; each item has a cell without a country.
     """
 
@@ -92,6 +93,7 @@ class Survey:
     native: Mapping[str, Sequence[str]] = field(default_factory=dict)
     phrasings: Mapping[str, Phrasing] = field(default_factory=dict)
     task: Task | None = None
+    topic_families: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def countries(self) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from auditor.exports.inspect_samples import (
     sum_usage,
 )
 from auditor.extras import load_extra
+from auditor.metrics.estimate import Estimate
 from auditor.metrics.proportion import proportion
 from auditor.reports.data.agreement.alignment import AlignmentRow, compute_alignment
 from auditor.reports.data.report_source import ReportSource, load_source
@@ -256,19 +257,15 @@ def _build_eval_scores(records: Sequence[TraceRecord], alignment_row: AlignmentR
 def _agreement_figures(row: AlignmentRow | None) -> dict[str, float | None]:
     """Return a model's figures of agreement with people, by name, with the ends of their 95% CIs; empty without a row.
 
-    Intervals are over countries and topics (`row.crossed`) if available, else over cells.
+    Intervals are over countries and topics.
     """
     if row is None:
         return {}
     figures: dict[str, float | None] = {"cells": row.n}
-    interval_by_figure = {"pearson_r": (row.ci_low, row.ci_high), "mae": (row.mae_ci_low, row.mae_ci_high)}
-    for name, cell_interval in (interval_by_figure | {"rmse": (row.rmse_ci_low, row.rmse_ci_high)}).items():
-        two_way_estimate = getattr(row.crossed, name)
-        low, high = (
-            cell_interval if two_way_estimate.ci_low is None else (two_way_estimate.ci_low, two_way_estimate.ci_high)
-        )
-        figures |= {name: getattr(row, name), f"{name}_ci_low": low, f"{name}_ci_high": high}
-    return figures | {"spearman_rho": row.spearman_rho, "bias": row.bias.value}
+    for name in ("pearson_r", "spearman_rho", "mae", "rmse", "bias"):
+        estimate: Estimate = getattr(row.crossed, name)
+        figures |= {name: estimate.value, f"{name}_ci_low": estimate.ci_low, f"{name}_ci_high": estimate.ci_high}
+    return figures
 
 
 def _build_eval_metrics(figures: Mapping[str, float | None]) -> dict[str, Any]:

@@ -137,21 +137,9 @@ def _model_metrics(report: Report, model_name: str) -> Metrics:
 
 
 def _agreement_estimates(row: AlignmentRow) -> Iterable[tuple[str, Estimate]]:
-    """Yield r, MAE, RMSE and bias with their 95% CIs: over countries and topics if available, else over cells.
-
-    These are the intervals that the text of the report states.
-    """
-    cell_estimates = {
-        "pearson_r": (row.pearson_r, row.ci_low, row.ci_high),
-        "mae": (row.mae, row.mae_ci_low, row.mae_ci_high),
-        "rmse": (row.rmse, row.rmse_ci_low, row.rmse_ci_high),
-    }
-    for name, (value, low, high) in cell_estimates.items():
-        two_way_estimate: Estimate = getattr(row.crossed, name)
-        if two_way_estimate.ci_low is not None:
-            low, high = two_way_estimate.ci_low, two_way_estimate.ci_high
-        yield name, Estimate(value=value, n=row.n, ci_low=low, ci_high=high, reason=row.reason or "no interval")
-    yield "bias", row.bias
+    """Yield r, Spearman's rho, MAE, RMSE and bias with their 95% CIs over countries and topics."""
+    for name in ("pearson_r", "spearman_rho", "mae", "rmse", "bias"):
+        yield name, getattr(row.crossed, name)
 
 
 def _estimate_metrics(name: str, estimate: Estimate) -> Metrics:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditor.metrics._complete_cases import Z_95, Floats, complete_cases, is_constant
+from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
 from auditor.metrics.bootstrap import Statistic, TwoWayEstimate
 from auditor.metrics.jackknife import crossed_jackknife
 
@@ -23,15 +23,13 @@ OVERCORRECTED_REASON = "the correction overshoots 1: so little is left beside th
 
 @dataclass(frozen=True, slots=True)
 class CorrectedCorrelation:
-    """A correlation without sampling noise, in [-1, 1]; `reason` says why it, or its interval, is None.
+    """A correlation without sampling noise, in [-1, 1]; `reason` says why it is None.
 
     Attributes:
         reliability: share of the variance of the cells' means that is not noise, at most 1; None where unknown.
     """
 
     r: float | None
-    ci_low: float | None
-    ci_high: float | None
     n: int
     n_dropped: int
     reliability: float | None
@@ -43,8 +41,8 @@ def corrected_pearson(
 ) -> CorrectedCorrelation:
     """Pearson's r of cell means with the truth, estimated for an unlimited number of samples a cell.
 
-    The 95% interval is the jackknife over cells on Fisher's z, so it includes the uncertainty about the noise. Sampling
-    that stops early when samples agree underestimates the noise, which makes the correction too small.
+    Sampling that stops early when samples agree underestimates the noise, which makes the correction too small. The
+    interval is in `crossed_corrected`.
 
     Args:
         scores: shape (n,), means of the samples; a cell with a nan in scores or truth is dropped and counted.
@@ -63,20 +61,13 @@ def corrected_pearson(
     moments, is_complete, reason = _cell_moments(scores, truth, variances, samples)
     n, n_dropped = int(is_complete.sum()), int((~is_complete).sum())
     if moments is None:
-        return CorrectedCorrelation(None, None, None, n, n_dropped, None, reason)
+        return CorrectedCorrelation(None, n, n_dropped, None, reason)
     sums = moments.sum(axis=0)
     reliability, z = float(_reliability(sums[None])[0]), float(_corrected_fisher_z(sums[None])[0])
     if not np.isfinite(z):
         reason = OVERCORRECTED_REASON if reliability > 0 else "no variance beside noise"
-        return CorrectedCorrelation(None, None, None, n, n_dropped, reliability, reason)
-    replicates = _corrected_fisher_z(sums - moments)
-    variance = (n - 1) / n * float(((replicates - replicates.mean()) ** 2).sum())
-    if not np.isfinite(variance):
-        return CorrectedCorrelation(
-            float(np.tanh(z)), None, None, n, n_dropped, reliability, "leaving a cell out leaves no value"
-        )
-    low, high = (float(np.tanh(z + sign * Z_95 * variance**0.5)) for sign in (-1, 1))
-    return CorrectedCorrelation(float(np.tanh(z)), low, high, n, n_dropped, reliability)
+        return CorrectedCorrelation(None, n, n_dropped, reliability, reason)
+    return CorrectedCorrelation(float(np.tanh(z)), n, n_dropped, reliability)
 
 
 def crossed_corrected(
@@ -87,7 +78,10 @@ def crossed_corrected(
     countries: ArrayLike,
     topics: ArrayLike,
 ) -> TwoWayEstimate:
-    """As `corrected_pearson`, with the interval over other countries and topics of `crossed_jackknife`."""
+    """As `corrected_pearson`, with the interval over other countries and topics of `crossed_jackknife` on Fisher's z.
+
+    The interval includes the uncertainty about the noise.
+    """
     moments, is_complete, reason = _cell_moments(scores, truth, variances, samples)
     cluster_labels = [np.asarray(labels)[is_complete] for labels in (countries, topics)]
     if moments is None:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
 from auditor.metrics._two_way_table import TwoWayTable, build_two_way_table, weighted_sums
+from auditor.metrics.jackknife_interval import JackknifeInterval
 
 MIN_CLUSTERS = 5
 """Fewest countries, and fewest topics, for an interval: fewer show too little of how they differ."""
@@ -23,7 +24,8 @@ class TwoWayEstimate:
     """An estimate with a 95% interval over other countries and topics; `reason` says why something is None.
 
     Attributes:
-        p_value: of a paired difference: two-sided test of no difference, in (0, 1]; None for other estimates.
+        p_value: two-sided, of a true value of 0, in [0, 1]; None where that is no question, as for an MAE.
+        interval: the interval on the scale on which it was computed; None without one.
     """
 
     estimate: float | None
@@ -35,6 +37,7 @@ class TwoWayEstimate:
     replicates: int
     reason: str | None = None
     p_value: float | None = None
+    interval: JackknifeInterval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,7 @@ def crossed_interval(
     correlated, so n cells carry less information than n independent ones. Countries and topics are each resampled with
     replacement, and a cell counts as often as its country times its topic was drawn. With many countries and few topics
     the interval is somewhat narrow: nominal 95% intervals for an MAE covered the truth in 89% of runs over 90 x 10, in
-    92% over 55 x 19 (`benchmarks/bench_coverage.py`). Reports use `auditor.metrics.jackknife`.
+    92% over 55 x 19. Reports use `auditor.metrics.jackknife`.
 
     Args:
         statistic: PEARSON, MAE, RMSE, BIAS or a similar one.

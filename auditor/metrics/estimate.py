@@ -12,7 +12,9 @@ PLURAL_BY_UNIT = {
     "conflict": "conflicts",
     "country": "countries",
     "dialogue": "dialogues",
+    "family": "model families",
     "item": "items",
+    "judge": "judges",
     "language": "languages",
     "model": "models",
     "pair": "pairs",
@@ -20,6 +22,7 @@ PLURAL_BY_UNIT = {
     "set": "item sets",
     "topic": "topics",
     "trace": "traces",
+    "wording": "wordings",
 }
 """Units that an interval may resample, and their plurals."""
 SPECIAL_POPULATIONS = {
@@ -76,6 +79,19 @@ class ShareEstimate(Estimate):
     """Lower end of the 95% interval for these cells: over other samples of the same cells. `ci_low` and `ci_high` also
     include the variation between units such as countries and topics."""
     cells_ci_high: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedEstimate(Estimate):
+    """A figure of which some observations are lost: `value` is from the others, the bounds hold whatever the lost are.
+
+    The interval covers the figure over all observations, lost ones included (Imbens & Manski, Econometrica 72, 2004).
+    """
+
+    bound_low: float | None = None
+    """Lower worst-case bound: the figure if the lost observations were those that make it smallest."""
+    bound_high: float | None = None
+    """Upper worst-case bound."""
 
 
 def describe_population(resampled: Sequence[str]) -> str:

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats
-from auditor.metrics.jackknife_interval import jackknife_covariance
+from auditor.metrics._unit_counts import cell_index, index_units
+from auditor.metrics.jackknife_interval import combine_variances, jackknife_covariance, jackknife_variance
 from auditor.metrics.judge_difference import (
     JudgeDifference,
     Labels,
@@ -27,6 +28,7 @@ from auditor.metrics.judge_difference import (
     difference_from_replicates,
     missing_difference,
 )
+from auditor.metrics.unit_replicates import UnitReplicates
 
 Indices = NDArray[np.intp]
 MIN_JUDGES = 3
@@ -106,12 +108,14 @@ class _Fit:
         undetermined: shape (k, k), projection on what the verdicts do not determine, such as a common leniency.
         without_units: for each kind of unit, solution and projection without each unit, shapes (units, k) and
             (units, k, k).
+        without_cells: solution without each cell, shape (cells, k), to first order.
         n_compared: shape (judges,), traces with a verdict of this judge and of another.
     """
 
     solution: Floats
     undetermined: Floats
     without_units: dict[str, tuple[Floats, Floats]]
+    without_cells: Floats
     n_compared: Floats
 
     @property
@@ -133,15 +137,33 @@ class _Fit:
         n = int(self.n_compared[int(np.argmax(weights)) % self.n_judges])
         if not n or not self.is_estimable(weights):
             return missing_difference(NO_COMPARISON_REASON, "panel", n)
-        replicates = {}
+        by_unit = {}
         for unit, (solutions, undetermined) in self.without_units.items():
             is_estimable = np.abs(undetermined @ weights).max(axis=1) < ESTIMABLE_TOLERANCE
-            replicates[unit] = np.where(is_estimable, solutions @ weights, np.nan)
-        variance = sum(float(jackknife_covariance(r[None])[0, 0]) for r in replicates.values() if len(r) > 1)
-        if further_variance and variance > 0:
-            factor = sqrt(1 + further_variance / variance)
-            replicates = {unit: r.mean() + factor * (r - r.mean()) for unit, r in replicates.items()}
+            by_unit[unit] = np.where(is_estimable, solutions @ weights, np.nan)
+        by_cell = self.without_cells @ weights if len(by_unit) > 1 else None
+        replicates = _add_variance(UnitReplicates(by_unit, by_cell), further_variance)
         return difference_from_replicates(float(self.solution @ weights), n, replicates, "panel")
+
+
+def _add_variance(replicates: UnitReplicates, further_variance: float) -> UnitReplicates:
+    """Spread replicates around their means, so that their jackknife variance increases by a further one."""
+    by_cell = [] if replicates.cells is None else [replicates.cells]
+    variance = float(
+        combine_variances([jackknife_variance([r]) for r in replicates.units.values()], jackknife_variance(by_cell))
+    )
+    if not variance > 0:
+        return replicates
+    factor = sqrt(1 + further_variance / variance)
+
+    def spread(values: Floats) -> Floats:
+        widened: Floats = values.mean() + factor * (values - values.mean())
+        return widened
+
+    return UnitReplicates(
+        {unit: spread(values) for unit, values in replicates.units.items()},
+        None if replicates.cells is None else spread(replicates.cells),
+    )
 
 
 def _fit(table: Floats, exposures: Floats | None, units: Labels) -> _Fit:
@@ -157,23 +179,39 @@ def _fit(table: Floats, exposures: Floats | None, units: Labels) -> _Fit:
     has_verdict = (~np.isnan(values)).astype(np.float64)
     design = has_verdict if exposures is None else np.vstack([has_verdict, has_verdict * exposures[:, is_compared]])
     matrix, vector = _normal_equations(design, np.nan_to_num(values), n_verdicts)
+    (solution,), (undetermined,) = _solve(matrix[None], vector[None])
+    unit_index = index_units(units, is_compared)
     without_units = {}
-    for unit, labels in units.items():
-        unit_index = np.unique(np.asarray(labels)[is_compared], return_inverse=True)[1]
+    for unit, labels in unit_index.items():
         parts = [
             _normal_equations(design[:, members], np.nan_to_num(values[:, members]), n_verdicts[members])
-            for members in _group_positions(unit_index)
+            for members in _group_positions(labels)
         ]
-        if not parts:
-            without_units[unit] = (np.empty((0, len(vector))), np.empty((0, *matrix.shape)))
-            continue
-        matrices, vectors = (np.stack(arrays) for arrays in zip(*parts, strict=True))
-        without_units[unit] = _solve(matrix - matrices, vector - vectors)
-    solution, undetermined = _solve(matrix[None], vector[None])
-    return _Fit(solution[0], undetermined[0], without_units, has_verdict.sum(axis=1))
+        matrices, vectors = (np.stack([part[i] for part in parts]) if parts else np.empty(0) for i in (0, 1))
+        without_units[unit] = _solve(matrix - matrices, vector - vectors) if parts else (vector[:0], matrix[:0])
+    without_cells = _solve_without_cells(design, np.nan_to_num(values), matrix, solution, cell_index(unit_index))
+    return _Fit(solution, undetermined, without_units, without_cells, has_verdict.sum(axis=1))
 
 
-def _group_positions(unit_index: Indices) -> list[Floats]:
+def _solve_without_cells(design: Floats, values: Floats, matrix: Floats, solution: Floats, cells: Indices) -> Floats:
+    """Solution without each cell, shape (cells, k), to first order: by the cell's contributions to the equations.
+
+    Args:
+        design, values: as for `_normal_equations`.
+        cells: shape (traces,), the number of each trace's cell.
+    """
+    n_judges = len(values)
+    has_verdict = design[:n_judges]
+    blocks = design.reshape(len(design) // n_judges, n_judges, design.shape[1])
+    residuals = values - np.einsum("bjt,bj->jt", blocks, solution.reshape(-1, n_judges))
+    residuals -= has_verdict * residuals.sum(axis=0) / has_verdict.sum(axis=0)
+    contributions = (blocks * residuals).reshape(design.shape)
+    by_cell = np.stack([np.bincount(cells, row) for row in contributions], axis=1) if design.shape[1] else design.T
+    without: Floats = solution - by_cell @ np.linalg.pinv(matrix, rcond=1e-10, hermitian=True)
+    return without
+
+
+def _group_positions(unit_index: Indices) -> list[Indices]:
     """Positions of the traces of each unit."""
     order = np.argsort(unit_index, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(unit_index[order])) + 1) if len(order) else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics.estimate import Estimate
-from auditor.metrics.jackknife_interval import Replicates, jackknife_interval, leave_one_out_sums
+from auditor.metrics.jackknife_interval import jackknife_interval
 from auditor.metrics.multiple_testing import holm
+from auditor.metrics.unit_replicates import UnitReplicates, replicate_over_units
 
 Evidence = Literal["experiment", "truth", "panel", "association"]
 SIGNIFICANCE_LEVEL = 0.05
@@ -46,13 +47,19 @@ class JudgeDifference(Estimate):
         return self.adjusted_p_value is not None and self.adjusted_p_value < SIGNIFICANCE_LEVEL
 
 
-def difference_from_replicates(value: float, n: int, replicates: Replicates, evidence: Evidence) -> JudgeDifference:
+def difference_from_replicates(value: float, n: int, replicates: UnitReplicates, evidence: Evidence) -> JudgeDifference:
     """A difference with its interval and p-value, by the jackknife over the units of `replicates`."""
-    interval = jackknife_interval(value, replicates, bounds=(-1.0, 1.0))
+    interval = jackknife_interval(value, replicates.units, bounds=(-1.0, 1.0), cells=replicates.cells)
     if interval.low is None or interval.high is None:
         return JudgeDifference(value, n, reason=interval.reason, evidence=evidence)
     return JudgeDifference(
-        value, n, interval.low, interval.high, None, tuple(replicates), evidence=evidence, p_value=interval.p_value
+        value,
+        n,
+        interval.low,
+        interval.high,
+        resampled=tuple(replicates.units),
+        evidence=evidence,
+        p_value=interval.p_value,
     )
 
 
@@ -90,10 +97,7 @@ def difference_of_means(values: Floats, exposed: Floats, units: Labels, evidence
     used_values = values[is_used]
     # Per trace: its value and whether it counts, on the first side, then on the second.
     moments = np.stack([used_values * first, first, used_values * second, second], axis=1).astype(np.float64)
-    replicates = {
-        unit: _difference(leave_one_out_sums(moments, np.asarray(labels)[is_used])) for unit, labels in units.items()
-    }
-    return difference_from_replicates(float(_difference(moments.sum(axis=0))), n, replicates, evidence)
+    return _estimate(moments, _difference, n, _select(units, is_used), evidence)
 
 
 def mean_value(values: Floats, units: Labels, evidence: Evidence) -> JudgeDifference:
@@ -107,19 +111,32 @@ def mean_value(values: Floats, units: Labels, evidence: Evidence) -> JudgeDiffer
     if not n:
         return missing_difference("no verdict is usable", evidence)
     moments = np.stack([values[is_used], np.ones(n)], axis=1)
-    replicates = {}
-    for unit, labels in units.items():
-        sums = leave_one_out_sums(moments, np.asarray(labels)[is_used])
-        with np.errstate(invalid="ignore"):
-            replicates[unit] = sums[:, 0] / sums[:, 1]
-    return difference_from_replicates(float(moments[:, 0].mean()), n, replicates, evidence)
+    return _estimate(moments, _ratio, n, _select(units, is_used), evidence)
+
+
+def _estimate(
+    moments: Floats, statistic: Callable[[Floats], Floats], n: int, units: Labels, evidence: Evidence
+) -> JudgeDifference:
+    """A statistic of sums of the traces' moments, shape (traces, k), with an interval over units."""
+    value = float(statistic(moments.sum(axis=0)[None])[0])
+    return difference_from_replicates(value, n, replicate_over_units(moments, statistic, units), evidence)
+
+
+def _select(units: Labels, is_used: NDArray[np.bool_]) -> dict[str, NDArray[np.generic]]:
+    """The units of some traces."""
+    return {unit: np.asarray(labels)[is_used] for unit, labels in units.items()}
+
+
+def _ratio(sums: Floats) -> Floats:
+    """Mean from sums of the values and numbers of traces, shape (replicates, 2); nan without a trace."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean: Floats = sums[:, 0] / sums[:, 1]
+    return mean
 
 
 def _difference(sums: Floats) -> Floats:
-    """Difference of two means from sums of the moments, shape (..., 4); nan where one side is empty."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        difference: Floats = sums[..., 0] / sums[..., 1] - sums[..., 2] / sums[..., 3]
-    return difference
+    """Difference of two means from sums of the moments, shape (replicates, 4); nan where one side is empty."""
+    return _ratio(sums[:, :2]) - _ratio(sums[:, 2:])
 
 
 def adjust_p_values(differences: Sequence[JudgeDifference]) -> list[JudgeDifference]:

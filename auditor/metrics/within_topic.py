@@ -1,13 +1,12 @@
-"""Correlation of scores and truth over countries within topics, and the test of r = 0 that fits a two-way interval."""
+"""Correlation of scores and truth over countries within topics."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from math import atanh, tanh
+from math import tanh
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtr, stdtrit
 
 from auditor.metrics._complete_cases import Floats, complete_cases
 from auditor.metrics.bootstrap import Statistic, TwoWayEstimate
@@ -46,25 +45,7 @@ def within_topic_correlation(
         reason = f"{' and '.join(constant_sides)} constant within topics" if constant_sides else z_estimate.reason
         return replace(z_estimate, reason=reason)
     low, high = (None if end is None else tanh(end) for end in (z_estimate.low, z_estimate.high))
-    correlation = replace(z_estimate, estimate=tanh(z_estimate.estimate), low=low, high=high)
-    return replace(correlation, p_value=zero_correlation_p_value(correlation))
-
-
-def zero_correlation_p_value(correlation: TwoWayEstimate) -> float | None:
-    """The two-sided p-value of r = 0 that inverts the interval of an r from `crossed_jackknife`.
-
-    The interval is Student's on Fisher's z, so the standard error is computed from the end nearer to 0.
-
-    Returns:
-        In [0, 1], below 0.05 where the interval excludes 0; None where there is no interval.
-    """
-    if correlation.estimate is None or correlation.low is None or correlation.high is None:
-        return None
-    df = min(correlation.n_countries, correlation.n_topics) - 1
-    z = atanh(correlation.estimate)
-    near_end = atanh(correlation.low if z > 0 else correlation.high)
-    std_error = abs(z - near_end) / float(stdtrit(df, 0.975))
-    return float(2 * stdtr(df, -abs(z) / std_error))
+    return replace(z_estimate, estimate=tanh(z_estimate.estimate), low=low, high=high)
 
 
 def _center_by_topic(values: Floats, topic_index: NDArray[np.intp]) -> Floats:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
@@ -18,6 +19,9 @@ from auditor.errors import ModelSetupError
 from auditor.metrics.semantic import pairwise_consistency
 
 PACKAGES = {"bleu": "sacrebleu", "rouge_l": "rouge-score"}
+_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+TOKEN_PATTERN = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
+"""A word, or one character of Thai, Lao, Burmese, Khmer, Japanese or Chinese, which have no spaces between words."""
 MAX_CACHED_TEXTS = 4096
 """Texts whose token vectors are cached at a time."""
 
@@ -102,8 +106,20 @@ def bleu(text_a: str, text_b: str) -> float:
 
 
 def rouge_l(text_a: str, text_b: str) -> float:
-    """F measure of ROUGE-L (Lin 2004), in [0, 1], computed by rouge-score without stemming."""
+    """F measure of ROUGE-L (Lin 2004), in [0, 1], computed by rouge-score without stemming.
+
+    Words are those of any script, where rouge-score itself counts the letters a to z and digits only, so that two equal
+    texts in another script would score 0.
+    """
     return float(_rouge_scorer().score(text_a, text_b)["rougeL"].fmeasure)
+
+
+class _UnicodeTokenizer:
+    """Tokenizer for rouge-score: words in lower case; in scripts without spaces between words, single characters."""
+
+    def tokenize(self, text: str) -> list[str]:
+        """The tokens of a text, in order."""
+        return TOKEN_PATTERN.findall(text.casefold())
 
 
 @functools.cache
@@ -111,7 +127,7 @@ def _rouge_scorer():  # type: ignore[no-untyped-def]
     """rouge-score's scorer for ROUGE-L without stemming, created once."""
     from rouge_score.rouge_scorer import RougeScorer
 
-    return RougeScorer(["rougeL"], use_stemmer=False)
+    return RougeScorer(["rougeL"], use_stemmer=False, tokenizer=_UnicodeTokenizer())
 
 
 def bertscore(encoder: TokenEncoder) -> TextSimilarity:

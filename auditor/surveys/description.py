@@ -6,13 +6,13 @@ It is stored in a TOML file next to the data file: `my.survey.toml` for `my.csv`
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated
 
 import pydantic
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from auditor.config.rephrasing import QuestionTemplate
 from auditor.config.validation_messages import explain_validation_error
@@ -47,6 +47,20 @@ class SurveyDescription(BaseModel):
     """The meaning of -1 and of +1, in words."""
     words: Mapping[str, tuple[NonEmptyText, ...]] = Field(default_factory=dict)
     """For each topic the words that give it away in a text."""
+    topic_families: Mapping[str, tuple[NonEmptyText, ...]] = Field(default_factory=dict)
+    """Topics that are about one thing, by the name of their family; each topic is in at most one."""
+
+    @field_validator("topic_families")
+    @classmethod
+    def _require_one_family_per_topic(
+        cls, topic_families: Mapping[str, tuple[str, ...]]
+    ) -> Mapping[str, tuple[str, ...]]:
+        """Return the families; raise ValueError for a topic that is listed twice."""
+        topics = [topic for members in topic_families.values() for topic in members]
+        duplicate = next((topic for topic in topics if topics.count(topic) > 1), None)
+        if duplicate is not None:
+            raise ValueError(f"the topic '{duplicate}' is listed twice. How to fix: Keep one")
+        return topic_families
 
 
 def read_description(data_file: Path) -> SurveyDescription:
@@ -77,11 +91,36 @@ def topic_words(topic: str, description: SurveyDescription) -> tuple[str, ...]:
     return _load_builtin_topic_words().get(topic.casefold(), tuple(dict.fromkeys(words_in_name)))
 
 
+def find_topic_families(topics: Collection[str], description: SurveyDescription) -> dict[str, tuple[str, ...]]:
+    """Return the families of some topics: from the survey's description, else from built-in surveys that have them.
+
+    Families without any of the topics are left out.
+    """
+    topic_by_key = {topic.casefold(): topic for topic in topics}
+    families: dict[str, list[str]] = {}
+    for source in [description] if description.topic_families else _load_builtin_descriptions():
+        for family, members in source.topic_families.items():
+            # pop: each topic has the first family that lists it.
+            families.setdefault(family, []).extend(
+                topic_by_key.pop(member.casefold()) for member in members if member.casefold() in topic_by_key
+            )
+    return {family: tuple(members) for family, members in families.items() if members}
+
+
 @cache
 def _load_builtin_topic_words() -> dict[str, tuple[str, ...]]:
     """Words of all built-in surveys by case-folded topic."""
-    descriptions = [read_description(path) for path in sorted(DATA_FOLDER.glob("*.csv")) if _has_description(path)]
-    return {topic.casefold(): words for description in descriptions for topic, words in description.words.items()}
+    return {
+        topic.casefold(): words
+        for description in _load_builtin_descriptions()
+        for topic, words in description.words.items()
+    }
+
+
+@cache
+def _load_builtin_descriptions() -> tuple[SurveyDescription, ...]:
+    """Descriptions of the built-in surveys."""
+    return tuple(read_description(path) for path in sorted(DATA_FOLDER.glob("*.csv")) if _has_description(path))
 
 
 def _has_description(path: Path) -> bool:

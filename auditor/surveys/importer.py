@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from auditor.domain import SCORE_MAX, SCORE_MIN, Cell, Survey, SurveyCell
-from auditor.surveys.description import topic_words
+from auditor.surveys.description import find_topic_families, topic_words
 from auditor.surveys.estimates import compute_neutral_mean, compute_weighted_mean, nonresponse_bounds, weighted_share
 from auditor.surveys.imputation import PooledEstimate, compute_imputed_means
 from auditor.surveys.mapping import SurveyMapping, load_mapping
@@ -81,6 +81,7 @@ def _build_survey(name: str, mapping: SurveyMapping, cells: tuple[SurveyCell, ..
         scale=mapping.scale,
         cells=cells,
         words={topic: topic_words(topic, mapping) for topic in mapping.topics.values()},
+        topic_families=find_topic_families(mapping.topics.values(), mapping),
     )
 
 

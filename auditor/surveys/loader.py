@@ -6,12 +6,19 @@ import dataclasses
 import difflib
 import itertools
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from auditor.domain import SCORE_MAX, SCORE_MIN, Cell, Survey, SurveyCell
-from auditor.errors import ImportFileError, SurveyError
+from auditor.errors import ImportFileError, SurveyError, did_you_mean
 from auditor.surveys.countries import country_code
-from auditor.surveys.description import DATA_FOLDER, DESCRIPTION_SUFFIX, read_description, topic_words
+from auditor.surveys.description import (
+    DATA_FOLDER,
+    DESCRIPTION_SUFFIX,
+    find_topic_families,
+    read_description,
+    topic_words,
+)
 from auditor.surveys.row_reader import TABLE_SUFFIXES, TextRow, read_rows
 
 REQUIRED_COLUMNS = ("country", "topic", "score")
@@ -35,7 +42,7 @@ def load_survey(source: str | Path) -> Survey:
         source: name of a built-in survey, or path of a `.csv`, `.jsonl` or `.parquet` file with the columns
             `country,topic,score[,n,standard_error,nonresponse,acceptable,not_a_moral_issue,unacceptable]`: score in
             [-1, 1] or empty if the question was not asked, shares in [0, 1]. A file `NAME.survey.toml` next to
-            `NAME.csv` may set title, source, wording, scale and words.
+            `NAME.csv` may set title, source, wording, scale, words and topic_families.
 
     Returns:
         The survey, its cells in the order of the file.
@@ -67,8 +74,12 @@ def load_survey(source: str | Path) -> Survey:
         cells=tuple(cells),
     )
     _require_unique_cells(path, survey)
-    words = {topic: topic_words(topic, description) for topic in survey.topics}
-    return dataclasses.replace(survey, words=words)
+    _require_known_topics(path, survey, description.topic_families)
+    return dataclasses.replace(
+        survey,
+        words={topic: topic_words(topic, description) for topic in survey.topics},
+        topic_families=find_topic_families(survey.topics, description),
+    )
 
 
 def locate_survey(source: str) -> Path:
@@ -123,6 +134,17 @@ def _parse_count(row: TextRow, column: str) -> int | None:
     if number is not None and not number.is_integer():
         raise row.make_cell_error(column, f"{row.cells[column]} is not a whole number", "Mend it.")
     return None if number is None else int(number)
+
+
+def _require_known_topics(path: Path, survey: Survey, topic_families: Mapping[str, Sequence[str]]) -> None:
+    """Raise SurveyError if a family of the description lists a topic that the survey does not have."""
+    for family, members in topic_families.items():
+        for topic in members:
+            if topic not in survey.topics:
+                raise SurveyError(
+                    f"{path}: the family '{family}' lists the topic '{topic}', which the survey does not have.",
+                    did_you_mean(topic, survey.topics, "Spell it as the column 'topic' does."),
+                )
 
 
 def _require_unique_cells(path: Path, survey: Survey) -> None:

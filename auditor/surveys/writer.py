@@ -73,10 +73,12 @@ def _format_csv(cells: Sequence[SurveyCell]) -> str:
 
 
 def _format_description(survey: Survey) -> str:
-    """Return the description of a survey as TOML: title, source, wording, scale and the words of each topic."""
+    """Return the description of a survey as TOML: title, source, wording, scale, families of topics and words."""
     lines = [f"{key} = {_format_toml_string(getattr(survey, key))}" for key in ("title", "source", "wording")]
-    lines += [f"scale = {_format_toml_list(survey.scale)}", "", "[words]"]
-    lines += [f"{_format_toml_string(topic)} = {_format_toml_list(words)}" for topic, words in survey.words.items()]
+    lines.append(f"scale = {_format_toml_list(survey.scale)}")
+    for table, texts_by_name in (("topic_families", survey.topic_families), ("words", survey.words)):
+        lines += ["", f"[{table}]"] if texts_by_name or table == "words" else []
+        lines += [f"{_format_toml_string(name)} = {_format_toml_list(texts)}" for name, texts in texts_by_name.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -36,17 +36,13 @@ def test_reliability_is_that_of_the_analysis_of_variance() -> None:
 
 
 @pytest.mark.parametrize("k", [3, 5, 10])
-def test_it_finds_the_true_r_and_its_interval_holds_it(k: int) -> None:
+def test_it_finds_the_true_r(k: int) -> None:
     rng, runs = np.random.default_rng(k), 400
     corrected_rs = [corrected(*world(rng, 250, k, noise=1.0)) for _ in range(runs)]
     raw = [pearson(s.mean(axis=1), t).r or 0 for t, s in (world(rng, 250, k, noise=1.0) for _ in range(50))]
     values = np.array([f.r for f in corrected_rs], dtype=float)
     assert values.mean() == pytest.approx(TRUE_R, abs=0.006)
     assert np.mean(raw) < TRUE_R - 0.02
-    held = np.mean(
-        [f.ci_low is not None and f.ci_high is not None and f.ci_low < TRUE_R < f.ci_high for f in corrected_rs]
-    )
-    assert 0.92 <= held <= 0.98
 
 
 def test_no_noise_changes_nothing_and_one_sample_has_the_noise_of_the_others() -> None:
@@ -74,7 +70,7 @@ def test_no_noise_changes_nothing_and_one_sample_has_the_noise_of_the_others() -
 def test_what_cannot_be_corrected_is_named(scores: list[float], variances: list[float], reason: str) -> None:
     truth = np.arange(len(scores)) / 10
     corrected_r = corrected_pearson(scores, truth, variances, [3] * len(scores))
-    assert (corrected_r.r, corrected_r.ci_low, corrected_r.n) == (None, None, len(scores))
+    assert (corrected_r.r, corrected_r.n) == (None, len(scores))
     assert reason in (corrected_r.reason or "")
     labels = [str(i) for i in range(len(scores))]
     two_way = crossed_corrected(scores, truth, variances, [3] * len(scores), labels, labels)
@@ -89,15 +85,15 @@ def test_shapes_that_differ_and_infinite_noise_are_refused() -> None:
         corrected_pearson([1, 2, 3, 4], [1, 2, 3, 4], [np.inf] * 4, [3] * 4)
 
 
-def test_over_countries_and_topics_it_is_the_same_figure_with_a_wider_interval() -> None:
+def test_over_countries_and_topics_it_is_the_same_figure_with_a_wider_interval_than_fishers() -> None:
     w = World(4, 20, 12)
     noise = np.full(w.truth.size, 0.05)
     sizes = np.full(w.truth.size, 5)
-    narrow = corrected_pearson(w.first, w.truth, noise, sizes)
+    narrow = pearson(w.first, w.truth)
     wide = crossed_corrected(w.first, w.truth, noise, sizes, w.countries, w.topics)
-    assert wide.estimate == pytest.approx(narrow.r)
+    assert wide.estimate == pytest.approx(corrected_pearson(w.first, w.truth, noise, sizes).r)
     assert wide.low is not None
     assert wide.high is not None
     assert narrow.ci_low is not None
     assert narrow.ci_high is not None
-    assert wide.low < narrow.ci_low < narrow.ci_high < wide.high
+    assert wide.high - wide.low > 1.5 * (narrow.ci_high - narrow.ci_low)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, RMSE, Statistic
-from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife, paired_jackknife
+from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, RMSE, Statistic, TwoWayEstimate
+from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife, paired_jackknife, spearman_jackknife
 from tests.support.two_way_tables import TRUE, World
 
 NAN = float("nan")
@@ -23,21 +26,22 @@ def test_it_is_what_leaving_out_by_hand_gives(missing: int) -> None:
     w = World(3, 9, 7)
     x = w.first.copy()
     x[np.random.default_rng(0).permutation(x.size)[:missing]] = NAN
-    present = np.nonzero(~np.isnan(x))[0]
 
     def r(keep: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float:
         inside = keep & ~np.isnan(x)
         return float(np.arctanh(stats.pearsonr(x[inside], w.truth[inside]).statistic))
 
-    every = np.ones(x.size, dtype=np.bool_)
-    country = spread([r(w.countries != c) for c in range(9)])
-    topic = spread([r(w.topics != t) for t in range(7)])
+    z = r(np.ones(x.size, dtype=np.bool_))
+    without_country = [r(w.countries != c) for c in range(9)]
+    without_topic = [r(w.topics != t) for t in range(7)]
+    present = np.nonzero(~np.isnan(x))[0]
     cell = spread([r(np.arange(x.size) != i) for i in present])
-    variance = max(country + topic - cell, country, topic)
-    half = stats.t.ppf(0.975, 6) * variance**0.5
+    country, topic = spread(without_country), spread(without_topic)
+    half = stats.t.ppf(0.975, 6) * max(country + topic - cell / 2, country, topic) ** 0.5
     estimate = crossed_jackknife(PEARSON, x, w.truth, w.countries, w.topics)
-    assert estimate.low == pytest.approx(np.tanh(r(every) - half))
-    assert estimate.high == pytest.approx(np.tanh(r(every) + half))
+    assert estimate.low == pytest.approx(np.tanh(z - half))
+    assert estimate.high == pytest.approx(np.tanh(z + half))
+    assert estimate.p_value == pytest.approx(2 * stats.t.sf(abs(z) / (half / stats.t.ppf(0.975, 6)), 6))
     assert (estimate.n_countries, estimate.n_topics, estimate.n_cells) == (9, 7, 63 - missing)
 
 
@@ -96,6 +100,38 @@ def test_errors_have_intervals_above_zero() -> None:
             assert estimate.low is None or 0 < estimate.low < (estimate.estimate or 0) < (estimate.high or 0)
 
 
+def test_ties_are_ties_in_spite_of_rounding_errors() -> None:
+    w = World(2, 8, 6)
+    truth, tied = w.truth.round(1), w.first.round(1)
+    noisy = tied + 1e-13 * np.random.default_rng(0).normal(size=tied.size)
+    exact, rounded = (spearman_jackknife(scores, truth, w.countries, w.topics) for scores in (tied, noisy))
+    assert exact == rounded
+    assert exact.estimate == pytest.approx(stats.spearmanr(tied, truth).statistic)
+    assert exact.estimate != stats.spearmanr(noisy, truth).statistic
+
+
+def test_spearmans_interval_is_what_leaving_out_by_hand_gives() -> None:
+    w = World(6, 8, 6)
+
+    def rho(keep: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float:
+        return float(np.arctanh(stats.spearmanr(w.first[keep], w.truth[keep]).statistic))
+
+    z = rho(np.ones(w.truth.size, dtype=np.bool_))
+    without_country, without_topic = ([rho(labels != i) for i in set(labels)] for labels in (w.countries, w.topics))
+    half = stats.t.ppf(0.975, 5) * (spread(without_country) + spread(without_topic)) ** 0.5
+    estimate = spearman_jackknife(w.first, w.truth, w.countries, w.topics)
+    assert (estimate.low, estimate.high) == pytest.approx((np.tanh(z - half), np.tanh(z + half)))
+
+
+@pytest.mark.parametrize("jackknife", [spearman_jackknife, partial(crossed_jackknife, PEARSON)])
+def test_a_perfect_correlation_has_no_interval(jackknife: Callable[..., TwoWayEstimate]) -> None:
+    w = World(0, 6, 6)
+    estimate = jackknife(w.truth, w.truth, w.countries, w.topics)
+    assert estimate.estimate == pytest.approx(1.0)
+    assert (estimate.low, estimate.high) == (None, None)
+    assert estimate.reason
+
+
 RUNS = 300
 """Short: at 95% the share is known within 2.5 points. The study, at 1,000 runs and six sizes, is the benchmark."""
 
@@ -108,5 +144,30 @@ def test_a_95_percent_interval_holds_the_truth_about_as_often(countries: int, to
             assert interval.low is not None
             assert interval.high is not None
             hits[name] += interval.low <= TRUE[name] <= interval.high
-    most = {name: 1.0 if name.startswith("widest") else 0.985 for name in hits}  # that holds for all pairs at once
+    # The widest holds for all pairs at once; 0.999 is the most that the study allows (docs/coverage.md).
+    most = {name: 1.0 if name.startswith("widest") else 0.999 for name in hits}
     assert all(0.905 <= n / RUNS <= most[name] for name, n in hits.items()), hits
+
+
+def test_differences_of_unequal_correlations_are_covered() -> None:
+    """True r of .91 and .73: an interval of z1 - z2, transformed back at the mean of both, covers 82 to 91%."""
+    n_covered = n_consistent = 0
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+
+        def effects(country: float, topic: float, cell: float, rng: np.random.Generator = rng) -> np.ndarray:
+            scales = ((country, (20, 1)), (topic, (1, 10)), (cell, (20, 10)))
+            return np.asarray(sum(scale * rng.normal(size=shape) for scale, shape in scales)).ravel()
+
+        truth = effects(0.25, 0.45, 0.15)
+        first, second = truth + 0.5 * effects(0.2, 0.3, 0.2), truth + effects(0.2, 0.3, 0.2)
+        people, error = 0.25**2 + 0.45**2 + 0.15**2, 0.2**2 + 0.3**2 + 0.2**2
+        true = (people / (people + error / 4)) ** 0.5 - (people / (people + error)) ** 0.5
+        countries, topics = (index.ravel() for index in np.indices((20, 10)))
+        difference = paired_jackknife(PEARSON, first, second, truth, countries, topics)
+        assert difference.low is not None
+        assert difference.high is not None
+        n_covered += difference.low <= true <= difference.high
+        n_consistent += ((difference.p_value or 0.0) < 0.05) == (difference.low > 0 or difference.high < 0)
+    assert n_consistent == 150
+    assert n_covered >= stats.binom.ppf(0.001, 150, 0.95)

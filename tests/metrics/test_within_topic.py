@@ -8,7 +8,7 @@ from scipy import stats
 
 from auditor.metrics.bootstrap import PEARSON
 from auditor.metrics.jackknife import crossed_jackknife
-from auditor.metrics.within_topic import within_topic_correlation, zero_correlation_p_value
+from auditor.metrics.within_topic import within_topic_correlation
 from tests.support.two_way_tables import World
 
 
@@ -73,7 +73,7 @@ def test_p_is_below_5_percent_just_where_the_interval_leaves_out_0(sign: int) ->
         world = World(seed, 12, 7)
         scores = sign * world.truth * 0.4 + 0.9 * (world.first - world.truth)
         estimate = crossed_jackknife(PEARSON, scores, world.truth, world.countries, world.topics)
-        p = zero_correlation_p_value(estimate)
+        p = estimate.p_value
         assert p is not None
         assert estimate.low is not None
         assert estimate.high is not None
@@ -86,4 +86,4 @@ def test_without_an_interval_there_is_no_p() -> None:
     world = World(4, 4, 9)
     estimate = crossed_jackknife(PEARSON, world.first, world.truth, world.countries, world.topics)
     assert estimate.estimate is not None
-    assert zero_correlation_p_value(estimate) is None
+    assert estimate.p_value is None

@@ -26,6 +26,17 @@ def test_worked_values() -> None:
     assert bleu("one two three four", "five six seven eight") == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.parametrize(("first", "second", "shared", "lengths"), [
+    ("держать слово", "держать слово", 2, (2, 2)),
+    ("держать слово хорошо", "держать обещание", 1, (3, 2)),
+    ("وعد صادق", "وعد كاذب", 1, (2, 2)),
+    ("守信用", "守承诺用", 2, (3, 4)),
+    ("Keep-2 promises", "keep 2 PROMISES", 3, (3, 3)),
+])  # fmt: skip
+def test_rouge_counts_words_of_every_script(first: str, second: str, shared: int, lengths: tuple[int, int]) -> None:
+    assert rouge_l(first, second) == pytest.approx(2 * shared / sum(lengths))
+
+
 def test_bertscore_is_the_papers_greedy_match(encoder: SentenceEncoder) -> None:
     (a, words_a), (b, words_b) = encoder.encode_tokens(TEXTS[0]), encoder.encode_tokens(TEXTS[1])
     assert words_a.sum() == len(a) - 2  # the special tokens at both ends

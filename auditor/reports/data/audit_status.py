@@ -10,8 +10,9 @@ from typing import Any
 from auditor.config import AuditConfig
 from auditor.domain import Outcome, Purpose
 from auditor.reports.data.conflicts.human_ratings import apply_ratings
-from auditor.reports.data.coverage.build import CoverageUnit, count_planned_verdicts
+from auditor.reports.data.coverage.build import count_planned_verdicts
 from auditor.reports.data.coverage.model_versions import build_model_version_rows, find_models_with_version_changes
+from auditor.reports.data.coverage.score_coverage import CoverageUnit
 from auditor.storage import audits, batches, comparisons, costs, count_queries, limit_changes, results, semantic_results
 from auditor.storage.audits import Audit
 from auditor.storage.conflict_status import ConflictStatus

@@ -6,8 +6,12 @@ A figure that cannot be measured is null with a reason, never 0; every estimate 
 
 from __future__ import annotations
 
-from auditor.metrics.estimate import Estimate
+from typing import Literal
+
+from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.reports.data.agreement.alignment import AlignmentRow
+from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseDifferences, WorstCaseFigures
 from auditor.reports.data.report_model import ReportModel
 
 # --- agreement with people --------------------------------------------------------------------------------------
@@ -27,13 +31,17 @@ class RegionRow(ReportModel):
     ci_high: float | None
     """95% interval of r over other countries of the region and other topics, computed like that of MAE."""
     mae: Estimate
+    lost_samples: LostSamples
+    """Planned samples of the region without a usable score, such as refusals."""
+    worst_case: WorstCaseFigures | None = None
+    """Bounds of r, MAE and bias over all planned samples; null unless more than 5% of them are lost."""
     reason: str | None = None
     """Why r, or its interval, is null."""
 
 
 class RegionGapRow(ReportModel):
-    """Difference of one model's MAE between two regions. If the coverage of the two differs much, the difference has
-    worst-case bounds, and it is withheld where these bounds include 0."""
+    """Differences of one model's MAE and r between two regions. If the shares of lost samples of the two differ by more
+    than 5 points, a difference is withheld where its worst-case bounds include 0."""
 
     model: str
     method: str
@@ -42,14 +50,18 @@ class RegionGapRow(ReportModel):
     mae_gap: Estimate
     """MAE in the second region minus MAE in the first: positive if the model is worse in the second. The interval is
     over countries and topics."""
-    bound_low: float | None = None
-    """Lower worst-case bound, only where coverage differs too much: the gap if all missing scores were as good as
-    possible in the second region and as bad as possible in the first; `bound_high` is the reverse. The gap is withheld
-    if the bounds include 0."""
-    bound_high: float | None = None
+    r_gap: Estimate
+    """r in the second region minus r in the first: negative if the model is worse in the second. The interval is that
+    of the difference on Fisher's z."""
+    first_lost_samples: LostSamples
+    """Planned samples of the first region without a usable score, such as refusals."""
+    second_lost_samples: LostSamples
+    worst_case: WorstCaseDifferences | None = None
+    """Bounds of the differences over all planned samples; null unless more than 5% of the samples of a region are lost,
+    or the shares of the two regions differ by more than 5 points."""
     compared: int
-    """Number of regions compared. Of more than two, these two differ most for this model; the interval is corrected for
-    that choice and holds for all pairs simultaneously."""
+    """Number of regions compared. Of more than two, these two differ most in MAE for this model (in r for scores
+    without errors); the intervals are corrected for that choice and hold for all pairs simultaneously."""
     left_out: list[str]
     """Regions with too few countries to be compared."""
 
@@ -68,7 +80,7 @@ class RegionsReport(ReportModel):
 
 
 class GroupErrorRow(ReportModel):
-    """Errors of one model on one topic or in one country."""
+    """Errors of one model on one topic, with intervals over other countries; or in one country, over other topics."""
 
     name: str
     model: str
@@ -76,7 +88,11 @@ class GroupErrorRow(ReportModel):
     n: int
     n_dropped: int
     mae: Estimate
+    mae_simultaneous: Estimate
+    """`mae` with an interval that holds for all topics, or all countries, of the model together (Bonferroni): for those
+    that are picked since their error is the largest."""
     bias: Estimate
+    """Its interval is Student's."""
 
 
 # --- ceiling, baselines and nonresponse -------------------------------------------------------------------------
@@ -167,11 +183,20 @@ class ConsistencyRow(ReportModel):
     """Mean over cells of the variance of the scores."""
     sign_agreement: Estimate
     """Mean over cells of the share of samples whose score has the cell's most frequent sign."""
-    straddling: Estimate
+    straddling: ShareEstimate
     """Share of cells with samples on both sides of zero."""
     sampling: str | None = None
     """Sampling settings as sent, where they differ between models, so that these figures are not comparable; else
     null."""
+
+
+class ConsistencyAlignmentRow(ReportModel):
+    """Whether models that are more consistent with themselves agree more with people: a correlation over models."""
+
+    method: str
+    figure: Literal["cosine", "variance"]
+    """The figure of `ConsistencyRow` that is correlated with r against people: self-consistency, or sample variance."""
+    r: ModelCorrelation
 
 
 class PeerAgreementRow(ReportModel):
@@ -182,8 +207,8 @@ class PeerAgreementRow(ReportModel):
     """Number of verdicts."""
     valid: int
     """Number of VALID verdicts."""
-    agreement: Estimate
+    agreement: ShareEstimate
     """Peer agreement: the share valid / given."""
-    cultural_accuracy: Estimate
-    logical_consistency: Estimate
-    score_fit: Estimate
+    cultural_accuracy: ShareEstimate
+    logical_consistency: ShareEstimate
+    score_fit: ShareEstimate

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.agreement.languages import LanguagesReport
 from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
+from auditor.reports.data.agreement.sensitivity import SensitivityRow
 from auditor.reports.data.agreement.tiers import TierRanking
+from auditor.reports.data.agreement.variance import VarianceRow
 from auditor.reports.data.cost.savings import SavingsRow
 from auditor.reports.data.cost.schema import CostReport
 from auditor.reports.data.coverage.model_versions import ModelVersionRow
@@ -23,6 +25,7 @@ from auditor.reports.data.logic.schema import LogicReport
 from auditor.reports.data.measurement_schema import (
     BaselineRow,
     CeilingRow,
+    ConsistencyAlignmentRow,
     ConsistencyRow,
     GainRow,
     GroupErrorRow,
@@ -193,7 +196,7 @@ class MethodConflictRow(ReportModel):
     model: str
     first: str
     second: str
-    conflicts: Estimate
+    conflicts: ShareEstimate
     """Share of the cells with both scores in which the scores differ by at least the threshold."""
     opposite: int
     """Conflicts with the scores on opposite sides of zero (binary); the others differ in strength (gradient)."""
@@ -211,9 +214,9 @@ class ConflictsReport(ReportModel):
     third_quartile: Estimate
     """Third quartile of all absolute differences between two models on a cell, which `auto` uses; n counts
     differences."""
-    settled: Estimate
+    settled: ShareEstimate
     """Share of the score conflicts that the judges settle."""
-    within_noise: Estimate
+    within_noise: ShareEstimate
     """Share of score conflicts within the sampling noise, of those for which that is known."""
     between_methods: list[MethodConflictRow]
     """Conflicts between the two methods of one model; empty where only one method was used."""
@@ -238,12 +241,17 @@ class Report(ReportModel):
     audit: AuditSummary
     coverage: CoverageReport
     alignment: list[AlignmentRow]
+    sensitivity: list[SensitivityRow]
+    """Ranges of r, MAE and bias when one cultural zone, or one family of topics, is left out; empty where there is only
+    one."""
     gain: list[GainRow] | None = None
     """Agreement within topics: how well models know how countries differ, beyond each topic's mean."""
     regions: RegionsReport
     topics: list[GroupErrorRow]
     countries: list[GroupErrorRow]
     self_consistency: list[ConsistencyRow]
+    consistency_alignment: list[ConsistencyAlignmentRow]
+    """Empty for fewer than three models that were sampled several times."""
     panel: PanelReport
     peer_agreement: list[PeerAgreementRow]
     conflicts: ConflictsReport
@@ -279,6 +287,8 @@ class Report(ReportModel):
     """Answers to the items of a user-defined task; null for a survey."""
     tiers: list[TierRanking]
     """Rankings of the models, over all countries and in each region; empty for one model."""
+    variance: list[VarianceRow]
+    """Where the uncertainty of r, MAE and bias of each model comes from."""
     languages: LanguagesReport | None
     """Null where no model was asked about countries."""
     savings: list[SavingsRow]

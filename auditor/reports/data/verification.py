@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from auditor.domain import Outcome
-from auditor.reports.data.coverage.build import CoverageUnit, StageCoverage, measure_coverage
+from auditor.reports.data.coverage.build import measure_coverage
+from auditor.reports.data.coverage.score_coverage import CoverageUnit, StageCoverage
 from auditor.reports.data.report_source import load_source
 from auditor.storage import count_queries as stored
 from auditor.storage import hash_chain

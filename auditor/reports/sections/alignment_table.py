@@ -12,54 +12,38 @@ from auditor.metrics.estimate import Estimate
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Cell, Column, Paragraph, Reason, Row, Table
+from auditor.reports.sections.lost_samples import count_lost
 from auditor.reports.sections.phrasing import SeriesLabels
 from auditor.reports.sections.sampling_marks import SamplingMarks
 from auditor.reports.sections.tables import tabulate
 
 
 def two_way_r(row: AlignmentRow) -> Estimate:
-    """r of one series of scores, with the 95% CI over countries and topics on which all findings are based.
-
-    Fisher's interval is no substitute, since it treats the cells of one country or topic as independent.
-    """
-    reason = row.reason if row.pearson_r is None else row.crossed.pearson_r.reason
-    return replace(row.crossed.pearson_r, value=row.pearson_r, n=row.n, reason=reason)
+    """r of one series of scores, with the 95% CI over countries and topics on which all findings are based."""
+    return row.crossed.pearson_r
 
 
 ALIGNMENT_COLUMNS = (
     Column("Model", "name"),
     Column("r", "estimate", show_n=False, emphasis=True),
-    Column("r, Fisher’s CI", "estimate", "r_fisher", show_n=False),
     Column("Spearman ρ", "estimate", "spearman_rho", show_n=False),
     Column("r without sampling noise", "estimate", "corrected_r", show_n=False),
     Column("Highest r", "number", "ceiling"),
-    Column("p", "number", "crossed_p_value", style="p_value"),
+    Column("p", "number", "p_value", style="p_value"),
     Column("MAE", "estimate", show_n=False),
     Column("RMSE", "estimate", show_n=False),
     Column("Bias", "estimate", style="signed", show_n=False),
     Column("Cells", "number", "n"),
     Column("Dropped", "number", "n_dropped"),
+    Column("Samples lost", "share", "lost_samples"),
 )
 DERIVED_CELLS: Mapping[str, Callable[[AlignmentRow], Cell]] = {
     "r": two_way_r,
-    "r_fisher": lambda row: _fisher_estimate(row, row.pearson_r, row.ci_low, row.ci_high),
-    "spearman_rho": lambda row: _fisher_estimate(row, row.spearman_rho, row.spearman_ci_low, row.spearman_ci_high),
-    "corrected_r": lambda row: (
-        row.corrected_r
-        if row.corrected_r.value is None
-        else replace(row.crossed.corrected_r, value=row.corrected_r.value)
-    ),
-    "mae": lambda row: replace(row.crossed.mae, value=row.mae),
-    "rmse": lambda row: replace(row.crossed.rmse, value=row.rmse),
-    "bias": lambda row: replace(row.crossed.bias, value=row.bias.value),
+    "spearman_rho": lambda row: row.crossed.spearman_rho,
+    "mae": lambda row: row.crossed.mae,
+    "rmse": lambda row: row.crossed.rmse,
+    "lost_samples": lambda row: count_lost(row.lost_samples),
 }
-"""Estimates with two-way intervals, except those of Fisher."""
-
-
-def _fisher_estimate(row: AlignmentRow, value: float | None, low: float | None, high: float | None) -> Estimate:
-    """A correlation with an interval that treats cells as independent."""
-    reason = row.reason or "no interval for a correlation of 1 or −1" if low is None else None
-    return Estimate(value, row.n, low, high, reason)
 
 
 def _merge_missing(cells: Iterable[Cell]) -> list[Cell]:
@@ -88,7 +72,8 @@ def build_alignment_table(report: Report, rows: Sequence[AlignmentRow], labels: 
         "than people. r without sampling noise estimates r for an unlimited number of samples per cell "
         "(Spearman’s correction by the spread of the samples, on the model’s side only). The highest r "
         f"is what a perfect model is expected to reach against this survey{ceiling_note}. Intervals are 95% CIs "
-        "over countries and topics; those of Fisher’s r and of ρ treat cells as independent. "
+        "over countries and topics. "
+        "Lost samples are planned ones without a usable score, such as refusals, also in cells with a score. "
         f"p tests r = 0, also over countries and topics.{marks.remark('Values of r without sampling noise')}"
     )
     derived = {"model": labels.label, **DERIVED_CELLS, **marks.derived}
@@ -103,9 +88,9 @@ def build_alignment_remarks(report: Report) -> Paragraph:
     n_not_asked = report.audit.survey.cells - report.audit.survey.asked
     return Paragraph(
         f"Dropped cells lack a score. People were not asked in {n_not_asked}; in the others no answer of the model was "
-        "usable. Cells of one country or topic are correlated, so Fisher’s interval is too narrow. The 95% CI over "
-        "countries and topics leaves out each country and topic in turn (jackknife with crossed clusters). All "
-        f"findings use it. It needs at least {MIN_CLUSTERS} countries and {MIN_CLUSTERS} topics; with fewer, the "
+        "usable. Cells of one country or topic are correlated. The 95% CI therefore leaves out each country and each "
+        "topic in turn (two-way jackknife) and is a statement about other countries and topics like these. "
+        f"It needs at least {MIN_CLUSTERS} countries and {MIN_CLUSTERS} topics; with fewer, the "
         "uncertainty is not available.",
         "note",
     )

@@ -9,6 +9,7 @@ from auditor.domain import Purpose
 from auditor.reports.data.report_schema import Report
 from auditor.reports.number_format import format_count, format_number, format_percent, pluralize
 from auditor.reports.sections.failures import list_unusable_models
+from auditor.reports.sections.lost_samples import list_lost_sample_cautions
 from auditor.reports.sections.phrasing import compare_interval, describe_estimate, join_first
 from auditor.reports.sections.requests import describe_mixed_forms
 from auditor.reports.sections.sampling_marks import SamplingMarks
@@ -24,6 +25,7 @@ def list_cautions(report: Report) -> list[str]:
     """Reasons for caution about the figures; empty if no check found one."""
     return [
         *_coverage_cautions(report),
+        *list_lost_sample_cautions(report),
         *list_unusable_models(report),
         *_sampling_cautions(report),
         *describe_mixed_forms(report),
@@ -110,4 +112,4 @@ def _topic_cautions(report: Report) -> Iterator[str]:
     high_errors = {(row.name, row.model) for row in report.topics if (row.mae.value or 0.0) > MAX_TOPIC_MAE}
     model_counts = Counter(topic for topic, _ in sorted(high_errors))
     if labels := [f"{topic} ({pluralize(n, 'model')})" for topic, n in model_counts.most_common()]:
-        yield f"The mean absolute error is above {MAX_TOPIC_MAE} on {join_first(labels, 'topic')}."
+        yield f"The measured mean absolute error is above {MAX_TOPIC_MAE} on {join_first(labels, 'topic')}."

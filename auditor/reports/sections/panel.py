@@ -11,6 +11,8 @@ from auditor.reports.document import Block, Code, Column, Inline, List, Name, Pa
 from auditor.reports.number_format import describe_estimate, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.judge_biases import build_bias_table
+from auditor.reports.sections.judge_copying import build_copying_tables
+from auditor.reports.sections.model_correlations import CORRELATION_COLUMNS, CORRELATION_REMARK
 from auditor.reports.sections.tables import make_columns, tabulate
 
 JUDGE_COLUMN = Column("Judge", "name")
@@ -93,7 +95,12 @@ def _build_peer_agreement(report: Report) -> list[Block]:
 
 def build_panel_tables(panel: PanelReport) -> list[Table]:
     """Build the tables on the judges that have rows, in reading order."""
-    tables = [*_build_judge_tables(panel), *_build_bias_and_voting_tables(panel), *_build_judge_test_tables(panel)]
+    tables = [
+        *_build_judge_tables(panel),
+        *build_copying_tables(panel.copying),
+        *_build_bias_and_voting_tables(panel),
+        *_build_judge_test_tables(panel),
+    ]
     return [table for table in tables if table.rows]
 
 
@@ -111,8 +118,8 @@ def _build_judge_tables(panel: PanelReport) -> Iterator[Table]:
     yield tabulate("judges", "Judges", caption, panel.judges, columns)
     caption = (
         "Agreement of judges beyond chance: 1 is complete agreement, 0 is chance. Kappa and alpha are low if nearly "
-        "all verdicts are the same; AC1 is not. Share of VALID is a proportion, not a measure of agreement. n counts "
-        "traces."
+        "all verdicts are the same; AC1 is not. Share of VALID is a proportion, not a measure of agreement. 95% CIs "
+        "are over countries and topics, or the items of a task. n counts traces."
     )
     measures = [
         ("Fleiss’ kappa", panel.fleiss_kappa),
@@ -123,11 +130,17 @@ def _build_judge_tables(panel: PanelReport) -> Iterator[Table]:
     columns = [Column("Measure", "name"), Column("Value", "estimate")]
     yield Table("panel-agreement", "Agreement of the panel", caption, columns, measures)
     caption = (
-        "Each judge compared with the others: how often it agrees with most of them, and the panel’s alpha without it. "
-        "A higher alpha than the panel’s suggests an outlier."
+        "Each judge compared with the others: how often it agrees with most of them, the other judges’ alpha without "
+        "it, and how much higher that is than the panel’s. A judge is an outlier where the change is above 0 and p is "
+        "below 0.05. p is corrected for the number of judges (Holm)."
     )
     titles = {"agreement": "Agrees with the majority", "alpha_without": "Alpha without it"}
-    columns = [JUDGE_COLUMN, *make_columns("estimate", titles)]
+    columns = [
+        JUDGE_COLUMN,
+        *make_columns("estimate", titles),
+        Column("Change of alpha", "estimate", "alpha_change", style="signed"),
+        Column("p (Holm)", "number", "alpha_change_p_holm", style="p_value"),
+    ]
     yield tabulate("judge-agreement", "Agreement of each judge", caption, panel.judges, columns)
 
 
@@ -146,9 +159,9 @@ def _build_bias_and_voting_tables(panel: PanelReport) -> Iterator[Table]:
     yield tabulate("voting-rules", "Voting rules", caption, panel.votes, columns)
     caption = (
         "Whether models that peers find VALID agree more with people: correlation of peer agreement with r (−1 to +1). "
-        "n counts models."
+        f"{CORRELATION_REMARK}"
     )
-    columns = [Column("Method", "name"), Column("Correlation", "estimate", "r")]
+    columns = [Column("Method", "name"), *CORRELATION_COLUMNS]
     title = "Peer agreement and agreement with people"
     yield tabulate("peer-alignment", title, caption, panel.peer_alignment, columns)
 

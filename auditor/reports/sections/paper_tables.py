@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from auditor.domain import Outcome
 from auditor.metrics.estimate import Estimate
@@ -65,12 +64,12 @@ def _build_alignment_table(report: Report) -> Table:
     """Tabulate r, with its interval and p-value, and errors; one row for each series of scores."""
     columns = [
         *_names("model", "method"), *_numbers("n"), *_estimates("r"), Column("p", "number", style="p_value"),
-        *_numbers("spearman_rho"), *_estimates("mae"), *_numbers("rmse"),
+        *_estimates("spearman_rho"), *_estimates("mae"), *_estimates("rmse"),
     ]  # fmt: skip
     rows = [
         (
-            row.model, row.method, row.n, two_way_r(row), row.crossed_p_value, row.spearman_rho,
-            replace(row.crossed.mae, value=row.mae), row.rmse,
+            row.model, row.method, row.n, two_way_r(row), row.p_value, row.crossed.spearman_rho,
+            row.crossed.mae, row.crossed.rmse,
         )
         for row in report.alignment
     ]  # fmt: skip
@@ -92,13 +91,13 @@ def _build_tiers_table(report: Report) -> Table:
     """Tabulate the tiers; one row for each ranking and model. The interval of a tier is that of the rank."""
     columns = [
         *_names("scope", "method", "by"), *_estimates("tier", interval_key="rank", digits=0), *_names("model"),
-        *_numbers("value", "first_share", "n"),
+        *_numbers("value"), *_estimates("from_best"), *_numbers("may_be_best", "n"),
     ]  # fmt: skip
     rows = [
         (
             ranking.scope, ranking.method, ranking.by,
             _join_interval(row.tier, row.rank_low, row.rank_high, ranking.cells, ranking.reason), row.model,
-            row.value, row.first, ranking.cells,
+            row.value, row.from_best, None if row.may_be_best is None else int(row.may_be_best), ranking.cells,
         )
         for ranking in report.tiers
         for row in ranking.rows

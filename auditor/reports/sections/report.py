@@ -16,6 +16,7 @@ from auditor.reports.sections.coverage import build_coverage_section, build_refu
 from auditor.reports.sections.failures import build_failures_section
 from auditor.reports.sections.group_errors import build_group_errors_section, build_map_section
 from auditor.reports.sections.logic import build_logic_section
+from auditor.reports.sections.lost_samples import build_lost_samples_section
 from auditor.reports.sections.panel import build_panel_section
 from auditor.reports.sections.peer_validity import build_peer_validity_section
 from auditor.reports.sections.provenance import build_provenance_section
@@ -26,11 +27,14 @@ from auditor.reports.sections.self_comparisons import (
     build_methods_section,
 )
 from auditor.reports.sections.semantic import build_semantic_section
+from auditor.reports.sections.sensitivity import build_sensitivity_section
 from auditor.reports.sections.task import build_items_section, build_task_section
 from auditor.reports.sections.tiers import build_tiers_section
+from auditor.reports.sections.variance import build_variance_section
 
 SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (
     build_agreement_section,
+    build_sensitivity_section,
     build_task_section,
     build_peer_validity_section,
     build_items_section,
@@ -43,12 +47,14 @@ SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (
     build_languages_section,
     build_map_section,
     build_group_errors_section,
+    build_variance_section,
     build_consistency_section,
     build_semantic_section,
     build_logic_section,
     build_panel_section,
     build_conflicts_section,
     build_refusals_section,
+    build_lost_samples_section,
     build_coverage_section,
     build_failures_section,
     build_cost_section,

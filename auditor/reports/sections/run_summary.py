@@ -42,7 +42,7 @@ def _alignment_table(report: Report) -> Iterator[Table]:
             labels.label(row),
             row.n,
             None if row.pearson_r is None else two_way_r(row),
-            row.crossed_p_value,
+            row.p_value,
             row.mae,
             cosines.get((row.method, row.model)),
             peer_agreement.get(row.model),

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Cell, Reason, Row
+from auditor.reports.document import Cell, CountShare, Reason, Row
 from auditor.reports.render.csv_tables import column_key
 from auditor.reports.sections.alignment_table import ALIGNMENT_COLUMNS, build_alignment_table
 from auditor.reports.sections.phrasing import SeriesLabels
-from tests.reports.sections.alignment_rows import make_alignment_row
+from tests.reports.sections.alignment_rows import make_alignment_row, make_two_way_estimates
 
 
 def list_cells(report: Report, row: AlignmentRow) -> list[Cell]:
@@ -32,10 +30,15 @@ def get_cells(report: Report, row: AlignmentRow) -> dict[str, Cell]:
     return {column_key(column, 0): cell for column, cell in zip(ALIGNMENT_COLUMNS[1:], cells, strict=True)}
 
 
-def test_the_bias_has_the_two_way_interval(report: Report) -> None:
+def test_every_interval_is_that_over_countries_and_topics(report: Report) -> None:
     for row in report.alignment:
-        assert get_cells(report, row)["bias"] == replace(row.crossed.bias, value=row.bias.value)
-        assert row.crossed.bias.ci_low != row.bias.ci_low
+        cells = get_cells(report, row)
+        figures = row.crossed
+        assert [cells[key] for key in ("r", "spearman_rho", "corrected_r", "mae", "rmse", "bias")] == [
+            figures.pearson_r, figures.spearman_rho, figures.corrected_r, figures.mae, figures.rmse, figures.bias
+        ]  # fmt: skip
+        assert (row.ci_low, row.ci_high) == (figures.pearson_r.ci_low, figures.pearson_r.ci_high)
+        assert (row.ci_low, row.ci_high) != (row.fisher_ci_low, row.fisher_ci_high)
 
 
 def test_figures_equal_those_of_the_report(report: Report) -> None:
@@ -43,13 +46,11 @@ def test_figures_equal_those_of_the_report(report: Report) -> None:
         cells = get_cells(report, row)
         values = {key: cell.value if isinstance(cell, Estimate) else cell for key, cell in cells.items()}
         assert values == {
-            "r": row.pearson_r, "r_fisher": row.pearson_r, "spearman_rho": row.spearman_rho,
-            "corrected_r": row.corrected_r.value, "ceiling": row.ceiling, "crossed_p_value": row.crossed_p_value,
+            "r": row.pearson_r, "spearman_rho": row.spearman_rho,
+            "corrected_r": row.corrected_r.value, "ceiling": row.ceiling, "p_value": row.p_value,
             "mae": row.mae, "rmse": row.rmse, "bias": row.bias.value, "n": row.n, "n_dropped": row.n_dropped,
+            "lost_samples": CountShare(row.lost_samples.lost, row.lost_samples.planned),
         }  # fmt: skip
-        fisher = cells["r_fisher"]
-        assert isinstance(fisher, Estimate)
-        assert (fisher.ci_low, fisher.ci_high) == (row.ci_low, row.ci_high)
 
 
 def test_corrected_r_is_reported_with_raw_r(report: Report) -> None:
@@ -58,21 +59,17 @@ def test_corrected_r_is_reported_with_raw_r(report: Report) -> None:
         assert row.corrected_r.value is not None
         assert abs(row.corrected_r.value) > abs(row.pearson_r)
         assert row.reliability == pytest.approx((row.pearson_r / row.corrected_r.value) ** 2)
-        assert get_cells(report, row)["corrected_r"] == replace(row.crossed.corrected_r, value=row.corrected_r.value)
+        assert get_cells(report, row)["corrected_r"] == row.corrected_r
     missing = get_cells(report, make_alignment_row())["corrected_r"]
     assert isinstance(missing, Estimate)
     assert missing.reason == "no cell has two samples"
 
 
 def test_a_missing_r_is_one_reason_across_its_columns(report: Report) -> None:
-    row = make_alignment_row(None, None, None, n=2, reason="fewer than 3 pairs (2)", crossed_p_value=None, ceiling=0.9)
+    reason = "fewer than 3 pairs (2)"
+    row = make_alignment_row(
+        None, None, None, reason=reason, p_value=None, ceiling=0.9, crossed=make_two_way_estimates(reason=reason)
+    )
     cells = get_cells(report, row)
-    assert [cells[key] for key in ("r", "r_fisher", "spearman_rho")] == [Reason("fewer than 3 pairs (2)", 3)] * 3
-    assert (cells["crossed_p_value"], cells["ceiling"]) == (None, 0.9)
-
-
-def test_a_correlation_of_one_has_no_interval(report: Report) -> None:
-    row = make_alignment_row(0.9, spearman_rho=1.0, spearman_ci_low=None, spearman_ci_high=None)
-    cell = get_cells(report, row)["spearman_rho"]
-    assert isinstance(cell, Estimate)
-    assert cell.reason == "no interval for a correlation of 1 or −1"
+    assert [cells[key] for key in ("r", "spearman_rho")] == [Reason(reason, 2)] * 2
+    assert (cells["p_value"], cells["ceiling"]) == (None, 0.9)

@@ -63,7 +63,7 @@ def find_estimates(value: object) -> list[Estimate]:
 
 def test_every_estimate_of_the_panel_is_in_a_table(tested_report: Report) -> None:
     tables = build_panel_tables(tested_report.panel)
-    assert len({table.id for table in tables}) == len(tables) == 11
+    assert len({table.id for table in tables}) == len(tables) == 13
     cells = [cell for table in tables for row in cells_of(table) for cell in row]
     assert all(len(row) == len(table.columns) for table in tables for row in cells_of(table))
     estimates = find_estimates(tested_report.panel)

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from auditor.domain import Cell
 from auditor.metrics.bootstrap import MAE, PEARSON, Statistic
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import BoundedEstimate, Estimate
 from auditor.metrics.jackknife import paired_jackknife
+from auditor.metrics.missing_bounds import bounded_difference
 from auditor.metrics.multiple_testing import holm
-from auditor.metrics.paired_errors import PairedError, error_bounds, paired_error
-from auditor.reports.data.agreement.groups import MAX_COVERAGE_GAP
+from auditor.metrics.paired_errors import PairedError, paired_error
 from auditor.reports.data.comparison.resolutions import compare_resolutions
 from auditor.reports.data.comparison.schema import (
     ChangeLabel,
@@ -31,6 +31,13 @@ from auditor.reports.data.comparison.verdict_comparison import (
     DEFAULT_MAX_LISTED,
     compare_same_judges,
     compare_two_judges,
+)
+from auditor.reports.data.coverage.lost_samples import (
+    NO_RANGE_REASON,
+    SampleCounts,
+    WorstCaseDifferences,
+    has_large_loss,
+    loss_differs,
 )
 from auditor.reports.data.estimate_conversion import (
     RESCALED_SCORES_REASON,
@@ -153,6 +160,11 @@ def _compare_pair(db: Database, pair: SeriesPair, max_listed: int) -> SeriesPair
     is_scored_by_both = shared.scored_by_both
     scored_cells = [cell for cell, is_scored in zip(shared.cells, is_scored_by_both, strict=True) if is_scored]
     has_no_mae = has_rescaled_scores(first.method) or has_rescaled_scores(second.method)
+    samples = (first.samples_on(shared.cells), second.samples_on(shared.cells))
+    r_difference = _overall_difference("all", PEARSON, shared, larger_is_better=True)
+    mae_difference = (
+        ERROR_NOT_MEASURABLE if has_no_mae else _overall_difference("all", MAE, shared, larger_is_better=False)
+    )
     return SeriesPairComparison(
         first=first.label,
         second=second.label,
@@ -164,12 +176,14 @@ def _compare_pair(db: Database, pair: SeriesPair, max_listed: int) -> SeriesPair
         sampling_settings_differ=settings_differ([row for row in (first.sampling, second.sampling) if row]),
         countries=len({cell.country for cell in scored_cells}),
         topics=len({cell.topic for cell in scored_cells}),
-        pearson_r=_overall_difference("all", PEARSON, shared, larger_is_better=True),
-        mae=ERROR_NOT_MEASURABLE if has_no_mae else _overall_difference("all", MAE, shared, larger_is_better=False),
-        bounds=None if has_no_mae else _missing_score_bounds(shared),
+        pearson_r=r_difference,
+        mae=mae_difference,
+        first_lost_samples=samples[0].count_lost(),
+        second_lost_samples=samples[1].count_lost(),
+        worst_case=_bound_differences(shared, samples, r_difference.difference, mae_difference.difference),
         regions=[] if has_no_mae else _region_differences(first, shared),
-        by_country=[] if has_no_mae else _group_differences(shared, lambda cell: cell.country),
-        by_topic=[] if has_no_mae else _group_differences(shared, lambda cell: cell.topic),
+        by_country=[] if has_no_mae else _group_differences(shared, lambda cell: cell.country, "topic"),
+        by_topic=[] if has_no_mae else _group_differences(shared, lambda cell: cell.topic, "country"),
         verdicts=compare_same_judges(db, first, second, max_listed),
     )
 
@@ -185,13 +199,31 @@ def _select_shared_cells(first: ScoreSeries, second: ScoreSeries) -> _SharedCell
     )
 
 
-def _missing_score_bounds(shared: _SharedCells) -> tuple[float, float] | None:
-    """Worst-case bounds of the difference of MAE; None if the two series' coverage is similar."""
-    # Shares of the shared cells with a score: of the first series, of the second.
-    coverages = [float(np.mean(~np.isnan(scores))) if len(scores) else 0.0 for scores in (shared.first, shared.second)]
-    if abs(coverages[0] - coverages[1]) <= MAX_COVERAGE_GAP:
+def _bound_differences(
+    shared: _SharedCells, samples: tuple[SampleCounts, SampleCounts], r_difference: Estimate, mae_difference: Estimate
+) -> WorstCaseDifferences | None:
+    """Bound the differences over all planned samples; None where few samples are lost, and similar shares of them.
+
+    Args:
+        samples: numbers of samples of the first and the second series on the shared cells.
+        r_difference, mae_difference: second minus first, on the cells that both have; no MAE for rescaled scores.
+    """
+    lost = [counts.count_lost() for counts in samples]
+    if not loss_differs(*lost) and not any(map(has_large_loss, lost)):
         return None
-    return error_bounds(shared.first, shared.second, shared.survey_scores)
+    if mae_difference.reason == RESCALED_SCORES_REASON:
+        return WorstCaseDifferences(
+            pearson_r=BoundedEstimate(r_difference.value, r_difference.n, reason=NO_RANGE_REASON),
+            mae=BoundedEstimate(None, mae_difference.n, reason=RESCALED_SCORES_REASON),
+        )
+    first, second, *places = shared.clustered_scores()
+    # The bounds are of the first argument minus the second, so the second series comes first.
+    ranges = (samples[1].score_ranges(second), samples[0].score_ranges(first))
+    r, mae = (
+        bounded_difference(statistic, difference.value, *ranges, *places)
+        for statistic, difference in ((PEARSON, r_difference), (MAE, mae_difference))
+    )
+    return WorstCaseDifferences(pearson_r=r, mae=mae)
 
 
 # --- differences ------------------------------------------------------------------------------------------------
@@ -243,8 +275,12 @@ def _region_differences(first: ScoreSeries, shared: _SharedCells) -> list[Series
     return differences
 
 
-def _group_differences(shared: _SharedCells, group_of: Callable[[Cell], str]) -> list[SeriesDifference]:
-    """Differences of MAE by country or topic, sorted by the difference, largest increase first."""
+def _group_differences(shared: _SharedCells, group_of: Callable[[Cell], str], unit: str) -> list[SeriesDifference]:
+    """Differences of MAE by country or topic, sorted by the difference, largest increase first.
+
+    Args:
+        unit: over which the intervals are: `topic` for countries, `country` for topics.
+    """
     names = np.array([group_of(cell) for cell in shared.cells], dtype=np.str_)
     differences = []
     for name in dict.fromkeys(names.tolist()):
@@ -264,7 +300,7 @@ def _group_differences(shared: _SharedCells, group_of: Callable[[Cell], str]) ->
                 name,
                 mean_errors[0],
                 mean_errors[1],
-                _paired_error_to_estimate(paired),
+                _paired_error_to_estimate(paired, unit),
                 paired.p_value,
                 larger_is_better=False,
             )
@@ -272,9 +308,10 @@ def _group_differences(shared: _SharedCells, group_of: Callable[[Cell], str]) ->
     return sorted(differences, key=lambda difference: -(difference.difference.value or 0.0))
 
 
-def _paired_error_to_estimate(paired: PairedError) -> Estimate:
+def _paired_error_to_estimate(paired: PairedError, unit: str) -> Estimate:
     """Copy a difference of MAE (second minus first) with its interval into an `Estimate`; the p-value is left out."""
-    return Estimate(value=paired.value, n=paired.n, ci_low=paired.ci_low, ci_high=paired.ci_high, reason=paired.reason)
+    resampled = () if paired.ci_low is None else (unit,)
+    return Estimate(paired.value, paired.n, paired.ci_low, paired.ci_high, paired.reason, resampled)
 
 
 def _build_difference(

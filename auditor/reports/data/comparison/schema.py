@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from auditor.metrics.estimate import Estimate
+from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseDifferences
 from auditor.reports.data.report_model import ReportModel
 
 ChangeLabel = Literal["better", "worse", "not told apart", "not measurable"]
@@ -82,11 +83,11 @@ class VerdictComparison(ReportModel):
     other_answers: int
     """Further pairs of verdicts, on answers that differ or are not recorded; they are in none of the figures."""
     change: Estimate
-    """Share of VALID on the second side minus that on the first; the interval is over cells."""
+    """Share of VALID on the second side minus that on the first."""
     p_value: float | None
-    """Two-sided p-value of a sign-flip test over cells."""
+    """Two-sided p-value of no change, over the same units as the interval; null without an interval."""
     kappa: Estimate
-    """Agreement of the two sides beyond chance (Scott's pi); the interval is over cells."""
+    """Agreement of the two sides beyond chance (Scott's pi)."""
     flips: list[VerdictFlipRow]
     not_listed: int
 
@@ -147,9 +148,12 @@ class SeriesPairComparison(ReportModel):
     topics: int
     pearson_r: SeriesDifference
     mae: SeriesDifference
-    bounds: tuple[float, float] | None
-    """Worst-case bounds of the difference of MAE over all cells, for any values of the missing scores; null unless the
-    coverage of the two series differs."""
+    first_lost_samples: LostSamples
+    """Planned samples of the first series without a usable score, such as refusals, on the cells of both surveys."""
+    second_lost_samples: LostSamples
+    worst_case: WorstCaseDifferences | None
+    """Bounds of the differences over all planned samples; null unless more than 5% of the samples of a series are lost,
+    or the shares of the two series differ by more than 5 points."""
     regions: list[SeriesDifference]
     by_country: list[SeriesDifference]
     by_topic: list[SeriesDifference]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Method, Survey
 from auditor.errors import UsageError
+from auditor.reports.data.coverage.lost_samples import SampleCounts, count_samples
 from auditor.reports.data.report_source import ReportSource, require_survey_audit
 from auditor.reports.data.requests.sampling_settings import SamplingSettingsRow, build_sampling_rows
 from auditor.storage import audits, results
@@ -38,6 +39,17 @@ class ComparisonTarget(NamedTuple):
         return self.audit if self.model is None else f"{self.audit}:{self.model}"
 
 
+class CellSamples(NamedTuple):
+    """Samples of one cell; `has_languages` as in `SampleCounts`."""
+
+    usable: float
+    planned: float
+    has_languages: bool
+
+
+NO_SAMPLES = CellSamples(0.0, 0.0, has_languages=False)
+
+
 @dataclass(frozen=True)
 class ScoreSeries:
     """One model's scores in one audit by one method, on the cells in which people were asked."""
@@ -51,6 +63,8 @@ class ScoreSeries:
     survey: Survey
     scores: dict[Cell, float]
     """Usable scores only."""
+    samples: Mapping[Cell, CellSamples]
+    """Numbers of samples on each of these cells."""
     sampling: SamplingSettingsRow | None = None
     """Sampling settings of the answers; None where they are not known, or no answers are sampled."""
 
@@ -62,6 +76,16 @@ class ScoreSeries:
     def scores_on(self, cells: Iterable[Cell]) -> NDArray[np.float64]:
         """Scores on the cells, shape (cells,); nan where there is none."""
         return np.array([self.scores.get(cell, np.nan) for cell in cells], dtype=np.float64)
+
+    def samples_on(self, cells: Iterable[Cell]) -> SampleCounts:
+        """Numbers of samples on the cells; 0 where none are planned."""
+        counts = [self.samples.get(cell, NO_SAMPLES) for cell in cells]
+        usable, planned, has_languages = zip(*counts, strict=True) if counts else ((), (), ())
+        return SampleCounts(
+            np.array(usable, dtype=np.float64),
+            np.array(planned, dtype=np.float64),
+            np.array(has_languages, dtype=np.bool_),
+        )
 
 
 def parse_target(text: str) -> ComparisonTarget:
@@ -105,9 +129,15 @@ def load_series(
                 for cell, score in zip(source.cells, row, strict=True)
                 if not np.isnan(score) and cell in survey.scores
             },
+            samples={
+                cell: CellSamples(*cell_counts)
+                for cell, *cell_counts in zip(
+                    source.cells, counts.usable, counts.planned, counts.has_languages, strict=True
+                )
+            },
             sampling=sampling_by_model.get(model) if method == Method.DIRECT else None,
         )
-        for (method, model), row in zip(source.columns, source.score_matrix, strict=True)
+        for (method, model), row, counts in zip(source.columns, source.score_matrix, count_samples(source), strict=True)
         if not methods or method in methods
     ]
 

@@ -7,26 +7,24 @@ the queue puts first what the judges disagree on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.domain import Cell, Outcome, Ruling
+from auditor.domain import Outcome, Ruling
 from auditor.metrics.judge_bias import exposure_effects, later_half, leniency
 from auditor.metrics.judge_difference import (
     JudgeDifference,
     adjust_p_values,
     length_association,
-    mean_value,
     missing_difference,
 )
 from auditor.metrics.label_difference import length_bias_against_labels, leniency_against_labels
+from auditor.metrics.paired_shares import pair_verdicts, paired_differences_over_units
+from auditor.reports.data.panel.alterations import PADDED_ALTERATION
+from auditor.reports.data.panel.trace_labels import load_task_truth
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix
 from auditor.reports.data.report_source import FloatArray, ReportSource
-from auditor.reports.data.task.build import TaskAnswerSet
 
-PADDED_ALTERATION = "padded"
 NO_PADDING_REASON = "no trace was padded: run `auditor experiment bias`"
 NO_TRUTH_REASON = "no trace has a known truth: people decide conflicts, which are not drawn at random"
 
@@ -34,7 +32,7 @@ NO_TRUTH_REASON = "no trace has a known truth: people decide conflicts, which ar
 def estimate_judge_biases(source: ReportSource, matrix: VerdictMatrix) -> dict[str, list[JudgeDifference]]:
     """Estimate all differences of `JudgeRow`, one per judge, by field name; p-values are adjusted over all of them."""
     verdicts, units = matrix.unconditional_verdicts, matrix.units
-    labels = _load_truth(source, matrix)
+    labels = load_task_truth(source, matrix)
     has_labels = bool((~np.isnan(labels)).any())
     differences = {
         "padding": _estimate_padding_effects(source, matrix),
@@ -89,19 +87,24 @@ def _estimate_padding_effects(source: ReportSource, matrix: VerdictMatrix) -> li
             continue  # no verdict to compare with
         if test.alteration == PADDED_ALTERATION and test.outcome is Outcome.OK:
             padded[row_by_judge[test.judge], column_by_trace[trace]] = float(test.ruling is Ruling.VALID)
-    shifts = padded - matrix.unconditional_verdicts
-    if np.isnan(shifts).all():
-        return [missing_difference(NO_PADDING_REASON, "experiment") for _ in matrix.judges]
-    return [mean_value(row, matrix.units, "experiment") for row in shifts]
-
-
-def _load_truth(source: ReportSource, matrix: VerdictMatrix) -> FloatArray:
-    """Whether the answer of each trace is right, shape (traces,): 1, 0, or nan where unknown, as in a survey."""
-    correctness: Mapping[tuple[str, Cell, int], bool] = {}
-    if source.survey.task is not None and source.config is not None:
-        answers = TaskAnswerSet(source.survey.task, source.models, source.task_answers, source.config.direct.samples)
-        correctness = answers.correctness if answers.accuracy_missing_reason is None else {}
-    keys: Sequence[tuple[str, Cell, int]] = [
-        (model, Cell(country, topic), sample) for model, country, topic, sample in matrix.traces
+    shifts = paired_differences_over_units(
+        [
+            pair_verdicts(as_written, row, matrix.units)
+            for as_written, row in zip(matrix.unconditional_verdicts, padded, strict=True)
+        ]
+    )
+    return [
+        missing_difference(NO_PADDING_REASON, "experiment")
+        if estimate.value is None
+        else JudgeDifference(
+            estimate.value,
+            estimate.n,
+            estimate.ci_low,
+            estimate.ci_high,
+            estimate.reason,
+            estimate.resampled,
+            evidence="experiment",
+            p_value=p_value,
+        )
+        for estimate, p_value in ((shift.estimate, shift.p_value) for shift in shifts)
     ]
-    return np.array([float(correctness[key]) if key in correctness else np.nan for key in keys], dtype=np.float64)

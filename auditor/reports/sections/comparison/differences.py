@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
+from typing import Any
 
 from auditor.reports.data.comparison.schema import ComparisonReport, SeriesDifference, SeriesPairComparison
-from auditor.reports.document import Block, Column, List, ListItem, Name, Paragraph, Section, Status, Strong, Table
-from auditor.reports.number_format import describe_interval, format_p_value, format_signed, pluralize
+from auditor.reports.document import (
+    Block,
+    Cell,
+    Column,
+    List,
+    ListItem,
+    Name,
+    Paragraph,
+    Section,
+    Status,
+    Strong,
+    Table,
+)
+from auditor.reports.number_format import describe_interval, describe_p_value, format_signed, pluralize
 from auditor.reports.sections.estimate_plots import LabelledEstimate
 from auditor.reports.sections.experiments.common import plot_estimates
+from auditor.reports.sections.lost_samples import count_lost
 from auditor.reports.sections.phrasing import join_texts
 from auditor.reports.sections.tables import tabulate
 
@@ -27,8 +41,8 @@ CHANGE_PHRASES = {
 }
 GROUPS = (
     ("region", "regions", "over countries and topics"),
-    ("country", "by_country", "over the country’s topics, assumed to be independent"),
-    ("topic", "by_topic", "over the topic’s countries, assumed to be independent"),
+    ("country", "by_country", "over the country’s topics, of which at least 5 are needed"),
+    ("topic", "by_topic", "over the topic’s countries, of which at least 5 are needed"),
 )
 """Noun of each kind of group, its field of `SeriesPairComparison`, and what its 95% CIs are over."""
 ERROR_AXIS_TITLE = "Difference in mean absolute error"
@@ -59,19 +73,15 @@ def _describe_difference(difference: SeriesDifference, n_cells: int) -> str:
     return f"{format_signed(estimate.value)} ({interval}{p_text}, {pluralize(n_cells, 'shared cell')})"
 
 
-def describe_p_value(p: float | None) -> str:
-    """Format a p-value for a sentence, as "p = 0.012" or "p < 0.001"."""
-    p_text = format_p_value(p)
-    return f"p {p_text}" if p_text.startswith("<") else f"p = {p_text}"
-
-
 def build_overall_section(comparison: ComparisonReport) -> Section:
     """Build the section on the overall differences of MAE and r, with a row for each pair."""
     remark = (
         "Differences are the second series minus the first, over the cells that both have. The second is closer to "
         "people if its mean absolute error (MAE) is lower or its r is higher. 95% CIs are over countries and topics "
-        "(a two-way jackknife, the same for both sides). A change is reported if p is below 0.05 after Holm’s "
-        f"correction for {pluralize(comparison.tests, 'pair')}."
+        "(a two-way jackknife, the same for both sides). Lost samples are planned ones without a usable score, such "
+        "as refusals. Where more than 5% are lost, or the shares differ by more than 5 points, the difference over "
+        "all samples has a 95% CI that covers it whatever the lost ones would have scored (Imbens & Manski 2004). A "
+        f"change is reported if p is below 0.05 after Holm’s correction for {pluralize(comparison.tests, 'pair')}."
     )
     tables = [
         _tabulate_differences(
@@ -83,6 +93,7 @@ def build_overall_section(comparison: ComparisonReport) -> Section:
             metric,
             path,
             "shared",
+            _list_loss_columns(comparison.pairs, path),
         )
         for table_id, label, metric, direction, path in (
             ("overall-mae", "Mean absolute error", "MAE", "lower is better", "mae."),
@@ -93,6 +104,22 @@ def build_overall_section(comparison: ComparisonReport) -> Section:
     labelled = list(zip(_label_pairs(comparison), maes, strict=True))
     figures = _plot_differences("overall-plot", "Difference in mean absolute error", labelled, "overall-mae")
     return Section("overall", "Overall", [Paragraph(remark), *figures, *tables], contents_title="Overall")
+
+
+def _list_loss_columns(pairs: Sequence[SeriesPairComparison], path: str) -> list[Column]:
+    """Columns with the lost samples of both series, and with worst-case bounds if any pair has them.
+
+    `path` is the figure's attribute of a pair, with a dot at its end.
+    """
+    columns = [Column(f"Samples lost by {side}", "share", f"{side}_lost") for side in ("first", "second")]
+    if any(pair.worst_case is not None for pair in pairs):
+        bounds = f"worst_case.{path}"
+        columns += [
+            Column("Over all samples", "estimate", bounds.removesuffix("."), style="signed", show_n=False),
+            Column("Smallest possible", "number", f"{bounds}bound_low", style="signed"),
+            Column("Largest possible", "number", f"{bounds}bound_high", style="signed"),
+        ]
+    return columns
 
 
 def _label_pairs(comparison: ComparisonReport) -> list[str]:
@@ -115,8 +142,8 @@ def build_group_sections(pair: SeriesPairComparison, pair_id: str) -> Iterator[S
         section_id = f"{pair_id}-{noun}"
         table_id, title = f"{section_id}-mae", f"By {noun}"
         caption = (
-            f"Mean absolute error by {noun}, largest deterioration first. 95% CIs are {interval_note}. "
-            "p-values are corrected for all differences of this kind in all pairs."
+            f"Mean absolute error by {noun}, largest deterioration first. 95% CIs are {interval_note}, and each "
+            "is for its row alone. p-values are corrected for all differences of this kind in all pairs."
         )
         labelled = [(difference.name, difference.difference) for difference in differences]
         plot_title = f"Difference in mean absolute error by {noun}"
@@ -152,6 +179,7 @@ def _tabulate_differences(
     metric: str,
     path: str,
     n_key: str,
+    extra_columns: Sequence[Column] = (),
 ) -> Table:
     """Tabulate differences between two series.
 
@@ -159,6 +187,7 @@ def _tabulate_differences(
         metric: name of the compared figure.
         path: where records have their difference, with a dot at its end; empty for records that are differences.
         n_key: attribute with the number of cells.
+        extra_columns: further columns, of pairs.
     """
     columns = [
         *name_columns,
@@ -168,9 +197,14 @@ def _tabulate_differences(
         Column("p (Holm)", "number", f"{path}p_holm", style="p_value"),
         Column("The second is", "text", f"{path}change"),
         Column("Cells", "number", n_key),
+        *extra_columns,
     ]
     get_change = attrgetter(f"{path}change")
-    derived = {f"{path}change": lambda record: CHANGE_LABELS[get_change(record)]}
+    derived: Mapping[str, Callable[[Any], Cell]] = {
+        f"{path}change": lambda record: CHANGE_LABELS[get_change(record)],
+        "first_lost": lambda pair: count_lost(pair.first_lost_samples),
+        "second_lost": lambda pair: count_lost(pair.second_lost_samples),
+    }
     return tabulate(table_id, label, caption, records, columns, derived)
 
 

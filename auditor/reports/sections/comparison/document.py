@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from auditor.reports.data.comparison.schema import ComparisonReport
+from auditor.reports.data.comparison.schema import ComparisonReport, SeriesPairComparison
+from auditor.reports.data.coverage.lost_samples import WorstCaseDifferences
 from auditor.reports.document import Block, Callout, Code, Column, CountShare, Document, List, Paragraph, Section
-from auditor.reports.number_format import format_signed, pluralize
+from auditor.reports.number_format import format_percent, format_signed, pluralize
 from auditor.reports.sections.comparison.differences import (
     CHANGE_LABELS,
     build_group_sections,
@@ -77,13 +78,8 @@ def list_cautions(comparison: ComparisonReport) -> Iterator[str]:
             yield f"The audit of {series.label} is not complete; its figures are provisional."
     sampling_by_label = {series.label: series.sampling for series in comparison.series}
     for pair in comparison.pairs:
-        if pair.bounds is not None:
-            low, high = pair.bounds  # worst-case bounds of the difference of MAE over all cells
-            yield (
-                f"{pair.first} and {pair.second} answered different shares of the cells. All results are for cells "
-                "that both answered. Over all cells, the difference in mean absolute error may be anything from "
-                f"{format_signed(low)} to {format_signed(high)}."
-            )
+        if pair.worst_case is not None:
+            yield _describe_lost_samples(pair, pair.worst_case)
         if pair.sampling_settings_differ:
             first, second = (sampling_by_label.get(label) for label in (pair.first, pair.second))
             yield (
@@ -95,6 +91,22 @@ def list_cautions(comparison: ComparisonReport) -> Iterator[str]:
                 f"{pluralize(pair.truth_differs, 'cell')} of {pair.first} and {pair.second} have different scores of "
                 "people in the two audits and are excluded."
             )
+
+
+def _describe_lost_samples(pair: SeriesPairComparison, worst_case: WorstCaseDifferences) -> str:
+    """Say how many samples of a pair are lost, and where the difference over all planned samples may lie."""
+    shares = [format_percent(lost.lost, lost.planned) for lost in (pair.first_lost_samples, pair.second_lost_samples)]
+    ranges = [
+        f"the difference in {label} may be anything from {format_signed(low)} to {format_signed(high)}"
+        for label, figure in (("mean absolute error", worst_case.mae), ("r", worst_case.pearson_r))
+        if (low := figure.bound_low if figure.ci_low is None else figure.ci_low) is not None
+        and (high := figure.bound_high if figure.ci_high is None else figure.ci_high) is not None
+    ]
+    bounds = f" Over all planned samples, {' and '.join(ranges)}." if ranges else ""
+    return (
+        f"{shares[0]} of the planned samples of {pair.first} and {shares[1]} of those of {pair.second} have no usable "
+        f"score, and may differ from the others. All results are for cells that both answered.{bounds}"
+    )
 
 
 def _build_sections(comparison: ComparisonReport) -> Iterator[Section]:

@@ -10,7 +10,9 @@ from auditor.reports.data.report_schema import Report
 
 
 def alpha(value: float | None, low: float | None, high: float | None) -> Estimate:
-    return Estimate(value=value, n=50, ci_low=low, ci_high=high, reason=None if low is not None else "too few")
+    if low is None:
+        return Estimate(value, 50, reason="an interval needs at least 5 countries and 5 topics, but there are 4 topics")
+    return Estimate(value, 50, low, high, resampled=("country", "topic"))
 
 
 @pytest.mark.parametrize(
@@ -20,13 +22,50 @@ def alpha(value: float | None, low: float | None, high: float | None) -> Estimat
         (alpha(0.75, 0.7, 0.8), "tentative conclusions"),
         (alpha(0.4, 0.2, 0.6), "not enough to rely on the verdict on a single trace"),
         (alpha(0.05, -0.1, 0.2), "not shown to agree beyond chance"),
-        (alpha(0.4, None, None), "not known how reliable"),
+        (alpha(0.4, None, None), "does not show how far the verdicts can be relied on"),
         (alpha(None, None, None), "supports no conclusion"),
     ],
 )
 def test_the_certificate_claims_no_more_than_alphas_interval(report: Report, estimate: Estimate, words: str) -> None:
     panel = report.panel.model_copy(update={"krippendorff_alpha": estimate})
     assert words in write_certificate(panel)[0]
+
+
+def test_the_certificate_says_what_the_interval_is_about_or_plainly_that_there_is_none(report: Report) -> None:
+    first = [
+        write_certificate(report.panel.model_copy(update={"krippendorff_alpha": estimate}))[0]
+        for estimate in (alpha(0.9, 0.85, 0.95), alpha(0.4, None, None))
+    ]
+    assert first[0].endswith("The interval is for other countries and topics like these.")
+    assert first[1].endswith(
+        "alpha is 0.40 for 50 traces, without a 95% CI, because an interval needs at least 5 countries and 5 topics, "
+        "but there are 4 topics."
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "p_value", "is_named"),
+    [
+        (Estimate(0.1, 50, 0.02, 0.18), 0.04, True),
+        (Estimate(0.1, 50, 0.02, 0.18), 0.06, False),  # its own interval excludes 0, but not after correction
+        (Estimate(-0.1, 50, -0.18, -0.02), 0.001, False),  # the others agree worse without it
+        (Estimate(0.1, 50, reason="too few countries"), None, False),
+    ],
+)
+def test_an_outlier_is_named_only_after_correction(
+    report: Report, change: Estimate, p_value: float | None, is_named: bool
+) -> None:
+    judge = report.panel.judges[0].model_copy(update={"alpha_change": change, "alpha_change_p_holm": p_value})
+    others = [
+        row.model_copy(update={"alpha_change": Estimate(0.0, 50, -0.1, 0.1), "alpha_change_p_holm": 1.0})
+        for row in report.panel.judges[1:]
+    ]
+    certificate = write_certificate(report.panel.model_copy(update={"judges": [judge, *others]}))
+    sentences = [sentence for sentence in certificate if "is an outlier" in sentence]
+    assert len(sentences) == is_named
+    if is_named:
+        assert sentences[0].startswith(f"{judge.judge} is an outlier: without it, the other judges agree better")
+        assert "higher by 0.10, 95% CI 0.02 to 0.18; p = 0.040, corrected for 3 judges" in sentences[0]
 
 
 def test_a_skewed_prevalence_gives_a_warning(report: Report) -> None:

@@ -1,0 +1,244 @@
+"""Agreement with people by region, and the gaps between regions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, Statistic
+from auditor.metrics.correlation import pearson
+from auditor.metrics.estimate import BoundedEstimate, Estimate
+from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife
+from auditor.metrics.max_gap import widest_gap
+from auditor.metrics.missing_bounds import ScoreRanges, bounded_gap
+from auditor.reports.data.coverage.lost_samples import (
+    NO_RANGE_REASON,
+    SampleCounts,
+    WorstCaseDifferences,
+    bound_figures,
+    count_samples,
+    has_large_loss,
+    loss_differs,
+)
+from auditor.reports.data.coverage.missing_scores import missing_r_reason, missing_score_reason, with_missing_reason
+from auditor.reports.data.estimate_conversion import (
+    RESCALED_SCORES_REASON,
+    has_rescaled_scores,
+    interval_to_estimate,
+    missing_estimate,
+)
+from auditor.reports.data.measurement_schema import RegionGapRow, RegionRow, RegionsReport
+from auditor.reports.data.report_source import ReportSource
+from auditor.reports.number_format import format_percent, format_signed
+from auditor.surveys.regions import get_grouping
+
+
+class _RegionPair(NamedTuple):
+    """Two regions that are compared, with the gaps of one series: the second region minus the first.
+
+    Attributes:
+        n_compared: number of regions from which the two were selected.
+        left_out: regions with too few countries to be compared.
+    """
+
+    first: str
+    second: str
+    mae_gap: Estimate
+    r_gap: Estimate
+    n_compared: int
+    left_out: tuple[str, ...]
+
+
+def build_regions_report(source: ReportSource) -> RegionsReport:
+    """Compute agreement in each region, and the gap between the two regions, or the largest of several gaps."""
+    grouping = get_grouping(source.survey)
+    by_country = {
+        country: region_name
+        for country, region_name in grouping.region_by_country.items()
+        if country in source.countries
+    }
+    region_names = [region.name for region in grouping.regions if region.name in by_country.values()]
+    region_by_cell = np.array([by_country.get(cell.country, "") for cell in source.cells], dtype=np.str_)
+    n_countries = {name: list(by_country.values()).count(name) for name in region_names}
+    counts = count_samples(source)
+    return RegionsReport(
+        grouping=grouping.name,
+        title=grouping.title,
+        rows=[
+            _build_region_row(source, column, counts[column], name, region_by_cell == name, n_countries[name])
+            for column in range(len(source.columns))
+            for name in region_names
+        ],
+        gaps=[
+            _build_gap_row(source, column, counts[column], pair, region_by_cell)
+            for column in range(len(source.columns))
+            for pair in _compare_regions(source, column, region_names, region_by_cell)
+        ],
+        ungrouped=[country for country in source.countries if country not in by_country],
+    )
+
+
+def _build_region_row(
+    source: ReportSource,
+    column: int,
+    counts: SampleCounts,
+    region: str,
+    in_region: NDArray[np.bool_],
+    n_countries: int,
+) -> RegionRow:
+    """Compute r and MAE of one model and method over the cells of one region; `in_region` has shape (cells,)."""
+    method, model = source.columns[column]
+    region_arrays = [
+        array[in_region]
+        for array in (source.score_matrix[column], source.survey_scores, source.country_index, source.topic_index)
+    ]
+    # The first two arrays are the scores and the survey scores.
+    r, score_reason = pearson(*region_arrays[:2]), missing_score_reason(source, column)
+    two_way_r = with_missing_reason(
+        interval_to_estimate(crossed_jackknife(PEARSON, *region_arrays)), missing_r_reason(r, score_reason)
+    )
+    mae, bias = (interval_to_estimate(crossed_jackknife(statistic, *region_arrays)) for statistic in (MAE, BIAS))
+    lost = counts.count_lost(in_region)
+    values = {PEARSON: r.r, MAE: mae.value, BIAS: bias.value}
+    return RegionRow(
+        model=model,
+        method=method,
+        region=region,
+        countries=n_countries,
+        n=r.n,
+        n_dropped=r.n_dropped,
+        pearson_r=r.r,
+        ci_low=two_way_r.ci_low,
+        ci_high=two_way_r.ci_high,
+        mae=with_missing_reason(
+            missing_estimate(RESCALED_SCORES_REASON, r.n) if has_rescaled_scores(method) else mae, score_reason
+        ),
+        lost_samples=lost,
+        worst_case=bound_figures(source, column, counts, in_region, values) if has_large_loss(lost) else None,
+        reason=two_way_r.reason,
+    )
+
+
+# --- gaps -------------------------------------------------------------------------------------------------------
+
+
+def _compare_regions(
+    source: ReportSource, column: int, region_names: Sequence[str], region_by_cell: NDArray[np.str_]
+) -> Iterator[_RegionPair]:
+    """Yield the two regions, or of more than two those that differ most; nothing where no two have a figure.
+
+    Args:
+        column: index of the model and method in `source.columns`.
+        region_by_cell: the region of each cell, shape (cells,); empty for countries without one.
+    """
+    is_rescaled = has_rescaled_scores(source.columns[column][0])
+    is_compared = ~np.isnan(source.survey_scores) & (region_by_cell != "")
+    cell_arrays = (
+        source.score_matrix[column][is_compared],
+        source.survey_scores[is_compared],
+        source.country_index[is_compared],
+        source.topic_index[is_compared],
+    )
+    regions = region_by_cell[is_compared]
+    missing_mae = missing_estimate(RESCALED_SCORES_REASON)
+    if len(region_names) == 2:
+        mae_gap, r_gap = (
+            with_missing_reason(
+                interval_to_estimate(gap_jackknife(statistic, *cell_arrays, regions == region_names[1])),
+                missing_score_reason(source, column),
+            )
+            for statistic in (MAE, PEARSON)
+        )
+        yield _RegionPair(
+            region_names[0], region_names[1], missing_mae if is_rescaled else mae_gap, r_gap, n_compared=2, left_out=()
+        )
+    elif len(region_names) > 2:
+        selected = widest_gap(PEARSON if is_rescaled else MAE, *cell_arrays, regions)
+        if selected.interval.estimate is not None:
+            pair = (selected.low_group, selected.high_group)
+            r_gap = interval_to_estimate(widest_gap(PEARSON, *cell_arrays, regions, pair=pair).interval)
+            mae_gap = missing_mae if is_rescaled else interval_to_estimate(selected.interval)
+            yield _RegionPair(*pair, mae_gap, r_gap, selected.compared, selected.left_out)
+
+
+def _build_gap_row(
+    source: ReportSource, column: int, counts: SampleCounts, pair: _RegionPair, region_by_cell: NDArray[np.str_]
+) -> RegionGapRow:
+    """Build the row of two regions, with worst-case bounds where many samples are lost, or different shares of them.
+
+    Where different shares are lost, a gap is withheld if its bounds include 0: then not even its sign is known.
+    """
+    method, model = source.columns[column]
+    in_first, in_second = (region_by_cell == name for name in (pair.first, pair.second))
+    lost = [counts.count_lost(in_region) for in_region in (in_first, in_second)]
+    differs = loss_differs(*lost)
+    worst_case = None
+    mae_gap, r_gap = pair.mae_gap, pair.r_gap
+    if differs or any(map(has_large_loss, lost)):
+        worst_case = WorstCaseDifferences(
+            mae=_bound_gap(MAE, mae_gap, source, column, counts, pair, in_first | in_second, in_second),
+            pearson_r=_bound_gap(PEARSON, r_gap, source, column, counts, pair, in_first | in_second, in_second),
+        )
+    if differs and worst_case is not None:
+        shares = " and ".join(format_percent(one.planned - one.lost, one.planned) for one in lost)
+        mae_gap = _withhold_unsigned(mae_gap, worst_case.mae, shares)
+        r_gap = _withhold_unsigned(r_gap, worst_case.pearson_r, shares)
+    return RegionGapRow(
+        model=model,
+        method=method,
+        first=pair.first,
+        second=pair.second,
+        mae_gap=mae_gap,
+        r_gap=r_gap,
+        first_lost_samples=lost[0],
+        second_lost_samples=lost[1],
+        worst_case=worst_case,
+        compared=pair.n_compared,
+        left_out=list(pair.left_out),
+    )
+
+
+def _bound_gap(
+    statistic: Statistic,
+    gap: Estimate,
+    source: ReportSource,
+    column: int,
+    counts: SampleCounts,
+    pair: _RegionPair,
+    in_pair: NDArray[np.bool_],
+    in_second: NDArray[np.bool_],
+) -> BoundedEstimate:
+    """Bound the gap in one statistic between the regions of a pair; masks have shape (cells,)."""
+    if has_rescaled_scores(source.columns[column][0]):
+        return BoundedEstimate(gap.value, gap.n, reason=gap.reason if gap.value is None else NO_RANGE_REASON)
+    has_truth = in_pair & ~np.isnan(source.survey_scores)
+    ranges = counts.score_ranges(source.score_matrix[column])
+    return bounded_gap(
+        statistic,
+        gap.value,
+        ScoreRanges(ranges.low[has_truth], ranges.high[has_truth]),
+        source.survey_scores[has_truth],
+        source.country_index[has_truth],
+        source.topic_index[has_truth],
+        in_second[has_truth],
+        n_pairs=pair.n_compared * (pair.n_compared - 1) // 2,
+    )
+
+
+def _withhold_unsigned(gap: Estimate, bounds: BoundedEstimate, usable_shares: str) -> Estimate:
+    """The gap; without its value if its worst-case bounds include 0, or it has none.
+
+    `usable_shares` names the shares of usable samples in the two regions.
+    """
+    low, high = bounds.bound_low, bounds.bound_high
+    reason = f"withheld: coverage differs ({usable_shares} of the planned samples have a score)"
+    if low is None or high is None:
+        # Without a gap there is nothing to withhold: its reason, such as rescaled scores, is more specific.
+        return gap if gap.value is None else missing_estimate(reason, gap.n)
+    if low > 0 or high < 0:
+        return gap
+    reason += f", so that the gap may be anything from {format_signed(low)} to {format_signed(high)}"
+    return missing_estimate(reason, gap.n)

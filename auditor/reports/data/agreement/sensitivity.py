@@ -1,0 +1,105 @@
+"""How the figures of agreement change without one cultural zone of countries, and without one family of topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, Statistic
+from auditor.metrics.leave_out import leave_out_range
+from auditor.reports.data.estimate_conversion import has_rescaled_scores
+from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_source import ReportSource
+from auditor.surveys.regions import region_of
+
+ZONE_GROUPINGS = ("inglehart_welzel", "un_m49")
+"""Groupings that give a country's zone: the first that knows it. A country that none knows is a zone of its own."""
+
+Figure = Literal["pearson_r", "mae", "bias"]
+GroupNoun = Literal["cultural zone", "topic family", "topic"]
+STATISTICS: Mapping[Figure, Statistic] = {"pearson_r": PEARSON, "mae": MAE, "bias": BIAS}
+
+
+class LeftOutFigure(ReportModel):
+    """A figure without one zone, family or topic."""
+
+    value: float
+    left_out: str
+    """Name of the zone, family or topic."""
+
+
+class SensitivityRow(ReportModel):
+    """Range of one model's figure when each zone, family or topic in turn is left out. It shows how far the figure
+    depends on a few countries or topics that are alike, which the intervals take as exchangeable with the others."""
+
+    model: str
+    method: str
+    figure: Figure
+    without: GroupNoun
+    """What is left out: a zone of the Inglehart-Welzel map (else a region of the United Nations), or a family of topics
+    of the survey; single topics where the survey names no families."""
+    groups: int
+    """Number of zones, families or topics with a score."""
+    lowest: LeftOutFigure
+    highest: LeftOutFigure
+
+
+def build_sensitivity_rows(source: ReportSource) -> list[SensitivityRow]:
+    """Compute the range of r, MAE and bias of each series without each zone and without each family of topics."""
+    if not source.columns:
+        return []
+    groupings: list[tuple[GroupNoun, NDArray[np.str_]]] = [
+        ("cultural zone", _find_zones(source)),
+        _find_families(source),
+    ]
+    return [row for column in range(len(source.columns)) for row in _build_series_rows(source, column, groupings)]
+
+
+def _build_series_rows(
+    source: ReportSource, column: int, groupings: Sequence[tuple[GroupNoun, NDArray[np.str_]]]
+) -> Iterator[SensitivityRow]:
+    """Yield the rows of one model and method; none where there is only one zone or family, or no figure.
+
+    `groupings` has the noun of what is left out and the group of each cell, shape (cells,).
+    """
+    method, model = source.columns[column]
+    for figure, statistic in STATISTICS.items():
+        if figure != "pearson_r" and has_rescaled_scores(method):
+            continue
+        for noun, groups in groupings:
+            scores = source.score_matrix[column]
+            value_range = leave_out_range(statistic, scores, source.survey_scores, groups)
+            if value_range is None:
+                continue
+            has_score = ~np.isnan(scores) & ~np.isnan(source.survey_scores)
+            lowest, highest = (LeftOutFigure(value=end.value, left_out=end.group) for end in value_range)
+            yield SensitivityRow(
+                model=model,
+                method=method,
+                figure=figure,
+                without=noun,
+                groups=len(np.unique(groups[has_score])),
+                lowest=lowest,
+                highest=highest,
+            )
+
+
+def _find_zones(source: ReportSource) -> NDArray[np.str_]:
+    """The cultural zone of each cell's country, shape (cells,)."""
+    zone_by_country = {
+        country: next((zone for name in ZONE_GROUPINGS if (zone := region_of(country, name))), country)
+        for country in source.countries
+    }
+    return np.array([zone_by_country[cell.country] for cell in source.cells], dtype=np.str_)
+
+
+def _find_families(source: ReportSource) -> tuple[GroupNoun, NDArray[np.str_]]:
+    """The family of each cell's topic, shape (cells,), and what it is called; the topic itself if there are none."""
+    family_by_topic = {topic: family for family, topics in source.survey.topic_families.items() for topic in topics}
+    return (
+        "topic family" if family_by_topic.keys() & set(source.topics) else "topic",
+        np.array([family_by_topic.get(cell.topic, cell.topic) for cell in source.cells], dtype=np.str_),
+    )

@@ -1,0 +1,146 @@
+"""Coverage of scores: planned and recorded samples of each model and cell, by method."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from auditor.domain import Method, Outcome
+from auditor.prompts.sentence_pairs import load_sentence_pairs
+from auditor.reports.data.report_source import ReportSource
+
+OK = Outcome.OK.value
+
+
+class CoverageUnit(NamedTuple):
+    """Smallest unit of coverage: a model's (or judge's) name, a country and a topic; empty where not applicable."""
+
+    name: str
+    country: str
+    topic: str
+
+
+class UnitOutcomeCount(NamedTuple):
+    """Samples or verdicts of one unit that ended in one outcome."""
+
+    unit: CoverageUnit
+    outcome: str
+    n: int
+
+
+@dataclass(frozen=True)
+class StageCoverage:
+    """Planned and recorded items of one stage and method, by unit."""
+
+    stage: Literal["direct", "review", "semantic", "logic"]
+    method: str | None
+    planned: Mapping[CoverageUnit, int]
+    recorded: Sequence[UnitOutcomeCount]
+
+    @cached_property
+    def planned_totals(self) -> Mapping[CoverageUnit, int]:
+        """Planned items of each unit, at least as many as are recorded."""
+        recorded = Counter[CoverageUnit]()
+        for unit, _, n in self.recorded:
+            recorded[unit] += n
+        return {unit: max(self.planned.get(unit, 0), recorded[unit]) for unit in {**self.planned, **recorded}}
+
+
+def measure_score_coverage(source: ReportSource) -> list[StageCoverage]:
+    """Measure the coverage of scores, one entry per method."""
+    methods = dict.fromkeys(method for method, _ in source.columns)
+    if source.config and source.config.probes.direct:
+        methods = {Method.DIRECT.value: None} | methods
+    if source.config and source.config.probes.logprob:
+        methods |= {Method.LOGPROB.value: None}
+    return [_score_coverage(source, method) for method in methods]
+
+
+def _score_coverage(source: ReportSource, method: str) -> StageCoverage:
+    """Measure the coverage of one method: from traces, from comparisons of sentence pairs, or from imported scores."""
+    if method == Method.DIRECT and source.trace_counts:
+        return _trace_coverage(source)
+    if method == Method.LOGPROB and source.sentence_pair_counts:
+        outcome_counts = [
+            UnitOutcomeCount(CoverageUnit(count.model, count.country, count.topic), count.outcome, count.n)
+            for count in source.sentence_pair_counts
+        ]
+        return StageCoverage("direct", method, _planned_samples(source, method), outcome_counts)
+    return _imported_score_coverage(source, method)
+
+
+def _trace_coverage(source: ReportSource) -> StageCoverage:
+    """Measure the coverage of direct samples; planned samples are inferred where there is no configuration."""
+    outcome_counts = [
+        UnitOutcomeCount(CoverageUnit(count.model, count.country, count.topic), count.outcome, count.n)
+        for count in source.trace_counts
+    ]
+    n_recorded = Counter[CoverageUnit]()
+    for count in outcome_counts:
+        n_recorded[count.unit] += count.n
+    planned = _planned_samples(source, Method.DIRECT) or _infer_planned_samples(source, list(n_recorded.items()))
+    return StageCoverage("direct", Method.DIRECT.value, planned, outcome_counts)
+
+
+def _imported_score_coverage(source: ReportSource, method: str) -> StageCoverage:
+    """Coverage of imported scores, from the numbers of samples that were imported with them."""
+    unit_scores = [(CoverageUnit(score.model, *score.cell), score) for score in source.scores if score.method == method]
+    planned = _planned_samples(source, method) if method in tuple(Method) else {}
+    return StageCoverage(
+        stage="direct",
+        method=method,
+        planned=planned or _infer_planned_samples(source, [(unit, score.n_planned) for unit, score in unit_scores]),
+        recorded=[UnitOutcomeCount(unit, OK, score.n_ok) for unit, score in unit_scores],
+    )
+
+
+def _infer_planned_samples(
+    source: ReportSource, recorded_samples: Sequence[tuple[CoverageUnit, int]]
+) -> dict[CoverageUnit, int]:
+    """Infer the planned samples of imported scores: every cell of the survey, at the model's most common sample size.
+
+    Cells that were not imported count as missing, since otherwise an import of a few cells would have full coverage.
+    A cell with more samples than that has them all planned.
+    """
+    size_frequencies: dict[str, Counter[int]] = defaultdict(Counter)
+    for unit, n_samples in recorded_samples:
+        size_frequencies[unit.name][n_samples] += 1
+    # The most common number of samples of each model, and of equally common ones the largest.
+    typical_sizes = {
+        name: max(1, *(n_samples for n_samples, n_cells in frequencies.items() if n_cells == max(frequencies.values())))
+        for name, frequencies in size_frequencies.items()
+    }
+    planned = {
+        CoverageUnit(name, *cell): n_samples
+        for name, n_samples in typical_sizes.items()
+        for cell in source.survey.scores
+    }
+    return planned | {unit: max(n_samples, planned.get(unit, 0)) for unit, n_samples in recorded_samples}
+
+
+def _planned_samples(source: ReportSource, method: str) -> dict[CoverageUnit, int]:
+    """Planned items of each model and cell with a survey score: samples in each language, or all sentence pairs.
+
+    Samples that depend on earlier answers count as planned only once they are asked for.
+    """
+    if source.config is None:
+        return {}
+    if method == Method.LOGPROB:
+        n_samples = load_sentence_pairs().pairs_per_cell
+        return {
+            CoverageUnit(model.name, *cell): n_samples
+            for model in source.config.models
+            for cell in source.survey.asked_cells
+        }
+    samples_by_cell = source.config.samples_by_cell(source.survey, guaranteed_only=True)
+    if source.config.direct.target_width is not None:  # cells that no model was asked about were skipped by design
+        asked_cells = set(source.cells)
+        samples_by_cell = {cell: n_samples for cell, n_samples in samples_by_cell.items() if cell in asked_cells}
+    return {
+        CoverageUnit(model.name, *cell): n_samples
+        for model in source.config.models
+        for cell, n_samples in samples_by_cell.items()
+    }
