@@ -132,8 +132,8 @@ def build_refusals_section(report: Report) -> Section | None:
         population = (
             "other items like these"
             if report.task
-            else "other countries and topics like these; those by topic for other countries, those by country for other "
-            "topics"
+            else "other countries and topics like these; those by topic for other countries, those by country for "
+            "other topics"
         )
         note = (
             "A refusal is an answer that the provider marks as one. An answer without a readable score also counts if "
