@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 
 from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
+from auditor.metrics._unit_counts import Labels
 from auditor.metrics.estimate import Estimate
-from auditor.metrics.unit_means import Labels, mean_over_units
+from auditor.metrics.unit_means import mean_over_units
 
 MIN_RATINGS = 30
 """Fewest pairs of score and rating for a curve: a monotone curve through fewer points follows their noise."""

@@ -93,7 +93,7 @@ def cross_validate_peer_agreement(
     usable = (totals.sum(axis=1) > 0) & ((~np.isnan(score_table)).sum(axis=1) >= MIN_CELLS)
     valid, totals, score_table = valid[usable], totals[usable], score_table[usable]
     n_usable = len(valid)
-    groups = _ModelGroups([families[i] if families else None for i in np.nonzero(usable)[0]])
+    groups = _ModelGroups([families[i] if families else None for i in np.nonzero(usable)[0].tolist()])
     if groups.n < MIN_MODELS:
         reason = f"fewer than {MIN_MODELS} {PLURAL_BY_UNIT[groups.unit]} with verdicts and scores ({groups.n})"
         undefined = Estimate(None, groups.n, reason=reason)

@@ -77,7 +77,7 @@ def correlate_models(
     over_models = coefficient(a, b)
     n_models = len(a)
     if families is not None:
-        used_families = [families[i] for i in np.nonzero(is_complete)[0]]
+        used_families = [families[i] for i in np.nonzero(is_complete)[0].tolist()]
         a, b = (average_families(values, used_families) for values in (a, b))
         unit = "family" if len(a) < n_models else unit
     correlation = coefficient(a, b)

@@ -99,7 +99,6 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         topics=compute_topic_errors(source),
         countries=compute_country_errors(source),
         self_consistency=self_consistency,
-        consistency_alignment=compute_consistency_alignment(source.config, self_consistency, alignment),
         panel=build_panel_report(source, alignment, peer_agreement),
         peer_agreement=peer_agreement,
         conflicts=build_conflicts_report(db, source),
@@ -118,6 +117,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         sampling=sampling,
         served=build_model_version_rows(source.call_counts),
         savings=build_savings_rows(source),
+        consistency_alignment=compute_consistency_alignment(source.config, self_consistency, alignment),
         environment=json.loads(source.audit.environment),
     )
 

@@ -27,6 +27,7 @@ KEYS = [
     "panel", "peer_agreement", "conflicts", "semantic", "logic", "cost", "served",
     "failures", "requests", "sampling", "environment",
     "baselines", "ceiling", "nonresponse", "refusals", "repairs", "methods", "task", "tiers", "languages", "savings",
+    "consistency_alignment",
 ]  # fmt: skip
 
 
