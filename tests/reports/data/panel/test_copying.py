@@ -78,7 +78,7 @@ def panel_of(db: Database, audit: Audit) -> PanelReport:
     return build_report(db, audit.name).panel
 
 
-def test_verdicts_alone_cannot_tell(db: Database, audit: Audit) -> None:
+def test_verdicts_alone_do_not_show_copying(db: Database, audit: Audit) -> None:
     panel = panel_of(db, audit)
     copying = panel.copying
     assert len(copying.pairs) == 10
