@@ -9,12 +9,12 @@ from scipy import stats
 from auditor.metrics.simultaneous import MIN_SHARE, UnitKind, critical_values, divide_variance
 
 
-def crossed(n_countries: int, n_topics: int, topic_share: float) -> list[UnitKind]:
+def make_kinds(n_countries: int, n_topics: int, topic_share: float) -> list[UnitKind]:
     return [UnitKind((n_countries,), 1 - topic_share), UnitKind((n_topics,), topic_share)]
 
 
 def test_two_series_have_students_quantile() -> None:
-    values = critical_values(2, crossed(20, 10, 0.9))
+    values = critical_values(2, make_kinds(20, 10, 0.9))
     assert values.all_pairs == values.with_one == pytest.approx(stats.t.ppf(0.975, 9))
 
 
@@ -32,17 +32,17 @@ def test_with_many_units_they_are_tukeys_and_dunnetts(n_series: int) -> None:
 
 def test_few_units_give_separate_standard_errors_near_bonferroni() -> None:
     """Paired t tests over 8 units: Bonferroni's quantile is close, Tukey's range is much too small."""
-    value = critical_values(20, crossed(8, 8, 1.0)).all_pairs
+    value = critical_values(20, make_kinds(8, 8, 1.0)).all_pairs
     assert stats.studentized_range.ppf(0.95, 20, 7) / 2**0.5 < value - 1
     assert value == pytest.approx(stats.t.ppf(1 - 0.025 / 190, 7), rel=0.06)
 
 
 def test_values_grow_with_the_number_of_series_and_shrink_with_the_units() -> None:
-    by_series = [critical_values(n, crossed(20, 10, 0.8)).all_pairs for n in (2, 3, 6, 20)]
-    by_units = [critical_values(6, crossed(n, n, 0.8)).all_pairs for n in (5, 8, 20, 60)]
+    by_series = [critical_values(n, make_kinds(20, 10, 0.8)).all_pairs for n in (2, 3, 6, 20)]
+    by_units = [critical_values(6, make_kinds(n, n, 0.8)).all_pairs for n in (5, 8, 20, 60)]
     assert by_series == sorted(by_series)
     assert by_units == sorted(by_units, reverse=True)
-    one = critical_values(20, crossed(20, 10, 0.8))
+    one = critical_values(20, make_kinds(20, 10, 0.8))
     assert stats.t.ppf(0.975, 9) <= one.with_one < one.all_pairs
 
 

@@ -18,7 +18,7 @@ def scores(rng: np.random.Generator, truth: Floats, noise: float) -> Floats:
     return np.asarray(truth + rng.normal(0, noise, truth.size), dtype=np.float64)
 
 
-def crossed_world(
+def simulate_audit(
     rng: np.random.Generator, n_countries: int, n_topics: int, factors: list[float], heavy_tails: bool = False
 ) -> tuple[list[Floats], Floats, NDArray[np.intp], NDArray[np.intp]]:
     """Scores of several models, the truth, countries and topics; errors are `factors` times equally distributed ones.
@@ -107,13 +107,13 @@ def test_equal_models_are_seldom_split(statistic: Statistic, heavy_tails: bool) 
     """20 equal models; in 1,000 runs of each design they are split in 1 to 5% (docs/coverage.md)."""
     n_split = n_split_alone = 0
     for seed in range(60):
-        models, *world = crossed_world(np.random.default_rng(seed), 20, 10, [1.0] * 20, heavy_tails)
+        models, *world = simulate_audit(np.random.default_rng(seed), 20, 10, [1.0] * 20, heavy_tails)
         tiers = rank(statistic, models, *world)
         assert tiers.tiers is not None
         n_split += int(tiers.tiers.max() > 1)
         extremes = [models[int(tiers.values.argmin())], models[int(tiers.values.argmax())]]
-        alone = rank(statistic, extremes, *world).tiers
-        n_split_alone += int(alone is not None and alone.max() > 1)
+        split_pair = rank(statistic, extremes, *world).tiers
+        n_split_alone += int(split_pair is not None and split_pair.max() > 1)
     assert n_split <= stats.binom.ppf(0.999, 60, 0.05)
     assert n_split_alone >= 15  # the best and the worst, as if they had not been picked among 20
 
@@ -131,7 +131,7 @@ def test_intervals_of_ranks_and_of_differences_from_the_best_hold_together(stati
     rank_low, rank_high = [1, 2, 3, 3, 5], [1, 2, 4, 4, 5]
     n_ranks = n_best = n_found = 0
     for seed in range(100):
-        tiers = rank(statistic, *crossed_world(np.random.default_rng(seed), 20, 10, factors))
+        tiers = rank(statistic, *simulate_audit(np.random.default_rng(seed), 20, 10, factors))
         assert tiers.rank_low is not None
         assert tiers.rank_high is not None
         assert tiers.from_best_low is not None

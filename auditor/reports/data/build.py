@@ -20,6 +20,7 @@ from auditor.reports.data.agreement.nonresponse import build_nonresponse_report
 from auditor.reports.data.agreement.regions import build_regions_report
 from auditor.reports.data.agreement.sensitivity import build_sensitivity_rows
 from auditor.reports.data.agreement.tiers import build_tier_rankings
+from auditor.reports.data.agreement.variance import build_variance_rows
 from auditor.reports.data.conflicts.build import build_conflicts_report
 from auditor.reports.data.cost.build import build_cost_report
 from auditor.reports.data.cost.savings import build_savings_rows
@@ -104,6 +105,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         methods=compare_methods(source),
         task=build_task_report(source),
         tiers=build_tier_rankings(source),
+        variance=build_variance_rows(source),
         languages=build_languages_report(db, source),
         semantic=semantic_report,
         logic=logic_report,

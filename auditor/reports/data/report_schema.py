@@ -14,6 +14,7 @@ from auditor.reports.data.agreement.languages import LanguagesReport
 from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
 from auditor.reports.data.agreement.sensitivity import SensitivityRow
 from auditor.reports.data.agreement.tiers import TierRanking
+from auditor.reports.data.agreement.variance import VarianceRow
 from auditor.reports.data.cost.savings import SavingsRow
 from auditor.reports.data.cost.schema import CostReport
 from auditor.reports.data.coverage.model_versions import ModelVersionRow
@@ -283,6 +284,8 @@ class Report(ReportModel):
     """Answers to the items of a user-defined task; null for a survey."""
     tiers: list[TierRanking]
     """Rankings of the models, over all countries and in each region; empty for one model."""
+    variance: list[VarianceRow]
+    """Where the uncertainty of r, MAE and bias of each model comes from."""
     languages: LanguagesReport | None
     """Null where no model was asked about countries."""
     savings: list[SavingsRow]
