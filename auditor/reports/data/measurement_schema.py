@@ -89,6 +89,8 @@ class GroupErrorRow(ReportModel):
     """`mae` with an interval that holds for all topics, or all countries, of the model together (Bonferroni): for those
     that are picked since their error is the largest."""
     bias: Estimate
+    lost_samples: LostSamples
+    """Planned samples of the topic or country without a usable score, such as refusals."""
 
 
 # --- ceiling, baselines and nonresponse -------------------------------------------------------------------------
