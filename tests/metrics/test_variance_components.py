@@ -122,7 +122,7 @@ def test_the_detectable_difference_is_found_with_80_percent_power() -> None:
         for _ in range(300)
     ]
     power = float(np.mean(np.array(p_values) < 0.05))
-    low, high = stats.binom.ppf((0.001, 0.999), 300, 0.8) / 300
+    low, high = (float(stats.binom.ppf(level, 300, 0.8)) / 300 for level in (0.001, 0.999))
     assert low <= power <= high
     assert detectable_difference(components, Design(40, 20, 1)) < 0.8 * difference
     assert detectable_difference(VarianceComponents(0, 0, 0, 0), Design(20, 10, 1)) == 0.0
