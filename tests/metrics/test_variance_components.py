@@ -15,6 +15,7 @@ from auditor.metrics.variance_components import (
     detectable_difference,
     estimate_components,
     influence_values,
+    language_variance,
     sizes_for_half_error,
 )
 
@@ -85,6 +86,20 @@ def test_influence_values_follow_the_figure(statistic: Statistic) -> None:
         assert (figure - values.mean()) / step == pytest.approx(slopes[i] / 300, abs=1e-5)
     with pytest.raises(ValueError, match="influence values"):
         influence_values(RMSE, scores, truth)
+
+
+def test_the_choice_of_languages_adds_its_variance_over_their_number() -> None:
+    rng = np.random.default_rng(5)
+    truth = rng.normal(size=200)
+    variances = []
+    for _ in range(1500):
+        shifts = 0.2 * rng.normal(size=(3, 1))
+        variances.append(language_variance(BIAS, truth + shifts + 0.3 * rng.normal(size=(3, 200)), truth))
+    assert np.mean(variances) == pytest.approx(0.04 / 3, rel=0.1)
+    same = [language_variance(BIAS, truth + 0.3 * rng.normal(size=(3, 200)), truth) for _ in range(50)]
+    assert np.mean(same) < 0.0002
+    components = VarianceComponents(0.0, 0.0, 0.01, 0.0, language=0.5)
+    assert set(sizes_for_half_error(components, Design(10, 10, 1)).values()) == {None}
 
 
 def test_sizes_for_half_the_error_solve_the_equation() -> None:

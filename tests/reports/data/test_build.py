@@ -25,7 +25,8 @@ KEYS = [
     "audit", "coverage", "alignment", "gain", "regions", "topics", "countries", "self_consistency", "panel",
     "peer_agreement", "conflicts", "semantic", "logic", "cost", "served",
     "failures", "requests", "sampling", "environment",
-    "baselines", "ceiling", "nonresponse", "refusals", "repairs", "methods", "task", "tiers", "languages", "savings",
+    "baselines", "ceiling", "nonresponse", "refusals", "repairs", "methods", "task", "tiers", "variance",
+    "languages", "savings",
 ]  # fmt: skip
 
 

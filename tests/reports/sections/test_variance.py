@@ -16,7 +16,7 @@ def make_row(cheapest: str | None, sizes: HalfErrorSizes | None) -> VarianceRow:
         {
             "model": "m", "method": "direct", "figure": "MAE", "countries": 20, "topics": 10, "cells": 200,
             "samples": 2.0, "std_error": 0.0321, "negative": [], "cheapest": cheapest, "to_halve": sizes,
-            "shares": VarianceShares(country=0.1, topic=0.6, cell=0.2, sample=0.1),
+            "shares": VarianceShares(country=0.1, topic=0.6, cell=0.2, sample=0.1, language=None),
         }
     )  # fmt: skip
 
