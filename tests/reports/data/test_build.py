@@ -26,13 +26,9 @@ KEYS = [
     "audit", "coverage", "alignment", "sensitivity", "gain", "regions", "topics", "countries", "self_consistency",
     "panel", "peer_agreement", "conflicts", "semantic", "logic", "cost", "served",
     "failures", "requests", "sampling", "environment",
-<<<<<<< HEAD
-    "baselines", "ceiling", "nonresponse", "refusals", "repairs", "methods", "task", "tiers", "languages", "savings",
-    "consistency_alignment",
-=======
     "baselines", "ceiling", "nonresponse", "refusals", "repairs", "methods", "task", "tiers", "variance",
     "languages", "savings",
->>>>>>> tiers
+    "consistency_alignment",
 ]  # fmt: skip
 
 
