@@ -14,8 +14,6 @@ from auditor.domain import Cell
 from auditor.reports.data.agreement.alignment import compute_alignment
 from auditor.reports.data.agreement.baselines import compute_baselines, compute_ceilings, compute_gains
 from auditor.reports.data.agreement.groups import compute_country_errors, compute_topic_errors
-from auditor.reports.data.agreement.languages import build_languages_report
-from auditor.reports.data.agreement.groups import build_regions_report, compute_country_errors, compute_topic_errors
 from auditor.reports.data.agreement.languages import build_languages_report, load_language_scores
 from auditor.reports.data.agreement.method_differences import compare_methods
 from auditor.reports.data.agreement.nonresponse import build_nonresponse_report
