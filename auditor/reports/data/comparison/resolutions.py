@@ -8,7 +8,7 @@ from typing import Literal
 from auditor.reports.data.comparison.schema import ResolutionComparison, ResolutionFlipRow
 from auditor.reports.data.comparison.series_pairs import ScoreSeries, SeriesPair
 from auditor.reports.data.conflicts.human_ratings import ReviewedConflict, apply_ratings
-from auditor.reports.data.estimate_conversion import estimate_share
+from auditor.reports.data.conflicts.share_by_cell import share_by_cell
 from auditor.storage import results
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database
@@ -56,6 +56,7 @@ def _compare_two_audits(
     has_winner = [  # per conflict: whether the first and the second audit settled it for a side
         (in_first.winner is not None, in_second.winner is not None) for in_first, in_second in shared_conflicts
     ]
+    resolved_twice = [pair for pair, winners in zip(shared_conflicts, has_winner, strict=True) if all(winners)]
     flips = [
         ResolutionFlipRow(
             country=in_first.conflict.cell.country,
@@ -65,25 +66,31 @@ def _compare_two_audits(
             second_winner=in_second.winner,
             second_by=_resolved_by(in_second),
         )
-        for in_first, in_second in shared_conflicts
-        if in_first.winner is not None
-        and in_second.winner is not None
-        and new_names.get(in_first.winner, in_first.winner) != in_second.winner
+        for in_first, in_second in resolved_twice
+        if in_first.winner is not None and in_second.winner is not None and _is_flip(in_first, in_second, new_names)
     ]
-    n_resolved_twice = has_winner.count((True, True))
     return ResolutionComparison(
         first=first.audit,
         second=second.audit,
         shared=len(shared_keys),
-        n=n_resolved_twice,
+        n=len(resolved_twice),
         flipped=len(flips),
-        share=estimate_share(len(flips), n_resolved_twice),
+        share=share_by_cell(
+            [in_first.conflict.cell for in_first, _ in resolved_twice],
+            [_is_flip(in_first, in_second, new_names) for in_first, in_second in resolved_twice],
+        ),
         only_first=has_winner.count((True, False)),
         only_second=has_winner.count((False, True)),
         neither=has_winner.count((False, False)),
         flips=flips[:max_listed],
         not_listed=max(0, len(flips) - max_listed),
     )
+
+
+def _is_flip(in_first: ReviewedConflict, in_second: ReviewedConflict, new_names: Mapping[str, str]) -> bool:
+    """Whether two audits settled a conflict for different sides; `new_names` are those of the second audit."""
+    first_winner = in_first.winner or ""
+    return new_names.get(first_winner, first_winner) != in_second.winner
 
 
 def _load_resolved_conflicts(db: Database, series: ScoreSeries) -> list[ReviewedConflict]:
