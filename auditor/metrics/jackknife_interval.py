@@ -19,7 +19,7 @@ from math import inf
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtr, stdtrit
+from scipy.special import expit, logit, stdtr, stdtrit
 
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics.estimate import PLURAL_BY_UNIT, Estimate
@@ -51,6 +51,8 @@ class Transform:
 IDENTITY = Transform()
 FISHER_Z = Transform(np.arctanh, np.tanh)
 """For correlations."""
+LOGIT = Transform(logit, expit)
+"""For probabilities, such as an area under a ROC curve."""
 LOG = Transform(np.log, np.exp)
 """For statistics above 0, such as a mean absolute error."""
 

@@ -1,114 +1,77 @@
-"""Paired verdicts on the same traces: difference in leniency and agreement, with intervals over cells.
+"""Paired verdicts of two sides on the same traces: difference in leniency and agreement, with intervals over units.
 
-Several judges rule on one trace, and several traces are on one cell. Verdicts on one cell are correlated, so intervals
-and tests are over cells.
+Several judges rule on one trace, and traces of one country or topic are alike. Their verdicts are correlated, so
+intervals and tests are over units such as countries and topics.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from auditor.metrics._complete_cases import Floats
-from auditor.metrics.error import IntervalEstimate
+from auditor.metrics._unit_counts import Labels
+from auditor.metrics.estimate import Estimate
+from auditor.metrics.jackknife_interval import estimate_from_replicates
+from auditor.metrics.paired_shares import PairedTable, paired_difference_over_units
+from auditor.metrics.unit_replicates import replicate_over_units
 
-MIN_CELLS = 5
-"""Fewest cells for an interval: fewer show too little of how cells differ."""
-REPLICATES, MAX_EXACT_CELLS = 2000, 14
 
-
-class VerdictFlips(NamedTuple):
-    """Differences between two sides' verdicts on the same traces.
+@dataclass(frozen=True, slots=True)
+class VerdictFlips:
+    """Differences between two sides' verdicts on the same traces; `n` of the estimates counts pairs of verdicts.
 
     Attributes:
         change: share of VALID on the second side minus that on the first.
-        p_value: two-sided, of a sign-flip test over cells; None where every cell has as many flips either way.
+        p_value: two-sided, of no change; None without an interval.
         kappa: agreement beyond chance (Scott's pi, which is Fleiss' kappa of two).
     """
 
-    change: IntervalEstimate
+    change: Estimate
     p_value: float | None
-    kappa: IntervalEstimate
+    kappa: Estimate
 
 
-def flips_by_cell(counts: ArrayLike, seed: int = 0) -> VerdictFlips:
-    """Compare paired verdicts, with percentile intervals of a bootstrap of whole cells.
-
-    The test flips the sign of each cell's flips to VALID minus those to INVALID: all sign patterns for up to 14 cells
-    with a nonzero difference, else 2000 drawn ones. With one verdict a cell it is McNemar's exact test.
+def compare_verdicts_over_units(counts: ArrayLike, units: Labels) -> VerdictFlips:
+    """Compare paired verdicts, with intervals over other units.
 
     Args:
-        counts: shape (cells, 4), verdicts that are VALID in both, VALID in the second only, VALID in the first only,
-            INVALID in both.
-        seed: of the bootstrap, and of the drawn signs.
+        counts: shape (n, 4), of each row, such as a cell: verdicts that are VALID in both, VALID in the second only,
+            VALID in the first only, INVALID in both.
+        units: for each kind of unit, such as `country`, the unit of each row, shape (n,).
 
     Raises:
-        ValueError: not such a table, or a number is negative.
+        ValueError: not such a table, a number is negative, or another number of labels than of rows.
     """
     table = np.asarray(counts, dtype=np.float64).reshape(-1, 4)
     if np.isnan(table).any() or (table < 0).any():
-        raise ValueError("tallies must be numbers of verdicts, at least 0")
-    table = table[table.sum(axis=1) > 0]
-    n_verdicts = int(table.sum())
+        raise ValueError("counts must be numbers of verdicts, at least 0")
+    totals = table.sum(axis=1)
+    n_verdicts = int(totals.sum())
     if not n_verdicts:
-        undefined = IntervalEstimate(None, 0, 0, None, None, "no verdict on both sides")
+        undefined = Estimate(None, 0, reason="no verdict on both sides")
         return VerdictFlips(undefined, None, undefined)
-    rng = np.random.default_rng(seed)
-    resampled_totals = table[rng.integers(0, len(table), (REPLICATES, len(table)))].sum(axis=1)
-    total = table.sum(axis=0)
-    missing_reason = "no verdict flipped: no interval" if not total[1] + total[2] else None
-    change = _bootstrap_estimate(
-        _share_change(total), _share_change(resampled_totals), n_verdicts, len(table), missing_reason
-    )
-    kappa = _bootstrap_estimate(_scotts_pi(total), _scotts_pi(resampled_totals), n_verdicts, len(table), None)
-    return VerdictFlips(change, _sign_flip_p_value(table[:, 1] - table[:, 2], rng), kappa)
-
-
-def _share_change(counts: Floats) -> Floats:
-    """Share of VALID on the second side minus that on the first, from counts of shape (..., 4).
-
-    Columns: VALID in both, in the second only, in the first only, in neither.
-    """
-    change: Floats = (counts[..., 1] - counts[..., 2]) / counts.sum(axis=-1)
-    return change
+    change = paired_difference_over_units(PairedTable(table[:, 1], table[:, 2], totals, units))
+    pi = float(_scotts_pi(table.sum(axis=0)[None])[0])
+    if np.isnan(pi):
+        return VerdictFlips(
+            change.estimate, change.p_value, Estimate(None, n_verdicts, reason="all verdicts are the same")
+        )
+    has_verdicts = totals > 0
+    used_units = {unit: np.asarray(labels)[has_verdicts] for unit, labels in units.items()}
+    replicates = replicate_over_units(table[has_verdicts], _scotts_pi, used_units)
+    kappa = estimate_from_replicates(pi, n_verdicts, replicates.units, bounds=(-1.0, 1.0), cells=replicates.cells)
+    return VerdictFlips(change.estimate, change.p_value, kappa)
 
 
 def _scotts_pi(counts: Floats) -> Floats:
     """Scott's pi (Public Opinion Quarterly 19, 1955, 321-325) of counts (..., 4); nan if all verdicts are the same."""
     n_verdicts = counts.sum(axis=-1)
-    agreement = (counts[..., 0] + counts[..., 3]) / n_verdicts
-    valid_share = (2 * counts[..., 0] + counts[..., 1] + counts[..., 2]) / (2 * n_verdicts)
-    chance = valid_share**2 + (1 - valid_share) ** 2
     with np.errstate(divide="ignore", invalid="ignore"):
+        agreement = (counts[..., 0] + counts[..., 3]) / n_verdicts
+        valid_share = (2 * counts[..., 0] + counts[..., 1] + counts[..., 2]) / (2 * n_verdicts)
+        chance = valid_share**2 + (1 - valid_share) ** 2
         pi: Floats = np.where(chance < 1, (agreement - chance) / (1 - chance), np.nan)
     return pi
-
-
-def _bootstrap_estimate(
-    estimate: Floats, resampled: Floats, n: int, n_cells: int, reason: str | None
-) -> IntervalEstimate:
-    """The estimate with its percentile interval, or the reason for none."""
-    if np.isnan(estimate):
-        return IntervalEstimate(None, n, 0, None, None, "all verdicts are the same")
-    if reason is None and n_cells < MIN_CELLS:
-        reason = f"fewer than {MIN_CELLS} cells: no interval"
-    if reason is not None:
-        return IntervalEstimate(float(estimate), n, 0, None, None, reason)
-    low, high = np.quantile(resampled[~np.isnan(resampled)], (0.025, 0.975))
-    return IntervalEstimate(float(estimate), n, 0, float(low), float(high))
-
-
-def _sign_flip_p_value(differences: Floats, rng: np.random.Generator) -> float | None:
-    """Two-sided p-value of the sign-flip test; None where all differences are 0."""
-    differences = differences[differences != 0]
-    n_nonzero = len(differences)
-    if not n_nonzero:
-        return None
-    signs: NDArray[np.int64]
-    if n_nonzero <= MAX_EXACT_CELLS:
-        signs = (np.arange(2**n_nonzero)[:, None] >> np.arange(n_nonzero)) % 2 * 2 - 1
-        return float(np.mean(np.abs(signs @ differences) >= abs(differences.sum()) - 1e-9))
-    signs = rng.integers(0, 2, (REPLICATES - 1, n_nonzero)) * 2 - 1
-    return float((1 + np.sum(np.abs(signs @ differences) >= abs(differences.sum()) - 1e-9)) / REPLICATES)

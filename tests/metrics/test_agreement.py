@@ -4,6 +4,7 @@ import krippendorff
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 from statsmodels.stats import inter_rater
 
 from auditor.metrics.agreement import (
@@ -39,7 +40,7 @@ def _panel(seed: int, raters: int = 5, items: int = 60, categories: int = 4, mis
 @pytest.mark.parametrize("seed", range(4))
 def test_kappa_is_statsmodels(seed: int) -> None:
     counts = count_ratings(_panel(seed))
-    assert fleiss_kappa(counts, replicates=10).value == pytest.approx(inter_rater.fleiss_kappa(counts), abs=1e-12)
+    assert fleiss_kappa(counts).value == pytest.approx(inter_rater.fleiss_kappa(counts), abs=1e-12)
 
 
 @pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
@@ -48,14 +49,14 @@ def test_alpha_is_the_packages(level: MeasurementLevel, missing: float) -> None:
     for seed in range(3):
         ratings = _panel(seed, missing=missing) ** 1.5 - 2
         want = krippendorff.alpha(reliability_data=ratings, level_of_measurement=level)
-        assert krippendorff_alpha(ratings, level, replicates=10).value == pytest.approx(want, abs=1e-10)
+        assert krippendorff_alpha(ratings, level).value == pytest.approx(want, abs=1e-10)
 
 
 @pytest.mark.parametrize(("level", "value"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
 def test_alpha_published(level: MeasurementLevel, value: float) -> None:
     alpha = krippendorff_alpha(PUBLISHED, level)
     assert alpha.value == pytest.approx(value, abs=5e-4)
-    assert (alpha.n_items, alpha.n_ratings, alpha.n_dropped) == (11, 40, 1)
+    assert (alpha.n, alpha.n_ratings, alpha.n_dropped) == (11, 40, 1)
     assert alpha.ci_low is not None
     assert alpha.ci_high is not None
     assert alpha.ci_low < value < alpha.ci_high <= 1
@@ -69,7 +70,7 @@ def test_kappa_and_ac1_by_hand_on_ragged_panels() -> None:
     counts = [[3, 0], [1, 1], [0, 4], [2, 1], [1, 0]]
     kappa = fleiss_kappa(counts)
     assert kappa.value == pytest.approx(23 / 143, abs=1e-14)
-    assert (kappa.n_items, kappa.n_ratings, kappa.n_dropped) == (4, 12, 1)
+    assert (kappa.n, kappa.n_ratings, kappa.n_dropped) == (4, 12, 1)
     assert kappa.prevalence == pytest.approx((6 / 12, 6 / 12))
     ratings: list[list[float]] = [[0, 0, 1, 0, 0], [0, 1, 1, 0, NAN], [0, NAN, 1, 1, NAN], [NAN, NAN, 1, NAN, NAN]]
     assert count_ratings(ratings).tolist() == counts
@@ -98,14 +99,14 @@ def test_all_the_same_is_not_perfect_agreement() -> None:
     for coefficient in (fleiss_kappa(count_ratings(same)), krippendorff_alpha(same), gwet_ac1(same, categories=2)):
         assert (coefficient.value, coefficient.ci_low, coefficient.ci_high) == (None, None, None)
         assert coefficient.reason == "all ratings are the same"
-        assert (coefficient.n_items, coefficient.prevalence) == (20, (1.0,))
+        assert (coefficient.n, coefficient.prevalence) == (20, (1.0,))
 
 
 def test_perfect_agreement_has_no_false_certainty() -> None:
     alpha = krippendorff_alpha(np.tile([0.0, 1.0] * 10, (3, 1)))
     assert alpha.value == pytest.approx(1)
     assert alpha.ci_low is None
-    assert alpha.reason == "every resample gives the same value: no interval"
+    assert alpha.reason == "it is the same whatever is left out: no interval"
 
 
 @pytest.mark.parametrize("ratings", [np.full((3, 4), NAN), np.ones((1, 5)), np.ones((3, 0)), np.ones((0, 3))])
@@ -115,7 +116,7 @@ def test_nothing_to_compare(ratings: Floats) -> None:
         krippendorff_alpha(ratings, "ordinal"),
         gwet_ac1(ratings),
     ):
-        assert (coefficient.value, coefficient.n_items, coefficient.reason) == (None, 0, "no item has 2 ratings")
+        assert (coefficient.value, coefficient.n, coefficient.reason) == (None, 0, "no item has 2 ratings")
         assert coefficient.n_dropped == ratings.shape[1]
 
 
@@ -126,31 +127,155 @@ def test_a_rare_disagreement_gives_no_interval() -> None:
     assert alpha.value is not None
     assert alpha.ci_low is None
     assert alpha.reason is not None
-    assert "too few items" in alpha.reason
+    assert alpha.reason == "leaving one unit out leaves no value: no interval"
 
 
-def test_intervals_cover_and_are_seeded() -> None:
-    big = krippendorff_alpha(_panel(99, items=100_000), replicates=10).value
-    assert big is not None
-    hits = 0
-    for seed in range(150):
-        alpha = krippendorff_alpha(_panel(seed, items=80), replicates=400, seed=seed)
+def test_without_units_items_are_left_out_as_a_hand_jackknife_does() -> None:
+    ratings = _panel(1, items=12, missing=0.2)
+    alpha = krippendorff_alpha(ratings, "interval")
+    has_two = (~np.isnan(ratings)).sum(axis=0) >= 2
+    pairable = ratings[:, has_two]
+    n = pairable.shape[1]
+    left_out = np.array(
+        [
+            krippendorff.alpha(reliability_data=np.delete(pairable, i, axis=1), level_of_measurement="interval")
+            for i in range(n)
+        ]
+    )
+    value = krippendorff.alpha(reliability_data=ratings, level_of_measurement="interval")
+    centre = n * value - (n - 1) * left_out.mean()
+    half_width = stats.t.ppf(0.975, n - 1) * np.sqrt((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum())
+    assert (alpha.ci_low, alpha.ci_high) == pytest.approx((centre - half_width, min(1, centre + half_width)), abs=1e-9)
+    assert (alpha.n, alpha.resampled) == (n, ("item",))
+
+
+@pytest.mark.parametrize("level", ["nominal", "ordinal", "interval"])
+def test_countries_and_topics_are_left_out_as_by_hand(level: MeasurementLevel) -> None:
+    countries, topics = np.repeat(np.arange(7), 6), np.tile(np.arange(6), 7)
+    ratings = _panel(3, items=42, missing=0.3)
+    alpha = krippendorff_alpha(ratings, level, units={"country": countries, "topic": topics})
+    value = krippendorff.alpha(reliability_data=ratings, level_of_measurement=level)
+    centre, variance = value, 0.0
+    for labels in (countries, topics):
+        left_out = np.array(
+            [
+                krippendorff.alpha(reliability_data=ratings[:, labels != unit], level_of_measurement=level)
+                for unit in np.unique(labels)
+            ]
+        )
+        k = len(left_out)
+        centre -= (k - 1) * (left_out.mean() - value)
+        variance += (k - 1) / k * ((left_out - left_out.mean()) ** 2).sum()
+    half_width = stats.t.ppf(0.975, 5) * variance**0.5
+    assert (alpha.ci_low, alpha.ci_high) == pytest.approx((centre - half_width, centre + half_width), abs=1e-9)
+    assert alpha.resampled == ("country", "topic")
+    assert alpha.generalizes_to == "other countries and topics like these"
+
+
+def test_ac1_is_left_out_on_fishers_z_with_half_the_variance_of_cells_subtracted() -> None:
+    countries, topics = np.repeat(np.arange(7), 6), np.tile(np.arange(6), 7)
+    ratings = _panel(3, items=42)
+    ac1 = gwet_ac1(ratings, units={"country": countries, "topic": topics})
+
+    def variance(labels: NDArray[np.intp]) -> float:
+        k = len(np.unique(labels))
+        left_out = np.array([gwet_ac1(ratings[:, labels != unit], categories=4).value for unit in range(k)], float)
+        z = np.arctanh(left_out)
+        return float((k - 1) / k * ((z - z.mean()) ** 2).sum())
+
+    by_country, by_topic = variance(countries), variance(topics)
+    total = max(by_country + by_topic - variance(np.arange(42)) / 2, by_country, by_topic)
+    assert ac1.value is not None
+    z, half_width = np.arctanh(ac1.value), stats.t.ppf(0.975, 5) * total**0.5
+    assert (ac1.ci_low, ac1.ci_high) == pytest.approx((np.tanh(z - half_width), np.tanh(z + half_width)), abs=1e-9)
+
+
+def test_too_few_countries_or_topics_give_no_interval_and_say_so() -> None:
+    ratings, countries = _panel(3, items=40), np.repeat(np.arange(4), 10)
+    units = {"country": countries, "topic": np.tile(np.arange(10), 4)}
+    for coefficient in (
+        fleiss_kappa(count_ratings(ratings), units=units),
+        krippendorff_alpha(ratings, units=units),
+        gwet_ac1(ratings, units=units),
+    ):
+        assert coefficient.value is not None
+        assert (coefficient.ci_low, coefficient.resampled) == (None, ())
+        assert "at least 5 countries and 5 topics, but there are 4 countries" in str(coefficient.reason)
+    with pytest.raises(ValueError, match="one country for each of 40 items"):
+        krippendorff_alpha(ratings, units={"country": countries[1:]})
+
+
+def _clustered_verdicts(rng: np.random.Generator, n_countries: int, n_topics: int) -> Floats:
+    """Verdicts of five judges, shape (5, countries * topics): countries, topics and judges x topics have effects."""
+    country, topic = rng.normal(size=(n_countries, 1)), rng.normal(size=(1, n_topics))
+    judge_topic, trace, noise = (
+        rng.normal(size=shape) for shape in ((5, 1, n_topics), (1, n_countries, n_topics), (5, n_countries, n_topics))
+    )
+    latent = 0.4 + 0.4 * country + 0.8 * topic + 0.7 * judge_topic + 0.7 * trace + noise
+    return (latent > 0).reshape(5, -1).astype(float)
+
+
+def test_intervals_over_countries_and_topics_cover_and_intervals_over_items_do_not() -> None:
+    """Agreement on other topics differs: the truth is that of 30,000 independent topics with one country each."""
+    independent = np.hstack([_clustered_verdicts(np.random.default_rng(10**6 + s), 1, 1) for s in range(30_000)])
+    truth = krippendorff_alpha(independent).value
+    assert truth is not None
+    n_runs, hits, naive_hits = 300, 0, 0
+    units = {"country": np.repeat(np.arange(20), 10), "topic": np.tile(np.arange(10), 20)}
+    for seed in range(n_runs):
+        ratings = _clustered_verdicts(np.random.default_rng(seed), 20, 10)
+        alpha, naive = krippendorff_alpha(ratings, units=units), krippendorff_alpha(ratings)
         assert alpha.ci_low is not None
         assert alpha.ci_high is not None
-        hits += alpha.ci_low <= big <= alpha.ci_high
-    assert hits / 150 > 0.88
-    one, repeated, other = (gwet_ac1(_panel(1), seed=s) for s in (1, 1, 2))
-    assert one == repeated
-    assert one.ci_low != other.ci_low
+        assert naive.ci_low is not None
+        assert naive.ci_high is not None
+        hits += alpha.ci_low <= truth <= alpha.ci_high
+        naive_hits += naive.ci_low <= truth <= naive.ci_high
+    assert hits / n_runs > 0.9
+    assert naive_hits / n_runs < 0.8
 
 
 def test_one_rater_left_out_names_the_odd_one() -> None:
     ratings = _panel(4, items=200)
     ratings[2] = np.random.default_rng(0).integers(4, size=200)
-    values = [a.value for a in leave_one_rater_out(ratings)]
-    assert all(v is not None for v in values)
-    assert int(np.argmax(np.array(values, dtype=float))) == 2
-    assert leave_one_rater_out(ratings[:2], gwet_ac1)[0].reason == "no item has 2 ratings"
+    left_out = leave_one_rater_out(ratings)
+    panel = krippendorff_alpha(ratings)
+    assert panel.value is not None
+    for i, rater in enumerate(left_out):
+        others = np.delete(ratings, i, axis=0)
+        assert rater.agreement == krippendorff_alpha(others)
+        assert rater.agreement.value is not None
+        assert rater.difference.value == pytest.approx(rater.agreement.value - panel.value)
+        assert rater.difference.ci_low is not None
+        assert (rater.difference.ci_low > 0) == (i == 2)
+    assert leave_one_rater_out(ratings[:2])[0].agreement.reason == "no item has 2 ratings"
+    assert leave_one_rater_out(ratings[:2])[0].difference.reason == "no item has 2 ratings"
+
+
+def test_the_difference_without_a_rater_is_a_jackknife_of_both_alphas() -> None:
+    ratings, countries = _panel(5, items=36, missing=0.4), np.repeat(np.arange(6), 6)
+    topics = np.tile(np.arange(6), 6)
+    rater = leave_one_rater_out(ratings, units={"country": countries, "topic": topics})[1]
+
+    def difference(table: Floats) -> float:
+        alphas = [
+            krippendorff.alpha(reliability_data=t, level_of_measurement="nominal")
+            for t in (np.delete(table, 1, axis=0), table)
+        ]
+        return float(alphas[0] - alphas[1])
+
+    def variance(labels: NDArray[np.intp]) -> float:
+        k = len(np.unique(labels))
+        left_out = np.array([difference(ratings[:, labels != unit]) for unit in range(k)])
+        return float((k - 1) / k * ((left_out - left_out.mean()) ** 2).sum())
+
+    value, by_country, by_topic = difference(ratings), variance(countries), variance(topics)
+    total = max(by_country + by_topic - variance(np.arange(36)) / 2, by_country, by_topic)
+    half_width = stats.t.ppf(0.975, 5) * total**0.5
+    assert rater.difference.value == pytest.approx(value, abs=1e-9)
+    ends = (rater.difference.ci_low, rater.difference.ci_high)
+    assert ends == pytest.approx((value - half_width, value + half_width), abs=1e-9)
+    assert rater.p_value == pytest.approx(2 * stats.t.sf(abs(value) / total**0.5, 5))
 
 
 def test_malformed_input_raises() -> None:
@@ -161,15 +286,3 @@ def test_malformed_input_raises() -> None:
         krippendorff_alpha([[1, 2], [1, 2]], "ratio")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="table"):
         gwet_ac1([1, 2, 3])
-
-
-@pytest.mark.parametrize("width", [2, 40])
-def test_equal_rows_are_found_as_numpy_finds_them(width: int) -> None:
-    """As numbers of a base where they fit into 63 bits, and otherwise."""
-    from auditor.metrics.agreement import _unique_rows
-
-    counts = np.random.default_rng(width).integers(0, 4, (300, width)).astype(float)
-    rows, times = np.unique(counts, axis=0, return_counts=True)
-    unique_rows, often = _unique_rows(counts)
-    assert (unique_rows == rows).all()
-    assert (often == times).all()

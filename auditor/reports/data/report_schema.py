@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.agreement.languages import LanguagesReport
 from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
@@ -25,6 +25,7 @@ from auditor.reports.data.logic.schema import LogicReport
 from auditor.reports.data.measurement_schema import (
     BaselineRow,
     CeilingRow,
+    ConsistencyAlignmentRow,
     ConsistencyRow,
     GainRow,
     GroupErrorRow,
@@ -195,7 +196,7 @@ class MethodConflictRow(ReportModel):
     model: str
     first: str
     second: str
-    conflicts: Estimate
+    conflicts: ShareEstimate
     """Share of the cells with both scores in which the scores differ by at least the threshold."""
     opposite: int
     """Conflicts with the scores on opposite sides of zero (binary); the others differ in strength (gradient)."""
@@ -213,9 +214,9 @@ class ConflictsReport(ReportModel):
     third_quartile: Estimate
     """Third quartile of all absolute differences between two models on a cell, which `auto` uses; n counts
     differences."""
-    settled: Estimate
+    settled: ShareEstimate
     """Share of the score conflicts that the judges settle."""
-    within_noise: Estimate
+    within_noise: ShareEstimate
     """Share of score conflicts within the sampling noise, of those for which that is known."""
     between_methods: list[MethodConflictRow]
     """Conflicts between the two methods of one model; empty where only one method was used."""
@@ -290,3 +291,6 @@ class Report(ReportModel):
     """Null where no model was asked about countries."""
     savings: list[SavingsRow]
     """Calls compared with those of the full design, by stage; empty where the design was not reduced."""
+    consistency_alignment: list[ConsistencyAlignmentRow]
+    """Correlation, over models, of consistency with agreement with people; empty for fewer than three models that were
+    sampled several times."""

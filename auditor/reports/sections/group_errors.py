@@ -41,13 +41,13 @@ def build_group_errors_section(report: Report) -> Section | None:
     blocks: list[Block] = [Paragraph(explanation)]
     if findings := _list_largest_errors(report):
         blocks.append(List(findings))
-    for noun, rows in (("topic", report.topics), ("country", report.countries)):
+    for noun, other_nouns, rows in (("topic", "countries", report.topics), ("country", "topics", report.countries)):
         errors = sorted(_collect(report, rows, "mae").items(), key=lambda item: -_mean_value(item[1].values()))
         table = tabulate_matrix(
             f"error-by-{noun}",
             f"Mean absolute error by {noun}",
             f"Mean absolute difference between the model’s and people’s scores by {noun}, from 0 to 2 (lower is "
-            "better). 95% CIs are over {'countries' if noun == 'topic' else 'topics'}. n is the number of cells.",
+            f"better). The 95% CI is over other {other_nouns} like these. n is the number of cells.",
             Column(noun.capitalize(), "name"),
             dict(errors),
             labels,
@@ -176,7 +176,7 @@ def _build_bias_table(bias: Mapping[str, EstimatesBySeries], labels: Sequence[st
         BIAS_TABLE_ID,
         "Difference from people by country",
         "Mean of the model’s score minus people’s over the topics of each country, from −2 (stricter) to +2 (more "
-        "permissive). 95% CIs are over topics. n is the number of cells.",
+        "permissive). The 95% CI is over other topics like these. n is the number of cells.",
         Column("Country", "name"),
         bias,
         labels,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.stats import binomtest
 
 from auditor.domain import Cell, CellScore, Outcome
 from auditor.errors import StorageError
@@ -26,6 +27,7 @@ KEYS = [
     "panel", "peer_agreement", "conflicts", "semantic", "logic", "cost", "served",
     "failures", "requests", "sampling", "environment",
     "baselines", "ceiling", "nonresponse", "refusals", "repairs", "methods", "task", "tiers", "languages", "savings",
+    "consistency_alignment",
 ]  # fmt: skip
 
 
@@ -343,6 +345,9 @@ def test_intervals_of_peers_and_consistency_are_over_countries_and_topics(report
     for row in report.self_consistency:
         assert all(e.ci_low is not None and e.reason is None for e in (row.cosine, row.variance))
     assert report.refusals is not None
-    assert report.refusals.total.reason is None
-    # Within one topic the only clusters are countries, so the reason speaks of cells.
-    assert {"cells" in (row.share.reason or "") for row in report.refusals.topics} == {True}
+    refused = report.refusals.total
+    assert refused.reason == "the cases are in fewer than 5 topics: no interval for other countries and topics"
+    exact = binomtest(8, refused.n).proportion_ci(0.95, "exact")
+    assert (refused.cells_ci_low, refused.cells_ci_high) == pytest.approx((exact.low, exact.high))
+    assert {row.share.resampled for row in report.refusals.topics} <= {("country",), ()}
+    assert {row.share.resampled for row in report.refusals.countries} <= {("topic",), ()}

@@ -12,7 +12,7 @@ from auditor.domain import ENGLISH, NATIVE, Outcome, Trace
 from auditor.metrics.bootstrap import BIAS
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import paired_jackknife
-from auditor.metrics.judge_bias import difference_of_shares
+from auditor.metrics.share_difference import difference_of_shares
 from auditor.reports.data.estimate_conversion import interval_to_estimate
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource

@@ -83,11 +83,11 @@ class VerdictComparison(ReportModel):
     other_answers: int
     """Further pairs of verdicts, on answers that differ or are not recorded; they are in none of the figures."""
     change: Estimate
-    """Share of VALID on the second side minus that on the first; the interval is over cells."""
+    """Share of VALID on the second side minus that on the first."""
     p_value: float | None
-    """Two-sided p-value of a sign-flip test over cells."""
+    """Two-sided p-value of no change, over the same units as the interval; null without an interval."""
     kappa: Estimate
-    """Agreement of the two sides beyond chance (Scott's pi); the interval is over cells."""
+    """Agreement of the two sides beyond chance (Scott's pi)."""
     flips: list[VerdictFlipRow]
     not_listed: int
 

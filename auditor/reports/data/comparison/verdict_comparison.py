@@ -8,10 +8,10 @@ import numpy as np
 
 from auditor.domain import Ruling
 from auditor.errors import UsageError
-from auditor.metrics.verdict_flips import flips_by_cell
+from auditor.metrics.verdict_flips import compare_verdicts_over_units
 from auditor.reports.data.comparison.schema import VerdictComparison, VerdictFlipRow
 from auditor.reports.data.comparison.series_pairs import ComparisonTarget, ScoreSeries
-from auditor.reports.data.estimate_conversion import to_estimate
+from auditor.reports.data.sampling_units import sampling_units
 from auditor.storage import audits
 from auditor.storage.database import Database
 from auditor.storage.paired_verdicts import (
@@ -24,7 +24,7 @@ from auditor.storage.paired_verdicts import (
 DEFAULT_MAX_LISTED = 50
 VALID, INVALID = Ruling.VALID.value, Ruling.INVALID.value
 COLUMN_OF_VERDICTS = {(VALID, VALID): 0, (INVALID, VALID): 1, (VALID, INVALID): 2, (INVALID, INVALID): 3}
-"""Column of `flips_by_cell`'s input, by the verdicts of the first and the second side."""
+"""Column of the input of `compare_verdicts_over_units`, by the verdicts of the first and the second side."""
 
 
 def compare_same_judges(
@@ -87,11 +87,12 @@ def _compare_verdicts(
             counts_by_cell.setdefault((split.country, split.topic), [0] * len(COLUMN_OF_VERDICTS))[
                 COLUMN_OF_VERDICTS[split.first, split.second]
             ] += n
-    cell_counts = np.array([counts_by_cell[cell] for cell in sorted(counts_by_cell)], dtype=np.intp).reshape(
-        -1, len(COLUMN_OF_VERDICTS)
-    )
+    cells = sorted(counts_by_cell)
+    cell_counts = np.array([counts_by_cell[cell] for cell in cells], dtype=np.intp).reshape(-1, len(COLUMN_OF_VERDICTS))
     n_both_valid, n_to_valid, n_to_invalid, n_both_invalid = cell_counts.sum(axis=0).tolist()
-    flip_estimates = flips_by_cell(cell_counts)
+    flips = compare_verdicts_over_units(
+        cell_counts, sampling_units([country for country, _ in cells], [topic for _, topic in cells])
+    )
     n_flipped = sum(n for split, n in ruling_pair_counts.items() if split.first != split.second)
     return VerdictComparison(
         first=labels[0],
@@ -104,9 +105,9 @@ def _compare_verdicts(
         to_valid=n_to_valid,
         to_invalid=n_to_invalid,
         other_answers=sum(ruling_pair_counts.values()) - int(cell_counts.sum()),
-        change=to_estimate(flip_estimates.change),
-        p_value=flip_estimates.p_value,
-        kappa=to_estimate(flip_estimates.kappa),
+        change=flips.change,
+        p_value=flips.p_value,
+        kappa=flips.kappa,
         flips=[VerdictFlipRow(**flip._asdict()) for flip in load_verdict_flips(db, *sides, max_listed)],
         not_listed=max(0, n_flipped - max_listed),
     )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
-from auditor.metrics.estimate import Estimate
+from auditor.reports.data.panel.bias_sentences import describe_biases
+from auditor.reports.data.panel.copying_sentences import describe_copied_outcomes, describe_copying
 from auditor.reports.data.panel.schema import JudgeRow, PanelReport
 from auditor.reports.number_format import (
     describe_estimate,
     describe_interval,
+    describe_model_correlation,
+    describe_p_value,
     format_number,
     format_percent,
-    format_signed,
     pluralize,
 )
 
@@ -20,12 +21,8 @@ FIRM_ALPHA, TENTATIVE_ALPHA = 0.8, 0.667
 """Smallest alpha for firm and for tentative conclusions: Krippendorff, Content Analysis, 4th ed. 2019, ch. 12."""
 HIGH_PREVALENCE = 0.85
 """Share of one ruling from which kappa and alpha are low although judges hardly differ."""
-BIAS_PHRASES = {
-    "leniency": "is {} than the other judges on the same traces",
-    "verbosity": "says VALID {} often for longer traces",
-    "own_family": "is {} with its own model family",
-    "order": "is {} in the later half of its verdicts",
-}
+SIGNIFICANCE_LEVEL = 0.05
+"""A finding has a p-value below this, corrected where several are tested."""
 
 
 def write_certificate(panel: PanelReport, *, is_task: bool = False) -> list[str]:
@@ -39,12 +36,15 @@ def write_certificate(panel: PanelReport, *, is_task: bool = False) -> list[str]
     about_survey = [] if is_task else [describe_fault_detection(panel), _describe_blinding(panel)]
     return [
         _describe_agreement(panel),
+        *_describe_outliers(panel.judges),
         *_describe_prevalence(panel),
         _describe_majority(panel),
+        *describe_copied_outcomes(panel.copying),
+        *describe_copying(panel.copying),
         *_describe_assignment(panel),
         *_describe_adaptive_savings(panel),
         *about_survey,
-        *_describe_biases(panel.judges),
+        *describe_biases(panel.judges),
         *_describe_voting_rules(panel),
         *_describe_peer_alignment(panel),
     ]
@@ -57,20 +57,39 @@ def _describe_agreement(panel: PanelReport) -> str:
         return f"The judges’ agreement is not available: {alpha.reason}. This panel therefore supports no conclusion."
     figures = describe_estimate("Krippendorff’s alpha", alpha, "trace")
     if alpha.ci_low is None:
-        return f"It is not known how reliable the verdicts are, because alpha has no 95% CI ({figures})."
-    if alpha.ci_low >= FIRM_ALPHA:
-        return f"The judges agree well ({figures}). The verdict on a single trace can be relied on."
-    if alpha.ci_low >= TENTATIVE_ALPHA:
-        return f"The judges agree ({figures}). The verdict on a single trace supports only tentative conclusions."
-    if alpha.ci_low > 0:
         return (
+            "This audit does not show how far the verdicts can be relied on: Krippendorff’s alpha is "
+            f"{format_number(alpha.value)} for {pluralize(alpha.n, 'trace')}, without a 95% CI, because {alpha.reason}."
+        )
+    population = f" The interval is for {alpha.generalizes_to}." if alpha.generalizes_to else ""
+    if alpha.ci_low >= FIRM_ALPHA:
+        conclusion = f"The judges agree well ({figures}). The verdict on a single trace can be relied on."
+    elif alpha.ci_low >= TENTATIVE_ALPHA:
+        conclusion = f"The judges agree ({figures}). The verdict on a single trace supports only tentative conclusions."
+    elif alpha.ci_low > 0:
+        conclusion = (
             "The judges agree beyond chance, but not enough to rely on the verdict on a single trace "
             f"({figures}). Use averages over many traces, and leave single traces to human reviewers."
         )
-    return (
-        f"The judges are not shown to agree beyond chance ({figures}). Their verdicts settle nothing: human reviewers "
-        "should check the conflicts that the judges settled."
-    )
+    else:
+        conclusion = (
+            f"The judges are not shown to agree beyond chance ({figures}). Their verdicts settle nothing: human "
+            "reviewers should check the conflicts that the judges settled."
+        )
+    return conclusion + population
+
+
+def _describe_outliers(judges: Sequence[JudgeRow]) -> Iterator[str]:
+    """Yield a sentence on each judge without whom the others agree better, beyond chance and after correction."""
+    n_tested = sum(row.alpha_change_p_holm is not None for row in judges)
+    for row in judges:
+        change, p_value = row.alpha_change, row.alpha_change_p_holm
+        if p_value is not None and p_value < SIGNIFICANCE_LEVEL and change.value is not None and change.value > 0:
+            yield (
+                f"{row.judge} is an outlier: without it, the other judges agree better (Krippendorff’s alpha is higher "
+                f"by {format_number(change.value)}, {describe_interval(change)}; "
+                f"{describe_p_value(p_value)}, corrected for {pluralize(n_tested, 'judge')})."
+            )
 
 
 def _describe_prevalence(panel: PanelReport) -> Iterator[str]:
@@ -173,38 +192,6 @@ def _describe_blinding(panel: PanelReport) -> str:
     return f"Blinding is incomplete. Better than chance, {leak_list}."
 
 
-def _describe_biases(judges: Sequence[JudgeRow]) -> Iterator[str]:
-    """Yield sentences on biases whose 95% interval excludes 0, with the number of such findings to expect by chance."""
-    sentences, n_tests = [], 0
-    for name, phrase in BIAS_PHRASES.items():
-        biased_judges = []
-        for judge in judges:
-            estimate: Estimate = getattr(judge, name)
-            if estimate.value is None or estimate.ci_low is None or estimate.ci_high is None:
-                continue
-            n_tests += 1
-            if estimate.ci_low <= 0 <= estimate.ci_high:
-                continue
-            positive_word = "more" if name == "verbosity" else "more lenient"
-            negative_word = "less" if name == "verbosity" else "stricter"
-            direction = phrase.format(positive_word if estimate.value > 0 else negative_word)
-            points = replace(
-                estimate, value=100 * estimate.value, ci_low=100 * estimate.ci_low, ci_high=100 * estimate.ci_high
-            )
-            size = f"{format_signed(points.value, 0)} percentage points, {describe_interval(points, 0, 'signed')}"
-            biased_judges.append(f"{judge.judge} {direction} ({size})")
-        if biased_judges:
-            sentences.append(f"Beyond chance, {'; '.join(biased_judges)}.")
-    if sentences:
-        yield from sentences[:-1]
-        # A 95% interval excludes 0 by chance in one test of twenty.
-        false_positives = f"about {format_number(n_tests / 20, 1)}" if n_tests > 1 else "one in twenty such tests"
-        yield (
-            f"{sentences[-1]} Of {pluralize(n_tests, 'bias', 'biases')} tested, {false_positives} would be "
-            "reported by chance if no judge had a bias."
-        )
-
-
 def _describe_voting_rules(panel: PanelReport) -> Iterator[str]:
     """Yield one sentence per voting rule other than the majority, on where it decides otherwise."""
     for row in panel.votes[1:]:  # the first is the plain majority
@@ -222,15 +209,14 @@ def _describe_peer_alignment(panel: PanelReport) -> Iterator[str]:
     """Yield one sentence per method on whether models that peers find VALID agree more with people."""
     for row in panel.peer_alignment:
         r, method_phrase = row.r, f" (by {row.method})" if len(panel.peer_alignment) > 1 else ""
-        figures = f"{describe_estimate('r', r)}; n = {r.n} models"
-        if r.ci_low is None or r.ci_high is None:
+        figures = describe_model_correlation(r)
+        if r.value is None or r.p_value is None:
             yield f"Whether peers prefer models that agree with people{method_phrase} is not known ({figures})."
-        elif r.ci_low > 0:
-            yield f"Peers prefer models that agree with people{method_phrase} ({figures})."
-        elif r.ci_high < 0:
-            yield f"Peers prefer models that disagree with people{method_phrase} ({figures})."
-        else:
+        elif r.p_value >= SIGNIFICANCE_LEVEL:
             yield (
                 f"Over these models, no relation between peer agreement and agreement with people{method_phrase} is "
                 f"shown ({figures}). Peer agreement cannot replace a survey."
             )
+        else:
+            verb = "agree" if r.value > 0 else "disagree"
+            yield f"Peers prefer models that {verb} with people{method_phrase} ({figures})."

@@ -8,12 +8,12 @@ import numpy as np
 
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.holdout import PeerHoldout, cross_validate_peer_agreement
-from auditor.metrics.verdict_flips import flips_by_cell
-from auditor.reports.data.estimate_conversion import estimate_share, to_estimate
+from auditor.reports.data.panel.judge_tests import compare_verdict_pairs
 from auditor.reports.data.panel.schema import RestatementShiftRow
-from auditor.reports.data.panel.verdict_matrix import VerdictMatrix, build_verdict_matrix
+from auditor.reports.data.panel.verdict_matrix import VerdictMatrix, build_verdict_matrix, find_family
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource, load_source, require_survey_audit
+from auditor.reports.data.sampling_units import sampling_units
 from auditor.reports.number_format import describe_estimate
 from auditor.storage import audits, results
 from auditor.storage.database import Database
@@ -42,8 +42,8 @@ def measure_judge_drift(
 ) -> list[RestatementShiftRow]:
     """Compare each judge's verdicts in two audits, over the traces that both have; `restated` is the later audit.
 
-    Traces are the same if model, cell, sample and text are equal; traces without a text are left out. Intervals of the
-    shift are over cells. Verdicts that an adaptive panel requested on disputed traces only are left out.
+    Traces are the same if model, cell, sample and text are equal; traces without a text are left out. Verdicts that
+    an adaptive panel requested on disputed traces only are left out.
 
     Raises:
         StorageError: there is no such audit.
@@ -62,27 +62,13 @@ def measure_judge_drift(
         for key in first.traces
         if key in second_traces and texts_by_audit[0].get(key) and texts_by_audit[0][key] == texts_by_audit[1].get(key)
     ]
-    rows = []
-    for judge in (judge_name for judge_name in first.judges if judge_name in second.judges):
-        first_verdicts, second_verdicts = (
-            _judge_verdicts_on(matrix, judge, shared_traces) for matrix in (first, second)
-        )
-        judged_twice = ~np.isnan(first_verdicts) & ~np.isnan(second_verdicts)
-        if n := int(judged_twice.sum()):
-            rows.append(
-                RestatementShiftRow(
-                    judge=judge,
-                    valid=estimate_share(int(first_verdicts[judged_twice].sum()), n),
-                    restated=estimate_share(int(second_verdicts[judged_twice].sum()), n),
-                    shift=to_estimate(
-                        flips_by_cell(_count_verdict_changes(shared_traces, first_verdicts, second_verdicts)).change
-                    ),
-                    changed=estimate_share(
-                        int((first_verdicts[judged_twice] != second_verdicts[judged_twice]).sum()), n
-                    ),
-                )
-            )
-    return rows
+    pairs_by_judge = {
+        judge: (_judge_verdicts_on(first, judge, shared_traces), _judge_verdicts_on(second, judge, shared_traces))
+        for judge in first.judges
+        if judge in second.judges
+    }
+    units = sampling_units([key[1] for key in shared_traces], [key[2] for key in shared_traces])
+    return compare_verdict_pairs(pairs_by_judge, units)
 
 
 def _judge_verdicts_on(
@@ -98,27 +84,6 @@ def _load_trace_texts(db: Database, audit_name: str) -> dict[TraceKey, str | Non
     """Text of each trace of an audit by (model, country, topic, sample); None where no text is stored."""
     traces = results.load_traces(db, audits.get_audit(db, audit_name).id)
     return {(trace.model, trace.cell.country, trace.cell.topic, trace.sample): trace.text for trace in traces}
-
-
-def _count_verdict_changes(
-    trace_keys: Sequence[TraceKey], first_verdicts: FloatArray, second_verdicts: FloatArray
-) -> list[list[int]]:
-    """Count one judge's pairs of verdicts by cell, as rows of `flips_by_cell`'s input.
-
-    Args:
-        trace_keys: n traces.
-        first_verdicts, second_verdicts: shape (n,), 1 for VALID, 0 for INVALID, nan for none.
-    """
-    counts_by_cell: dict[tuple[str, str], list[int]] = {}
-    for (_, country, topic, _), first_verdict, second_verdict in zip(
-        trace_keys, first_verdicts, second_verdicts, strict=True
-    ):
-        if not np.isnan(first_verdict + second_verdict):  # both judged it
-            # Order of `flips_by_cell`: VALID in both, in the second only, in the first only, in neither.
-            counts_by_cell.setdefault((country, topic), [0] * 4)[
-                int(2 * (1 - second_verdict) + (1 - first_verdict))
-            ] += 1
-    return list(counts_by_cell.values())
 
 
 def run_holdout_experiment(db: Database, audit_name: str, n_splits: int) -> list[HoldoutRow]:
@@ -139,6 +104,7 @@ def run_holdout_experiment(db: Database, audit_name: str, n_splits: int) -> list
                 verdict_counts,
                 source.score_matrix[rows],
                 source.survey_scores,
+                families=[find_family(source.config, model) for model in source.models],
                 n_splits=n_splits,
                 seed=source.seed,
             ),
@@ -181,21 +147,27 @@ def _rows_by_method(source: ReportSource) -> dict[str, list[int]]:
 
 def _build_holdout_row(method: str, prediction: PeerHoldout) -> HoldoutRow:
     """Convert the result of a cross-validation to a row of the report, with its summary in words."""
-    estimates = {name: to_estimate(getattr(prediction, name)) for name in ("unseen_cells", "error", "error_of_mean")}
     return HoldoutRow(
         method=method,
         models=prediction.models,
         splits=prediction.splits,
+        unseen_cells=prediction.unseen_cells,
+        error=prediction.error,
+        error_of_mean=prediction.error_of_mean,
         sentence=_holdout_sentence(prediction),
-        **estimates,
     )
 
 
 def _holdout_sentence(prediction: PeerHoldout) -> str:
     """State whether peer agreement predicts agreement with people on held-out cells, and then on held-out models."""
-    r = to_estimate(prediction.unseen_cells)
-    if r.value is None or r.ci_low is None or r.ci_high is None:
+    r = prediction.unseen_cells
+    if r.value is None:
         return f"Whether peer agreement predicts agreement with people on unseen cells is not known: {r.reason}."
+    if r.ci_low is None or r.ci_high is None:
+        return (
+            "Whether peer agreement predicts agreement with people on unseen cells is not known "
+            f"({describe_estimate('r', r)}; {prediction.models} models)."
+        )
     figures = f"{describe_estimate('r', r)}, {prediction.models} models"
     if r.ci_low > 0:
         cells_sentence = f"Peer agreement predicts agreement with people on unseen cells ({figures})."
@@ -204,7 +176,7 @@ def _holdout_sentence(prediction: PeerHoldout) -> str:
     else:
         cells_sentence = f"Peer agreement is not shown to predict agreement with people on unseen cells ({figures})."
     # Error of predicting the mean of the other models, minus the error of predicting from peer agreement.
-    gain = to_estimate(prediction.gain)
+    gain = prediction.gain
     if gain.value is None or gain.ci_low is None or gain.ci_high is None:
         return f"{cells_sentence} The comparison on unseen models is not available: {gain.reason}."
     comparison = (

@@ -3,41 +3,56 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import replace
+from math import isnan, nan
 
 import numpy as np
 
 from auditor.domain import Outcome
-from auditor.metrics.agreement import Agreement, fleiss_kappa, gwet_ac1, krippendorff_alpha, leave_one_rater_out
-from auditor.metrics.estimate import Estimate
-from auditor.metrics.judge_bias import BiasEstimate, leniency, order_effect, self_preference, verbosity_bias
-from auditor.metrics.two_way_means import two_way_share
-from auditor.metrics.votes import agreement_with_others
-from auditor.reports.data.estimate_conversion import (
-    clustered_to_estimate,
-    missing_estimate,
-    to_estimate,
+from auditor.metrics.agreement import (
+    Agreement,
+    LeftOutRater,
+    fleiss_kappa,
+    gwet_ac1,
+    krippendorff_alpha,
+    leave_one_rater_out,
 )
+from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.metrics.judge_difference import JudgeDifference
+from auditor.metrics.multiple_testing import holm
+from auditor.metrics.unit_means import ShareTable, mean_over_units, share_over_units, shares_over_units
+from auditor.metrics.votes import agreement_with_others
+from auditor.reports.data.panel.judge_biases import estimate_judge_biases
 from auditor.reports.data.panel.schema import JudgeRow
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix, find_family
-from auditor.reports.data.report_source import FloatArray, ReportSource
+from auditor.reports.data.report_source import ReportSource
 
 OK = Outcome.OK.value
 
 
 def agreement_estimate(agreement: Agreement) -> Estimate:
     """Convert an agreement coefficient to an estimate; n counts traces."""
+    return Estimate(
+        agreement.value,
+        agreement.n,
+        agreement.ci_low,
+        agreement.ci_high,
+        _describe_missing_agreement(agreement.reason),
+        agreement.resampled,
+    )
+
+
+def _describe_missing_agreement(reason: str | None) -> str | None:
+    """Why agreement is missing, in terms of verdicts."""
     reason_labels = {
         "no item has 2 ratings": "no trace has verdicts of two judges",
         "all ratings are the same": "all verdicts are the same, so there is no chance agreement to compare with",
     }
-    reason = None if agreement.reason is None else reason_labels.get(agreement.reason, agreement.reason)
-    return Estimate(
-        value=agreement.value, n=agreement.n_items, ci_low=agreement.ci_low, ci_high=agreement.ci_high, reason=reason
-    )
+    return None if reason is None else reason_labels.get(reason, reason)
 
 
-def compute_agreement(matrix: VerdictMatrix, seed: int) -> tuple[Agreement, Agreement, Agreement]:
+def compute_agreement(matrix: VerdictMatrix) -> tuple[Agreement, Agreement, Agreement]:
     """Compute Fleiss' kappa, Krippendorff's alpha and Gwet's AC1, in this order, over the unconditional verdicts.
 
     Unconditional verdicts were asked for whatever other judges said. Those that an adaptive panel asked for because
@@ -46,106 +61,76 @@ def compute_agreement(matrix: VerdictMatrix, seed: int) -> tuple[Agreement, Agre
     # Shape (traces, 2): VALID and INVALID verdicts on each trace.
     counts = np.stack([np.nansum(matrix.unconditional_verdicts == ruling, axis=0) for ruling in (1, 0)], axis=1)
     return (
-        fleiss_kappa(counts, seed=seed),
-        krippendorff_alpha(matrix.unconditional_verdicts, seed=seed),
-        gwet_ac1(matrix.unconditional_verdicts, 2, seed=seed),  # two categories: VALID and INVALID
+        fleiss_kappa(counts, units=matrix.units),
+        krippendorff_alpha(matrix.unconditional_verdicts, units=matrix.units),
+        gwet_ac1(matrix.unconditional_verdicts, 2, units=matrix.units),  # two categories: VALID and INVALID
     )
 
 
-def compute_prevalence(matrix: VerdictMatrix, seed: int, n_resamples: int = 2000) -> Estimate:
-    """Share of VALID among the verdicts on traces with at least two, with a 95% CI by bootstrap over traces."""
+def compute_prevalence(matrix: VerdictMatrix) -> ShareEstimate:
+    """Share of VALID among the verdicts on traces with at least two; n counts these traces."""
     has_verdict = ~np.isnan(matrix.unconditional_verdicts)
-    has_two = has_verdict.sum(axis=0) >= 2
-    n_verdicts, n_valid = has_verdict.sum(axis=0)[has_two], np.nansum(matrix.unconditional_verdicts, axis=0)[has_two]
-    if not len(n_verdicts):
-        return missing_estimate("no trace has verdicts of two judges")
-    # Traces with the same counts are drawn together: one row per pair of (VALID verdicts, verdicts).
-    patterns, frequencies = np.unique(np.stack([n_valid, n_verdicts], axis=1), axis=0, return_counts=True)
-    draws = np.random.default_rng(seed).multinomial(len(n_verdicts), frequencies / len(n_verdicts), n_resamples)
-    shares = (draws @ patterns[:, 0]) / (draws @ patterns[:, 1])
-    low, high = np.quantile(shares, (0.025, 0.975))
-    valid_share = float(n_valid.sum() / n_verdicts.sum())
-    if high - low < 1e-12:
-        return Estimate(value=valid_share, n=len(n_verdicts), reason="every trace has the same verdicts: no interval")
-    return Estimate(value=valid_share, n=len(n_verdicts), ci_low=float(low), ci_high=float(high))
+    n_verdicts, n_valid = has_verdict.sum(axis=0), np.nansum(matrix.unconditional_verdicts, axis=0)
+    has_two = n_verdicts >= 2
+    share = share_over_units(
+        np.where(has_two, n_valid, 0),
+        np.where(has_two, n_verdicts, 0),
+        matrix.units,
+        independent_cases=has_two,  # verdicts on one trace are correlated, so each trace is one case
+        empty_reason="no trace has verdicts of two judges",
+    )
+    return replace(share, n=int(has_two.sum()))
 
 
 def build_judge_rows(source: ReportSource, matrix: VerdictMatrix) -> list[JudgeRow]:
     """Build one row per judge that was asked, from verdicts asked for whatever other judges said."""
-    verdicts, seed = matrix.unconditional_verdicts, source.seed
-    alphas_without = _alphas_without_each_judge(matrix, seed)
-    # One estimate per judge in each column: agreement with the others, alpha without the judge, leniency, bias to
-    # longer traces, bias to its own family, order effect, mean confidence, and share of VALID.
-    estimate_columns: Sequence[Sequence[Estimate]] = (
-        [to_estimate(share) for share in agreement_with_others(verdicts)],
-        [agreement_estimate(alpha) for alpha in alphas_without],
-        _to_bias_estimates(leniency(verdicts, matrix.cell_index)),
-        _to_bias_estimates(verbosity_bias(verdicts, matrix.is_longer_trace, matrix.cell_index)),
-        _estimate_family_bias(matrix),
-        _to_bias_estimates(order_effect(verdicts, matrix.recorded_at, matrix.cell_index)),
-        [
-            _clustered_share(matrix, trace_scores, "the judge stated no confidence")
-            for trace_scores in matrix.confidence  # stated confidence on each trace
-        ],
-        # Here the scores are verdicts: 1 for VALID, 0 for INVALID.
-        [_clustered_share(matrix, trace_scores, "no verdict is usable") for trace_scores in verdicts],
+    verdicts = matrix.unconditional_verdicts
+    agreement_shares = agreement_with_others(verdicts, matrix.units)
+    valid_shares = shares_over_units(
+        [ShareTable(judge_verdicts, ~np.isnan(judge_verdicts), matrix.units) for judge_verdicts in verdicts],
+        empty_reason="no verdict is usable",
     )
+    left_out = leave_one_rater_out(verdicts, units=matrix.units)
+    p_values = holm([nan if influence.p_value is None else influence.p_value for influence in left_out])
+    biases = estimate_judge_biases(source, matrix)
+    confidence = [
+        mean_over_units(trace_scores, matrix.units, (0.0, 1.0), empty_reason="the judge stated no confidence")
+        for trace_scores in matrix.confidence  # stated confidence on each trace
+    ]
     asked_judges = {count.judge for count in source.judge_counts}
     return [
-        _build_judge_row(source, name, [estimates[i] for estimates in estimate_columns])
+        _build_judge_row(
+            source,
+            name,
+            valid_share=valid_shares[i],
+            agreement=agreement_shares[i],
+            confidence=confidence[i],
+            influence=left_out[i],
+            influence_p_holm=None if isnan(p_values[i]) else float(p_values[i]),
+            biases={field: differences[i] for field, differences in biases.items()},
+        )
         for i, name in enumerate(matrix.judges)
         if name in asked_judges
     ]
 
 
-def _clustered_share(matrix: VerdictMatrix, trace_scores: FloatArray, missing_reason: str) -> Estimate:
-    """Mean over traces of values in [0, 1], ignoring nan, with an interval over countries and topics.
-
-    Args:
-        trace_scores: shape (traces,).
-    """
-    # `cell_labels` holds the country of each cell, then the topic of each cell.
-    known, n_cells = ~np.isnan(trace_scores), len(matrix.cell_labels[0])
-    sums, counts = (
-        np.bincount(matrix.cell_index[known], weights, minlength=n_cells) for weights in (trace_scores[known], None)
-    )
-    # Sums of the values and numbers of traces, both by cell.
-    return clustered_to_estimate(two_way_share(sums, counts, *matrix.cell_labels), missing_reason)
-
-
-def _alphas_without_each_judge(matrix: VerdictMatrix, seed: int) -> Sequence[Agreement]:
-    """Krippendorff's alpha with each judge left out in turn."""
-
-    def alpha(ratings: FloatArray) -> Agreement:
-        return krippendorff_alpha(ratings, seed=seed)
-
-    return leave_one_rater_out(matrix.unconditional_verdicts, alpha)
-
-
-def _estimate_family_bias(matrix: VerdictMatrix) -> list[Estimate]:
-    """Bias of each judge towards its own family; missing unless models of its family and of others are judged."""
-    estimates = _to_bias_estimates(
-        self_preference(matrix.unconditional_verdicts, matrix.is_same_family, matrix.cell_index)
-    )
-    has_both_kinds = np.asarray(matrix.is_same_family.any(axis=1) & (~matrix.is_same_family).any(axis=1))
-    return [
-        estimate if is_known else missing_estimate("no other model of its family is judged")
-        for estimate, is_known in zip(estimates, has_both_kinds.tolist(), strict=True)
-    ]
-
-
-def _to_bias_estimates(biases: Sequence[BiasEstimate]) -> list[Estimate]:
-    """Convert one bias per judge to estimates."""
-    return [to_estimate(bias) for bias in biases]
-
-
-def _build_judge_row(source: ReportSource, judge: str, estimates: Sequence[Estimate]) -> JudgeRow:
-    """Build one judge's row; `estimates` are in the order of `build_judge_rows`."""
+def _build_judge_row(
+    source: ReportSource,
+    judge: str,
+    *,
+    valid_share: ShareEstimate,
+    agreement: ShareEstimate,
+    confidence: Estimate,
+    influence: LeftOutRater,
+    influence_p_holm: float | None,
+    biases: Mapping[str, JudgeDifference],
+) -> JudgeRow:
+    """Build one judge's row; `biases` are by field name."""
     judge_counts = [count for count in source.judge_counts if count.judge == judge]
     outcomes = Counter[str]()
     for count in judge_counts:
         outcomes[count.outcome] += count.n
-    agreement, alpha_without, leniency_bias, length_bias, family_bias, order_bias, confidence, valid_share = estimates
+    change, reason = influence.difference, _describe_missing_agreement(influence.difference.reason)
     return JudgeRow(
         judge=judge,
         family=find_family(source.config, judge),
@@ -160,9 +145,8 @@ def _build_judge_row(source: ReportSource, judge: str, estimates: Sequence[Estim
         valid=valid_share,
         confidence=confidence,
         agreement=agreement,
-        alpha_without=alpha_without,
-        leniency=leniency_bias,
-        verbosity=length_bias,
-        own_family=family_bias,
-        order=order_bias,
+        alpha_without=agreement_estimate(influence.agreement),
+        alpha_change=replace(change, reason=reason),
+        alpha_change_p_holm=influence_p_holm,
+        **biases,
     )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import nan
 
 import numpy as np
 
 from auditor.domain import AlteredTraceVerdict, Cell, Contest, Guess, Outcome, Ruling
-from auditor.metrics.judge_bias import difference_of_paired_shares, self_preference, verdict_drift
-from auditor.reports.data.estimate_conversion import estimate_share, to_estimate
+from auditor.metrics.estimate import ShareEstimate
+from auditor.metrics.paired_shares import PairedTable, pair_verdicts, paired_differences_over_units
+from auditor.metrics.unit_means import ShareTable, shares_over_units
+from auditor.reports.data.panel.alterations import NEUTRAL_ALTERATION, NO_ALTERATION, NOT_FAULTS, SELF_ALTERATION
+from auditor.reports.data.panel.judge_biases import estimate_self_preferences
 from auditor.reports.data.panel.schema import (
     BlindingCheckRow,
     FaultDetectionRow,
@@ -18,8 +22,9 @@ from auditor.reports.data.panel.schema import (
     SelfReviewRow,
 )
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix
+from auditor.reports.data.report_source import FloatArray
+from auditor.reports.data.sampling_units import Units, sampling_units
 
-NEUTRAL_ALTERATION, SELF_ALTERATION, NO_ALTERATION = "neutral", "self", "none"
 SampleKey = tuple[str, Cell, int]
 """Model, cell and sample number of a trace."""
 
@@ -34,18 +39,33 @@ def build_blinding_rows(judges: Sequence[str], guesses: Iterable[Guess]) -> list
         if guess.outcome is Outcome.OK:
             by_judge[guess.judge].append(guess)
     rows = []
-    for judge in (name for name in judges if name in by_judge):
-        for attribute, hit_field, size_field in (
-            ("country", "hit_country", "countries"),
-            ("topic", "hit_topic", "topics"),
-            ("author", "hit_author", "authors"),
-        ):
-            scored_guesses = [guess for guess in by_judge[judge] if getattr(guess, hit_field) is not None]
-            if scored_guesses:
-                hits = estimate_share(sum(getattr(guess, hit_field) for guess in scored_guesses), len(scored_guesses))
-                chance = sum(1 / getattr(guess, size_field) for guess in scored_guesses) / len(scored_guesses)
-                rows.append(BlindingCheckRow(judge=judge, what=attribute, hits=hits, chance=chance))
-    return rows
+    for attribute, hit_field, size_field in (
+        ("country", "hit_country", "countries"),
+        ("topic", "hit_topic", "topics"),
+        ("author", "hit_author", "authors"),
+    ):
+        scored_guesses = {
+            judge: [guess for guess in by_judge[judge] if getattr(guess, hit_field) is not None]
+            for judge in judges
+            if judge in by_judge
+        }
+        tested_judges = [judge for judge, judge_guesses in scored_guesses.items() if judge_guesses]
+        hit_shares = shares_over_units(
+            [
+                _share_table([getattr(guess, hit_field) for guess in scored_guesses[judge]], scored_guesses[judge])
+                for judge in tested_judges
+            ]
+        )
+        rows += [
+            BlindingCheckRow(
+                judge=judge,
+                what=attribute,
+                hits=share,
+                chance=sum(1 / getattr(guess, size_field) for guess in scored_guesses[judge]) / share.n,
+            )
+            for judge, share in zip(tested_judges, hit_shares, strict=True)
+        ]
+    return sorted(rows, key=lambda row: judges.index(row.judge))  # stable: a judge's attributes keep their order
 
 
 def build_restatement_rows(
@@ -53,96 +73,120 @@ def build_restatement_rows(
 ) -> list[RestatementShiftRow]:
     """Compare each judge's verdicts on original and restated traces, over traces with both verdicts."""
     restated_verdicts = _verdicts_by_judge(test for test in judge_tests if test.alteration == NEUTRAL_ALTERATION)
-    rows = []
+    pairs_by_judge: dict[str, tuple[FloatArray, FloatArray]] = {}
     for i, judge in enumerate(matrix.judges):
-        if judge not in restated_verdicts:  # skip the search through all traces, since most audits restate none
-            continue
-        verdict_pairs = [
-            (matrix.all_verdicts[i, j], restated_verdicts[judge][model, Cell(country, topic), sample])
-            for j, (model, country, topic, sample) in enumerate(matrix.traces)
-            if (model, Cell(country, topic), sample) in restated_verdicts[judge]
-            and not np.isnan(matrix.all_verdicts[i, j])
-        ]
-        if verdict_pairs:
-            before, after = np.array(verdict_pairs).T  # 1 VALID, 0 INVALID: on the original and restated trace
-            rows.append(
-                RestatementShiftRow(
-                    judge=judge,
-                    valid=estimate_share(int(before.sum()), len(verdict_pairs)),
-                    restated=estimate_share(int(after.sum()), len(verdict_pairs)),
-                    shift=to_estimate(verdict_drift(before, after)),
-                    changed=estimate_share(int((before != after).sum()), len(verdict_pairs)),
-                )
-            )
-    return rows
+        if judge in restated_verdicts:  # skip the search through all traces, since most audits restate none
+            restated = restated_verdicts[judge]
+            after = [
+                restated.get((model, Cell(country, topic), sample), nan)
+                for model, country, topic, sample in matrix.traces
+            ]
+            pairs_by_judge[judge] = matrix.all_verdicts[i], np.array(after, dtype=np.float64)
+    return compare_verdict_pairs(pairs_by_judge, matrix.units)
+
+
+def compare_verdict_pairs(
+    pairs_by_judge: Mapping[str, tuple[FloatArray, FloatArray]], units: Units
+) -> list[RestatementShiftRow]:
+    """Compare each judge's verdicts before and after a change, over the traces with both; judges without are left out.
+
+    Args:
+        pairs_by_judge: verdicts before and after, shape (traces,) each: 1 VALID, 0 INVALID, nan without a verdict.
+        units: of the traces.
+    """
+    is_paired = {judge: ~np.isnan(before) & ~np.isnan(after) for judge, (before, after) in pairs_by_judge.items()}
+    judges = [judge for judge, paired in is_paired.items() if paired.any()]
+
+    def estimate_shares(select: Callable[[FloatArray, FloatArray], FloatArray]) -> list[ShareEstimate]:
+        """Estimate the share of traces, by judge, for which a function of both verdicts is 1."""
+        return shares_over_units(
+            [
+                ShareTable(np.where(is_paired[judge], select(*pairs_by_judge[judge]), 0.0), is_paired[judge], units)
+                for judge in judges
+            ]
+        )
+
+    columns = zip(
+        judges,
+        estimate_shares(lambda before, _: before),
+        estimate_shares(lambda _, after: after),
+        paired_differences_over_units([pair_verdicts(*pairs_by_judge[judge], units) for judge in judges]),
+        estimate_shares(lambda before, after: (before != after).astype(np.float64)),
+        strict=True,
+    )
+    return [
+        RestatementShiftRow(judge=judge, valid=valid, restated=restated, shift=shift.estimate, changed=changed)
+        for judge, valid, restated, shift, changed in columns
+    ]
 
 
 def build_fault_rows(judges: Sequence[str], judge_tests: Sequence[AlteredTraceVerdict]) -> list[FaultDetectionRow]:
     """Build one row for each fault and judge, over traces judged both with the fault and without it."""
     unaltered_verdicts = _verdicts_by_judge(test for test in judge_tests if test.alteration == NO_ALTERATION)
-    faults = dict.fromkeys(
-        test.alteration
-        for test in judge_tests
-        if test.alteration not in (NEUTRAL_ALTERATION, SELF_ALTERATION, NO_ALTERATION)
-    )
-    rows = []
+    faults = dict.fromkeys(test.alteration for test in judge_tests if test.alteration not in NOT_FAULTS)
+    keys: list[tuple[str, str]] = []  # fault and judge
+    tables: list[tuple[ShareTable, ShareTable, PairedTable]] = []  # objections with the fault, without it, and paired
     for fault in faults:
         altered_verdicts = _verdicts_by_judge(test for test in judge_tests if test.alteration == fault)
         for judge in judges:
-            common_traces = [
-                trace for trace in altered_verdicts.get(judge, {}) if trace in unaltered_verdicts.get(judge, {})
-            ]
+            controls, altered = unaltered_verdicts.get(judge, {}), altered_verdicts.get(judge, {})
+            common_traces = [trace for trace in altered if trace in controls]
             if common_traces:
-                # Keys: whether the judge objects with the fault (1 or 0), and whether it objects without it.
-                objection_counts = Counter(
-                    (1 - altered_verdicts[judge][trace], 1 - unaltered_verdicts[judge][trace])
-                    for trace in common_traces
+                objects_with, objects_without = (
+                    np.array([1.0 - verdicts[trace] for trace in common_traces]) for verdicts in (altered, controls)
                 )
-                n_detected, n_false_alarms = (
-                    objection_counts[1, 1] + objection_counts[1, 0],
-                    objection_counts[1, 1] + objection_counts[0, 1],
-                )
-                # Objections in both, only with the fault, only without it, in neither.
-                contingency = (
-                    objection_counts[1, 1],
-                    objection_counts[1, 0],
-                    objection_counts[0, 1],
-                    objection_counts[0, 0],
-                )
-                rows.append(
-                    FaultDetectionRow(
-                        judge=judge,
-                        fault=fault,
-                        detected=estimate_share(n_detected, len(common_traces)),
-                        false_alarms=estimate_share(n_false_alarms, len(common_traces)),
-                        difference=to_estimate(difference_of_paired_shares(*contingency)),
+                units = _trace_units(common_traces)
+                is_counted = np.ones(len(common_traces))
+                keys.append((fault, judge))
+                tables.append(
+                    (
+                        ShareTable(objects_with, is_counted, units),
+                        ShareTable(objects_without, is_counted, units),
+                        pair_verdicts(objects_without, objects_with, units),
                     )
                 )
-    return rows
+    columns = zip(
+        keys,
+        shares_over_units([with_fault for with_fault, _, _ in tables]),
+        shares_over_units([without_fault for _, without_fault, _ in tables]),
+        paired_differences_over_units([paired for _, _, paired in tables]),
+        strict=True,
+    )
+    return [
+        FaultDetectionRow(
+            judge=judge, fault=fault, detected=detected, false_alarms=false_alarms, difference=difference.estimate
+        )
+        for (fault, judge), detected, false_alarms, difference in columns
+    ]
 
 
 def build_position_rows(judges: Sequence[str], contests: Iterable[Contest]) -> list[PositionBiasRow]:
     """Measure each judge's preference for the side shown first, over pairs compared in both orders."""
     # By judge, then by pair of traces, then by order (whether the sides were swapped): is the first side preferred?
-    pairs: dict[str, dict[tuple[object, ...], dict[bool, bool]]] = defaultdict(lambda: defaultdict(dict))
+    pairs: dict[str, dict[tuple[Cell, str, str], dict[bool, bool]]] = defaultdict(lambda: defaultdict(dict))
     for contest in contests:
         if contest.prefers_first is not None:
             pairs[contest.judge][contest.cell, contest.left, contest.right][contest.swapped] = contest.prefers_first
-    rows = []
-    for judge in judges:
-        complete_pairs = [orders for orders in pairs[judge].values() if len(orders) == 2]
-        if complete_pairs:
-            n_first = sum(sum(orders.values()) for orders in complete_pairs)
-            # Preferring the same trace in both orders means preferring the first side in one order only.
-            n_stable = sum(orders[False] != orders[True] for orders in complete_pairs)
-            rows.append(
-                PositionBiasRow(
-                    judge=judge,
-                    first=estimate_share(n_first, 2 * len(complete_pairs)),
-                    stable=estimate_share(n_stable, len(complete_pairs)),
-                )
-            )
-    return rows
+    complete_pairs = {
+        judge: {pair: orders for pair, orders in pairs[judge].items() if len(orders) == 2} for judge in judges
+    }
+    tested_judges = [judge for judge in judges if complete_pairs[judge]]
+    first_tables, stable_tables = [], []
+    for judge in tested_judges:
+        cells = [cell for cell, _, _ in complete_pairs[judge]]
+        units = sampling_units([cell.country for cell in cells], [cell.topic for cell in cells])
+        orders_by_pair, n_pairs = list(complete_pairs[judge].values()), len(cells)
+        n_first = [sum(orders.values()) for orders in orders_by_pair]
+        # Preferring the same trace in both orders means preferring the first side in one order only.
+        is_stable = [orders[False] != orders[True] for orders in orders_by_pair]
+        first_tables.append(ShareTable(n_first, np.full(n_pairs, 2), units, np.ones(n_pairs)))
+        stable_tables.append(ShareTable(is_stable, np.ones(n_pairs), units))
+    return [
+        PositionBiasRow(judge=judge, first=first, stable=stable)
+        for judge, first, stable in zip(
+            tested_judges, shares_over_units(first_tables), shares_over_units(stable_tables), strict=True
+        )
+    ]
 
 
 def build_self_review_rows(matrix: VerdictMatrix, judge_tests: Iterable[AlteredTraceVerdict]) -> list[SelfReviewRow]:
@@ -159,15 +203,17 @@ def build_self_review_rows(matrix: VerdictMatrix, judge_tests: Iterable[AlteredT
             if model == judge:
                 is_own_trace[i, j] = True
                 verdicts[i, j] = self_verdicts.get(judge, {}).get((model, Cell(country, topic), sample), np.nan)
-    preferences = self_preference(verdicts, is_own_trace)
+    preferences = estimate_self_preferences(matrix, verdicts, is_own_trace)
+    reviewing_judges = [judge for judge in matrix.judges if judge in self_verdicts]
+    valid_shares = shares_over_units(
+        [
+            ShareTable(list(by_trace.values()), np.ones(len(by_trace)), _trace_units(by_trace))
+            for by_trace in (self_verdicts[judge] for judge in reviewing_judges)
+        ]
+    )
     return [
-        SelfReviewRow(
-            judge=judge,
-            valid=estimate_share(sum(self_verdicts[judge].values()), len(self_verdicts[judge])),
-            preference=to_estimate(preferences[i]),
-        )
-        for i, judge in enumerate(matrix.judges)
-        if judge in self_verdicts
+        SelfReviewRow(judge=judge, valid=valid_share, preference=preferences[matrix.judges.index(judge)])
+        for judge, valid_share in zip(reviewing_judges, valid_shares, strict=True)
     ]
 
 
@@ -178,3 +224,15 @@ def _verdicts_by_judge(judge_tests: Iterable[AlteredTraceVerdict]) -> Mapping[st
         if test.outcome is Outcome.OK and test.ruling is not None:
             verdicts[test.judge][test.model, test.cell, test.sample] = int(test.ruling is Ruling.VALID)
     return dict(verdicts)
+
+
+def _share_table(hits: Sequence[bool], guesses: Sequence[Guess]) -> ShareTable:
+    """The arguments of a share of guesses that are hits."""
+    units = sampling_units([guess.cell.country for guess in guesses], [guess.cell.topic for guess in guesses])
+    return ShareTable(np.array(hits, dtype=np.float64), np.ones(len(guesses)), units)
+
+
+def _trace_units(traces: Iterable[SampleKey]) -> Units:
+    """The countries and topics of traces, or the items of a task."""
+    cells = [cell for _, cell, _ in traces]
+    return sampling_units([cell.country for cell in cells], [cell.topic for cell in cells])

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
 from auditor.reports.data.report_source import FloatArray, ReportSource
+from auditor.reports.data.sampling_units import Units, sampling_units
 from auditor.storage.votes import TraceKey, VoteArrays
 
 
@@ -57,6 +58,27 @@ class VerdictMatrix:
             return self.all_verdicts
         return self._to_matrix(np.where(self.votes.always, self.votes.valid, np.nan))
 
+    @cached_property
+    def is_assigned(self) -> NDArray[np.bool_]:
+        """Whether each judge is assigned to each trace, shape (judges, traces); for imports, whether it has a verdict.
+
+        For traces of no configured model, the judges with a verdict are taken as assigned.
+        """
+        is_assigned = ~np.isnan(self.all_verdicts)
+        if self.config is None:
+            return is_assigned
+        row_by_judge = {name: row for row, name in enumerate(self.judges)}
+        judges_by_author = {
+            model.name: [judge.name for judge in self.config.judges_of(model.name)] for model in self.config.models
+        }
+        for column, key in enumerate(self.traces):
+            # The first item of a key is the author.
+            judges = judges_by_author.get(key[0]) if self.assignments is None else self.assignments.get(key)
+            if judges is not None:
+                is_assigned[:, column] = False
+                is_assigned[[row_by_judge[judge] for judge in judges], column] = True
+        return is_assigned
+
     @property
     def confidence(self) -> FloatArray:
         """Stated confidence of each verdict, in [0, 1]."""
@@ -85,6 +107,11 @@ class VerdictMatrix:
     def cell_labels(self) -> tuple[Sequence[str], Sequence[str]]:
         """Countries and topics of the cells, in the order of their numbers."""
         return [country for country, _ in self._cell_numbering[0]], [topic for _, topic in self._cell_numbering[0]]
+
+    @cached_property
+    def units(self) -> Units:
+        """The countries and topics of the traces, or the items of a task: the units that intervals are over."""
+        return sampling_units([key[1] for key in self.traces], [key[2] for key in self.traces])
 
     @cached_property
     def is_longer_trace(self) -> FloatArray:

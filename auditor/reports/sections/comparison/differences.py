@@ -20,7 +20,7 @@ from auditor.reports.document import (
     Strong,
     Table,
 )
-from auditor.reports.number_format import describe_interval, format_p_value, format_signed, pluralize
+from auditor.reports.number_format import describe_interval, describe_p_value, format_signed, pluralize
 from auditor.reports.sections.estimate_plots import LabelledEstimate
 from auditor.reports.sections.experiments.common import plot_estimates
 from auditor.reports.sections.lost_samples import count_lost
@@ -71,12 +71,6 @@ def _describe_difference(difference: SeriesDifference, n_cells: int) -> str:
     p_text = f", {describe_p_value(difference.p_holm)} after Holm’s correction" if estimate.ci_low is not None else ""
     interval = describe_interval(estimate, style="signed")
     return f"{format_signed(estimate.value)} ({interval}{p_text}, {pluralize(n_cells, 'shared cell')})"
-
-
-def describe_p_value(p: float | None) -> str:
-    """Format a p-value for a sentence, as "p = 0.012" or "p < 0.001"."""
-    p_text = format_p_value(p)
-    return f"p {p_text}" if p_text.startswith("<") else f"p = {p_text}"
 
 
 def build_overall_section(comparison: ComparisonReport) -> Section:

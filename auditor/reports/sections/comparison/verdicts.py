@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from auditor.reports.data.comparison.schema import ResolutionComparison, VerdictComparison
 from auditor.reports.document import Block, Code, Column, Name, Paragraph, Section, Table
-from auditor.reports.number_format import describe_interval, format_count, format_percent, format_styled, pluralize
-from auditor.reports.sections.comparison.differences import describe_p_value
+from auditor.reports.number_format import (
+    describe_interval,
+    describe_p_value,
+    format_count,
+    format_percent,
+    format_styled,
+    pluralize,
+)
 from auditor.reports.sections.tables import tabulate
 
 RESOLVER_LABELS = {"majority": "judges", "person": "people"}
@@ -15,8 +21,8 @@ SAME_ANSWER_LABELS = {True: "the same", False: "another", None: "not recorded"}
 def describe_verdicts(comparison: VerdictComparison) -> str:
     """Describe how often two sides' verdicts agree, and in which direction they changed."""
     n_same = comparison.both_valid + comparison.both_invalid
-    p_value = comparison.p_value
-    p_text = "" if p_value is None else f" ({describe_p_value(p_value)} by a sign-flip test over cells)"
+    population = f" for {comparison.change.generalizes_to}" if comparison.change.generalizes_to else ""
+    p_text = "" if comparison.p_value is None else f" ({describe_p_value(comparison.p_value)}{population})"
     shared_unit = "the same answer" if comparison.about == "answers" else "the same cell"
     n_pairs, n_traces = pluralize(comparison.n, "pair"), pluralize(comparison.traces, "trace")
     sentences = (
@@ -36,7 +42,7 @@ def build_verdict_section(comparison: VerdictComparison, section_id: str) -> Sec
         f"{section_id}-agreement",
         "Agreement of verdicts",
         "Agreement of both sides beyond chance (1 is complete agreement, 0 is chance), and share of VALID, second "
-        "minus first. 95% CIs are over cells; n counts pairs of verdicts.",
+        "minus first. 95% CIs are over countries and topics, or the items of a task; n counts pairs of verdicts.",
         [Column("Measure", "name"), Column("Value", "estimate")],
         [["Agreement (Scott’s pi)", comparison.kappa], ["Difference in the share of VALID", comparison.change]],
     )

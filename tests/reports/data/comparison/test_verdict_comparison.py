@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
-from scipy.stats import binomtest
 
 from auditor.domain import Cell, Outcome, Ruling, Trace, Verdict
 from auditor.errors import UsageError
+from auditor.metrics.verdict_flips import compare_verdicts_over_units
 from auditor.reports.data.comparison.compare import compare_targets
 from auditor.reports.data.comparison.series_pairs import parse_target
 from auditor.storage import audits, results
@@ -37,11 +38,31 @@ def test_two_judges_on_the_same_traces(db: Database) -> None:
         verdict_pair.to_valid,
         verdict_pair.to_invalid,
     ) == (15, 2, 4, 1, 8)
-    assert verdict_pair.p_value == pytest.approx(binomtest(1, 9).pvalue)
+    n_countries, n_topics = (len({cell[side] for cell in CELLS[:15]}) for side in (0, 1))
+    assert min(n_countries, n_topics) < 5
+    assert (verdict_pair.p_value, verdict_pair.change.ci_low, verdict_pair.kappa.ci_low) == (None, None, None)
+    assert "an interval needs at least 5 countries and 5 topics" in str(verdict_pair.change.reason)
     assert (len(verdict_pair.flips), verdict_pair.not_listed) == (3, 6)
     assert verdict_pair.change.value == pytest.approx(-7 / 15)
     with pytest.raises(UsageError, match="no trace has a valid verdict"):
         compare_targets(db, [parse_target("one")], judges=["x", "nobody"])
+
+
+def test_the_interval_of_two_judges_is_over_countries_and_topics(db: Database) -> None:
+    save_imported_audit(db, "one", {"a": 0.1})
+    rng = np.random.default_rng(3)
+    rulings = {"x": (rng.random(42) < 0.8).tolist(), "y": (rng.random(42) < 0.4).tolist()}
+    _save_verdicts(db, "one", rulings)
+    [verdict_pair] = compare_targets(db, [parse_target("one")], judges=["x", "y"]).judges
+    counts = np.array(
+        [[x and y, y and not x, x and not y, not x and not y] for x, y in zip(*rulings.values(), strict=True)]
+    )
+    units = {"country": [country for country, _ in CELLS], "topic": [topic for _, topic in CELLS]}
+    expected = compare_verdicts_over_units(counts, units)
+    assert verdict_pair.p_value is not None
+    assert (verdict_pair.change, verdict_pair.kappa) == (expected.change, expected.kappa)
+    assert verdict_pair.p_value == pytest.approx(expected.p_value)
+    assert verdict_pair.change.resampled == ("country", "topic")
 
 
 def test_flips_between_audits_compare_the_same_judge(db: Database) -> None:

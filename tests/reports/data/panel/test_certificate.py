@@ -10,7 +10,9 @@ from auditor.reports.data.report_schema import Report
 
 
 def alpha(value: float | None, low: float | None, high: float | None) -> Estimate:
-    return Estimate(value=value, n=50, ci_low=low, ci_high=high, reason=None if low is not None else "too few")
+    if low is None:
+        return Estimate(value, 50, reason="an interval needs at least 5 countries and 5 topics, but there are 4 topics")
+    return Estimate(value, 50, low, high, resampled=("country", "topic"))
 
 
 @pytest.mark.parametrize(
@@ -20,7 +22,7 @@ def alpha(value: float | None, low: float | None, high: float | None) -> Estimat
         (alpha(0.75, 0.7, 0.8), "tentative conclusions"),
         (alpha(0.4, 0.2, 0.6), "not enough to rely on the verdict on a single trace"),
         (alpha(0.05, -0.1, 0.2), "not shown to agree beyond chance"),
-        (alpha(0.4, None, None), "not known how reliable"),
+        (alpha(0.4, None, None), "does not show how far the verdicts can be relied on"),
         (alpha(None, None, None), "supports no conclusion"),
     ],
 )
@@ -29,22 +31,45 @@ def test_the_certificate_claims_no_more_than_alphas_interval(report: Report, est
     assert words in write_certificate(panel)[0]
 
 
+def test_the_certificate_says_what_the_interval_is_about_or_plainly_that_there_is_none(report: Report) -> None:
+    first = [
+        write_certificate(report.panel.model_copy(update={"krippendorff_alpha": estimate}))[0]
+        for estimate in (alpha(0.9, 0.85, 0.95), alpha(0.4, None, None))
+    ]
+    assert first[0].endswith("The interval is for other countries and topics like these.")
+    assert first[1].endswith(
+        "alpha is 0.40 for 50 traces, without a 95% CI, because an interval needs at least 5 countries and 5 topics, "
+        "but there are 4 topics."
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "p_value", "is_named"),
+    [
+        (Estimate(0.1, 50, 0.02, 0.18), 0.04, True),
+        (Estimate(0.1, 50, 0.02, 0.18), 0.06, False),  # its own interval excludes 0, but not after correction
+        (Estimate(-0.1, 50, -0.18, -0.02), 0.001, False),  # the others agree worse without it
+        (Estimate(0.1, 50, reason="too few countries"), None, False),
+    ],
+)
+def test_an_outlier_is_named_only_after_correction(
+    report: Report, change: Estimate, p_value: float | None, is_named: bool
+) -> None:
+    judge = report.panel.judges[0].model_copy(update={"alpha_change": change, "alpha_change_p_holm": p_value})
+    others = [
+        row.model_copy(update={"alpha_change": Estimate(0.0, 50, -0.1, 0.1), "alpha_change_p_holm": 1.0})
+        for row in report.panel.judges[1:]
+    ]
+    certificate = write_certificate(report.panel.model_copy(update={"judges": [judge, *others]}))
+    sentences = [sentence for sentence in certificate if "is an outlier" in sentence]
+    assert len(sentences) == is_named
+    if is_named:
+        assert sentences[0].startswith(f"{judge.judge} is an outlier: without it, the other judges agree better")
+        assert "higher by 0.10, 95% CI 0.02 to 0.18; p = 0.040, corrected for 3 judges" in sentences[0]
+
+
 def test_a_skewed_prevalence_gives_a_warning(report: Report) -> None:
     prevalence = Estimate(value=0.93, n=50, ci_low=0.9, ci_high=0.95)
     certificate = " ".join(write_certificate(report.panel.model_copy(update={"prevalence": prevalence})))
     assert "93% of the verdicts are VALID" in certificate
     assert "AC1" in certificate
-
-
-def test_expected_chance_findings_are_counted_over_all_tested_biases(report: Report) -> None:
-    lenient = Estimate(value=0.2, n=90, ci_low=0.1, ci_high=0.3)
-    neutral = Estimate(value=0.0, n=90, ci_low=-0.1, ci_high=0.1)
-    not_measured = Estimate(value=None, n=0, reason="not measured")
-    unmeasured_biases = {"verbosity": not_measured, "own_family": not_measured, "order": not_measured}
-    first, second = (
-        r.model_copy(update={**unmeasured_biases, "leniency": e})
-        for r, e in zip(report.panel.judges, (lenient, neutral), strict=False)
-    )
-    certificate = " ".join(write_certificate(report.panel.model_copy(update={"judges": [first, second]})))
-    assert "Of 2 biases tested, about 0.1 would be reported by chance if no judge had a bias." in certificate
-    assert "findings is chance" not in certificate

@@ -21,8 +21,8 @@ from auditor.reports.sections.comparison.verdicts import (
 from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import assert_consistent, tables_of, text_of
 
-KAPPA = Estimate(0.4, 10, 0.2, 0.6)
-NO_CHANGE = Estimate(-0.1, 10, reason="fewer than 5 cells: no interval")
+KAPPA = Estimate(0.4, 10, 0.2, 0.6, resampled=("country", "topic"))
+CHANGE = Estimate(-0.1, 10, -0.15, -0.05, resampled=("country", "topic"))
 FLIP = VerdictFlipRow(
     judge="x", other_judge="y", model="a", country="Japan", topic="divorce", sample=0,
     first="VALID", second="INVALID", same_answer=True,
@@ -33,7 +33,7 @@ FLIP = VerdictFlipRow(
 def verdicts() -> VerdictComparison:
     return VerdictComparison(
         first="one", second="two", about="answers", n=10, traces=5, both_valid=6, both_invalid=1, to_valid=1,
-        to_invalid=2, other_answers=3, change=NO_CHANGE, p_value=0.0004, kappa=KAPPA, flips=[FLIP], not_listed=2,
+        to_invalid=2, other_answers=3, change=CHANGE, p_value=0.0004, kappa=KAPPA, flips=[FLIP], not_listed=2,
     )  # fmt: skip
 
 
@@ -42,10 +42,10 @@ def test_agreement_and_change_are_described_and_in_a_table(verdicts: VerdictComp
     assert_consistent(section)
     assert describe_verdicts(verdicts) == (
         "one and two give the same verdict in 70% of 10 pairs of verdicts on the same answer, on 5 traces. 1 changed "
-        "from INVALID to VALID and 2 from VALID to INVALID (p < 0.001 by a sign-flip test over cells)."
+        "from INVALID to VALID and 2 from VALID to INVALID (p < 0.001 for other countries and topics like these)."
     )
     tables = tables_of(section)
-    assert [row[1] for row in tables["judges-1-agreement"].rows if isinstance(row, list)] == [KAPPA, NO_CHANGE]
+    assert [row[1] for row in tables["judges-1-agreement"].rows if isinstance(row, list)] == [KAPPA, CHANGE]
     [flip] = cells_of(tables["judges-1-flips"])
     assert flip == ["Japan", "divorce", "a", "x", "y", 0, "VALID", "INVALID", "the same"]
     assert "A further 3 verdicts are on other answers and excluded from all figures." in text_of(section)
@@ -55,7 +55,7 @@ def test_agreement_and_change_are_described_and_in_a_table(verdicts: VerdictComp
 def test_verdicts_on_different_answers_are_labelled(verdicts: VerdictComparison) -> None:
     sentences = describe_verdicts(verdicts.model_copy(update={"about": "cells", "p_value": None}))
     assert "10 pairs of verdicts on the same cell, on 5 traces" in sentences
-    assert "sign-flip" not in sentences
+    assert "p = " not in sentences
     assert "No answer is the same in both, so the difference is not only due to the judges." in sentences
 
 

@@ -1,0 +1,92 @@
+"""Writes the generated part of docs/coverage.md, and docs/coverage.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks.coverage.findings import describe_problem, find_problems
+from benchmarks.coverage.runner import Result
+from benchmarks.coverage.studies import STUDIES, figures_by_key
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+
+
+def write_page(results: Sequence[Result], folder: Path = DOCS) -> None:
+    """Replace the generated part of coverage.md, and write coverage.json.
+
+    Args:
+        folder: with coverage.md, whose text outside the markers is written by hand.
+    """
+    page = folder / "coverage.md"
+    before, _, remainder = page.read_text(encoding="utf-8").partition(BEGIN)
+    after = remainder.partition(END)[2]
+    tables = "\n".join(render_tables(results))
+    page.write_text(f"{before}{BEGIN}\n\n{tables}\n{END}{after}", encoding="utf-8")
+    rows = [asdict(result) for result in results]
+    (folder / "coverage.json").write_text(json.dumps(_rounded(rows), indent=1) + "\n", encoding="utf-8")
+
+
+def render_tables(results: Sequence[Result]) -> Iterator[str]:
+    """Markdown lines: a table for each figure, and the known limits."""
+    by_figure: dict[str, list[Result]] = {}
+    for result in results:
+        by_figure.setdefault(result.figure, []).append(result)
+    figures = figures_by_key()
+    for study in STUDIES:
+        for figure in study.figures:
+            if figure.key in by_figure:
+                yield f"### {figure.key[0].upper()}{figure.key[1:]}"
+                yield ""
+                yield from _render_figure(by_figure[figure.key], figures[figure.key].naive_label)
+    yield "### Known limits"
+    yield ""
+    yield from _render_known_limits(results)
+
+
+def _render_figure(results: Sequence[Result], naive_label: str) -> Iterator[str]:
+    designs = list(dict.fromkeys(result.design for result in results))
+    worlds = list(dict.fromkeys(result.world for result in results))
+    by_place = {(result.world, result.design): result for result in results}
+    yield f"| World | {' | '.join(designs)} |"
+    yield f"|---|{'---|' * len(designs)}"
+    for world in worlds:
+        cells = [_format_cell(by_place.get((world, design))) for design in designs]
+        yield f"| {world} | {' | '.join(cells)} |"
+    controls = [result.naive.coverage for result in results if result.naive is not None]
+    if controls:
+        yield ""
+        yield f"Negative control ({naive_label}): covers {min(controls):.0%} to {max(controls):.0%}."
+    yield ""
+
+
+def _format_cell(result: Result | None) -> str:
+    """Coverage in percent, and the mean and median width as multiples of the oracle's."""
+    if result is None:
+        return ""
+    summary = result.summary
+    if not summary.n_runs:
+        return "no interval"
+    mark = " ✗" if describe_problem(summary) else ""
+    n_runs = summary.n_runs + summary.n_without_interval
+    missing = f"; {summary.n_without_interval / n_runs:.0%} without" if summary.n_without_interval else ""
+    return f"{100 * summary.coverage:.1f} ({summary.mean_width:.2f}, {summary.median_width:.2f}{missing}){mark}"
+
+
+def _render_known_limits(results: Sequence[Result]) -> Iterator[str]:
+    """A table of the results that break the rule, with the reason why."""
+    yield "| Figure | World | Design | Measured | Why |"
+    yield "|---|---|---|---|---|"
+    for finding in find_problems(results):
+        reason = "not known" if finding.limit is None else finding.limit.reason
+        place = f"{finding.result.figure} | {finding.result.world} | {finding.result.design}"
+        yield f"| {place} | {finding.problem} | {reason} |"
+    yield ""
+
+
+def _rounded(rows: Iterable[dict[str, object]]) -> list[object]:
+    """The rows with numbers of four decimals: more would change from machine to machine."""
+    return [json.loads(json.dumps(row), parse_float=lambda digits: round(float(digits), 4)) for row in rows]

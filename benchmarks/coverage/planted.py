@@ -1,0 +1,104 @@
+"""Planted faults: how often a method names the judge with the fault, and how often another one, by size of the fault."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.coverage.rule import clopper_pearson_limits
+from benchmarks.coverage.worlds.design import Design
+from benchmarks.coverage.worlds.panel_worlds import N_JUDGES, PanelSample, Plant, draw_panel
+
+MIN_NAMED = 0.95
+MAX_FALSELY_NAMED = 0.05
+RUNS = 300
+PLANT_DESIGNS = (Design(20, 10), Design(55, 19))
+
+NameJudges = Callable[[PanelSample], Collection[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class PlantedStudy:
+    """One kind of fault, by size, and the method that is to name it.
+
+    Attributes:
+        module: the module that defines the method.
+        plants: by the size of the fault in words, from none to the one that must be found.
+        name_judges: from a sample to the judges that a report names.
+        designs: of the audits; the largest fault must be found in the largest.
+        naive: yesterday's method, which must break the rule somewhere.
+    """
+
+    name: str
+    module: str
+    plants: dict[str, Plant]
+    name_judges: NameJudges
+    naive: NameJudges | None = None
+    designs: Sequence[Design] = PLANT_DESIGNS
+
+
+@dataclass(frozen=True, slots=True)
+class PlantedResult:
+    """What the runs of one fault gave.
+
+    Attributes:
+        n_named: runs in which all judges with the fault are named; n_solely: runs in which no other is named either.
+        n_false: runs in which an honest judge is named.
+        has_plant: whether there is a fault.
+        is_largest: whether this is the fault that must be found.
+    """
+
+    study: str
+    plant: str
+    design: str
+    n_runs: int
+    n_named: int
+    n_solely: int
+    n_false: int
+    n_naive_named: int | None
+    n_naive_false: int | None
+    has_plant: bool
+    is_largest: bool
+
+    @property
+    def problem(self) -> str | None:
+        """How the result breaks the rule, in words; None if it does not."""
+        if clopper_pearson_limits(self.n_false, self.n_runs)[0] > MAX_FALSELY_NAMED:
+            return f"names an honest judge in {self.n_false / self.n_runs:.1%} of runs"
+        if self.is_largest and clopper_pearson_limits(self.n_named, self.n_runs)[1] < MIN_NAMED:
+            return f"names the fault in {self.n_named / self.n_runs:.1%} of runs"
+        return None
+
+
+def measure_plant(study: PlantedStudy, plant_name: str, design: Design, n_runs: int = RUNS) -> PlantedResult:
+    """Simulate audits with one fault and count which judges are named."""
+    plant = study.plants[plant_name]
+    honest = frozenset(range(N_JUDGES)) - plant.planted
+    counts = np.zeros(5, dtype=np.intp)
+    for run in range(n_runs):
+        seed = zlib.crc32(f"{study.name}/{plant_name}/{design.label}".encode())
+        sample = draw_panel(plant, design, np.random.default_rng([seed, run]))
+        named = frozenset(study.name_judges(sample))
+        is_named = plant.planted <= named
+        counts[:3] += is_named, is_named and not named & honest, bool(named & honest)
+        if study.naive is not None:
+            naively_named = frozenset(study.naive(sample))
+            counts[3:] += plant.planted <= naively_named, bool(naively_named & honest)
+    is_largest = plant_name == list(study.plants)[-1] and design == study.designs[-1]
+    n_named, n_solely, n_false, n_naive_named, n_naive_false = (int(count) for count in counts)
+    return PlantedResult(
+        study.name,
+        plant_name,
+        design.label,
+        n_runs,
+        n_named,
+        n_solely,
+        n_false,
+        None if study.naive is None else n_naive_named,
+        None if study.naive is None else n_naive_false,
+        bool(plant.planted),
+        is_largest,
+    )

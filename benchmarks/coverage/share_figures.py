@@ -1,0 +1,44 @@
+"""Shares of cases, such as refusals, with both of their intervals: for other units, and for these cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from auditor.metrics.estimate import ShareEstimate
+from auditor.metrics.unit_means import ShareTable, shares_over_units
+from benchmarks.coverage import naive
+from benchmarks.coverage.figures import Figure, Study
+from benchmarks.coverage.rule import Interval
+from benchmarks.coverage.verdict_figures import to_interval
+from benchmarks.coverage.worlds.share_worlds import SHARE_WORLDS, ShareSample
+
+
+def _first_share(sample: ShareSample) -> ShareEstimate:
+    """The share of the first row, with the design effect pooled over all rows."""
+    units = {"country": sample.country, "topic": sample.topic}
+    shares: Sequence[ShareEstimate] = shares_over_units(
+        [ShareTable(hits, sample.totals, units) for hits in sample.hits]
+    )
+    return shares[0]
+
+
+def _share(sample: ShareSample) -> Interval:
+    return to_interval(_first_share(sample))
+
+
+def _share_of_these_cells(sample: ShareSample) -> Interval:
+    share = _first_share(sample)
+    return share.value or 0.0, share.cells_ci_low, share.cells_ci_high
+
+
+SHARE_FIGURES = (
+    Figure(
+        "share",
+        _share,
+        lambda s: naive.wilson_interval(float(s.hits[0].sum()), float(s.totals.sum())),
+        "Wilson's, over cases",
+    ),
+    Figure("share of these cells", _share_of_these_cells),
+)
+
+SHARE_STUDY = Study("shares", __name__, SHARE_FIGURES, SHARE_WORLDS)

@@ -1,0 +1,103 @@
+"""Figures of the panel: agreement of judges beyond chance, the share of VALID, and shares of a judge's verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from auditor.metrics.agreement import count_ratings, fleiss_kappa, gwet_ac1, krippendorff_alpha, leave_one_rater_out
+from auditor.metrics.estimate import Estimate
+from auditor.metrics.unit_means import share_over_units
+from auditor.metrics.votes import agreement_with_others
+from benchmarks.coverage import naive
+from benchmarks.coverage.figures import Figure, Study
+from benchmarks.coverage.rule import Interval
+from benchmarks.coverage.worlds.design import Floats, Indices
+from benchmarks.coverage.worlds.verdict_worlds import VERDICT_WORLDS, VerdictSample
+
+Units = dict[str, Indices]
+
+
+def to_interval(estimate: Estimate) -> Interval:
+    """The value and the ends of an estimate."""
+    return float("nan") if estimate.value is None else estimate.value, estimate.ci_low, estimate.ci_high
+
+
+def _units(sample: VerdictSample) -> Units:
+    return {"country": sample.country, "topic": sample.topic}
+
+
+def _kappa(sample: VerdictSample) -> Interval:
+    return to_interval(fleiss_kappa(count_ratings(sample.verdicts), units=_units(sample)))
+
+
+def _alpha(sample: VerdictSample) -> Interval:
+    return to_interval(krippendorff_alpha(sample.verdicts, units=_units(sample)))
+
+
+def _ac1(sample: VerdictSample) -> Interval:
+    return to_interval(gwet_ac1(sample.verdicts, 2, units=_units(sample)))
+
+
+def _alpha_without(sample: VerdictSample) -> Interval:
+    return to_interval(krippendorff_alpha(sample.verdicts[1:], units=_units(sample)))
+
+
+def _alpha_change(sample: VerdictSample) -> Interval:
+    return to_interval(leave_one_rater_out(sample.verdicts, units=_units(sample))[0].difference)
+
+
+def _prevalence(sample: VerdictSample) -> Interval:
+    n_verdicts = (~np.isnan(sample.verdicts)).sum(axis=0)
+    share = share_over_units(
+        np.nansum(sample.verdicts, axis=0), n_verdicts, _units(sample), independent_cases=np.minimum(n_verdicts, 1)
+    )
+    return to_interval(share)
+
+
+def _valid_share(sample: VerdictSample) -> Interval:
+    verdicts = sample.verdicts[0]
+    return to_interval(share_over_units(np.nan_to_num(verdicts), ~np.isnan(verdicts), _units(sample)))
+
+
+def _agreement_with_others(sample: VerdictSample) -> Interval:
+    return to_interval(agreement_with_others(sample.verdicts, units=_units(sample))[0])
+
+
+def _counts(sample: VerdictSample) -> Floats:
+    """Numbers of INVALID and of VALID verdicts of each trace with at least two, shape (traces, 2)."""
+    counts = np.stack([(sample.verdicts == 0).sum(axis=0), (sample.verdicts == 1).sum(axis=0)], axis=1)
+    return counts[counts.sum(axis=1) >= 2].astype(np.float64)
+
+
+def _bootstrap_over_traces(coefficient: Callable[[Floats, Floats], Floats]) -> Callable[[Any], Interval]:
+    """The interval of a coefficient of agreement that resamples traces."""
+    return lambda sample: naive.bootstrap_over_rows(_counts(sample), coefficient, np.random.default_rng(0))
+
+
+def _wilson_of_agreement(sample: VerdictSample) -> Interval:
+    votes = np.nan_to_num(2 * sample.verdicts - 1)
+    majority = np.sign(votes[1:].sum(axis=0))
+    is_decided = (majority != 0) & (votes[0] != 0)
+    return naive.wilson_interval(float((votes[0] == majority)[is_decided].sum()), float(is_decided.sum()))
+
+
+def _wilson_of_verdicts(sample: VerdictSample, judges: slice) -> Interval:
+    verdicts = sample.verdicts[judges]
+    return naive.wilson_interval(float(np.nansum(verdicts)), float((~np.isnan(verdicts)).sum()))
+
+
+VERDICT_FIGURES = (
+    Figure("kappa", _kappa, _bootstrap_over_traces(naive.kappa_of_counts), "bootstrap over traces"),
+    Figure("alpha", _alpha, _bootstrap_over_traces(naive.kappa_of_counts), "bootstrap over traces"),
+    Figure("ac1", _ac1, _bootstrap_over_traces(naive.ac1_of_counts), "bootstrap over traces"),
+    Figure("alpha without a judge", _alpha_without),
+    Figure("alpha change", _alpha_change),
+    Figure("prevalence", _prevalence, lambda s: _wilson_of_verdicts(s, slice(None)), "Wilson's, over verdicts"),
+    Figure("valid share of a judge", _valid_share, lambda s: _wilson_of_verdicts(s, slice(1)), "Wilson's, over traces"),
+    Figure("agreement with the others", _agreement_with_others, _wilson_of_agreement, "Wilson's, over traces"),
+)
+
+VERDICT_STUDY = Study("verdicts", __name__, VERDICT_FIGURES, VERDICT_WORLDS)

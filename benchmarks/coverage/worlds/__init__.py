@@ -1,0 +1,1 @@
+"""Simulated audits with known truth, written apart from the estimators: nothing here imports `auditor`."""

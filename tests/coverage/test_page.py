@@ -1,0 +1,63 @@
+"""docs/coverage.md: its hand-written part, and the tables that `make coverage` writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from benchmarks.coverage.known_limits import KNOWN_LIMITS
+from benchmarks.coverage.page import BEGIN, DOCS, END, render_tables, write_page
+from benchmarks.coverage.rule import Summary
+from benchmarks.coverage.runner import Result
+from benchmarks.coverage.studies import STUDIES, figures_by_key, list_jobs
+
+PAGE = (DOCS / "coverage.md").read_text(encoding="utf-8")
+FINE = Summary(300, 0, 0.95, 0.93, 0.97, 1.02, 0.98, 10)
+SHORT = Summary(300, 30, 0.8, 0.75, 0.85, 0.9, 0.85, 10)
+
+
+def test_the_page_explains_the_study_before_the_tables() -> None:
+    explanation = PAGE.partition(BEGIN)[0]
+    for heading in ("What it proves", "The worlds", "How to read the tables", "The assumptions", "Results"):
+        assert f"## {heading}" in explanation
+    for world in {job[1].name for job in list_jobs().values()}:
+        assert world in explanation, f"{world} is not explained"
+    assert "make coverage" in explanation
+    assert PAGE.count(BEGIN) == PAGE.count(END) == 1
+
+
+def test_the_page_is_in_the_index_of_the_docs_and_of_the_site() -> None:
+    assert "(coverage.md)" in (DOCS / "index.md").read_text(encoding="utf-8")
+    assert "coverage.md" in (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
+
+
+def test_the_page_has_a_table_for_each_figure() -> None:
+    tables = PAGE.partition(BEGIN)[2].partition(END)[0]
+    for key in figures_by_key():
+        assert f"### {key[0].upper()}{key[1:]}\n" in tables, f"run make coverage: {key} has no table"
+    for limit in KNOWN_LIMITS:
+        assert limit.reason in tables
+
+
+def test_a_table_shows_coverage_widths_and_the_negative_control() -> None:
+    results = [
+        Result("scores", "r", "gaussian", "5 × 5", FINE, SHORT),
+        Result("scores", "r", "gaussian", "10 × 8", SHORT, None),
+        Result("scores", "r", "t3", "5 × 5", FINE, None),
+    ]
+    lines = list(render_tables(results))
+    assert "| World | 5 × 5 | 10 × 8 |" in lines
+    assert "| gaussian | 95.0 (1.02, 0.98) | 80.0 (0.90, 0.85; 9% without) ✗ |" in lines
+    assert "| t3 | 95.0 (1.02, 0.98) |  |" in lines
+    assert any("Negative control" in line and "80%" in line for line in lines)
+
+
+def test_writing_keeps_the_hand_written_part(tmp_path: Path) -> None:
+    (tmp_path / "coverage.md").write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n", encoding="utf-8")
+    write_page([Result(STUDIES[0].name, "r", "gaussian", "5 × 5", FINE, None)], tmp_path)
+    page = (tmp_path / "coverage.md").read_text(encoding="utf-8")
+    assert page.startswith(f"before\n{BEGIN}")
+    assert page.endswith(f"{END}\nafter\n")
+    assert "old" not in page
+    [row] = json.loads((tmp_path / "coverage.json").read_text(encoding="utf-8"))
+    assert row["summary"]["coverage"] == 0.95
