@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import rankdata, t
 
 from benchmarks.coverage.rule import Interval
-from benchmarks.coverage.worlds.design import Floats, Indices
+from benchmarks.coverage.worlds.design import Bools, Floats, Indices
 
 Z_95 = 1.959963984540054
 
@@ -129,3 +129,15 @@ def _agreement_and_shares(weights: Floats, counts: Floats) -> tuple[Floats, Floa
     pairs = (counts * (counts - 1)).sum(axis=1) / (n_ratings * (n_ratings - 1))
     n_items = weights.sum(axis=1)
     return weights @ pairs / n_items, weights @ (counts / n_ratings[:, None]) / n_items[:, None]
+
+
+def hanley_mcneil_interval(support: Floats, is_correct: Bools) -> Interval:
+    """The area under the ROC curve with the interval of Hanley and McNeil (Radiology 143, 1982) over answers."""
+    n_right, n_wrong = int(is_correct.sum()), int((~is_correct).sum())
+    if not n_right or not n_wrong:
+        return float("nan"), None, None
+    area = float((rankdata(support)[is_correct].sum() - n_right * (n_right + 1) / 2) / (n_right * n_wrong))
+    for_right, for_wrong = area / (2 - area) - area**2, 2 * area**2 / (1 + area) - area**2
+    variance = (area * (1 - area) + (n_right - 1) * for_right + (n_wrong - 1) * for_wrong) / (n_right * n_wrong)
+    half_width = Z_95 * variance**0.5
+    return area, area - half_width, area + half_width

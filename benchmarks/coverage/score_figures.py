@@ -9,6 +9,7 @@ import numpy as np
 
 from auditor.metrics.attenuation import crossed_corrected
 from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, RMSE, Statistic, TwoWayEstimate
+from auditor.metrics.conflict import third_quartile
 from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife, paired_jackknife, spearman_jackknife
 from auditor.metrics.max_gap import widest_gap
 from auditor.metrics.within_topic import within_topic_correlation
@@ -54,6 +55,13 @@ def _corrected_r(sample: ScoreSample) -> Interval:
     n_samples = np.full(len(sample.sampled), N_SAMPLES)
     places = (sample.country, sample.topic)
     return _to_interval(crossed_corrected(sample.sampled, sample.survey, sample.sample_variance, n_samples, *places))
+
+
+def _third_quartile(sample: ScoreSample) -> Interval:
+    """The third quartile of the absolute differences between three models."""
+    differences = [sample.first - sample.second, sample.first - sample.worse, sample.second - sample.worse]
+    estimate = third_quartile(differences, {"country": sample.country, "topic": sample.topic})
+    return float("nan") if estimate.value is None else estimate.value, estimate.ci_low, estimate.ci_high
 
 
 def _largest_gap(sample: ScoreSample) -> Interval:
@@ -139,6 +147,13 @@ SCORE_FIGURES = (
         lambda s: naive.student_interval(_absolute(s.first, s) - _absolute(s.worse, s)),
         "Student's, over cells",
     ),
+    Figure(
+        "bias difference",
+        _difference(BIAS, "worse"),
+        lambda s: naive.student_interval(s.first - s.worse),
+        "Student's, over cells",
+    ),
+    Figure("third quartile", _third_quartile),
     Figure(
         "mae gap",
         _gap(MAE),

@@ -7,7 +7,9 @@ to a method that takes traces for independent. The labels say whether the soundn
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -37,7 +39,9 @@ class Plant:
         quality_of_length: difference in soundness between longer and shorter traces.
         constant_share, random_share: share of traces on which the first judge says VALID, or tosses a coin, without
             looking.
+        own_family: how much more often the first judge says VALID on the traces of the first model.
         level: mean soundness.
+        has_equal_judges: all judges perceive with the same noise, so that all pairs are alike.
         refusal_slope: how much less likely unsound traces are to be judged by the first judge, on the log-odds scale.
     """
 
@@ -48,13 +52,20 @@ class Plant:
     quality_of_length: float = 0.0
     constant_share: float = 0.0
     random_share: float = 0.0
+    own_family: float = 0.0
     level: float = 0.0
+    has_equal_judges: bool = False
     refusal_slope: float = 0.0
+
+    @property
+    def noise_sds(self) -> Floats:
+        """Standard deviation of each judge's noise."""
+        return np.full(N_JUDGES, float(NOISE_SDS.mean())) if self.has_equal_judges else NOISE_SDS
 
     @property
     def planted(self) -> frozenset[int]:
         """The judges with a fault."""
-        is_first = self.leniency or self.verbosity or self.constant_share or self.random_share
+        is_first = self.leniency or self.verbosity or self.constant_share or self.random_share or self.own_family
         copying = range(N_JUDGES - self.n_copying, N_JUDGES) if self.copied_share else ()
         return frozenset({LENIENT_JUDGE} if is_first else ()) | frozenset(copying)
 
@@ -64,15 +75,30 @@ class PanelSample:
     """Verdicts, shape (judges, traces), 1 VALID, 0 INVALID, nan none, and what is known of the traces, shape (traces,).
 
     Attributes:
+        model: which of four models wrote the trace; judge i is of the family of model i.
         label: 1 where the trace is sound; is_longer: 1 for the longer half, 0 for the other.
     """
 
     country: Indices
     topic: Indices
+    model: Indices
     verdicts: Floats
     label: Floats
     is_longer: Floats
     plant: Plant
+    truths: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PanelWorld:
+    """A population of audits with the same planted faults."""
+
+    name: str
+    plant: Plant
+
+    def draw(self, design: Design, rng: np.random.Generator) -> PanelSample:
+        """Simulate one audit."""
+        return replace(draw_panel(self.plant, design, rng), truths=compute_panel_truths(self.plant))
 
 
 def draw_panel(plant: Plant, design: Design, rng: np.random.Generator) -> PanelSample:
@@ -89,7 +115,8 @@ def draw_panel(plant: Plant, design: Design, rng: np.random.Generator) -> PanelS
         + plant.quality_of_length * (is_longer - 0.5)
         + rng.normal(size=len(cell))
     )
-    sample = PanelSample(country, topic, np.empty(0), (soundness > 0).astype(np.float64), is_longer, plant)
+    model = np.arange(len(cell)) % TRACES_PER_CELL
+    sample = PanelSample(country, topic, model, np.empty(0), (soundness > 0).astype(np.float64), is_longer, plant)
     return replace(sample, verdicts=_draw_verdicts(sample, soundness, design, rng))
 
 
@@ -102,11 +129,12 @@ def _draw_verdicts(sample: PanelSample, soundness: Floats, design: Design, rng: 
             soundness
             + JUDGE_SDS[0] * rng.normal(size=design.n_countries)[sample.country]
             + JUDGE_SDS[1] * rng.normal(size=design.n_topics)[sample.topic]
-            + NOISE_SDS[judge] * rng.normal(size=n_traces)
+            + plant.noise_sds[judge] * rng.normal(size=n_traces)
         )
         if judge == LENIENT_JUDGE:
             shift = _probit_shift(plant.leniency, plant.level) * np.ones(n_traces)
             shift += _probit_shift(plant.verbosity, plant.level) * (sample.is_longer - 0.5)
+            shift += _probit_shift(plant.own_family, plant.level) * (sample.model == LENIENT_JUDGE)
             perceived = perceived + shift
         verdicts[judge] = perceived > 0
     first_judge, is_blind = verdicts[LENIENT_JUDGE], rng.random(n_traces)
@@ -121,8 +149,56 @@ def _draw_verdicts(sample: PanelSample, soundness: Floats, design: Design, rng: 
     return verdicts
 
 
+@cache
+def compute_panel_truths(plant: Plant) -> dict[str, float]:
+    """The true value of each figure on the first judge, for judges that do not copy; all effects are Gaussian."""
+    soundness_variance = 1 + sum(sd**2 for sd in SOUNDNESS_SDS)
+    judge_variances = soundness_variance + sum(sd**2 for sd in JUDGE_SDS) + plant.noise_sds**2
+    quality = plant.quality_of_length * np.array([-0.5, 0.5])  # of shorter, then of longer traces
+    length_shift = _probit_shift(plant.verbosity, plant.level) * np.array([-0.5, 0.5])
+    family_shift = _probit_shift(plant.own_family, plant.level)
+
+    def share_by_length(judge: int, shift: Floats | float) -> Floats:
+        return np.asarray(ndtr((plant.level + quality + shift) / judge_variances[judge] ** 0.5))
+
+    leniency_shift = _probit_shift(plant.leniency, plant.level)
+    by_length = share_by_length(LENIENT_JUDGE, leniency_shift + length_shift)
+    n_own = 1 / TRACES_PER_CELL  # the share of traces by the model of the first judge's family
+    of_first_judge = (1 - n_own) * by_length.mean() + n_own * share_by_length(
+        LENIENT_JUDGE, leniency_shift + length_shift + family_shift
+    ).mean()
+    shares = np.array([of_first_judge, *(share_by_length(judge, 0.0).mean() for judge in range(1, N_JUDGES))])
+    labels = ndtr((plant.level + quality) / soundness_variance**0.5)
+    for_own_family, for_others = (
+        share_by_length(LENIENT_JUDGE, leniency_shift + shift).mean() for shift in (family_shift, 0.0)
+    )
+    truths = {
+        "leniency against the median judge": float(shares[LENIENT_JUDGE] - np.median(shares)),
+        "leniency against labels": float(shares[LENIENT_JUDGE] - labels.mean()),
+    }
+    if not plant.own_family:
+        truths["length association"] = float(np.diff(by_length)[0])
+        truths["length bias against labels"] = float(np.diff(by_length)[0] - np.diff(labels)[0])
+    if not plant.verbosity:
+        truths["leniency with the judge's own family"] = float(for_own_family - for_others)
+    if plant.has_equal_judges and not plant.planted:
+        truths["error correlation beyond other pairs"] = 0.0
+    return truths
+
+
 def _probit_shift(difference: float, level: float) -> float:
     """By how much the first judge's perception rises so that its share of VALID rises by `difference`."""
-    variance = 1 + sum(sd**2 for sd in SOUNDNESS_SDS) + sum(sd**2 for sd in JUDGE_SDS) + float(NOISE_SDS[0]) ** 2
+    if not difference:
+        return 0.0
+    variance = 1 + sum(sd**2 for sd in (*SOUNDNESS_SDS, *JUDGE_SDS)) + float(NOISE_SDS[0]) ** 2
     base = ndtr(level / variance**0.5)
     return float(ndtri(min(base + difference, 0.999)) * variance**0.5 - level)
+
+
+PANEL_WORLDS = (
+    PanelWorld("honest judges", Plant(level=0.3)),
+    PanelWorld("equal judges", Plant(has_equal_judges=True)),
+    PanelWorld("lenient judge", Plant(leniency=0.15, level=0.3)),
+    PanelWorld("verbose judge", Plant(verbosity=0.15, quality_of_length=0.6)),
+    PanelWorld("own family", Plant(own_family=0.15)),
+)

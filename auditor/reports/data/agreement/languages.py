@@ -95,6 +95,14 @@ def build_languages_report(db: Database, source: ReportSource) -> LanguagesRepor
     )
 
 
+def load_language_scores(db: Database, source: ReportSource) -> FloatArray | None:
+    """Mean direct scores by language, shape (languages, models, cells); None where one language was configured."""
+    config = source.config
+    if config is None or config.task is not None or not config.probes.direct or len(config.languages) < 2:
+        return None
+    return _compute_mean_scores(results.load_traces(db, source.audit.id), source, config)
+
+
 def _find_uneven_models(traces: Sequence[Trace], models: Sequence[str]) -> list[UnevenLanguageRow]:
     """Find models whose shares of usable answers differ between languages; one row per such model."""
     counts_by_model: dict[str, dict[str, list[int]]] = {model: {} for model in models}
