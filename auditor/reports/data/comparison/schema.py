@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from auditor.metrics.estimate import Estimate
-from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseDifferences
 from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseDifferences
 from auditor.reports.data.report_model import ReportModel
 
 ChangeLabel = Literal["better", "worse", "not told apart", "not measurable"]
