@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 
 from auditor.metrics.cycles import minimum_feedback_arcs
 from auditor.metrics.pairs_ranking import rank_with_pairs, run_ranking
-from auditor.metrics.preference import acyclic_mask, draw_subsets, preference_graph, transitivity
+from auditor.metrics.preference import preference_graph
 from auditor.metrics.semantic import semantic_graph_entropies
+from auditor.metrics.transitive_subsets import acyclic_mask, draw_subsets, transitivity
 
 T = TypeVar("T")
 Figures = dict[str, float | int | bool]

@@ -38,6 +38,7 @@ def measure_judge_consistency(db: Database, audit_id: int, config: AuditConfig) 
                     set_answers.asked,
                     set_answers.samples,
                     set_answers.human_preferences,
+                    set_answers.item_set.context,
                 )
             )
     consistency_by_judge = {

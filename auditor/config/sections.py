@@ -97,10 +97,10 @@ class PanelSection(ConfigSection):
     """The weight of each judge's vote, for `weighted`: 0 benches it. `auditor export weights` makes them from what
     people decided."""
     weights_from: Literal["logic"] | None = None
-    """`logic` makes the weights of this audit's own comparisons: the mean of a judge's transitivity, commutativity,
-    negation and self-agreement, as far as measured. Needs `vote = "weighted"` and the probe `logic`."""
+    """`logic` computes the weights from this audit's own comparisons: how far a judge's transitivity, commutativity,
+    negation and self-agreement are above chance, on average. Needs `vote = "weighted"` and the probe `logic`."""
     bench_below: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """With `weights_from`: a judge whose consistency is below this has no vote."""
+    """With `weights_from`: a judge has no vote if the mean of its measures, not corrected for chance, is below this."""
     adaptive: bool = False
     """Whether judges are asked one after another, and no more of them once no vote can change what a panel says."""
     exclude_family: bool = False

@@ -20,6 +20,7 @@ from auditor.cost_estimation.call_counts import (
     count_reviewed_traces,
     share_of_cells_asked,
 )
+from auditor.cost_estimation.detectable_difference import plan_detectable_differences
 from auditor.cost_estimation.planned_calls import MAX_EXAMPLES, PlannedCalls
 from auditor.cost_estimation.preflight_calls import discovery_check, plan_preflight_calls
 from auditor.cost_estimation.recorded_usage import count_recorded_calls, load_recorded_usage
@@ -82,6 +83,7 @@ def estimate_audit(
         not_estimated=list(_unestimated_probes(config)),
         budget_usd=config.limits.budget_usd,
         recorded=count_recorded_calls(db, config, survey, cells) if db else None,
+        detectable=plan_detectable_differences(config, survey, cells, db),
     )
 
 
@@ -102,7 +104,9 @@ def estimate_past_audit(db: Database, audit_name: str) -> CostForecast:
     usage_by_stage = load_recorded_usage(db, audit.id)
     rows = [row.model_copy(update={"actual": usage_by_stage.get((row.name, row.stage))}) for row in forecast.rows]
     known_costs = [usage.usd for usage in usage_by_stage.values() if usage.usd is not None]
-    return forecast.model_copy(update={"rows": rows, "actual_usd": sum(known_costs) if known_costs else None})
+    return forecast.model_copy(
+        update={"rows": rows, "actual_usd": sum(known_costs) if known_costs else None, "detectable": None}
+    )
 
 
 # --- planned calls ----------------------------------------------------------------------------------------------

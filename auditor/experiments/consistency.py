@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from auditor import bootstrap
 from auditor.config import AuditConfig
 from auditor.errors import ImportFileError, UsageError
-from auditor.metrics.correlation import pearson
-from auditor.metrics.resampling import bootstrap_mean, paired_difference
-from auditor.reports.data.estimate_conversion import missing_estimate, to_estimate
+from auditor.metrics.averaging import AveragedEstimate, averaged_share, mean_of_instances
+from auditor.metrics.clustered_correlation import correlate_over_units
+from auditor.metrics.paired_difference import PairedDifference, paired_difference
 from auditor.reports.data.semantic.experiment_schema import (
     ConsistencyAccuracyRow,
     RuleFollowingRow,
@@ -68,14 +68,14 @@ def run_temperature_experiment(
     # Keys are (model, temperature, whether the answers are to paraphrases); values are one consistency per question.
     for model, temperature in dict.fromkeys((model, temperature) for model, temperature, _ in scores):
         same_words, other_words = scores[model, temperature, False], scores[model, temperature, True]
-        change = paired_difference(same_words, other_words, seed=seed)
+        change = _difference_over_questions(same_words, other_words, seed)
         rows.append(
             SemanticTemperatureRow(
                 model=model,
                 temperature=temperature,
-                same_words=to_estimate(bootstrap_mean(same_words, seed=seed, bounds=CONSISTENCY_BOUNDS)),
-                other_words=to_estimate(bootstrap_mean(other_words, seed=seed, bounds=CONSISTENCY_BOUNDS)),
-                difference=to_estimate(change) if change.n else missing_estimate(change.reason or ""),
+                same_words=_mean_over_questions(same_words),
+                other_words=_mean_over_questions(other_words),
+                difference=change.estimate,
                 p_value=change.p_value,
             )
         )
@@ -99,13 +99,13 @@ def run_rule_experiment(
     # Keys are (model, whether it was told the rule); values are one consistency per question.
     for model in dict.fromkeys(model for model, _ in scores):
         before, after = scores[model, False], scores[model, True]
-        change = paired_difference(before, after, seed=seed)
+        change = _difference_over_questions(before, after, seed)
         rows.append(
             RuleFollowingRow(
                 model=model,
-                before=to_estimate(bootstrap_mean(before, seed=seed, bounds=CONSISTENCY_BOUNDS)),
-                after=to_estimate(bootstrap_mean(after, seed=seed, bounds=CONSISTENCY_BOUNDS)),
-                change=to_estimate(change) if change.n else missing_estimate(change.reason or ""),
+                before=_mean_over_questions(before),
+                after=_mean_over_questions(after),
+                change=change.estimate,
                 p_value=change.p_value,
             )
         )
@@ -135,26 +135,52 @@ def run_accuracy_experiment(
     from auditor.agents.semantic.experiments import accuracy_and_consistency  # loads langgraph (2 s)
 
     questions = _read_known_answers(file)
-    measures_by_model, seed = _ask_audit_models(
+    measures_by_model, _ = _ask_audit_models(
         audit_name, lambda context: accuracy_and_consistency(context, questions), storage, progress, signals
     )
     rows = []
     for model, (accuracy, consistency) in measures_by_model.items():
-        correlation = pearson(consistency, accuracy)
+        correlation = correlate_over_units(consistency, accuracy, {"question": np.arange(len(accuracy))})
+        r = correlation.estimate
         rows.append(
             ConsistencyAccuracyRow(
                 model=model,
-                accuracy=to_estimate(bootstrap_mean(accuracy, seed=seed, bounds=(0.0, 1.0))),
-                consistency=to_estimate(bootstrap_mean(consistency, seed=seed, bounds=CONSISTENCY_BOUNDS)),
-                n=correlation.n,
-                r=correlation.r,
+                accuracy=_estimate_accuracy(accuracy),
+                consistency=_mean_over_questions(consistency),
+                n=r.n,
+                r=r.value,
                 p_value=correlation.p_value,
-                ci_low=correlation.ci_low,
-                ci_high=correlation.ci_high,
-                reason=correlation.reason,
+                ci_low=r.ci_low,
+                ci_high=r.ci_high,
+                reason=r.reason,
             )
         )
     return rows
+
+
+def _mean_over_questions(scores: Floats) -> AveragedEstimate:
+    """Mean consistency, shape (questions,), nan where there is none, with an interval over other questions."""
+    return mean_of_instances(
+        scores, {"question": np.arange(len(scores))}, CONSISTENCY_BOUNDS, empty_reason="no question has a value"
+    )
+
+
+def _difference_over_questions(first: Floats, second: Floats, seed: int) -> PairedDifference:
+    """Mean of second minus first, shape (questions,) each, with an interval over other questions."""
+    bounds = (CONSISTENCY_BOUNDS[0] - CONSISTENCY_BOUNDS[1], CONSISTENCY_BOUNDS[1] - CONSISTENCY_BOUNDS[0])
+    return paired_difference(first, second, {"question": np.arange(len(first))}, bounds=bounds, seed=seed)
+
+
+def _estimate_accuracy(accuracies: Floats) -> AveragedEstimate:
+    """Mean over questions of the share of correct answers, shape (questions,), nan where no answer is usable."""
+    has_answers = ~np.isnan(accuracies)
+    return averaged_share(
+        np.where(has_answers, accuracies, 0.0),
+        has_answers,
+        {"question": np.arange(len(accuracies))},
+        "instances",
+        empty_reason="no question has a usable answer",
+    )
 
 
 def _read_known_answers(file: Path) -> list[KnownAnswerQuestion]:

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from auditor.errors import ImportFileError, UsageError
 from auditor.metrics.agreement import krippendorff_alpha
-from auditor.metrics.correlation import dependent_correlation_difference, pearson
+from auditor.metrics.clustered_correlation import correlate_over_units, correlation_difference_over_units
 from auditor.metrics.estimate import Estimate
-from auditor.metrics.resampling import bootstrap_mean
-from auditor.reports.data.estimate_conversion import to_estimate
+from auditor.metrics.unit_means import mean_over_units
 from auditor.reports.data.semantic.experiment_schema import (
     CorrelationDifferenceRow,
     HumanCorrelationRow,
@@ -25,6 +24,8 @@ from auditor.storage.database import open_database
 from auditor.surveys.row_reader import read_rows
 
 Floats = NDArray[np.float64]
+MAX_ENTROPY = float(np.log2(3))
+"""Entropy in bits of as many Y as N and NA."""
 JUDGEMENT_SCORES = {"Y": 1.0, "N": 0.0, "NA": float("nan")}
 
 
@@ -65,17 +66,21 @@ def compare_with_human_judgements(audit_name: str, file: Path, *, storage: str |
         if (score.model, score.question) in unit_index and score.value is not None:
             column = columns.setdefault((score.text, score.metric), np.full(len(units), np.nan))
             column[unit_index[score.model, score.question]] = score.value
+    questions = [question for _, question in units]
     main_key = (facts.measured, facts.variant)  # the audit's own measure, with which the others are compared
     return HumanJudgementReport(
         questions=len(units),
         judgements=len(judgements),
         alpha=_krippendorff_estimate(judgements),
-        entropy=to_estimate(bootstrap_mean(entropy)),
+        entropy=mean_over_units(
+            entropy, {"question": questions}, (0.0, MAX_ENTROPY), empty_reason="nothing was judged"
+        ),
         correlations=[
-            _correlation_row(key, values, consistent_shares, entropy) for key, values in sorted(columns.items())
+            _correlation_row(key, values, consistent_shares, entropy, questions)
+            for key, values in sorted(columns.items())
         ],
         differences=[
-            _correlation_difference(main_key, key, columns[main_key], values, consistent_shares)
+            _correlation_difference(main_key, key, columns[main_key], values, consistent_shares, questions)
             for key, values in sorted(columns.items())
             if key != main_key and main_key in columns
         ],
@@ -126,16 +131,16 @@ def _judgement_entropy(labels: Sequence[float]) -> float:
 
 
 def _krippendorff_estimate(judgements: JudgementsByPair) -> Estimate:
-    """Krippendorff's alpha of the raters over the judged pairs, with its 95% interval; NA counts as no rating."""
-    alpha = krippendorff_alpha(_rating_table(judgements))
-    return Estimate(value=alpha.value, n=alpha.n_items, ci_low=alpha.ci_low, ci_high=alpha.ci_high, reason=alpha.reason)
-
-
-def _rating_table(judgements: JudgementsByPair) -> Floats:
-    """Judgements (1 or 0) as a table, shape (raters, pairs); nan where a rater did not judge, or could not say."""
+    """Krippendorff's alpha of the raters over the judged pairs, with an interval over questions; NA is no rating."""
     # key[0] is the rater, key[1:] the pair: model, question and the two wordings.
-    raters = sorted({key[0] for key in judgements})
     pairs = sorted({key[1:] for key in judgements})
+    alpha = krippendorff_alpha(_rating_table(judgements, pairs), units={"question": [pair[1] for pair in pairs]})
+    return Estimate(alpha.value, alpha.n, alpha.ci_low, alpha.ci_high, alpha.reason, alpha.resampled)
+
+
+def _rating_table(judgements: JudgementsByPair, pairs: Sequence[tuple[str, str, str, str]]) -> Floats:
+    """Judgements (1 or 0) as a table, shape (raters, pairs); nan where a rater did not judge, or could not say."""
+    raters = sorted({key[0] for key in judgements})
     rater_index, pair_index = {rater: i for i, rater in enumerate(raters)}, {pair: j for j, pair in enumerate(pairs)}
     table = np.full((len(raters), len(pairs)), np.nan)
     for key, value in judgements.items():
@@ -144,7 +149,7 @@ def _rating_table(judgements: JudgementsByPair) -> Floats:
 
 
 def _correlation_row(
-    metric_key: tuple[str, str], values: Floats, human_scores: Floats, entropy: Floats
+    metric_key: tuple[str, str], values: Floats, human_scores: Floats, entropy: Floats, questions: Sequence[str]
 ) -> HumanCorrelationRow:
     """Correlate one measure with the share of consistent judgements, and with the entropy of the judgements.
 
@@ -152,22 +157,28 @@ def _correlation_row(
         metric_key: the scored text, and the measure.
         values, human_scores, entropy: one value per model and question: of the measure, the share judged consistent,
             and the entropy of its judgements in bits.
+        questions: of these values.
     """
-    with_people, with_entropy = pearson(human_scores, values), pearson(entropy, values)
+    with_people = correlate_over_units(human_scores, values, {"question": questions}).estimate
     return HumanCorrelationRow(
         text=metric_key[0],
         metric=metric_key[1],
         n=with_people.n,
-        r=with_people.r,
+        r=with_people.value,
         ci_low=with_people.ci_low,
         ci_high=with_people.ci_high,
         reason=with_people.reason,
-        r_entropy=with_entropy.r,
+        r_entropy=correlate_over_units(entropy, values, {"question": questions}).estimate.value,
     )
 
 
 def _correlation_difference(
-    main_key: tuple[str, str], metric_key: tuple[str, str], first: Floats, second: Floats, human_scores: Floats
+    main_key: tuple[str, str],
+    metric_key: tuple[str, str],
+    first: Floats,
+    second: Floats,
+    human_scores: Floats,
+    questions: Sequence[str],
 ) -> CorrelationDifferenceRow:
     """Difference between the main measure's correlation with people and another measure's.
 
@@ -175,17 +186,19 @@ def _correlation_difference(
         main_key, metric_key: scored text and measure of the main measure and of the other.
         first, second: values of the main measure and of the other, one per model and question.
         human_scores: share judged consistent, one per model and question.
+        questions: of these values.
     """
-    difference = dependent_correlation_difference(human_scores, first, second)
+    difference = correlation_difference_over_units(human_scores, first, second, {"question": questions})
+    estimate = difference.estimate
     return CorrelationDifferenceRow(
         text=metric_key[0],
         metric=metric_key[1],
         than_text=main_key[0],
         than_metric=main_key[1],
-        difference=difference.difference,
+        difference=estimate.value,
         p_value=difference.p_value,
-        ci_low=difference.ci_low,
-        ci_high=difference.ci_high,
-        n=difference.n,
-        reason=difference.reason,
+        ci_low=estimate.ci_low,
+        ci_high=estimate.ci_high,
+        n=estimate.n,
+        reason=estimate.reason,
     )

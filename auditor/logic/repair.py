@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from auditor.agents.logic.questions import comparison_prompt_fields, render_question
 from auditor.domain import Cell, ComparisonChoice, Conflict, ConflictKind, ItemSet, Message, Relation
 from auditor.errors import UsageError
-from auditor.metrics.logic import JudgeAnswers, pooled_commutativity, pooled_transitivity
+from auditor.metrics.logic import JudgeAnswers, estimate_commutativity
 from auditor.metrics.ranking import (
     BradleyTerry,
     Repair,
@@ -27,6 +27,7 @@ from auditor.metrics.ranking import (
     repair,
 )
 from auditor.metrics.repair_effect import measure_repair_effect
+from auditor.metrics.set_transitivity import estimate_transitivity
 from auditor.storage import audits, comparisons, results
 from auditor.storage.comparisons import ItemSetAnswers
 from auditor.storage.database import Database
@@ -69,8 +70,8 @@ class RepairSummary(NamedTuple):
         sets: number of item sets.
         questions: number of answers to the standard question.
         flipped: number of those that the ranking reverses.
-        transitivity: share of subsets of items without a cycle.
-        commutativity: share of pairs whose decision is the same in both orders.
+        transitivity: share of the subsets of items without a cycle, of those with a decision on every pair.
+        commutativity: share of pairs whose decision is the same in both orders, of those decided in both.
         people: share of answers that agree with people, over the questions that people, the judge and the ranking all
             decide (no ties).
     """
@@ -193,8 +194,10 @@ def _summarize_judge(judge: str, repaired: Sequence[RepairedAnswers], k: int, ma
     """Measure one judge's answers over all its sets before and after the repair; see `summarize_repairs`."""
     before = [_to_judge_answers(repaired_set.original, repaired_set.original.preferences) for repaired_set in repaired]
     after = [_to_judge_answers(repaired_set.original, repaired_set.repair.preferences) for repaired_set in repaired]
-    transitivity = [pooled_transitivity(answer_sets, k, max_subsets).value for answer_sets in (before, after)]
-    commutativity = [pooled_commutativity(answer_sets).value for answer_sets in (before, after)]
+    transitivity = [
+        estimate_transitivity(answer_sets, k, max_subsets).complete["pooled"].value for answer_sets in (before, after)
+    ]
+    commutativity = [estimate_commutativity(answer_sets, "pooled").value for answer_sets in (before, after)]
     human_agreement = measure_repair_effect(before, [answers.preferences for answers in after])
     return RepairSummary(
         judge=judge,
@@ -209,7 +212,14 @@ def _summarize_judge(judge: str, repaired: Sequence[RepairedAnswers], k: int, ma
 
 def _to_judge_answers(answers: ItemSetAnswers, preferences: NDArray[np.float64]) -> JudgeAnswers:
     """Convert the answers on a set to the input of the metrics, with the given preferences instead of its own."""
-    return JudgeAnswers(preferences, answers.negated, answers.asked, answers.samples, answers.human_preferences)
+    return JudgeAnswers(
+        preferences,
+        answers.negated,
+        answers.asked,
+        answers.samples,
+        answers.human_preferences,
+        answers.item_set.context,
+    )
 
 
 class ItemRating(NamedTuple):

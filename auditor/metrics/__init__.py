@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from auditor.metrics.bootstrap import RMSE as RMSE
     from auditor.metrics.bootstrap import crossed_interval as crossed_interval
     from auditor.metrics.bootstrap import gap_interval as gap_interval
-    from auditor.metrics.bootstrap import holm as holm
     from auditor.metrics.bootstrap import paired_interval as paired_interval
     from auditor.metrics.calibration import calibrate as calibrate
     from auditor.metrics.conflict import find_conflicts as find_conflicts
@@ -45,16 +44,19 @@ if TYPE_CHECKING:
     from auditor.metrics.jackknife import gap_jackknife as gap_jackknife
     from auditor.metrics.jackknife import paired_jackknife as paired_jackknife
     from auditor.metrics.max_gap import widest_gap as widest_gap
+    from auditor.metrics.multiple_testing import benjamini_yekutieli as benjamini_yekutieli
+    from auditor.metrics.multiple_testing import holm as holm
     from auditor.metrics.panel_design import balanced_panels as balanced_panels
     from auditor.metrics.preference import commutativity as commutativity
     from auditor.metrics.preference import human_agreement as human_agreement
     from auditor.metrics.preference import negation_invariance as negation_invariance
     from auditor.metrics.preference import self_agreement as self_agreement
-    from auditor.metrics.preference import transitivity as transitivity
     from auditor.metrics.ranking import bradley_terry as bradley_terry
     from auditor.metrics.ranking import elo as elo
     from auditor.metrics.ranking import repair as repair
     from auditor.metrics.ranking import win_loss_rate as win_loss_rate
+    from auditor.metrics.rater_model import dawid_skene as dawid_skene
+    from auditor.metrics.rater_model import posterior_of_seats as posterior_of_seats
     from auditor.metrics.self_consistency import score_variance as score_variance
     from auditor.metrics.self_consistency import self_consistencies as self_consistencies
     from auditor.metrics.self_consistency import sign_agreement as sign_agreement
@@ -67,24 +69,24 @@ if TYPE_CHECKING:
     from auditor.metrics.semantic import shuffled_null as shuffled_null
     from auditor.metrics.stopping import is_narrow as is_narrow
     from auditor.metrics.stopping import is_settled as is_settled
+    from auditor.metrics.transitive_subsets import transitivity as transitivity
     from auditor.metrics.votes import agreement_with_others as agreement_with_others
     from auditor.metrics.votes import can_still_change as can_still_change
-    from auditor.metrics.votes import dawid_skene as dawid_skene
-    from auditor.metrics.votes import posterior_of_seats as posterior_of_seats
     from auditor.metrics.votes import weighted_majority as weighted_majority
 
 _NAMES_BY_MODULE = {
     "agreement": ("count_ratings", "fleiss_kappa", "gwet_ac1", "krippendorff_alpha", "leave_one_rater_out"),
     "attenuation": ("corrected_pearson", "crossed_corrected"),
     "jackknife": ("crossed_jackknife", "gap_jackknife", "paired_jackknife"),
-    "bootstrap": ("BIAS", "MAE", "PEARSON", "RMSE", "crossed_interval", "gap_interval", "holm", "paired_interval"),
+    "bootstrap": ("BIAS", "MAE", "PEARSON", "RMSE", "crossed_interval", "gap_interval", "paired_interval"),
     "calibration": ("calibrate",),
     "conflict": ("find_conflicts", "judge_vote", "settle", "third_quartile"),
     "correlation": ("dependent_correlation_difference", "pearson", "spearman"),
     "cycles": ("minimum_feedback_arcs", "shortest_cycles"),
     "error": ("bias", "mae", "rmse"),
+    "multiple_testing": ("benjamini_yekutieli", "holm"),
     "panel_design": ("balanced_panels",),
-    "preference": ("commutativity", "human_agreement", "negation_invariance", "self_agreement", "transitivity"),
+    "preference": ("commutativity", "human_agreement", "negation_invariance", "self_agreement"),
     "proportion": ("proportion",),
     "ranking": ("bradley_terry", "elo", "repair", "win_loss_rate"),
     "self_consistency": (
@@ -103,7 +105,9 @@ _NAMES_BY_MODULE = {
         "shuffled_null",
     ),
     "stopping": ("is_narrow", "is_settled"),
-    "votes": ("agreement_with_others", "can_still_change", "dawid_skene", "posterior_of_seats", "weighted_majority"),
+    "rater_model": ("dawid_skene", "posterior_of_seats"),
+    "transitive_subsets": ("transitivity",),
+    "votes": ("agreement_with_others", "can_still_change", "weighted_majority"),
     "max_gap": ("widest_gap",),
 }
 _MODULE_BY_NAME = {name: module for module, names in _NAMES_BY_MODULE.items() for name in names}

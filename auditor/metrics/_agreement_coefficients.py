@@ -34,7 +34,7 @@ def make_kappa(counts: Floats) -> Coefficient:
 
     def kappa(sums: Floats) -> Floats:
         """Kappa from sums over items."""
-        agreement, prevalence = sums[:, 1] / sums[:, 0], sums[:, 2:] / sums[:, :1]
+        agreement, prevalence = _mean_moments(sums)
         return _beyond_chance(agreement, (prevalence**2).sum(axis=1))
 
     return Coefficient(_pair_moments(counts), kappa)
@@ -45,7 +45,7 @@ def make_ac1(counts: Floats, n_categories: int) -> Coefficient:
 
     def ac1(sums: Floats) -> Floats:
         """AC1 from sums over items."""
-        agreement, prevalence = sums[:, 1] / sums[:, 0], sums[:, 2:] / sums[:, :1]
+        agreement, prevalence = _mean_moments(sums)
         return _beyond_chance(agreement, (prevalence * (1 - prevalence)).sum(axis=1) / (n_categories - 1))
 
     return Coefficient(_pair_moments(counts), ac1, FISHER_Z)  # near 1 where nearly all ratings are the same
@@ -83,6 +83,12 @@ def _pair_moments(counts: Floats) -> Floats:
     n_ratings = counts.sum(axis=1, keepdims=True)
     agreeing_pairs = ((counts**2).sum(axis=1, keepdims=True) - n_ratings) / (n_ratings * (n_ratings - 1))
     return np.hstack([np.ones_like(n_ratings), agreeing_pairs, counts / n_ratings])
+
+
+def _mean_moments(sums: Floats) -> tuple[Floats, Floats]:
+    """Mean agreement, shape (replicates,), and prevalence, shape (replicates, categories), from `_pair_moments`."""
+    n_items = np.where(sums[:, :1] > 0.5, sums[:, :1], np.nan)  # nan where no item is left
+    return sums[:, 1] / n_items[:, 0], sums[:, 2:] / n_items
 
 
 def _beyond_chance(agreement: Floats, chance: Floats) -> Floats:

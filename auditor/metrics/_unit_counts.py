@@ -4,28 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, stdtrit
 
 from auditor.metrics._complete_cases import Floats, complete_cases
-from auditor.metrics._rare_shares import likelihood_upper_end
 from auditor.metrics.estimate import PLURAL_BY_UNIT
 from auditor.metrics.jackknife_interval import (
     MIN_UNITS,
     combine_variances,
     jackknife_covariance,
-    leave_one_out_sums,
     too_few_reason,
 )
 
 Labels = Mapping[str, ArrayLike]
 """For each kind of unit, such as `country`, the unit of each row, shape (n,)."""
+COUNTRIES_AND_TOPICS = ("country", "topic")
+"""Units of which a few with cases tell too little of the others. Items and the like are independent draws: a share has
+at most the variance of one case per item (Hoeffding, Annals of Mathematical Statistics 27, 1956)."""
 UnitIndex = Mapping[str, NDArray[np.intp]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class UnitCounts:
     """Hits and cases per row, shape (n,), with the units of each row; all rows have cases.
 
@@ -38,17 +40,17 @@ class UnitCounts:
     units: UnitIndex
     n_independent: float
 
-    @property
+    @cached_property
     def n(self) -> float:
         """Number of cases."""
         return float(self.totals.sum())
 
-    @property
+    @cached_property
     def share(self) -> float:
         """Share of the hits."""
         return min(1.0, float(self.hits.sum() / self.totals.sum()))
 
-    @property
+    @cached_property
     def n_units(self) -> dict[str, int]:
         """Number of units of each kind."""
         return count_units(self.units)
@@ -63,29 +65,26 @@ class UnitCounts:
         """Hits per row, or misses where these are rarer."""
         return self.hits if self.share <= 0.5 else self.totals - self.hits
 
+    @cached_property
     def variance(self) -> float:
-        """Variance of the share over units, without what country and topic both contain of the cells' variance.
-
-        All of it is subtracted, since cases within cells vary much; `likelihood_upper_end` guards against variances
-        that are too small.
-        """
-        return ratio_variance(self.hits, self.totals, self.units, subtracted_share=1.0)
+        """Variance of the share over units."""
+        return ratio_variance(self.hits, self.totals, self.units)
 
     def reason_against_interval(self) -> str | None:
         """Why there is no interval over other units; None where there is one."""
         reason = too_few_reason({unit: [n] for unit, n in self.n_units.items()})
         if reason is not None or self.share in (0.0, 1.0):
             return reason
-        few = [
-            PLURAL_BY_UNIT[unit]
-            for unit, labels in self.units.items()
-            if len(np.unique(labels[self.rarer > 0])) < MIN_UNITS
-        ]
+        few = [PLURAL_BY_UNIT[unit] for unit in self._units_with_few_cases() if unit in COUNTRIES_AND_TOPICS]
         if not few:
             return None
         others = " and ".join(PLURAL_BY_UNIT[unit] for unit in self.units)
         counted = "the cases" if self.share <= 0.5 else "the exceptions"
         return f"{counted} are in fewer than {MIN_UNITS} {' and '.join(few)}: no interval for other {others}"
+
+    def _units_with_few_cases(self) -> list[str]:
+        """Kinds of units of which fewer than 5 have a case of the rarer of hits and misses."""
+        return [unit for unit, labels in self.units.items() if len(np.unique(labels[self.rarer > 0])) < MIN_UNITS]
 
     def interval(self, design_effect: float | None) -> tuple[float, float]:
         """The interval over other units, where there is no reason against it.
@@ -94,22 +93,13 @@ class UnitCounts:
             design_effect: how many times the variance is at least that of independent cases.
         """
         fewest = min(self.n_units.values())
+        if design_effect is None and self._units_with_few_cases():
+            return clopper_pearson(self.share, min(self.n, float(fewest)))
         if self.share in (0.0, 1.0):
-            n_effective = min(self.n, float(fewest)) if design_effect is None else self.n / max(1.0, design_effect)
-            return clopper_pearson(self.share, n_effective)
+            return clopper_pearson(self.share, self.n / max(1.0, design_effect or 1.0))
         binomial_variance = self.share * (1 - self.share) / self.n
-        largest_effect = max(1.0, self.variance() / binomial_variance, design_effect or 0.0)
-        low, high = clopper_pearson(self.share, self.n / largest_effect * few_units_factor(fewest))
-        if self.share <= 0.5:
-            return low, max(high, self._likelihood_end(high))
-        return min(low, 1 - self._likelihood_end(1 - low)), high
-
-    def _likelihood_end(self, other_end: float) -> float:
-        """The largest likelihood end of the rarer share over the kinds of units; see `likelihood_upper_end`."""
-        return max(
-            likelihood_upper_end(_sum_by_unit(self.rarer, labels), _sum_by_unit(self.totals, labels), other_end)
-            for labels in self.units.values()
-        )
+        largest_effect = max(1.0, self.variance / binomial_variance, design_effect or 0.0)
+        return clopper_pearson(self.share, self.n / largest_effect * few_units_factor(fewest))
 
 
 def read_counts(
@@ -145,39 +135,33 @@ def index_units(units: Labels, included: NDArray[np.bool_]) -> dict[str, NDArray
 
 
 def count_units(units: UnitIndex) -> dict[str, int]:
-    """Number of units of each kind."""
-    return {unit: len(np.unique(labels)) for unit, labels in units.items()}
+    """Number of units of each kind, which are numbered from 0 without gaps."""
+    return {unit: int(labels.max(initial=-1)) + 1 for unit, labels in units.items()}
 
 
 def cell_index(units: UnitIndex) -> NDArray[np.intp]:
-    """Number of each row's combination of units, shape (n,)."""
-    return np.unique(np.stack(list(units.values())), axis=1, return_inverse=True)[1].ravel()
+    """Number of each row's combination of units, from 0 without gaps, shape (n,)."""
+    combined = np.zeros(1, dtype=np.intp)
+    for labels in units.values():
+        combined = combined * (int(labels.max(initial=0)) + 1) + labels
+    return np.unique(combined, return_inverse=True)[1]
 
 
-def _sum_by_unit(values: Floats, labels: NDArray[np.intp]) -> Floats:
-    """Sums of the rows' values in each unit, shape (units,)."""
-    return np.bincount(labels, values).astype(np.float64)
-
-
-def ratio_variance(
-    numerators: Floats, denominators: Floats, units: UnitIndex, *, subtracted_share: float = 0.5
-) -> float:
-    """Jackknife variance of a ratio of sums over units of one or two kinds; denominators are positive.
+def ratio_variance(numerators: Floats, denominators: Floats, units: UnitIndex) -> float:
+    """Jackknife variance of a ratio of sums over units of one or two kinds.
 
     Args:
-        numerators, denominators: shape (n,), of each row.
+        numerators, denominators: shape (n,), of each row; denominators are positive.
         units: at least two units of each kind.
-        subtracted_share: see `combine_variances`.
     """
-    moments = np.stack([numerators, denominators], axis=1)
+    numerator, denominator = numerators.sum(), denominators.sum()
 
     def variance_over(labels: NDArray[np.intp]) -> float:
-        sums = leave_one_out_sums(moments, labels)
-        return float(jackknife_covariance((sums[:, 0] / sums[:, 1])[None])[0, 0])
+        without_unit = (numerator - np.bincount(labels, numerators)) / (denominator - np.bincount(labels, denominators))
+        return float(jackknife_covariance(without_unit[None])[0, 0])
 
     by_cell = variance_over(cell_index(units)) if len(units) > 1 else 0.0
-    by_kind = [variance_over(labels) for labels in units.values()]
-    return float(combine_variances(by_kind, by_cell, subtracted_share=subtracted_share))
+    return float(combine_variances([variance_over(labels) for labels in units.values()], by_cell))
 
 
 def few_units_factor(n_units: int) -> float:

@@ -211,31 +211,6 @@ def paired_interval(
     return _percentile_interval(difference, table, replicates, seed, is_difference=True)
 
 
-def holm(p_values: ArrayLike) -> Floats:
-    """P-values adjusted for multiple testing (Holm, Scandinavian J. of Statistics 6, 1979).
-
-    The adjustment controls the family-wise error rate.
-
-    Args:
-        p_values: shape (m,), in [0, 1]; nan where there was no test, which is not counted.
-
-    Returns:
-        Shape (m,), each at least as large as before; nan stays nan.
-
-    Raises:
-        ValueError: not one-dimensional, or a value outside [0, 1].
-    """
-    p = np.asarray(p_values, dtype=np.float64)
-    if p.ndim != 1 or np.any((p < 0) | (p > 1)):
-        raise ValueError("p-values must be one-dimensional and in [0, 1]")
-    tested = np.nonzero(~np.isnan(p))[0]
-    order = tested[np.argsort(p[tested])]
-    adjusted = np.full_like(p, np.nan)
-    n_remaining = np.arange(len(order), 0, -1)
-    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * n_remaining), 1.0)
-    return adjusted
-
-
 def _percentile_interval(
     compute_statistic: Callable[[Floats, Floats], Floats],
     table: TwoWayTable,

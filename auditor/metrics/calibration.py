@@ -9,7 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 
 from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
-from auditor.metrics.error import IntervalEstimate, bias, mae
+from auditor.metrics._unit_counts import Labels
+from auditor.metrics.estimate import Estimate
+from auditor.metrics.unit_means import mean_over_units
 
 MIN_RATINGS = 30
 """Fewest pairs of score and rating for a curve: a monotone curve through fewer points follows their noise."""
@@ -27,9 +29,9 @@ class Calibration:
 
     knots: Floats
     values: Floats
-    error_before: IntervalEstimate
-    error_after: IntervalEstimate
-    gain: IntervalEstimate
+    error_before: Estimate
+    error_after: Estimate
+    gain: Estimate
     n: int
     n_dropped: int
     reason: str | None = None
@@ -46,7 +48,13 @@ class Calibration:
 
 
 def calibrate(
-    scores: ArrayLike, ratings: ArrayLike, *, groups: ArrayLike | None = None, folds: int = 5, seed: int = 0
+    scores: ArrayLike,
+    ratings: ArrayLike,
+    *,
+    groups: ArrayLike | None = None,
+    units: Labels | None = None,
+    folds: int = 5,
+    seed: int = 0,
 ) -> Calibration:
     """Isotonic regression of human ratings on scores (Zadrozny and Elkan, KDD 2002, 694-699).
 
@@ -57,6 +65,8 @@ def calibrate(
         ratings: shape (n,), human ratings, on the target scale. Pairs with a nan are dropped and counted.
         groups: shape (n,), integers: pairs of one group are never on both sides of a split. By default each pair is a
             group.
+        units: what the intervals of the errors are over: for each kind of unit, such as `country`, the unit of each
+            pair, shape (n,). By default each pair is a unit.
         folds: number of folds of the cross-validation, from 2 to 30.
         seed: of the split into folds.
 
@@ -71,19 +81,27 @@ def calibrate(
         raise ValueError(f"folds must be from 2 to {MIN_RATINGS}, but got {folds!r}")
     (x, y), is_complete = complete_cases(scores, ratings)
     n_dropped = int((~is_complete).sum())
-    error_before = mae(x, y)
+    pair_units: Labels = {"pair": np.arange(len(is_complete))} if units is None else units
+    used_units = {unit: np.asarray(labels)[is_complete] for unit, labels in pair_units.items()}
+
+    def mean(errors: Floats, lower_bound: float = 0.0) -> Estimate:
+        """Mean of one error per pair, with an interval over units."""
+        return mean_over_units(errors, used_units, (lower_bound, np.inf), empty_reason="no pair")
+
+    error_before = mean(np.abs(x - y))
     group_labels = np.arange(len(is_complete)) if groups is None else np.asarray(groups)
     if group_labels.shape != is_complete.shape:
         raise ValueError(f"groups must have the shape of scores, {is_complete.shape}, but have {group_labels.shape}")
     group_index = np.unique(group_labels[is_complete], return_inverse=True)[1]
     reason = _undefined_reason(x, y) or _too_few_groups_reason(group_index, folds)
     if reason is not None:
-        undefined = IntervalEstimate(None, len(x), 0, None, None, reason)
+        undefined = Estimate(None, len(x), reason=reason)
         return Calibration(np.empty(0), np.empty(0), error_before, undefined, undefined, len(x), n_dropped, reason)
     held_out_predictions = _cross_validated_predictions(x, y, group_index, folds, np.random.default_rng(seed))
     knots, values = _fit_isotonic(x, y)
-    gain = bias(np.abs(x - y), np.abs(held_out_predictions - y))
-    return Calibration(knots, values, error_before, mae(held_out_predictions, y), gain, len(x), n_dropped)
+    held_out_errors = np.abs(held_out_predictions - y)
+    gain = mean(np.abs(x - y) - held_out_errors, -np.inf)
+    return Calibration(knots, values, error_before, mean(held_out_errors), gain, len(x), n_dropped)
 
 
 def _undefined_reason(x: Floats, y: Floats) -> str | None:

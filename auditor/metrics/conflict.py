@@ -6,9 +6,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtr, stdtrit
+from scipy.special import stdtrit
 
-from auditor.metrics.error import IntervalEstimate
+from auditor.metrics._unit_counts import Labels
+from auditor.metrics.estimate import Estimate
+from auditor.metrics.unit_means import share_over_units
 
 ConflictKindName = Literal["binary", "outlier", "gradient"]
 
@@ -88,40 +90,44 @@ def _outlier_mask(conflicts: NDArray[np.bool_], present: NDArray[np.bool_]) -> N
     return conflicts_with_all if n_present >= 3 and n_pairs == n_present - 1 else np.zeros_like(present)
 
 
-def third_quartile(differences: ArrayLike) -> IntervalEstimate:
+def third_quartile(differences: ArrayLike, units: Labels | None = None) -> Estimate:
     """The third quartile of an audit's absolute differences, from which its automatic threshold is taken.
 
     The value interpolates between neighbours (Hyndman and Fan, American Statistician 50, 1996, type 7). The 95%
-    interval lies between two order statistics with binomial ranks (Conover, Practical Nonparametric Statistics, 3rd
-    ed. 1999, sec. 3.2). It assumes independent differences: those of one cell are not, so it is too narrow.
+    interval is Woodruff's (JASA 47, 1952): the quantiles at the ends of the interval of the share of differences up to
+    the quartile, which is that of `share_over_units`.
 
     Args:
-        differences: any shape and sign; absolute values are used, rounded to 1e-9; nan is dropped and counted.
+        differences: shape (cells,) or (pairs of models, cells), of any sign; absolute values are used, rounded to 1e-9;
+            nan is dropped.
+        units: the units of the cells that are resampled, such as countries and topics, each of shape (cells,). By
+            default every difference is a unit of its own.
 
     Returns:
-        At least 0; None with a reason for no differences. No interval for fewer than 13.
+        At least 0; None with a reason for no differences. `n` counts differences.
 
     Raises:
         ValueError: a difference is infinite.
     """
-    sizes = np.abs(np.asarray(differences, dtype=np.float64)).ravel()
+    sizes = np.atleast_2d(np.abs(np.asarray(differences, dtype=np.float64)))
     if np.isinf(sizes).any():
         raise ValueError("differences must be finite, or nan where a score is missing, but one is infinite")
-    sorted_sizes = np.sort(np.round(sizes[~np.isnan(sizes)], DIFFERENCE_DIGITS))
-    n_known, n_dropped = len(sorted_sizes), int(np.isnan(sizes).sum())
-    if n_known == 0:
-        return IntervalEstimate(None, 0, n_dropped, None, None, "no differences")
-    value = float(np.quantile(sorted_sizes, 0.75))
-    cumulative = bdtr(
-        np.arange(n_known), n_known, 0.75
-    )  # cumulative[k]: the probability that at most k of them lie below the true quartile
-    low_rank, high_rank = (
-        int(np.searchsorted(cumulative, 0.025, side="right")) - 1,
-        int(np.searchsorted(cumulative, 0.975)),
-    )
-    if low_rank < 0 or high_rank >= n_known:
-        return IntervalEstimate(value, n_known, n_dropped, None, None, "too few differences for an interval")
-    return IntervalEstimate(value, n_known, n_dropped, float(sorted_sizes[low_rank]), float(sorted_sizes[high_rank]))
+    if units is None:
+        sizes = sizes.reshape(1, -1)
+        units = {"pair": np.arange(sizes.size)}
+    sizes = np.round(sizes, DIFFERENCE_DIGITS)
+    is_known = ~np.isnan(sizes)
+    if not is_known.any():
+        return Estimate(None, 0, reason="no differences")
+    known_sizes = sizes[is_known]
+    value = float(np.quantile(known_sizes, 0.75))
+    n_up_to_value = (is_known & (np.nan_to_num(sizes) <= value)).sum(axis=0)
+    share = share_over_units(n_up_to_value, is_known.sum(axis=0), units)
+    if share.value is None or share.ci_low is None or share.ci_high is None:
+        return Estimate(value, len(known_sizes), reason=share.reason)
+    levels = np.clip([0.75 + end - share.value for end in (share.ci_low, share.ci_high)], 0, 1)
+    low, high = (float(end) for end in np.quantile(known_sizes, levels))
+    return Estimate(value, len(known_sizes), low, high, resampled=share.resampled)
 
 
 def auto_threshold(quartile: float | None) -> float:

@@ -12,7 +12,9 @@ PLURAL_BY_UNIT = {
     "conflict": "conflicts",
     "country": "countries",
     "dialogue": "dialogues",
+    "family": "model families",
     "item": "items",
+    "judge": "judges",
     "language": "languages",
     "model": "models",
     "pair": "pairs",
@@ -20,6 +22,7 @@ PLURAL_BY_UNIT = {
     "set": "item sets",
     "topic": "topics",
     "trace": "traces",
+    "wording": "wordings",
 }
 """Units that an interval may resample, and their plurals."""
 SPECIAL_POPULATIONS = {

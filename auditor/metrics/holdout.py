@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import stdtrit
 
 from auditor.metrics._complete_cases import Z_95, Floats
 from auditor.metrics.correlation import pearson
+from auditor.metrics.estimate import PLURAL_BY_UNIT, Estimate
+from auditor.metrics.model_correlation import MIN_INTERVAL_UNITS, average_families
+from auditor.metrics.unit_means import mean_over_units
 
 HOLDOUT_SHARE = 0.2
 """Share of the cells that are held out in each split."""
@@ -19,38 +22,29 @@ MAX_UNDEFINED_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class HoldoutEstimate:
-    """An estimate with its 95% interval over models; `reason` says why something is None."""
-
-    value: float | None
-    n: int
-    ci_low: float | None = None
-    ci_high: float | None = None
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class PeerHoldout:
     """How well peer agreement predicts correlation with people.
+
+    Intervals are over models, or over families where models of one family are averaged; n counts these.
 
     Attributes:
         models: models with verdicts and enough scores.
         splits: splits in which the correlation is defined.
         unseen_cells: correlation over models of peer agreement on 80% of the cells with r against people on the others,
-            averaged over splits; n counts models. The interval is Fisher's for that number of models: all splits are
-            of the same models, so more splits do not make up for few models.
+            averaged over splits. The interval is Fisher's for that number of models, from 8 on: all splits are of the
+            same models, so more splits do not make up for few models.
         error: absolute error of a left-out model's r as predicted from its peer agreement by the line through the
-            other models; n counts models.
+            other models.
         error_of_mean: the same for the mean r of the other models as the prediction.
         gain: error_of_mean - error, paired by model; above 0 where peer agreement has predictive value.
     """
 
     models: int
     splits: int
-    unseen_cells: HoldoutEstimate
-    error: HoldoutEstimate
-    error_of_mean: HoldoutEstimate
-    gain: HoldoutEstimate
+    unseen_cells: Estimate
+    error: Estimate
+    error_of_mean: Estimate
+    gain: Estimate
 
 
 def cross_validate_peer_agreement(
@@ -59,6 +53,7 @@ def cross_validate_peer_agreement(
     scores: ArrayLike,
     truth: ArrayLike,
     *,
+    families: Sequence[str | None] | None = None,
     n_splits: int = 500,
     seed: int = 0,
 ) -> PeerHoldout:
@@ -72,6 +67,7 @@ def cross_validate_peer_agreement(
             cell.
         scores: shape (models, cells), nan where a model has none.
         truth: shape (cells,), human scores; nan where there is none.
+        families: of the models, None where unknown; models of one family are not independent, and are averaged.
         n_splits, seed: of the splits of the cells.
 
     Raises:
@@ -97,22 +93,49 @@ def cross_validate_peer_agreement(
     usable = (totals.sum(axis=1) > 0) & ((~np.isnan(score_table)).sum(axis=1) >= MIN_CELLS)
     valid, totals, score_table = valid[usable], totals[usable], score_table[usable]
     n_usable = len(valid)
-    if n_usable < MIN_MODELS:
-        undefined = HoldoutEstimate(
-            None, n_usable, reason=f"fewer than {MIN_MODELS} models with verdicts and scores ({n_usable})"
-        )
+    groups = _ModelGroups([families[i] if families else None for i in np.nonzero(usable)[0].tolist()])
+    if groups.n < MIN_MODELS:
+        reason = f"fewer than {MIN_MODELS} {PLURAL_BY_UNIT[groups.unit]} with verdicts and scores ({groups.n})"
+        undefined = Estimate(None, groups.n, reason=reason)
         return PeerHoldout(n_usable, 0, undefined, undefined, undefined, undefined)
-    correlations = _split_correlations(valid, totals, score_table, human_scores, n_splits, seed)
+    correlations = _split_correlations(valid, totals, score_table, human_scores, groups, n_splits, seed)
     return PeerHoldout(
         n_usable,
         len(correlations),
-        _mean_correlation(correlations, n_splits, n_usable),
-        *_leave_one_model_out(valid, totals, score_table, human_scores),
+        _mean_correlation(correlations, n_splits, groups),
+        *_leave_one_model_out(valid, totals, score_table, human_scores, groups),
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _ModelGroups:
+    """The families of models, or the models themselves where no family has two."""
+
+    families: Sequence[str | None]
+
+    @property
+    def n(self) -> int:
+        """Number of families; a model of an unknown family is one of its own."""
+        return len(self.average(np.zeros(len(self.families))))
+
+    @property
+    def unit(self) -> str:
+        """What is counted, a key of `PLURAL_BY_UNIT`."""
+        return "family" if self.n < len(self.families) else "model"
+
+    def average(self, values: Floats) -> Floats:
+        """Means of one value per model over the models of each family; nan where one is nan."""
+        return average_families(values, self.families)
+
+
 def _split_correlations(
-    valid_counts: Floats, verdict_counts: Floats, scores: Floats, truth: Floats, n_splits: int, seed: int
+    valid_counts: Floats,
+    verdict_counts: Floats,
+    scores: Floats,
+    truth: Floats,
+    groups: _ModelGroups,
+    n_splits: int,
+    seed: int,
 ) -> Floats:
     """The correlation over models in each split where it is defined, shape (splits,).
 
@@ -126,8 +149,8 @@ def _split_correlations(
         held_out = np.zeros(n_cells, dtype=np.bool_)
         held_out[rng.choice(n_cells, n_held_out, replace=False)] = True
         r = pearson(
-            _peer_agreement_rates(valid_counts[:, ~held_out], verdict_counts[:, ~held_out]),
-            _human_correlations(scores[:, held_out], truth[held_out]),
+            groups.average(_peer_agreement_rates(valid_counts[:, ~held_out], verdict_counts[:, ~held_out])),
+            groups.average(_human_correlations(scores[:, held_out], truth[held_out])),
         ).r
         if r is not None:
             correlations.append(r)
@@ -145,35 +168,37 @@ def _human_correlations(scores: Floats, truth: Floats) -> Floats:
     return np.array([np.nan if (r := pearson(model_scores, truth).r) is None else r for model_scores in scores])
 
 
-def _mean_correlation(correlations: Floats, n_splits: int, n_models: int) -> HoldoutEstimate:
-    """Mean of the splits' correlations with Fisher's interval for `n_models`; None if too few splits have one."""
+def _mean_correlation(correlations: Floats, n_splits: int, groups: _ModelGroups) -> Estimate:
+    """Mean of the splits' correlations with Fisher's interval; None if too few splits have one."""
+    n, unit = groups.n, groups.unit
     if len(correlations) < MAX_UNDEFINED_SHARE * n_splits or not len(correlations):
-        return HoldoutEstimate(
-            None, n_models, reason="too few splits have a correlation: too few cells, or models too alike"
-        )
+        return Estimate(None, n, reason="too few splits have a correlation: too few cells, or models too alike")
     value = float(correlations.mean())
+    if n < MIN_INTERVAL_UNITS:
+        return Estimate(
+            value, n, reason=f"too few {PLURAL_BY_UNIT[unit]}: an interval needs at least {MIN_INTERVAL_UNITS}"
+        )
     if 1 - abs(value) < 1e-12:
-        return HoldoutEstimate(value, n_models, reason="|r| = 1: no interval")
-    half_width = Z_95 / sqrt(n_models - 3)
+        return Estimate(value, n, reason="|r| = 1: no interval")
+    half_width = Z_95 / sqrt(n - 3)
     z = np.arctanh(value)
-    return HoldoutEstimate(value, n_models, float(np.tanh(z - half_width)), float(np.tanh(z + half_width)))
+    return Estimate(value, n, float(np.tanh(z - half_width)), float(np.tanh(z + half_width)), resampled=(unit,))
 
 
 def _leave_one_model_out(
-    valid_counts: Floats, verdict_counts: Floats, scores: Floats, truth: Floats
-) -> tuple[HoldoutEstimate, HoldoutEstimate, HoldoutEstimate]:
+    valid_counts: Floats, verdict_counts: Floats, scores: Floats, truth: Floats, groups: _ModelGroups
+) -> tuple[Estimate, Estimate, Estimate]:
     """Predict each model's r from the other models: by a line through peer agreement, and by their mean.
 
     Returns:
         Mean absolute error of the line, that of the mean, and the gain: the second minus the first, paired.
     """
-    x, y = _peer_agreement_rates(valid_counts, verdict_counts), _human_correlations(scores, truth)
+    x = groups.average(_peer_agreement_rates(valid_counts, verdict_counts))
+    y = groups.average(_human_correlations(scores, truth))
     defined = ~np.isnan(x) & ~np.isnan(y)
-    x, y = x[defined], y[defined]
+    x, y, plural = x[defined], y[defined], PLURAL_BY_UNIT[groups.unit]
     if len(x) < MIN_MODELS:
-        undefined = HoldoutEstimate(
-            None, len(x), reason=f"fewer than {MIN_MODELS} models whose r is defined ({len(x)})"
-        )
+        undefined = Estimate(None, len(x), reason=f"fewer than {MIN_MODELS} {plural} whose r is defined ({len(x)})")
         return undefined, undefined, undefined
     line_errors, mean_errors = np.empty(len(x)), np.empty(len(x))
     for i in range(len(x)):
@@ -186,14 +211,9 @@ def _leave_one_model_out(
         )
         line_errors[i] = abs(other_y.mean() + slope * (x[i] - other_x.mean()) - y[i])
         mean_errors[i] = abs(other_y.mean() - y[i])
-    return _mean_estimate(line_errors, 0.0), _mean_estimate(mean_errors, 0.0), _mean_estimate(mean_errors - line_errors)
-
-
-def _mean_estimate(values: Floats, lower_bound: float = -np.inf) -> HoldoutEstimate:
-    """The mean with Student's interval, whose lower end is clipped at `lower_bound`."""
-    n, value = len(values), float(values.mean())
-    std_error = float(values.std(ddof=1)) / sqrt(n)
-    if std_error == 0:
-        return HoldoutEstimate(value, n, reason="the same for every model: no interval")
-    half_width = float(stdtrit(n - 1, 0.975)) * std_error
-    return HoldoutEstimate(value, n, max(value - half_width, lower_bound), value + half_width)
+    units = {groups.unit: np.arange(len(x))}
+    return (
+        mean_over_units(line_errors, units, (0.0, np.inf)),
+        mean_over_units(mean_errors, units, (0.0, np.inf)),
+        mean_over_units(mean_errors - line_errors, units),
+    )

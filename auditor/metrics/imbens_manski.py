@@ -27,16 +27,15 @@ def imbens_manski_interval(
     Returns:
         The ends; None where a bound has no standard error.
     """
+    if low.ends_at is None or high.ends_at is None:
+        return None
     if low.centre is None or high.centre is None or low.std_error is None or high.std_error is None:
         return None
     std_error, df = max(low.std_error, high.std_error), min(low.df, high.df)
     width = max(high.centre - low.centre, 0.0) / std_error if std_error > 0 else np.inf
-    quantile = brentq(
+    quantile: float = brentq(
         lambda c: stdtr(df, c + width) - stdtr(df, -c) - confidence_level,
         stdtrit(df, confidence_level) - 1e-6,  # the one-sided and the two-sided quantile
         stdtrit(df, (1 + confidence_level) / 2) + 1e-6,
     )
-    ends = (low.centre - quantile * low.std_error, high.centre + quantile * high.std_error)
-    transforms = (low.transform, high.transform)
-    first, last = (float(t.inverse(np.array([end]))[0]) for t, end in zip(transforms, ends, strict=True))
-    return first, last
+    return low.ends_at(quantile)[0], high.ends_at(quantile)[1]

@@ -8,6 +8,7 @@ The sampling error of the survey is included: it is part of the variation from c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +17,16 @@ from scipy.stats import rankdata
 from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
 from auditor.metrics._two_way_table import TwoWayTable, build_two_way_table
 from auditor.metrics.bootstrap import MAE, PEARSON, RMSE, Statistic, TwoWayEstimate
-from auditor.metrics.jackknife_interval import FISHER_Z, IDENTITY, LOG, Transform, jackknife_interval
+from auditor.metrics.difference_interval import recover_difference, recover_difference_with_p_value
+from auditor.metrics.jackknife_interval import (
+    FISHER_Z,
+    IDENTITY,
+    LOG,
+    Transform,
+    combine_variances,
+    jackknife_interval,
+    jackknife_variance,
+)
 
 STATISTIC_TRANSFORMS: Mapping[Statistic, Transform] = {PEARSON: FISHER_Z, MAE: LOG, RMSE: LOG}
 """Transforms for the interval of one statistic; others are used as they are."""
@@ -44,7 +54,7 @@ def crossed_jackknife(
     (x, y), is_complete = complete_cases(scores, truth)
     table = build_two_way_table(countries, topics, is_complete)
     grid = table.to_grid(statistic.moments(x, y))
-    value, replicates = _statistic_replicates(statistic, grid, table)
+    value, replicates = statistic_replicates(statistic, grid, table)
     transform = STATISTIC_TRANSFORMS.get(statistic, IDENTITY)
     return _to_two_way_estimate(value, replicates, table, transform, has_p_value=transform is not LOG)
 
@@ -115,20 +125,7 @@ def paired_jackknife(
     return _difference_estimate(statistic, grids, table)
 
 
-def correlation_difference_transform(first: float, second: float) -> Transform:
-    """The scale z1 - z2 for the difference of two correlations, as a transform of z1 - z2 to r1 - r2.
-
-    Fisher's z of both correlations are taken to move apart from their mean by equal steps, so that a difference of 0 is
-    0 on both scales and the ends are within [-2, 2].
-
-    Args:
-        first, second: the correlations; the transform's `forward` leaves differences of z as they are.
-    """
-    mean_z = (np.arctanh(first) + np.arctanh(second)) / 2
-    return Transform(inverse=lambda d: np.tanh(mean_z + d / 2) - np.tanh(mean_z - d / 2))
-
-
-def _statistic_replicates(
+def statistic_replicates(
     statistic: Statistic, grid: Floats, table: TwoWayTable
 ) -> tuple[float, dict[str, list[Floats]]]:
     """The statistic of a grid, and its values without each country, topic and cell; countries and cells by stratum."""
@@ -149,18 +146,46 @@ def _statistic_replicates(
 def _difference_estimate(statistic: Statistic, grids: Sequence[Floats], table: TwoWayTable) -> TwoWayEstimate:
     """The statistic of the first grid minus that of the second; correlations are compared on Fisher's z."""
     (first, first_replicates), (second, second_replicates) = (
-        _statistic_replicates(statistic, grid, table) for grid in grids
+        statistic_replicates(statistic, grid, table) for grid in grids
     )
-    scale, transform = IDENTITY, IDENTITY
-    if statistic is PEARSON and abs(first) < 1 and abs(second) < 1:
-        scale, transform = FISHER_Z, correlation_difference_transform(first, second)
+    scale = FISHER_Z if statistic is PEARSON and abs(first) < 1 and abs(second) < 1 else IDENTITY
     with np.errstate(divide="ignore", invalid="ignore"):
-        replicates = {
-            unit: [scale.forward(a) - scale.forward(b) for a, b in zip(arrays, second_replicates[unit], strict=True)]
-            for unit, arrays in first_replicates.items()
+        transformed = [
+            {unit: [scale.forward(array) for array in arrays] for unit, arrays in replicates.items()}
+            for replicates in (first_replicates, second_replicates)
+        ]
+        values = [float(scale.forward(np.array([value]))[0]) for value in (first, second)]
+        differences = {
+            unit: [a - b for a, b in zip(arrays, transformed[1][unit], strict=True)]
+            for unit, arrays in transformed[0].items()
         }
-        difference = float((scale.forward(np.array([first])) - scale.forward(np.array([second])))[0])
-    return _to_two_way_estimate(first - second, replicates, table, transform, difference, has_p_value=True)
+    estimate = _to_two_way_estimate(
+        first - second, differences, table, IDENTITY, values[0] - values[1], has_p_value=True
+    )
+    interval = estimate.interval
+    if scale is IDENTITY or interval is None or interval.std_error is None:
+        return estimate
+    variances = [
+        float(
+            combine_variances(
+                [jackknife_variance(replicates[unit]) for unit in ("country", "topic")],
+                jackknife_variance(replicates["cell"]),
+            )
+        )
+        for replicates in transformed
+    ]
+    covariance = (variances[0] + variances[1] - interval.std_error**2) / 2
+    std_errors = (variances[0] ** 0.5, variances[1] ** 0.5)
+    low, high, p_value = recover_difference_with_p_value(
+        scale, (values[0], values[1]), std_errors, covariance, interval.df
+    )
+
+    def compute_ends(quantile: float) -> tuple[float, float]:
+        ends = recover_difference(scale, values[0], values[1], std_errors, covariance, quantile)
+        return float(ends[0]), float(ends[1])
+
+    interval = replace(interval, ends_at=compute_ends)
+    return replace(estimate, low=low, high=high, p_value=p_value, interval=interval)
 
 
 def _to_two_way_estimate(

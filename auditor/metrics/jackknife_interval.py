@@ -19,7 +19,7 @@ from math import inf
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtr, stdtrit
+from scipy.special import expit, logit, stdtr, stdtrit
 
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics.estimate import PLURAL_BY_UNIT, Estimate
@@ -51,6 +51,8 @@ class Transform:
 IDENTITY = Transform()
 FISHER_Z = Transform(np.arctanh, np.tanh)
 """For correlations."""
+LOGIT = Transform(logit, expit)
+"""For probabilities, such as an area under a ROC curve."""
 LOG = Transform(np.log, np.exp)
 """For statistics above 0, such as a mean absolute error."""
 
@@ -63,7 +65,7 @@ class JackknifeInterval:
         centre, std_error: of the statistic, on the transformed scale.
         df: degrees of freedom of Student's distribution.
         p_value: two-sided, of a true value of 0 on the transformed scale.
-        transform: to and from that scale.
+        ends_at: the ends of the interval for another number of standard errors, not clipped to any bounds.
     """
 
     low: float | None
@@ -73,7 +75,7 @@ class JackknifeInterval:
     df: int = 0
     p_value: float | None = None
     reason: str | None = None
-    transform: Transform = field(default=IDENTITY, compare=False)
+    ends_at: Callable[[float], tuple[float, float]] | None = field(default=None, compare=False)
 
 
 def jackknife_interval(
@@ -110,31 +112,33 @@ def jackknife_interval(
     transformed = [stratum for arrays in by_kind for stratum in arrays]
     if not np.isfinite(transformed_value) or not all(np.isfinite(stratum).all() for stratum in transformed + by_cell):
         return JackknifeInterval(None, None, reason=UNDEFINED_REASON)
-    variance = float(combine_variances([_variance(arrays) for arrays in by_kind], _variance(by_cell)))
+    variance = float(combine_variances([jackknife_variance(arrays) for arrays in by_kind], jackknife_variance(by_cell)))
     if variance <= 1e-24 * max(1.0, transformed_value**2):
         return JackknifeInterval(None, None, reason=CONSTANT_REASON)
     centre, std_error = transformed_value, variance**0.5
     df = min(map(len, transformed)) - 1
-    half_width = float(stdtrit(df, (1 + confidence_level) / 2)) * std_error
-    low, high = (float(end) for end in transform.inverse(np.array([centre - half_width, centre + half_width])))
+
+    def compute_ends(quantile: float) -> tuple[float, float]:
+        steps = np.array([-quantile, quantile])
+        low, high = transform.inverse(centre + steps * std_error)
+        return float(low), float(high)
+
+    low, high = compute_ends(float(stdtrit(df, (1 + confidence_level) / 2)))
     p_value = float(2 * stdtr(df, -abs(centre) / std_error))
     return JackknifeInterval(
-        max(bounds[0], low), min(bounds[1], high), centre, std_error, df, p_value, transform=transform
+        max(bounds[0], low), min(bounds[1], high), centre, std_error, df, p_value, ends_at=compute_ends
     )
 
 
-def combine_variances(
-    by_kind: Sequence[ArrayLike], by_cell: ArrayLike = 0.0, *, subtracted_share: float = 0.5
-) -> Floats:
+def combine_variances(by_kind: Sequence[ArrayLike], by_cell: ArrayLike = 0.0) -> Floats:
     """The variance of a statistic from its variances over each kind of unit and over cells (see the module).
 
     Args:
         by_kind: variances over countries, over topics; or arrays of such variances, one for each of several statistics.
         by_cell: variance over cells, of the same shape; 0 where it is not known.
-        subtracted_share: how much of `by_cell` is subtracted.
     """
     stacked = np.stack([np.asarray(variance, dtype=np.float64) for variance in by_kind])
-    combined: Floats = stacked.sum(axis=0) - subtracted_share * np.asarray(by_cell)
+    combined: Floats = stacked.sum(axis=0) - np.asarray(by_cell) / 2
     floored: Floats = np.maximum(combined, stacked.max(axis=0))
     return floored
 
@@ -185,6 +189,12 @@ def jackknife_covariance(replicates: Sequence[Floats] | Floats) -> Floats:
     return covariances
 
 
+def pairwise_variances(covariances: Floats) -> Floats:
+    """Variance of the difference of each two statistics, shape (m, m), from their covariance matrix."""
+    variances = np.diag(covariances)
+    return np.maximum(variances[:, None] + variances[None, :] - 2 * covariances, 0.0)
+
+
 def leave_one_out_sums(moments: Floats, labels: ArrayLike) -> Floats:
     """Sums of the observations' moments without each unit, in the sorted order of the labels.
 
@@ -202,7 +212,7 @@ def leave_one_out_sums(moments: Floats, labels: ArrayLike) -> Floats:
     return left_out
 
 
-def _variance(strata: Sequence[Floats]) -> float:
+def jackknife_variance(strata: Sequence[Floats]) -> float:
     """Jackknife variance of a statistic over the units of one kind: the sum over its strata."""
     return sum(float(jackknife_covariance(stratum[None])[0, 0]) for stratum in strata)
 

@@ -1,134 +1,271 @@
-"""Consistency of each judge of a panel, from its comparisons of item pairs, and the vote weight derived from it."""
+"""Consistency of each judge of a panel, from its comparisons of item pairs, and the vote weight derived from it.
+
+A judge that answers without looking at the items can reach high shares: one that always says TIE never contradicts
+itself, and one that always names the item shown first repeats its answers perfectly. So each measure counts only as far
+as it is above the chance level of answers that do not depend on the items, but name the first item as often as the
+judge does (as Scott, Public Opinion Quarterly 19, 1955, and Cohen, Educational and Psychological Measurement 20, 1960,
+correct agreement): (measure - chance) / (1 - chance). Ties are neither agreement nor violation.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from auditor.metrics.logic import (
+    Bools,
+    Floats,
     JudgeAnswers,
-    pooled_commutativity,
-    pooled_negation_invariance,
-    pooled_self_agreement,
-    pooled_transitivity,
+    estimate_commutativity,
+    estimate_negation_invariance,
+    estimate_self_agreement,
 )
+from auditor.metrics.preference import decisions
+from auditor.metrics.set_transitivity import estimate_transitivity
 
 MIN_ANSWERED_SHARE = 0.8
 """Smallest share of questions, of either form, that a judge must answer: few answers do not measure it reliably."""
+MIN_DECIDED_SHARE = 0.5
+"""Smallest share of its answers, of either form, that must not be ties: the measures are of the other answers."""
+MAX_SIDE_SHARE = 0.95
+"""Largest share of decisions for the same side, first or second, of a judge that looks at the items."""
+MEASURE_NAMES = ("transitivity", "commutativity", "negation", "self-agreement")
 
 
-class ConsistencyMeasures(NamedTuple):
-    """Consistency of one judge, each measure in [0, 1]; None where it was not measured.
+class Measure(NamedTuple):
+    """One measure of consistency in [0, 1], and its chance level for answers that do not depend on the items."""
+
+    value: float
+    chance: float
+
+    @property
+    def above_chance(self) -> float:
+        """1 for perfect consistency, 0 at the chance level, and below 0 for less; 0 where chance is perfect, too."""
+        return (self.value - self.chance) / (1 - self.chance) if self.chance < 1 - 1e-9 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ConsistencyMeasures:
+    """Consistency of one judge; a measure is None where it was not measured.
 
     Attributes:
         answered, questions: of the form of the question, plain or negated, with the smaller share of answers.
+        decided, decidable: decisions and answers of the form with the larger share of ties.
+        side_share: share of the decisions for the side, first or second, that is named more often; over pairs decided
+            in both orders if there are any, else over all decisions. None without a decision.
     """
 
-    transitivity: float | None
-    commutativity: float | None
-    negation: float | None
-    self_agreement: float | None
+    transitivity: Measure | None
+    commutativity: Measure | None
+    negation: Measure | None
+    self_agreement: Measure | None
     answered: int
     questions: int
+    decided: int
+    decidable: int
+    side_share: float | None
 
     @property
-    def measures(self) -> tuple[float | None, ...]:
-        """Transitivity, commutativity, negation invariance and self-agreement."""
-        return self[:4]
+    def measures(self) -> tuple[Measure | None, ...]:
+        """Transitivity, commutativity, negation invariance and self-agreement, in the order of `MEASURE_NAMES`."""
+        return self.transitivity, self.commutativity, self.negation, self.self_agreement
 
 
 class VoteWeight(NamedTuple):
     """The weight of a judge's vote, from its consistency.
 
     Attributes:
-        value: mean of the measures that are available for all included judges; None for an excluded judge.
-        weight: the value, or 0 for a judge without a vote.
+        value: mean of the measures on which the judges are compared; None for an excluded judge.
+        above_chance: mean of these measures above chance, at least 0; None for an excluded judge.
+        weight: `above_chance`, or 0 for a judge without a vote.
         reason: why the judge has no vote; None where it has one.
     """
 
     value: float | None
+    above_chance: float | None
     weight: float
     reason: str | None
 
 
 def measure_consistency(sets: Sequence[JudgeAnswers], k: int, max_subsets: int, seed: int) -> ConsistencyMeasures:
-    """Measure one judge's consistency over all its item sets (see `auditor.metrics.logic`).
+    """Measure one judge's consistency over all its item sets (see `auditor.metrics.logic`), pooled.
 
     Args:
         sets: the judge's answers.
         k: number of items in each subset that is checked for cycles (transitivity).
         max_subsets: most subsets that are checked per set.
-        seed: of the drawn subsets and of the bootstrap.
+        seed: of the drawn orders and subsets.
     """
-    counts_by_form = [_count_answered(sets, form) for form in (0, 1)]  # the plain question, and the negated one
-    # counts[0] is the number of answered questions, counts[1] that of all.
-    worst_counts = min(
-        (counts for counts in counts_by_form if counts[1]), key=lambda counts: counts[0] / counts[1], default=(0, 0)
-    )
+    standard = [_decisions_of(answers, 0) for answers in sets]
+    negated = [_decisions_of(answers, 1) for answers in sets]
+    both_orders = [(decided, decided.T) for decided in standard]
+    both_forms = list(zip(standard, negated, strict=True))
+    counts_by_form = [_count_answered(sets, form) for form in (0, 1)]
+    answered = min(((n, asked) for n, _, asked in counts_by_form if asked), key=_ratio, default=(0, 0))
+    decided = min(((n_decided, n) for n, n_decided, _ in counts_by_form if n), key=_ratio, default=(0, 0))
+    samples = [decisions(answers.samples) for answers in sets if answers.samples.size]
     return ConsistencyMeasures(
-        pooled_transitivity(sets, k, max_subsets, seed).value,
-        pooled_commutativity(sets, seed).value,
-        pooled_negation_invariance(sets, seed).value,
-        pooled_self_agreement(sets, seed).value,
-        *worst_counts,  # answered, questions
+        _to_measure(
+            estimate_transitivity(sets, k, max_subsets, seed).complete["pooled"].value, _random_transitivity(k)
+        ),
+        _to_measure(estimate_commutativity(sets, "pooled").value, _chance_of_reversal(both_orders)),
+        _to_measure(estimate_negation_invariance(sets, "pooled").value, _chance_of_reversal(both_forms)),
+        _to_measure(estimate_self_agreement(sets, "pooled").value, _chance_of_self_agreement(samples)),
+        *answered,
+        *decided,
+        _side_share(both_orders) if any(_first_named(both_orders)) else _side_share([(d, d) for d in standard]),
     )
 
 
-def _count_answered(sets: Sequence[JudgeAnswers], form: int) -> tuple[int, int]:
-    """Number of answered questions, and of asked questions, of one form: 0 is the plain form, 1 the negated one."""
-    n_answered = n_questions = 0
+def _to_measure(value: float | None, chance: float) -> Measure | None:
+    """A measure with its chance level; None where it was not measured."""
+    return None if value is None else Measure(value, chance)
+
+
+def _ratio(counts: tuple[int, int]) -> float:
+    """The share that two counts give."""
+    return counts[0] / counts[1]
+
+
+def _decisions_of(answers: JudgeAnswers, form: int) -> Floats:
+    """Decisions on one form's questions, shape (N, N): 1 for the first item, -1 for the second, 0 for a tie, or nan."""
+    values = np.where(answers.asked[form], (answers.preferences, answers.negated)[form], np.nan)
+    np.fill_diagonal(values, np.nan)
+    return decisions(values)
+
+
+def _count_answered(sets: Sequence[JudgeAnswers], form: int) -> tuple[int, int, int]:
+    """Number of answered, of decided and of asked questions of one form: 0 is the plain form, 1 the negated one."""
+    n_answered = n_decided = n_questions = 0
     for answers in sets:
-        asked = answers.asked[form] & ~np.eye(len(answers.human_preferences), dtype=bool)
-        n_answered += int((asked & ~np.isnan((answers.preferences, answers.negated)[form])).sum())
-        n_questions += int(asked.sum())
-    return n_answered, n_questions
+        decided = _decisions_of(answers, form)
+        n_answered += int((~np.isnan(decided)).sum())
+        n_decided += int((np.abs(decided) == 1).sum())
+        n_questions += int((answers.asked[form] & ~np.eye(len(decided), dtype=bool)).sum())
+    return n_answered, n_decided, n_questions
+
+
+def _first_named(pairs: Sequence[tuple[Floats, Floats]]) -> tuple[int, int, int]:
+    """Of cases decided in both of two answers: their number, and how often each answer names the item shown first."""
+    n = n_first = n_second = 0
+    for first, second in pairs:
+        both: Bools = (np.abs(first) == 1) & (np.abs(second) == 1)
+        n += int(both.sum())
+        n_first += int((first[both] == 1).sum())
+        n_second += int((second[both] == 1).sum())
+    return n, n_first, n_second
+
+
+def _chance_of_reversal(pairs: Sequence[tuple[Floats, Floats]]) -> float:
+    """How often two independent answers name different sides, if each names the first as often as the judge does."""
+    n, n_first, n_second = _first_named(pairs)
+    p, q = (n_first / n, n_second / n) if n else (0.5, 0.5)
+    return p * (1 - q) + q * (1 - p)
+
+
+def _side_share(pairs: Sequence[tuple[Floats, Floats]]) -> float | None:
+    """Share of decisions for the side that is named more often; None without a decision."""
+    n, n_first, n_second = _first_named(pairs)
+    if not n:
+        return None
+    first_share = (n_first + n_second) / (2 * n)
+    return max(first_share, 1 - first_share)
+
+
+def _random_transitivity(k: int) -> float:
+    """Share of the tournaments on k items that are orders: k! of 2^(k(k-1)/2)."""
+    return float(math.factorial(k) / 2 ** (k * (k - 1) // 2))
+
+
+def _chance_of_self_agreement(samples: Sequence[Floats]) -> float:
+    """Mean share of the majority among repeats that each name the first item as often as the judge does on average.
+
+    Args:
+        samples: decisions, shape (questions, repeats), one array per set.
+    """
+    n_first = np.concatenate([(decided == 1).sum(axis=1) for decided in samples] or [np.empty(0)])
+    n_decided = n_first + np.concatenate([(decided == -1).sum(axis=1) for decided in samples] or [np.empty(0)])
+    repeats = n_decided[n_decided >= 2].astype(int)
+    if not len(repeats):
+        return 0.5
+    p = float(n_first[n_decided >= 2].sum() / repeats.sum())
+    return float(np.mean([_expected_majority(int(n), p) for n in repeats]))
+
+
+def _expected_majority(n: int, p: float) -> float:
+    """Expected share of the majority of n decisions, each for the first item with probability p."""
+    return float(sum(math.comb(n, x) * p**x * (1 - p) ** (n - x) * max(x, n - x) / n for x in range(n + 1)))
+
+
+# --- weights ----------------------------------------------------------------------------------------------------
 
 
 def consistency_weights(judges: Mapping[str, ConsistencyMeasures], bench_below: float = 0.0) -> dict[str, VoteWeight]:
     """Compute the vote weight of each judge of a panel, by name.
 
-    All judges are compared on the same measures: one without repeated questions has no self-agreement, so the mean of
-    its three measures is not comparable with a mean of four.
+    All judges are compared on the same measures, since a mean of three is not comparable with a mean of four: those
+    that at least half of the judges have. A judge without one of them has no vote.
 
     Args:
         judges: measures by name.
         bench_below: smallest consistency of a judge that has a vote, in [0, 1].
     """
     exclusion_reasons = {name: _exclusion_reason(consistency) for name, consistency in judges.items()}
-    included_measures = [
-        consistency.measures for name, consistency in judges.items() if exclusion_reasons[name] is None
-    ]
-    # Measures by position: transitivity, commutativity, negation invariance and self-agreement.
-    shared_measures = [
-        i for i in range(4) if included_measures and all(measures[i] is not None for measures in included_measures)
-    ]
+    included = [judges[name].measures for name, reason in exclusion_reasons.items() if reason is None]
+    # Measures by position, see `MEASURE_NAMES`.
+    shared = [i for i in range(4) if 2 * sum(row[i] is not None for row in included) >= max(1, len(included))]
     return {
-        name: VoteWeight(None, 0.0, reason) if reason else _vote_weight(judges[name], shared_measures, bench_below)
+        name: VoteWeight(None, None, 0.0, reason)
+        if reason
+        else _vote_weight(judges[name].measures, shared, bench_below)
         for name, reason in exclusion_reasons.items()
     }
 
 
 def _exclusion_reason(consistency: ConsistencyMeasures) -> str | None:
-    """Why a judge is excluded: it has too few answers, or none that can be compared; None where it is included."""
+    """Why a judge is excluded whatever the others do; None where it is included."""
     if not consistency.questions:
         return "it compared nothing"
     if consistency.answered < MIN_ANSWERED_SHARE * consistency.questions:
         return f"it answered {consistency.answered} of {consistency.questions} questions"
-    return "none of its answers can be compared" if set(consistency.measures) == {None} else None
+    if consistency.decided < MIN_DECIDED_SHARE * consistency.decidable:
+        n_ties = consistency.decidable - consistency.decided
+        return f"{n_ties} of its {consistency.decidable} answers are ties"
+    if consistency.side_share is not None and consistency.side_share >= MAX_SIDE_SHARE:
+        return f"it names the same side in {consistency.side_share:.0%} of its decisions, whatever the items"
+    if consistency.transitivity is consistency.commutativity is consistency.negation is None:
+        return "none of its answers can be compared"
+    return None
 
 
-def _vote_weight(consistency: ConsistencyMeasures, shared_measures: Sequence[int], bench_below: float) -> VoteWeight:
-    """The weight of an included judge: the mean of the measures that all judges share, or 0 below `bench_below`.
+def _vote_weight(measures: Sequence[Measure | None], shared: Sequence[int], bench_below: float) -> VoteWeight:
+    """The weight of an included judge.
+
+    Self-agreement above chance counts at most as much as the mean of the others: a judge that repeats arbitrary answers
+    agrees with itself.
 
     Args:
-        shared_measures: positions in `ConsistencyMeasures.measures`.
+        measures: in the order of `MEASURE_NAMES`.
+        shared: positions of the measures on which the judges are compared.
     """
-    shared_values = [value for i in shared_measures if (value := consistency.measures[i]) is not None]
-    if not shared_values:
-        return VoteWeight(None, 0.0, "the judges have no figure in common")
-    value = sum(shared_values) / len(shared_values)
+    missing = [MEASURE_NAMES[i] for i in shared if measures[i] is None]
+    if missing:
+        return VoteWeight(
+            None, None, 0.0, f"its {' and '.join(missing)} cannot be measured, unlike that of other judges"
+        )
+    present = {MEASURE_NAMES[i]: measure for i in shared if (measure := measures[i]) is not None}
+    if not present:
+        return VoteWeight(None, None, 0.0, "the judges have no measure in common")
+    value = sum(measure.value for measure in present.values()) / len(present)
+    above_chance = {name: measure.above_chance for name, measure in present.items()}
+    repeats = above_chance.pop("self-agreement", None)
+    logic = sum(above_chance.values()) / max(1, len(above_chance))
+    weight = logic if repeats is None else (sum(above_chance.values()) + min(repeats, logic)) / len(present)
+    weight = max(0.0, weight)
     if value < bench_below:
-        return VoteWeight(value, 0.0, f"its consistency is below {bench_below:g}")
-    return VoteWeight(value, value, None if value else "it is consistent in nothing")
+        return VoteWeight(value, weight, 0.0, f"its consistency is below {bench_below:g}")
+    return VoteWeight(value, weight, weight, None if weight else "it is no more consistent than random answers")

@@ -29,6 +29,7 @@ DIFFERENCE_VALUES = (-2.0, 2.0)
 """Smallest and largest possible difference of two of these statistics."""
 NO_BOUNDS_REASON = "so many samples are lost that the cells could all have the same score: no bounds of r"
 NO_CELLS_REASON = "no cell has a score of people"
+NO_SCORES_REASON = "no sample has a usable score"
 
 
 class ScoreRanges(NamedTuple):
@@ -146,15 +147,12 @@ def extreme_scores(statistic: Statistic, ranges: ScoreRanges, truth: ArrayLike) 
     if not is_known.any():
         return None
     low, high, y = ranges.low[is_known], ranges.high[is_known], y[is_known]
+    extremes: tuple[Floats, Floats] | None = (low, high)
     if statistic is PEARSON:
         extremes = extreme_correlation_scores(low, high, y)
-        if extremes is None:
-            return None
     elif statistic is MAE:
         extremes = (np.clip(y, low, high), np.where(np.abs(low - y) > np.abs(high - y), low, high))
-    else:
-        extremes = (low, high)
-    return _spread(extremes[0], is_known), _spread(extremes[1], is_known)
+    return extremes and (_spread(extremes[0], is_known), _spread(extremes[1], is_known))
 
 
 def _spread(scores: Floats, is_known: NDArray[np.bool_]) -> Floats:
@@ -185,18 +183,27 @@ def _combine(
     """
     exact_ends = (_exact_at(low, possible[0], -np.inf), _exact_at(high, possible[1], np.inf))
     ends = imbens_manski_interval(*exact_ends, confidence_level)
-    bounds = {"bound_low": low.estimate, "bound_high": high.estimate}
+    reason = None if value is not None else NO_SCORES_REASON
     if ends is None:
-        reason = low.reason or high.reason or "no interval"
-        return BoundedEstimate(value, low.n_cells, reason=reason, **bounds)
-    ci_low, ci_high = max(ends[0], possible[0]), min(ends[1], possible[1])
-    reason = None if value is not None else "no sample has a usable score"
-    return BoundedEstimate(value, low.n_cells, ci_low, ci_high, reason=reason, resampled=("country", "topic"), **bounds)
+        ends_reason = low.reason or high.reason or reason
+        return BoundedEstimate(value, low.n_cells, reason=ends_reason, bound_low=low.estimate, bound_high=high.estimate)
+    return BoundedEstimate(
+        value,
+        low.n_cells,
+        ci_low=max(ends[0], possible[0]),
+        ci_high=min(ends[1], possible[1]),
+        reason=reason,
+        resampled=("country", "topic"),
+        bound_low=low.estimate,
+        bound_high=high.estimate,
+    )
 
 
 def _exact_at(bound: TwoWayEstimate, possible_end: float, centre: float) -> JackknifeInterval:
     """The jackknife interval of a bound; exact, without an error, where the bound is the end of the possible values."""
     interval = bound.interval or JackknifeInterval(None, None, reason=bound.reason)
     if interval.centre is None and bound.estimate is not None and abs(bound.estimate - possible_end) < 1e-12:
-        return JackknifeInterval(None, None, centre, 0.0, interval.df or 10**6, transform=interval.transform)
+        return JackknifeInterval(
+            possible_end, possible_end, centre, 0.0, df=10**6, ends_at=lambda _: (possible_end, possible_end)
+        )
     return interval

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtr, stdtrit
 
 from auditor.metrics._complete_cases import complete_cases, is_constant
+from auditor.metrics.jackknife_interval import MIN_UNITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +32,15 @@ class PairedError:
 def paired_error(first: ArrayLike, second: ArrayLike, truth: ArrayLike) -> PairedError:
     """The second's mean absolute error minus the first's, with Student's interval and paired t test.
 
-    Assumes independent cells: suitable for one topic over countries or one country over topics, not for a whole table.
+    Each cell is a unit of its own: suitable for one topic over countries or one country over topics, not for a whole
+    table.
 
     Args:
         first, second, truth: shape (n,); a cell with a nan in any is left out.
 
     Returns:
         The difference, below 0 where the second is closer to the truth; None with a reason without any cell. No
-        interval and no test for a single cell, or where all differences are equal.
+        interval and no test for fewer than 5 cells, or where all differences are equal.
 
     Raises:
         ValueError: shapes differ, or a value is infinite.
@@ -49,8 +51,8 @@ def paired_error(first: ArrayLike, second: ArrayLike, truth: ArrayLike) -> Paire
     if n == 0:
         return PairedError(None, 0, None, None, None, "no cell that both have a score on")
     value = float(d.mean())
-    if n == 1:
-        return PairedError(value, n, None, None, None, "an interval needs 2 cells")
+    if n < MIN_UNITS:
+        return PairedError(value, n, None, None, None, f"an interval needs {MIN_UNITS} cells")
     if is_constant(d):
         return PairedError(value, n, None, None, None, "all differences are equal: no interval")
     std_error = float(d.std(ddof=1) / np.sqrt(n))

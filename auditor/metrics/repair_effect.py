@@ -7,32 +7,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from auditor.metrics.judge_bias import BiasEstimate, difference_of_paired_shares
-from auditor.metrics.logic import MIN_SETS, Bools, Floats, JudgeAnswers, LogicShare, pooled_human_agreement
-from auditor.metrics.preference import pair_probabilities
-
-REPLICATES = 2000
-_TIE_TOLERANCE = 1e-9
+from auditor.metrics.estimate import Estimate
+from auditor.metrics.jackknife_interval import estimate_from_replicates, leave_one_out_sums
+from auditor.metrics.logic import Bools, Floats, JudgeAnswers, LogicEstimate, estimate_human_agreement, name_sets
+from auditor.metrics.preference import decisions, pair_probabilities
 
 
 class RepairEffect(NamedTuple):
     """Agreement with people of the original answers, and of those implied by the ranking, question by question.
 
     Attributes:
-        gain: after - before; over other sets if there are at least five, else with Newcombe's interval for paired
-            answers, which assumes independent questions.
+        before, after: pooled over sets.
+        gain: after - before, with an interval over sets.
         n_tied: questions with a human preference that the judge answered, but that its answer or the ranking leaves
             tied.
     """
 
-    before: LogicShare
-    after: LogicShare
-    gain: BiasEstimate
+    before: LogicEstimate
+    after: LogicEstimate
+    gain: Estimate
     n_tied: int
 
 
 def measure_repair_effect(
-    original_answers: Sequence[JudgeAnswers], repaired_preferences: Sequence[Floats], seed: int = 0
+    original_answers: Sequence[JudgeAnswers], repaired_preferences: Sequence[Floats]
 ) -> RepairEffect:
     """Compare original and repaired answers on the questions decided by people, by the judge and by its ranking.
 
@@ -46,48 +44,48 @@ def measure_repair_effect(
     Raises:
         ValueError: as `auditor.metrics.preference.as_preferences`.
     """
-    outcome_counts, restricted_pairs = [], []
+    gains, restricted_pairs = [], []
     n_tied = 0
     for answers, repaired in zip(original_answers, repaired_preferences, strict=True):
         truth = pair_probabilities(answers.human_preferences, calibrated=True)
         is_answered = answers.asked[0] & _decided_mask(truth) & ~np.isnan(answers.preferences)
         is_decided = is_answered & _decided_mask(answers.preferences) & _decided_mask(repaired)
         n_tied += int(is_answered.sum() - is_decided.sum())
-        is_correct = [
+        was_right, is_right = (
             ((preferences > 0.5) == (truth > 0.5))[is_decided] for preferences in (answers.preferences, repaired)
-        ]
-        # Questions right in neither (0), before only (1), after only (2) and both (3).
-        outcome_counts.append(np.bincount(2 * is_correct[1] + is_correct[0], minlength=4))
+        )
+        gains.append((float(is_right.sum()) - float(was_right.sum()), float(is_decided.sum())))
         restricted_pairs.append(
             (
                 _restrict_answers(answers, answers.preferences, is_decided),
                 _restrict_answers(answers, repaired, is_decided),
             )
         )
-    before, after = (pooled_human_agreement([pair[side] for pair in restricted_pairs], seed) for side in (0, 1))
-    return RepairEffect(before, after, _estimate_gain(np.array(outcome_counts).reshape(-1, 4), seed), n_tied)
+    before, after = (estimate_human_agreement([pair[side] for pair in restricted_pairs], "pooled") for side in (0, 1))
+    return RepairEffect(before, after, _estimate_gain(gains, name_sets(original_answers)), n_tied)
 
 
-def _estimate_gain(outcome_counts: np.ndarray[tuple[int, ...], np.dtype[np.intp]], seed: int) -> BiasEstimate:
-    """The gain in agreement, with an interval over sets, or Newcombe's for fewer than `MIN_SETS` sets.
+def _estimate_gain(gains: Sequence[tuple[float, float]], names: Sequence[str]) -> Estimate:
+    """The gain in agreement over all questions, with an interval over sets.
 
     Args:
-        outcome_counts: shape (sets, 4), questions right in neither, before only, after only and both.
+        gains: questions that are right after minus before, and all questions, of each set.
+        names: of the sets.
     """
-    neither, only_before, only_after, both = outcome_counts.sum(axis=0).tolist()
-    paired_gain = difference_of_paired_shares(both, only_after, only_before, neither)
-    nonempty_counts = outcome_counts[outcome_counts.sum(axis=1) > 0]
-    if len(nonempty_counts) < MIN_SETS or not only_before + only_after:
-        return paired_gain
-    resampled_sets = np.random.default_rng(seed).integers(0, len(nonempty_counts), (REPLICATES, len(nonempty_counts)))
-    totals = nonempty_counts[resampled_sets].sum(axis=1)
-    low, high = np.quantile((totals[:, 2] - totals[:, 1]) / totals.sum(axis=1), [0.025, 0.975])
-    return BiasEstimate(paired_gain.value, paired_gain.n, paired_gain.n, float(low), float(high))
+    moments = np.array(gains, dtype=float).reshape(-1, 2)
+    has_questions = moments[:, 1] > 0
+    if not has_questions.any():
+        return Estimate(None, 0, reason="no question is decided by people, by the judge and by its ranking")
+    difference, n = moments.sum(axis=0)
+    sums = leave_one_out_sums(moments[has_questions], np.asarray(names)[has_questions])
+    with np.errstate(invalid="ignore"):
+        replicates = {"set": sums[:, 0] / sums[:, 1]}
+    return estimate_from_replicates(float(difference / n), int(n), replicates, bounds=(-1.0, 1.0))
 
 
 def _decided_mask(preferences: Floats) -> Bools:
     """Which preferences are not ties; False for nan."""
-    return np.asarray(np.abs(preferences - 0.5) > _TIE_TOLERANCE)  # False for nan
+    return np.asarray(np.abs(decisions(preferences)) == 1)
 
 
 def _restrict_answers(answers: JudgeAnswers, preferences: Floats, mask: Bools) -> JudgeAnswers:

@@ -14,7 +14,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditor.metrics.share import Share, wilson_share
+from auditor.metrics.averaging import AveragedEstimate, Averaging, averaged_share
+from auditor.metrics.case_counts import CaseCounts
 
 EntropyVariant = Literal["sage", "sge"]
 Floats = NDArray[np.float64]
@@ -184,13 +185,14 @@ def _mix_questions(members: NDArray[np.intp], n: int, rng: np.random.Generator) 
 
 
 def consistency_score(decisions: Iterable[float | None]) -> float:
-    """Share of the judged pairs of answers that the judge found consistent.
+    """Share of the judged pairs of one question's answers that the judge found consistent.
 
     Args:
         decisions: one per pair: True or 1 consistent, False or 0 not, None or nan where the judge failed.
 
     Returns:
-        In [0, 1]; nan when no judgement is valid. See `consistency_of` for counts and interval.
+        In [0, 1]; nan when no judgement is valid. See `consistency_of` for counts, and `estimate_consistency_score` for
+        several questions.
 
     Raises:
         ValueError: another decision.
@@ -199,13 +201,29 @@ def consistency_score(decisions: Iterable[float | None]) -> float:
     return float("nan") if value is None else value
 
 
-def consistency_of(decisions: Iterable[float | None]) -> Share:
-    """`consistency_score` with its interval, `n` (valid judgements) and `lost` (failed judgements)."""
+def consistency_of(decisions: Iterable[float | None]) -> CaseCounts:
+    """Count the pairs of one question's answers: `hits` of `n` valid judgements, and `lost` (failed judgements)."""
     values = np.array([np.nan if decision is None else float(decision) for decision in decisions])
     valid = values[~np.isnan(values)]
     if not np.isin(valid, (0.0, 1.0)).all():
         raise ValueError(f"decisions must be 0, 1 or missing, but got {valid[~np.isin(valid, (0.0, 1.0))][0]!r}")
-    return wilson_share(int(valid.sum()), len(valid), lost=len(values) - len(valid))
+    return CaseCounts(float(valid.sum()), len(valid), lost=len(values) - len(valid))
+
+
+def estimate_consistency_score(
+    consistent: ArrayLike, judged: ArrayLike, questions: ArrayLike, averaged: Averaging
+) -> AveragedEstimate:
+    """The consistency score over questions, with an interval over other questions.
+
+    Args:
+        consistent, judged: shape (n,), the consistent pairs and the pairs with a valid judgement of each question.
+        questions: shape (n,), their ids.
+        averaged: `instances` is the mean over questions of each one's score; `pooled` divides by all judged pairs.
+
+    Raises:
+        ValueError: as `auditor.metrics.unit_means.share_over_units`.
+    """
+    return averaged_share(consistent, judged, {"question": questions}, averaged, empty_reason="no judgement is valid")
 
 
 def pairwise_consistency(texts: Sequence[str], similarity: Callable[[str, str], float]) -> float:

@@ -1,4 +1,4 @@
-"""Tiers of models: which do not differ significantly from the best, and intervals for their ranks."""
+"""Tiers of models, intervals of their ranks, and which of them may be the best."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtr
 
 from auditor.metrics._complete_cases import Floats, complete_cases
-from auditor.metrics._jackknife_replicates import (
+from auditor.metrics._two_way_table import build_two_way_table
+from auditor.metrics.bootstrap import Statistic
+from auditor.metrics.difference_interval import recover_difference
+from auditor.metrics.jackknife import STATISTIC_TRANSFORMS, statistic_replicates
+from auditor.metrics.jackknife_interval import (
+    IDENTITY,
+    MIN_UNITS,
+    Transform,
     jackknife_covariance,
-    jackknife_replicates,
-    two_way_variance,
-    variances_of_differences,
+    pairwise_variances,
 )
-from auditor.metrics._two_way_table import TwoWayTable, build_two_way_table, weighted_sums
-from auditor.metrics.bootstrap import MAX_UNDEFINED_SHARE, MIN_CLUSTERS, Statistic, holm
+from auditor.metrics.simultaneous import CriticalValues, critical_values, divide_variance
 
 TIE_TOLERANCE = 1e-12
 """Values that differ by no more are equal."""
-SIGNIFICANCE_LEVEL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +33,52 @@ class ModelTiers:
     Attributes:
         values: the statistic of each; nan where it is undefined.
         tiers: from 1, the best; None where there are too few countries or topics to compare.
-        rank_low, rank_high: 95% interval of each rank, 1 being the best.
-        share_best: share of resamples of countries and topics in which it is the best; ties share it equally.
+        rank_low, rank_high: 95% intervals of the ranks, 1 being the best; they hold simultaneously.
+        from_best: the statistic minus that of the best other model; None for a single model.
+        from_best_low, from_best_high: 95% intervals of these differences; they hold simultaneously.
+        may_be_best: whether the model is not significantly worse than any other.
     """
 
     values: Floats
-    tiers: NDArray[np.intp] | None
-    rank_low: NDArray[np.intp] | None
-    rank_high: NDArray[np.intp] | None
-    share_best: Floats | None
     n_cells: int
     n_countries: int
     n_topics: int
+    tiers: NDArray[np.intp] | None = None
+    rank_low: NDArray[np.intp] | None = None
+    rank_high: NDArray[np.intp] | None = None
+    from_best: Floats | None = None
+    from_best_low: Floats | None = None
+    from_best_high: Floats | None = None
+    may_be_best: NDArray[np.bool_] | None = None
     reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _AllPairs:
+    """Models compared on a scale on which the statistic is nearly normal.
+
+    Attributes:
+        values: of the transformed statistic, shape (models,).
+        covariances: of these values, shape (models, models).
+        sign: 1 if a larger statistic is better, else -1.
+    """
+
+    values: Floats
+    covariances: Floats
+    transform: Transform
+    sign: int
+    critical: CriticalValues
+
+    @property
+    def differences(self) -> Floats:
+        """Row minus column, positive where the row's model is better, shape (models, models)."""
+        differences: Floats = self.sign * (self.values[:, None] - self.values[None, :])
+        return differences
+
+    @property
+    def std_errors(self) -> Floats:
+        """Standard errors of the differences, shape (models, models)."""
+        return np.sqrt(pairwise_variances(self.covariances))
 
 
 def model_tiers(
@@ -54,24 +89,26 @@ def model_tiers(
     topics: ArrayLike,
     *,
     larger_is_better: bool,
-    replicates: int = 2000,
-    seed: int = 0,
 ) -> ModelTiers:
-    """Group models into tiers, by the paired differences of `paired_jackknife`.
+    """Group models into tiers, and find those that may be the best.
 
-    The first tier is the best model and all that do not differ significantly from it: the paired difference from the
-    best has a p-value of at least 0.05 after Holm's correction for the number of models compared with it. The best of
-    the others begins the next tier. A model in a lower tier is therefore significantly worse than the best of each tier
-    above, though a model with a lower value may be in a higher tier if its difference is less certain.
+    Models are compared on Fisher's z of a correlation, or on the logarithm of an error. The variance of a difference is
+    the jackknife's over countries plus that over topics.
 
-    The rank interval excludes the positions of models that differ significantly, with Holm's correction for all others
-    (Mogstad, Romano, Shaikh & Wilhelm, Review of Economic Studies 91, 2024).
+    - One model beats another if their difference is more than c standard errors, where c holds for all pairs
+      simultaneously (`auditor.metrics.simultaneous`). So some of several equal models are put in different tiers in at
+      most about 5% of audits. The first tier has the models that no other beats; the next tier the models that no other
+      beats except those of the tiers above.
+    - The interval of a rank leaves out the positions of the models that beat the model, or that it beats (Mogstad,
+      Romano, Shaikh & Wilhelm, Review of Economic Studies 91, 2024).
+    - The interval of the difference from the best other model is that of multiple comparisons with the best (Hsu,
+      Annals of Statistics 12, 1984; Hsu, Multiple Comparisons, 1996, ch. 4). It ends at 0 on one side, unless several
+      models may be the best. A model is significantly the best if it alone may be the best.
 
     Args:
         scores: one array of shape (n,) a model; cells in which any of them or the truth is nan are left out.
         truth, countries, topics: as for `paired_jackknife`.
         larger_is_better: True for a correlation, False for an error.
-        replicates, seed: of the resamples for `share_best`.
 
     Raises:
         ValueError: shapes differ, or a value is infinite.
@@ -79,89 +116,101 @@ def model_tiers(
     (*models, y), is_complete = complete_cases(*scores, truth)
     table = build_two_way_table(countries, topics, is_complete)
     counts = (len(y), table.n_countries, table.n_topics)
-    grids = [table.to_grid(statistic.moments(model_scores, y)) for model_scores in models]
-
-    def compute_estimates(country_weights: Floats, topic_weights: Floats) -> Floats:
-        """The statistic of each model in each resample, shape (replicates, models)."""
-        return np.stack(
-            [statistic.value(weighted_sums(grid, country_weights, topic_weights)) for grid in grids], axis=1
-        )
-
     if not len(y):
-        undefined = np.full(len(models), np.nan)
-        return ModelTiers(undefined, None, None, None, None, *counts, "no cell has a score of all models")
-    estimates = compute_estimates(np.ones((1, table.n_countries)), np.ones((1, table.n_topics)))[0]
-    if min(table.n_countries, table.n_topics) < MIN_CLUSTERS:
-        reason = f"tiers need {MIN_CLUSTERS} countries and topics that all models have"
-        return ModelTiers(estimates, None, None, None, None, *counts, reason)
-    resampled = compute_estimates(*table.draw_weights(np.random.default_rng(seed), replicates))
-    resampled = resampled[~np.isnan(resampled).any(axis=1)]
-    p_values = None if np.isnan(estimates).any() else _pairwise_p_values(statistic, estimates, grids, table)
-    if p_values is None or len(resampled) < (1 - MAX_UNDEFINED_SHARE) * replicates:
-        return ModelTiers(estimates, None, None, None, None, *counts, "the figure of a model is undefined")
-    goodness = estimates if larger_is_better else -estimates
-    resampled_goodness = resampled if larger_is_better else -resampled
-    is_best = resampled_goodness >= resampled_goodness.max(axis=1, keepdims=True) - TIE_TOLERANCE
-    share_best = (is_best / is_best.sum(axis=1, keepdims=True)).mean(axis=0)
-    return ModelTiers(
-        estimates, _assign_tiers(goodness, p_values), *_rank_intervals(goodness, p_values), share_best, *counts
-    )
-
-
-def _pairwise_p_values(
-    statistic: Statistic, estimates: Floats, grids: Sequence[Floats], table: TwoWayTable
-) -> Floats | None:
-    """Two-sided p-values of no difference, shape (models, models); None where a jackknife replicate is undefined."""
+        return ModelTiers(np.full(len(models), np.nan), *counts, reason="no cell has a score of all models")
     replicates = [
-        jackknife_replicates(statistic.value, grid, grid[table.row_index, table.column_index]) for grid in grids
+        statistic_replicates(statistic, table.to_grid(statistic.moments(model_scores, y)), table)
+        for model_scores in models
     ]
-    if not all(model_replicates.is_finite for model_replicates in replicates):
-        return None
-    replicates_by_part = (
-        [model_replicates.by_country for model_replicates in replicates],
-        [model_replicates.by_topic for model_replicates in replicates],
-        [model_replicates.by_cell for model_replicates in replicates],
-    )
-    std_errors = np.sqrt(
-        two_way_variance(
-            *(variances_of_differences(jackknife_covariance(part_replicates)) for part_replicates in replicates_by_part)
-        )
-    )
-    distances = np.abs(estimates[:, None] - estimates[None, :])
-    df = min(table.n_countries, table.n_topics) - 1
+    values = np.array([value for value, _ in replicates])
+    if min(table.n_countries, table.n_topics) < MIN_UNITS:
+        reason = f"tiers need {MIN_UNITS} countries and topics that all models have"
+        return ModelTiers(values, *counts, reason=reason)
+    by_country, by_topic = (np.stack([kinds[unit][0] for _, kinds in replicates]) for unit in ("country", "topic"))
+    transform = STATISTIC_TRANSFORMS.get(statistic, IDENTITY)
     with np.errstate(divide="ignore", invalid="ignore"):
-        p_values = 2 * stdtr(df, -distances / std_errors)
-    tie_adjusted: Floats = np.where(
-        distances <= TIE_TOLERANCE, 1.0, p_values
-    )  # a standard error of 0 with unequal values gives p = 0: they differ equally everywhere
-    return tie_adjusted
+        transformed = [transform.forward(figures) for figures in (values, by_country, by_topic)]
+    if not all(np.isfinite(figures).all() for figures in transformed):
+        # A perfect model, whose logarithm or Fisher's z is infinite, can be compared on the statistic's own scale.
+        transform, transformed = IDENTITY, [values, by_country, by_topic]
+    if not all(np.isfinite(figures).all() for figures in transformed):
+        return ModelTiers(values, *counts, reason="the figure of a model is undefined")
+    if len(models) == 1:
+        only = np.ones(1, dtype=np.intp)
+        return ModelTiers(values, *counts, only, only, only, may_be_best=np.ones(1, dtype=np.bool_))
+    pairs = _compare_all_pairs(transformed[0], transformed[1:], transform, 1 if larger_is_better else -1)
+    beats = pairs.differences > np.maximum(pairs.critical.all_pairs * pairs.std_errors, TIE_TOLERANCE)
+    rank_low, rank_high = 1 + beats.sum(axis=0), len(models) - beats.sum(axis=1)
+    from_best, from_best_low, from_best_high, may_be_best = _compare_with_best(pairs, values)
+    return ModelTiers(
+        values,
+        *counts,
+        _assign_tiers(beats),
+        rank_low,
+        rank_high,
+        from_best,
+        from_best_low,
+        from_best_high,
+        may_be_best,
+    )
 
 
-def _assign_tiers(goodness: Floats, p_values: Floats) -> NDArray[np.intp]:
+def _compare_all_pairs(
+    values: Floats, replicates_by_kind: Sequence[Floats], transform: Transform, sign: int
+) -> _AllPairs:
+    """Estimate the covariances of the models' statistics, and the critical values for their differences.
+
+    Args:
+        values: the transformed statistic of each model, shape (models,).
+        replicates_by_kind: without each country, shape (models, countries), and without each topic.
+        transform, sign: see `_AllPairs`.
+    """
+    covariances = [jackknife_covariance(replicates) for replicates in replicates_by_kind]
+    kinds = divide_variance(covariances, [(replicates.shape[1],) for replicates in replicates_by_kind])
+    critical = critical_values(len(values), kinds)
+    return _AllPairs(values, covariances[0] + covariances[1], transform, sign, critical)
+
+
+def _assign_tiers(beats: NDArray[np.bool_]) -> NDArray[np.intp]:
     """Tier of each model, from 1, shape (models,).
 
     Args:
-        goodness: shape (models,), larger is better.
-        p_values: shape (models, models), not adjusted.
+        beats: whether the row's model is significantly better than the column's, shape (models, models).
     """
-    tiers = np.zeros(len(goodness), dtype=np.intp)
-    order, tier = list(np.argsort(-goodness, kind="stable")), 0
-    while order:
+    tiers = np.zeros(len(beats), dtype=np.intp)
+    tier = 0
+    while (remaining := tiers == 0).any():
         tier += 1
-        best, others = order[0], order[1:]
-        compared = list(zip(others, holm(p_values[best, others]), strict=True))
-        tiers[[best, *(model for model, p_value in compared if p_value >= SIGNIFICANCE_LEVEL)]] = tier
-        order = [model for model, p_value in compared if p_value < SIGNIFICANCE_LEVEL]
+        tiers[remaining & ~beats[remaining].any(axis=0)] = tier
     return tiers
 
 
-def _rank_intervals(goodness: Floats, p_values: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Lower and upper end of each model's rank, 1 being the best; arguments as for `_assign_tiers`."""
-    n_models = len(goodness)
-    low, high = np.ones(n_models, dtype=np.intp), np.full(n_models, n_models, dtype=np.intp)
-    for i in range(n_models):
-        others = np.delete(np.arange(n_models), i)
-        distinct = others[holm(p_values[i, others]) < SIGNIFICANCE_LEVEL]
-        low[i] += (goodness[distinct] > goodness[i]).sum()
-        high[i] -= (goodness[distinct] < goodness[i]).sum()
-    return low, high
+def _compare_with_best(pairs: _AllPairs, figures: Floats) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
+    """Difference of each model from the best other one, the ends of its interval, and which models may be the best.
+
+    Differences are on the scale of the statistic, that of the model minus that of the best other, shape (models,) each.
+
+    Args:
+        figures: the statistic of each model, shape (models,).
+    """
+    std_errors, critical = np.sqrt(np.diag(pairs.covariances)), pairs.critical.with_one
+    low, high = recover_difference(
+        pairs.transform, pairs.values[:, None], pairs.values[None, :], (std_errors[:, None], std_errors[None, :]),
+        pairs.covariances, critical,
+    )  # fmt: skip
+    if pairs.sign < 0:  # positive: the row's model is better
+        low, high = -high, -low
+    # The test is on the transformed scale; the ends are brought in line with it.
+    low = np.where(pairs.differences > critical * pairs.std_errors, np.maximum(low, 0.0), np.minimum(low, 0.0))
+    high = np.where(pairs.differences < -critical * pairs.std_errors, np.minimum(high, 0.0), np.maximum(high, 0.0))
+    differences = pairs.sign * (figures[:, None] - figures[None, :])
+    for comparisons in (differences, low, high):
+        np.fill_diagonal(comparisons, np.inf)  # a model is not compared with itself
+    is_worse = pairs.differences + critical * pairs.std_errors < -TIE_TOLERANCE
+    may_be_best = np.asarray(np.logical_not(is_worse).all(axis=1), dtype=np.bool_)
+    from_candidates = np.where(may_be_best[None, :], low, np.inf).min(axis=1)  # inf for the only candidate
+    worst_case, best_case = np.minimum(0.0, from_candidates), np.maximum(0.0, high.min(axis=1))
+    from_best = differences.min(axis=1)
+    if pairs.sign > 0:
+        return from_best, worst_case, best_case, may_be_best
+    return -from_best, -best_case, -worst_case, may_be_best

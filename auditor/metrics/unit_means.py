@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
+from auditor.metrics._unit_counts import Labels as Labels
 from auditor.metrics._unit_counts import (
-    Labels,
+    UnitCounts,
     UnitIndex,
     cell_index,
     clopper_pearson,
@@ -69,21 +70,14 @@ def share_over_units(
 
     Returns:
         `n` counts cases. There is no interval over other units, with a reason, below 5 units of a kind, and where the
-        hits (or the misses, where these are rarer) are in 1 to 4 units of a kind. Without hits or misses, and without a
-        design effect, each unit counts as one case.
+        hits (or the misses, where these are rarer) are in 1 to 4 countries or topics. Where there are none, or they are
+        in 1 to 4 units of another kind, each unit counts as one case if there is no design effect.
 
     Raises:
         ValueError: shapes differ, or not 0 <= hits <= totals.
     """
     counts = read_counts(hits, totals, units, independent_cases)
-    if not counts.n:
-        return ShareEstimate(None, 0, reason=empty_reason)
-    n, cells_interval = round(counts.n), clopper_pearson(counts.share, counts.n_independent)
-    reason = counts.reason_against_interval()
-    if reason is not None:
-        return ShareEstimate(counts.share, n, None, None, reason, (), None, *cells_interval)
-    interval = counts.interval(design_effect)
-    return ShareEstimate(counts.share, n, *interval, None, tuple(units), None, *cells_interval)
+    return _estimate_share(counts, design_effect, empty_reason)
 
 
 def shares_over_units(tables: Sequence[ShareTable], *, empty_reason: str = "nothing to count") -> list[ShareEstimate]:
@@ -96,18 +90,9 @@ def shares_over_units(tables: Sequence[ShareTable], *, empty_reason: str = "noth
         tables: one per row.
         empty_reason: the reason given where a row has no case at all.
     """
-    design_effect = pooled_design_effect(tables)
-    shares = [
-        share_over_units(
-            table.hits,
-            table.totals,
-            table.units,
-            design_effect=design_effect,
-            independent_cases=table.independent_cases,
-            empty_reason=empty_reason,
-        )
-        for table in tables
-    ]
+    counts = [read_counts(*table) for table in tables]
+    design_effect = _pool_design_effects(counts)
+    shares = [_estimate_share(row, design_effect, empty_reason) for row in counts]
     for n in {share.n for share in shares}:
         _widen_to_monotone(shares, [i for i, share in enumerate(shares) if share.n == n and share.ci_low is not None])
     return shares
@@ -124,12 +109,7 @@ def pooled_design_effect(
     Returns:
         None where no share is between 0 and 1 with at least 5 units of each kind.
     """
-    counts = [read_counts(*table) for table in tables]
-    usable = [c for c in counts if c.n and 0 < c.share < 1 and c.has_enough_units]
-    if not usable:
-        return None
-    binomial_variance = sum(c.share * (1 - c.share) / c.n for c in usable)
-    return max(1.0, sum(c.variance() for c in usable) / binomial_variance)
+    return _pool_design_effects([read_counts(*table) for table in tables])
 
 
 def mean_over_units(
@@ -167,6 +147,27 @@ def mean_over_units(
     if not isfinite(bounds[1] - bounds[0]):
         return _unbounded_mean(present, unit_index, bounds)
     return _bounded_mean(present, unit_index, bounds)
+
+
+def _estimate_share(counts: UnitCounts, design_effect: float | None, empty_reason: str) -> ShareEstimate:
+    """Estimate a share; arguments as for `share_over_units`."""
+    if not counts.n:
+        return ShareEstimate(None, 0, reason=empty_reason)
+    n, cells_interval = round(counts.n), clopper_pearson(counts.share, counts.n_independent)
+    reason = counts.reason_against_interval()
+    if reason is not None:
+        return ShareEstimate(counts.share, n, None, None, reason, (), None, *cells_interval)
+    interval = counts.interval(design_effect)
+    return ShareEstimate(counts.share, n, *interval, None, tuple(counts.units), None, *cells_interval)
+
+
+def _pool_design_effects(counts: Sequence[UnitCounts]) -> float | None:
+    """The pooled design effect of these shares; see `pooled_design_effect`."""
+    usable = [c for c in counts if c.n and 0 < c.share < 1 and c.has_enough_units]
+    if not usable:
+        return None
+    binomial_variance = sum(c.share * (1 - c.share) / c.n for c in usable)
+    return max(1.0, sum(c.variance for c in usable) / binomial_variance)
 
 
 def _bounded_mean(values: Floats, units: UnitIndex, bounds: tuple[float, float]) -> Estimate:

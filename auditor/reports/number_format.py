@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, assert_never
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.metrics.model_correlation import ModelCorrelation
 
 NumberStyle = Literal["decimal", "signed", "p_value", "percent", "usd"]
 """Format of a number: with decimals, with its sign, as a p-value, as a percentage of a fraction, or as US dollars."""
@@ -124,11 +125,42 @@ def describe_estimate(
 
 
 def describe_interval(estimate: Estimate, digits: int = 2, style: NumberStyle = "decimal") -> str:
-    """Format an estimate's interval for a sentence, such as "95% CI 0.31 to 0.68", or say why there is none."""
+    """Format an estimate's interval for a sentence, such as "95% CI 0.31 to 0.68", or say why there is none.
+
+    A share's two intervals are named, where they differ: "95% CI 0.31 to 0.68 for other countries and topics like
+    these, 0.42 to 0.55 for these cells".
+    """
+    cells_interval = format_cells_interval(estimate, digits, style)
     if estimate.ci_low is None or estimate.ci_high is None:
-        return f"no 95% CI: {estimate.reason}"
+        return f"no 95% CI: {estimate.reason}" + (f"; for these cells {cells_interval}" if cells_interval else "")
     low, high = (format_styled(end, style, digits) for end in (estimate.ci_low, estimate.ci_high))
+    if cells_interval and estimate.generalizes_to:
+        return f"95% CI {low} to {high} for {estimate.generalizes_to}, {cells_interval} for these cells"
     return f"95% CI {low} to {high}"
+
+
+def format_cells_interval(estimate: Estimate, digits: int = 2, style: NumberStyle = "decimal") -> str:
+    """Format a share's interval for the cells that were measured; empty if there is none, or it is the other one."""
+    if not isinstance(estimate, ShareEstimate) or estimate.cells_ci_low is None or estimate.cells_ci_high is None:
+        return ""
+    ends = [format_styled(end, style, digits) for end in (estimate.cells_ci_low, estimate.cells_ci_high)]
+    other_ends = [format_styled(end, style, digits) for end in (estimate.ci_low, estimate.ci_high)]
+    return "" if ends == other_ends else " to ".join(ends)
+
+
+def describe_model_correlation(correlation: ModelCorrelation) -> str:
+    """Format a correlation over models for a sentence, such as "r = 0.39, 95% CI −0.06 to 0.71, p = 0.089, 20 models".
+
+    Where models of one family are averaged, the families are counted too.
+    """
+    families = f" of {pluralize(correlation.n, 'family', 'families')}" if correlation.n < correlation.models else ""
+    models = f"{pluralize(correlation.models, 'model')}{families}"
+    if correlation.value is None:
+        return f"r not available: {correlation.reason}; {models}"
+    interval = "" if correlation.ci_low is None else f", {describe_interval(correlation)}"
+    p_text = "" if correlation.p_value is None else f", {describe_p_value(correlation.p_value)}"
+    remark = f"; no 95% CI: {correlation.reason}" if correlation.ci_low is None else ""
+    return f"r = {format_number(correlation.value)}{interval}{p_text}, {models}{remark}"
 
 
 def pluralize(n: int, singular: str, plural_form: str = "") -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -12,7 +12,9 @@ import numpy as np
 from auditor.domain import Cell, Decision
 from auditor.metrics.agreement import Agreement
 from auditor.metrics.calibration import Calibration, calibrate
-from auditor.metrics.share import Share, wilson_share
+from auditor.metrics.estimate import ShareEstimate
+from auditor.metrics.unit_means import share_over_units
+from auditor.reports.data.sampling_units import Units, sampling_units
 from auditor.review.rater_agreement import BlindDecisions, compute_fleiss_kappa, find_majority
 from auditor.storage import evidence
 from auditor.storage.database import Database
@@ -48,15 +50,16 @@ class JudgeCalibration:
     """Agreement of a judge with people.
 
     Attributes:
-        raw_agreement: share of sides on which the majority of the judge's verdicts agrees with people; `lost` is the
-            number of sides on which its verdicts tie.
+        raw_agreement: share of sides on which the majority of the judge's verdicts agrees with people.
+        n_tied: number of sides on which its verdicts tie, which are not part of the share.
         kappa: Fleiss' kappa between the judge and people.
         calibration: maps the judge's share of VALID to how often people call such a side correct, both in [0, 1].
         weight: log odds of agreeing with people, at least 0; None with fewer than `MIN_SIDES` sides.
     """
 
     judge: str
-    raw_agreement: Share
+    raw_agreement: ShareEstimate
+    n_tied: int
     kappa: Agreement
     calibration: Calibration
     weight: float | None
@@ -122,15 +125,23 @@ def _calibrate_judge(judge: str, judged_sides: list[JudgedSide]) -> JudgeCalibra
     )
     # Estimated probability that the judge agrees with people, which is never 0 or 1; see `compute_judge_weights`.
     p = (n_agreed + 1) / (len(untied_sides) + 2)
+    units = _side_units(untied_sides)
     cell_index = {cell: i for i, cell in enumerate(dict.fromkeys(side.cell for side in judged_sides))}
     return JudgeCalibration(
         judge,
-        wilson_share(n_agreed, len(untied_sides), len(judged_sides) - len(untied_sides)),
-        compute_fleiss_kappa(table),
+        share_over_units(table[0] == table[1], np.ones(len(untied_sides)), units),
+        len(judged_sides) - len(untied_sides),
+        compute_fleiss_kappa(table, units),
         calibrate(
             [side.valid_share for side in judged_sides],
             [float(side.is_correct) for side in judged_sides],
             groups=[cell_index[side.cell] for side in judged_sides],  # people rated the sides of a cell together
+            units=_side_units(judged_sides),
         ),
         max(log(p / (1 - p)), 0.0) if len(untied_sides) >= MIN_SIDES else None,
     )
+
+
+def _side_units(judged_sides: Sequence[JudgedSide]) -> Units:
+    """Return the countries and topics of sides, or the items of a task."""
+    return sampling_units([side.cell.country for side in judged_sides], [side.cell.topic for side in judged_sides])

@@ -9,7 +9,7 @@ from typing import Any
 
 from auditor.config import AuditConfig
 from auditor.errors import ReviewError
-from auditor.metrics.share import Share, wilson_share
+from auditor.metrics.estimate import ShareEstimate
 from auditor.review.judge_calibration import (
     MIN_SIDES,
     JudgeCalibration,
@@ -31,12 +31,14 @@ class JudgeWeight:
     Attributes:
         weight: at least 0, with mean 1 over the judges with an estimated weight.
         raw_agreement: share of sides on which the judge agrees with people.
+        n_tied: number of sides on which its verdicts tie, which are not part of the share.
         is_estimated: whether there were enough decisions to estimate the weight; otherwise it is 1.
     """
 
     judge: str
     weight: float
-    raw_agreement: Share
+    raw_agreement: ShareEstimate
+    n_tied: int
     is_estimated: bool
 
 
@@ -106,7 +108,7 @@ def weights_to_dict(panel_weights: PanelWeights) -> dict[str, Any]:
                 "judge": judge.judge, "weight": judge.weight, "known": judge.is_estimated,
                 "agreement": judge.raw_agreement.value, "n": judge.raw_agreement.n,
                 "ci_low": judge.raw_agreement.ci_low, "ci_high": judge.raw_agreement.ci_high,
-                "ties": judge.raw_agreement.lost,
+                "ties": judge.n_tied,
             }
             for judge in panel_weights.judges
         ],
@@ -134,10 +136,11 @@ def _require_enough_decisions(audit: str, judges: Sequence[str], calibrations: M
 
 def _make_judge_weight(name: str, calibration: JudgeCalibration | None, weights: Mapping[str, float]) -> JudgeWeight:
     """Return the weight of one judge; 1, not estimated, for a judge without a calibration or with too few sides."""
-    agreement = calibration.raw_agreement if calibration else wilson_share(0, 0)
-    return JudgeWeight(
-        name, weights.get(name, 1.0), agreement, calibration is not None and calibration.weight is not None
-    )
+    weight = weights.get(name, 1.0)
+    if calibration is None:
+        return JudgeWeight(name, weight, ShareEstimate(None, 0, reason="nothing to count"), 0, False)
+    is_estimated = calibration.weight is not None
+    return JudgeWeight(name, weight, calibration.raw_agreement, calibration.n_tied, is_estimated)
 
 
 def _format_weight_basis(judge_weight: JudgeWeight) -> str:
@@ -145,10 +148,8 @@ def _format_weight_basis(judge_weight: JudgeWeight) -> str:
     if not judge_weight.is_estimated:
         return f"too few sides ({judge_weight.raw_agreement.n} of at least {MIN_SIDES}): weighs as much as the average"
     agreement = judge_weight.raw_agreement
-    return (
-        f"says what people say on {agreement.value:.0%} [{agreement.ci_low:.0%}, {agreement.ci_high:.0%}] "
-        f"of {agreement.n} sides"
-    )
+    interval = "" if agreement.ci_low is None else f" [{agreement.ci_low:.0%}, {agreement.ci_high:.0%}]"
+    return f"says what people say on {agreement.value:.0%}{interval} of {agreement.n} sides"
 
 
 def _format_rater_count(panel_weights: PanelWeights) -> str:

@@ -6,7 +6,7 @@ Only decisions made blind count: raters who have seen the judges' verdicts are n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -14,7 +14,9 @@ import numpy as np
 
 from auditor.domain import Decision, Rating
 from auditor.metrics.agreement import Agreement, count_ratings, fleiss_kappa
-from auditor.metrics.share import Share, wilson_share
+from auditor.metrics.estimate import ShareEstimate
+from auditor.metrics.unit_means import ShareTable, shares_over_units
+from auditor.reports.data.sampling_units import Units, sampling_units
 from auditor.storage import rating_log, results
 from auditor.storage.conflict_status import ConflictKey, rated_content
 from auditor.storage.database import Database
@@ -33,7 +35,7 @@ class PairAgreement:
 
     rater_a: str
     rater_b: str
-    raw_agreement: Share
+    raw_agreement: ShareEstimate
     kappa: Agreement
 
 
@@ -85,39 +87,50 @@ def compute_rater_agreement(blind_decisions: BlindDecisions) -> RaterAgreement:
     """Compute the agreement of all raters, and of each two raters who share a conflict, over their blind decisions."""
     raters = sorted({rater for decisions in blind_decisions.values() for rater in decisions})
     n_decided_by_rater = {rater: sum(rater in decisions for decisions in blind_decisions.values()) for rater in raters}
-    pairs = [_compute_pair_agreement(blind_decisions, rater_a, rater_b) for rater_a, rater_b in combinations(raters, 2)]
+    pairs = [
+        pair
+        for pair in combinations(raters, 2)
+        if any(set(pair) <= decisions.keys() for decisions in blind_decisions.values())
+    ]
+    raw_agreement = shares_over_units([_tabulate_equal_decisions(blind_decisions, *pair) for pair in pairs])
     return RaterAgreement(
         n_decided_by_rater,
         _compute_kappa(blind_decisions, raters),
-        tuple(pair for pair in pairs if pair.raw_agreement.n),
+        tuple(
+            PairAgreement(*pair, share, _compute_kappa(blind_decisions, pair))
+            for pair, share in zip(pairs, raw_agreement, strict=True)
+        ),
     )
 
 
-def _compute_pair_agreement(blind_decisions: BlindDecisions, rater_a: str, rater_b: str) -> PairAgreement:
-    """Return the agreement of two raters on the conflicts that both decided; its share has n = 0 if there are none."""
-    shared = {
-        key: decisions for key, decisions in blind_decisions.items() if rater_a in decisions and rater_b in decisions
-    }
-    n_agreed = sum(decisions[rater_a] is decisions[rater_b] for decisions in shared.values())
-    return PairAgreement(
-        rater_a, rater_b, wilson_share(n_agreed, len(shared)), _compute_kappa(shared, [rater_a, rater_b])
-    )
+def _tabulate_equal_decisions(blind_decisions: BlindDecisions, rater_a: str, rater_b: str) -> ShareTable:
+    """Tabulate the conflicts that both raters decided, and those that they decided alike."""
+    shared = {key: decisions for key, decisions in blind_decisions.items() if {rater_a, rater_b} <= decisions.keys()}
+    is_equal = [decisions[rater_a] is decisions[rater_b] for decisions in shared.values()]
+    return ShareTable(is_equal, [1] * len(shared), conflict_units(shared))
 
 
-def _compute_kappa(blind_decisions: BlindDecisions, raters: list[str]) -> Agreement:
+def _compute_kappa(blind_decisions: BlindDecisions, raters: Sequence[str]) -> Agreement:
     """Return Fleiss' kappa between some raters, with its interval, over the conflicts of `blind_decisions`."""
     table = np.full((len(raters), len(blind_decisions)), np.nan)
     for item, decisions in enumerate(blind_decisions.values()):
         for row, rater in enumerate(raters):
             if rater in decisions:
                 table[row, item] = DECISION_CODES[decisions[rater]]
-    return compute_fleiss_kappa(table)
+    return compute_fleiss_kappa(table, conflict_units(blind_decisions))
 
 
-def compute_fleiss_kappa(ratings: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Agreement:
+def conflict_units(keys: Iterable[ConflictKey]) -> Units:
+    """Return the countries and topics of conflicts, or the items of a task: the units that intervals are over."""
+    conflict_keys = list(keys)
+    return sampling_units([key.country for key in conflict_keys], [key.topic for key in conflict_keys])
+
+
+def compute_fleiss_kappa(ratings: np.ndarray[tuple[int, ...], np.dtype[np.float64]], units: Units) -> Agreement:
     """Compute Fleiss' kappa of ratings given as category numbers.
 
     Args:
         ratings: shape (raters, items); nan if a rater did not rate an item.
+        units: of the items.
     """
-    return fleiss_kappa(count_ratings(ratings))
+    return fleiss_kappa(count_ratings(ratings), units=units)

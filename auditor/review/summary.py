@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from auditor.metrics.agreement import Agreement
 from auditor.metrics.calibration import Calibration
-from auditor.metrics.proportion import Proportion
+from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.review.judge_calibration import (
     MIN_SIDES,
     JudgeCalibration,
@@ -73,7 +74,8 @@ def _make_rater_table(agreement: RaterAgreement) -> SummaryTable:
     for pair in agreement.pairs:
         rows.append(_make_share_row(f"{pair.rater_a} and {pair.rater_b}: same", pair.raw_agreement))
         rows.append(_make_kappa_row(f"{pair.rater_a} and {pair.rater_b}: kappa", pair.kappa))
-    note = "Blind decisions only. Kappa is Fleiss', with a bootstrap interval over conflicts; 0 is chance."
+    figures = [agreement.kappa, *(figure for pair in agreement.pairs for figure in (pair.raw_agreement, pair.kappa))]
+    note = f"Blind decisions only. Kappa is Fleiss'; 0 is chance. {_describe_intervals(figures)}"
     return SummaryTable(
         "Raters", note if agreement.n_decided_by_rater else "Nobody has decided anything blind yet.", tuple(rows)
     )
@@ -85,7 +87,11 @@ def _make_judge_table(calibrations: tuple[JudgeCalibration, ...]) -> SummaryTabl
     for calibration in calibrations:
         rows.append(_make_share_row(f"{calibration.judge}: same", calibration.raw_agreement))
         rows.append(_make_kappa_row(f"{calibration.judge}: kappa", calibration.kappa))
-    note = "Each side of a conflict: does the majority of a judge's verdicts say what people say?"
+    figures = [figure for calibration in calibrations for figure in (calibration.raw_agreement, calibration.kappa)]
+    note = (
+        "Each side of a conflict: does the majority of a judge's verdicts say what people say? "
+        f"{_describe_intervals(figures)}"
+    )
     return SummaryTable(
         "Judges and people", note if rows else "No judged side has been decided blind yet.", tuple(rows)
     )
@@ -136,10 +142,22 @@ def _format_errors(curve: Calibration) -> str:
     return ", ".join(parts)
 
 
-def _make_share_row(name: str, share: Proportion) -> SummaryRow:
+def _describe_intervals(figures: Iterable[Estimate]) -> str:
+    """Say what the intervals are about, and why some figures have none."""
+    estimates = [figure for figure in figures if figure.value is not None]
+    populations = dict.fromkeys(figure.generalizes_to for figure in estimates if figure.generalizes_to)
+    reasons = dict.fromkeys(figure.reason for figure in estimates if figure.ci_low is None and figure.reason)
+    sentences = [f"Intervals are for {', '.join(populations)}."] if populations else []
+    sentences += [f"No interval: {reason}." for reason in reasons]
+    return " ".join(sentences)
+
+
+def _make_share_row(name: str, share: ShareEstimate) -> SummaryRow:
     """Return a row for a share in [0, 1] with its interval; without a plot, but with the reason, if it is None."""
     if share.value is None:
         return SummaryRow(name, share.reason or "not measured")
+    if share.ci_low is None:
+        return SummaryRow(name, f"{share.value:.0%} of {share.n}, no interval", share.value)
     text = f"{share.value:.0%} [{share.ci_low:.0%}, {share.ci_high:.0%}] of {share.n}"
     return SummaryRow(name, text, share.value, share.ci_low, share.ci_high)
 
@@ -148,6 +166,7 @@ def _make_kappa_row(name: str, kappa: Agreement) -> SummaryRow:
     """Return a row for a kappa in [-1, 1] with its interval; without a plot, but with the reason, if it is None."""
     if kappa.value is None:
         return SummaryRow(name, kappa.reason or "not measured")
-    bounds = "no interval" if kappa.ci_low is None else f"[{kappa.ci_low:+.2f}, {kappa.ci_high:+.2f}]"
-    text = f"{kappa.value:+.2f} {bounds} on {kappa.n_items}"
+    if kappa.ci_low is None:
+        return SummaryRow(name, f"{kappa.value:+.2f} on {kappa.n}, no interval", kappa.value, scale_min=-1.0)
+    text = f"{kappa.value:+.2f} [{kappa.ci_low:+.2f}, {kappa.ci_high:+.2f}] on {kappa.n}"
     return SummaryRow(name, text, kappa.value, kappa.ci_low, kappa.ci_high, scale_min=-1.0)

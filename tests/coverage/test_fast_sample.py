@@ -33,7 +33,9 @@ SAMPLE: list[tuple[Study, World, Design, int]] = [
 
 
 @pytest.mark.parametrize(
-    ("study", "world", "design", "n_runs"), SAMPLE, ids=[f"{row[0].name}-{row[1].name}-{row[2].label}" for row in SAMPLE]
+    ("study", "world", "design", "n_runs"),
+    SAMPLE,
+    ids=[f"{row[0].name}-{row[1].name}-{row[2].label}" for row in SAMPLE],
 )
 def test_intervals_cover_and_naive_ones_do_not(study: Study, world: World, design: Design, n_runs: int) -> None:
     for result in measure(study, world, design, [n_runs]):

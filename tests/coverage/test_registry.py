@@ -60,7 +60,11 @@ def test_the_estimates_of_a_full_report_are_those_of_its_schema(full_report: Rep
 
 
 def test_each_interval_of_a_full_report_says_what_was_resampled(full_report: Report) -> None:
-    silent = {path for path, estimate in iterate_estimates(full_report) if estimate.ci_low is not None and not estimate.resampled}
+    silent = {
+        path
+        for path, estimate in iterate_estimates(full_report)
+        if estimate.ci_low is not None and not estimate.resampled
+    }
     assert silent == set()
 
 

@@ -82,12 +82,18 @@ def test_a_new_fault_a_passing_control_and_an_outdated_limit_fail_the_run(monkey
     assert findings.find_violations([known]) == []
     assert findings.find_violations([known, unknown]) == ["mae in world t3, 5 × 5: covers 80.0%"]
     assert findings.find_violations([replace(known, naive=FINE)]) == ["r: the negative control passes everywhere"]
-    assert findings.find_violations([replace(known, summary=FINE)]) == ["the known limit of r in t3, * no longer applies"]
+    assert findings.find_violations([replace(known, summary=FINE)]) == [
+        "the known limit of r in t3, * no longer applies"
+    ]
 
 
 def test_known_limits_name_figures_worlds_and_designs_of_the_study() -> None:
     figures = figures_by_key()
-    places = [(figure.key, world.name, design.label) for study, world, design in list_jobs().values() for figure in study.figures]
+    places = [
+        (figure.key, world.name, design.label)
+        for study, world, design in list_jobs().values()
+        for figure in study.figures
+    ]
     assert len(figures) == len({place[0] for place in places})
     for limit in KNOWN_LIMITS:
         assert len(limit.reason) > 20

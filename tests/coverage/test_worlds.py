@@ -21,7 +21,17 @@ from benchmarks.coverage.worlds.share_worlds import SHARE_WORLDS
 from benchmarks.coverage.worlds.verdict_worlds import VERDICT_TRUTHS, VERDICT_WORLDS, measure_verdict_truth
 
 WORLDS = Path(__file__).parents[2] / "benchmarks" / "coverage" / "worlds"
-ALLOWED_MODULES = ("__future__", "collections", "csv", "dataclasses", "functools", "numpy", "pathlib", "scipy", "typing")
+ALLOWED_MODULES = (
+    "__future__",
+    "collections",
+    "csv",
+    "dataclasses",
+    "functools",
+    "numpy",
+    "pathlib",
+    "scipy",
+    "typing",
+)
 
 
 def iterate_imports(tree: ast.AST) -> Iterator[str]:

@@ -137,13 +137,16 @@ def test_failures_are_left_out_and_counted(server: FakeServer, storage: str) -> 
     assert all(c.decision is None for c in stored(storage) if c.outcome is not Outcome.OK)
 
 
-def test_ties_agree_and_are_no_preference(server: FakeServer, storage: str) -> None:
+def test_ties_are_neither_agreement_nor_violation(server: FakeServer, storage: str) -> None:
     server.script = lambda request: completion(json.dumps({"answer": "tie"}))
     run_audit(config_of_comparisons(server.url), storage=storage)
     row = first_judge_row(storage)
     assert row.ties == row.ok == 4 * PAIRS
-    assert row.commutativity.value == row.negation.value == 1.0
-    assert row.transitivity[0].share.value is None
+    for share in (row.commutativity, row.negation, row.human_agreement, row.instances.negation):
+        assert (share.value, share.coverage) == (None, 0.0)
+        assert share.reason == "every answered case has a tie"
+    assert row.transitivity[0].share.value is row.transitivity[0].partial.value is None
+    assert row.transitivity[0].tied == PAIRS
     assert row.first.value is None
 
 
@@ -215,6 +218,33 @@ def test_judges_vote_by_their_own_consistency(server: FakeServer, storage: str) 
     assert voting.weights == {name: row.weight for name, row in ledger.items()}
     assert voting.by_weight != voting.by_majority
     assert "Excluded from voting: model-d (its consistency is below 0.8)." in render_report(report, "markdown")
+
+
+def test_judges_that_do_not_look_at_the_items_have_no_vote(server: FakeServer, storage: str) -> None:
+    consistent_judge, by_side = scripted(TOPICS.index), {"scripted-c": "tie", "scripted-d": "A"}
+
+    def answer(request: Request) -> Reply:
+        side = by_side.get(request.body["model"]) if request.schema == "Preference" else None
+        return completion(json.dumps({"answer": side})) if side else consistent_judge(request)
+
+    server.script = answer
+    survey = {"source": "wvs7-sample", "countries": ["Germany"], "topics": TOPICS}
+    probes = {"direct": {"samples": 2}, "logic": {"samples": 0}}
+    panel = {"vote": "weighted", "weights_from": "logic"}
+    run_audit(config(server.url, 4, survey=survey, probes=probes, panel=panel), storage=storage)
+    report = open_audit("scripted", storage=storage).report()
+    assert report.logic is not None
+    assert [row.weight for row in report.logic.ledger] == [1.0, 1.0, 0.0, 0.0]
+    assert [row.reason for row in report.logic.ledger[2:]] == [
+        "90 of its 90 answers are ties",
+        "it names the same side in 100% of its decisions, whatever the items",
+    ]
+    excluded = (
+        "Excluded from voting: model-c (90 of its 90 answers are ties), model-d (it names the same side in 100% of its "
+        "decisions, whatever the items)."
+    )
+    markdown = render_report(report, "markdown")
+    assert markdown.count(excluded) == (2 if report.conflicts.total else 1)
 
 
 @pytest.mark.parametrize(

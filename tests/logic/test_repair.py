@@ -23,7 +23,8 @@ from auditor.logic.repair import (
     summarize_repairs,
 )
 from auditor.logic.training_data import build_data_card, write_training_rows
-from auditor.metrics.preference import commutativity, negation_invariance, transitivity
+from auditor.metrics.preference import commutativity, negation_invariance
+from auditor.metrics.transitive_subsets import transitivity
 from auditor.run import open_audit
 from auditor.storage import audits, evidence, results
 from auditor.storage.conflict_status import ConflictKey, ConflictStatus

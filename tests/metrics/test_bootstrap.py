@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
 from auditor.metrics.bootstrap import (
     BIAS,
@@ -15,7 +14,6 @@ from auditor.metrics.bootstrap import (
     TwoWayEstimate,
     crossed_interval,
     gap_interval,
-    holm,
     paired_interval,
 )
 
@@ -160,19 +158,3 @@ def test_malformed_input_raises() -> None:
         gap_interval(MAE, scores, truth, countries, topics, np.arange(80) % 2 == 0)
     with pytest.raises(ValueError, match="group must have the shape"):
         gap_interval(MAE, scores, truth, countries, topics, [True])
-
-
-def test_holm_is_statsmodels() -> None:
-    for seed in range(5):
-        p = np.random.default_rng(seed).beta(0.5, 3, size=12)
-        p[3] = p[4]
-        assert holm(p) == pytest.approx(multipletests(p, method="holm")[1], abs=1e-15)
-
-
-def test_holm_counts_only_tests() -> None:
-    # 0.01 * 3, 0.02 * 2, max(0.04, 0.03 * 1)
-    assert holm([0.02, NAN, 0.01, 0.03]) == pytest.approx([0.04, NAN, 0.03, 0.04], nan_ok=True)
-    assert holm([]).size == 0
-    assert np.isnan(holm([NAN])).all()
-    with pytest.raises(ValueError, match="p-values"):
-        holm([0.5, 1.2])

@@ -33,14 +33,12 @@ def _correlations_of_all_ends(low: Floats, high: Floats, truth: Floats) -> list[
 
 def _local_minimum(low: Floats, high: Floats, truth: Floats, sign: float, rng: np.random.Generator) -> float:
     """The smallest r (sign 1) or the largest (sign -1) that a general optimizer finds from several starts."""
-    results = [
-        minimize(
-            lambda x: sign * np.corrcoef(x, truth)[0, 1],
-            rng.uniform(low, high),
-            bounds=list(zip(low, high, strict=True)),
-        ).fun
-        for _ in range(3)
-    ]
+
+    def signed_correlation(scores: Floats) -> float:
+        return sign * float(np.corrcoef(scores, truth)[0, 1])
+
+    bounds = list(zip(low, high, strict=True))
+    results = [minimize(signed_correlation, rng.uniform(low, high), bounds=bounds).fun for _ in range(3)]
     return sign * float(min(results))
 
 

@@ -49,6 +49,17 @@ def test_it_is_the_same_every_time_and_follows_the_seed() -> None:
     )
 
 
+def test_families_are_averaged_and_few_models_have_no_interval() -> None:
+    data = made_up(np.random.default_rng(2), 12, 1.0)
+    families = ["a"] * 4 + ["b"] * 3 + [None] * 5
+    by_family, by_model = (cross_validate_peer_agreement(*data, families=f, n_splits=50) for f in (families, None))
+    assert (by_family.models, by_family.unseen_cells.n, by_family.error.n) == (12, 7, 7)
+    assert by_family.unseen_cells.reason == "too few model families: an interval needs at least 8"
+    assert by_family.error.generalizes_to == "other model families like these"
+    assert by_model.unseen_cells.generalizes_to == "other models like these"
+    assert by_model == cross_validate_peer_agreement(*data, families=[str(i) for i in range(12)], n_splits=50)
+
+
 def test_too_little_says_why() -> None:
     data = made_up(np.random.default_rng(2), 3, 1.0)
     assert "fewer than 4 models" in str(cross_validate_peer_agreement(*data).unseen_cells.reason)

@@ -9,7 +9,7 @@ import statsmodels.api as sm
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
-from auditor.metrics.preference import commutativity, human_agreement, negation_invariance, transitivity
+from auditor.metrics.preference import commutativity, human_agreement, negation_invariance
 from auditor.metrics.ranking import (
     add_flip_noise,
     bradley_terry,
@@ -18,6 +18,7 @@ from auditor.metrics.ranking import (
     repair,
     win_loss_rate,
 )
+from auditor.metrics.transitive_subsets import transitivity
 
 NAN = math.nan
 Floats = NDArray[np.float64]

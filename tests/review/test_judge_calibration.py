@@ -43,7 +43,7 @@ def test_judged_sides_do_not_depend_on_the_displayed_order(db: Database) -> None
     calibration_by_judge = {x.judge: x for x in calibrate_judges(judged_sides)}
     assert set(calibration_by_judge) == {"alder", "birch", "cedar"}
     assert calibration_by_judge["cedar"].raw_agreement.value == 1.0
-    assert calibration_by_judge["cedar"].raw_agreement.n + calibration_by_judge["cedar"].raw_agreement.lost == 40
+    assert calibration_by_judge["cedar"].raw_agreement.n + calibration_by_judge["cedar"].n_tied == 40
 
 
 def test_a_side_in_several_conflicts_is_counted_once(db: Database) -> None:
@@ -68,9 +68,9 @@ def test_a_side_in_several_conflicts_is_counted_once(db: Database) -> None:
 
     decisions = {k: {"ada": N} if {"alder", "cedar"} == {k.left, k.right} else d for k, d in decisions.items()}
     calibration_by_judge = {x.judge: x for x in calibrate_judges(load_judged_sides(db, audit.id, decisions))}
-    assert {
-        judge: x.raw_agreement.n + x.raw_agreement.lost for judge, x in calibration_by_judge.items()
-    } == dict.fromkeys(("alder", "birch", "cedar"), 24)
+    assert {judge: x.raw_agreement.n + x.n_tied for judge, x in calibration_by_judge.items()} == dict.fromkeys(
+        ("alder", "birch", "cedar"), 24
+    )
 
 
 def test_verdicts_that_an_adaptive_panel_adds_are_not_used(db: Database) -> None:
@@ -103,7 +103,7 @@ def judged_side(share: float, is_correct: bool, judge: str = "cedar") -> JudgedS
 def test_a_judge_who_is_right_three_times_in_four() -> None:
     judged_sides = [judged_side(1.0, True)] * 9 + [judged_side(0.0, True)] * 3 + [judged_side(0.5, False)] * 2
     (calibration,) = calibrate_judges(judged_sides)
-    assert (calibration.raw_agreement.value, calibration.raw_agreement.n, calibration.raw_agreement.lost) == (
+    assert (calibration.raw_agreement.value, calibration.raw_agreement.n, calibration.n_tied) == (
         0.75,
         12,
         2,
@@ -111,6 +111,21 @@ def test_a_judge_who_is_right_three_times_in_four() -> None:
     assert calibration.weight == pytest.approx(log((10 / 14) / (4 / 14)))
     assert calibration.calibration.reason is not None
     assert "30" in calibration.calibration.reason
+
+
+def test_intervals_are_over_countries_and_topics() -> None:
+    sides = [
+        JudgedSide("cedar", Cell(f"country {i}", f"topic {j}"), float((i + j) % 4 != 0), True)
+        for i in range(6)
+        for j in range(7)
+    ]
+    (calibration,) = calibrate_judges([*sides, JudgedSide("cedar", Cell("country 0", "topic 0"), 0.0, False)])
+    assert calibration.raw_agreement.resampled == ("country", "topic")
+    assert calibration.kappa.resampled == ("country", "topic")
+    assert calibration.calibration.error_before.resampled == ("country", "topic")
+    (few,) = calibrate_judges([side for side in sides if side.cell.country < "country 4"])
+    assert (few.raw_agreement.ci_low, few.kappa.ci_low) == (None, None)
+    assert "there are 4 countries" in str(few.raw_agreement.reason)
 
 
 def test_weights_are_one_on_average_and_never_negative() -> None:

@@ -32,8 +32,8 @@ def test_kappa_is_fleiss_kappa_over_items_of_at_least_two_raters() -> None:
     # 10 of 12 agree. Chance: shares of left and right in all 24 ratings are 14/24 and 10/24.
     chance = (14 / 24) ** 2 + (10 / 24) ** 2
     assert agreement.kappa.value == pytest.approx((10 / 12 - chance) / (1 - chance))
-    assert (agreement.kappa.n_items, agreement.kappa.n_dropped) == (12, 1)
-    assert agreement.kappa.ci_low is not None
+    assert (agreement.kappa.n, agreement.kappa.n_dropped) == (12, 1)
+    assert "there is 1 country" in str(agreement.kappa.reason)  # all conflicts are of Egypt
     (pair,) = agreement.pairs
     assert (pair.rater_a, pair.rater_b, pair.raw_agreement.value, pair.raw_agreement.n) == ("ada", "grace", 10 / 12, 12)
     assert pair.kappa.value == agreement.kappa.value

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import pytest
+
 from auditor.review.session import ReviewSession
 from auditor.review.summary import summarize_ratings
 from auditor.storage.database import Database
-from tests.review.test_judge_calibration import B, L, R
+from tests.review.test_judge_calibration import B, L, N, R
 from tests.support.review_audit import save_review_audit
 
 
@@ -23,9 +25,30 @@ def test_the_summary_has_tables_of_raters_judges_and_weights(db: Database) -> No
     raters, judges, weights = summarize_ratings(db, audit).tables
     rows = {row.name: row for table in (raters, judges, weights) for row in table.rows}
     assert rows["ada"].text == "20 decided blind"
-    assert rows["ada and grace: same"].text == "90% [70%, 97%] of 20"
-    assert rows["cedar: same"].text == "100% [90%, 100%] of 36"
+    assert rows["ada and grace: same"].text == "90% of 20, no interval"
+    assert rows["cedar: same"].text == "100% of 36, no interval"
+    assert raters.note.endswith(
+        "No interval: an interval needs at least 5 countries and 5 topics, but there are 4 topics."
+    )
+    assert judges.note.count("No interval") == 1
     assert rows["cedar: curve"].text.startswith("0% VALID is ")
     assert "held out" in rows["cedar: error"].text
     assert float(rows["cedar: weight"].text) > 0
     assert "needs 30 ratings" in rows["alder: curve"].text
+
+
+def test_intervals_over_countries_and_topics_are_in_the_summary(db: Database) -> None:
+    countries, topics = [f"country {i}" for i in range(6)], [f"topic {i}" for i in range(7)]
+    audit = save_review_audit(db, conflicts=42, countries=countries, topics=topics)
+    for rater in ("ada", "grace"):
+        session = ReviewSession(db, audit, rater)
+        for number, k in enumerate(sorted(session.conflict_keys())):
+            decision = B if number % 2 else N
+            session.decide(session.load_item(k), L if rater == "grace" and number % 5 == 0 else decision)
+    raters = summarize_ratings(db, audit).tables[0]
+    rows = {row.name: row for row in raters.rows}
+    same, kappa = rows["ada and grace: same"], rows["ada and grace: kappa"]
+    assert same.value == pytest.approx(33 / 42)
+    assert same.low is not None
+    assert kappa.low is not None
+    assert "Intervals are for other countries and topics like these." in raters.note

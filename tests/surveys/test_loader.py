@@ -19,6 +19,42 @@ def write(path: Path, text: str) -> str:
     return str(path)
 
 
+# --- families of topics -----------------------------------------------------------------------------------------
+
+
+def test_each_topic_of_the_built_in_surveys_is_in_one_family() -> None:
+    for name in builtin_surveys():
+        survey = load_survey(name)
+        members = [topic for topics in survey.topic_families.values() for topic in topics]
+        assert sorted(members) == sorted(survey.topics)
+
+
+def test_families_come_from_the_description_or_from_built_in_surveys_with_the_same_topics(tmp_path: Path) -> None:
+    data = HEADER + "Chile,Divorce,0.1\nChile,stealing property,0.2\nChile,chess,0.3\n"
+    path = write(tmp_path / "s.csv", data)
+    assert load_survey(path).topic_families == {
+        "personal and sexual": ("Divorce",),
+        "dishonest and illegal": ("stealing property",),
+    }
+    description = 'title = "t"\nsource = "s"\n[topic_families]\n"leisure" = ["chess"]\n'
+    write(tmp_path / "s.survey.toml", description)
+    assert load_survey(path).topic_families == {"leisure": ("chess",)}
+
+
+@pytest.mark.parametrize(
+    ("families", "message"),
+    [
+        ('"leisure" = ["ches"]', "the family 'leisure' lists the topic 'ches', which the survey does not have.*chess"),
+        ('"leisure" = ["chess"]\n"games" = ["chess"]', "the topic 'chess' is listed twice"),
+    ],
+)
+def test_families_of_unknown_or_repeated_topics_are_refused(tmp_path: Path, families: str, message: str) -> None:
+    path = write(tmp_path / "s.csv", HEADER + "Chile,chess,0.3\nPeru,chess,0.1\n")
+    write(tmp_path / "s.survey.toml", f'title = "t"\nsource = "s"\n[topic_families]\n{families}\n')
+    with pytest.raises(SurveyError, match=message):
+        load_survey(path)
+
+
 # --- built in ---------------------------------------------------------------------------------------------------
 
 

@@ -14,12 +14,13 @@ from auditor.domain import Cell
 from auditor.reports.data.agreement.alignment import compute_alignment
 from auditor.reports.data.agreement.baselines import compute_baselines, compute_ceilings, compute_gains
 from auditor.reports.data.agreement.groups import compute_country_errors, compute_topic_errors
-from auditor.reports.data.agreement.languages import build_languages_report
+from auditor.reports.data.agreement.languages import build_languages_report, load_language_scores
 from auditor.reports.data.agreement.method_differences import compare_methods
 from auditor.reports.data.agreement.nonresponse import build_nonresponse_report
 from auditor.reports.data.agreement.regions import build_regions_report
 from auditor.reports.data.agreement.sensitivity import build_sensitivity_rows
 from auditor.reports.data.agreement.tiers import build_tier_rankings
+from auditor.reports.data.agreement.variance import build_variance_rows
 from auditor.reports.data.conflicts.build import build_conflicts_report
 from auditor.reports.data.cost.build import build_cost_report
 from auditor.reports.data.cost.savings import build_savings_rows
@@ -29,6 +30,7 @@ from auditor.reports.data.coverage.refusals import build_reask_rows, build_refus
 from auditor.reports.data.failures.build import build_failures_report
 from auditor.reports.data.logic.build import build_logic_report
 from auditor.reports.data.panel.build import build_panel_report, compute_peer_agreement, compute_self_consistency
+from auditor.reports.data.panel.peer_alignment import compute_consistency_alignment
 from auditor.reports.data.report_schema import (
     AuditSummary,
     CellReport,
@@ -82,6 +84,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
     alignment = compute_alignment(source, ceilings[0].largest_r)
     peer_agreement = compute_peer_agreement(source)
     sampling = build_sampling_report(source.config, source.call_counts)
+    self_consistency = compute_self_consistency(source, sampling)
     semantic_report, logic_report = build_semantic_report(db, source, sampling), build_logic_report(db, source)
     return Report(
         audit=_summarize_audit(source),
@@ -95,7 +98,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         regions=build_regions_report(source),
         topics=compute_topic_errors(source),
         countries=compute_country_errors(source),
-        self_consistency=compute_self_consistency(source, sampling),
+        self_consistency=self_consistency,
         panel=build_panel_report(source, alignment, peer_agreement),
         peer_agreement=peer_agreement,
         conflicts=build_conflicts_report(db, source),
@@ -104,6 +107,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         methods=compare_methods(source),
         task=build_task_report(source),
         tiers=build_tier_rankings(source),
+        variance=build_variance_rows(source, load_language_scores(db, source)),
         languages=build_languages_report(db, source),
         semantic=semantic_report,
         logic=logic_report,
@@ -113,6 +117,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         sampling=sampling,
         served=build_model_version_rows(source.call_counts),
         savings=build_savings_rows(source),
+        consistency_alignment=compute_consistency_alignment(source.config, self_consistency, alignment),
         environment=json.loads(source.audit.environment),
     )
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol
-
-import numpy as np
+from typing import Protocol, TypeVar
 
 from auditor.domain import Method
 from auditor.metrics.bootstrap import TwoWayEstimate
-from auditor.metrics.error import bias
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.proportion import proportion
-from auditor.metrics.two_way_means import CELLS_LABEL, TwoWayMean
-from auditor.reports.data.report_source import FloatArray
+
+AnyEstimate = TypeVar("AnyEstimate", bound=Estimate)
 
 RESCALED_SCORES_REASON = (
     "log-probability scores are stretched to the whole scale within each model, "
@@ -67,39 +65,21 @@ def interval_to_estimate(interval: TwoWayEstimate) -> Estimate:
     )
 
 
-def estimate_share(n_matching: int, n_total: int) -> Estimate:
-    """Estimate the share n_matching / n_total, with Wilson's 95% interval."""
-    return to_estimate(proportion(n_matching, n_total))
-
-
-def estimate_mean(scores: FloatArray, missing_reason: str) -> Estimate:
-    """Estimate the mean of the scores that are not nan, with Student's 95% interval.
+def estimate_share(n_matching: int, n_total: int, unit: str = "") -> Estimate:
+    """Estimate the share n_matching / n_total of independent cases, with Wilson's 95% interval.
 
     Args:
-        scores: shape (n,).
-        missing_reason: the estimate's reason if all scores are nan.
+        unit: what a case is, such as `item`, as the interval is over other cases.
     """
-    # The mean of the scores is their bias against zeros; n and the interval are the same.
-    mean = bias(scores, np.zeros_like(scores))
-    if not mean.n:
-        return missing_estimate(missing_reason)
-    estimate, all_equal = to_estimate(mean), mean.n > 1 and mean.ci_low is None
-    return replace(estimate, reason="all values are equal: no interval") if all_equal else estimate
-
-
-def clustered_to_estimate(metric: TwoWayMean, missing_reason: str) -> Estimate:
-    """Convert a mean or share over cells that share countries and topics, and so are not independent.
-
-    Args:
-        metric: its interval is over cells where there are too few countries or topics; the reason then says so.
-        missing_reason: the estimate's reason if the metric has no value.
-    """
-    if metric.value is None:
-        return missing_estimate(missing_reason)
-    estimate = to_estimate(metric)
-    return replace(estimate, reason=f"interval over {CELLS_LABEL}") if metric.over == CELLS_LABEL else estimate
+    estimate = to_estimate(proportion(n_matching, n_total))
+    return replace(estimate, resampled=(unit,)) if unit and estimate.ci_low is not None else estimate
 
 
 def missing_estimate(reason: str, n: int = 0) -> Estimate:
     """An estimate without a value, for a figure that could not be computed."""
     return Estimate(value=None, n=n, reason=reason)
+
+
+def replace_reason(estimate: AnyEstimate, labels: Mapping[str, str]) -> AnyEstimate:
+    """The estimate with its reason in the words of `labels`, by the metric's reason; unchanged if it has no label."""
+    return replace(estimate, reason=labels.get(estimate.reason or "", estimate.reason))

@@ -6,7 +6,10 @@ A figure that cannot be measured is null with a reason, never 0; every estimate 
 
 from __future__ import annotations
 
-from auditor.metrics.estimate import Estimate
+from typing import Literal
+
+from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseDifferences, WorstCaseFigures
 from auditor.reports.data.report_model import ReportModel
@@ -77,7 +80,7 @@ class RegionsReport(ReportModel):
 
 
 class GroupErrorRow(ReportModel):
-    """Errors of one model on one topic or in one country."""
+    """Errors of one model on one topic, with intervals over other countries; or in one country, over other topics."""
 
     name: str
     model: str
@@ -85,7 +88,13 @@ class GroupErrorRow(ReportModel):
     n: int
     n_dropped: int
     mae: Estimate
+    mae_simultaneous: Estimate
+    """`mae` with an interval that holds for all topics, or all countries, of the model together (Bonferroni): for those
+    that are picked since their error is the largest."""
     bias: Estimate
+    """Its interval is Student's."""
+    lost_samples: LostSamples
+    """Planned samples of the topic or country without a usable score, such as refusals."""
 
 
 # --- ceiling, baselines and nonresponse -------------------------------------------------------------------------
@@ -176,11 +185,20 @@ class ConsistencyRow(ReportModel):
     """Mean over cells of the variance of the scores."""
     sign_agreement: Estimate
     """Mean over cells of the share of samples whose score has the cell's most frequent sign."""
-    straddling: Estimate
+    straddling: ShareEstimate
     """Share of cells with samples on both sides of zero."""
     sampling: str | None = None
     """Sampling settings as sent, where they differ between models, so that these figures are not comparable; else
     null."""
+
+
+class ConsistencyAlignmentRow(ReportModel):
+    """Whether models that are more consistent with themselves agree more with people: a correlation over models."""
+
+    method: str
+    figure: Literal["cosine", "variance"]
+    """The figure of `ConsistencyRow` that is correlated with r against people: self-consistency, or sample variance."""
+    r: ModelCorrelation
 
 
 class PeerAgreementRow(ReportModel):
@@ -191,8 +209,8 @@ class PeerAgreementRow(ReportModel):
     """Number of verdicts."""
     valid: int
     """Number of VALID verdicts."""
-    agreement: Estimate
+    agreement: ShareEstimate
     """Peer agreement: the share valid / given."""
-    cultural_accuracy: Estimate
-    logical_consistency: Estimate
-    score_fit: Estimate
+    cultural_accuracy: ShareEstimate
+    logical_consistency: ShareEstimate
+    score_fit: ShareEstimate

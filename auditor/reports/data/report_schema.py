@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.agreement.languages import LanguagesReport
 from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
 from auditor.reports.data.agreement.sensitivity import SensitivityRow
 from auditor.reports.data.agreement.tiers import TierRanking
+from auditor.reports.data.agreement.variance import VarianceRow
 from auditor.reports.data.cost.savings import SavingsRow
 from auditor.reports.data.cost.schema import CostReport
 from auditor.reports.data.coverage.model_versions import ModelVersionRow
@@ -24,6 +25,7 @@ from auditor.reports.data.logic.schema import LogicReport
 from auditor.reports.data.measurement_schema import (
     BaselineRow,
     CeilingRow,
+    ConsistencyAlignmentRow,
     ConsistencyRow,
     GainRow,
     GroupErrorRow,
@@ -194,7 +196,7 @@ class MethodConflictRow(ReportModel):
     model: str
     first: str
     second: str
-    conflicts: Estimate
+    conflicts: ShareEstimate
     """Share of the cells with both scores in which the scores differ by at least the threshold."""
     opposite: int
     """Conflicts with the scores on opposite sides of zero (binary); the others differ in strength (gradient)."""
@@ -212,9 +214,9 @@ class ConflictsReport(ReportModel):
     third_quartile: Estimate
     """Third quartile of all absolute differences between two models on a cell, which `auto` uses; n counts
     differences."""
-    settled: Estimate
+    settled: ShareEstimate
     """Share of the score conflicts that the judges settle."""
-    within_noise: Estimate
+    within_noise: ShareEstimate
     """Share of score conflicts within the sampling noise, of those for which that is known."""
     between_methods: list[MethodConflictRow]
     """Conflicts between the two methods of one model; empty where only one method was used."""
@@ -283,7 +285,12 @@ class Report(ReportModel):
     """Answers to the items of a user-defined task; null for a survey."""
     tiers: list[TierRanking]
     """Rankings of the models, over all countries and in each region; empty for one model."""
+    variance: list[VarianceRow]
+    """Where the uncertainty of r, MAE and bias of each model comes from."""
     languages: LanguagesReport | None
     """Null where no model was asked about countries."""
     savings: list[SavingsRow]
     """Calls compared with those of the full design, by stage; empty where the design was not reduced."""
+    consistency_alignment: list[ConsistencyAlignmentRow]
+    """Correlation, over models, of consistency with agreement with people; empty for fewer than three models that were
+    sampled several times."""

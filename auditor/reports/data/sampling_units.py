@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+from auditor.domain import Cell
 
 Units = dict[str, Sequence[str]]
 """For each kind of unit, such as `country`, the unit of each observation."""
@@ -17,3 +19,9 @@ def sampling_units(countries: Sequence[str], topics: Sequence[str]) -> Units:
     if any(countries):
         return {"country": countries, "topic": topics}
     return {"item": topics}
+
+
+def cell_units(cells: Iterable[Cell]) -> Units:
+    """The units of observations that are in these cells, in their order."""
+    places = [(cell.country, cell.topic) for cell in cells]
+    return sampling_units([country for country, _ in places], [topic for _, topic in places])

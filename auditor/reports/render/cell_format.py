@@ -11,6 +11,7 @@ from auditor.metrics.estimate import Estimate
 from auditor.reports.document import Cell, Column, CountShare, LowerBound, Reason, Row, Table
 from auditor.reports.number_format import (
     MISSING_SYMBOL,
+    format_cells_interval,
     format_count,
     format_percent,
     format_styled,
@@ -33,6 +34,7 @@ class FormattedFigure:
         reason: why there is a value, but no interval.
         has_value: whether the figure has a value.
         note: label of the note that has the reason for the missing value or interval.
+        cells_interval: a share's interval for the cells that were measured; empty if it is no other one.
     """
 
     value: str
@@ -41,11 +43,17 @@ class FormattedFigure:
     reason: str = ""
     has_value: bool = True
     note: str = ""
+    cells_interval: str = ""
+
+    @property
+    def main_interval(self) -> str:
+        """The interval that a cell shows: if there is none for other units, the one for the cells, which is named."""
+        return self.interval or (f"these cells {self.cells_interval}" if self.cells_interval else "")
 
     def in_line(self) -> str:
         """The figure on one line, such as "0.52 (0.31 to 0.68; n 25)"."""
         note = f"note {self.note}" if self.note else ""
-        details = filter(None, (self.interval, self.n, ", ".join(filter(None, (self.reason, note)))))
+        details = filter(None, (self.main_interval, self.n, ", ".join(filter(None, (self.reason, note)))))
         details_text = "; ".join(details)
         return f"{self.value} ({details_text})" if details_text else self.value
 
@@ -79,10 +87,12 @@ def _format_estimate(estimate: Estimate, column: Column, notes: Mapping[str, str
         return FormattedFigure("not available" if note else reason, has_value=False, note=note)
     n = f"n {format_count(estimate.n)}" if column.show_n else ""
     value = format_styled(estimate.value, column.style, column.digits)
+    cells_interval = format_cells_interval(estimate, column.digits, column.style)
     if estimate.ci_low is None or estimate.ci_high is None:
-        return FormattedFigure(value, n=n, reason="no 95% CI" if note else reason, note=note)
+        reason = "no 95% CI" if note else reason
+        return FormattedFigure(value, n=n, reason=reason, note=note, cells_interval=cells_interval)
     low, high = (format_styled(end, column.style, column.digits) for end in (estimate.ci_low, estimate.ci_high))
-    return FormattedFigure(value, f"{low} to {high}", n, note=note)
+    return FormattedFigure(value, f"{low} to {high}", n, note=note, cells_interval=cells_interval)
 
 
 def label_notes(table: Table) -> dict[str, str]:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import cast
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.document import Cell, Column, CountShare, LowerBound, Name, Reason, Table, Text
 from auditor.reports.render.cell_format import iterate_rows
 from auditor.reports.render.text_layout import flatten_text
@@ -21,18 +21,22 @@ def render_csv(table: Table) -> str:
     """Render the table as CSV; missing figures are empty, and formulas in texts are escaped.
 
     An estimate has a column for its value, and others for the lower and upper end of its interval (`_low`, `_high`)
-    and, if it is shown, its n (`_n`). A share is a fraction. Bars are left out.
+    and, if it is shown, its n (`_n`); where shares have a second interval, for the cells that were measured, also
+    `_cells_low` and `_cells_high`. A share is a fraction. Bars are left out.
     """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow([name for i, column in enumerate(table.columns) for name in _column_names(column, i)])
+    two_intervals = _columns_with_two_intervals(table)
+    writer.writerow(
+        [name for i, column in enumerate(table.columns) for name in _column_names(column, i, i in two_intervals)]
+    )
     for row in iterate_rows(table):
         values: list[CsvValue] = []
         column_index = 0
         for cell in row.cells:
             n_columns = cell.columns if isinstance(cell, Reason) else 1
-            for column in table.columns[column_index : column_index + n_columns]:
-                values += _cell_values(cell, column)
+            for i, column in enumerate(table.columns[column_index : column_index + n_columns], column_index):
+                values += _cell_values(cell, column, i in two_intervals)
             column_index += n_columns
         writer.writerow(["" if value is None else escape_formula(value) for value in values])
     return buffer.getvalue()
@@ -47,7 +51,19 @@ def column_key(column: Column, index: int) -> str:
     return key or f"column_{index + 1}"
 
 
-def _column_names(column: Column, index: int) -> list[str]:
+def _columns_with_two_intervals(table: Table) -> set[int]:
+    """Positions of the columns with shares that have an interval for the cells that were measured."""
+    positions = set()
+    for row in iterate_rows(table):
+        column_index = 0
+        for cell in row.cells:
+            if isinstance(cell, ShareEstimate) and cell.cells_ci_low is not None:
+                positions.add(column_index)
+            column_index += cell.columns if isinstance(cell, Reason) else 1
+    return positions
+
+
+def _column_names(column: Column, index: int, has_two_intervals: bool) -> list[str]:
     """Names of the CSV columns of a column; none for bars."""
     key = str(escape_formula(column_key(column, index)))
     if column.kind == "bar":
@@ -55,19 +71,22 @@ def _column_names(column: Column, index: int) -> list[str]:
     if column.kind != "estimate":
         return [key]
     interval_key = column.interval_key or key
-    return [key, f"{interval_key}_low", f"{interval_key}_high", *([f"{key}_n"] if column.show_n else [])]
+    names = [key, f"{interval_key}_low", f"{interval_key}_high", *([f"{key}_n"] if column.show_n else [])]
+    return [*names, f"{interval_key}_cells_low", f"{interval_key}_cells_high"] if has_two_intervals else names
 
 
-def _cell_values(cell: Cell, column: Column) -> Sequence[CsvValue]:
+def _cell_values(cell: Cell, column: Column, has_two_intervals: bool) -> Sequence[CsvValue]:
     """Values of the CSV columns of a cell, as many as `_column_names`."""
-    n_values = len(_column_names(column, 0))
+    n_values = len(_column_names(column, 0, has_two_intervals))
     if column.kind == "bar":
         return []
     match cell:
         case None | Reason():
             return [None] * n_values
         case Estimate():
-            return [cell.value, cell.ci_low, cell.ci_high, cell.n][:n_values]
+            values = [cell.value, cell.ci_low, cell.ci_high, *([cell.n] if column.show_n else [])]
+            cells_ends = [cell.cells_ci_low, cell.cells_ci_high] if isinstance(cell, ShareEstimate) else [None, None]
+            return [*values, *cells_ends][:n_values]
         case CountShare():
             return [cell.n / cell.total if cell.total else None]
         case LowerBound():

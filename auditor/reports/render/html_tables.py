@@ -144,6 +144,10 @@ def _render_figure(figure: FormattedFigure) -> str:
     note = f"<sup>{figure.note}</sup>" if figure.note else ""
     if not figure.has_value:
         return f'<span class="why">{isolate_rtl(figure.value)}{note}</span>'
-    interval = isolate_rtl(figure.interval or figure.reason) + note
+    reason = "" if figure.interval else figure.reason
+    interval = ", ".join(map(isolate_rtl, filter(None, (figure.main_interval, reason)))) + note
     details = ", ".join(filter(None, (interval, figure.n.replace(" ", "\u00a0"))))
-    return escape_html(figure.value).replace(" ", "\u00a0") + (f"<small>{details}</small>" if details else "")
+    tooltip = f"95% CI for these cells: {figure.cells_interval}" if figure.interval and figure.cells_interval else ""
+    return escape_html(figure.value).replace(" ", "\u00a0") + (
+        element("small", details, title=tooltip) if details else ""
+    )

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
+from auditor.metrics import holm
 from auditor.metrics.bootstrap import MIN_CLUSTERS
 from auditor.reports.charts.interval_plot import CORRELATION_AXIS, IntervalRow, interval_plot
 from auditor.reports.data.agreement.alignment import AlignmentRow
+from auditor.reports.data.agreement.tiers import ALL_COUNTRIES
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Callout, Disclosure, Figure, Link, List, Paragraph, Section, Status
 from auditor.reports.number_format import format_number
@@ -14,10 +18,11 @@ from auditor.reports.sections.alignment_table import build_alignment_remarks, bu
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.phrasing import SeriesLabels, build_finding, compare_interval, describe_estimate
 from auditor.reports.sections.sensitivity import build_assumptions
-from auditor.reports.sections.tiers import MAX_LEADING_PREFERENCES, list_preferences
+from auditor.reports.sections.tiers import MAX_LEADING_PREFERENCES, describe_preference, list_preferences
 
 STRENGTH_WORDS = ((0.9, "very strongly"), (0.7, "strongly"), (0.4, "moderately"), (0.1, "weakly"), (0.0, "negligibly"))
 """Words for |r|: Schober, Boer & Schwarte 2018, Anesthesia & Analgesia 126:1763, table 1."""
+SIGNIFICANCE_LEVEL = 0.05
 MAX_OPEN_FINDINGS = 6
 """With more series of scores, the findings of each are in a disclosure."""
 
@@ -60,7 +65,11 @@ def _describe_strength(row: AlignmentRow) -> str:
 
 
 def summarize_alignment(rows: Sequence[AlignmentRow]) -> str:
-    """Summarize the agreement of all series of scores with people in one sentence."""
+    """Summarize the agreement of all series of scores with people in one sentence.
+
+    p-values are corrected for the number of series (Holm): of 20 series without any agreement, one would be expected to
+    agree beyond chance.
+    """
     if not rows:
         return "Agreement with people is not available: no scores have been measured yet."
     if all(_has_too_few_clusters(row) for row in rows):
@@ -69,7 +78,11 @@ def summarize_alignment(rows: Sequence[AlignmentRow]) -> str:
             f"This audit is too small to judge the {noun}: it needs scores on at least {MIN_CLUSTERS} countries and "
             f"{MIN_CLUSTERS} topics."
         )
-    members = {status: [row for row in rows if classify_alignment(row) == status] for status in _HEADLINE_PHRASES}
+    statuses = _classify_together(rows)
+    members = {
+        status: [row for row, row_status in zip(rows, statuses, strict=True) if row_status == status]
+        for status in _HEADLINE_PHRASES
+    }
     predicates = [
         (len(members[status]), f"{verbs[len(members[status]) > 1]} {phrase}{_format_r_range(status, members[status])}")
         for status, (*verbs, phrase) in _HEADLINE_PHRASES.items()
@@ -82,6 +95,16 @@ def summarize_alignment(rows: Sequence[AlignmentRow]) -> str:
         return f"{'Both' if len(rows) == 2 else f'All {len(rows)}'} {noun} {predicates[0][1]}."
     *parts, last_part = (f"{n} {predicate}" for n, predicate in predicates)
     return f"Of {len(rows)} {noun}, {', '.join(parts)} and {last_part}."
+
+
+def _classify_together(rows: Sequence[AlignmentRow]) -> list[Status]:
+    """The status of each series after Holm's correction: unclear where the agreement is not shown for all together."""
+    statuses = [classify_alignment(row) for row in rows]
+    adjusted = holm([np.nan if row.p_value is None else row.p_value for row in rows])
+    return [
+        "unclear" if status in ("positive", "negative") and p_value >= SIGNIFICANCE_LEVEL else status
+        for status, p_value in zip(statuses, adjusted, strict=True)
+    ]
 
 
 def _has_too_few_clusters(row: AlignmentRow) -> bool:
@@ -97,23 +120,6 @@ def _format_r_range(status: Status, rows: Sequence[AlignmentRow]) -> str:
         return ""
     low, high = format_number(min(r_values)), format_number(max(r_values))
     return f" (r = {low})" if len(r_values) == 1 else f" (r from {low} to {high})"
-
-
-def describe_ranking(rows: Sequence[AlignmentRow], labels: SeriesLabels) -> str | None:
-    """State whether the intervals separate the best series from all others; None for fewer than two intervals."""
-    rows = [row for row in rows if classify_alignment(row) != "neutral"]
-    if len(rows) < 2:
-        return None
-    best = max(rows, key=lambda row: row.pearson_r or 0.0)
-    best_low = best.crossed.pearson_r.ci_low or 0.0
-    n_overlapping = sum((row.crossed.pearson_r.ci_high or 0.0) >= best_low for row in rows if row is not best)
-    if not n_overlapping:
-        return f"{labels.label(best)} has the largest r, and its 95% CI lies above all others."
-    others = "another one" if n_overlapping == 1 else f"{n_overlapping} others"
-    return (
-        f"{labels.label(best)} has the largest r, but its 95% CI overlaps {others}. This table alone does not show "
-        "that it is the best."
-    )
 
 
 # --- section ----------------------------------------------------------------------------------------------------
@@ -136,8 +142,11 @@ def build_agreement_section(report: Report) -> Section | None:
     elif rows:
         blocks.append(findings)
     blocks += build_assumptions(report)
-    if ranking := describe_ranking(rows, labels):
-        blocks.append(Paragraph(ranking))
+    blocks += [
+        Paragraph(describe_preference(ranking))
+        for ranking in report.tiers
+        if ranking.by == "r" and ranking.scope == ALL_COUNTRIES
+    ]
     if preferences := list_preferences(report):
         remark = Paragraph([Link("The other regions, and the tiers of all models", "prefer"), "."])
         leading = List(preferences[:MAX_LEADING_PREFERENCES], is_findings=True)

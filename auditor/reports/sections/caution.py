@@ -112,4 +112,4 @@ def _topic_cautions(report: Report) -> Iterator[str]:
     high_errors = {(row.name, row.model) for row in report.topics if (row.mae.value or 0.0) > MAX_TOPIC_MAE}
     model_counts = Counter(topic for topic, _ in sorted(high_errors))
     if labels := [f"{topic} ({pluralize(n, 'model')})" for topic, n in model_counts.most_common()]:
-        yield f"The mean absolute error is above {MAX_TOPIC_MAE} on {join_first(labels, 'topic')}."
+        yield f"The measured mean absolute error is above {MAX_TOPIC_MAE} on {join_first(labels, 'topic')}."

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from auditor.reports.data.cost.forecast import CostForecast, ForecastRange, ForecastRow, RecordedUsage
+from auditor.reports.data.cost.forecast import (
+    CostForecast,
+    DetectableDifferences,
+    ForecastRange,
+    ForecastRow,
+    RecordedUsage,
+)
 from auditor.reports.document import Callout, Column, Document, List, LowerBound, Paragraph, Reason, Row, Section, Table
-from auditor.reports.number_format import format_count, format_usd, pluralize
+from auditor.reports.number_format import format_count, format_number, format_usd, pluralize
 
 UNKNOWN = "unknown"
 SERIES_COLUMNS = (Column("Model", "name"), Column("Stage"))
@@ -34,6 +40,7 @@ def build_forecast_document(forecast: CostForecast) -> Document:
     )
     opening: Sequence[Paragraph | Callout] = [
         Paragraph(describe_forecast(forecast), role="lead"),
+        *([Paragraph(describe_detectable_differences(forecast.detectable))] if forecast.detectable else []),
         *([Callout("Reasons for caution", [List(cautions)])] if cautions else []),
         *([Paragraph(reuse, role="note")] if forecast.recorded else []),
     ]
@@ -57,6 +64,22 @@ def describe_forecast(forecast: CostForecast) -> str:
         return f"{call_phrase}, at no cost{scope_phrase}."
     low, expected, high = (format_usd(usd) for usd in _list_ends(forecast.usd))
     return f"{call_phrase} and {expected} ({low} to {high}){scope_phrase}."
+
+
+def describe_detectable_differences(detectable: DetectableDifferences) -> str:
+    """State the smallest difference between two models that the audit is expected to find."""
+    if detectable.mae is None:
+        return f"Which differences between models it could find is not known: {detectable.reason}."
+    r = "" if detectable.pearson_r is None else f", or of r by about {format_number(detectable.pearson_r)}"
+    size = (
+        f"{pluralize(detectable.countries, 'country', 'countries')}, {pluralize(detectable.topics, 'topic')} and "
+        f"{pluralize(detectable.samples, 'sample')} a cell"
+    )
+    return (
+        f"Planning figure: with {size}, a difference between two models is found in 80% of audits (two-sided, 5%) if "
+        f"their mean absolute errors differ by about {format_number(detectable.mae)}{r}. Smaller differences are "
+        f"likely to be missed. The variation is taken from {detectable.basis}."
+    )
 
 
 def _format_calls(calls: ForecastRange) -> str:

@@ -9,7 +9,7 @@ from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.world_map import CountryEstimate, difference_map, error_map
 from auditor.reports.data.measurement_schema import GroupErrorRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Column, Disclosure, Figure, FigureGrid, Paragraph, Section, Table
+from auditor.reports.document import Block, Column, Disclosure, Figure, FigureGrid, List, Paragraph, Section, Table
 from auditor.reports.number_format import format_number
 from auditor.reports.sections.phrasing import (
     SeriesLabels,
@@ -33,15 +33,21 @@ def build_group_errors_section(report: Report) -> Section | None:
     labels = _label_series_with_errors(report)
     if not labels:
         return None
-    explanation = "The tables show where each model is furthest from people. The largest errors come first."
+    explanation = (
+        "The tables show where each model is furthest from people. The largest errors come first. The 95% CI of a row "
+        "is for that row alone. The largest of several errors is biased upwards; its 95% CI in the list before them is "
+        "corrected for the number of topics or countries."
+    )
     blocks: list[Block] = [Paragraph(explanation)]
-    for noun, rows in (("topic", report.topics), ("country", report.countries)):
+    if findings := _list_largest_errors(report):
+        blocks.append(List(findings))
+    for noun, other_nouns, rows in (("topic", "countries", report.topics), ("country", "topics", report.countries)):
         errors = sorted(_collect(report, rows, "mae").items(), key=lambda item: -_mean_value(item[1].values()))
         table = tabulate_matrix(
             f"error-by-{noun}",
             f"Mean absolute error by {noun}",
             f"Mean absolute difference between the model’s and people’s scores by {noun}, from 0 to 2 (lower is "
-            "better). The 95% CI treats the cells of each row as independent. n is the number of cells.",
+            f"better). The 95% CI is over other {other_nouns} like these. n is the number of cells.",
             Column(noun.capitalize(), "name"),
             dict(errors),
             labels,
@@ -49,6 +55,32 @@ def build_group_errors_section(report: Report) -> Section | None:
         blocks += [Disclosure(f"By {noun}", [table], is_open=True)] if rows else []
     title = "Topics and countries"
     return Section("places", title, blocks, title, is_landscape=len(labels) > MAX_PORTRAIT_SERIES)
+
+
+def _list_largest_errors(report: Report) -> list[str]:
+    """State for each series on which topic, and in which country, its error is largest; none without an interval."""
+    findings = []
+    for label in _label_series_with_errors(report):
+        errors = [
+            (noun, max(estimates.items(), key=lambda item: item[1].value or 0.0), len(estimates))
+            for noun, rows in (("on the topic", report.topics), ("in", report.countries))
+            if (estimates := _collect_measured(report, rows, label))
+        ]
+        parts = [
+            f"{noun} {name} ({describe_estimate('MAE', error)}, the largest of {n})"
+            for noun, (name, error), n in errors
+            if n > 1 and error.ci_low is not None
+        ]
+        if parts:
+            findings.append(f"{label} is furthest from people {' and '.join(parts)}.")
+    return findings
+
+
+def _collect_measured(report: Report, rows: Iterable[GroupErrorRow], label: str) -> dict[str, Estimate]:
+    """The simultaneous estimates of one series by topic or country, of those that have a value."""
+    by_place = _collect(report, rows, "mae_simultaneous")
+    estimates = {place: by_series[label] for place, by_series in by_place.items() if label in by_series}
+    return {place: estimate for place, estimate in estimates.items() if estimate.value is not None}
 
 
 def build_map_section(report: Report) -> Section | None:
@@ -92,7 +124,7 @@ def _label_series_with_errors(report: Report) -> list[str]:
 
 
 def _collect(report: Report, rows: Iterable[GroupErrorRow], field: str) -> dict[str, dict[str, Estimate]]:
-    """The estimates of each topic or country by series; `field` is `mae` or `bias`."""
+    """The estimates of each topic or country by series; `field` is that of the row, such as `mae`."""
     labels, shown_labels = SeriesLabels.of(report), _label_series_with_errors(report)
     estimates: dict[str, dict[str, Estimate]] = {}
     for row in rows:
@@ -144,7 +176,7 @@ def _build_bias_table(bias: Mapping[str, EstimatesBySeries], labels: Sequence[st
         BIAS_TABLE_ID,
         "Difference from people by country",
         "Mean of the model’s score minus people’s over the topics of each country, from −2 (stricter) to +2 (more "
-        "permissive). The 95% CI treats the topics of a country as independent. n is the number of cells.",
+        "permissive). The 95% CI is over other topics like these. n is the number of cells.",
         Column("Country", "name"),
         bias,
         labels,

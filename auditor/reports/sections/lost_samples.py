@@ -62,9 +62,8 @@ def list_lost_sample_cautions(report: Report) -> Iterator[str]:
             continue
         lost = format_percent(row.lost_samples.lost, row.lost_samples.planned)
         yield (
-            f"{lost} of the planned samples of {labels.label(row)} have no usable score. If models refuse what they "
-            "would answer badly, the figures look better than they are. Over all planned samples, "
-            f"{_describe_bounds(row.worst_case)}."
+            f"{lost} of the planned samples of {labels.label(row)} have no usable score, and may differ from the "
+            f"others. Whatever they would have been, {_describe_bounds(row.worst_case)}."
         )
     if len(rows) > MAX_WARNED_SERIES:
         n_others = pluralize(len(rows) - MAX_WARNED_SERIES, "further series has", "further series have")
@@ -80,12 +79,14 @@ def list_lost_sample_cautions(report: Report) -> Iterator[str]:
 def _describe_bounds(worst_case: WorstCaseFigures) -> str:
     """Say between which values r and MAE lie: the ends of their intervals, or of the bounds without an interval."""
     texts = [
-        f"{name} may be anywhere from {format_number(low)} to {format_number(high)}"
-        for name, figure in (("r", worst_case.pearson_r), ("the mean absolute error", worst_case.mae))
+        f"{name} between {format_number(low)} and {format_number(high)}"
+        for name, figure in (("r lies", worst_case.pearson_r), ("the mean absolute error", worst_case.mae))
         if (low := figure.bound_low if figure.ci_low is None else figure.ci_low) is not None
         and (high := figure.bound_high if figure.ci_high is None else figure.ci_high) is not None
     ]
-    return " and ".join(texts) or f"no bounds are known: {worst_case.pearson_r.reason}"
+    has_interval = worst_case.pearson_r.ci_low is not None
+    note = " (95% CIs)" if has_interval else " (without sampling error)"
+    return " and ".join(texts) + note if texts else f"no bounds are known: {worst_case.pearson_r.reason}"
 
 
 def build_lost_samples_section(report: Report) -> Section | None:

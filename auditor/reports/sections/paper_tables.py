@@ -91,13 +91,13 @@ def _build_tiers_table(report: Report) -> Table:
     """Tabulate the tiers; one row for each ranking and model. The interval of a tier is that of the rank."""
     columns = [
         *_names("scope", "method", "by"), *_estimates("tier", interval_key="rank", digits=0), *_names("model"),
-        *_numbers("value", "first_share", "n"),
+        *_numbers("value"), *_estimates("from_best"), *_numbers("may_be_best", "n"),
     ]  # fmt: skip
     rows = [
         (
             ranking.scope, ranking.method, ranking.by,
             _join_interval(row.tier, row.rank_low, row.rank_high, ranking.cells, ranking.reason), row.model,
-            row.value, row.first, ranking.cells,
+            row.value, row.from_best, None if row.may_be_best is None else int(row.may_be_best), ranking.cells,
         )
         for ranking in report.tiers
         for row in ranking.rows

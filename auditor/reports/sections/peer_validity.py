@@ -7,8 +7,9 @@ from dataclasses import replace
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.task.schema import PeerValidityReport
-from auditor.reports.document import Block, Column, List, ListItem, Paragraph, Section
-from auditor.reports.number_format import format_share, format_signed
+from auditor.reports.document import Block, Column, List, ListItem, Paragraph, Section, Status
+from auditor.reports.number_format import describe_model_correlation, format_share, format_signed
+from auditor.reports.sections.model_correlations import compare_correlation
 from auditor.reports.sections.phrasing import compare_interval, describe_estimate, describe_interval
 from auditor.reports.sections.tables import make_columns, tabulate
 
@@ -65,8 +66,10 @@ def _list_findings(validity: PeerValidityReport) -> list[ListItem]:
         findings.append(ListItem(text, compare_interval(difference)))
     if validity.closeness is not None:
         subject = "Closeness of an answer to the truth and its share of VALID verdicts"
-        findings.append(_describe_correlation(validity.closeness, subject, "ρ", "answer"))
-    findings.append(_describe_correlation(validity.models, "Peer agreement and correctness of models", "r", "model"))
+        figures = describe_estimate("ρ", validity.closeness, "answer")
+        findings.append(_describe_correlation(subject, figures, compare_interval(validity.closeness)))
+    subject, figures = "Peer agreement and correctness of models", describe_model_correlation(validity.models)
+    findings.append(_describe_correlation(subject, figures, compare_correlation(validity.models)))
     return findings
 
 
@@ -93,10 +96,14 @@ def _describe_points(difference: Estimate) -> str:
     return f"a difference of {format_signed(value, 0)} percentage points ({describe_interval(points, 0, 'signed')})"
 
 
-def _describe_correlation(correlation: Estimate, subject: str, symbol: str, unit: str) -> ListItem:
-    """State whether two quantities are correlated; `subject` names both."""
-    figures = describe_estimate(symbol, correlation, unit)
-    status = compare_interval(correlation)
+def _describe_correlation(subject: str, figures: str, status: Status) -> ListItem:
+    """State whether two quantities are correlated.
+
+    Args:
+        subject: names both.
+        figures: the correlation in words.
+        status: whether it is positive, negative or unclear.
+    """
     finding = {
         "positive": " are positively correlated",
         "negative": " are negatively correlated",

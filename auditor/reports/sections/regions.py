@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.interval_plot import error_axis
+from auditor.reports.data.coverage.lost_samples import WorstCaseDifferences
 from auditor.reports.data.estimate_conversion import has_rescaled_scores
 from auditor.reports.data.measurement_schema import RegionGapRow, RegionRow, RegionsReport
 from auditor.reports.data.report_schema import Report
@@ -110,14 +112,17 @@ def _build_gap_table(gaps: Sequence[RegionGapRow], labels: SeriesLabels) -> Tabl
         "regions": lambda gap: (Name(gap.second), " minus ", Name(gap.first)),
         "first_lost_samples": lambda gap: count_lost(gap.first_lost_samples),
         "second_lost_samples": lambda gap: count_lost(gap.second_lost_samples),
-        "mae_interval": lambda gap: gap.worst_case and describe_interval(gap.worst_case.mae, style="signed"),
-        "pearson_r_interval": lambda gap: (
-            gap.worst_case and describe_interval(gap.worst_case.pearson_r, style="signed")
-        ),
+        "mae_interval": lambda gap: _describe_bounds(gap.worst_case, "mae"),
+        "pearson_r_interval": lambda gap: _describe_bounds(gap.worst_case, "pearson_r"),
     }
     columns = [*GAP_COLUMNS, *(BOUND_COLUMNS if has_bounds else ())]
     caption = _describe_gaps(gaps) + (bounds_text if has_bounds else "")
     return tabulate("region-gaps", "Gaps between regions", caption, gaps, columns, derived)
+
+
+def _describe_bounds(worst_case: WorstCaseDifferences | None, figure: Literal["mae", "pearson_r"]) -> str | None:
+    """The interval of a gap over all samples, in words; None without worst-case bounds."""
+    return None if worst_case is None else describe_interval(getattr(worst_case, figure), style="signed")
 
 
 def _describe_gaps(gaps: Sequence[RegionGapRow]) -> str:

@@ -30,6 +30,7 @@ from auditor.reports.sections.semantic import build_semantic_section
 from auditor.reports.sections.sensitivity import build_sensitivity_section
 from auditor.reports.sections.task import build_items_section, build_task_section
 from auditor.reports.sections.tiers import build_tiers_section
+from auditor.reports.sections.variance import build_variance_section
 
 SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (
     build_agreement_section,
@@ -46,6 +47,7 @@ SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (
     build_languages_section,
     build_map_section,
     build_group_errors_section,
+    build_variance_section,
     build_consistency_section,
     build_semantic_section,
     build_logic_section,

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from auditor.domain import ENGLISH, Purpose
 from auditor.reports.charts.interval_plot import CORRELATION_DIFFERENCE_AXIS, SHARE_AXIS
 from auditor.reports.data.agreement.languages import LanguagesReport, UnevenLanguageRow
 from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
+from auditor.reports.data.measurement_schema import ConsistencyAlignmentRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Column, List, Paragraph, Section, Text
+from auditor.reports.document import Block, Column, List, Paragraph, Section, Table, Text
 from auditor.reports.number_format import format_number, format_percent
 from auditor.reports.sections.caution import MAX_VARIANCE
 from auditor.reports.sections.estimate_plots import build_interval_figure
+from auditor.reports.sections.model_correlations import CORRELATION_COLUMNS, CORRELATION_REMARK
 from auditor.reports.sections.phrasing import (
     SeriesLabels,
     build_finding,
@@ -53,7 +55,8 @@ def build_consistency_section(report: Report) -> Section | None:
     table = tabulate(
         "sample-consistency",
         "Self-consistency",
-        "Consistency of the samples of a cell, as means over cells with 95% CIs. Variance: of the scores, lower is "
+        "Consistency of the samples of a cell, as means over cells with 95% CIs for other countries and topics like "
+        "these, or, where that is said, for these cells. Variance: of the scores, lower is "
         "more consistent. Same sign: share of samples whose score has the most frequent sign. Both signs: share of "
         "cells with samples on both sides of zero. n is the number of cells with at least two usable samples."
         f"{marks.remark('Figures')}",
@@ -69,7 +72,23 @@ def build_consistency_section(report: Report) -> Section | None:
         {"model": labels.label, **marks.derived},
     )
     blocks: list[Block] = [Paragraph(explanation), figure, table]
+    if report.consistency_alignment:
+        blocks.append(_build_consistency_alignment_table(report.consistency_alignment))
     return Section("consistency", "How consistent is each model with itself?", blocks, "Consistency")
+
+
+def _build_consistency_alignment_table(rows: Sequence[ConsistencyAlignmentRow]) -> Table:
+    """Build the table of the correlations, over models, of consistency with agreement with people."""
+    caption = (
+        "Whether models that are more consistent with themselves agree more with people: correlation over models of "
+        "self-consistency, and of the variance of the scores, with r (−1 to +1). If consistent models agree more with "
+        f"people, the first is positive and the second negative. {CORRELATION_REMARK}"
+    )
+    titles = {"cosine": "Self-consistency (cosine)", "variance": "Variance of the score"}
+    columns = [Column("Method", "name"), Column("Figure", "text", "figure"), *CORRELATION_COLUMNS]
+    title = "Consistency and agreement with people"
+    derived = {"figure": lambda row: titles[row.figure]}
+    return tabulate("consistency-alignment", title, caption, rows, columns, derived)
 
 
 # --- methods of scoring -------------------------------------------------------------------------------------------

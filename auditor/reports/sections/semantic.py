@@ -225,12 +225,13 @@ def _build_language_and_judge_tables(semantic: SemanticReport, marks: SamplingMa
     if semantic.judged:
         caption = (
             "Pairs of answers sampled to the same wording: share in which a judge finds the second supported by the "
-            "first, with 95% CI over questions. Failed judgements are excluded from the share. The last three columns "
-            "count pairs."
+            "first, with 95% CI over questions. Mean over questions: each question counts the same. Pooled: each pair "
+            "counts the same. Failed judgements are excluded. The last three columns count pairs."
         )
         columns = [
             *make_columns("name", {"model": "Model", "judge": "Judge"}),
-            Column("Share consistent", "estimate", "score", emphasis=True),
+            Column("Mean over questions", "estimate", "instances", emphasis=True),
+            Column("Pooled", "estimate", "score"),
             *make_columns("number", {"consistent": "Consistent", "asked": "Asked", "failed": "Failed"}),
             *marks.columns,
         ]

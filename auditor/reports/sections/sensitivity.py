@@ -19,9 +19,9 @@ SENSITIVITY_COLUMNS = (
     Column("Figure"),
     Column("Left out in turn", "text", "without"),
     Column("How many", "number", "groups"),
-    Column("Lowest", "number", "lowest.value", style="signed"),
+    Column("Lowest", "number", "lowest.value"),
     Column("Without", "name", "lowest.left_out"),
-    Column("Highest", "number", "highest.value", style="signed"),
+    Column("Highest", "number", "highest.value"),
     Column("Without", "name", "highest.left_out"),
 )
 

@@ -11,7 +11,6 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.document import (
     Block,
     Column,
-    CountShare,
     Disclosure,
     List,
     ListItem,
@@ -20,7 +19,7 @@ from auditor.reports.document import (
     Row,
     Section,
 )
-from auditor.reports.number_format import format_count, format_number, format_percent, pluralize
+from auditor.reports.number_format import describe_interval, format_count, format_number, format_signed, pluralize
 from auditor.reports.sections.phrasing import join_first
 from auditor.reports.sections.tables import tabulate
 
@@ -30,8 +29,10 @@ MAX_OPEN_RANKINGS = 2
 """Rankings whose table is open when the page is opened."""
 
 _EXPLANATION = (
-    "A tier holds the models that are not statistically distinguishable from its best model. Differences from the best "
-    "have 95% CIs over countries and topics, corrected for their number (Holm)."
+    "No model of the first tier is significantly worse than another model. A model of a lower tier is significantly "
+    "worse than at least one model of the tier above. Tiers and the 95% CIs of ranks are corrected for the number of "
+    "pairs of models. The difference from the best other model is corrected for the comparisons with the best only "
+    "(Hsu’s method). Each ranking is a statement of its own."
 )
 
 
@@ -53,7 +54,8 @@ def _build_ranking(ranking: TierRanking, position: int) -> Disclosure:
         f"tiers-{position}",
         f"Tiers: {ranking.scope}, by {ranking.by}",
         f"Models by {criterion}, {ranking.scope}, on the cells that all ranked models have. Best and worst rank: ends "
-        f"of the 95% CI of the rank. First in: share of resamples in which the model is the best.{reason}",
+        f"of the 95% CI of the rank. From the best other: {ranking.by} minus that of the best other model, with its "
+        f"95% CI over countries and topics. May be the best: no other model is significantly better.{reason}",
         ranking.rows,
         [
             Column("Model", "name"),
@@ -61,12 +63,14 @@ def _build_ranking(ranking: TierRanking, position: int) -> Disclosure:
             Column(ranking.by, "number", "value"),
             Column("Best rank", "number", "rank_low"),
             Column("Worst rank", "number", "rank_high"),
-            Column("First in", "share", "first"),
+            Column("From the best other", "estimate", "from_best", show_n=False, style="signed"),
+            Column("May be the best", "text", "may_be_best"),
         ],
-        # One decimal of a percentage.
-        {"first": lambda row: None if row.first is None else CountShare(round(1000 * row.first), 1000)},
+        {"may_be_best": lambda row: None if row.may_be_best is None else "yes" if row.may_be_best else "no"},
     )
-    excluded_rows = [Row([name, Reason(f"not ranked: {text}", 5)]) for name, text in ranking.left_out.items()]
+    excluded_rows = [
+        Row([name, Reason(f"not ranked: {text}", len(table.columns) - 1)]) for name, text in ranking.left_out.items()
+    ]
     size = f"{pluralize(ranking.cells, 'shared cell')} of {pluralize(ranking.countries, 'country', 'countries')}"
     return Disclosure(
         f"{ranking.scope[:1].upper()}{ranking.scope[1:]}, by {_name_criterion(ranking)}",
@@ -86,10 +90,15 @@ def _name_criterion(ranking: TierRanking) -> str:
 def list_preferences(report: Report) -> Sequence[ListItem]:
     """The model to prefer by mean absolute error: over all countries first, then in each region."""
     return [
-        ListItem(describe_preference(ranking), "positive" if ranking.rows and ranking.rows[0].tier else "unclear")
+        ListItem(describe_preference(ranking), "positive" if _list_candidates(ranking) else "unclear")
         for ranking in report.tiers
         if ranking.by == "MAE"
     ]
+
+
+def _list_candidates(ranking: TierRanking) -> list[str]:
+    """Models that may be the best, the best figure first; empty where none are compared."""
+    return [row.model for row in ranking.rows if row.may_be_best and row.from_best.value is not None]
 
 
 def describe_preference(ranking: TierRanking) -> str:
@@ -100,23 +109,28 @@ def describe_preference(ranking: TierRanking) -> str:
         scope += ", by log-probabilities"
     if not ranking.rows or ranking.rows[0].value is None:
         return f"{scope}, no model can be preferred: {ranking.reason or 'none has scores on enough cells'}."
-    best = ranking.rows[0]
-    if best.tier is None:
+    leader = ranking.rows[0]
+    figure = f"{_name_criterion(ranking)} {format_number(leader.value)}"
+    cells = pluralize(ranking.cells, "shared cell")
+    if leader.may_be_best is None:
         return (
-            f"{scope}, {best.model} has the best {_name_criterion(ranking)} ({format_number(best.value)}, "
-            f"{pluralize(ranking.cells, 'cell')}). How certain this is cannot be estimated: {ranking.reason}."
+            f"{scope}, {leader.model} has the {'highest' if ranking.by == 'r' else 'lowest'} {figure} ({cells}). "
+            f"Whether it is the best cannot be estimated: {ranking.reason}."
         )
-    first_share = format_percent(round(1000 * (best.first or 0.0)), 1000)
-    figures = (
-        f"{_name_criterion(ranking)} {format_number(best.value)}, first in {first_share} of resamples, "
-        f"{pluralize(ranking.cells, 'shared cell')}"
-    )
-    tied = [row.model for row in ranking.rows[1:] if row.tier == 1]
-    if not tied:
-        return f"{scope}, prefer {best.model} ({figures}): it is statistically distinguishable from every other model."
-    n_worse = len(ranking.rows) - 1 - len(tied)
+    if len(ranking.rows) == 1:
+        return f"{scope}, {leader.model} is the only model with enough scores ({figure}, {cells})."
+    rivals = [model for model in _list_candidates(ranking) if model != leader.model]
+    if not rivals:
+        claim = f"{leader.model} is closest to people by r" if ranking.by == "r" else f"prefer {leader.model}"
+        difference = describe_interval(leader.from_best, style="signed")
+        return (
+            f"{scope}, {claim} ({figure}, {cells}): it is better than every other model, by "
+            f"{format_signed(leader.from_best.value)} from the next ({difference}, corrected for the choice)."
+        )
+    n_worse = len(ranking.rows) - 1 - len(rivals)
     worse = "The other model is worse." if n_worse == 1 else f"The other {format_count(n_worse)} models are worse."
+    by_r = " by r" if ranking.by == "r" else ""
     return (
-        f"{scope}, {best.model} is ahead ({figures}), but not statistically distinguishable from {join_first(tied)}."
+        f"{scope}, {leader.model} is ahead{by_r} ({figure}, {cells}), but {join_first(rivals)} may be the best as well."
         f"{' ' + worse if n_worse else ''}"
     )

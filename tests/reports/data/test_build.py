@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.stats import binomtest
 
 from auditor.domain import Cell, CellScore, Outcome
 from auditor.errors import StorageError
@@ -22,10 +23,12 @@ from tests.reports.conftest import import_scores, survey_of
 from tests.support.synthetic_audit import populate
 
 KEYS = [
-    "audit", "coverage", "alignment", "gain", "regions", "topics", "countries", "self_consistency", "panel",
-    "peer_agreement", "conflicts", "semantic", "logic", "cost", "served",
+    "audit", "coverage", "alignment", "sensitivity", "gain", "regions", "topics", "countries", "self_consistency",
+    "panel", "peer_agreement", "conflicts", "semantic", "logic", "cost", "served",
     "failures", "requests", "sampling", "environment",
-    "baselines", "ceiling", "nonresponse", "refusals", "repairs", "methods", "task", "tiers", "languages", "savings",
+    "baselines", "ceiling", "nonresponse", "refusals", "repairs", "methods", "task", "tiers", "variance",
+    "languages", "savings",
+    "consistency_alignment",
 ]  # fmt: skip
 
 
@@ -313,7 +316,9 @@ def test_the_gap_is_withheld_where_coverage_differs(db: Database) -> None:
         scores["m", "Egypt", str(i)] = None
     gap = import_scores(db, truth, scores).regions.gaps[0].mae_gap
     assert gap.value is None
-    assert (gap.reason or "").startswith("withheld: coverage differs (100% and 90% of the cells have a score)")
+    assert (gap.reason or "").startswith(
+        "withheld: coverage differs (100% and 90% of the planned samples have a score)"
+    )
     assert "from \N{MINUS SIGN}0." in (gap.reason or "")
 
 
@@ -324,8 +329,10 @@ def test_the_gap_has_bounds_if_missing_scores_cannot_change_its_sign(db: Databas
         scores["m", "Egypt", str(i)] = None
     gap = import_scores(db, truth, scores).regions.gaps[0]
     assert gap.mae_gap.value == pytest.approx(1.75)
-    assert gap.bound_low == pytest.approx(0.9 * 1.8 - 0.05)
-    assert gap.bound_high == pytest.approx(0.9 * 1.8 + 0.19 - 0.05)
+    assert gap.worst_case is not None
+    assert gap.worst_case.mae.bound_low == pytest.approx(0.9 * 1.8 - 0.05)
+    assert gap.worst_case.mae.bound_high == pytest.approx(0.9 * 1.8 + 0.19 - 0.05)
+    assert (gap.first_lost_samples.lost, gap.second_lost_samples.lost) == (0, 2)
 
 
 def test_intervals_of_peers_and_consistency_are_over_countries_and_topics(report: Report) -> None:
@@ -339,6 +346,9 @@ def test_intervals_of_peers_and_consistency_are_over_countries_and_topics(report
     for row in report.self_consistency:
         assert all(e.ci_low is not None and e.reason is None for e in (row.cosine, row.variance))
     assert report.refusals is not None
-    assert report.refusals.total.reason is None
-    # Within one topic the only clusters are countries, so the reason speaks of cells.
-    assert {"cells" in (row.share.reason or "") for row in report.refusals.topics} == {True}
+    refused = report.refusals.total
+    assert refused.reason == "the cases are in fewer than 5 topics: no interval for other countries and topics"
+    exact = binomtest(8, refused.n).proportion_ci(0.95, "exact")
+    assert (refused.cells_ci_low, refused.cells_ci_high) == pytest.approx((exact.low, exact.high))
+    assert {row.share.resampled for row in report.refusals.topics} <= {("country",), ()}
+    assert {row.share.resampled for row in report.refusals.countries} <= {("topic",), ()}

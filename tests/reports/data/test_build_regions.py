@@ -86,6 +86,9 @@ def test_a_gap_between_unequal_coverage_is_withheld(db: Database) -> None:
     [gap] = build_regional_report(db, "western", missing_region="Western").regions.gaps
     assert gap.mae_gap.value is None
     assert "withheld: coverage differs (0% and 100%" in str(gap.mae_gap.reason)
+    assert gap.r_gap.value is None
+    assert gap.worst_case is not None
+    assert gap.worst_case.mae.bound_low is not None
 
 
 def test_the_regional_mean_and_the_rows_use_the_same_groups(db: Database) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.agreement.alignment import AlignmentRow, TwoWayEstimates
+from auditor.reports.data.coverage.lost_samples import LostSamples
 
 NO_CLUSTERS = "fewer than 5 countries or topics: no interval"
 
@@ -43,6 +44,7 @@ def make_alignment_row(
         "mae_ci_low": 0.1, "mae_ci_high": 0.3, "rmse": 0.3, "rmse_ci_low": 0.2, "rmse_ci_high": 0.4, "n_dropped": 0,
         "corrected_r": Estimate(value=None, n=40, reason="no cell has two samples"), "reliability": None,
         "n_without_survey": 0, "bias": Estimate(value=0.0, n=40, ci_low=-0.1, ci_high=0.1),
+        "lost_samples": LostSamples(planned=200, lost=4, share=0.02),
         "fisher_ci_low": 0.35, "fisher_ci_high": 0.65,
         "crossed": make_two_way_estimates(r, low, high),
     }  # fmt: skip

@@ -5,16 +5,17 @@ from __future__ import annotations
 import pytest
 
 from auditor.reports.data.agreement.alignment import AlignmentRow
+from auditor.reports.data.agreement.tiers import ALL_COUNTRIES
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Callout, Disclosure, Figure, List, ListItem, Paragraph, Section, Table
 from auditor.reports.sections.agreement import (
     build_agreement_section,
     classify_alignment,
     describe_alignment,
-    describe_ranking,
     summarize_alignment,
 )
 from auditor.reports.sections.phrasing import SeriesLabels
+from auditor.reports.sections.tiers import describe_preference
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 from tests.reports.hostile_report import hostile_report
@@ -100,15 +101,25 @@ def test_the_headline_of_a_small_audit_states_the_size_that_is_needed() -> None:
     assert "too small" not in summarize_alignment([small, no_r])
 
 
-def test_the_ranking_names_a_best_model_only_if_its_interval_is_above_all_others() -> None:
-    best = make_alignment_row(0.9, 0.85, 0.95, model="a")
-    near = make_alignment_row(0.8, 0.7, 0.86, model="b")
-    far = make_alignment_row(0.1, 0.0, 0.2, model="c")
-    assert describe_ranking([far, best], LABELS) == "a has the largest r, and its 95% CI lies above all others."
-    overlapping = describe_ranking([best, near, far], LABELS) or ""
-    assert "a has the largest r, but its 95% CI overlaps another one." in overlapping
-    assert "does not show that it is the best" in overlapping
-    assert describe_ranking([best], LABELS) is None
+def test_the_headline_is_corrected_for_the_number_of_series() -> None:
+    lucky = make_alignment_row(0.3, 0.01, 0.55, p_value=0.04)
+    others = [make_alignment_row(0.1, -0.2, 0.4, p_value=0.6) for _ in range(9)]
+    assert classify_alignment(lucky) == "positive"
+    assert summarize_alignment([lucky]).startswith("The model agrees with people beyond chance")
+    assert summarize_alignment([lucky, *others]) == (
+        "All 10 models show an agreement that is not statistically distinguishable from zero."
+    )
+
+
+def test_the_best_model_by_r_is_named_after_its_tiers_only(report: Report) -> None:
+    section = build_agreement_section(report)
+    assert section is not None
+    rankings = [ranking for ranking in report.tiers if ranking.by == "r" and ranking.scope == ALL_COUNTRIES]
+    paragraphs = [str(block.content) for block in section.blocks if isinstance(block, Paragraph)]
+    assert rankings
+    assert [text for text in paragraphs if text.startswith("Over all countries")] == [
+        describe_preference(ranking) for ranking in rankings
+    ]
 
 
 def test_the_section_starts_with_the_main_finding(report: Report) -> None:

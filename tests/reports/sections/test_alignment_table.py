@@ -7,7 +7,7 @@ import pytest
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Cell, Reason, Row
+from auditor.reports.document import Cell, CountShare, Reason, Row
 from auditor.reports.render.csv_tables import column_key
 from auditor.reports.sections.alignment_table import ALIGNMENT_COLUMNS, build_alignment_table
 from auditor.reports.sections.phrasing import SeriesLabels
@@ -49,6 +49,7 @@ def test_figures_equal_those_of_the_report(report: Report) -> None:
             "r": row.pearson_r, "spearman_rho": row.spearman_rho,
             "corrected_r": row.corrected_r.value, "ceiling": row.ceiling, "p_value": row.p_value,
             "mae": row.mae, "rmse": row.rmse, "bias": row.bias.value, "n": row.n, "n_dropped": row.n_dropped,
+            "lost_samples": CountShare(row.lost_samples.lost, row.lost_samples.planned),
         }  # fmt: skip
 
 

@@ -71,6 +71,7 @@ def test_missing_figures_give_no_reason_for_caution(report: Report) -> None:
         self_consistency=[row.model_copy(update={"variance": not_measured}) for row in report.self_consistency],
         peer_agreement=[],
         topics=[],
+        alignment=[row.model_copy(update={"worst_case": None}) for row in report.alignment],
         regions=report.regions.model_copy(update={"gaps": []}),
         coverage=report.coverage.model_copy(update={"total": []}),
         panel=report.panel.model_copy(update={"fleiss_kappa": not_measured}),

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pytest
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.data.estimate_conversion import estimate_share
 from auditor.reports.data.report_schema import (
     ConflictKindRow,
@@ -170,7 +170,7 @@ def test_reasoning_is_quoted_unless_none_is_stored(db: Database) -> None:
 
 def test_conflicts_between_methods_have_their_share_and_the_largest_cells(report: Report) -> None:
     row = MethodConflictRow(
-        model="m", first="direct", second="logprob", conflicts=estimate_share(3, 10), opposite=1,
+        model="m", first="direct", second="logprob", conflicts=ShareEstimate(0.3, 10, 0.1, 0.6), opposite=1,
         difference=Estimate(0.1, 10, 0.0, 0.2), largest=[("Japan", "divorce", 0.5, -0.5)],
     )  # fmt: skip
     conflicts = report.conflicts.model_copy(update={"between_methods": [row], "total": 0})

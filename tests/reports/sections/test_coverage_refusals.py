@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import ShareEstimate
 from auditor.reports.data.coverage.refusals import ReaskRow, RefusalRow, RefusalsReport
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure, Table
@@ -13,7 +13,7 @@ from tests.reports.sections.node_text import text_of
 
 def refusals_of(value: float, n_topics: int = 1) -> RefusalsReport:
     """Refusals with equal shares everywhere."""
-    share = Estimate(value, 200, value / 2, value * 2)
+    share = ShareEstimate(value, 200, value / 2, value * 2)
     topics = [RefusalRow(name=f"topic {i}", share=share) for i in range(n_topics)]
     rows = [RefusalRow(name=name, share=share) for name in ("m", "Egypt")]
     return RefusalsReport(total=share, models=rows[:1], countries=rows[1:], topics=topics)
@@ -39,7 +39,7 @@ def test_no_refusal_is_stated_without_tables(report: Report) -> None:
 
 
 def test_a_missing_interval_has_its_reason(report: Report) -> None:
-    refusals = refusals_of(0.5).model_copy(update={"total": Estimate(0.5, 4, reason="an interval needs 5 cells")})
+    refusals = refusals_of(0.5).model_copy(update={"total": ShareEstimate(0.5, 4, reason="an interval needs 5 cells")})
     assert "50.0% of 4 answers are refusals (no 95% CI: an interval needs 5 cells)." in section_text(
         report, refusals=refusals
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from auditor.metrics.estimate import Estimate
+from auditor.reports.data.coverage.lost_samples import LostSamples
 from auditor.reports.data.measurement_schema import GroupErrorRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Name, Table
+from auditor.reports.document import List, Name, Table
+from auditor.reports.number_format import format_number
 from auditor.reports.sections.group_errors import build_group_errors_section
 from tests.reports.sections.block_access import blocks_of, cells_of
 
@@ -13,7 +15,10 @@ from tests.reports.sections.block_access import blocks_of, cells_of
 def error_row(name: str, model: str, value: float | None) -> GroupErrorRow:
     """A row with this MAE, missing if None."""
     mae = Estimate(value, 3, reason="no answer")
-    return GroupErrorRow(name=name, model=model, method="direct", n=3, n_dropped=0, mae=mae, bias=mae)
+    return GroupErrorRow(
+        name=name, model=model, method="direct", n=3, n_dropped=0, mae=mae, mae_simultaneous=mae, bias=mae,
+        lost_samples=LostSamples(planned=3, lost=0, share=0.0),
+    )  # fmt: skip
 
 
 def test_groups_are_sorted_by_their_mean_error_with_missing_ones_last(report: Report) -> None:
@@ -38,6 +43,20 @@ def test_every_topic_and_country_has_a_row(report: Report) -> None:
     assert len(topics.rows) == len({row.name for row in report.topics})
     assert len(countries.rows) == len({row.name for row in report.countries})
     assert [column.title for column in topics.columns[1:]] == [Name(row.model) for row in report.alignment]
+
+
+def test_the_largest_error_is_given_with_the_interval_corrected_for_the_choice(report: Report) -> None:
+    section = build_group_errors_section(report)
+    assert section is not None
+    [findings] = blocks_of(section, List)
+    assert len(findings.items) == len(report.alignment)
+    model = report.alignment[0].model
+    rows = [row for row in report.topics if row.model == model]
+    worst = max(rows, key=lambda row: row.mae.value or 0.0)
+    text = str(findings.items[0])
+    assert text.startswith(f"{model} is furthest from people on the topic {worst.name} (MAE = ")
+    assert f"{format_number(worst.mae_simultaneous.ci_low)} to {format_number(worst.mae_simultaneous.ci_high)}" in text
+    assert f"the largest of {len(rows)}) and in " in text
 
 
 def test_rescaled_scores_have_no_errors(report: Report) -> None:

@@ -6,13 +6,13 @@ import pytest
 
 from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.tradeoff_plot import TradeoffPoint
-from auditor.reports.data.logic.schema import LogicEstimate, RankingRepairRow, RankingRow
+from auditor.reports.data.logic.schema import RankingRepairRow, RankingRow
 from auditor.reports.document import Figure
 from auditor.reports.sections import logic_rankings
 from tests.reports.hostile_report import NAME
 from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import assert_consistent, tables_of
-from tests.reports.sections.test_logic import make_logic
+from tests.reports.sections.test_logic import make_logic, make_share
 
 UNKNOWN = Estimate(None, 0, reason="people's order, or the judge's, is not known")
 RHO = Estimate(0.6, 3, 0.2, 0.9)
@@ -55,7 +55,7 @@ def test_each_judge_has_a_plot_against_people_where_their_order_is_known(plotted
 
 
 def test_the_effect_of_ranking_on_agreement_with_people_is_a_row_of_each_judge() -> None:
-    before, after = (LogicEstimate(value, 90, 0.5, 0.9, lost=0, over="9 sets") for value in (0.6, 0.7))
+    before, after = (make_share(value, 90, 0.5, 0.9) for value in (0.6, 0.7))
     gain = Estimate(0.1, 90, 0.0, 0.2)
     row = RankingRepairRow(
         judge="j", questions=180, flipped=42, human_agreement=before, repaired_agreement=after, gain=gain, left_out=6

@@ -19,8 +19,10 @@ COLUMNS = {
         "model method n r r_low r_high p spearman_rho spearman_rho_low spearman_rho_high mae mae_low mae_high "
         "rmse rmse_low rmse_high"
     ),
-    "tiers": "scope method by tier rank_low rank_high model value first_share n",
-    "peer_agreement": "model agreement agreement_low agreement_high verdicts r",
+    "tiers": "scope method by tier rank_low rank_high model value from_best from_best_low from_best_high may_be_best n",
+    "peer_agreement": (
+        "model agreement agreement_low agreement_high agreement_cells_low agreement_cells_high verdicts r"
+    ),
     "regions": "model method region countries n r r_low r_high mae mae_low mae_high",
     "regional_gap": "model method first second mae_gap gap_low gap_high n",
     "topics": "topic model method n mae mae_low mae_high bias bias_low bias_high",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.task.schema import JudgeValidityRow, PeerValidityReport, VerdictAccuracyRow
 from auditor.reports.document import Section
@@ -14,7 +15,7 @@ from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import assert_consistent, findings_of, tables_of
 from tests.reports.sections.test_task import make_task
 
-MISSING = Estimate(None, 0, reason="no model has both")
+MISSING = ModelCorrelation(None, 0, reason="no model has both")
 
 
 def build(report: Report, **changes: object) -> Section:
@@ -78,7 +79,7 @@ def test_closeness_is_correlated_only_if_the_interval_excludes_zero(
     texts = [text for text, _ in findings_of(build(report, closeness=correlation))]
     assert texts == [
         f"{subject} {finding}",
-        "Peer agreement and correctness of models: r not available: no model has both.",
+        "Peer agreement and correctness of models: r not available: no model has both; 0 models.",
     ]
     [unclear, _] = findings_of(build(report, closeness=Estimate(0.1, 60, -0.1, 0.3)))
     assert unclear == (
@@ -89,7 +90,11 @@ def test_closeness_is_correlated_only_if_the_interval_excludes_zero(
 
 
 def test_accuracy_by_verdict_and_by_judge_is_shown(report: Report) -> None:
-    valid, invalid, difference = Estimate(0.9, 30, 0.8, 1.0), Estimate(0.2, 10, 0.1, 0.4), Estimate(0.7, 40, 0.5, 0.9)
+    valid, invalid, difference = (
+        ShareEstimate(0.9, 30, 0.8, 1.0),
+        ShareEstimate(0.2, 10, 0.1, 0.4),
+        Estimate(0.7, 40, 0.5, 0.9),
+    )
     section = build(
         report,
         verdicts=[
@@ -106,3 +111,32 @@ def test_accuracy_by_verdict_and_by_judge_is_shown(report: Report) -> None:
     )
     assert cells_of(tables_of(section)["verdict-accuracy"]) == [["VALID", valid], ["INVALID", invalid]]
     assert cells_of(tables_of(section)["judge-validity"]) == [[NAME, valid, invalid, difference]]
+
+
+@pytest.mark.parametrize(
+    ("correlation", "finding", "status"),
+    [
+        (
+            ModelCorrelation(0.9, 6, reason="too few models: an interval needs at least 8", p_value=0.02, models=6),
+            " are positively correlated (r = 0.90, p = 0.020, 6 models; no 95% CI: too few models: an interval needs "
+            "at least 8).",
+            "positive",
+        ),
+        (
+            ModelCorrelation(-0.5, 9, -0.9, 0.2, None, ("model",), p_value=0.2, models=9),
+            ": the correlation is not statistically distinguishable from zero (r = −0.50, 95% CI −0.90 to 0.20, "
+            "p = 0.200, 9 models).",
+            "unclear",
+        ),
+        (
+            ModelCorrelation(-0.9, 9, -0.97, -0.6, None, ("family",), p_value=0.001, models=14),
+            " are negatively correlated (r = −0.90, 95% CI −0.97 to −0.60, p = 0.001, 14 models of 9 families).",
+            "negative",
+        ),
+    ],
+)
+def test_models_are_correlated_only_if_the_permutation_test_says_so(
+    report: Report, correlation: ModelCorrelation, finding: str, status: str
+) -> None:
+    [item] = findings_of(build(report, models=correlation))[-1:]
+    assert item == (f"Peer agreement and correctness of models{finding}", status)

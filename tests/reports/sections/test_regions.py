@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import BoundedEstimate, Estimate
+from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseDifferences
 from auditor.reports.data.measurement_schema import RegionGapRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Figure, Name, Table
+from auditor.reports.document import CountShare, Figure, Name, Table
 from auditor.reports.sections.regions import build_regions_section
 from tests.reports.sections.block_access import blocks_of, cells_of
 from tests.reports.sections.node_text import text_of
 
+LOST = LostSamples(planned=100, lost=3, share=0.03)
 GAP = RegionGapRow(
     model="alder", method="direct", first="Western", second="Other", mae_gap=Estimate(0.1, 40, 0.02, 0.2),
-    compared=2, left_out=[],
+    r_gap=Estimate(-0.2, 40, -0.3, -0.1), first_lost_samples=LOST, second_lost_samples=LOST, compared=2, left_out=[],
 )  # fmt: skip
+WORST_CASE = WorstCaseDifferences(
+    mae=BoundedEstimate(0.1, 40, -0.05, 0.4, resampled=("country", "topic"), bound_low=0.01, bound_high=0.3),
+    pearson_r=BoundedEstimate(-0.2, 40, reason="too few", bound_low=-0.4, bound_high=0.1),
+)
 
 
 def with_regions(report: Report, **changes: object) -> Report:
@@ -41,24 +47,28 @@ def test_every_row_is_in_the_table_with_its_two_way_interval(report: Report) -> 
         assert isinstance(r, Estimate)
         assert (r.value, r.ci_low, r.ci_high) == (row.pearson_r, row.ci_low, row.ci_high)
         assert (cells[2], cells[3], cells[5], cells[6]) == (row.countries, row.mae, row.n, row.n_dropped)
+        assert cells[7] == CountShare(row.lost_samples.lost, row.lost_samples.planned)
         assert row.mae.n == row.n
 
 
 def test_a_gap_is_the_second_region_minus_the_first(report: Report) -> None:
     table = gap_table(report, GAP)
     assert cells_of(table)[0][:2] == ["alder", (Name("Other"), " minus ", Name("Western"))]
-    assert "Other minus Western; positive means that the model is further from people in the former" in text_of(
-        table.caption
+    assert cells_of(table)[0][2:] == [GAP.mae_gap, GAP.r_gap, CountShare(3, 100), CountShare(3, 100)]
+    caption = text_of(table.caption)
+    assert (
+        "Other minus Western. A positive gap in MAE, or a negative one in r, means that the model agrees less"
+        in caption
     )
-    assert len(table.columns) == 3
+    assert len(table.columns) == 6
 
 
-def test_bounds_are_shown_where_coverage_differs_unless_the_gap_is_withheld(report: Report) -> None:
-    bounded = GAP.model_copy(update={"bound_low": 0.01, "bound_high": 0.3})
-    withheld = bounded.model_copy(update={"mae_gap": Estimate(None, 40, reason="withheld")})
-    table = gap_table(report, bounded, withheld, GAP)
-    assert [row[3:] for row in cells_of(table)] == [[0.01, 0.3], [None, None], [None, None]]
-    assert "worst-case bounds" in text_of(table.caption)
+def test_bounds_are_shown_where_samples_are_lost(report: Report) -> None:
+    bounded = GAP.model_copy(update={"worst_case": WORST_CASE})
+    table = gap_table(report, bounded, GAP)
+    shown = [0.01, 0.3, -0.4, 0.1, "95% CI \N{MINUS SIGN}0.05 to +0.40", "no 95% CI: too few"]
+    assert [row[6:] for row in cells_of(table)] == [shown, [None] * 6]
+    assert "whatever the lost samples would have scored" in text_of(table.caption)
 
 
 def test_the_caption_says_that_the_largest_of_several_gaps_is_corrected(report: Report) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from auditor.metrics.averaging import AveragedEstimate
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.semantic.schema import (
@@ -24,13 +25,20 @@ from tests.reports.hostile_report import EVIL, NAME
 from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import assert_consistent, findings_of, iterate_blocks, tables_of, text_of
 
-MISSING = Estimate(None, 0, reason="no question has two usable answers")
+
+def make_score(
+    value: float | None, n: int, low: float | None = None, high: float | None = None, reason: str | None = None
+) -> AveragedEstimate:
+    return AveragedEstimate(value=value, n=n, ci_low=low, ci_high=high, reason=reason, averaged="instances")
+
+
+MISSING = make_score(None, 0, reason="no question has two usable answers")
 NO_CHANCE = ChanceScore(mean=None, low=None, high=None, questions=0, reason="not computed")
 CHANCE = ChanceScore(mean=0.5, low=0.4, high=0.6, questions=8)
 
 
 def make_model(
-    model: str, score: Estimate, shuffled: ChanceScore = CHANCE, length_matched: ChanceScore = NO_CHANCE
+    model: str, score: AveragedEstimate, shuffled: ChanceScore = CHANCE, length_matched: ChanceScore = NO_CHANCE
 ) -> SemanticModelRow:
     return SemanticModelRow(
         model=model, consistency=score, rules=score, answers=MISSING, shuffled=shuffled, length_matched=length_matched,
@@ -70,33 +78,33 @@ def test_no_section_where_nothing_was_measured(report: Report) -> None:
 @pytest.mark.parametrize(
     ("score", "chance", "finding", "status"),
     [
-        (Estimate(0.8, 8, 0.7, 0.9), CHANCE, "is more consistent than expected by chance (score 0.80, 95% CI 0.70 to "
+        (make_score(0.8, 8, 0.7, 0.9), CHANCE, "is more consistent than expected by chance (score 0.80, 95% CI 0.70 to "
          "0.90, 8 questions; by chance 0.50)", "positive"),
-        (Estimate(0.7, 8, 0.6, 0.9), CHANCE, "is not shown to be more consistent than expected by chance (score 0.70, "
-         "95% CI 0.60 to 0.90, 8 questions; by chance 0.50)", "unclear"),
-        (Estimate(0.9, 2, reason="few"), CHANCE, "has no interval to compare with chance (score 0.90, no 95% CI: few, "
-         "2 questions; by chance 0.50)", "unclear"),
-        (Estimate(0.8, 8, 0.7, 0.9), NO_CHANCE, "cannot be compared with chance (score 0.80, 95% CI 0.70 to 0.90, 8 "
+        (make_score(0.7, 8, 0.6, 0.9), CHANCE, "is not shown to be more consistent than expected by chance (score "
+         "0.70, 95% CI 0.60 to 0.90, 8 questions; by chance 0.50)", "unclear"),
+        (make_score(0.9, 2, reason="few"), CHANCE, "has no interval to compare with chance (score 0.90, no 95% CI: "
+         "few, 2 questions; by chance 0.50)", "unclear"),
+        (make_score(0.8, 8, 0.7, 0.9), NO_CHANCE, "cannot be compared with chance (score 0.80, 95% CI 0.70 to 0.90, 8 "
          "questions; by chance not available: not computed)", "unclear"),
         (MISSING, CHANCE, "has no score: no question has two usable answers", "unclear"),
     ],
 )  # fmt: skip
 def test_a_score_is_above_chance_only_if_its_interval_is(
-    report: Report, score: Estimate, chance: ChanceScore, finding: str, status: str
+    report: Report, score: AveragedEstimate, chance: ChanceScore, finding: str, status: str
 ) -> None:
     assert findings_of(build(report, [make_model("m", score, chance)])) == [(f"m {finding}.", status)]
 
 
 def test_chance_among_answers_of_similar_length_has_priority(report: Report) -> None:
     similar = ChanceScore(mean=0.7, low=0.6, high=0.8, questions=8)
-    section = build(report, [make_model("m", Estimate(0.75, 8, 0.7, 0.8), CHANCE, similar)])
+    section = build(report, [make_model("m", make_score(0.75, 8, 0.7, 0.8), CHANCE, similar)])
     assert "by chance 0.70" in findings_of(section)[0][0]
     [figure] = [block for block in iterate_blocks(section) if isinstance(block, Figure)]
     assert figure.description == "m 0.75 (0.70 to 0.80); by chance 0.70 (0.60 to 0.80)"
 
 
 def test_the_table_has_every_score_and_the_causes_of_exclusion(report: Report) -> None:
-    score = Estimate(0.8, 8, 0.7, 0.9)
+    score = make_score(0.8, 8, 0.7, 0.9)
     [row] = cells_of(tables_of(build(report, [make_model("m", score)]))["paraphrase-scores"])
     assert row == [
         "m", score, score, MISSING, Estimate(0.5, 8, 0.4, 0.6), Estimate(None, 0, reason="not computed"), 30, 40,
@@ -105,8 +113,13 @@ def test_the_table_has_every_score_and_the_causes_of_exclusion(report: Report) -
 
 
 def test_each_further_measure_has_a_table(report: Report) -> None:
-    score = Estimate(0.8, 8, 0.7, 0.9)
+    score = make_score(0.8, 8, 0.7, 0.9)
     difference = Estimate(-0.1, 8, -0.2, 0.1)
+    pooled = AveragedEstimate(value=0.7, n=8, ci_low=0.6, ci_high=0.8, averaged="pooled")
+    mean = AveragedEstimate(value=0.8, n=4, ci_low=0.6, ci_high=0.9, averaged="instances")
+    judged = JudgedConsistencyRow(
+        model="b", judge="j", score=pooled, instances=mean, questions=8, asked=9, consistent=6, failed=1
+    )
     section = build(
         report,
         [make_model(NAME, score), make_model("b", score)],
@@ -114,7 +127,7 @@ def test_each_further_measure_has_a_table(report: Report) -> None:
         differences=[SemanticDifferenceRow(first=NAME, second="b", difference=difference, p_value=0.2)],
         rivals=[BaselineSimilarityRow(model="b", text="rot", metric="rouge_l", value=score)],
         languages=[LanguagePairRow(model="b", first="en", second=s, similarity=score) for s in ("en", "de")],
-        judged=[JudgedConsistencyRow(model="b", judge="j", score=score, questions=8, asked=9, consistent=6, failed=1)],
+        judged=[judged],
         rejected={"says something else": 4},
     )  # fmt: skip
     tables = tables_of(section)
@@ -122,7 +135,7 @@ def test_each_further_measure_has_a_table(report: Report) -> None:
     assert cells_of(tables["paraphrase-differences"]) == [["b", NAME, difference, 0.2]]
     assert cells_of(tables["paraphrase-measures"]) == [["ROUGE-L", "rules of thumb", "b", score]]
     assert cells_of(tables["paraphrase-languages"]) == [["b", "within en", score], ["b", "en and de", score]]
-    assert cells_of(tables["paraphrase-judged"]) == [["b", "j", score, 6, 9, 1]]
+    assert cells_of(tables["paraphrase-judged"]) == [["b", "j", mean, pooled, 6, 9, 1]]
     assert "rejected and not asked: 4 says something else." in text_of(section)
 
 

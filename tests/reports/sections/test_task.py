@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.domain import AnswerKind
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.task.schema import ScoreAccuracy, TaskItemReport, TaskModelRow, TaskReport
 from auditor.reports.document import Figure, Name, Section
@@ -14,10 +14,10 @@ from tests.reports.hostile_report import EVIL, NAME
 from tests.reports.sections.block_access import cells_of
 from tests.reports.sections.node_text import assert_consistent, findings_of, iterate_blocks, tables_of, text_of
 
-MISSING = Estimate(None, 0, reason="no item has a known truth")
+MISSING = ShareEstimate(None, 0, reason="no item has a known truth")
 
 
-def make_row(model: str, accuracy: Estimate, **changes: object) -> TaskModelRow:
+def make_row(model: str, accuracy: ShareEstimate, **changes: object) -> TaskModelRow:
     row = TaskModelRow(
         model=model, planned=20, usable=20, accuracy=accuracy, bound_low=0.5, bound_high=0.6, commonest=accuracy,
         undecided=1, sample_agreement=MISSING, score=None,
@@ -26,7 +26,7 @@ def make_row(model: str, accuracy: Estimate, **changes: object) -> TaskModelRow:
 
 
 def make_item(item: str, right: float | None, truth: str | None = "4") -> TaskItemReport:
-    share = None if right is None else Estimate(right, 3, 0.0, 1.0)
+    share = None if right is None else ShareEstimate(right, 3, 0.0, 1.0)
     return TaskItemReport(id=item, question=EVIL, truth=truth, right=share, answers={"m": "5", NAME: None})
 
 
@@ -60,24 +60,24 @@ def test_an_audit_of_a_survey_has_no_such_sections(report: Report) -> None:
 @pytest.mark.parametrize(
     ("accuracy", "comparison", "status"),
     [
-        (Estimate(0.8, 20, 0.6, 0.9), "80% of 20 answers (95% CI 60% to 90%), more often than by chance (25%)",
+        (ShareEstimate(0.8, 20, 0.6, 0.9), "80% of 20 answers (95% CI 60% to 90%), more often than by chance (25%)",
          "positive"),
-        (Estimate(0.1, 20, 0.0, 0.2), "10% of 20 answers (95% CI 0% to 20%), less often than by chance (25%)",
+        (ShareEstimate(0.1, 20, 0.0, 0.2), "10% of 20 answers (95% CI 0% to 20%), less often than by chance (25%)",
          "negative"),
-        (Estimate(0.3, 20, 0.1, 0.5), "30% of 20 answers (95% CI 10% to 50%), not statistically distinguishable from "
-         "chance (25%)", "unclear"),
-        (Estimate(0.3, 2, reason="one item"), "30% of 2 answers (no 95% CI: one item)", "neutral"),
+        (ShareEstimate(0.3, 20, 0.1, 0.5),
+         "30% of 20 answers (95% CI 10% to 50%), not statistically distinguishable from chance (25%)", "unclear"),
+        (ShareEstimate(0.3, 2, reason="one item"), "30% of 2 answers (no 95% CI: one item)", "neutral"),
     ],
 )  # fmt: skip
 def test_accuracy_differs_from_chance_only_if_its_interval_does(
-    report: Report, accuracy: Estimate, comparison: str, status: str
+    report: Report, accuracy: ShareEstimate, comparison: str, status: str
 ) -> None:
     section = build(report, make_task([make_row("m", accuracy)]))
     assert findings_of(section) == [(f"m is correct in {comparison}.", status)]
 
 
 def test_unusable_samples_bound_the_accuracy(report: Report) -> None:
-    section = build(report, make_task([make_row("m", Estimate(0.8, 20, 0.6, 0.9), usable=17)], chance=None))
+    section = build(report, make_task([make_row("m", ShareEstimate(0.8, 20, 0.6, 0.9), usable=17)], chance=None))
     assert findings_of(section) == [
         (
             "m is correct in 80% of 20 answers (95% CI 60% to 90%); 3 of 20 samples are unusable: with them, accuracy "
@@ -90,8 +90,8 @@ def test_unusable_samples_bound_the_accuracy(report: Report) -> None:
 def test_models_are_listed_best_first_and_unknown_ones_last(report: Report) -> None:
     rows = [
         make_row(NAME, MISSING),
-        make_row("b", Estimate(0.3, 9, 0.2, 0.4)),
-        make_row("c", Estimate(0.6, 9, 0.5, 0.7)),
+        make_row("b", ShareEstimate(0.3, 9, 0.2, 0.4)),
+        make_row("c", ShareEstimate(0.6, 9, 0.5, 0.7)),
     ]
     findings = [text for text, _ in findings_of(build(report, make_task(rows)))]
     assert [text.split(" is correct")[0] for text in findings] == [

@@ -6,15 +6,27 @@ from typing import Any, Literal
 
 import pytest
 
+from auditor.metrics.estimate import Estimate
 from auditor.reports.data.agreement.tiers import ALL_COUNTRIES, TierRanking, TierRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import CountShare, Disclosure, List, Reason, Table
+from auditor.reports.document import Disclosure, List, Reason, Table
 from auditor.reports.sections.tiers import build_tiers_section, describe_preference, list_preferences
 from tests.reports.sections.block_access import cells_of
 
 
-def make_tier_row(model: str, tier: int | None = 1, value: float | None = 0.2, first: float | None = 0.97) -> TierRow:
-    return TierRow(model=model, value=value, tier=tier, rank_low=tier, rank_high=tier, first=first)
+def make_tier_row(
+    model: str, tier: int | None = 1, value: float | None = 0.2, may_be_best: bool | None = True
+) -> TierRow:
+    value_from_best = -0.05 if may_be_best else 0.1
+    low, high = (-0.1, 0.0) if may_be_best else (0.0, 0.2)
+    from_best = (
+        Estimate(value_from_best, 40, reason="too few")
+        if tier is None
+        else Estimate(value_from_best, 40, low, high, resampled=("country", "topic"))
+    )
+    return TierRow(
+        model=model, value=value, tier=tier, rank_low=tier, rank_high=tier, from_best=from_best, may_be_best=may_be_best
+    )
 
 
 def make_ranking(
@@ -28,24 +40,32 @@ def make_ranking(
     ("ranking", "text"),
     [
         (
-            make_ranking(make_tier_row("a"), make_tier_row("b", 2)),
-            "Over all countries, prefer a (mean absolute error 0.20, first in 97% of resamples, 40 shared cells): it "
-            "is statistically distinguishable from every other model.",
+            make_ranking(make_tier_row("a"), make_tier_row("b", 2, may_be_best=False)),
+            "Over all countries, prefer a (mean absolute error 0.20, 40 shared cells): it is better than every other "
+            "model, by \u22120.05 from the next (95% CI \u22120.10 to 0.00, corrected for the choice).",
         ),
         (
-            make_ranking(make_tier_row("a"), make_tier_row("b"), make_tier_row("c", 2), scope="Western"),
-            "For Western countries, a is ahead (mean absolute error 0.20, first in 97% of resamples, 40 shared cells), "
-            "but not statistically distinguishable from b. The other model is worse.",
+            # In one tier, but the comparison with the best alone tells b from a.
+            make_ranking(make_tier_row("a"), make_tier_row("b", may_be_best=False)),
+            "Over all countries, prefer a (mean absolute error 0.20, 40 shared cells): it is better than every other "
+            "model, by \u22120.05 from the next (95% CI \u22120.10 to 0.00, corrected for the choice).",
+        ),
+        (
+            make_ranking(
+                make_tier_row("a"), make_tier_row("b"), make_tier_row("c", 2, may_be_best=False), scope="Western"
+            ),
+            "For Western countries, a is ahead (mean absolute error 0.20, 40 shared cells), but b may be the best as "
+            "well. The other model is worse.",
         ),
         (
             make_ranking(*map(make_tier_row, "abcdefg"), scope="Europe"),
-            "For Europe, a is ahead (mean absolute error 0.20, first in 97% of resamples, 40 shared cells), but not "
-            "statistically distinguishable from b, c, d, e and 2 more.",
+            "For Europe, a is ahead (mean absolute error 0.20, 40 shared cells), but b, c, d, e and 2 more may be the "
+            "best as well.",
         ),
         (
-            make_ranking(make_tier_row("a", None, first=None), reason="too few"),
-            "Over all countries, a has the best mean absolute error (0.20, 40 cells). How certain this is cannot be "
-            "estimated: too few.",
+            make_ranking(make_tier_row("a", None, may_be_best=None), reason="too few"),
+            "Over all countries, a has the lowest mean absolute error 0.20 (40 shared cells). Whether it is the best "
+            "cannot be estimated: too few.",
         ),
         (make_ranking(), "Over all countries, no model can be preferred: none has scores on enough cells."),
         (
@@ -72,8 +92,8 @@ def test_each_ranking_has_a_table_with_all_models(report: Report) -> None:
     tables = [block for disclosure in disclosures for block in disclosure.blocks if isinstance(block, Table)]
     assert [table.id for table in tables] == [f"tiers-{i}" for i in range(1, 6)]
     assert cells_of(tables[-1]) == [
-        ["a", 1, 0.2, 1, 1, CountShare(970, 1000)],
-        ["dune", Reason("not ranked: has a score on 3% of the cells", 5)],
+        ["a", 1, 0.2, 1, 1, ranking.rows[0].from_best, "yes"],
+        ["dune", Reason("not ranked: has a score on 3% of the cells", 6)],
     ]
 
 

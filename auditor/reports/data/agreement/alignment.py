@@ -7,7 +7,6 @@ import numpy as np
 from auditor.metrics.attenuation import CorrectedCorrelation, corrected_pearson, crossed_corrected
 from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, RMSE, TwoWayEstimate
 from auditor.metrics.correlation import Correlation, pearson
-from auditor.metrics.error import bias, mae, rmse
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import crossed_jackknife, spearman_jackknife
 from auditor.reports.data.coverage.lost_samples import (
@@ -24,10 +23,9 @@ from auditor.reports.data.estimate_conversion import (
     has_rescaled_scores,
     interval_to_estimate,
     missing_estimate,
-    to_estimate,
 )
 from auditor.reports.data.report_model import ReportModel
-from auditor.reports.data.report_source import FloatArray, ReportSource
+from auditor.reports.data.report_source import ReportSource
 
 
 class TwoWayEstimates(ReportModel):
@@ -154,14 +152,6 @@ def _build_alignment_row(
         n_without_survey=int(np.isnan(truth).sum()),
         reason=figures.pearson_r.reason,
     )
-
-
-def compute_errors(method: str, scores: FloatArray, truth: FloatArray, missing_reason: str | None) -> list[Estimate]:
-    """Compute MAE, RMSE and bias, in this order, over cells; null for rescaled scores, whose distances mean nothing."""
-    estimates = [to_estimate(statistic(scores, truth)) for statistic in (mae, rmse, bias)]
-    if has_rescaled_scores(method):
-        estimates = [missing_estimate(RESCALED_SCORES_REASON, estimate.n) for estimate in estimates]
-    return [with_missing_reason(estimate, missing_reason) for estimate in estimates]
 
 
 def _compute_two_way_figures(

@@ -1,4 +1,4 @@
-"""Errors against people by topic and country."""
+"""Agreement with people by topic and country."""
 
 from __future__ import annotations
 
@@ -7,8 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.reports.data.agreement.alignment import compute_errors
-from auditor.reports.data.coverage.missing_scores import missing_score_reason
+from auditor.metrics._complete_cases import complete_cases
+from auditor.metrics.bootstrap import BIAS, MAE, Statistic
+from auditor.metrics.estimate import Estimate
+from auditor.metrics.jackknife import STATISTIC_TRANSFORMS
+from auditor.metrics.jackknife_interval import IDENTITY, estimate_from_replicates
+from auditor.reports.data.coverage.lost_samples import SampleCounts, count_samples
+from auditor.reports.data.coverage.missing_scores import missing_score_reason, with_missing_reason
+from auditor.reports.data.estimate_conversion import (
+    RESCALED_SCORES_REASON,
+    has_rescaled_scores,
+    missing_estimate,
+)
 from auditor.reports.data.measurement_schema import (
     GroupErrorRow,
 )
@@ -16,49 +26,92 @@ from auditor.reports.data.report_source import FloatArray, ReportSource
 
 
 def compute_topic_errors(source: ReportSource) -> list[GroupErrorRow]:
-    """Compute MAE and bias of each model on each topic."""
-    return _build_place_rows(source, source.topics, source.topic_index)
+    """Compute MAE and bias of each model on each topic, over countries."""
+    return _build_place_rows(source, source.topics, source.topic_index, "country")
 
 
 def compute_country_errors(source: ReportSource) -> list[GroupErrorRow]:
-    """Compute MAE and bias of each model in each country."""
-    return _build_place_rows(source, source.countries, source.country_index)
+    """Compute MAE and bias of each model in each country, over topics."""
+    return _build_place_rows(source, source.countries, source.country_index, "topic")
 
 
 def _build_place_rows(
-    source: ReportSource, place_names: Sequence[str], place_index: NDArray[np.intp]
+    source: ReportSource, place_names: Sequence[str], place_index: NDArray[np.intp], unit: str
 ) -> list[GroupErrorRow]:
     """Build one row per place and series.
 
-    Places are countries or topics; `place_index` holds the position in `place_names` of each cell, shape (cells,).
+    Places are countries or topics; `place_index` holds the position in `place_names` of each cell, shape (cells,), and
+    `unit` names the other side, over which intervals are.
     """
-    missing_reasons = [missing_score_reason(source, i) for i in range(len(source.columns))]
+    if not source.columns:  # a task
+        return []
+    samples = count_samples(source)
+    has_cell = ~np.isnan(source.score_matrix) & ~np.isnan(source.survey_scores)  # shape (series, cells)
+    n_compared = [len(np.unique(place_index[mask])) for mask in has_cell]
     return [
-        _build_place_row(
-            name,
-            source.columns[i],
-            source.score_matrix[i, place_index == place],
-            source.survey_scores[place_index == place],
-            missing_reasons[i],
-        )
+        _build_place_row(source, column, samples[column], name, place_index == place, unit, n_compared[column])
         for place, name in enumerate(place_names)
-        for i in range(len(source.columns))
+        for column in range(len(source.columns))
     ]
 
 
 def _build_place_row(
-    name: str, series: tuple[str, str], scores: FloatArray, truth: FloatArray, missing_reason: str | None
+    source: ReportSource,
+    column: int,
+    samples: SampleCounts,
+    name: str,
+    in_place: NDArray[np.bool_],
+    unit: str,
+    n_compared: int,
 ) -> GroupErrorRow:
-    """Compute MAE and bias of one series over the cells of one country or topic; `series` is (method, model)."""
-    method, model = series
-    # The estimate that is not used is RMSE.
-    mae_estimate, _, bias_estimate = compute_errors(method, scores, truth, missing_reason)
+    """Compute MAE and bias of one series over the cells of one country or topic.
+
+    Args:
+        samples: numbers of samples of the series.
+        in_place: whether each cell is in the place, shape (cells,).
+        unit: see `_build_place_rows`.
+        n_compared: number of places for which the simultaneous interval holds.
+    """
+    method, model = source.columns[column]
+    scores, truth = source.score_matrix[column, in_place], source.survey_scores[in_place]
+    (x, y), _ = complete_cases(scores, truth)
+    missing_reason = missing_score_reason(source, column)
+
+    def estimate_error(statistic: Statistic, n_comparisons: int = 1) -> Estimate:
+        if has_rescaled_scores(method):
+            error = missing_estimate(RESCALED_SCORES_REASON, len(x))
+        else:
+            error = _estimate_over_cells(statistic, x, y, unit, n_comparisons)
+        return with_missing_reason(error, missing_reason)
+
     return GroupErrorRow(
         name=name,
         model=model,
         method=method,
-        n=mae_estimate.n,
-        n_dropped=len(scores) - mae_estimate.n,
-        mae=mae_estimate,
-        bias=bias_estimate,
+        n=len(x),
+        n_dropped=len(scores) - len(x),
+        mae=estimate_error(MAE),
+        mae_simultaneous=estimate_error(MAE, max(1, n_compared)),
+        bias=estimate_error(BIAS),
+        lost_samples=samples.count_lost(in_place),
+    )
+
+
+def _estimate_over_cells(
+    statistic: Statistic, scores: FloatArray, truth: FloatArray, unit: str, n_comparisons: int
+) -> Estimate:
+    """A statistic over cells that each have a unit of their own, such as a country.
+
+    Args:
+        n_comparisons: number of estimates for which the intervals hold together (Bonferroni).
+    """
+    if not len(scores):
+        return Estimate(None, 0, reason="no pairs")
+    moments = statistic.moments(scores, truth)
+    total = moments.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value, without_each = float(statistic.value(total[None])[0]), statistic.value(total - moments)
+    transform = STATISTIC_TRANSFORMS.get(statistic, IDENTITY)
+    return estimate_from_replicates(
+        value, len(scores), {unit: without_each}, transform, confidence_level=1 - 0.05 / n_comparisons
     )

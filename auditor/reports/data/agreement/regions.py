@@ -136,10 +136,12 @@ def _compare_regions(
     """
     is_rescaled = has_rescaled_scores(source.columns[column][0])
     is_compared = ~np.isnan(source.survey_scores) & (region_by_cell != "")
-    cell_arrays = [
-        array[is_compared]
-        for array in (source.score_matrix[column], source.survey_scores, source.country_index, source.topic_index)
-    ]
+    cell_arrays = (
+        source.score_matrix[column][is_compared],
+        source.survey_scores[is_compared],
+        source.country_index[is_compared],
+        source.topic_index[is_compared],
+    )
     regions = region_by_cell[is_compared]
     missing_mae = missing_estimate(RESCALED_SCORES_REASON)
     if len(region_names) == 2:
@@ -154,12 +156,10 @@ def _compare_regions(
             region_names[0], region_names[1], missing_mae if is_rescaled else mae_gap, r_gap, n_compared=2, left_out=()
         )
     elif len(region_names) > 2:
-        selected = widest_gap(PEARSON if is_rescaled else MAE, *cell_arrays, regions, seed=source.seed)
+        selected = widest_gap(PEARSON if is_rescaled else MAE, *cell_arrays, regions)
         if selected.interval.estimate is not None:
             pair = (selected.low_group, selected.high_group)
-            r_gap = interval_to_estimate(
-                widest_gap(PEARSON, *cell_arrays, regions, pair=pair, seed=source.seed).interval
-            )
+            r_gap = interval_to_estimate(widest_gap(PEARSON, *cell_arrays, regions, pair=pair).interval)
             mae_gap = missing_mae if is_rescaled else interval_to_estimate(selected.interval)
             yield _RegionPair(*pair, mae_gap, r_gap, selected.compared, selected.left_out)
 
@@ -234,9 +234,11 @@ def _withhold_unsigned(gap: Estimate, bounds: BoundedEstimate, usable_shares: st
     `usable_shares` names the shares of usable samples in the two regions.
     """
     low, high = bounds.bound_low, bounds.bound_high
-    if gap.value is None or (low is not None and high is not None and (low > 0 or high < 0)):
-        return gap
     reason = f"withheld: coverage differs ({usable_shares} of the planned samples have a score)"
-    if low is not None and high is not None:
-        reason += f", so that the gap may be anything from {format_signed(low)} to {format_signed(high)}"
+    if low is None or high is None:
+        # Without a gap there is nothing to withhold: its reason, such as rescaled scores, is more specific.
+        return gap if gap.value is None else missing_estimate(reason, gap.n)
+    if low > 0 or high < 0:
+        return gap
+    reason += f", so that the gap may be anything from {format_signed(low)} to {format_signed(high)}"
     return missing_estimate(reason, gap.n)

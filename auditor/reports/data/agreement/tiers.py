@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.metrics.bootstrap import MAE, PEARSON
+from auditor.metrics.estimate import Estimate
 from auditor.metrics.tiers import ModelTiers, model_tiers
 from auditor.reports.data.estimate_conversion import RESCALED_SCORES_REASON, has_rescaled_scores
 from auditor.reports.data.report_model import ReportModel
@@ -28,12 +29,19 @@ class TierRow(ReportModel):
     value: float | None
     """r or MAE, over the cells that all ranked models have."""
     tier: int | None
-    """1 is the best; null where the ranking has a `reason` and no tiers."""
+    """1 is the best; null where the ranking has a `reason` and no tiers.
+
+    A model is in the first tier if no other is significantly better, in the second if only models of the first are, and
+    so on. Differences are compared with a critical value that holds for all pairs of models."""
     rank_low: int | None
     rank_high: int | None
-    """Upper end of the 95% interval of the rank; `rank_low` is the lower."""
-    first: float | None
-    """Share of resamples in which the model is the best."""
+    """Upper end of the 95% interval of the rank; `rank_low` is the lower. The intervals of all models hold together."""
+    from_best: Estimate
+    """`value` minus that of the best other model, with Hsu's interval of the comparison with the best: it holds for all
+    models together, and ends at 0 on one side unless several models may be the best."""
+    may_be_best: bool | None
+    """Whether no other model is significantly better, of those compared with the best only. A model is the best, at the
+    5% level, if this is true of it alone."""
 
 
 class TierRanking(ReportModel):
@@ -112,7 +120,6 @@ def _build_ranking(
         source.country_index[is_ranked_on],
         source.topic_index[is_ranked_on],
         larger_is_better=criterion == "r",
-        seed=source.seed,
     )
     names = [source.columns[i][1] for i in ranked]
     rows = _build_tier_rows(names, tiers)
@@ -157,7 +164,16 @@ def _build_tier_rows(names: Sequence[str], tiers: ModelTiers) -> list[TierRow]:
             tier=value_at(tiers.tiers, i),
             rank_low=value_at(tiers.rank_low, i),
             rank_high=value_at(tiers.rank_high, i),
-            first=None if tiers.share_best is None else float(tiers.share_best[i]),
+            from_best=_build_difference_from_best(tiers, i),
+            may_be_best=None if tiers.may_be_best is None else bool(tiers.may_be_best[i]),
         )
         for i, name in enumerate(names)
     ]
+
+
+def _build_difference_from_best(tiers: ModelTiers, i: int) -> Estimate:
+    """The figure of model number `i` minus that of the best other model, with its interval."""
+    if tiers.from_best is None or tiers.from_best_low is None or tiers.from_best_high is None:
+        return Estimate(None, tiers.n_cells, reason=tiers.reason or "there is no other model to compare with")
+    low, high = float(tiers.from_best_low[i]), float(tiers.from_best_high[i])
+    return Estimate(float(tiers.from_best[i]), tiers.n_cells, low, high, resampled=("country", "topic"))

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.domain import Cell
-from auditor.metrics.bootstrap import MAE, PEARSON, Statistic, holm
+from auditor.metrics.bootstrap import MAE, PEARSON, Statistic
 from auditor.metrics.estimate import BoundedEstimate, Estimate
 from auditor.metrics.jackknife import paired_jackknife
 from auditor.metrics.missing_bounds import bounded_difference
+from auditor.metrics.multiple_testing import holm
 from auditor.metrics.paired_errors import PairedError, paired_error
 from auditor.reports.data.comparison.resolutions import compare_resolutions
 from auditor.reports.data.comparison.schema import (
@@ -181,8 +182,8 @@ def _compare_pair(db: Database, pair: SeriesPair, max_listed: int) -> SeriesPair
         second_lost_samples=samples[1].count_lost(),
         worst_case=_bound_differences(shared, samples, r_difference.difference, mae_difference.difference),
         regions=[] if has_no_mae else _region_differences(first, shared),
-        by_country=[] if has_no_mae else _group_differences(shared, lambda cell: cell.country),
-        by_topic=[] if has_no_mae else _group_differences(shared, lambda cell: cell.topic),
+        by_country=[] if has_no_mae else _group_differences(shared, lambda cell: cell.country, "topic"),
+        by_topic=[] if has_no_mae else _group_differences(shared, lambda cell: cell.topic, "country"),
         verdicts=compare_same_judges(db, first, second, max_listed),
     )
 
@@ -274,8 +275,12 @@ def _region_differences(first: ScoreSeries, shared: _SharedCells) -> list[Series
     return differences
 
 
-def _group_differences(shared: _SharedCells, group_of: Callable[[Cell], str]) -> list[SeriesDifference]:
-    """Differences of MAE by country or topic, sorted by the difference, largest increase first."""
+def _group_differences(shared: _SharedCells, group_of: Callable[[Cell], str], unit: str) -> list[SeriesDifference]:
+    """Differences of MAE by country or topic, sorted by the difference, largest increase first.
+
+    Args:
+        unit: over which the intervals are: `topic` for countries, `country` for topics.
+    """
     names = np.array([group_of(cell) for cell in shared.cells], dtype=np.str_)
     differences = []
     for name in dict.fromkeys(names.tolist()):
@@ -295,7 +300,7 @@ def _group_differences(shared: _SharedCells, group_of: Callable[[Cell], str]) ->
                 name,
                 mean_errors[0],
                 mean_errors[1],
-                _paired_error_to_estimate(paired),
+                _paired_error_to_estimate(paired, unit),
                 paired.p_value,
                 larger_is_better=False,
             )
@@ -303,9 +308,10 @@ def _group_differences(shared: _SharedCells, group_of: Callable[[Cell], str]) ->
     return sorted(differences, key=lambda difference: -(difference.difference.value or 0.0))
 
 
-def _paired_error_to_estimate(paired: PairedError) -> Estimate:
+def _paired_error_to_estimate(paired: PairedError, unit: str) -> Estimate:
     """Copy a difference of MAE (second minus first) with its interval into an `Estimate`; the p-value is left out."""
-    return Estimate(value=paired.value, n=paired.n, ci_low=paired.ci_low, ci_high=paired.ci_high, reason=paired.reason)
+    resampled = () if paired.ci_low is None else (unit,)
+    return Estimate(paired.value, paired.n, paired.ci_low, paired.ci_high, paired.reason, resampled)
 
 
 def _build_difference(

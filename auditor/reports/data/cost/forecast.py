@@ -71,6 +71,25 @@ class ForecastRow(ReportModel):
     actual: RecordedUsage | None = None
 
 
+class DetectableDifferences(ReportModel):
+    """The smallest true difference between two models that an audit is expected to find: a planning figure.
+
+    With 80% power, by the two-sided test at 5% over countries and topics.
+    """
+
+    mae: float | None
+    """Difference of the mean absolute error, from 0 to 2."""
+    pearson_r: float | None
+    countries: int
+    topics: int
+    samples: int
+    """Of each cell."""
+    basis: str
+    """Where the components of variance come from: an earlier audit, or two simple predictions from the survey."""
+    reason: str | None = None
+    """Why there is no figure."""
+
+
 class CostForecast(ReportModel):
     """Calls, tokens and cost that an audit is expected to take, by model and stage."""
 
@@ -89,6 +108,8 @@ class CostForecast(ReportModel):
     caveat: str = TOKEN_ESTIMATE_CAVEAT
     actual_usd: float | None = None
     """Recorded cost, as far as prices are known."""
+    detectable: DetectableDifferences | None = None
+    """What the audit can be expected to find; null where no scores are compared with a survey, or after the run."""
 
 
 def sum_ranges(ranges: Sequence[ForecastRange]) -> ForecastRange:

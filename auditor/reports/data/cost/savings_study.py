@@ -24,8 +24,6 @@ from auditor.surveys.regions import get_grouping
 
 N_DRAWS = 5
 """Random designs drawn for each sampling plan; their mean is reported."""
-N_RESAMPLES = 500
-"""Bootstrap resamples for tiers; fewer than in a report, since a study computes tiers many times."""
 MAX_R_SHIFT = 0.01
 """Largest difference of r at which a plan counts as keeping the conclusions."""
 DEFAULT_CONFLICT_THRESHOLD = 0.38
@@ -115,11 +113,11 @@ def compare_sampling_plans(
     """Replay the audit under each plan, and compare costs and conclusions with the full design.
 
     Args:
-        seed: of draws and resamples.
+        seed: of the draws.
         n_draws: random designs drawn for each plan.
     """
     full_replay = replay_audit(full_audit.replay_input, SamplingPlan("everything"), full_audit.conflict_threshold, seed)
-    full_conclusions = _compute_conclusions(full_audit, full_replay, seed)
+    full_conclusions = _compute_conclusions(full_audit, full_replay)
     rows = []
     for plan in plans:
         replays = [
@@ -127,7 +125,7 @@ def compare_sampling_plans(
             for i in range(n_draws)
         ]
         differences = [
-            _compare_conclusions(full_conclusions, _compute_conclusions(full_audit, replay, seed)) for replay in replays
+            _compare_conclusions(full_conclusions, _compute_conclusions(full_audit, replay)) for replay in replays
         ]
         mean_differences = {
             # The keys are fields of `SamplingPlanRow`.
@@ -162,12 +160,12 @@ class _Conclusions:
     winners: NDArray[np.int8]
 
 
-def _compute_conclusions(full_audit: FullAudit, replayed: ReplayedAudit, seed: int) -> _Conclusions:
+def _compute_conclusions(full_audit: FullAudit, replayed: ReplayedAudit) -> _Conclusions:
     """Compute the conclusions of one replay: r, tiers, peer agreement, and the winners of conflicts."""
     truth = full_audit.replay_input.truth
     ranking = model_tiers(
         PEARSON, list(replayed.scores), truth, full_audit.country_index, full_audit.topic_index,
-        larger_is_better=True, replicates=N_RESAMPLES, seed=seed,
+        larger_is_better=True,
     )  # fmt: skip
     corrected_r = [
         corrected_pearson(scores, truth, variances, np.maximum(counts, 1)).r

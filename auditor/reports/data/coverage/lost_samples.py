@@ -89,6 +89,7 @@ def count_samples(source: ReportSource) -> list[SampleCounts]:
         usable, planned = (
             _align(source, model, by_unit.get(method, {})) for by_unit in (usable_by_method, planned_by_method)
         )
+        usable = np.maximum(usable, ~np.isnan(source.score_matrix[column]))  # a score has at least one sample
         # A stopping rule may have asked for more samples than are certain.
         planned = np.maximum(planned, np.nan_to_num(source.column_values("n_planned", column)))
         counts.append(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Literal
 
 from auditor.domain import Outcome
-from auditor.metrics.estimate import Estimate
-from auditor.metrics.two_way_means import two_way_share
-from auditor.reports.data.estimate_conversion import clustered_to_estimate
+from auditor.metrics.estimate import ShareEstimate
+from auditor.metrics.unit_means import ShareTable, shares_over_units
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import ReportSource
+from auditor.reports.data.sampling_units import sampling_units
 from auditor.storage.count_queries import OutcomeCount
 
 ANSWER_OUTCOMES = frozenset(o.value for o in Outcome if o.is_answer)
@@ -21,15 +22,15 @@ class RefusalRow(ReportModel):
 
     name: str
     """The model, country or topic."""
-    share: Estimate
-    """Refusals / answers; failed requests are in neither. Interval over countries and topics, or over cells where there
-    are too few countries or topics."""
+    share: ShareEstimate
+    """Refusals / answers; failed requests are in neither. A country's interval is over other topics, a topic's over
+    other countries."""
 
 
 class RefusalsReport(ReportModel):
     """Refusals to the direct question, most often refused first."""
 
-    total: Estimate
+    total: ShareEstimate
     models: list[RefusalRow]
     countries: list[RefusalRow]
     topics: list[RefusalRow]
@@ -50,10 +51,10 @@ def build_refusals_report(source: ReportSource) -> RefusalsReport | None:
     if not answer_counts:
         return None
     return RefusalsReport(
-        total=_refusal_share(answer_counts),
-        models=_build_refusal_rows(answer_counts, lambda count: count.model),
-        countries=[] if source.survey.task else _build_refusal_rows(answer_counts, lambda count: count.country),
-        topics=_build_refusal_rows(answer_counts, lambda count: count.topic),
+        total=shares_over_units([_share_table(answer_counts)])[0],
+        models=_build_refusal_rows(answer_counts, "model"),
+        countries=[] if source.survey.task else _build_refusal_rows(answer_counts, "country"),
+        topics=_build_refusal_rows(answer_counts, "topic"),
     )
 
 
@@ -63,23 +64,22 @@ def build_reask_rows(source: ReportSource) -> list[ReaskRow]:
 
 
 def _build_refusal_rows(
-    outcome_counts: Iterable[OutcomeCount], group_key: Callable[[OutcomeCount], str]
+    answer_counts: Sequence[OutcomeCount], group_by: Literal["model", "country", "topic"]
 ) -> list[RefusalRow]:
-    """Build one row per group of answers, largest share of refusals first; `group_key` returns the group's name."""
-    groups: dict[str, list[OutcomeCount]] = {}
-    for count in outcome_counts:
-        groups.setdefault(group_key(count), []).append(count)
-    rows = [RefusalRow(name=name, share=_refusal_share(group)) for name, group in groups.items()]
+    """Build one row per model, country or topic, the largest share of refusals first."""
+    groups: dict[str, list[OutcomeCount]] = defaultdict(list)
+    for count in answer_counts:
+        groups[getattr(count, group_by)].append(count)
+    shares = shares_over_units([_share_table(group, group_by) for group in groups.values()])
+    rows = [RefusalRow(name=name, share=share) for name, share in zip(groups, shares, strict=True)]
     return sorted(rows, key=lambda row: (-(row.share.value or 0.0), row.name))
 
 
-def _refusal_share(outcome_counts: Iterable[OutcomeCount]) -> Estimate:
-    """Share of refusals among the answers, with an interval over countries and topics."""
-    refused, total = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for count in outcome_counts:
-        cell = (count.country, count.topic)
-        refused[cell] += count.n * (count.outcome == Outcome.REFUSED.value)
-        total[cell] += count.n
-    countries, topics = zip(*total, strict=True)
-    share = two_way_share([refused[cell] for cell in total], list(total.values()), countries, topics)
-    return clustered_to_estimate(share, "no answer is recorded")
+def _share_table(answer_counts: Sequence[OutcomeCount], group_by: str = "") -> ShareTable:
+    """Refusals and answers with the units that are resampled: countries and topics, or items, but not `group_by`."""
+    units = sampling_units([count.country for count in answer_counts], [count.topic for count in answer_counts])
+    return ShareTable(
+        [count.n * (count.outcome == Outcome.REFUSED.value) for count in answer_counts],
+        [count.n for count in answer_counts],
+        {unit: labels for unit, labels in units.items() if unit != group_by},
+    )

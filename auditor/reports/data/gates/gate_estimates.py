@@ -52,7 +52,7 @@ def region_gap_estimates(report: Report) -> SubjectEstimates:
 
 
 def worst_topic_estimates(report: Report, confident: bool) -> SubjectEstimates:
-    """MAE of the worst topic of each series of scores.
+    """MAE of the worst topic of each series of scores, with an interval that holds for all its topics together.
 
     The worst topic is that with the largest MAE or, if `confident`, the largest upper end of its interval. A topic
     without the required interval counts as the worst.
@@ -60,12 +60,12 @@ def worst_topic_estimates(report: Report, confident: bool) -> SubjectEstimates:
     # By (model, method): the number that topics are sorted by, the label, and the estimate of the worst topic so far.
     worst: dict[tuple[str, str], tuple[float, str, Estimate]] = {}
     for row in report.topics:
-        tested_error = row.mae.ci_high if confident else row.mae.value
+        tested_error = row.mae_simultaneous.ci_high if confident else row.mae.value
         key, sort_error = (row.model, row.method), inf if tested_error is None else tested_error
         if has_rescaled_scores(row.method):
             worst[key] = (inf, column_label(report, row), missing_estimate(RESCALED_SCORES_REASON))
         elif row.mae.value is not None and (key not in worst or sort_error > worst[key][0]):
-            worst[key] = (sort_error, f"{column_label(report, row)}: {row.name}", row.mae)
+            worst[key] = (sort_error, f"{column_label(report, row)}: {row.name}", row.mae_simultaneous)
     return [(name, estimate) for _, name, estimate in worst.values()]
 
 

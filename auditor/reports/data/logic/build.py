@@ -2,52 +2,40 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from auditor.config import LogicProbe
-from auditor.domain import Comparison, ComparisonChoice, ItemSet, Outcome
-from auditor.metrics.correlation import pearson
-from auditor.metrics.cycles import minimum_feedback_arcs, shortest_cycles
-from auditor.metrics.estimate import Estimate
+from auditor.domain import Comparison, ComparisonChoice, Outcome
+from auditor.metrics.averaging import Averaging
 from auditor.metrics.logic import (
     JudgeAnswers,
-    LogicShare,
-    pooled_commutativity,
-    pooled_human_agreement,
-    pooled_negation_invariance,
-    pooled_self_agreement,
-    pooled_transitivity,
+    LogicEstimate,
+    estimate_commutativity,
+    estimate_first_position,
+    estimate_human_agreement,
+    estimate_negation_invariance,
+    estimate_self_agreement,
 )
-from auditor.metrics.preference import preference_graph
-from auditor.metrics.ranking import repair
-from auditor.metrics.repair_effect import measure_repair_effect
-from auditor.reports.data.estimate_conversion import estimate_share, missing_estimate, to_estimate
+from auditor.metrics.model_correlation import correlate_models
+from auditor.metrics.set_transitivity import estimate_transitivity
+from auditor.reports.data.logic.contradictions import build_contradiction_row, build_repair_row, to_answered_sets
 from auditor.reports.data.logic.ranking import build_ranking_rows
 from auditor.reports.data.logic.schema import (
-    ArcRow,
-    ContradictionRow,
-    CycleRow,
+    InstanceMeans,
     JudgeConsistencyRow,
     LogicCorrelationRow,
-    LogicEstimate,
     LogicReport,
     LogicRow,
-    RankingRepairRow,
     TransitivityRow,
 )
+from auditor.reports.data.panel.verdict_matrix import find_family
 from auditor.reports.data.report_source import ReportSource
 from auditor.storage import comparisons
 from auditor.storage.comparisons import ItemSetAnswers
 from auditor.storage.database import Database
-from auditor.storage.judge_consistency import measure_judge_consistency
-
-ACCEPTABILITY = "acceptability"
-MAX_EXACT_ITEMS = 20
-"""Largest strongly connected component whose minimum number of reversals is proved; larger ones may take long."""
-MAX_LISTED_CYCLES = 5
+from auditor.storage.judge_consistency import JudgeConsistency, measure_judge_consistency
 
 
 def build_logic_report(db: Database, source: ReportSource) -> LogicReport | None:
@@ -75,7 +63,7 @@ def build_logic_report(db: Database, source: ReportSource) -> LogicReport | None
         if set_answers.judge == judge and set_answers.paraphrase == wordings[0]
     ]
     wording_correlations = [
-        _build_correlation_rows(f"wordings, {judge}", [row for row in wording_rows if row.judge == judge])
+        _build_correlation_rows(f"wordings, {judge}", [row for row in wording_rows if row.judge == judge], "wording")
         for judge in judges
     ]
     return LogicReport(
@@ -85,10 +73,10 @@ def build_logic_report(db: Database, source: ReportSource) -> LogicReport | None
         contexts=[item_set.context for item_set in sets],
         judges=rows,
         wordings=wording_rows,
-        contradictions=[_build_contradiction_row(set_answers) for set_answers in first_wording_answers],
+        contradictions=[build_contradiction_row(set_answers) for set_answers in first_wording_answers],
         repairs=[
-            _build_repair_row(
-                judge, [set_answers for set_answers in first_wording_answers if set_answers.judge == judge], source.seed
+            build_repair_row(
+                judge, [set_answers for set_answers in first_wording_answers if set_answers.judge == judge]
             )
             for judge in judges
         ],
@@ -101,7 +89,7 @@ def build_logic_report(db: Database, source: ReportSource) -> LogicReport | None
             )
         ],
         links=[
-            *_build_correlation_rows("judges", rows),
+            *_build_correlation_rows("judges", rows, "judge", [find_family(source.config, row.judge) for row in rows]),
             *(row for judge_rows in wording_correlations for row in judge_rows),
         ],
     )
@@ -121,7 +109,7 @@ def _build_logic_row(
         for set_answers in answers
         if set_answers.judge == judge and wording in (None, set_answers.paraphrase)
     ]
-    sets = _to_answered_sets(judge_answers)
+    sets = to_answered_sets(judge_answers)
     valid_comparisons = [
         comparison
         for comparison in all_comparisons
@@ -140,47 +128,27 @@ def _build_logic_row(
         ok=questions - sum(losses.values()),
         losses={name: n for name, n in losses.items() if n},
         ties=len(valid_comparisons) - len(decided),
-        # Share of decisions for the item shown first.
-        first=first_position_share(valid_comparisons),
+        first=estimate_first_position(sets, "pooled"),
         transitivity=[
             _build_transitivity_row(sets, k, probe.max_subsets, seed, calibrated)
             for k in dict.fromkeys(probe.k)
             for calibrated in (False, True)
         ],
-        commutativity=_to_logic_estimate(pooled_commutativity(sets, seed)),
-        negation=_to_logic_estimate(pooled_negation_invariance(sets, seed)),
-        negation_calibrated=_to_logic_estimate(pooled_negation_invariance(sets, seed, calibrated=True)),
-        self_agreement=_to_logic_estimate(pooled_self_agreement(sets, seed)),
-        human_agreement=_to_logic_estimate(pooled_human_agreement(sets, seed)),
-        human_agreement_calibrated=_to_logic_estimate(pooled_human_agreement(sets, seed, calibrated=True)),
+        **_estimate_shares(sets, "pooled"),
+        instances=InstanceMeans(**_estimate_shares(sets, "instances")),
     )
 
 
-def first_position_share(answered_comparisons: Iterable[Comparison]) -> Estimate:
-    """Share of decisions for the item shown first, over pairs answered in both orders.
-
-    Pairs answered in one order only are left out: the better item may have been shown first, so they do not measure
-    position bias.
-    """
-    comparisons_by_pair: dict[tuple[object, ...], dict[str, Comparison]] = defaultdict(dict)
-    for comparison in answered_comparisons:
-        comparisons_by_pair[
-            comparison.context,
-            frozenset((comparison.item_a, comparison.item_b)),
-            comparison.relation,
-            comparison.paraphrase,
-            comparison.sample,
-        ][comparison.item_a] = comparison
-    decisions = [
-        comparison.decision
-        for by_first_item in comparisons_by_pair.values()
-        if len(by_first_item) == 2  # each of the two items was shown first once
-        for comparison in by_first_item.values()
-    ]
-    decided = [decision for decision in decisions if decision is not ComparisonChoice.TIE]
-    if not decided:
-        return missing_estimate("no pair was answered in both orders")
-    return estimate_share(sum(decision is ComparisonChoice.FIRST for decision in decided), len(decided))
+def _estimate_shares(sets: Sequence[JudgeAnswers], averaged: Averaging) -> dict[str, LogicEstimate]:
+    """Estimate one judge's shares, by the fields of `InstanceMeans`."""
+    return {
+        "commutativity": estimate_commutativity(sets, averaged),
+        "negation": estimate_negation_invariance(sets, averaged),
+        "negation_calibrated": estimate_negation_invariance(sets, averaged, calibrated=True),
+        "self_agreement": estimate_self_agreement(sets, averaged),
+        "human_agreement": estimate_human_agreement(sets, averaged),
+        "human_agreement_calibrated": estimate_human_agreement(sets, averaged, calibrated=True),
+    }
 
 
 def _build_consistency_rows(db: Database, source: ReportSource) -> list[JudgeConsistencyRow]:
@@ -189,152 +157,86 @@ def _build_consistency_rows(db: Database, source: ReportSource) -> list[JudgeCon
         return []
     uses_weights = source.config.panel.weights_from == "logic"
     measurements = measure_judge_consistency(db, source.audit.id, source.config)
-    return [
-        JudgeConsistencyRow(
-            judge=measured.judge,
-            transitivity=measured.consistency.transitivity,
-            commutativity=measured.consistency.commutativity,
-            negation=measured.consistency.negation,
-            self_agreement=measured.consistency.self_agreement,
-            value=measured.weight.value,
-            weight=measured.weight.weight if uses_weights else None,
-            benched=uses_weights and measured.weight.reason is not None,
-            reason=measured.weight.reason,
-        )
-        for measured in measurements
-    ]
+    return [_build_consistency_row(measured, uses_weights=uses_weights) for measured in measurements]
 
 
-def _to_answered_sets(answers: Iterable[ItemSetAnswers]) -> list[JudgeAnswers]:
-    """Convert stored answers to the input of the metrics.
-
-    All wordings of a set carry the same context, which names the cluster, since they are about the same items.
-    """
-    return [
-        JudgeAnswers(
-            set_answers.preferences,
-            set_answers.negated,
-            set_answers.asked,
-            set_answers.samples,
-            set_answers.human_preferences,
-            set_answers.item_set.context,
-        )
-        for set_answers in answers
-    ]
+def _build_consistency_row(measured: JudgeConsistency, *, uses_weights: bool) -> JudgeConsistencyRow:
+    """Convert the consistency of one judge to the form of the report."""
+    consistency, weight = measured.consistency, measured.weight
+    transitivity, commutativity, negation, self_agreement = (
+        None if measure is None else measure.value for measure in consistency.measures
+    )
+    return JudgeConsistencyRow(
+        judge=measured.judge,
+        transitivity=transitivity,
+        commutativity=commutativity,
+        negation=negation,
+        self_agreement=self_agreement,
+        decided_share=consistency.decided / consistency.decidable if consistency.decidable else None,
+        side_share=consistency.side_share,
+        value=weight.value,
+        above_chance=weight.above_chance,
+        weight=weight.weight if uses_weights else None,
+        benched=uses_weights and weight.reason is not None,
+        reason=weight.reason,
+    )
 
 
 def _build_transitivity_row(
     sets: Sequence[JudgeAnswers], k: int, max_subsets: int, seed: int, calibrated: bool
 ) -> TransitivityRow:
     """Compute the share of subsets of `k` items without a cycle; at most `max_subsets` per set are drawn."""
-    transitivity = pooled_transitivity(sets, k, max_subsets, seed, calibrated)
+    transitivity = estimate_transitivity(sets, k, max_subsets, seed, calibrated)
     return TransitivityRow(
         k=k,
         calibrated=calibrated,
-        share=_to_logic_estimate(transitivity),
-        decided=transitivity.decided,
+        share=transitivity.complete["pooled"],
+        instances=transitivity.complete["instances"],
+        partial=transitivity.partial["pooled"],
+        partial_instances=transitivity.partial["instances"],
+        decided=transitivity.n_decided,
+        tied=transitivity.n_tied,
+        unanswered=transitivity.n_lost,
         margin=transitivity.margin,
-    )
-
-
-def _to_logic_estimate(figure: LogicShare) -> LogicEstimate:
-    """Convert a share to the form of the report, field by field."""
-    return LogicEstimate(
-        value=figure.value,
-        n=figure.n,
-        ci_low=figure.ci_low,
-        ci_high=figure.ci_high,
-        reason=figure.reason,
-        lost=figure.lost,
-        over=figure.over,
-    )
-
-
-# --- contradictions and their repair ----------------------------------------------------------------------------
-
-
-def _build_contradiction_row(answers: ItemSetAnswers) -> ContradictionRow:
-    """Find the preferences to reverse, and the shortest cycles, in one judge's preferences on one set."""
-    names = item_names(answers.item_set)
-    graph = preference_graph(answers.preferences, calibrated=True)
-    feedback, cycles = minimum_feedback_arcs(graph, MAX_EXACT_ITEMS), shortest_cycles(graph)
-    return ContradictionRow(
-        judge=answers.judge,
-        context=answers.item_set.context,
-        items=len(names),
-        decided=int(graph.sum()),
-        reversals=len(feedback.arcs),
-        least=feedback.lower_bound,
-        exact=feedback.exact,
-        arcs=[ArcRow(winner=names[arc.winner], loser=names[arc.loser]) for arc in feedback.arcs],
-        cycles=[CycleRow(items=[names[i] for i in cycle]) for cycle in cycles[:MAX_LISTED_CYCLES]],
-        not_listed=max(0, len(cycles) - MAX_LISTED_CYCLES),
-    )
-
-
-def item_names(item_set: ItemSet) -> list[str]:
-    """Return the names of items: the survey's topic labels for acceptability, else the items' texts."""
-    return [item.id if item_set.criterion == ACCEPTABILITY else item.text for item in item_set.items]
-
-
-def _build_repair_row(judge: str, answers: Sequence[ItemSetAnswers], seed: int) -> RankingRepairRow:
-    """Compute how ranking the items changes one judge's answers and their agreement with people, over all sets."""
-    repaired = [repair(set_answers.preferences) for set_answers in answers]
-    effect = measure_repair_effect(
-        _to_answered_sets(answers), [repaired_set.preferences for repaired_set in repaired], seed
-    )
-    return RankingRepairRow(
-        judge=judge,
-        questions=sum(int((~np.isnan(set_answers.preferences)).sum()) for set_answers in answers),
-        flipped=sum(len(repaired_set.flipped) for repaired_set in repaired),
-        human_agreement=_to_logic_estimate(effect.before),
-        repaired_agreement=_to_logic_estimate(effect.after),
-        gain=to_estimate(effect.gain),
-        left_out=effect.n_tied,
     )
 
 
 # --- correlations between figures -------------------------------------------------------------------------------
 
 
-def _build_correlation_rows(unit_label: str, rows: Sequence[LogicRow]) -> list[LogicCorrelationRow]:
+def _build_correlation_rows(
+    unit_label: str, rows: Sequence[LogicRow], unit: str, families: Sequence[str | None] | None = None
+) -> list[LogicCorrelationRow]:
     """Correlate transitivity with self-agreement, and commutativity with agreement with people.
 
-    Empty for fewer than three rows.
+    Args:
+        unit_label: names the rows.
+        unit: what a row is of, `judge` or `wording`.
+        families: of the judges.
+
+    Returns:
+        Empty for fewer than three rows.
     """
     if len(rows) < 3:
         return []
     # The first transitivity figure: the first configured K, uncalibrated.
     transitivity_label = f"transitivity (K = {rows[0].transitivity[0].k})"
-    transitivity = [row.transitivity[0].share.value for row in rows]
-    commutativity = [row.commutativity.value for row in rows]
-    return [
-        _build_correlation_row(
-            unit_label, transitivity_label, transitivity, "self-agreement", [row.self_agreement.value for row in rows]
+    pairs = (
+        (
+            (transitivity_label, [row.transitivity[0].share.value for row in rows]),
+            ("self-agreement", [row.self_agreement.value for row in rows]),
         ),
-        _build_correlation_row(
-            unit_label,
-            "commutativity",
-            commutativity,
-            "agreement with people",
-            [row.human_agreement.value for row in rows],
+        (
+            ("commutativity", [row.commutativity.value for row in rows]),
+            ("agreement with people", [row.human_agreement.value for row in rows]),
         ),
-    ]
-
-
-def _build_correlation_row(
-    unit_label: str, x_name: str, x_figures: Sequence[float | None], y_name: str, y_figures: Sequence[float | None]
-) -> LogicCorrelationRow:
-    """Compute Pearson's r of two figures over rows, leaving out rows where either is None.
-
-    `unit_label` names the rows.
-    """
-    correlation = pearson(np.array(x_figures, dtype=float), np.array(y_figures, dtype=float))
-    r = Estimate(
-        value=correlation.r,
-        n=correlation.n,
-        ci_low=correlation.ci_low,
-        ci_high=correlation.ci_high,
-        reason=correlation.reason,
     )
-    return LogicCorrelationRow(over=unit_label, x=x_name, y=y_name, r=r)
+    return [
+        LogicCorrelationRow(
+            over=unit_label,
+            x=x_name,
+            y=y_name,
+            r=correlate_models(np.array(x, dtype=float), np.array(y, dtype=float), families, unit=unit),
+        )
+        for (x_name, x), (y_name, y) in pairs
+    ]

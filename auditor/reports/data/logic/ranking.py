@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
+from auditor.domain import derive_seed
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.ranking_methods import RankingMethodStats, compare_ranking_methods
-from auditor.reports.data.estimate_conversion import estimate_mean
+from auditor.metrics.unit_means import mean_over_units
 from auditor.reports.data.logic.schema import RankingRow
 from auditor.storage.comparisons import ItemSetAnswers
 
@@ -17,6 +17,8 @@ MIN_RANKED_ITEMS, MAX_RANKED_ITEMS = 4, 60
 """Sizes of sets that are ranked: smaller sets have too few possible rankings, larger ones take minutes."""
 MAX_RANKED_SETS = 20
 """Item sets of one judge that are ranked; the others are ignored."""
+RHO_BOUNDS = (-1.0, 1.0)
+"""Smallest and largest possible rank correlation."""
 MIN_ASKED_SHARE = 0.95
 """Share of all pairs, in both orders, that must have been asked, since rankings are replayed from the answers."""
 
@@ -29,7 +31,8 @@ def build_ranking_rows(judge: str, answers: Sequence[ItemSetAnswers], seed: int)
     stats_by_method: dict[str, list[RankingMethodStats]] = {}
     for set_answers in [candidate for candidate in answers if _is_complete(candidate)][:MAX_RANKED_SETS]:
         human_scores = np.array([np.nan if item.human is None else item.human for item in set_answers.item_set.items])
-        for stats in compare_ranking_methods(set_answers.preferences, human_scores, seed=seed):
+        set_seed = derive_seed(seed, "ranking methods", set_answers.item_set.context)
+        for stats in compare_ranking_methods(set_answers.preferences, human_scores, seed=set_seed):
             stats_by_method.setdefault(stats.method, []).append(stats)
     return [_build_ranking_row(judge, method, points) for method, points in stats_by_method.items()]
 
@@ -53,6 +56,5 @@ def _build_ranking_row(judge: str, method: str, points: Sequence[RankingMethodSt
 
 
 def _mean_over_sets(rhos: Sequence[float], missing_reason: str) -> Estimate:
-    """Mean of Spearman's rho over item sets, ignoring nan; no interval for a single set."""
-    mean = estimate_mean(np.array(rhos), missing_reason)
-    return replace(mean, reason="one set: no interval") if mean.n == 1 else mean
+    """Mean of Spearman's rho over item sets, ignoring nan, with an interval over other sets."""
+    return mean_over_units(rhos, {"set": range(len(rhos))}, RHO_BOUNDS, empty_reason=missing_reason)

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from auditor.metrics.estimate import Estimate
+from auditor.metrics.logic import LogicEstimate
+from auditor.metrics.model_correlation import ModelCorrelation
+from auditor.metrics.set_transitivity import PartialTransitivity
 from auditor.reports.data.report_model import ReportModel
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogicEstimate(Estimate):
-    """An estimate with the number of cases `lost`: asked, but without a usable answer."""
-
-    lost: int
-    over: str
-    """Units that the interval is over."""
 
 
 class TransitivityRow(ReportModel):
@@ -24,15 +16,40 @@ class TransitivityRow(ReportModel):
     calibrated: bool
     """Whether the answers to both orders were averaged first."""
     share: LogicEstimate
-    """n counts subsets in which every pair has an answer; lost counts pairs without one."""
+    """Of the subsets in which every pair is decided, pooled over sets."""
+    instances: LogicEstimate
+    """As `share`, as the mean over sets."""
+    partial: PartialTransitivity
+    """Of all subsets, by the comparisons there are, pooled over sets. Read it with `pairs_present`, since a missing
+    comparison cannot be part of a cycle."""
+    partial_instances: PartialTransitivity
+    """As `partial`, as the mean over sets."""
     decided: int
-    """Pairs with a preference. The other answered pairs are ties, which cannot close a cycle."""
+    """Pairs with a preference."""
+    tied: int
+    """Answered pairs without a preference."""
+    unanswered: int
+    """Pairs that were asked about, without an answer."""
     margin: float
-    """Half-width of the 95% interval due to sampling subsets; 0 where all subsets were checked."""
+    """Half-width of the 95% interval of `share` due to sampling subsets; 0 where all subsets were checked."""
+
+
+class InstanceMeans(ReportModel):
+    """The shares of a `LogicRow` as means over sets, as Aligning with Logic reports them."""
+
+    commutativity: LogicEstimate
+    negation: LogicEstimate
+    negation_calibrated: LogicEstimate
+    self_agreement: LogicEstimate
+    human_agreement: LogicEstimate
+    human_agreement_calibrated: LogicEstimate
 
 
 class LogicRow(ReportModel):
-    """One judge over all item sets, in one wording of the question or in all."""
+    """One judge over all item sets, in one wording of the question or in all.
+
+    A tie is neither agreement nor violation: cases with a tie are left out of all shares, and counted.
+    """
 
     judge: str
     wording: int | None
@@ -42,20 +59,22 @@ class LogicRow(ReportModel):
     losses: dict[str, int]
     """Questions without a valid answer, by outcome."""
     ties: int
-    first: Estimate
+    first: LogicEstimate
     """Of pairs answered in both orders, the share of the decided answers that name the item shown first; 1/2 without
     position bias."""
     transitivity: list[TransitivityRow]
     commutativity: LogicEstimate
-    """Share of pairs whose decision is the same when the order shown is swapped."""
+    """Share of pairs whose decision is the same when the order shown is swapped, of those decided in both orders."""
     negation: LogicEstimate
-    """Share of questions whose negated form is answered with the other item."""
+    """Share of questions whose negated form is answered with the other item, of those decided in both forms."""
     negation_calibrated: LogicEstimate
     self_agreement: LogicEstimate
-    """Mean share of repeated answers that agree with the most frequent one."""
+    """Mean share of repeated decisions that agree with the most frequent one."""
     human_agreement: LogicEstimate
-    """Among pairs that people decide, the share of questions that the judge answers as they do."""
+    """Among pairs that people and the judge decide, the share of questions that the judge answers as they do."""
     human_agreement_calibrated: LogicEstimate
+    instances: InstanceMeans
+    """The six shares above, which are pooled over sets, as means over sets."""
 
 
 class CycleRow(ReportModel):
@@ -104,7 +123,7 @@ class RankingRepairRow(ReportModel):
     repaired_agreement: LogicEstimate
     """Agreement of the answers implied by the ranking, on the same questions."""
     gain: Estimate
-    """`repaired_agreement` minus `human_agreement`, paired by question."""
+    """`repaired_agreement` minus `human_agreement` on the same questions."""
     left_out: int
     """Questions that people decide and the judge answered, but with a tie in its answer or in the ranking."""
 
@@ -117,8 +136,15 @@ class JudgeConsistencyRow(ReportModel):
     commutativity: float | None
     negation: float | None
     self_agreement: float | None
+    decided_share: float | None
+    """Share of its answers that are not ties, of the form of the question with more ties; null without an answer."""
+    side_share: float | None
+    """Share of its decisions for the side, first or second, that it names more often; null without a decision."""
     value: float | None
-    """Mean of the figures that exist for every judge with enough answers."""
+    """Mean of the figures that at least half of the judges have; null for a judge without a vote."""
+    above_chance: float | None
+    """Mean of these figures above chance, from 0 for answers that do not depend on the items to 1; null for a judge
+    without a vote."""
     weight: float | None
     """Weight of its vote; null where votes are not weighted by consistency."""
     benched: bool
@@ -132,7 +158,7 @@ class LogicCorrelationRow(ReportModel):
     over: str
     x: str
     y: str
-    r: Estimate
+    r: ModelCorrelation
 
 
 class RankingRow(ReportModel):

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from auditor.domain import Method, Outcome, Purpose
-from auditor.metrics.estimate import Estimate
-from auditor.metrics.two_way_means import two_way_mean, two_way_share
+from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.metrics.unit_means import ShareTable, mean_over_units, shares_over_units
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.coverage.build import count_reviewable_traces
-from auditor.reports.data.estimate_conversion import clustered_to_estimate
 from auditor.reports.data.measurement_schema import ConsistencyRow, PeerAgreementRow
 from auditor.reports.data.panel.certificate import write_certificate
+from auditor.reports.data.panel.copying import build_copying_report, find_groups
 from auditor.reports.data.panel.judge_statistics import (
     agreement_estimate,
     build_judge_rows,
@@ -33,9 +34,12 @@ from auditor.reports.data.panel.verdict_matrix import build_verdict_matrix
 from auditor.reports.data.panel.voting_rules import build_vote_rows
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.requests.sampling_settings import SamplingReport
+from auditor.reports.data.sampling_units import cell_units, sampling_units
 from auditor.storage.count_queries import PeerVerdictCounts
 
 OK = Outcome.OK.value
+MAX_VARIANCE = 2.0
+"""Sample variance of two scores at opposite ends of the scale."""
 
 
 def compute_self_consistency(source: ReportSource, sampling: SamplingReport) -> list[ConsistencyRow]:
@@ -44,82 +48,109 @@ def compute_self_consistency(source: ReportSource, sampling: SamplingReport) -> 
     if source.config and source.config.probes.direct and source.config.direct.samples < 2:
         too_few_reason = "one sample of each cell is taken, which differs from nothing"
     has_no_encoder = source.config is not None and source.config.embedding.model == "none"
+    # Log-probabilities are deterministic: one value a cell, so there is no variation to measure.
+    columns = [i for i, (method, _) in enumerate(source.columns) if method != Method.LOGPROB]
+    straddling = _straddling_shares(source, columns, too_few_reason)
     return [
         ConsistencyRow(
-            model=model,
-            method=method,
+            model=source.columns[i][1],
+            method=source.columns[i][0],
             cosine=_mean_over_cells(
                 source,
                 source.self_consistency_matrix[i],
-                -1.0,
+                (-1.0, 1.0),
                 "the configuration names no sentence encoder" if has_no_encoder else too_few_reason,
             ),
-            variance=_mean_over_cells(source, source.variance_matrix[i], 0.0, too_few_reason),
-            sign_agreement=_mean_over_cells(source, source.column_values("sign_agreement", i), 0.0, too_few_reason),
-            straddling=_straddling_share(source, source.column_values("straddles", i), too_few_reason),
-            sampling=sampling.labels(Purpose.DIRECT).get(model),
+            variance=_mean_over_cells(
+                source, source.variance_matrix[i], _variance_bounds(source.variance_matrix[i]), too_few_reason
+            ),
+            sign_agreement=_mean_over_cells(
+                source, source.column_values("sign_agreement", i), (0.0, 1.0), too_few_reason
+            ),
+            straddling=share,
+            sampling=sampling.labels(Purpose.DIRECT).get(source.columns[i][1]),
         )
-        for i, (method, model) in enumerate(source.columns)
-        if method != Method.LOGPROB  # deterministic: one value a cell, so there is no variation to measure
+        for i, share in zip(columns, straddling, strict=True)
     ]
 
 
 def _mean_over_cells(
-    source: ReportSource, cell_scores: FloatArray, lower_bound: float, missing_reason: str
+    source: ReportSource, cell_scores: FloatArray, bounds: tuple[float, float], missing_reason: str
 ) -> Estimate:
-    """Mean over cells of values between `lower_bound` and 1, with an interval over countries and topics."""
-    return clustered_to_estimate(
-        two_way_mean(cell_scores, source.country_index, source.topic_index, (lower_bound, 1.0)), missing_reason
-    )
+    """Mean over cells of values between two bounds, with an interval over countries and topics."""
+    return mean_over_units(cell_scores, cell_units(source.cells), bounds, empty_reason=missing_reason)
 
 
-def _straddling_share(source: ReportSource, straddles: FloatArray, missing_reason: str) -> Estimate:
-    """Share of cells whose samples fall on both sides of zero, with an interval over countries and topics."""
-    is_known = np.where(np.isnan(straddles), 0.0, 1.0)
-    share = two_way_share(np.nan_to_num(straddles), is_known, source.country_index, source.topic_index)
-    return clustered_to_estimate(share, missing_reason)
+def _variance_bounds(variances: FloatArray) -> tuple[float, float]:
+    """Smallest and largest possible sample variance of scores in [-1, 1]: 2 for two samples at opposite ends.
+
+    The variance of a cell in several languages is scaled up, and may be larger.
+    """
+    return 0.0, float(np.nanmax(variances, initial=MAX_VARIANCE))
+
+
+def _straddling_shares(source: ReportSource, columns: Sequence[int], missing_reason: str) -> list[ShareEstimate]:
+    """Shares of cells whose samples fall on both sides of zero, one per column of scores."""
+    straddles = [source.column_values("straddles", column) for column in columns]
+    units = cell_units(source.cells)
+    tables = [ShareTable(np.nan_to_num(cells), (~np.isnan(cells)).astype(float), units) for cells in straddles]
+    return shares_over_units(tables, empty_reason=missing_reason)
 
 
 def compute_peer_agreement(source: ReportSource) -> list[PeerAgreementRow]:
     """Compute the share of VALID verdicts, overall and by criterion, for each model that was judged."""
-    rows = []
-    for model in source.models:
-        if not any(count.model == model for count in source.judge_counts):
-            continue
-        model_counts = [counts for counts in source.peer_verdict_counts if counts.model == model]
-        shares = {
-            name: _peer_share(model_counts, name, f"n_{name}")
-            for name in ("cultural_accuracy", "logical_consistency", "score_fit")
-        }
-        n_verdicts, n_valid = sum(counts.n for counts in model_counts), sum(counts.valid for counts in model_counts)
-        rows.append(
-            PeerAgreementRow(
-                model=model,
-                given=n_verdicts,  # valid verdicts on its traces
-                valid=n_valid,
-                agreement=_peer_share(model_counts, "valid", "n"),
-                **shares,
-            )
+    judged_models = {count.model for count in source.judge_counts}
+    models = [model for model in source.models if model in judged_models]
+    counts_by_model = {model: [c for c in source.peer_verdict_counts if c.model == model] for model in models}
+    traces_by_cell = _count_judged_traces(source)
+    agreement = _peer_shares(counts_by_model, traces_by_cell, "valid", "n", "no verdict is usable")
+    criteria = {
+        name: _peer_shares(counts_by_model, traces_by_cell, name, f"n_{name}", "no verdict rates this aspect")
+        for name in ("cultural_accuracy", "logical_consistency", "score_fit")
+    }
+    return [
+        PeerAgreementRow(
+            model=model,
+            given=sum(counts.n for counts in model_counts),  # valid verdicts on its traces
+            valid=sum(counts.valid for counts in model_counts),
+            agreement=agreement[i],
+            **{name: shares[i] for name, shares in criteria.items()},
         )
-    return rows
+        for i, (model, model_counts) in enumerate(counts_by_model.items())
+    ]
 
 
-def _peer_share(peer_counts: Sequence[PeerVerdictCounts], hits_field: str, total_field: str) -> Estimate:
-    """Share of hits among verdicts, summed over cells, with an interval over countries and topics.
+def _peer_shares(
+    counts_by_model: Mapping[str, Sequence[PeerVerdictCounts]],
+    traces_by_cell: Mapping[tuple[str, str, str], int],
+    hits_field: str,
+    total_field: str,
+    missing_reason: str,
+) -> list[ShareEstimate]:
+    """Shares of hits among verdicts, one per model. Verdicts on one trace are not independent of each other.
 
     Args:
+        traces_by_cell: number of judged traces by model, country and topic.
         hits_field: field of `PeerVerdictCounts` with the number of hits.
         total_field: field with the number of verdicts.
+        missing_reason: the reason of a model without verdicts.
     """
-    share = two_way_share(
-        [getattr(counts, hits_field) for counts in peer_counts],
-        [getattr(counts, total_field) for counts in peer_counts],
-        [counts.country for counts in peer_counts],
-        [counts.topic for counts in peer_counts],
-    )
-    return clustered_to_estimate(
-        share, "no verdict is usable" if total_field == "n" else "no verdict rates this aspect"
-    )
+    tables = [
+        ShareTable(
+            [getattr(counts, hits_field) for counts in model_counts],
+            [getattr(counts, total_field) for counts in model_counts],
+            sampling_units([counts.country for counts in model_counts], [counts.topic for counts in model_counts]),
+            [traces_by_cell.get((model, counts.country, counts.topic), counts.n) for counts in model_counts],
+        )
+        for model, model_counts in counts_by_model.items()
+    ]
+    return shares_over_units(tables, empty_reason=missing_reason)
+
+
+def _count_judged_traces(source: ReportSource) -> Counter[tuple[str, str, str]]:
+    """Number of traces with a verdict that was asked for in any case, by model, country and topic."""
+    judged = np.unique(source.votes.trace_index[source.votes.always])
+    return Counter(source.votes.traces[trace][:3] for trace in judged.tolist())
 
 
 def build_panel_report(
@@ -129,6 +160,7 @@ def build_panel_report(
     matrix = build_verdict_matrix(source)
     kappa, alpha, ac1 = compute_agreement(matrix)
     n_asked = sum(count.n for count in source.judge_counts)
+    copying = build_copying_report(source, matrix)
     report = PanelReport(
         judges=build_judge_rows(source, matrix),
         fleiss_kappa=agreement_estimate(kappa),
@@ -138,13 +170,14 @@ def build_panel_report(
         krippendorff_alpha=agreement_estimate(alpha),
         gwet_ac1=agreement_estimate(ac1),
         prevalence=compute_prevalence(matrix),
-        votes=build_vote_rows(source, matrix),
+        votes=build_vote_rows(source, matrix, find_groups(matrix.judges, copying.pairs)),
+        copying=copying,
         asked=n_asked,
         # Verdicts that there would be if every assigned judge were asked.
         seats=_count_assignments(source, n_asked),
         adaptive=source.config is not None and source.config.panel.adaptive,
         judges_per_trace=source.config.panel.judges_per_trace if source.config else None,
-        peer_alignment=compute_peer_alignment(peer_rows, alignment_rows),
+        peer_alignment=compute_peer_alignment(source.config, peer_rows, alignment_rows),
         guesses=build_blinding_rows(source.judge_names, source.author_guesses),
         rewriting=build_restatement_rows(matrix, source.judge_tests),
         faults=build_fault_rows(source.judge_names, source.judge_tests),

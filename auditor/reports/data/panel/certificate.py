@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
-from auditor.metrics.estimate import Estimate
+from auditor.reports.data.panel.bias_sentences import describe_biases
+from auditor.reports.data.panel.copying_sentences import describe_copied_outcomes, describe_copying
 from auditor.reports.data.panel.schema import JudgeRow, PanelReport
 from auditor.reports.number_format import (
     describe_estimate,
     describe_interval,
+    describe_model_correlation,
     describe_p_value,
     format_number,
     format_percent,
-    format_signed,
     pluralize,
 )
 
@@ -22,13 +22,7 @@ FIRM_ALPHA, TENTATIVE_ALPHA = 0.8, 0.667
 HIGH_PREVALENCE = 0.85
 """Share of one ruling from which kappa and alpha are low although judges hardly differ."""
 SIGNIFICANCE_LEVEL = 0.05
-"""Largest corrected p-value of a judge that is called an outlier."""
-BIAS_PHRASES = {
-    "leniency": "is {} than the other judges on the same traces",
-    "verbosity": "says VALID {} often for longer traces",
-    "own_family": "is {} with its own model family",
-    "order": "is {} in the later half of its verdicts",
-}
+"""A finding has a p-value below this, corrected where several are tested."""
 
 
 def write_certificate(panel: PanelReport, *, is_task: bool = False) -> list[str]:
@@ -45,10 +39,12 @@ def write_certificate(panel: PanelReport, *, is_task: bool = False) -> list[str]
         *_describe_outliers(panel.judges),
         *_describe_prevalence(panel),
         _describe_majority(panel),
+        *describe_copied_outcomes(panel.copying),
+        *describe_copying(panel.copying),
         *_describe_assignment(panel),
         *_describe_adaptive_savings(panel),
         *about_survey,
-        *_describe_biases(panel.judges),
+        *describe_biases(panel.judges),
         *_describe_voting_rules(panel),
         *_describe_peer_alignment(panel),
     ]
@@ -196,38 +192,6 @@ def _describe_blinding(panel: PanelReport) -> str:
     return f"Blinding is incomplete. Better than chance, {leak_list}."
 
 
-def _describe_biases(judges: Sequence[JudgeRow]) -> Iterator[str]:
-    """Yield sentences on biases whose 95% interval excludes 0, with the number of such findings to expect by chance."""
-    sentences, n_tests = [], 0
-    for name, phrase in BIAS_PHRASES.items():
-        biased_judges = []
-        for judge in judges:
-            estimate: Estimate = getattr(judge, name)
-            if estimate.value is None or estimate.ci_low is None or estimate.ci_high is None:
-                continue
-            n_tests += 1
-            if estimate.ci_low <= 0 <= estimate.ci_high:
-                continue
-            positive_word = "more" if name == "verbosity" else "more lenient"
-            negative_word = "less" if name == "verbosity" else "stricter"
-            direction = phrase.format(positive_word if estimate.value > 0 else negative_word)
-            points = replace(
-                estimate, value=100 * estimate.value, ci_low=100 * estimate.ci_low, ci_high=100 * estimate.ci_high
-            )
-            size = f"{format_signed(points.value, 0)} percentage points, {describe_interval(points, 0, 'signed')}"
-            biased_judges.append(f"{judge.judge} {direction} ({size})")
-        if biased_judges:
-            sentences.append(f"Beyond chance, {'; '.join(biased_judges)}.")
-    if sentences:
-        yield from sentences[:-1]
-        # A 95% interval excludes 0 by chance in one test of twenty.
-        false_positives = f"about {format_number(n_tests / 20, 1)}" if n_tests > 1 else "one in twenty such tests"
-        yield (
-            f"{sentences[-1]} Of {pluralize(n_tests, 'bias', 'biases')} tested, {false_positives} would be "
-            "reported by chance if no judge had a bias."
-        )
-
-
 def _describe_voting_rules(panel: PanelReport) -> Iterator[str]:
     """Yield one sentence per voting rule other than the majority, on where it decides otherwise."""
     for row in panel.votes[1:]:  # the first is the plain majority
@@ -245,15 +209,14 @@ def _describe_peer_alignment(panel: PanelReport) -> Iterator[str]:
     """Yield one sentence per method on whether models that peers find VALID agree more with people."""
     for row in panel.peer_alignment:
         r, method_phrase = row.r, f" (by {row.method})" if len(panel.peer_alignment) > 1 else ""
-        figures = f"{describe_estimate('r', r)}; n = {r.n} models"
-        if r.ci_low is None or r.ci_high is None:
+        figures = describe_model_correlation(r)
+        if r.value is None or r.p_value is None:
             yield f"Whether peers prefer models that agree with people{method_phrase} is not known ({figures})."
-        elif r.ci_low > 0:
-            yield f"Peers prefer models that agree with people{method_phrase} ({figures})."
-        elif r.ci_high < 0:
-            yield f"Peers prefer models that disagree with people{method_phrase} ({figures})."
-        else:
+        elif r.p_value >= SIGNIFICANCE_LEVEL:
             yield (
                 f"Over these models, no relation between peer agreement and agreement with people{method_phrase} is "
                 f"shown ({figures}). Peer agreement cannot replace a survey."
             )
+        else:
+            verb = "agree" if r.value > 0 else "disagree"
+            yield f"Peers prefer models that {verb} with people{method_phrase} ({figures})."

@@ -8,10 +8,9 @@ import numpy as np
 
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.holdout import PeerHoldout, cross_validate_peer_agreement
-from auditor.reports.data.estimate_conversion import to_estimate
 from auditor.reports.data.panel.judge_tests import compare_verdict_pairs
 from auditor.reports.data.panel.schema import RestatementShiftRow
-from auditor.reports.data.panel.verdict_matrix import VerdictMatrix, build_verdict_matrix
+from auditor.reports.data.panel.verdict_matrix import VerdictMatrix, build_verdict_matrix, find_family
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource, load_source, require_survey_audit
 from auditor.reports.data.sampling_units import sampling_units
@@ -105,6 +104,7 @@ def run_holdout_experiment(db: Database, audit_name: str, n_splits: int) -> list
                 verdict_counts,
                 source.score_matrix[rows],
                 source.survey_scores,
+                families=[find_family(source.config, model) for model in source.models],
                 n_splits=n_splits,
                 seed=source.seed,
             ),
@@ -147,21 +147,27 @@ def _rows_by_method(source: ReportSource) -> dict[str, list[int]]:
 
 def _build_holdout_row(method: str, prediction: PeerHoldout) -> HoldoutRow:
     """Convert the result of a cross-validation to a row of the report, with its summary in words."""
-    estimates = {name: to_estimate(getattr(prediction, name)) for name in ("unseen_cells", "error", "error_of_mean")}
     return HoldoutRow(
         method=method,
         models=prediction.models,
         splits=prediction.splits,
+        unseen_cells=prediction.unseen_cells,
+        error=prediction.error,
+        error_of_mean=prediction.error_of_mean,
         sentence=_holdout_sentence(prediction),
-        **estimates,
     )
 
 
 def _holdout_sentence(prediction: PeerHoldout) -> str:
     """State whether peer agreement predicts agreement with people on held-out cells, and then on held-out models."""
-    r = to_estimate(prediction.unseen_cells)
-    if r.value is None or r.ci_low is None or r.ci_high is None:
+    r = prediction.unseen_cells
+    if r.value is None:
         return f"Whether peer agreement predicts agreement with people on unseen cells is not known: {r.reason}."
+    if r.ci_low is None or r.ci_high is None:
+        return (
+            "Whether peer agreement predicts agreement with people on unseen cells is not known "
+            f"({describe_estimate('r', r)}; {prediction.models} models)."
+        )
     figures = f"{describe_estimate('r', r)}, {prediction.models} models"
     if r.ci_low > 0:
         cells_sentence = f"Peer agreement predicts agreement with people on unseen cells ({figures})."
@@ -170,7 +176,7 @@ def _holdout_sentence(prediction: PeerHoldout) -> str:
     else:
         cells_sentence = f"Peer agreement is not shown to predict agreement with people on unseen cells ({figures})."
     # Error of predicting the mean of the other models, minus the error of predicting from peer agreement.
-    gain = to_estimate(prediction.gain)
+    gain = prediction.gain
     if gain.value is None or gain.ci_low is None or gain.ci_high is None:
         return f"{cells_sentence} The comparison on unseen models is not available: {gain.reason}."
     comparison = (

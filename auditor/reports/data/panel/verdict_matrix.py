@@ -58,6 +58,27 @@ class VerdictMatrix:
             return self.all_verdicts
         return self._to_matrix(np.where(self.votes.always, self.votes.valid, np.nan))
 
+    @cached_property
+    def is_assigned(self) -> NDArray[np.bool_]:
+        """Whether each judge is assigned to each trace, shape (judges, traces); for imports, whether it has a verdict.
+
+        For traces of no configured model, the judges with a verdict are taken as assigned.
+        """
+        is_assigned = ~np.isnan(self.all_verdicts)
+        if self.config is None:
+            return is_assigned
+        row_by_judge = {name: row for row, name in enumerate(self.judges)}
+        judges_by_author = {
+            model.name: [judge.name for judge in self.config.judges_of(model.name)] for model in self.config.models
+        }
+        for column, key in enumerate(self.traces):
+            # The first item of a key is the author.
+            judges = judges_by_author.get(key[0]) if self.assignments is None else self.assignments.get(key)
+            if judges is not None:
+                is_assigned[:, column] = False
+                is_assigned[[row_by_judge[judge] for judge in judges], column] = True
+        return is_assigned
+
     @property
     def confidence(self) -> FloatArray:
         """Stated confidence of each verdict, in [0, 1]."""

@@ -17,10 +17,11 @@ from auditor.domain.semantic import (
     QuestionScore,
     SemanticScoringSettings,
 )
-from auditor.metrics.bootstrap import holm
-from auditor.metrics.estimate import Estimate
-from auditor.metrics.resampling import bootstrap_mean, bootstrap_share, paired_difference
-from auditor.reports.data.estimate_conversion import missing_estimate, to_estimate
+from auditor.metrics.averaging import AveragedEstimate, mean_of_instances
+from auditor.metrics.multiple_testing import holm
+from auditor.metrics.paired_difference import paired_difference
+from auditor.metrics.semantic import estimate_consistency_score
+from auditor.reports.data.estimate_conversion import missing_estimate
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.requests.sampling_settings import INCOMPARABLE_REASON, SamplingReport
 from auditor.reports.data.semantic.least_consistent import build_least_consistent_rows
@@ -38,6 +39,8 @@ from auditor.storage import semantic_results
 from auditor.storage.database import Database
 
 LANGUAGE_METRIC_PREFIX = "languages:"
+MAX_DIFFERENCE_BOUNDS = (-2.0, 2.0)
+"""Smallest and largest possible difference between two consistencies, each in [-1, 1]."""
 BASELINE_METRICS = ("cosine", "bleu", "rouge_l", "bertscore")
 AnswerCount = tuple[str, bool, str, str | None, int]
 """Model, whether the wording is the original one, outcome of the answer, outcome of its rule of thumb, and number."""
@@ -67,10 +70,10 @@ def build_semantic_report(db: Database, source: ReportSource, sampling: Sampling
         rot_weight=settings.rot_weight,
         measured=settings.measured,
         models=_build_model_rows(db, source, models, score_table),
-        foundations=_build_foundation_rows(models, score_table, source.seed),
+        foundations=_build_foundation_rows(models, score_table),
         differences=_build_difference_rows(models, score_table, source.seed, sampling),
-        rivals=_build_similarity_rows(models, score_table, source.seed),
-        languages=_build_language_rows(models, score_table, source.seed),
+        rivals=_build_similarity_rows(models, score_table),
+        languages=_build_language_rows(models, score_table),
         judged=_build_judged_rows(db, source, models),
         worst=build_least_consistent_rows(db, source, settings, models, questions, scores),
         rejected=_count_rejected_paraphrases(db, source),
@@ -116,10 +119,10 @@ class _ScoreTable:
         return self._scores.get(key, np.full(len(self.questions), np.nan))
 
 
-def mean_over_questions(question_scores: FloatArray, seed: int, missing_reason: str) -> Estimate:
-    """Mean over questions of scores in [-1, 1], ignoring nan, with a bootstrap interval."""
-    mean = bootstrap_mean(question_scores, seed=seed, bounds=(-1.0, 1.0))
-    return to_estimate(mean) if mean.n else missing_estimate(missing_reason)
+def mean_over_questions(question_scores: FloatArray, missing_reason: str) -> AveragedEstimate:
+    """Mean over questions of scores in [-1, 1], ignoring nan, with an interval over questions."""
+    units = {"question": np.arange(len(question_scores))}
+    return mean_of_instances(question_scores, units, (-1.0, 1.0), empty_reason=missing_reason)
 
 
 def _build_model_rows(
@@ -137,9 +140,9 @@ def _build_model_rows(
     return [
         SemanticModelRow(
             model=model,
-            consistency=mean_over_questions(table.scores_of(model), source.seed, no_answers_reason),
-            rules=mean_over_questions(table.scores_of(model, "rot"), source.seed, no_rules_reason),
-            answers=mean_over_questions(table.scores_of(model, "answer"), source.seed, no_answers_reason),
+            consistency=mean_over_questions(table.scores_of(model), no_answers_reason),
+            rules=mean_over_questions(table.scores_of(model, "rot"), no_rules_reason),
+            answers=mean_over_questions(table.scores_of(model, "answer"), no_answers_reason),
             shuffled=_to_chance_score(null_score_by_key.get((model, "shuffled"))),
             length_matched=_to_chance_score(null_score_by_key.get((model, "length"))),
             # The first item of a count is the model, the second whether the wording is the original: left out.
@@ -190,7 +193,7 @@ def _losses_by_outcome(counts: Mapping[str, int]) -> dict[str, int]:
     }
 
 
-def _build_foundation_rows(models: Sequence[str], table: _ScoreTable, seed: int) -> list[FoundationRow]:
+def _build_foundation_rows(models: Sequence[str], table: _ScoreTable) -> list[FoundationRow]:
     """Build one row per moral foundation and model; empty where no question names a foundation."""
     foundations = [foundation for foundation in (*FOUNDATIONS, "") if foundation in table.foundations]
     if foundations == [""]:
@@ -201,7 +204,7 @@ def _build_foundation_rows(models: Sequence[str], table: _ScoreTable, seed: int)
             model=model,
             foundation=foundation or "none given",
             consistency=mean_over_questions(
-                table.scores_of(model)[foundation_by_question == foundation], seed, "no question has two usable answers"
+                table.scores_of(model)[foundation_by_question == foundation], "no question has two usable answers"
             ),
         )
         for foundation in foundations
@@ -225,8 +228,16 @@ def _build_difference_rows(
         for first, second in all_pairs
         if (first, second) not in pairs
     ]
+    question_ids = [question.id for question in table.questions]
     differences = [
-        paired_difference(table.scores_of(first), table.scores_of(second), seed=seed) for first, second in pairs
+        paired_difference(
+            table.scores_of(first),
+            table.scores_of(second),
+            {"question": question_ids},
+            bounds=MAX_DIFFERENCE_BOUNDS,
+            seed=seed,
+        )
+        for first, second in pairs
     ]
     adjusted_p_values = holm(
         [np.nan if difference.p_value is None else difference.p_value for difference in differences]
@@ -235,14 +246,14 @@ def _build_difference_rows(
         SemanticDifferenceRow(
             first=first,
             second=second,
-            difference=to_estimate(difference) if difference.n else missing_estimate(difference.reason or ""),
+            difference=difference.estimate,
             p_value=None if np.isnan(p_value) else float(p_value),
         )
         for (first, second), difference, p_value in zip(pairs, differences, adjusted_p_values, strict=True)
     ] + withheld
 
 
-def _build_similarity_rows(models: Sequence[str], table: _ScoreTable, seed: int) -> list[BaselineSimilarityRow]:
+def _build_similarity_rows(models: Sequence[str], table: _ScoreTable) -> list[BaselineSimilarityRow]:
     """Build one row per text, baseline metric and model, for the metrics that were computed."""
     scored_metrics = [
         (text, metric) for text in ("rot", "answer") for metric in BASELINE_METRICS if (text, metric) in table.metrics
@@ -252,14 +263,14 @@ def _build_similarity_rows(models: Sequence[str], table: _ScoreTable, seed: int)
             model=model,
             text=text,
             metric=metric,
-            value=mean_over_questions(table.scores_of(model, text, metric), seed, "no question has two usable texts"),
+            value=mean_over_questions(table.scores_of(model, text, metric), "no question has two usable texts"),
         )
         for text, metric in scored_metrics
         for model in models
     ]
 
 
-def _build_language_rows(models: Sequence[str], table: _ScoreTable, seed: int) -> list[LanguagePairRow]:
+def _build_language_rows(models: Sequence[str], table: _ScoreTable) -> list[LanguagePairRow]:
     """Compute the mean similarity for each pair of languages and model."""
     text = table.settings.measured
     metrics = sorted(
@@ -276,7 +287,7 @@ def _build_language_rows(models: Sequence[str], table: _ScoreTable, seed: int) -
             model=model,
             first=first,
             second=second,
-            similarity=mean_over_questions(table.scores_of(model, text, metric), seed, "no question has a usable pair"),
+            similarity=mean_over_questions(table.scores_of(model, text, metric), "no question has a usable pair"),
         )
         for model in models
         for metric, first, second in pairs
@@ -289,28 +300,27 @@ def _build_judged_rows(db: Database, source: ReportSource, models: Sequence[str]
     for verdict in semantic_results.load_pair_verdicts(db, source.audit.id, Purpose.CONSISTENCY.value):
         groups[verdict.model, verdict.judge].append(verdict)
     return [
-        _build_judged_row(model, judge, groups[model, judge], source.seed)
+        _build_judged_row(model, judge, groups[model, judge])
         for model, judge in sorted(
             groups, key=lambda model_and_judge: (models.index(model_and_judge[0]), model_and_judge[1])
         )
     ]
 
 
-def _build_judged_row(model: str, judge: str, verdicts: Sequence[PairVerdict], seed: int) -> JudgedConsistencyRow:
-    """Compute the share of pairs of answers of one model that one judge finds consistent, over questions."""
+def _build_judged_row(model: str, judge: str, verdicts: Sequence[PairVerdict]) -> JudgedConsistencyRow:
+    """Compute the share of pairs of answers of one model that one judge finds consistent, pooled and by question."""
     hits, totals = Counter[str](), Counter[str]()
     for verdict in verdicts:
         # `holds`: whether the answers are consistent; None for a failed judgement.
         hits[verdict.question] += verdict.holds is True
         totals[verdict.question] += verdict.holds is not None
     question_ids = sorted(totals)
-    share = bootstrap_share(
-        [hits[question] for question in question_ids], [totals[question] for question in question_ids], seed=seed
-    )
+    counts = [hits[question] for question in question_ids], [totals[question] for question in question_ids]
     return JudgedConsistencyRow(
         model=model,
         judge=judge,
-        score=to_estimate(share) if share.n else missing_estimate(share.reason or ""),
+        score=estimate_consistency_score(*counts, question_ids, "pooled"),
+        instances=estimate_consistency_score(*counts, question_ids, "instances"),
         questions=len(question_ids),
         asked=len(verdicts),
         consistent=hits.total(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from auditor.metrics.averaging import AveragedEstimate
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_model import ReportModel
 
@@ -11,9 +12,9 @@ class SemanticTemperatureRow(ReportModel):
 
     model: str
     temperature: float
-    same_words: Estimate
+    same_words: AveragedEstimate
     """Consistency over repeated answers to the original question, asked as often as there are wordings."""
-    other_words: Estimate
+    other_words: AveragedEstimate
     """Consistency over one answer to each wording."""
     difference: Estimate
     """`other_words` minus `same_words`, on the questions that have both."""
@@ -24,8 +25,8 @@ class RuleFollowingRow(ReportModel):
     """One model before and after an instruction to follow its own first rule of thumb; n counts questions."""
 
     model: str
-    before: Estimate
-    after: Estimate
+    before: AveragedEstimate
+    after: AveragedEstimate
     change: Estimate
     p_value: float | None
     """Two-sided p-value of a sign-flip test."""
@@ -35,14 +36,14 @@ class ConsistencyAccuracyRow(ReportModel):
     """One model on questions with a known answer; n of both estimates counts questions."""
 
     model: str
-    accuracy: Estimate
-    """Mean share of correct answers among usable ones."""
-    consistency: Estimate
+    accuracy: AveragedEstimate
+    """Mean over questions of the share of correct answers among usable ones."""
+    consistency: AveragedEstimate
     """Mean consistency score of the stated reasons."""
     n: int
     """Questions that have both."""
     r: float | None
-    """Pearson's r of consistency and accuracy over questions."""
+    """Pearson's r of consistency and accuracy over questions, with an interval over other questions."""
     p_value: float | None
     ci_low: float | None
     ci_high: float | None
@@ -50,7 +51,7 @@ class ConsistencyAccuracyRow(ReportModel):
 
 
 class HumanCorrelationRow(ReportModel):
-    """Pearson's r of a measure with people, over models and questions."""
+    """Pearson's r of a measure with people, over models and questions; the interval is over other questions."""
 
     text: str
     metric: str
@@ -65,7 +66,7 @@ class HumanCorrelationRow(ReportModel):
 
 
 class CorrelationDifferenceRow(ReportModel):
-    """Difference in r with people between the audit's score and another measure: Williams' test, Zou's interval."""
+    """Difference in r with people between the audit's score and another measure; interval and test over questions."""
 
     text: str
     metric: str

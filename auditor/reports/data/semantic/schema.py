@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from auditor.metrics.averaging import AveragedEstimate
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_model import ReportModel
 
@@ -23,11 +24,11 @@ class SemanticModelRow(ReportModel):
     """One model; n of every estimate counts questions with at least two usable answers."""
 
     model: str
-    consistency: Estimate
+    consistency: AveragedEstimate
     """Score of the texts named by `measured`: 1 is the same answer in all wordings."""
-    rules: Estimate
+    rules: AveragedEstimate
     """Score of the rules of thumb only."""
-    answers: Estimate
+    answers: AveragedEstimate
     """Score of the answers only."""
     shuffled: ChanceScore
     """Chance level with the answers of all questions shuffled."""
@@ -49,7 +50,7 @@ class FoundationRow(ReportModel):
 
     model: str
     foundation: str
-    consistency: Estimate
+    consistency: AveragedEstimate
 
 
 class SemanticDifferenceRow(ReportModel):
@@ -70,7 +71,7 @@ class BaselineSimilarityRow(ReportModel):
     text: str
     """`rot` or `answer`."""
     metric: str
-    value: Estimate
+    value: AveragedEstimate
 
 
 class LanguagePairRow(ReportModel):
@@ -79,7 +80,7 @@ class LanguagePairRow(ReportModel):
     model: str
     first: str
     second: str
-    similarity: Estimate
+    similarity: AveragedEstimate
     """Mean cosine over questions."""
 
 
@@ -88,8 +89,10 @@ class JudgedConsistencyRow(ReportModel):
 
     model: str
     judge: str
-    score: Estimate
-    """n counts valid judgements; interval over questions."""
+    score: AveragedEstimate
+    """Of all judged pairs; n counts valid judgements."""
+    instances: AveragedEstimate
+    """The mean over questions of each one's score; n counts questions."""
     questions: int
     asked: int
     consistent: int

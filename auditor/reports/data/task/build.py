@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import comb
 from statistics import fmean, stdev
@@ -12,13 +12,11 @@ from statistics import fmean, stdev
 import numpy as np
 
 from auditor.domain import AnswerKind, Cell, Task, TaskItem
-from auditor.metrics.clustered import clustered_share
-from auditor.metrics.correlation import Correlation, pearson, spearman
-from auditor.metrics.error import bias, mae
-from auditor.metrics.estimate import Estimate
-from auditor.metrics.share import mean_share
-from auditor.reports.data.estimate_conversion import estimate_mean, estimate_share, missing_estimate, to_estimate
-from auditor.reports.data.report_source import ReportSource
+from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.metrics.item_statistics import correlation_over_items
+from auditor.metrics.unit_means import ShareTable, mean_over_units, share_over_units, shares_over_units
+from auditor.reports.data.estimate_conversion import estimate_share, missing_estimate
+from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.task.schema import ScoreAccuracy, TaskItemReport, TaskModelRow, TaskReport
 from auditor.tasks import is_correct, most_common_answer
 
@@ -61,11 +59,11 @@ class TaskAnswerSet:
         return {key: is_right for key, is_right in correct_or_unknown.items() if is_right is not None}
 
     @cached_property
-    def correctness_by_item(self) -> Mapping[Cell, list[bool]]:
-        """Correctness of the answers to each item, over all models and samples."""
-        correct_by_item: dict[Cell, list[bool]] = defaultdict(list)
-        for (_, cell, _), is_right in self.correctness.items():
-            correct_by_item[cell].append(is_right)
+    def correctness_by_item(self) -> Mapping[Cell, list[tuple[str, bool]]]:
+        """Model and correctness of the answers to each item."""
+        correct_by_item: dict[Cell, list[tuple[str, bool]]] = defaultdict(list)
+        for (model, cell, _), is_right in self.correctness.items():
+            correct_by_item[cell].append((model, is_right))
         return correct_by_item
 
     @property
@@ -89,7 +87,8 @@ def build_task_report(source: ReportSource) -> TaskReport | None:
     if task is None or config is None:
         return None
     answers = TaskAnswerSet(task, source.models, source.task_answers, config.direct.samples)
-    rows = [_build_model_row(answers, model) for model in source.models]
+    accuracies = _estimate_accuracies(answers)
+    rows = [_build_model_row(answers, model, accuracies[model]) for model in source.models]
     chances = [1 / len(item.options) for item in answers.items_with_truth if item.options]
     return TaskReport(
         source=task.source,
@@ -105,8 +104,8 @@ def build_task_report(source: ReportSource) -> TaskReport | None:
     )
 
 
-def _build_model_row(answers: TaskAnswerSet, model: str) -> TaskModelRow:
-    """Compute one model's accuracy over the items with a known truth, and its agreement between samples."""
+def _build_model_row(answers: TaskAnswerSet, model: str, accuracy: ShareEstimate) -> TaskModelRow:
+    """Compute one model's bounds of accuracy over the items with a known truth, and its agreement between samples."""
     cells = [item.cell for item in answers.items_with_truth]
     answers_by_cell = {cell: answers.by_item.get((model, cell), []) for cell in cells}
     hits = Counter(
@@ -127,12 +126,10 @@ def _build_model_row(answers: TaskAnswerSet, model: str) -> TaskModelRow:
         model=model,
         planned=planned,
         usable=usable,
-        accuracy=_estimate_accuracy(
-            answers, [hits[cell] for cell in cells], [len(answers_by_cell[cell]) for cell in cells]
-        ),
+        accuracy=accuracy,
         bound_low=n_right / planned if is_known else None,
         bound_high=(n_right + planned - usable) / planned if is_known else None,
-        commonest=estimate_share(sum(map(bool, commonest_right)), len(commonest_right))
+        commonest=estimate_share(sum(map(bool, commonest_right)), len(commonest_right), "item")
         if is_known
         else missing_estimate(answers.accuracy_missing_reason or NO_TRUTH_REASON),
         undecided=sum(bool(sample_answers) for sample_answers in answers_by_cell.values()) - len(commonest_answers),
@@ -141,27 +138,33 @@ def _build_model_row(answers: TaskAnswerSet, model: str) -> TaskModelRow:
     )
 
 
-def _estimate_accuracy(answers: TaskAnswerSet, hits: Sequence[int], counts: Sequence[int]) -> Estimate:
-    """Compute the share of right answers with an interval over items; `hits` and `counts` have one number per item."""
+def _estimate_accuracies(answers: TaskAnswerSet) -> dict[str, ShareEstimate]:
+    """Compute each model's share of right answers, with an interval over items."""
     if answers.accuracy_missing_reason is not None:
-        return missing_estimate(answers.accuracy_missing_reason)
-    return to_estimate(clustered_share(hits, counts, "no answer could be read"))
+        missing = ShareEstimate(None, 0, reason=answers.accuracy_missing_reason)
+        return dict.fromkeys(answers.models, missing)
+    cells = [item.cell for item in answers.items_with_truth]
+    hits = Counter((model, cell) for (model, cell, _), is_right in answers.correctness.items() if is_right)
+    tables = [
+        ShareTable(
+            [hits[model, cell] for cell in cells],
+            [len(answers.by_item.get((model, cell), [])) for cell in cells],
+            {"item": [cell.topic for cell in cells]},
+        )
+        for model in answers.models
+    ]
+    return dict(zip(answers.models, shares_over_units(tables, empty_reason="no answer could be read"), strict=True))
 
 
 def _estimate_sample_agreement(answers: TaskAnswerSet, model: str) -> Estimate:
-    """Mean over items of the share of pairs of samples with the same answer.
-
-    The interval is Wilson's over items, which is conservative for shares between 0 and 1.
-    """
+    """Mean over items of the share of pairs of samples with the same answer."""
     shares = [
         sum(comb(n, 2) for n in Counter(item_answers).values()) / comb(len(item_answers), 2)
         for item in answers.task.items.values()
         if len(item_answers := answers.by_item.get((model, item.cell), [])) > 1
     ]
-    return (
-        to_estimate(mean_share(sum(shares), len(shares)))
-        if shares
-        else missing_estimate("no item has two usable samples")
+    return mean_over_units(
+        shares, {"item": range(len(shares))}, (0.0, 1.0), empty_reason="no item has two usable samples"
     )
 
 
@@ -176,39 +179,57 @@ def _compute_score_accuracy(answers: TaskAnswerSet, model: str) -> ScoreAccuracy
         [fmean(scores_by_item[item.id]) if scores_by_item[item.id] else np.nan for item in answers.items_with_truth]
     )
     spread = np.array([stdev(scores) if len(scores) > 1 else np.nan for scores in scores_by_item.values()])
-    has_truth = bool(answers.items_with_truth)
+    if not answers.items_with_truth:
+        r = rho = mae = bias = missing_estimate(NO_TRUTH_REASON)
+    else:
+        items, no_answer_reason = np.arange(len(means)), "no item has a usable answer"
+        r, rho = (_correlate_with_truth(means, truth, ranks=ranks) for ranks in (False, True))
+        width = np.nan if answers.task.range is None else answers.task.range[1] - answers.task.range[0]
+        errors, bounds = means - truth, (0.0, float(np.nan_to_num(width, nan=np.inf)))
+        mae = mean_over_units(np.abs(errors), {"item": items}, bounds, empty_reason=no_answer_reason)
+        bias = mean_over_units(errors, {"item": items}, empty_reason=no_answer_reason)
     return ScoreAccuracy(
-        pearson_r=_to_correlation_estimate(pearson(means, truth)) if has_truth else missing_estimate(NO_TRUTH_REASON),
-        spearman_rho=_to_correlation_estimate(spearman(means, truth))
-        if has_truth
-        else missing_estimate(NO_TRUTH_REASON),
-        mae=to_estimate(mae(means, truth)) if has_truth else missing_estimate(NO_TRUTH_REASON),
-        bias=to_estimate(bias(means, truth)) if has_truth else missing_estimate(NO_TRUTH_REASON),
-        spread=estimate_mean(spread, "no item has two usable samples"),
+        pearson_r=r,
+        spearman_rho=rho,
+        mae=mae,
+        bias=bias,
+        spread=mean_over_units(
+            spread, {"item": np.arange(len(spread))}, (0.0, np.inf), empty_reason="no item has two usable samples"
+        ),
     )
 
 
-def _to_correlation_estimate(correlation: Correlation) -> Estimate:
-    """Convert a correlation over items to an estimate, with its reason in terms of the task."""
-    reason_labels = {"x constant": "all scores are the same", "y constant": "all truths are the same"}
-    reason = correlation.reason and reason_labels.get(correlation.reason, correlation.reason.replace("pairs", "items"))
-    return Estimate(
-        value=correlation.r, n=correlation.n, ci_low=correlation.ci_low, ci_high=correlation.ci_high, reason=reason
-    )
+def _correlate_with_truth(means: FloatArray, truth: FloatArray, *, ranks: bool) -> Estimate:
+    """Correlation of scores with the truth over items, with its reason in terms of the task."""
+    correlation = correlation_over_items(means, truth, np.arange(len(means)), ranks=ranks)
+    reason_labels = {
+        "all values of the first measure are the same": "all scores are the same",
+        "all values of the second measure are the same": "all truths are the same",
+        "fewer than 3 answers": "fewer than 3 items",
+    }
+    return replace(correlation, reason=reason_labels.get(correlation.reason or "", correlation.reason))
 
 
 def _build_item_report(answers: TaskAnswerSet, item: TaskItem) -> TaskItemReport:
     """Build the report of one item: question, truth, share of right answers, and each model's commonest answer."""
-    right_flags = answers.correctness_by_item.get(item.cell, [])
     commonest_by_model = {model: _commonest_answer(answers, model, item.cell) for model in answers.models}
     question = " ".join(item.question.split())
     return TaskItemReport(
         id=item.id,
         question=question if len(question) <= MAX_QUESTION_CHARS else f"{question[:MAX_QUESTION_CHARS]} …",
         truth=item.truth,
-        right=estimate_share(sum(right_flags), len(right_flags)) if right_flags else None,
+        right=_estimate_item_accuracy(answers, item),
         answers=commonest_by_model,
     )
+
+
+def _estimate_item_accuracy(answers: TaskAnswerSet, item: TaskItem) -> ShareEstimate | None:
+    """Share of right answers to one item, with an interval over models; None where correctness is unknown."""
+    by_model: dict[str, list[bool]] = defaultdict(list)
+    for model, is_right in answers.correctness_by_item.get(item.cell, []):
+        by_model[model].append(is_right)
+    flags = list(by_model.values())
+    return share_over_units(list(map(sum, flags)), list(map(len, flags)), {"model": list(by_model)}) if flags else None
 
 
 def _commonest_answer(answers: TaskAnswerSet, model: str, cell: Cell) -> str | None:

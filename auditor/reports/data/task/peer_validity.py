@@ -9,18 +9,18 @@ from fractions import Fraction
 import numpy as np
 
 from auditor.domain import AnswerKind, Cell, Ruling
-from auditor.metrics.clustered import (
-    ClusteredEstimate,
+from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.metrics.item_statistics import (
     area_under_curve,
     area_under_curve_within_items,
-    clustered_difference,
-    clustered_rank_correlation,
-    clustered_share,
+    correlation_over_items,
+    share_difference_over_items,
 )
-from auditor.metrics.correlation import pearson
-from auditor.metrics.estimate import Estimate
-from auditor.reports.data.estimate_conversion import missing_estimate, to_estimate
+from auditor.metrics.model_correlation import ModelCorrelation, correlate_models
+from auditor.metrics.unit_means import ShareTable, share_over_units, shares_over_units
+from auditor.reports.data.estimate_conversion import replace_reason
 from auditor.reports.data.panel.build import compute_peer_agreement
+from auditor.reports.data.panel.verdict_matrix import find_family
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.task.build import TaskAnswerSet
 from auditor.reports.data.task.schema import JudgeValidityRow, PeerValidityReport, TaskModelRow, VerdictAccuracyRow
@@ -62,25 +62,18 @@ def build_peer_validity_report(
     is_correct = [answers.correctness.get(key, False) for key in keys]
     return PeerValidityReport(
         answers=len(judged_samples),
-        area=to_estimate(area_under_curve(sample_shares, is_correct, item_ids)) if has_accuracy else None,
-        area_within=to_estimate(area_under_curve_within_items(sample_shares, is_correct, item_ids))
-        if has_accuracy
-        else None,
+        area=area_under_curve(sample_shares, is_correct, item_ids) if has_accuracy else None,
+        area_within=area_under_curve_within_items(sample_shares, is_correct, item_ids) if has_accuracy else None,
         verdicts=_build_verdict_rows(verdicts_with_truth, valid_shares, answers) if has_accuracy else [],
-        difference=to_estimate(
-            # Accuracy of answers called VALID minus that of answers called INVALID.
-            _share_difference(verdicts_with_truth, lambda verdict: bool(verdict[0].valid), lambda verdict: verdict[1])
+        # Accuracy of answers called VALID minus that of answers called INVALID.
+        difference=_share_difference(
+            verdicts_with_truth, lambda verdict: bool(verdict[0].valid), lambda verdict: verdict[1]
         )
         if has_accuracy
         else None,
         closeness=_correlate_closeness(answers, keys, sample_shares) if answers.task.kind is AnswerKind.SCORE else None,
         models=_correlate_models(source, model_rows, has_accuracy=has_accuracy),
-        judges=[
-            _build_judge_row(name, [verdict for verdict in verdicts_with_truth if verdict[0].judge == name])
-            for name in source.judge_names
-        ]
-        if has_accuracy
-        else [],
+        judges=_build_judge_rows(source.judge_names, verdicts_with_truth) if has_accuracy else [],
     )
 
 
@@ -108,7 +101,7 @@ def _build_verdict_rows(
     rows = [
         _build_verdict_row(
             ruling.value,
-            [(vote.topic, is_right) for vote, is_right in verdicts if vote.valid == (ruling is Ruling.VALID)],
+            [(_sample_key(vote), is_right) for vote, is_right in verdicts if vote.valid == (ruling is Ruling.VALID)],
         )
         for ruling in Ruling
     ]
@@ -119,35 +112,37 @@ def _build_verdict_rows(
         TIED_LABEL: lambda share: share == half,
     }
     for label, is_side in side_tests.items():
-        item_hits = [(key[1].topic, answers.correctness[key]) for key, share in valid_shares.items() if is_side(share)]
-        if item_hits or label != TIED_LABEL:
-            rows.append(_build_verdict_row(label, item_hits))
+        sample_hits = [(key, answers.correctness[key]) for key, share in valid_shares.items() if is_side(share)]
+        if sample_hits or label != TIED_LABEL:
+            rows.append(_build_verdict_row(label, sample_hits))
     return rows
 
 
-def _build_verdict_row(verdict_label: str, item_hits: Sequence[tuple[str, bool]]) -> VerdictAccuracyRow:
-    """Compute the share of right answers among those with one verdict; `item_hits` pairs item and correctness."""
-    share = _clustered_share(item_hits, f"nothing is called {verdict_label}")
-    return VerdictAccuracyRow(said=verdict_label, n=share.n, accuracy=to_estimate(share))
+def _build_verdict_row(verdict_label: str, sample_hits: Sequence[tuple[SampleKey, bool]]) -> VerdictAccuracyRow:
+    """Compute the share of right answers among those with one verdict; `sample_hits` pairs answer and correctness."""
+    share = share_over_units(**_share_table(sample_hits)._asdict(), empty_reason=f"nothing is called {verdict_label}")
+    return VerdictAccuracyRow(said=verdict_label, n=share.n, accuracy=share)
 
 
-def _clustered_share(item_hits: Iterable[tuple[str, bool]], missing_reason: str) -> ClusteredEstimate:
-    """Compute the share of hits, clustered by item.
-
-    `item_hits` holds the id of the item and whether it is a hit, for each case.
-    """
-    hits, counts = Counter[str](), Counter[str]()
-    for item, hit in item_hits:
-        hits[item] += hit
-        counts[item] += 1
-    return clustered_share([hits[item] for item in counts], list(counts.values()), missing_reason)
+def _share_table(sample_hits: Sequence[tuple[SampleKey, bool]]) -> ShareTable:
+    """Count hits and cases of each answer; an answer's cases, such as verdicts on it, are not independent."""
+    hits, totals = Counter[SampleKey](), Counter[SampleKey]()
+    for key, is_hit in sample_hits:
+        hits[key] += is_hit
+        totals[key] += 1
+    return ShareTable(
+        [hits[key] for key in totals],
+        list(totals.values()),
+        {"item": [key[1].topic for key in totals]},
+        np.ones(len(totals)),
+    )
 
 
 def _share_difference(
     verdicts: Sequence[VerdictWithTruth],
     is_first_side: Callable[[VerdictWithTruth], bool],
     is_hit: Callable[[VerdictWithTruth], bool],
-) -> ClusteredEstimate:
+) -> Estimate:
     """Share of hits on the first side minus that on the second, with an interval over items.
 
     Args:
@@ -160,22 +155,43 @@ def _share_difference(
         column = 0 if is_first_side(verdict) else 2
         counts_by_item[verdict[0].topic][column] += is_hit(verdict)
         counts_by_item[verdict[0].topic][column + 1] += 1
-    return clustered_difference(*np.array(list(counts_by_item.values()), dtype=float).reshape(-1, 4).T)
+    return share_difference_over_items(*np.array(list(counts_by_item.values()), dtype=float).reshape(-1, 4).T)
 
 
-def _build_judge_row(judge: str, verdicts: Sequence[VerdictWithTruth]) -> JudgeValidityRow:
-    """Compare the judge's shares of VALID on right and on wrong answers."""
-    hits_by_truth = [
-        [(vote.topic, bool(vote.valid)) for vote, is_right in verdicts if is_right is side] for side in (True, False)
+def _build_judge_rows(judges: Sequence[str], verdicts: Sequence[VerdictWithTruth]) -> list[JudgeValidityRow]:
+    """Compare each judge's shares of VALID on right and on wrong answers."""
+    shares_by_truth = [
+        shares_over_units(
+            [
+                _share_table(
+                    [
+                        (_sample_key(vote), bool(vote.valid))
+                        for vote, is_right in verdicts
+                        if vote.judge == judge and is_right is side
+                    ]
+                )
+                for judge in judges
+            ],
+            empty_reason=reason,
+        )
+        for side, reason in ((True, "it judged no right answer"), (False, "it judged no wrong answer"))
     ]
+    return [
+        _build_judge_row(judge, right, wrong, [verdict for verdict in verdicts if verdict[0].judge == judge])
+        for judge, right, wrong in zip(judges, *shares_by_truth, strict=True)
+    ]
+
+
+def _build_judge_row(
+    judge: str, right: ShareEstimate, wrong: ShareEstimate, verdicts: Sequence[VerdictWithTruth]
+) -> JudgeValidityRow:
+    """Add the difference of the judge's shares of VALID on right and on wrong answers."""
     return JudgeValidityRow(
         judge=judge,
-        right=to_estimate(_clustered_share(hits_by_truth[0], "it judged no right answer")),
-        wrong=to_estimate(_clustered_share(hits_by_truth[1], "it judged no wrong answer")),
-        difference=to_estimate(
-            # A verdict is (vote, whether the answer is right): VALID on right answers minus VALID on wrong ones.
-            _share_difference(verdicts, lambda verdict: verdict[1], lambda verdict: bool(verdict[0].valid))
-        ),
+        right=right,
+        wrong=wrong,
+        # A verdict is (vote, whether the answer is right): VALID on right answers minus VALID on wrong ones.
+        difference=_share_difference(verdicts, lambda verdict: verdict[1], lambda verdict: bool(verdict[0].valid)),
     )
 
 
@@ -184,32 +200,30 @@ def _correlate_closeness(answers: TaskAnswerSet, keys: Sequence[SampleKey], vali
     closeness = [
         -abs(float(answers.usable_answers[key]) - float(answers.task.item_for(key[1]).truth or "nan")) for key in keys
     ]
-    return to_estimate(clustered_rank_correlation(valid_shares, closeness, [key[1].topic for key in keys]))
+    return correlation_over_items(valid_shares, closeness, [key[1].topic for key in keys], ranks=True)
 
 
-def _correlate_models(source: ReportSource, model_rows: Sequence[TaskModelRow], *, has_accuracy: bool) -> Estimate:
+def _correlate_models(
+    source: ReportSource, model_rows: Sequence[TaskModelRow], *, has_accuracy: bool
+) -> ModelCorrelation:
     """Pearson correlation over models of peer agreement with accuracy, or with minus the MAE."""
     agreement_by_model = {row.model: row.agreement.value for row in compute_peer_agreement(source)}
-    agreement_and_quality = [
-        (agreement_by_model.get(row.model), _model_quality(row, has_accuracy=has_accuracy)) for row in model_rows
-    ]
-    known_pairs = [
-        (peer_share, quality)
-        for peer_share, quality in agreement_and_quality
-        if peer_share is not None and quality is not None
-    ]
-    if not known_pairs:
-        return missing_estimate("no model has both")
-    correlation = pearson(*np.array(known_pairs, dtype=float).T)
-    reason_labels = {"x constant": "peers find all models equally VALID", "y constant": "all models are equally good"}
-    reason = (
-        None
-        if correlation.reason is None
-        else reason_labels.get(correlation.reason, correlation.reason.replace("pairs", "models"))
+    peer_shares, qualities = (
+        np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+        for values in (
+            [agreement_by_model.get(row.model) for row in model_rows],
+            [_model_quality(row, has_accuracy=has_accuracy) for row in model_rows],
+        )
     )
-    return Estimate(
-        value=correlation.r, n=correlation.n, ci_low=correlation.ci_low, ci_high=correlation.ci_high, reason=reason
+    correlation = correlate_models(
+        peer_shares, qualities, [find_family(source.config, row.model) for row in model_rows]
     )
+    reason_labels = {
+        "x constant": "peers find all models equally VALID",
+        "y constant": "all models are equally good",
+        "fewer than 3 models (0)": "no model has both",
+    }
+    return replace_reason(correlation, reason_labels)
 
 
 def _model_quality(row: TaskModelRow, *, has_accuracy: bool) -> float | None:

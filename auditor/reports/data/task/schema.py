@@ -6,7 +6,8 @@ Intervals are over items: answers of several samples, models and judges to one i
 from __future__ import annotations
 
 from auditor.domain import AnswerKind
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.reports.data.report_model import ReportModel
 
 
@@ -30,7 +31,7 @@ class TaskModelRow(ReportModel):
     """Samples on items whose truth is known."""
     usable: int
     """Samples with a readable answer, of `planned`."""
-    accuracy: Estimate
+    accuracy: ShareEstimate
     """Share of the usable answers that are right; n counts answers."""
     bound_low: float | None
     """Accuracy if every unusable sample were wrong; null where correctness is unknown."""
@@ -52,16 +53,16 @@ class VerdictAccuracyRow(ReportModel):
     said: str
     """`VALID` or `INVALID` for single verdicts; `majority VALID` and similar labels for answers."""
     n: int
-    accuracy: Estimate
+    accuracy: ShareEstimate
 
 
 class JudgeValidityRow(ReportModel):
     """One judge's verdicts on right and on wrong answers."""
 
     judge: str
-    right: Estimate
+    right: ShareEstimate
     """Share of VALID among the verdicts on right answers."""
-    wrong: Estimate
+    wrong: ShareEstimate
     """Share of VALID among the verdicts on wrong answers."""
     difference: Estimate
     """`right` minus `wrong`: 0 is no discrimination, 1 is perfect."""
@@ -81,7 +82,7 @@ class PeerValidityReport(ReportModel):
     """Accuracy of the answers with a verdict VALID minus that of those with a verdict INVALID."""
     closeness: Estimate | None
     """For scores: Spearman's correlation over answers of the share VALID with closeness to the truth."""
-    models: Estimate
+    models: ModelCorrelation
     """Correlation over models of peer agreement with accuracy; with minus the MAE for scores without a tolerance."""
     judges: list[JudgeValidityRow]
 
@@ -92,8 +93,9 @@ class TaskItemReport(ReportModel):
     id: str
     question: str
     truth: str | None
-    right: Estimate | None
-    """Share of all models' usable answers that are right; null where correctness is unknown."""
+    right: ShareEstimate | None
+    """Share of all models' usable answers that are right, with an interval over other models; null where correctness is
+    unknown."""
     answers: dict[str, str | None]
     """Most common answer, or mean score, by model; null where there is none."""
 

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
+from typing import Any
 
 from auditor.reports.data.comparison.schema import ComparisonReport, SeriesDifference, SeriesPairComparison
-from auditor.reports.document import Block, Column, List, ListItem, Name, Paragraph, Section, Status, Strong, Table
+from auditor.reports.document import (
+    Block,
+    Cell,
+    Column,
+    List,
+    ListItem,
+    Name,
+    Paragraph,
+    Section,
+    Status,
+    Strong,
+    Table,
+)
 from auditor.reports.number_format import describe_interval, describe_p_value, format_signed, pluralize
 from auditor.reports.sections.estimate_plots import LabelledEstimate
 from auditor.reports.sections.experiments.common import plot_estimates
@@ -28,8 +41,8 @@ CHANGE_PHRASES = {
 }
 GROUPS = (
     ("region", "regions", "over countries and topics"),
-    ("country", "by_country", "over the country’s topics, assumed to be independent"),
-    ("topic", "by_topic", "over the topic’s countries, assumed to be independent"),
+    ("country", "by_country", "over the country’s topics, of which at least 5 are needed"),
+    ("topic", "by_topic", "over the topic’s countries, of which at least 5 are needed"),
 )
 """Noun of each kind of group, its field of `SeriesPairComparison`, and what its 95% CIs are over."""
 ERROR_AXIS_TITLE = "Difference in mean absolute error"
@@ -129,8 +142,8 @@ def build_group_sections(pair: SeriesPairComparison, pair_id: str) -> Iterator[S
         section_id = f"{pair_id}-{noun}"
         table_id, title = f"{section_id}-mae", f"By {noun}"
         caption = (
-            f"Mean absolute error by {noun}, largest deterioration first. 95% CIs are {interval_note}. "
-            "p-values are corrected for all differences of this kind in all pairs."
+            f"Mean absolute error by {noun}, largest deterioration first. 95% CIs are {interval_note}, and each "
+            "is for its row alone. p-values are corrected for all differences of this kind in all pairs."
         )
         labelled = [(difference.name, difference.difference) for difference in differences]
         plot_title = f"Difference in mean absolute error by {noun}"
@@ -187,7 +200,7 @@ def _tabulate_differences(
         *extra_columns,
     ]
     get_change = attrgetter(f"{path}change")
-    derived = {
+    derived: Mapping[str, Callable[[Any], Cell]] = {
         f"{path}change": lambda record: CHANGE_LABELS[get_change(record)],
         "first_lost": lambda pair: count_lost(pair.first_lost_samples),
         "second_lost": lambda pair: count_lost(pair.second_lost_samples),

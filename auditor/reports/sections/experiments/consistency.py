@@ -15,7 +15,7 @@ from auditor.reports.data.semantic.experiment_schema import (
     SemanticTemperatureRow,
 )
 from auditor.reports.document import Block, Column, Document, Inline, Name, Paragraph, Section
-from auditor.reports.number_format import pluralize
+from auditor.reports.number_format import format_number, pluralize
 from auditor.reports.sections.experiments.common import (
     P_VALUE_COLUMN,
     build_experiment_document,
@@ -144,14 +144,7 @@ def _estimate_correlation(row: ConsistencyAccuracyRow | HumanCorrelationRow | Co
 
 def build_judgements_document(audit: str, judgements: HumanJudgementReport) -> Document:
     """Build the document on how well measures of consistency correlate with human judgements."""
-    measured = [row for row in judgements.correlations if row.r is not None]
-    best = max(measured, key=lambda row: row.r or 0.0, default=None)
-    finding = (
-        f"Of {pluralize(len(measured), 'measure')}, {name_measure(best.metric, best.text)} correlates most with human "
-        f"judgements: {describe_estimate('r', _estimate_correlation(best))}."
-        if best
-        else ""
-    )
+    finding = _describe_correlations([row for row in judgements.correlations if row.r is not None])
     basis = Paragraph(
         f"{pluralize(judgements.judgements, 'judgement')} on {pluralize(judgements.questions, 'question')}. "
         f"Agreement of the raters: {describe_estimate('Krippendorff’s alpha', judgements.alpha, 'pair')}. "
@@ -160,6 +153,21 @@ def build_judgements_document(audit: str, judgements: HumanJudgementReport) -> D
     sections = [Section("judgements-results", "Results for each measure", [basis, *_tabulate_judgements(judgements)])]
     return build_experiment_document(
         audit, "measures compared with people", [finding], sections, "No measure can be compared with these judgements."
+    )
+
+
+def _describe_correlations(measured: Sequence[HumanCorrelationRow]) -> str:
+    """Describe the correlations of the measures with people, without picking the largest, which is biased upwards."""
+    if not measured:
+        return ""
+    ordered = sorted(measured, key=lambda row: row.r or 0.0)
+    if len(ordered) == 1:
+        estimate = describe_estimate("r", _estimate_correlation(ordered[0]))
+        return f"{name_measure(ordered[0].metric, ordered[0].text)} and human judgements: {estimate}."
+    ends = [f"{format_number(row.r)} ({name_measure(row.metric, row.text)})" for row in (ordered[0], ordered[-1])]
+    return (
+        f"The correlations of {pluralize(len(measured), 'measure')} with human judgements range from {ends[0]} to "
+        f"{ends[1]}. The table of differences compares them with the audit’s measure."
     )
 
 
@@ -182,7 +190,7 @@ def _tabulate_judgements(judgements: HumanJudgementReport) -> list[Block]:
         "judgements-differences",
         "The audit’s measure compared with others",
         "Pearson’s r with people of the audit’s measure minus that of another measure, with 95% CI; above 0 the "
-        "audit’s measure is closer to people. p: Williams’ test.",
+        "audit’s measure is closer to people. p: jackknife over questions, not corrected for multiple tests.",
         judgements.differences,
         [
             Column("Audit’s measure", "text", "than_metric"),

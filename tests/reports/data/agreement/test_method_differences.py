@@ -44,7 +44,9 @@ def test_conflicts_between_two_methods_of_a_model_are_counted(db: Database) -> N
     assert (row.conflicts.value, row.conflicts.n, row.opposite) == (0.5, 4, 1)
     assert row.largest == [("Japan", "t0", 0.5, -0.5), ("Japan", "t2", -0.4, -0.9)]
     text = render_report(report, "markdown")
-    assert re.search(r"^\| alder \| direct \| logprob \| 50% \(.*n 4\) \| 1 \|$", text, re.MULTILINE)
+    assert re.search(
+        r"^\| alder \| direct \| logprob \| 50% \(these cells 7% to 93%; n 4; .*\) \| 1 \|$", text, re.MULTILINE
+    )
     assert "third quartile of this audit’s differences is" in text
 
 

@@ -11,7 +11,7 @@ from tests.reports.conftest import import_scores
 from tests.support.synthetic_audit import COUNTRIES, TOPICS
 
 CELLS = [(c, t) for c in COUNTRIES[:24] for t in TOPICS[:8]]
-WEST = ("Australia", "Germany", "Netherlands", "United States", "Canada", "Cyprus", "France")
+WEST = ("Australia", "Germany", "Netherlands", "United States", "Canada", "France")
 
 
 def rank_two_models(db: Database, worse_in: tuple[str, ...], share: float = 1.0) -> list[TierRanking]:
@@ -50,7 +50,7 @@ def test_indistinguishable_models_get_no_preference(db: Database) -> None:
     }
     report = import_scores(db, dict(truth), scores)
     preference = describe_preference(next(p for p in report.tiers if p.scope == ALL_COUNTRIES and p.by == "MAE"))
-    assert "not statistically distinguishable from" in preference
+    assert "may be the best as well" in preference
     assert "prefer" not in preference
 
 

@@ -10,9 +10,10 @@ from statsmodels.stats.multitest import multipletests
 
 from auditor.domain import Cell, CellScore
 from auditor.errors import UsageError
-from auditor.metrics.bootstrap import holm
+from auditor.metrics.multiple_testing import holm
 from auditor.reports.data.comparison.compare import compare_targets
 from auditor.reports.data.comparison.series_pairs import parse_target
+from auditor.reports.data.report_source import load_source
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from tests.reports.conftest import survey_of
@@ -31,6 +32,8 @@ def save_imported_audit(
     drop: int = 0,
     worse_in: str = "",
     method: str = "direct",
+    n_ok: int = 1,
+    n_planned: int = 1,
 ) -> None:
     """Save an audit of imported scores.
 
@@ -48,7 +51,8 @@ def save_imported_audit(
                 0.8 * np.sign(people) if cell[0] == worse_in else 0.0
             )
             score = None if i < drop else float(np.clip(people + off, -1, 1))
-            rows.append(CellScore(model, Cell(*cell), method, score, n_ok=int(score is not None), n_planned=1))
+            n_usable = 0 if score is None else min(n_ok, n_planned)
+            rows.append(CellScore(model, Cell(*cell), method, score, n_ok=n_usable, n_planned=n_planned))
     results.save_scores(db, audit.id, rows)
     audits.set_stage(db, audit.id, audits.FINISHED)
 
@@ -127,9 +131,39 @@ def test_unequal_coverage_gives_bounds(db: Database) -> None:
     comparison = compare_targets(db, [parse_target("before"), parse_target("afterwards")])
     pair = comparison.pairs[0]
     assert (pair.shared, pair.only_first) == (len(CELLS) - 10, 10)
-    assert pair.bounds is not None
-    assert pair.mae.difference.value is not None
-    assert pair.bounds[0] < pair.mae.difference.value < pair.bounds[1]
+    assert (pair.first_lost_samples.lost, pair.second_lost_samples.lost) == (0, 10)
+    assert pair.worst_case is not None
+    for bounded, difference in ((pair.worst_case.mae, pair.mae), (pair.worst_case.pearson_r, pair.pearson_r)):
+        assert bounded.value == difference.difference.value
+        low, high = bounded.bound_low, bounded.bound_high
+        assert None not in (bounded.value, low, high, bounded.ci_low, bounded.ci_high)
+        assert (
+            (bounded.ci_low or 0.0) < (low or 0.0) < (bounded.value or 0.0) < (high or 0.0) < (bounded.ci_high or 0.0)
+        )
+
+
+def test_lost_samples_inside_cells_are_seen_where_all_cells_have_a_score(db: Database) -> None:
+    save_imported_audit(db, "before", {"a": 0.2}, n_ok=5, n_planned=5)
+    save_imported_audit(db, "afterwards", {"a": 0.2}, n_ok=4, n_planned=5)
+    pair = compare_targets(db, [parse_target("before"), parse_target("afterwards")]).pairs[0]
+    assert (pair.shared, pair.only_first) == (len(CELLS), 0)
+    assert pair.first_lost_samples.share == 0.0
+    assert pair.second_lost_samples.share == pytest.approx(0.2)
+    assert pair.worst_case is not None
+    assert pair.mae.second is not None
+    assert pair.worst_case.mae.bound_high == pytest.approx(
+        float(np.mean([bounds[1] for bounds in _error_bounds(db, "afterwards")])) - (pair.mae.first or 0.0)
+    )
+
+
+def _error_bounds(db: Database, audit_name: str) -> list[tuple[float, float]]:
+    """Smallest and largest absolute error of each cell of an audit whose cells have 4 of 5 samples."""
+    source = load_source(db, audit_name)
+    bounds = []
+    for score, people in zip(source.score_matrix[0].tolist(), source.survey_scores.tolist(), strict=True):
+        errors = [abs((4 * score + lost) / 5 - people) for lost in (-1.0, 1.0)]
+        bounds.append((min(errors), max(errors)))
+    return bounds
 
 
 def test_cells_with_different_survey_scores_are_not_compared(db: Database) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import krippendorff
 import numpy as np
 import pytest
+from scipy import stats
 from statsmodels.stats.inter_rater import fleiss_kappa
 
 from auditor.domain import Outcome, Ruling, Verdict
@@ -14,6 +15,7 @@ from auditor.metrics.estimate import Estimate
 from auditor.reports.data.build import build_report
 from auditor.reports.data.panel.peer_alignment import compute_peer_alignment
 from auditor.reports.data.report_schema import Report
+from auditor.reports.data.report_source import load_source
 from auditor.storage import results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
@@ -62,9 +64,9 @@ def test_the_same_answer_from_two_judges_is_reported(db: Database) -> None:
 
 def test_the_correlation_of_peers_with_people_always_has_its_n(report: Report) -> None:
     [row] = report.panel.peer_alignment
-    assert row.r.n == 3
-    assert row.r.ci_low is None
-    assert "n = 3 models" in " ".join(report.panel.certificate)
+    assert (row.r.n, row.r.models) == (3, 3)
+    assert (row.r.ci_low, row.r.p_value) == (None, None)
+    assert "3 models; no 95% CI: too few models" in " ".join(report.panel.certificate)
 
 
 def test_the_interval_of_r_over_twenty_models_is_fishers(db: Database) -> None:
@@ -82,9 +84,37 @@ def test_the_interval_of_r_over_twenty_models_is_fishers(db: Database) -> None:
         base.peer_agreement[0].model_copy(update={"model": str(i), "agreement": _estimate(v)}) for i, v in enumerate(x)
     ]
     rows = [base.alignment[0].model_copy(update={"model": str(i), "pearson_r": float(v)}) for i, v in enumerate(y)]
-    [alignment] = compute_peer_alignment(peers, rows)
+    [alignment] = compute_peer_alignment(None, peers, rows)
     assert (round(alignment.r.value or 0, 2), alignment.r.n) == (0.39, 20)
     assert (round(alignment.r.ci_low or 0, 2), round(alignment.r.ci_high or 0, 2)) == (-0.06, 0.71)
+    assert alignment.r.p_value == pytest.approx(stats.pearsonr(x, y).pvalue, abs=0.02)
+    assert alignment.r.generalizes_to == "other models like these"
+
+
+def test_consistency_is_correlated_with_agreement_with_people_over_models(db: Database) -> None:
+    report = build_report(db, populate(db, models=6, samples=3).name)
+    cosine, variance = report.consistency_alignment
+    assert (cosine.figure, variance.figure, cosine.method) == ("cosine", "variance", "direct")
+    alignment = {row.model: row.pearson_r for row in report.alignment if row.method == "direct"}
+    variances = {row.model: row.variance.value for row in report.self_consistency if row.method == "direct"}
+    x, y = (np.array([values[model] for model in sorted(alignment)], dtype=float) for values in (variances, alignment))
+    assert variance.r.value == pytest.approx(stats.pearsonr(x, y).statistic)
+    assert (variance.r.n, variance.r.ci_low) == (6, None)
+    assert variance.r.p_value is not None
+    assert build_report(db, populate(db, models=2, name="two").name).consistency_alignment == []
+
+
+def test_models_of_one_family_are_averaged_in_peer_alignment(db: Database) -> None:
+    report = build_report(db, populate(db, models=6).name)
+    config = load_source(db, "population").config
+    assert config is not None
+    pairs = [
+        model.model_copy(update={"family": f"family {i // 2}"}) for i, model in enumerate(config.models)
+    ]  # three families of two
+    families = config.model_copy(update={"models": pairs})
+    [row] = compute_peer_alignment(families, report.peer_agreement, report.alignment)
+    assert (row.r.n, row.r.models) == (3, 6)
+    assert row.r.r_over_models == pytest.approx(report.panel.peer_alignment[0].r.value)
 
 
 def _estimate(value: float) -> Estimate:

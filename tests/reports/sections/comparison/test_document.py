@@ -7,7 +7,7 @@ import pytest
 from auditor.reports.data.comparison.compare import compare_targets
 from auditor.reports.data.comparison.schema import ComparisonReport
 from auditor.reports.data.comparison.series_pairs import parse_target
-from auditor.reports.document import Document, Figure
+from auditor.reports.document import CountShare, Document, Figure
 from auditor.reports.render.html import render_html
 from auditor.reports.render.markdown import render_markdown
 from auditor.reports.sections.comparison import build_comparison_document
@@ -46,7 +46,7 @@ def test_a_single_pair_is_the_finding_and_has_both_metrics_in_tables(db: Databas
     for table_id, difference in (("overall-mae", pair.mae), ("overall-r", pair.pearson_r)):
         [row] = cells_of(tables[table_id])
         figures = [difference.first, difference.second, difference.difference, difference.p_holm, "better", 42]
-        assert row == ["far", "near", *figures]
+        assert row == ["far", "near", *figures, CountShare(0, 42), CountShare(0, 42)]
     for table_id, groups in (("pair-1-country-mae", pair.by_country), ("pair-1-topic-mae", pair.by_topic)):
         assert len(tables[table_id].rows) == len(groups) > 0
 
@@ -86,7 +86,8 @@ def test_unequal_coverage_is_a_reason_for_caution(db: Database) -> None:
     save_imported_audit(db, "afterwards", {"a": 0.2}, drop=10)
     text = text_of(build_document(compare(db, "before", "afterwards")).opening)
     assert "Reasons for caution" in text
-    assert "before:a and afterwards:a answered different shares of the cells." in text
+    assert "0% of the planned samples of before:a and 24% of those of afterwards:a have no usable score" in text
+    assert "Over all planned samples, the difference in mean absolute error may be anything from" in text
 
 
 def test_names_with_markup_stay_text_in_the_rendered_document(db: Database) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from auditor.metrics.averaging import AveragedEstimate
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.semantic.experiment_schema import (
     ConsistencyAccuracyRow,
@@ -25,6 +26,14 @@ def make_estimate(value: float | None, half: float = 0.1, n: int = 40) -> Estima
     return Estimate(value=value, n=n, ci_low=value - half, ci_high=value + half)
 
 
+def make_mean(value: float | None) -> AveragedEstimate:
+    estimate = make_estimate(value)
+    return AveragedEstimate(
+        value=value, n=estimate.n, ci_low=estimate.ci_low, ci_high=estimate.ci_high, reason=estimate.reason,
+        averaged="instances",
+    )  # fmt: skip
+
+
 def checked_finding(document: Document) -> str:
     """The finding at the top of a document whose nodes fit together."""
     assert_consistent(document)
@@ -38,8 +47,8 @@ def test_the_temperature_document_compares_paraphrase_with_sampling_noise() -> N
         SemanticTemperatureRow(
             model=m,
             temperature=t,
-            same_words=make_estimate(0.9),
-            other_words=make_estimate(0.7),
+            same_words=make_mean(0.9),
+            other_words=make_mean(0.7),
             difference=make_estimate(d),
             p_value=0.001,
         )
@@ -52,9 +61,7 @@ def test_the_temperature_document_compares_paraphrase_with_sampling_noise() -> N
 
 def test_the_rules_document_counts_models_that_improve_and_that_get_worse() -> None:
     rows = [
-        RuleFollowingRow(
-            model=m, before=make_estimate(0.5), after=make_estimate(0.7), change=make_estimate(c), p_value=None
-        )
+        RuleFollowingRow(model=m, before=make_mean(0.5), after=make_mean(0.7), change=make_estimate(c), p_value=None)
         for m, c in (("a", 0.2), (HOSTILE, -0.2), ("c", 0.0), ("d", None))
     ]
     assert checked_finding(consistency.build_rules_document("x", rows)) == (
@@ -67,8 +74,8 @@ def test_the_accuracy_document_gives_the_correlation_of_accuracy_and_consistency
     rows = [
         ConsistencyAccuracyRow(
             model=m,
-            accuracy=make_estimate(0.6),
-            consistency=make_estimate(0.5),
+            accuracy=make_mean(0.6),
+            consistency=make_mean(0.5),
             n=30,
             r=r,
             p_value=0.02,
@@ -84,11 +91,12 @@ def test_the_accuracy_document_gives_the_correlation_of_accuracy_and_consistency
     )
 
 
-def test_the_judgements_document_names_the_measure_most_correlated_with_people() -> None:
+def test_the_judgements_document_gives_the_range_of_the_correlations() -> None:
     shared_fields = {"n": 20, "ci_low": 0.1, "ci_high": 0.8, "r_entropy": None}
     rows = [
         HumanCorrelationRow(text="answers", metric="SaGE", r=0.5, **shared_fields),
         HumanCorrelationRow(text="rules", metric=HOSTILE, r=None, reason="flat", **shared_fields),
+        HumanCorrelationRow(text="answers", metric="bleu", r=0.2, **shared_fields),
     ]
     judgements = HumanJudgementReport(
         questions=20,
@@ -99,7 +107,12 @@ def test_the_judgements_document_names_the_measure_most_correlated_with_people()
         differences=[],
     )
     assert checked_finding(consistency.build_judgements_document("x", judgements)) == (
-        "Of 1 measure, SaGE of answers correlates most with human judgements: r = 0.50, 95% CI 0.10 to 0.80."
+        "The correlations of 2 measures with human judgements range from 0.20 (BLEU of answers) to 0.50 (SaGE of "
+        "answers). The table of differences compares them with the audit’s measure."
+    )
+    only_one = judgements.model_copy(update={"correlations": rows[:2]})
+    assert checked_finding(consistency.build_judgements_document("x", only_one)) == (
+        "SaGE of answers and human judgements: r = 0.50, 95% CI 0.10 to 0.80."
     )
 
 
@@ -129,7 +142,7 @@ def test_documents_without_rows_say_that_nothing_was_compared() -> None:
 
 def test_settings_without_a_difference_are_counted() -> None:
     row = RuleFollowingRow(
-        model="a", before=make_estimate(0.5), after=make_estimate(0.5), change=make_estimate(0.0), p_value=None
+        model="a", before=make_mean(0.5), after=make_mean(0.5), change=make_estimate(0.0), p_value=None
     )
     assert checked_finding(consistency.build_rules_document("x", [row])) == (
         "No model is shown to be more consistent with a rule (1 model measured). "

@@ -1,0 +1,95 @@
+"""Pearson's r over observations that share units, such as the answers of several models to one question.
+
+Each unit is left out in turn, with all its observations (`auditor.metrics.jackknife_interval`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from auditor.metrics._complete_cases import Floats, complete_cases
+from auditor.metrics.bootstrap import PEARSON
+from auditor.metrics.estimate import Estimate
+from auditor.metrics.jackknife_interval import FISHER_Z, IDENTITY, Transform, jackknife_interval, leave_one_out_sums
+
+MIN_OBSERVATIONS = 3
+"""Fewest observations for a correlation."""
+UNDEFINED_REASON = "too few values, or all values of a side are equal"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteredCorrelation:
+    """A correlation, or a difference of two.
+
+    Attributes:
+        estimate: with the interval over other units; n counts observations.
+        p_value: two-sided, of a true value of 0, from the same interval; None without an interval.
+    """
+
+    estimate: Estimate
+    p_value: float | None
+
+
+def correlate_over_units(x: ArrayLike, y: ArrayLike, units: Mapping[str, ArrayLike]) -> ClusteredCorrelation:
+    """Pearson's r, with its interval on Fisher's z.
+
+    Args:
+        x, y: shape (n,); observations with a nan on either side are left out.
+        units: the kind of unit, and the unit of each observation, shape (n,).
+
+    Raises:
+        ValueError: shapes differ, or a value is infinite.
+    """
+    (a, b), is_complete = complete_cases(x, y)
+    [(unit, labels)] = units.items()
+    r, replicates = _correlation_without_units(a, b, np.asarray(labels)[is_complete])
+    return _to_estimate(r, len(a), unit, replicates, FISHER_Z)
+
+
+def correlation_difference_over_units(
+    outcome: ArrayLike, first: ArrayLike, second: ArrayLike, units: Mapping[str, ArrayLike]
+) -> ClusteredCorrelation:
+    """The correlation of `first` with the outcome minus that of `second`, over the same observations.
+
+    Args:
+        outcome, first, second, units: as for `correlate_over_units`.
+
+    Raises:
+        ValueError: shapes differ, or a value is infinite.
+    """
+    (y, a, b), is_complete = complete_cases(outcome, first, second)
+    [(unit, labels)] = units.items()
+    names = np.asarray(labels)[is_complete]
+    (r_first, without_first), (r_second, without_second) = (
+        _correlation_without_units(values, y, names) for values in (a, b)
+    )
+    return _to_estimate(r_first - r_second, len(y), unit, without_first - without_second, IDENTITY, (-2.0, 2.0))
+
+
+def _correlation_without_units(x: Floats, y: Floats, labels: ArrayLike) -> tuple[float, Floats]:
+    """Pearson's r, and that without each unit; nan where undefined."""
+    if len(x) < MIN_OBSERVATIONS:
+        return float("nan"), np.empty(0)
+    moments = PEARSON.moments(x, y)
+    return float(PEARSON.value(moments.sum(axis=0)[None])[0]), PEARSON.value(leave_one_out_sums(moments, labels))
+
+
+def _to_estimate(
+    value: float,
+    n: int,
+    unit: str,
+    replicates: Floats,
+    transform: Transform,
+    bounds: tuple[float, float] = (-1.0, 1.0),
+) -> ClusteredCorrelation:
+    """A statistic with its interval; without a value, and a reason, where it is undefined."""
+    if not np.isfinite(value):
+        return ClusteredCorrelation(Estimate(None, n, reason=UNDEFINED_REASON), None)
+    interval = jackknife_interval(value, {unit: replicates}, transform, bounds)
+    if interval.low is None or interval.high is None:
+        return ClusteredCorrelation(Estimate(value, n, reason=interval.reason), None)
+    return ClusteredCorrelation(Estimate(value, n, interval.low, interval.high, resampled=(unit,)), interval.p_value)

@@ -1,0 +1,203 @@
+"""Statistics over answers to the items of a task: several samples, models or judges on one item are correlated.
+
+Intervals are over items, as if other items had been drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
+
+from auditor.metrics._complete_cases import Floats
+from auditor.metrics.estimate import Estimate
+from auditor.metrics.jackknife_interval import (
+    FISHER_Z,
+    LOGIT,
+    Transform,
+    estimate_from_replicates,
+    leave_one_out_sums,
+)
+
+MAX_JACKKNIFE_GROUPS = 200
+"""The jackknife leaves items out one by one up to this many items; more are left out in this many groups."""
+
+Bools = NDArray[np.bool_]
+MaskStatistic = Callable[[Bools], float]
+"""From the mask of the included answers, shape (answers,), to a number, nan where undefined."""
+
+
+def share_difference_over_items(
+    hits: ArrayLike, counts: ArrayLike, other_hits: ArrayLike, other_counts: ArrayLike
+) -> Estimate:
+    """One share minus another over the same items.
+
+    Args:
+        hits, counts: shape (items,), of the first share; other_hits, other_counts: of the second. An item may lack
+            answers on either side, or on both.
+
+    Returns:
+        The difference in [-1, 1]; None where one side has no answer. `n` counts the answers of both.
+
+    Raises:
+        ValueError: shapes differ, or not 0 <= hits <= counts.
+    """
+    columns = [np.asarray(column, dtype=np.float64) for column in (hits, counts, other_hits, other_counts)]
+    if len({column.shape for column in columns}) > 1 or columns[0].ndim != 1:
+        raise ValueError("both shares must be over the same items")
+    moments = np.stack(columns, axis=1)
+    if (moments < 0).any() or (moments[:, [0, 2]] > moments[:, [1, 3]]).any():
+        raise ValueError("hits and counts must have one shape (items,), with 0 <= hits <= counts")
+    moments = moments[moments[:, [1, 3]].any(axis=1)]
+    totals, n = moments.sum(axis=0), int(moments[:, [1, 3]].sum())
+    if not totals[1] or not totals[3]:
+        return Estimate(None, n, reason="one side has no answer")
+    replicates = {"item": _difference_of_shares(leave_one_out_sums(moments, np.arange(len(moments))))}
+    return estimate_from_replicates(float(_difference_of_shares(totals[None])[0]), n, replicates, bounds=(-1.0, 1.0))
+
+
+def area_under_curve(support: ArrayLike, is_correct: ArrayLike, items: ArrayLike) -> Estimate:
+    """The probability that a right answer has more support than a wrong one, ties counting half; 0.5 is chance level.
+
+    The area under the ROC curve (Mann & Whitney, Annals of Mathematical Statistics 18, 1947), with its interval on the
+    log-odds scale.
+
+    Args:
+        support: shape (answers,), larger is more.
+        is_correct: shape (answers,), whether the answer is right.
+        items: shape (answers,), labels.
+
+    Returns:
+        In [0, 1]; None where all answers are right, or all wrong.
+
+    Raises:
+        ValueError: shapes differ.
+    """
+    support_values, correct, item_labels = _check_answers(support, is_correct, items)
+    if not len(correct):
+        return Estimate(None, 0, reason="no answer")
+    if correct.all() or not correct.any():
+        return Estimate(None, len(correct), reason=f"all answers are {'right' if correct.all() else 'wrong'}")
+    return _estimate_over_items(
+        lambda included: _auc(support_values[included], correct[included]), item_labels, len(correct), LOGIT
+    )
+
+
+def area_under_curve_within_items(support: ArrayLike, is_correct: ArrayLike, items: ArrayLike) -> Estimate:
+    """As `area_under_curve`, over pairs of a right and a wrong answer to the same item.
+
+    Comparing within items removes differences in difficulty between items.
+
+    Args, Raises: as `area_under_curve`.
+
+    Returns:
+        In [0, 1]; None where no item has both right and wrong answers. `n` counts pairs.
+    """
+    support_values, correct, item_labels = _check_answers(support, is_correct, items)
+    item_names, item_index = np.unique(item_labels, return_inverse=True)
+    n_pairs, n_won = np.zeros(len(item_names)), np.zeros(len(item_names))
+    for i in range(len(item_names)):
+        of_item = item_index == i
+        right_support, wrong_support = support_values[of_item & correct], support_values[of_item & ~correct]
+        n_pairs[i] = len(right_support) * len(wrong_support)
+        n_won[i] = (
+            float((np.sign(right_support[:, None] - wrong_support[None, :]) + 1).sum() / 2) if n_pairs[i] else 0.0
+        )
+    has_both = n_pairs > 0
+    if not has_both.any():
+        reason = "no item has both right and wrong answers" if len(correct) else "no answer"
+        return Estimate(None, len(correct), reason=reason)
+    won, pairs = n_won[has_both], n_pairs[has_both]
+    return _estimate_over_items(
+        lambda included: float(won[included].sum() / pairs[included].sum()),
+        np.arange(len(won)),
+        int(pairs.sum()),
+        LOGIT,
+    )
+
+
+def correlation_over_items(x: ArrayLike, y: ArrayLike, items: ArrayLike, *, ranks: bool = False) -> Estimate:
+    """Pearson's or Spearman's correlation of two measures of each answer, with its interval on Fisher's z.
+
+    Args:
+        x, y: shape (answers,); answers with a nan are left out.
+        items: shape (answers,), labels.
+        ranks: whether the correlation is of ranks (Spearman's).
+
+    Returns:
+        In [-1, 1]; None with fewer than 3 answers, or where one side is the same for all.
+
+    Raises:
+        ValueError: shapes differ.
+    """
+    a, b, item_labels = (np.asarray(column) for column in (x, y, items))
+    if not a.shape == b.shape == item_labels.shape or a.ndim != 1:
+        raise ValueError("x, y and items must be one-dimensional and of one length")
+    is_known = ~np.isnan(np.asarray(a, dtype=np.float64)) & ~np.isnan(np.asarray(b, dtype=np.float64))
+    a, b, item_labels = a[is_known], b[is_known], item_labels[is_known]
+    for values, side in ((a, "first"), (b, "second")):
+        if len(a) < 3 or len(np.unique(values)) < 2:
+            reason = "fewer than 3 answers" if len(a) < 3 else f"all values of the {side} measure are the same"
+            return Estimate(None, len(a), reason=reason if len(a) else "no answer")
+    return _estimate_over_items(
+        lambda included: _correlation(a[included], b[included], ranks=ranks), item_labels, len(a), FISHER_Z
+    )
+
+
+# --- private helpers --------------------------------------------------------------------------------------------
+
+
+def _check_answers(
+    support: ArrayLike, is_correct: ArrayLike, items: ArrayLike
+) -> tuple[Floats, Bools, NDArray[np.generic]]:
+    """The columns as arrays of float, bool and labels; ValueError if their shapes differ."""
+    support_values, correct, item_labels = (
+        np.asarray(support, dtype=np.float64),
+        np.asarray(is_correct, dtype=np.bool_),
+        np.asarray(items),
+    )
+    if not support_values.shape == correct.shape == item_labels.shape or support_values.ndim != 1:
+        raise ValueError("support, right and items must be one-dimensional and of one length")
+    return support_values, correct, item_labels
+
+
+def _difference_of_shares(sums: Floats) -> Floats:
+    """First share minus second, from sums of hits, counts, other hits and other counts, shape (k, 4); nan if empty."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        differences: Floats = sums[:, 0] / sums[:, 1] - sums[:, 2] / sums[:, 3]
+    return differences
+
+
+def _auc(support: Floats, is_correct: Bools) -> float:
+    """The area under the ROC curve by ranks; nan where all answers are right, or all wrong."""
+    n_right, n_wrong = int(is_correct.sum()), int((~is_correct).sum())
+    if not n_right or not n_wrong:
+        return float("nan")
+    return float((rankdata(support)[is_correct].sum() - n_right * (n_right + 1) / 2) / (n_right * n_wrong))
+
+
+def _correlation(x: NDArray[np.generic], y: NDArray[np.generic], *, ranks: bool) -> float:
+    """Pearson's or Spearman's correlation; nan with fewer than 3 values or a constant side."""
+    if len(x) < 3 or len(np.unique(x)) < 2 or len(np.unique(y)) < 2:
+        return float("nan")
+    return float(np.corrcoef(rankdata(x) if ranks else x, rankdata(y) if ranks else y)[0, 1])
+
+
+def _estimate_over_items(
+    statistic: MaskStatistic, item_labels: NDArray[np.generic], n: int, transform: Transform
+) -> Estimate:
+    """Estimate a statistic with an interval that leaves out items, or groups of items, in turn.
+
+    Args:
+        statistic: from the mask of the included answers to a number.
+        item_labels: shape (answers,).
+        n: sample size of the estimate.
+        transform: the scale on which the statistic is nearly normal.
+    """
+    item_names, item_index = np.unique(item_labels, return_inverse=True)
+    n_groups = min(len(item_names), MAX_JACKKNIFE_GROUPS)
+    value = statistic(np.ones(len(item_labels), dtype=np.bool_))
+    replicates = np.array([statistic(item_index % n_groups != group) for group in range(n_groups)])
+    return estimate_from_replicates(value, n, {"item": replicates}, transform)

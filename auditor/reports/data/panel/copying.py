@@ -1,0 +1,100 @@
+"""Judges that copy: what labelled traces show, what counts as one vote by convention, and what the copies settle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from auditor.config import AuditConfig, ModelSection
+from auditor.metrics.effective_judges import effective_judges
+from auditor.metrics.error_correlation import judge_pairs
+from auditor.metrics.estimate import Estimate
+from auditor.metrics.judge_copying import (
+    PairErrors,
+    compare_errors,
+    counts_as_one_vote,
+    group_judges,
+    pair_agreement,
+)
+from auditor.reports.data.panel.copied_outcomes import count_copied_conflicts, count_copied_majorities
+from auditor.reports.data.panel.copying_schema import CopyingReport, JudgePairRow, PairVerdict
+from auditor.reports.data.panel.trace_labels import load_labelled_verdicts
+from auditor.reports.data.panel.verdict_matrix import VerdictMatrix
+from auditor.reports.data.report_source import ReportSource
+
+CONNECTING_VERDICTS: tuple[PairVerdict, ...] = ("copies", "agree on at least 99%")
+NO_LABELS_REASON = "no trace has a known truth, as a planted fault has"
+
+
+def build_copying_report(source: ReportSource, matrix: VerdictMatrix) -> CopyingReport:
+    """Compare each pair of judges, and count what groups of judges that share one vote settle alone."""
+    labelled = load_labelled_verdicts(source, matrix)
+    agreements = pair_agreement(matrix.unconditional_verdicts, matrix.units)
+    errors = compare_errors(labelled.verdicts, labelled.truth, labelled.units, labelled.kinds)
+    number, counted = effective_judges(labelled.verdicts, labelled.truth, labelled.units)
+    pairs = []
+    for agreement, pair in zip(agreements, errors, strict=True):
+        names = matrix.judges[pair.first], matrix.judges[pair.second]
+        verdict: PairVerdict = (
+            "copies"
+            if pair.is_copying
+            else "agree on at least 99%"
+            if counts_as_one_vote(agreement)
+            else "cannot be told from verdicts"
+            if pair.excess.ci_low is None
+            else "independent as far as shown"
+        )
+        excess = Estimate(None, 0, reason=NO_LABELS_REASON) if labelled.source is None else pair.excess
+        pairs.append(_build_pair_row(source.config, names, agreement, pair, excess, verdict))
+    groups = find_groups(matrix.judges, pairs)
+    return CopyingReport(
+        label_source=labelled.source,
+        labels=labelled.n_labels,
+        pairs=pairs,
+        groups=[[matrix.judges[judge] for judge in group] for group in groups if len(group) > 1],
+        effective_judges=Estimate(None, 0, reason=NO_LABELS_REASON) if labelled.source is None else number,
+        effective_of=[matrix.judges[judge] for judge in counted] if labelled.source else [],
+        traces_settled_by_copies=count_copied_majorities(matrix, groups),
+        conflicts_settled_by_copies=count_copied_conflicts(source, matrix, groups),
+    )
+
+
+def find_groups(judges: Sequence[str], pairs: Sequence[JudgePairRow]) -> list[list[int]]:
+    """Groups of judges that share one vote, as positions; a judge of its own is a group of one."""
+    connected = [
+        (i, j)
+        for (i, j), pair in zip(judge_pairs(len(judges)), pairs, strict=True)
+        if pair.verdict in CONNECTING_VERDICTS
+    ]
+    return group_judges(len(judges), connected)
+
+
+def _build_pair_row(
+    config: AuditConfig | None,
+    names: tuple[str, str],
+    agreement: Estimate,
+    pair: PairErrors,
+    excess: Estimate,
+    verdict: PairVerdict,
+) -> JudgePairRow:
+    """Build the row of one pair, with what the configuration says of both judges."""
+    judges = {} if config is None else {judge.name: judge for judge in config.judge_models}
+    first, second = (judges.get(name) for name in names)
+    are_known = first is not None and second is not None
+    return JudgePairRow(
+        first=names[0],
+        second=names[1],
+        agreement=agreement,
+        error_correlation=pair.correlation,
+        excess=excess,
+        verdict=verdict,
+        same_model=_base_model(first) == _base_model(second) if are_known else None,
+        same_family=first.resolved_family == second.resolved_family if first and second else None,
+        same_prompt=(first.review_prompt, first.system) == (second.review_prompt, second.system)
+        if first and second
+        else None,
+    )
+
+
+def _base_model(judge: ModelSection | None) -> str | None:
+    """Name of the model behind a judge, without the provider: `gpt-4o` of `openai/gpt-4o`."""
+    return None if judge is None else (judge.base_model or judge.model).rsplit("/", 1)[-1]

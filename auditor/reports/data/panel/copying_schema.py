@@ -1,0 +1,57 @@
+"""Schema of the part of the panel section on judges that copy."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.report_model import ReportModel
+
+PairVerdict = Literal["copies", "agree on at least 99%", "cannot be told from verdicts", "independent as far as shown"]
+LabelSource = Literal["planted faults", "truth of the task"]
+
+
+class JudgePairRow(ReportModel):
+    """Two judges: whether one may copy the other."""
+
+    first: str
+    second: str
+    agreement: Estimate
+    """Share of equal verdicts on the traces that both have a verdict on."""
+    error_correlation: float | None
+    """Correlation (phi) of their errors on labelled traces, within topics and within the truth or the kind of fault."""
+    excess: Estimate
+    """The error correlation in excess of the other pairs': of their median, or of the correlation at these shares of
+    errors and the other pairs' median odds ratio, whichever is larger. n counts labelled traces. The 95% interval holds
+    for all pairs together."""
+    verdict: PairVerdict
+    """`copies` where the interval of the excess is above 0; else `agree on at least 99%`, of at least 200 traces, which
+    counts as one vote by convention; else `independent as far as shown` where the excess has an interval."""
+    same_model: bool | None
+    """Whether both name the same model; null for imported verdicts."""
+    same_family: bool | None
+    same_prompt: bool | None
+    """Whether both have the same review prompt and the same text before it."""
+
+
+class CopyingReport(ReportModel):
+    """Judges that copy, and how many independent judges the panel is worth."""
+
+    label_source: LabelSource | None
+    """What the truth of the labelled traces is known from; null without labelled traces. Decisions of people on
+    conflicts do not count: conflicts are not drawn at random."""
+    labels: int
+    """Number of labelled traces with a verdict."""
+    pairs: list[JudgePairRow]
+    groups: list[list[str]]
+    """Judges that share one vote, since they are connected by pairs that copy or agree on at least 99%; groups of one
+    are left out."""
+    effective_judges: Estimate
+    """How many judges that err independently would be worth as much as these: 1ᵀR⁻¹1 of their error correlations."""
+    effective_of: list[str]
+    """The judges that this number is about: those with enough errors on labelled traces."""
+    traces_settled_by_copies: int
+    """Traces with a majority that is gone, or is the other one, where each group has one vote."""
+    conflicts_settled_by_copies: int | None
+    """Conflicts that the judges settled, and that they would leave open or settle for the other side if each group had
+    one vote; null where the configured rule is Dawid and Skene's model. Stored outcomes are not changed."""

@@ -1,0 +1,95 @@
+"""Sentences of the certificate on judges that copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.metrics.judge_copying import LABELS_FOR_PARTIAL_COPYING, MIN_LABELS, MIN_SHARED_TRACES
+from auditor.reports.data.panel.copying_schema import CopyingReport, JudgePairRow
+from auditor.reports.number_format import describe_estimate, describe_interval, format_number, pluralize
+
+MAX_NAMED_PAIRS = 6
+"""Pairs that a sentence names; more would be unreadable."""
+
+
+def describe_copying(copying: CopyingReport) -> Iterator[str]:
+    """Yield sentences on pairs that copy, on groups that count as one vote, and on the effective number of judges."""
+    copies = [pair for pair in copying.pairs if pair.verdict == "copies"]
+    if copies:
+        yield (
+            f"{_join_pairs(copies, with_excess=True)} err together more than other pairs of judges do on "
+            f"{pluralize(copying.labels, 'labelled trace')} ({copying.label_source}), as judges do of which one copies "
+            "the other. The 95% CIs hold for all pairs together."
+        )
+    alike = [pair for pair in copying.pairs if pair.verdict == "agree on at least 99%"]
+    if alike:
+        yield (
+            f"{_join_pairs(alike, with_excess=False)} agree on at least 99% of {MIN_SHARED_TRACES} or more traces. "
+            "Verdicts alone cannot tell copies from judges that are both right; by convention they count as one vote."
+        )
+    if copying.groups:
+        groups = "; ".join(_join_names(group) for group in copying.groups)
+        yield (
+            f"Judges that share one vote in all voting rules but the majority and configured weights: {groups}. "
+            "Stored outcomes of conflicts are not changed."
+        )
+    yield _describe_effective_number(copying)
+    shared_models = [pair for pair in copying.pairs if pair.same_model and pair.verdict not in ("copies",)]
+    if shared_models:
+        yield (
+            f"{_join_pairs(shared_models, with_excess=False)} are the same model. Whether their errors are independent "
+            "is shown only by labelled traces."
+        )
+
+
+def describe_copied_outcomes(copying: CopyingReport) -> Iterator[str]:
+    """Yield a sentence on majorities and conflicts that copies settle alone; nothing where there is none."""
+    n_traces, n_conflicts = copying.traces_settled_by_copies, copying.conflicts_settled_by_copies
+    if n_traces or n_conflicts:
+        conflicts = "" if n_conflicts is None else f" and {pluralize(n_conflicts, 'conflict')}"
+        yield (
+            f"On {pluralize(n_traces, 'trace')}{conflicts} copies outvote the other judges: with one vote for each "
+            "group, the outcome would be open or the opposite."
+        )
+
+
+def _describe_effective_number(copying: CopyingReport) -> str:
+    """Write how many independent judges the panel is worth, or why this is not known."""
+    number = copying.effective_judges
+    if number.value is None:
+        advice = (
+            ""
+            if copying.label_source == "truth of the task"
+            else f" `auditor experiment planted --sample {LABELS_FOR_PARTIAL_COPYING // 4}` makes labelled traces."
+        )
+        return (
+            "How many independent judges the panel is worth, and whether judges copy each other, is not known: "
+            f"{number.reason}. Verdicts alone cannot tell.{advice}"
+        )
+    few = (
+        f" Fewer than {LABELS_FOR_PARTIAL_COPYING} labels may miss a judge that copies only 30% of its verdicts."
+        if MIN_LABELS <= number.n < LABELS_FOR_PARTIAL_COPYING
+        else ""
+    )
+    return (
+        f"{pluralize(len(copying.effective_of), 'judge')} of the panel are worth "
+        f"{format_number(number.value, 1)} judges that err independently ({describe_interval(number, 1)}; "
+        f"{pluralize(number.n, 'labelled trace')}: {copying.label_source}).{few}"
+    )
+
+
+def _join_pairs(pairs: list[JudgePairRow], *, with_excess: bool) -> str:
+    """Name pairs, with the excess of their error correlation where asked for."""
+    texts = [
+        f"{pair.first} and {pair.second}"
+        + (f" ({describe_estimate('excess correlation', pair.excess)})" if with_excess else "")
+        for pair in pairs[:MAX_NAMED_PAIRS]
+    ]
+    if len(pairs) > MAX_NAMED_PAIRS:
+        texts.append(f"{len(pairs) - MAX_NAMED_PAIRS} more pairs")
+    return "; ".join(texts)
+
+
+def _join_names(names: list[str]) -> str:
+    """Join names, such as "a, b and c"."""
+    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,76 @@
+"""The tables on judges that copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.metrics.judge_copying import MIN_LABELS, MIN_SHARED_TRACES
+from auditor.reports.data.panel.copying_schema import CopyingReport, JudgePairRow, PairVerdict
+from auditor.reports.document import Column, Table
+from auditor.reports.sections.tables import tabulate
+
+MAX_LISTED_PAIRS = 45
+"""Pairs in the table: all of ten judges. The JSON report has all pairs."""
+VERDICT_ORDER: tuple[PairVerdict, ...] = (
+    "copies",
+    "agree on at least 99%",
+    "cannot be told from verdicts",
+    "independent as far as shown",
+)
+
+
+def build_copying_tables(copying: CopyingReport) -> Iterator[Table]:
+    """Build the table of pairs of judges, and the effective number of judges; without rows for a single judge."""
+    pairs = sorted(copying.pairs, key=_sort_key)[:MAX_LISTED_PAIRS]
+    n_left_out = len(copying.pairs) - len(pairs)
+    caption = (
+        "Whether one judge copies another. Agreement: share of equal verdicts. Excess: how much more the errors of "
+        f"both are correlated than those of other pairs, on at least {MIN_LABELS} labelled traces (planted faults, or "
+        "answers to a task with a known truth); 0 is as much as other pairs, and its 95% CIs hold for all pairs "
+        "together. A pair copies if its CI is above 0. Without labels, verdicts cannot tell copies from judges that "
+        f"are both right: pairs that agree on at least 99% of {MIN_SHARED_TRACES} traces count as one vote by "
+        "convention." + (f" {n_left_out} pairs are left out here and are in the JSON report." if n_left_out else "")
+    )
+    columns = [
+        *(Column("Judge", "name", "first"), Column("Other judge", "name", "second")),
+        Column("Agreement", "estimate"),
+        Column("Excess error correlation", "estimate", "excess", style="signed", emphasis=True),
+        *(Column("Finding", "text", "verdict"), Column("In the configuration", "text", "metadata")),
+    ]
+    yield tabulate(
+        "judge-pairs", "Do judges copy each other?", caption, pairs, columns, {"metadata": describe_metadata}
+    )
+    caption = (
+        "How many judges that err independently would be worth as much as the panel: equal to the number of judges if "
+        "their errors are uncorrelated, and one less for each exact copy. Traces that are hard for all judges lower it "
+        "too. n counts labelled traces."
+    )
+    columns = [Column("Judges with enough errors", "number", "judges"), Column("Effective number", "estimate")]
+    rows = [copying] if copying.pairs else []
+    yield tabulate(
+        "effective-judges",
+        "Effective number of judges",
+        caption,
+        rows,
+        columns,
+        {"judges": lambda row: len(row.effective_of), "effective_number": lambda row: row.effective_judges},
+    )
+
+
+def describe_metadata(pair: JudgePairRow) -> str:
+    """Describe what the configuration says of a pair: whether model, family and prompt are the same."""
+    if pair.same_model is None:
+        return "not known"
+    names = ("model", "family", "prompt")
+    shared = [
+        name
+        for name, is_same in zip(names, (pair.same_model, pair.same_family, pair.same_prompt), strict=True)
+        if is_same
+    ]
+    return f"same {' and '.join([', '.join(shared[:-1]), shared[-1]] if shared[1:] else shared)}" if shared else "-"
+
+
+def _sort_key(pair: JudgePairRow) -> tuple[int, float]:
+    """Sort key: the strongest finding first, then the largest excess or agreement."""
+    size = pair.agreement.value if pair.excess.value is None else pair.excess.value
+    return VERDICT_ORDER.index(pair.verdict), -(size or 0.0)

@@ -1,0 +1,195 @@
+"""The tables of judges' answers, shares and transitivity, with the definitions of the papers beside the pooled ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from auditor.metrics.logic import LogicEstimate
+from auditor.reports.data.logic.schema import LogicReport, LogicRow, TransitivityRow
+from auditor.reports.document import Cell, Column, CountShare, Paragraph, Table
+from auditor.reports.sections.phrasing import list_counts
+from auditor.reports.sections.tables import DerivedCells, make_columns, tabulate
+
+SHARE_TITLES = {
+    "commutativity": "Commutativity",
+    "negation": "Negation",
+    "negation_calibrated": "Negation, calibrated",
+    "self_agreement": "Self-agreement",
+    "human_agreement": "Agreement with people",
+    "human_agreement_calibrated": "Agreement with people, calibrated",
+}
+"""Titles of the shares in `LogicRow`, by field."""
+CHANCE_TRANSITIVITY_K3 = 0.75
+"""2 of the 8 tournaments of three items are cycles, so random preferences are transitive in 6 of 8."""
+AVERAGING_NOTE = (
+    "Mean over sets: each set counts the same, as in Aligning with Logic; n counts sets. Pooled: each case counts the "
+    "same; n counts cases."
+)
+TIE_NOTE = "A tie is neither agreement nor violation: cases with a tie are left out, and Decided is the share without."
+
+
+class _ShareRow(NamedTuple):
+    """One measure of one judge."""
+
+    judge: str
+    measure: str
+    instances: LogicEstimate
+    pooled: LogicEstimate
+
+
+def label_judge(row: LogicRow) -> str:
+    """Name of the judge, with the wording's number where the row is about one wording."""
+    return row.judge if row.wording is None else f"{row.judge}, wording {row.wording + 1}"
+
+
+def build_answer_table(rows: Sequence[LogicRow]) -> Table:
+    """Build the table with the judges' usable answers, ties and position bias."""
+    caption = (
+        "Answers of each judge. Names the first: share of decisions for the item shown first, with 95% CI, over pairs "
+        "answered in both orders; 0.5 is no position bias."
+    )
+    columns = [
+        Column("Judge", "name"),
+        *make_columns("number", {"questions": "Questions", "ok": "Usable answers"}),
+        Column("Usable share", "share"),
+        Column("Excluded"),
+        Column("Ties", "number"),
+        Column("Names the first", "estimate", "first", emphasis=True),
+    ]
+    derived: DerivedCells[LogicRow] = {
+        "judge": label_judge,
+        "usable_share": lambda row: CountShare(row.ok, row.questions),
+        "excluded": lambda row: list_counts(row.losses) or "none",
+    }
+    return tabulate("logic-answers", "Answers of each judge", caption, rows, columns, derived)
+
+
+def build_share_tables(logic: LogicReport) -> Iterator[Table]:
+    """Yield the table of commutativity, negation, self-agreement and agreement with people, and that by wording."""
+    rows = [
+        _ShareRow(label_judge(row), title, getattr(row.instances, key), getattr(row, key))
+        for row in logic.judges
+        for key, title in SHARE_TITLES.items()
+    ]
+    definitions = (
+        "Commutativity: pairs with the same decision in both orders. Negation: questions whose negated form is "
+        "answered with the other item. Self-agreement: repeated answers that agree with the most frequent one; by "
+        "chance alone this is well above 0.5. Agreement with people: questions answered as people do, where people "
+        "have a preference. Calibrated: both orders are averaged first, so a judge that always names the first item "
+        "ties everywhere."
+    )
+    caption = f"Shares from 0 to 1 (higher is better), with 95% CI. {definitions} {AVERAGING_NOTE} {TIE_NOTE}"
+    columns = [
+        Column("Judge", "name"),
+        Column("Measure"),
+        Column("Mean over sets", "estimate", "instances", emphasis=True),
+        Column("Pooled", "estimate"),
+        Column("Decided", "share"),
+        *make_columns("number", {"pooled.ties": "Ties", "pooled.lost": "Unanswered"}),
+    ]
+    derived: DerivedCells[_ShareRow] = {
+        "decided": lambda row: CountShare(row.pooled.n, row.pooled.n + row.pooled.ties) if row.pooled.n else None
+    }
+    title = "Commutativity, negation and agreement"
+    yield tabulate("logic-shares", title, caption, rows, columns, derived)
+    if logic.wordings:
+        wording_caption = f"The pooled shares by wording of the question, with 95% CI. {TIE_NOTE.split(':')[0]}."
+        wording_columns = [Column("Judge", "name"), *make_columns("estimate", SHARE_TITLES)]
+        yield tabulate(
+            "logic-wordings", f"{title}, by wording", wording_caption, logic.wordings, wording_columns,
+            {"judge": label_judge},
+        )  # fmt: skip
+
+
+def build_complete_table(rows: Sequence[LogicRow]) -> Table:
+    """Build the table of transitivity over the subsets of items in which every pair is decided."""
+    caption = (
+        "Transitivity: share of subsets of K items whose preferences have no cycle (higher is better), with 95% CI, of "
+        "the subsets with a decision on every pair. One order: one of the two answers to each pair, drawn at random. "
+        f"Calibrated: the average of both. {AVERAGING_NOTE} Margin: half-width of the 95% CI of the pooled share from "
+        f"sampling subsets. The last three columns count pairs. Random preferences reach {CHANCE_TRANSITIVITY_K3} for "
+        "K = 3."
+    )
+    columns = [
+        Column("Judge", "name"),
+        Column("K", "number"),
+        Column("Answers"),
+        Column("Mean over sets", "estimate", "instances", emphasis=True),
+        Column("Pooled", "estimate"),
+        Column("Subsets checked"),
+        *(Column(title, "number") for title in ("Margin", "Decided pairs", "Tied pairs", "Unanswered pairs")),
+    ]
+    cells = [_complete_cells(row, entry) for row in rows for entry in row.transitivity]
+    return Table("logic-transitivity", "Transitivity", caption, columns, cells)
+
+
+def _complete_cells(row: LogicRow, entry: TransitivityRow) -> list[Cell]:
+    """Cells of one judge and size of subsets; without a share there are no subsets to describe."""
+    is_sampled = bool(entry.margin)
+    checked = None if entry.share.value is None else "random sample" if is_sampled else "all"
+    return [
+        *_row_labels(row, entry),
+        entry.instances,
+        entry.share,
+        checked,
+        entry.margin if is_sampled else None,
+        entry.decided,
+        entry.tied,
+        entry.unanswered,
+    ]
+
+
+def build_partial_table(rows: Sequence[LogicRow]) -> Table:
+    """Build the table of transitivity over all subsets of items, by the comparisons there are."""
+    caption = (
+        "Transitivity by the comparisons there are: share of all subsets of K items without a cycle, with 95% CI. A "
+        "missing or tied comparison cannot be part of a cycle, so the share is higher where fewer pairs are decided. "
+        "Pairs present: mean share of a subset’s pairs that are decided. Fully answered: share of the subsets with an "
+        f"answer to every pair; both as means over sets. {AVERAGING_NOTE}"
+    )
+    columns = [
+        Column("Judge", "name"),
+        Column("K", "number"),
+        Column("Answers"),
+        Column("Mean over sets", "estimate", "instances", emphasis=True),
+        Column("Pooled", "estimate"),
+        Column("Pairs present", "number", style="percent", digits=0),
+        Column("Fully answered", "number", style="percent", digits=0),
+    ]
+    cells = [_partial_cells(row, entry) for row in rows for entry in row.transitivity]
+    return Table("logic-partial", "Transitivity by the comparisons there are", caption, columns, cells)
+
+
+def _partial_cells(row: LogicRow, entry: TransitivityRow) -> list[Cell]:
+    """Cells of one judge and size of subsets."""
+    instances = entry.partial_instances
+    return [*_row_labels(row, entry), instances, entry.partial, instances.pairs_present, instances.answered_subsets]
+
+
+def _row_labels(row: LogicRow, entry: TransitivityRow) -> list[Cell]:
+    """The judge, the size of the subsets and the treatment of the orders."""
+    return [label_judge(row), entry.k, "calibrated" if entry.calibrated else "one order"]
+
+
+def build_interval_note(rows: Sequence[LogicRow]) -> Paragraph | None:
+    """Say what the intervals are statements about; None without an interval."""
+    estimates = [
+        estimate
+        for row in rows
+        for estimate in (
+            row.first,
+            *(getattr(row, key) for key in SHARE_TITLES),
+            *(entry.share for entry in row.transitivity),
+            *(entry.partial for entry in row.transitivity),
+        )
+    ]
+    populations = dict.fromkeys(estimate.generalizes_to for estimate in estimates if estimate.generalizes_to)
+    if not populations:
+        return None
+    caveat = (
+        " With fewer than 5 item sets, they say nothing about other sets."
+        if "other items like these" in populations
+        else ""
+    )
+    return Paragraph(f"The 95% CIs are statements about {' or '.join(populations)}.{caveat}", "note")

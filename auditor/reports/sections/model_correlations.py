@@ -1,0 +1,30 @@
+"""Correlations over models in tables and findings."""
+
+from __future__ import annotations
+
+from auditor.metrics.model_correlation import ModelCorrelation
+from auditor.reports.document import Column, Status
+
+SIGNIFICANCE_LEVEL = 0.05
+"""Largest p-value of a relation that is reported as a finding."""
+CORRELATION_COLUMNS = [
+    Column("Correlation", "estimate", "r"),
+    Column("p", "number", "r.p_value", style="p_value"),
+    Column("Models", "number", "r.models"),
+    Column("r over single models", "number", "r.r_over_models"),
+]
+"""Columns of a row whose attribute `r` is a correlation over models."""
+CORRELATION_REMARK = (
+    "95% CIs and p are for other models like these. p is that of a permutation test and needs 5 models; a CI needs 8. "
+    "Models of one family are averaged first, since they are not independent; n then counts families. "
+    "r over single models is without averaging, as papers report it."
+)
+
+
+def compare_correlation(correlation: ModelCorrelation) -> Status:
+    """Whether a correlation is positive, negative or unclear by its p-value; neutral without one."""
+    if correlation.p_value is None or correlation.value is None:
+        return "neutral"
+    if correlation.p_value >= SIGNIFICANCE_LEVEL:
+        return "unclear"
+    return "positive" if correlation.value > 0 else "negative"

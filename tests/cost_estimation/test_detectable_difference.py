@@ -1,0 +1,79 @@
+"""The planned differences follow the earlier audit where there is one, and shrink with the size of the audit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from auditor.cost_estimation.detectable_difference import plan_detectable_differences
+from auditor.metrics.variance_components import Design, detectable_difference, estimate_components
+from auditor.reports.sections.forecast import describe_detectable_differences
+from auditor.storage.database import Database, open_database
+from tests.reports.conftest import import_scores, survey_of
+from tests.support.audit_configs import config
+from tests.support.synthetic_audit import COUNTRIES, TOPICS
+
+CELLS = [(country, topic) for country in COUNTRIES[:12] for topic in TOPICS[:8]]
+CONFIG = config("http://127.0.0.1:1", 2)
+
+
+def make_truth() -> dict[tuple[str, str], float | None]:
+    rng = np.random.default_rng(0)
+    countries, topics = rng.normal(0, 0.1, 12), rng.normal(0, 0.3, 8)
+    return {
+        (country, topic): float(np.clip(countries[i] + topics[j] + rng.normal(0, 0.1), -1, 1))
+        for i, country in enumerate(COUNTRIES[:12])
+        for j, topic in enumerate(TOPICS[:8])
+    }
+
+
+def test_without_an_earlier_audit_it_is_taken_from_the_survey_and_labelled() -> None:
+    survey = survey_of(make_truth())
+    planned = plan_detectable_differences(CONFIG, survey, list(survey.scores), None)
+    assert planned is not None
+    assert planned.mae is not None
+    assert planned.pearson_r is not None
+    assert (planned.countries, planned.topics, planned.basis) == (12, 8, "two simple predictions")
+    smaller = plan_detectable_differences(CONFIG, survey, [c for c in survey.scores if c.topic in TOPICS[:5]], None)
+    assert smaller is not None
+    assert smaller.mae is not None
+    assert smaller.mae > planned.mae
+    text = describe_detectable_differences(planned)
+    assert text.startswith("Planning figure: with 12 countries, 8 topics and")
+    assert "two simple predictions" in text
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Database]:
+    with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
+        yield db
+
+
+def test_an_earlier_audit_of_the_survey_gives_the_components(db: Database) -> None:
+    truth = make_truth()
+    rng = np.random.default_rng(1)
+    errors = {model: {cell: float(rng.normal(0, 0.2)) for cell in truth} for model in ("a", "b")}
+    import_scores(
+        db, dict(truth), {(m, *cell): (truth[cell] or 0.0) + errors[m][cell] for m in errors for cell in truth}
+    )
+    survey = survey_of(truth)
+    planned = plan_detectable_differences(CONFIG, survey, list(survey.scores), db)
+    assert planned is not None
+    assert "of the same survey" in planned.basis
+    values = np.array([abs(errors["a"][cell]) - abs(errors["b"][cell]) for cell in truth])
+    components = estimate_components(values, [cell[0] for cell in truth], [cell[1] for cell in truth])
+    assert planned.mae == pytest.approx(detectable_difference(components, Design(12, 8, planned.samples)))
+
+
+def test_too_small_an_audit_has_no_figure_but_a_reason() -> None:
+    survey = survey_of(make_truth())
+    planned = plan_detectable_differences(CONFIG, survey, [c for c in survey.scores if c.topic in TOPICS[:4]], None)
+    assert planned is not None
+    assert (planned.mae, planned.pearson_r) == (None, None)
+    assert describe_detectable_differences(planned) == (
+        "Which differences between models it could find is not known: an interval needs at least 5 countries and 5 "
+        "topics, but there are 4 topics."
+    )

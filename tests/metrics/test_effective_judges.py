@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from auditor.metrics.effective_judges import effective_judges, effective_number
+from tests.support.rater_panels import CopyingWorld
+
+INDEPENDENT = CopyingWorld(
+    traces=4000,
+    error_log_odds=(-1.2,) * 5,
+    difficulty=0.0,
+    cell_difficulty=(0.0, 0.0),
+    judge_by_topic=0.0,
+    judge_by_country=0.0,
+)
+
+
+@pytest.mark.parametrize(("n_judges", "correlation"), [(5, 0.0), (5, 0.3), (2, 0.9), (7, -0.1)])
+def test_equally_correlated_judges_by_hand(n_judges: int, correlation: float) -> None:
+    matrix = np.full((n_judges, n_judges), correlation) + (1 - correlation) * np.eye(n_judges)
+    expected = n_judges / (1 + (n_judges - 1) * correlation * 0.99)  # with 1% of the identity mixed in
+    assert effective_number(matrix) == pytest.approx(expected)
+
+
+def test_exact_copies_count_as_one() -> None:
+    for n_copies, expected in ((2, 4), (3, 3), (5, 1)):
+        matrix = np.eye(5)
+        matrix[:n_copies, :n_copies] = 1
+        assert effective_number(matrix) == pytest.approx(expected, abs=0.02)
+
+
+def test_correlations_that_are_no_matrix_of_correlations_are_repaired() -> None:
+    """Pairwise correlations of incomplete tables can contradict each other."""
+    matrix = np.array([[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1]])
+    assert 1 <= effective_number(matrix) < 1000
+    assert np.isnan(effective_number(np.full((2, 2), np.nan)))
+
+
+@pytest.mark.parametrize(("copies", "expected"), [((), 5), ((0, 1), 4), ((0, 1, 2), 3)])
+def test_planted_copies_among_five(copies: tuple[int, ...], expected: int) -> None:
+    number, counted = effective_judges(*CopyingWorld(**{**vars(INDEPENDENT), "copies": copies}).draw(1))
+    assert number.value == pytest.approx(expected, abs=0.2)
+    assert counted == [0, 1, 2, 3, 4]
+    assert number.resampled == ("country", "topic")
+    assert number.ci_low is not None
+    assert number.ci_high is not None
+    assert number.ci_low < expected <= number.ci_high + 0.1
+
+
+def test_traces_that_are_hard_for_all_make_judges_count_for_less() -> None:
+    number = effective_judges(*CopyingWorld(traces=2000, difficulty=2.0).draw(0)).number
+    assert number.value is not None
+    assert number.value < 4
+
+
+def test_the_interval_covers_the_number_of_the_world() -> None:
+    """Truth from one table of 200 countries; 95% nominal, so of 60 runs at least 51 (1% of the distribution)."""
+    world = CopyingWorld(countries=20, topics=10, traces=1000, copies=(0, 1))
+    truths = [
+        effective_judges(*CopyingWorld(countries=200, topics=100, traces=40_000, copies=(0, 1)).draw(seed)).number.value
+        for seed in range(3)
+    ]
+    expected = float(np.mean([value for value in truths if value is not None]))
+    hits = 0
+    for seed in range(60):
+        number = effective_judges(*world.draw(seed)).number
+        assert number.ci_low is not None
+        assert number.ci_high is not None
+        hits += number.ci_low <= expected <= number.ci_high
+    assert hits >= 51
+
+
+def test_why_there_is_no_number() -> None:
+    panel = CopyingWorld(traces=400).draw(0)
+    few = panel.truth.copy()
+    few[100:] = np.nan
+    assert effective_judges(panel.verdicts, few, panel.units).number.reason == (
+        "200 labelled traces are needed, but there are 100"
+    )
+    perfect = panel.verdicts.copy()
+    perfect[1:] = 0
+    number, counted = effective_judges(perfect, panel.truth, panel.units)
+    assert number.reason == "two judges with at least 10 errors and 10 right verdicts are needed"
+    assert counted == [0]
+    disjoint = panel.verdicts.copy()
+    disjoint[0, ::2] = np.nan
+    disjoint[1, 1::2] = np.nan
+    reason = effective_judges(disjoint, panel.truth, panel.units).number.reason
+    assert reason == "two judges have no labelled trace in common"

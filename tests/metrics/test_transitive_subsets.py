@@ -1,0 +1,184 @@
+"""Which subsets of items have no cycle: against networkx, and with draws that differ between sets."""
+
+from __future__ import annotations
+
+import math
+import tracemalloc
+from itertools import combinations
+
+import networkx as nx
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from auditor.metrics.preference import pair_probabilities, preference_graph
+from auditor.metrics.transitive_subsets import check_subsets, draw_subsets, transitivity
+from tests.support.cpu_time import measure_cpu_time
+
+Floats = NDArray[np.float64]
+NAN = math.nan
+
+
+def tournament(n: int, seed: int, unknown: float = 0.0, ties: float = 0.0) -> Floats:
+    """Random answers, both orders independent."""
+    rng = np.random.default_rng(seed)
+    values = rng.integers(0, 2, (n, n)).astype(float)
+    values[rng.random((n, n)) < ties] = 0.5
+    values[rng.random((n, n)) < unknown] = NAN
+    return values
+
+
+def by_networkx(graph: NDArray[np.bool_], k: int) -> float:
+    subsets = list(combinations(range(len(graph)), k))
+    digraph = nx.from_numpy_array(graph, create_using=nx.DiGraph)
+    acyclic = sum(bool(nx.is_directed_acyclic_graph(digraph.subgraph(s))) for s in subsets)
+    return acyclic / len(subsets)
+
+
+def four_cycle() -> Floats:
+    """0 > 1 > 2 > 3 > 0 and nothing about 0, 2 and 1, 3."""
+    values = np.full((4, 4), NAN)
+    for i in range(4):
+        values[i, (i + 1) % 4] = 1.0
+    return values
+
+
+def test_a_set_whose_only_cycle_has_four_items() -> None:
+    assert transitivity(four_cycle(), k=3).value == 1.0
+    assert transitivity(four_cycle(), k=4).value == 0.0
+    assert transitivity(four_cycle(), k=4).pairs_answered == 4
+
+
+@pytest.mark.parametrize("k", [3, 4, 5, 8])
+@pytest.mark.parametrize(("unknown", "ties"), [(0, 0), (0.3, 0), (0.6, 0.2), (0, 0.5)])
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_random_relations_match_networkx(k: int, unknown: float, ties: float, calibrated: bool) -> None:
+    for seed in range(3):
+        values = tournament(8, seed, unknown, ties)
+        transitive_share = transitivity(values, k=k, calibrated=calibrated)
+        assert transitive_share.value == by_networkx(preference_graph(values, calibrated), k)
+        assert transitive_share.exhaustive
+        assert transitive_share.n_subsets == math.comb(8, k)
+        assert transitive_share.ci_low == transitive_share.ci_high == transitive_share.value
+
+
+def test_an_order_is_transitive_whatever_the_items_are_called() -> None:
+    rank = np.random.default_rng(0).permutation(30)
+    values = (rank[:, None] < rank[None, :]).astype(float)
+    for k in (3, 5, 29, 30):
+        assert transitivity(values, k=k).value == 1.0
+
+
+def test_a_random_tournament_has_the_known_share() -> None:
+    # K! of the 2^(K(K-1)/2) tournaments on K items are orders: 6/8 for 3, 24/64 for 4.
+    for k, expected in ((3, 0.75), (4, 0.375)):
+        transitive_share = transitivity(tournament(200, 1), k=k, max_subsets=20_000)
+        assert transitive_share.value == pytest.approx(expected, abs=0.02)
+        assert not transitive_share.exhaustive
+        assert transitive_share.ci_low is not None
+        assert transitive_share.ci_high is not None
+        assert transitive_share.ci_low < transitive_share.ci_high
+
+
+def test_sampled_interval_covers_the_exact_value() -> None:
+    values = tournament(14, 3)
+    exact = transitivity(values, k=4, max_subsets=10_000).value
+    assert exact is not None
+    covered = 0
+    for seed in range(100):
+        transitive_share = transitivity(values, k=4, max_subsets=200, seed=seed)
+        assert transitive_share.ci_low is not None
+        assert transitive_share.ci_high is not None
+        covered += transitive_share.ci_low <= exact <= transitive_share.ci_high
+    assert covered >= 90
+    assert transitivity(values, k=4, max_subsets=200, seed=1) == transitivity(values, k=4, max_subsets=200, seed=1)
+
+
+def test_drawn_subsets_differ_and_favour_no_item() -> None:
+    rng = np.random.default_rng(0)
+    rows = draw_subsets(40, 5, 20_000, rng)
+    assert len(np.unique(rows, axis=0)) == 20_000
+    assert (np.diff(rows, axis=1) > 0).all()
+    counts = np.bincount(rows.ravel(), minlength=40)
+    assert np.abs(counts - 2500).max() < 5 * math.sqrt(2500)
+    assert len(np.unique(draw_subsets(6, 3, 20, rng), axis=0)) == 20
+
+
+def test_what_cannot_be_measured_says_why() -> None:
+    few = transitivity(np.ones((3, 3)), k=4)
+    assert (few.value, few.reason) == (None, "3 items have no subset of 4")
+    silent = transitivity(np.full((5, 5), NAN), k=3)
+    assert (silent.value, silent.reason, silent.pairs) == (None, "no pair has a valid answer", 10)
+    assert transitivity(np.empty((0, 0)), k=3).reason == "0 items have no subset of 3"
+
+
+def test_two_hundred_items_take_under_fifty_milliseconds() -> None:
+    values = tournament(200, 0)
+    times = []
+    for _ in range(3):
+        with measure_cpu_time() as spent:
+            transitivity(values, k=5, max_subsets=1000)
+        times.append(spent.seconds)
+    assert min(times) < 0.05
+
+
+@pytest.mark.parametrize("k", [5, 100])
+def test_a_thousand_items_take_under_two_seconds_and_500_mb(k: int) -> None:
+    values = tournament(1000, 0, unknown=0.1)
+    with measure_cpu_time() as spent:
+        transitivity(values, k=k, max_subsets=1000)
+    assert spent.seconds < 2
+    tracemalloc.start()
+    transitivity(values, k=k, max_subsets=1000)
+    assert tracemalloc.get_traced_memory()[1] < 500e6
+    tracemalloc.stop()
+
+
+def test_wrong_sizes_are_named() -> None:
+    with pytest.raises(ValueError, match="k must be at least 3"):
+        transitivity(four_cycle(), k=2)
+    with pytest.raises(ValueError, match="max_subsets at least 1"):
+        check_subsets(four_cycle(), np.ones((4, 4), dtype=bool), 3, 0, 0, set_name="s")
+    with pytest.raises(ValueError, match=r"\(2, 3\)"):
+        transitivity(np.ones((2, 3)))
+
+
+def test_ties_differ_from_missing_answers() -> None:
+    """Items 0, 1, 2 are decided, the pair (0, 3) is tied, (1, 3) was not answered, and (2, 3) not asked."""
+    values = np.full((4, 4), NAN)
+    for winner, loser in ((0, 1), (1, 2), (0, 2)):
+        values[winner, loser], values[loser, winner] = 1.0, 0.0
+    values[0, 3] = values[3, 0] = 0.5
+    asked = np.ones((4, 4), dtype=bool)
+    asked[2, 3] = asked[3, 2] = False
+    checked = check_subsets(values, asked, 3, 1000, 0, set_name="s")
+    assert checked.subsets.tolist() == [[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]]
+    assert checked.is_asked.tolist() == [True, True, False, False]
+    assert checked.is_answered.tolist() == checked.is_decided.tolist() == [True, False, False, False]
+    assert checked.share_decided.tolist() == pytest.approx([1, 1 / 3, 1 / 3, 1 / 3])
+    assert (checked.n_decided, checked.n_tied, checked.n_lost) == (3, 1, 1)
+
+
+def test_checked_subsets_match_networkx() -> None:
+    values = tournament(8, 5, unknown=0.2, ties=0.1)
+    checked = check_subsets(values, np.ones((8, 8), dtype=bool), 4, 1000, 0, set_name="s", calibrated=True)
+    assert checked.exhaustive
+    assert checked.is_acyclic.mean() == by_networkx(preference_graph(values, calibrated=True), 4)
+    answers = pair_probabilities(values, calibrated=True)[np.triu_indices(8, 1)]
+    assert (checked.n_decided, checked.n_tied) == (int((np.abs(answers - 0.5) > 0).sum()), int((answers == 0.5).sum()))
+    assert checked.n_lost == int(np.isnan(answers).sum())
+
+
+def test_orders_and_subsets_are_drawn_for_each_set() -> None:
+    """A judge that always names the item shown first: its preferences are the drawn orders."""
+    first = np.ones((20, 20))
+    asked = np.ones((20, 20), dtype=bool)
+    checked = {name: check_subsets(first, asked, 5, 100, 7, set_name=name) for name in ("a", "b", "c")}
+    assert len({entry.subsets.tobytes() for entry in checked.values()}) == 3
+    all_triples = [check_subsets(first, asked, 3, 2000, 7, set_name=name) for name in ("a", "b", "c")]
+    assert len({entry.is_acyclic.tobytes() for entry in all_triples}) == 3
+    repeated_draw = check_subsets(first, asked, 5, 100, 7, set_name="a")
+    np.testing.assert_array_equal(repeated_draw.subsets, checked["a"].subsets)
+    np.testing.assert_array_equal(repeated_draw.is_acyclic, checked["a"].is_acyclic)
+    other_seed = check_subsets(first, asked, 5, 100, 8, set_name="a")
+    assert other_seed.subsets.tobytes() != repeated_draw.subsets.tobytes()

@@ -1,0 +1,101 @@
+"""The report warns of lost samples on its first page, and shows worst-case bounds."""
+
+from __future__ import annotations
+
+from auditor.metrics.estimate import BoundedEstimate
+from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseFigures
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import CountShare, Table
+from auditor.reports.sections.caution import list_cautions
+from auditor.reports.sections.lost_samples import build_lost_samples_section, list_lost_sample_cautions
+from auditor.reports.sections.report import build_report_document
+from tests.reports.sections.block_access import blocks_of, cells_of
+from tests.reports.sections.node_text import text_of
+
+UNITS = ("country", "topic")
+R = BoundedEstimate(0.6, 40, 0.25, 0.8, resampled=UNITS, bound_low=0.4, bound_high=0.7)
+MAE = BoundedEstimate(0.2, 40, 0.1, 0.5, resampled=UNITS, bound_low=0.15, bound_high=0.4)
+BIAS = BoundedEstimate(0.0, 40, -0.3, 0.2, resampled=UNITS, bound_low=-0.2, bound_high=0.1)
+WORST_CASE = WorstCaseFigures(pearson_r=R, mae=MAE, bias=BIAS)
+
+
+def with_losses(report: Report, *shares: float, worst_case: WorstCaseFigures = WORST_CASE) -> Report:
+    """The report with one series for each share of lost samples; bounds above 5%."""
+    rows = [
+        report.alignment[0].model_copy(
+            update={
+                "model": f"model {i}",
+                "lost_samples": LostSamples(planned=100, lost=round(100 * share), share=share),
+                "worst_case": worst_case if share > 0.05 else None,
+            }
+        )
+        for i, share in enumerate(shares)
+    ]
+    regions = report.regions.model_copy(update={"rows": [], "gaps": []})
+    return report.model_copy(update={"alignment": rows, "regions": regions})
+
+
+def test_a_warning_is_on_the_first_page_and_names_the_range(report: Report) -> None:
+    lossy = with_losses(report, 0.02, 0.12)
+    [warning] = list_lost_sample_cautions(lossy)
+    assert warning == (
+        "12% of the planned samples of model 1 have no usable score, and may differ from the others. Whatever they "
+        "would have been, r lies between 0.25 and 0.80 and the mean absolute error between 0.10 and 0.50 (95% CIs)."
+    )
+    assert warning in list_cautions(lossy)
+    assert warning in text_of(build_report_document(lossy).sections[0])
+
+
+def test_a_few_lost_samples_give_no_warning_and_no_section(report: Report) -> None:
+    small = with_losses(report, 0.02, 0.05)
+    assert list(list_lost_sample_cautions(small)) == []
+    assert build_lost_samples_section(small) is None
+
+
+def test_bounds_without_an_interval_are_named_as_such(report: Report) -> None:
+    r = BoundedEstimate(0.6, 40, reason="too few topics", bound_low=0.4, bound_high=0.7)
+    mae = BoundedEstimate(0.2, 40, reason="too few topics", bound_low=0.15, bound_high=0.4)
+    worst_case = WorstCaseFigures(pearson_r=r, mae=mae, bias=BIAS)
+    [warning] = list_lost_sample_cautions(with_losses(report, 0.3, worst_case=worst_case))
+    assert warning.endswith(
+        "r lies between 0.40 and 0.70 and the mean absolute error between 0.15 and 0.40 (without sampling error)."
+    )
+    unbounded = BoundedEstimate(None, 40, reason="nothing is known")
+    worst_case = WorstCaseFigures(pearson_r=unbounded, mae=unbounded, bias=unbounded)
+    [warning] = list_lost_sample_cautions(with_losses(report, 1.0, worst_case=worst_case))
+    assert warning.endswith("no bounds are known: nothing is known.")
+
+
+def test_the_largest_losses_come_first_and_others_are_counted(report: Report) -> None:
+    warnings = list(list_lost_sample_cautions(with_losses(report, 0.06, 0.4, 0.1, 0.2, 0.3, 0.08)))
+    assert [warning.split("%")[0] for warning in warnings[:4]] == ["40", "30", "20", "10"]
+    assert warnings[4].startswith("2 further series have lost more than 5% of the planned samples")
+
+
+def test_the_table_has_the_bounds_of_all_series_and_regions(report: Report) -> None:
+    lossy = with_losses(report, 0.12, 0.01)
+    region = report.regions.rows[0].model_copy(
+        update={"lost_samples": LostSamples(planned=10, lost=4, share=0.4), "worst_case": WORST_CASE}
+    )
+    section = build_lost_samples_section(
+        lossy.model_copy(update={"regions": lossy.regions.model_copy(update={"rows": [region]})})
+    )
+    assert section is not None
+    [table] = blocks_of(section, Table)
+    figures = [R, 0.4, 0.7, MAE, 0.15, 0.4, BIAS, -0.2, 0.1]
+    assert cells_of(table) == [
+        ["model 0", "all countries", CountShare(12, 100), *figures],
+        [region.model, region.region, CountShare(4, 10), *figures],
+    ]
+
+
+def test_a_gap_of_unknown_sign_is_named(report: Report) -> None:
+    gap = report.regions.gaps[0]
+    assert gap.worst_case is not None
+    unknown = gap.model_copy(update={"mae_gap": gap.mae_gap.__class__(None, 40, reason="withheld")})
+    gaps = with_losses(report).regions.model_copy(update={"gaps": [unknown]})
+    [warning] = list_lost_sample_cautions(report.model_copy(update={"alignment": [], "regions": gaps}))
+    assert warning == (
+        f"The gap of {gap.model} between {gap.first} and {gap.second} is not known, since different shares of the "
+        "samples are lost."
+    )

@@ -1,0 +1,65 @@
+"""The section on the sources of uncertainty: shares that add up, and what to buy next."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.reports.data.agreement.variance import HalfErrorSizes, VarianceRow, VarianceShares
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import List, Table
+from auditor.reports.sections.variance import build_variance_section, describe_purchase
+from tests.reports.sections.block_access import blocks_of
+
+
+def make_row(cheapest: str | None, sizes: HalfErrorSizes | None) -> VarianceRow:
+    return VarianceRow.model_validate(
+        {
+            "model": "m", "method": "direct", "figure": "MAE", "countries": 20, "topics": 10, "cells": 200,
+            "samples": 2.0, "std_error": 0.0321, "negative": [], "cheapest": cheapest, "to_halve": sizes,
+            "shares": VarianceShares(country=0.1, topic=0.6, cell=0.2, sample=0.1, language=None),
+        }
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [
+        (
+            make_row("topic", HalfErrorSizes(sample=None, topic=45, country=90)),
+            "the standard error of its MAE is 0.032. About 45 topics in place of 10 would halve it at the least cost "
+            "(or 90 countries).",
+        ),
+        (
+            make_row("sample", HalfErrorSizes(sample=9, topic=None, country=None)),
+            "the standard error of its MAE is 0.032. About 9 samples a cell in place of 2 would halve it at the least "
+            "cost.",
+        ),
+        (
+            make_row(None, HalfErrorSizes(sample=None, topic=None, country=None)),
+            "the standard error of its MAE is 0.032. Neither more samples nor more topics nor more countries alone "
+            "would halve it: it takes more topics and more countries.",
+        ),
+    ],
+)
+def test_the_purchase_is_the_one_that_halves_the_error_at_the_least_cost(row: VarianceRow, text: str) -> None:
+    assert describe_purchase(row) == text
+
+
+def test_each_series_and_figure_has_a_row_whose_shares_add_up(report: Report) -> None:
+    section = build_variance_section(report)
+    assert section is not None
+    [table] = blocks_of(section, Table)
+    rows = [row for row in report.variance if row.shares is not None]
+    assert len(table.rows) == len(rows) == 3 * len(report.alignment)
+    for row in rows:
+        assert row.shares is not None
+        parts = (row.shares.country, row.shares.topic, row.shares.cell, row.shares.sample or 0.0)
+        assert sum(parts) == pytest.approx(1)
+        assert min(parts) >= 0
+    [advice] = blocks_of(section, List)
+    assert len(advice.items) == len(report.alignment)
+
+
+def test_without_shares_there_is_no_section(report: Report) -> None:
+    rows = [row.model_copy(update={"shares": None, "reason": "too few"}) for row in report.variance]
+    assert build_variance_section(report.model_copy(update={"variance": rows})) is None
