@@ -42,7 +42,7 @@ def _load_ratings(dimension: str) -> tuple[Floats, list[str]]:
 def test_alpha_of_real_raters_is_the_packages_with_an_interval_over_dialogues(dimension: str) -> None:
     ratings, dialogues = _load_ratings(dimension)
     for level in ("nominal", "ordinal", "interval"):
-        alpha = krippendorff_alpha(ratings, level, units={"dialogue": dialogues})  # type: ignore[arg-type]
+        alpha = krippendorff_alpha(ratings, level, units={"dialogue": dialogues})
         expected = krippendorff.alpha(reliability_data=ratings, level_of_measurement=level)
         assert alpha.value == pytest.approx(expected, abs=1e-9)
         assert alpha.ci_low is not None
