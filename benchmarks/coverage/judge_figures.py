@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from auditor.metrics.effective_judges import effective_judges
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.judge_bias import exposure_effects, leniency
 from auditor.metrics.judge_copying import PairErrors, compare_errors
@@ -49,6 +50,10 @@ def _max_excess_error(sample: PanelSample) -> float:
     return max(abs(pair.excess.value or 0.0) for pair in _compare_errors(sample))
 
 
+def _effective_number(sample: PanelSample) -> Interval:
+    return to_interval(effective_judges(sample.verdicts, sample.label, panel_units(sample)).number)
+
+
 def _naive_leniency(sample: PanelSample) -> Interval:
     """The first judge against the mean of the others, with Student's interval over traces."""
     return naive.student_interval(sample.verdicts[0] - sample.verdicts[1:].mean(axis=0))
@@ -87,6 +92,7 @@ JUDGE_FIGURES = (
         _of_first_judge(lambda s: exposure_effects(s.verdicts, exposures_to_own_family(s), panel_units(s))),
     ),
     Figure("error correlation beyond other pairs", _excess, max_error=_max_excess_error),
+    Figure("effective number of judges", _effective_number),
 )
 
 JUDGE_STUDY = Study("judges", __name__, JUDGE_FIGURES, PANEL_WORLDS, SIZES)

@@ -5,7 +5,7 @@ Each must fail in the run in which the interval that replaced it passes. They ar
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.stats import rankdata, t
@@ -94,9 +94,24 @@ def bootstrap_over_rows(
     return float(values[0]), float(low), float(high)
 
 
-def subtracted_difference_interval(
-    replicates: tuple[Floats, Floats, Floats], value: float, smaller_side: int
-) -> Interval:
+def product_moments(x: Floats, y: Floats) -> Floats:
+    """1, x, y, x², y² and xy of each cell, shape (cells, 6)."""
+    return np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
+
+
+def correlation(sums: Floats) -> Floats:
+    """Pearson's r from sums of `product_moments`, shape (..., 6)."""
+    n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
+    return np.asarray((xy - x * y / n) / np.sqrt((xx - x * x / n) * (yy - y * y / n)))
+
+
+def sums_without(moments: Floats, labels: Indices) -> Floats:
+    """Sums of moments over all cells but those of each unit, shape (units, k); units without a cell are left out."""
+    by_unit = np.stack([np.bincount(labels, column) for column in moments.T], axis=1)
+    return np.asarray((moments.sum(axis=0) - by_unit)[np.bincount(labels) > 0])
+
+
+def subtracted_difference_interval(replicates: Sequence[Floats], value: float, smaller_side: int) -> Interval:
     """The jackknife with V_country + V_topic - V_cell, which falls short for a difference of correlations.
 
     Args:

@@ -88,20 +88,14 @@ def _max_gap_error(sample: ScoreSample) -> float:
 
 def _naive_r_difference(sample: ScoreSample) -> Interval:
     """The difference of two correlations by the jackknife with V_country + V_topic - V_cell, on the scale of r."""
-
-    def difference(is_included: Any) -> float:
-        survey = sample.survey[is_included]
-        return float(
-            np.corrcoef(sample.first[is_included], survey)[0, 1] - np.corrcoef(sample.worse[is_included], survey)[0, 1]
-        )
-
-    replicates = [
-        np.array([difference(labels != label) for label in np.unique(labels)])
-        for labels in (sample.country, sample.topic, np.arange(len(sample.country)))
-    ]
+    moments = [naive.product_moments(scores, sample.survey) for scores in (sample.first, sample.worse)]
+    replicates = []
+    for labels in (sample.country, sample.topic, np.arange(len(sample.country))):
+        first, second = (naive.correlation(naive.sums_without(m, labels)) for m in moments)
+        replicates.append(first - second)
+    value = float(naive.correlation(moments[0].sum(axis=0)) - naive.correlation(moments[1].sum(axis=0)))
     smaller_side = min(len(replicates[0]), len(replicates[1]))
-    value = difference(np.ones(len(sample.country), dtype=np.bool_))
-    return naive.subtracted_difference_interval((replicates[0], replicates[1], replicates[2]), value, smaller_side)
+    return naive.subtracted_difference_interval(replicates, value, smaller_side)
 
 
 def _naive_within_topics(sample: ScoreSample) -> Interval:

@@ -23,6 +23,8 @@ SOUNDNESS_SDS = (0.4, 0.6, 0.3)
 JUDGE_SDS = (0.3, 0.5)
 """Of the effects of judge x country and judge x topic."""
 TRACES_PER_CELL = 4
+IDENTITY_SHARE = 0.01
+"""Share of the identity in the correlations of errors, by the definition of the effective number of judges."""
 LENIENT_JUDGE = 0
 COPIED_JUDGE = 4
 
@@ -105,30 +107,43 @@ def draw_panel(plant: Plant, design: Design, rng: np.random.Generator) -> PanelS
     """Simulate one audit with a planted fault."""
     cell_country, cell_topic = design.draw_cells(rng)
     cell = np.repeat(np.arange(len(cell_country)), design.draw_case_counts(rng, len(cell_country), TRACES_PER_CELL))
-    country, topic = cell_country[cell], cell_topic[cell]
-    is_longer = (rng.permutation(len(cell)) % 2).astype(np.float64)
+    return _draw_traces(plant, rng, cell_country[cell], cell_topic[cell], cell)
+
+
+def _draw_traces(
+    plant: Plant, rng: np.random.Generator, country: Indices, topic: Indices, cell: Indices
+) -> PanelSample:
+    """Draw traces with these countries, topics and cells, and their verdicts."""
+    n_traces = len(cell)
+    is_longer = (rng.permutation(n_traces) % 2).astype(np.float64)
     soundness = (
         plant.level
-        + SOUNDNESS_SDS[0] * rng.normal(size=design.n_countries)[country]
-        + SOUNDNESS_SDS[1] * rng.normal(size=design.n_topics)[topic]
-        + SOUNDNESS_SDS[2] * rng.normal(size=len(cell_country))[cell]
+        + _draw_by_unit(SOUNDNESS_SDS[0], rng, country)
+        + _draw_by_unit(SOUNDNESS_SDS[1], rng, topic)
+        + _draw_by_unit(SOUNDNESS_SDS[2], rng, cell)
         + plant.quality_of_length * (is_longer - 0.5)
-        + rng.normal(size=len(cell))
+        + rng.normal(size=n_traces)
     )
-    model = np.arange(len(cell)) % TRACES_PER_CELL
-    sample = PanelSample(country, topic, model, np.empty(0), (soundness > 0).astype(np.float64), is_longer, plant)
-    return replace(sample, verdicts=_draw_verdicts(sample, soundness, design, rng))
+    label = (soundness > 0).astype(np.float64)
+    model = np.arange(n_traces) % TRACES_PER_CELL
+    sample = PanelSample(country, topic, model, np.empty(0), label, is_longer, plant)
+    return replace(sample, verdicts=_draw_verdicts(sample, soundness, rng))
 
 
-def _draw_verdicts(sample: PanelSample, soundness: Floats, design: Design, rng: np.random.Generator) -> Floats:
+def _draw_by_unit(sd: float, rng: np.random.Generator, unit: Indices) -> Floats:
+    """A Gaussian effect of each trace's unit."""
+    return np.asarray(sd * rng.normal(size=int(unit.max()) + 1)[unit])
+
+
+def _draw_verdicts(sample: PanelSample, soundness: Floats, rng: np.random.Generator) -> Floats:
     """The verdicts of all judges, with the planted faults."""
     plant, n_traces = sample.plant, len(soundness)
     verdicts = np.empty((N_JUDGES, n_traces))
     for judge in range(N_JUDGES):
         perceived = (
             soundness
-            + JUDGE_SDS[0] * rng.normal(size=design.n_countries)[sample.country]
-            + JUDGE_SDS[1] * rng.normal(size=design.n_topics)[sample.topic]
+            + _draw_by_unit(JUDGE_SDS[0], rng, sample.country)
+            + _draw_by_unit(JUDGE_SDS[1], rng, sample.topic)
             + plant.noise_sds[judge] * rng.normal(size=n_traces)
         )
         if judge == LENIENT_JUDGE:
@@ -183,7 +198,23 @@ def compute_panel_truths(plant: Plant) -> dict[str, float]:
         truths["leniency with the judge's own family"] = float(for_own_family - for_others)
     if plant.has_equal_judges and not plant.planted:
         truths["error correlation beyond other pairs"] = 0.0
+    if plant in EFFECTIVE_NUMBERS:
+        truths["effective number of judges"] = EFFECTIVE_NUMBERS[plant]
     return truths
+
+
+def measure_effective_number(plant: Plant, n_traces: int, seed: int = 1) -> float:
+    """1' R^-1 1 of the judges' errors, whose correlations R are within labels, from traces with units of their own."""
+    trace = np.arange(n_traces)
+    sample = _draw_traces(plant, np.random.default_rng(seed), trace, trace, trace)
+    errors = sample.verdicts != sample.label
+    covariances = sum(
+        np.cov(errors[:, sample.label == label]) * (sample.label == label).mean() for label in (0.0, 1.0)
+    )
+    sds = np.sqrt(np.diag(covariances))
+    correlations = covariances / np.outer(sds, sds)
+    mixed = (1 - IDENTITY_SHARE) * correlations + IDENTITY_SHARE * np.eye(N_JUDGES)
+    return float(np.linalg.solve(mixed, np.ones(N_JUDGES)).sum())
 
 
 def _probit_shift(difference: float, level: float) -> float:
@@ -195,10 +226,15 @@ def _probit_shift(difference: float, level: float) -> float:
     return float(ndtri(min(base + difference, 0.999)) * variance**0.5 - level)
 
 
+HONEST, EQUAL = Plant(level=0.3), Plant(has_equal_judges=True)
+TWO_COPIES = Plant(n_copying=2, copied_share=1.0)
 PANEL_WORLDS = (
-    PanelWorld("honest judges", Plant(level=0.3)),
-    PanelWorld("equal judges", Plant(has_equal_judges=True)),
+    PanelWorld("honest judges", HONEST),
+    PanelWorld("equal judges", EQUAL),
+    PanelWorld("two copies", TWO_COPIES),
     PanelWorld("lenient judge", Plant(leniency=0.15, level=0.3)),
     PanelWorld("verbose judge", Plant(verbosity=0.15, quality_of_length=0.6)),
     PanelWorld("own family", Plant(own_family=0.15)),
 )
+EFFECTIVE_NUMBERS = {HONEST: 3.2206, EQUAL: 3.2210, TWO_COPIES: 2.8232}
+"""The mean of four calls of `measure_effective_number` with 1,000,000 traces (standard errors up to 0.002)."""
