@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Method, Survey
-from auditor.metrics.bootstrap import MAE, PEARSON, Statistic
+from auditor.metrics.cell_statistics import MAE, PEARSON, Statistic
 from auditor.metrics.jackknife_interval import MIN_UNITS, too_few_reason
 from auditor.metrics.variance_components import (
     SOURCES,

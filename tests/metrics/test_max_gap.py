@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditor.metrics.bootstrap import MAE, PEARSON, gap_interval
+from auditor.metrics.cell_statistics import MAE, PEARSON, gap_interval
 from auditor.metrics.max_gap import widest_gap
 
 Floats = NDArray[np.float64]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.metrics.bootstrap import MAE, paired_interval
+from auditor.metrics.cell_statistics import MAE, paired_interval
 from auditor.metrics.paired_errors import paired_error
 
 
