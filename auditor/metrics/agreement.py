@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditor.metrics._agreement_coefficients import Coefficient, MeasurementLevel, make_ac1, make_alpha, make_kappa
+from auditor.metrics._agreement_coefficients import Coefficient, make_ac1, make_alpha, make_kappa
+from auditor.metrics._agreement_coefficients import MeasurementLevel as MeasurementLevel
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife_interval import FISHER_Z, estimate_from_replicates, jackknife_interval

@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 
 from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
+from auditor.metrics._unit_counts import Labels
 from auditor.metrics.estimate import Estimate
-from auditor.metrics.unit_means import Labels, mean_over_units
+from auditor.metrics.unit_means import mean_over_units
 
 MIN_RATINGS = 30
 """Fewest pairs of score and rating for a curve: a monotone curve through fewer points follows their noise."""
@@ -88,10 +89,7 @@ def calibrate(
         return mean_over_units(errors, used_units, (lower_bound, np.inf), empty_reason="no pair")
 
     error_before = mean(np.abs(x - y))
-    group_labels = np.arange(len(is_complete)) if groups is None else np.asarray(groups)
-    if group_labels.shape != is_complete.shape:
-        raise ValueError(f"groups must have the shape of scores, {is_complete.shape}, but have {group_labels.shape}")
-    group_index = np.unique(group_labels[is_complete], return_inverse=True)[1]
+    group_index = _number_groups(groups, is_complete)
     reason = _undefined_reason(x, y) or _too_few_groups_reason(group_index, folds)
     if reason is not None:
         undefined = Estimate(None, len(x), reason=reason)
@@ -101,6 +99,14 @@ def calibrate(
     held_out_errors = np.abs(held_out_predictions - y)
     gain = mean(np.abs(x - y) - held_out_errors, -np.inf)
     return Calibration(knots, values, error_before, mean(held_out_errors), gain, len(x), n_dropped)
+
+
+def _number_groups(groups: ArrayLike | None, is_complete: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Number of each complete pair's group; ValueError for labels of another shape."""
+    group_labels = np.arange(len(is_complete)) if groups is None else np.asarray(groups)
+    if group_labels.shape != is_complete.shape:
+        raise ValueError(f"groups must have the shape of scores, {is_complete.shape}, but have {group_labels.shape}")
+    return np.unique(group_labels[is_complete], return_inverse=True)[1]
 
 
 def _undefined_reason(x: Floats, y: Floats) -> str | None:

@@ -73,27 +73,11 @@ def cross_validate_peer_agreement(
     Raises:
         ValueError: shapes do not fit, or a cell has more VALID verdicts than verdicts.
     """
-    valid, totals, score_table = (
-        np.asarray(table, dtype=np.float64) for table in (valid_counts, verdict_counts, scores)
-    )
-    human_scores = np.asarray(truth, dtype=np.float64)
-    if (
-        not valid.shape == totals.shape == score_table.shape
-        or human_scores.shape != score_table.shape[1:]
-        or np.any(valid > totals)
-    ):
-        raise ValueError("tables must be (models, cells) alike, truth (cells,), and no more VALID than given")
-    has_truth = ~np.isnan(human_scores)
-    valid, totals, score_table, human_scores = (
-        valid[:, has_truth],
-        totals[:, has_truth],
-        score_table[:, has_truth],
-        human_scores[has_truth],
-    )
+    valid, totals, score_table, human_scores = _read_tables(valid_counts, verdict_counts, scores, truth)
     usable = (totals.sum(axis=1) > 0) & ((~np.isnan(score_table)).sum(axis=1) >= MIN_CELLS)
     valid, totals, score_table = valid[usable], totals[usable], score_table[usable]
     n_usable = len(valid)
-    groups = _ModelGroups([families[i] if families else None for i in np.nonzero(usable)[0]])
+    groups = _ModelGroups([families[i] if families else None for i in np.nonzero(usable)[0].tolist()])
     if groups.n < MIN_MODELS:
         reason = f"fewer than {MIN_MODELS} {PLURAL_BY_UNIT[groups.unit]} with verdicts and scores ({groups.n})"
         undefined = Estimate(None, groups.n, reason=reason)
@@ -105,6 +89,24 @@ def cross_validate_peer_agreement(
         _mean_correlation(correlations, n_splits, groups),
         *_leave_one_model_out(valid, totals, score_table, human_scores, groups),
     )
+
+
+def _read_tables(
+    valid_counts: ArrayLike, verdict_counts: ArrayLike, scores: ArrayLike, truth: ArrayLike
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """The tables as arrays, over cells with a truth; ValueError as for `cross_validate_peer_agreement`."""
+    valid, totals, score_table = (
+        np.asarray(table, dtype=np.float64) for table in (valid_counts, verdict_counts, scores)
+    )
+    human_scores = np.asarray(truth, dtype=np.float64)
+    if (
+        not valid.shape == totals.shape == score_table.shape
+        or human_scores.shape != score_table.shape[1:]
+        or np.any(valid > totals)
+    ):
+        raise ValueError("tables must be (models, cells) alike, truth (cells,), and no more VALID than given")
+    has_truth = ~np.isnan(human_scores)
+    return valid[:, has_truth], totals[:, has_truth], score_table[:, has_truth], human_scores[has_truth]
 
 
 @dataclass(frozen=True, slots=True)

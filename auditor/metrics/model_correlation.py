@@ -77,19 +77,19 @@ def correlate_models(
     over_models = coefficient(a, b)
     n_models = len(a)
     if families is not None:
-        used_families = [families[i] for i in np.nonzero(is_complete)[0]]
+        used_families = [families[i] for i in np.nonzero(is_complete)[0].tolist()]
         a, b = (average_families(values, used_families) for values in (a, b))
         unit = "family" if len(a) < n_models else unit
     correlation = coefficient(a, b)
     reason = _explain_missing(correlation, unit)
-    has_interval = reason is None
+    low, high = (correlation.ci_low, correlation.ci_high) if reason is None else (None, None)
     return ModelCorrelation(
         correlation.r,
         correlation.n,
-        correlation.ci_low if has_interval else None,
-        correlation.ci_high if has_interval else None,
+        low,
+        high,
         reason,
-        (unit,) if has_interval else (),
+        (unit,) if reason is None else (),
         p_value=_permutation_p_value(a, b, ranks=ranks) if correlation.r is not None else None,
         models=n_models,
         r_over_models=over_models.r,

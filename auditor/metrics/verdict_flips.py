@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from auditor.metrics._complete_cases import Floats
+from auditor.metrics._unit_counts import Labels
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife_interval import estimate_from_replicates
 from auditor.metrics.paired_shares import PairedTable, paired_difference_over_units
-from auditor.metrics.unit_means import Labels
 from auditor.metrics.unit_replicates import replicate_over_units
 
 

@@ -134,11 +134,11 @@ def test_without_units_items_are_left_out_as_a_hand_jackknife_does() -> None:
     ratings = _panel(1, items=12, missing=0.2)
     alpha = krippendorff_alpha(ratings, "interval")
     has_two = (~np.isnan(ratings)).sum(axis=0) >= 2
-    kept = ratings[:, has_two]
-    n = kept.shape[1]
+    pairable = ratings[:, has_two]
+    n = pairable.shape[1]
     left_out = np.array(
         [
-            krippendorff.alpha(reliability_data=np.delete(kept, i, axis=1), level_of_measurement="interval")
+            krippendorff.alpha(reliability_data=np.delete(pairable, i, axis=1), level_of_measurement="interval")
             for i in range(n)
         ]
     )

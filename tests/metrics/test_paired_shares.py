@@ -79,10 +79,10 @@ def test_other_rows_say_how_many_cases_are_independent() -> None:
     rng, units = np.random.default_rng(4), _units(20, 10)
     tables = [pair_verdicts(*_verdict_pairs(rng, 20, 10, -1.0), units) for _ in range(4)]
     unchanged = pair_verdicts(np.ones(200), np.ones(200), units)
-    pooled, alone = paired_differences_over_units([*tables, unchanged])[-1], paired_difference_over_units(unchanged)
+    pooled, single = paired_differences_over_units([*tables, unchanged])[-1], paired_difference_over_units(unchanged)
     assert pooled.estimate.ci_high is not None
-    assert alone.estimate.ci_high is not None
-    assert pooled.estimate.ci_high < alone.estimate.ci_high / 2
+    assert single.estimate.ci_high is not None
+    assert pooled.estimate.ci_high < single.estimate.ci_high / 2
 
 
 @pytest.mark.parametrize(("mean", "shift"), [(0.5, 0.0), (1.0, -2.5), (2.5, -0.5)])

@@ -14,7 +14,7 @@ from auditor.domain import Cell
 from auditor.reports.data.agreement.alignment import compute_alignment
 from auditor.reports.data.agreement.baselines import compute_baselines, compute_ceilings, compute_gains
 from auditor.reports.data.agreement.groups import compute_country_errors, compute_topic_errors
-from auditor.reports.data.agreement.languages import build_languages_report
+from auditor.reports.data.agreement.languages import build_languages_report, load_language_scores
 from auditor.reports.data.agreement.method_differences import compare_methods
 from auditor.reports.data.agreement.nonresponse import build_nonresponse_report
 from auditor.reports.data.agreement.regions import build_regions_report
@@ -99,7 +99,6 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         topics=compute_topic_errors(source),
         countries=compute_country_errors(source),
         self_consistency=self_consistency,
-        consistency_alignment=compute_consistency_alignment(source.config, self_consistency, alignment),
         panel=build_panel_report(source, alignment, peer_agreement),
         peer_agreement=peer_agreement,
         conflicts=build_conflicts_report(db, source),
@@ -108,7 +107,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         methods=compare_methods(source),
         task=build_task_report(source),
         tiers=build_tier_rankings(source),
-        variance=build_variance_rows(source),
+        variance=build_variance_rows(source, load_language_scores(db, source)),
         languages=build_languages_report(db, source),
         semantic=semantic_report,
         logic=logic_report,
@@ -118,6 +117,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         sampling=sampling,
         served=build_model_version_rows(source.call_counts),
         savings=build_savings_rows(source),
+        consistency_alignment=compute_consistency_alignment(source.config, self_consistency, alignment),
         environment=json.loads(source.audit.environment),
     )
 

@@ -250,8 +250,6 @@ class Report(ReportModel):
     topics: list[GroupErrorRow]
     countries: list[GroupErrorRow]
     self_consistency: list[ConsistencyRow]
-    consistency_alignment: list[ConsistencyAlignmentRow]
-    """Empty for fewer than three models that were sampled several times."""
     panel: PanelReport
     peer_agreement: list[PeerAgreementRow]
     conflicts: ConflictsReport
@@ -293,3 +291,6 @@ class Report(ReportModel):
     """Null where no model was asked about countries."""
     savings: list[SavingsRow]
     """Calls compared with those of the full design, by stage; empty where the design was not reduced."""
+    consistency_alignment: list[ConsistencyAlignmentRow]
+    """Correlation, over models, of consistency with agreement with people; empty for fewer than three models that were
+    sampled several times."""

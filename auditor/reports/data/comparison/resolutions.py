@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
+from auditor.metrics.unit_means import share_over_units
 from auditor.reports.data.comparison.schema import ResolutionComparison, ResolutionFlipRow
 from auditor.reports.data.comparison.series_pairs import ScoreSeries, SeriesPair
 from auditor.reports.data.conflicts.human_ratings import ReviewedConflict, apply_ratings
-from auditor.reports.data.estimate_conversion import estimate_share
+from auditor.reports.data.sampling_units import sampling_units
 from auditor.storage import results
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database
@@ -56,33 +57,41 @@ def _compare_two_audits(
     has_winner = [  # per conflict: whether the first and the second audit settled it for a side
         (in_first.winner is not None, in_second.winner is not None) for in_first, in_second in shared_conflicts
     ]
-    flips = [
-        ResolutionFlipRow(
-            country=in_first.conflict.cell.country,
-            topic=in_first.conflict.cell.topic,
-            first_winner=in_first.winner,
-            first_by=_resolved_by(in_first),
-            second_winner=in_second.winner,
-            second_by=_resolved_by(in_second),
-        )
-        for in_first, in_second in shared_conflicts
-        if in_first.winner is not None
-        and in_second.winner is not None
-        and new_names.get(in_first.winner, in_first.winner) != in_second.winner
+    is_resolved_twice = [winners == (True, True) for winners in has_winner]
+    is_flipped = [
+        is_twice and new_names.get(str(in_first.winner), in_first.winner) != in_second.winner
+        for is_twice, (in_first, in_second) in zip(is_resolved_twice, shared_conflicts, strict=True)
     ]
-    n_resolved_twice = has_winner.count((True, True))
+    units = sampling_units([key[0] for key in shared_keys], [key[1] for key in shared_keys])
+    flips = [
+        _build_flip_row(in_first, in_second)
+        for (in_first, in_second), flipped in zip(shared_conflicts, is_flipped, strict=True)
+        if flipped
+    ]
     return ResolutionComparison(
         first=first.audit,
         second=second.audit,
         shared=len(shared_keys),
-        n=n_resolved_twice,
+        n=sum(is_resolved_twice),
         flipped=len(flips),
-        share=estimate_share(len(flips), n_resolved_twice),
+        share=share_over_units(is_flipped, is_resolved_twice, units),
         only_first=has_winner.count((True, False)),
         only_second=has_winner.count((False, True)),
         neither=has_winner.count((False, False)),
         flips=flips[:max_listed],
         not_listed=max(0, len(flips) - max_listed),
+    )
+
+
+def _build_flip_row(in_first: ReviewedConflict, in_second: ReviewedConflict) -> ResolutionFlipRow:
+    """List a conflict that the two audits settled for different sides."""
+    return ResolutionFlipRow(
+        country=in_first.conflict.cell.country,
+        topic=in_first.conflict.cell.topic,
+        first_winner=in_first.winner or "",
+        first_by=_resolved_by(in_first),
+        second_winner=in_second.winner or "",
+        second_by=_resolved_by(in_second),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseDifferences
 from auditor.reports.data.report_model import ReportModel
 
@@ -115,8 +115,8 @@ class ResolutionComparison(ReportModel):
     """Shared conflicts that both audits settled for one of the two sides."""
     flipped: int
     """Conflicts of these n that the two audits settled for different sides."""
-    share: Estimate
-    """The share flipped / n with Wilson's interval, which assumes that conflicts are independent."""
+    share: ShareEstimate
+    """The share flipped / n."""
     only_first: int
     """Shared conflicts settled for a side in the first audit only."""
     only_second: int

@@ -51,6 +51,17 @@ def test_differently_settled_conflicts_are_counted_and_listed_whichever_model_is
     )
 
 
+def test_the_share_of_different_outcomes_has_an_interval_over_countries_and_topics(db: Database) -> None:
+    for name in ("one", "two"):
+        save_imported_audit(db, name, {"a": 0.1, "b": 0.1})
+    _save_conflicts(db, "one", ("a", "b"), ["a"] * 42)
+    _save_conflicts(db, "two", ("a", "b"), ["b" if i % 5 == 0 else None if i % 9 == 1 else "a" for i in range(42)])
+    [part] = compare_targets(db, [parse_target("one"), parse_target("two")]).settlements
+    assert (part.n, part.flipped) == (38, 9)
+    assert (part.share.value, part.share.n) == (pytest.approx(9 / 38), 38)
+    assert part.share.resampled == ("country", "topic")
+
+
 def test_a_human_decision_overrides_the_judges_in_a_comparison(db: Database) -> None:
     for name in ("one", "two"):
         save_imported_audit(db, name, {"a": 0.1, "b": 0.1})

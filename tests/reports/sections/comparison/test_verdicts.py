@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.data.comparison.schema import (
     ResolutionComparison,
     ResolutionFlipRow,
     VerdictComparison,
     VerdictFlipRow,
 )
-from auditor.reports.data.estimate_conversion import estimate_share
 from auditor.reports.sections.comparison.verdicts import (
     build_resolution_section,
     build_verdict_section,
@@ -23,6 +22,7 @@ from tests.reports.sections.node_text import assert_consistent, tables_of, text_
 
 KAPPA = Estimate(0.4, 10, 0.2, 0.6, resampled=("country", "topic"))
 CHANGE = Estimate(-0.1, 10, -0.15, -0.05, resampled=("country", "topic"))
+SHARE = ShareEstimate(1 / 3, 3, 0.06, 0.79, resampled=("country", "topic"))
 FLIP = VerdictFlipRow(
     judge="x", other_judge="y", model="a", country="Japan", topic="divorce", sample=0,
     first="VALID", second="INVALID", same_answer=True,
@@ -69,7 +69,7 @@ def test_conflicts_settled_differently_are_counted_with_an_interval() -> None:
         country="Japan", topic="divorce", first_winner="a", first_by="majority", second_winner="b", second_by="person"
     )
     comparison = ResolutionComparison(
-        first="one", second="two", shared=6, n=3, flipped=1, share=estimate_share(1, 3), only_first=1, only_second=1,
+        first="one", second="two", shared=6, n=3, flipped=1, share=SHARE, only_first=1, only_second=1,
         neither=1, flips=[flip], not_listed=0,
     )  # fmt: skip
     section = build_resolution_section(comparison, "conflicts-1")
@@ -79,5 +79,5 @@ def test_conflicts_settled_differently_are_counted_with_an_interval() -> None:
         "(33%, 95% CI 6% to 79%)."
     )
     assert cells_of(tables_of(section)["conflicts-1-flips"]) == [["Japan", "divorce", "a", "judges", "b", "people"]]
-    nothing = comparison.model_copy(update={"n": 0, "share": estimate_share(0, 0)})
+    nothing = comparison.model_copy(update={"n": 0, "share": ShareEstimate(None, 0, reason="nothing to count")})
     assert describe_resolutions(nothing).endswith("in common, none of which both audits settled for one side.")
