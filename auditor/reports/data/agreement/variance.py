@@ -98,7 +98,8 @@ def _build_variance_row(
     (scores, truth), is_complete = complete_cases(source.score_matrix[column], source.survey_scores)
     countries, topics = source.country_index[is_complete], source.topic_index[is_complete]
     n_samples = source.column_values("n_ok", column)[is_complete]
-    mean_samples = float(np.nanmean(n_samples)) if (~np.isnan(n_samples)).any() else 1.0
+    # Imported scores may come without the number of their samples.
+    mean_samples = max(1.0, float(np.nanmean(n_samples))) if (~np.isnan(n_samples)).any() else 1.0
     n_units = (len(np.unique(countries)), len(np.unique(topics)))
     reason = too_few_reason({"country": [n_units[0]], "topic": [n_units[1]]})
     if reason is None and figure == "r" and min(np.ptp(scores), np.ptp(truth)) <= 1e-12:
