@@ -221,6 +221,8 @@ def _build_place_rows(
     Places are countries or topics; `place_index` holds the position in `place_names` of each cell, shape (cells,), and
     `unit` names the other side, over which intervals are.
     """
+    if not source.columns:  # a task: its scores are not compared with people's
+        return []
     has_cell = ~np.isnan(source.score_matrix) & ~np.isnan(source.survey_scores)  # shape (series, cells)
     n_compared = [len(np.unique(place_index[mask])) for mask in has_cell]
     return [
