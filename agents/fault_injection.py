@@ -1,4 +1,4 @@
-"""Injection of known faults into copies of traces, to measure whether judges detect them."""
+"""Alteration of copies of traces: known faults, to measure whether judges detect them, and padding without content."""
 
 from __future__ import annotations
 
@@ -78,6 +78,11 @@ def add_non_sequitur(trace: Trace, pool: TracePool) -> Trace | None:
     )
 
 
+def pad_trace(trace: Trace) -> Trace | None:
+    """Append sentences without content, which only make the trace longer; None for a trace without text."""
+    return replace(trace, text=f"{trace.text} {_fault_sentences(trace.language)['padding']}") if trace.text else None
+
+
 FAULTS: Mapping[str, Callable[[Trace, TracePool], Trace | None]] = {
     "western norm": add_western_norm,
     "contradicting score": negate_score,
@@ -108,7 +113,7 @@ def inject_faults(pool: TracePool, max_traces: int) -> dict[str, list[tuple[Trac
 
 @functools.cache
 def _fault_sentences(language: str) -> Mapping[str, str]:
-    """Sentences to insert into traces in a language: `western_norm` and `non_sequitur`."""
+    """Sentences to insert into traces in a language: `western_norm`, `non_sequitur` and `padding`."""
     text = (resources.files("auditor.prompts") / language / "faults.toml").read_text(encoding="utf-8")
     sentences: dict[str, str] = tomllib.loads(text)
     return sentences

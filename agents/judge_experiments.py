@@ -11,7 +11,7 @@ from typing import TypeVar
 from auditor.agents.blinding_checks import judge_altered_traces
 from auditor.agents.call_builders import blind_trace, fence_line, judge_params, select_traces_for_review
 from auditor.agents.call_runner import run_calls
-from auditor.agents.fault_injection import TracePool, inject_faults
+from auditor.agents.fault_injection import TracePool, inject_faults, pad_trace
 from auditor.agents.model_call import model_fields
 from auditor.agents.run_context import RunContext
 from auditor.config import ModelSection
@@ -21,7 +21,7 @@ from auditor.panel_assignment import TraceKey
 from auditor.prompts import load_prompt
 from auditor.storage import judge_tests, results
 
-UNALTERED, SELF_JUDGED = "none", "self"
+UNALTERED, SELF_JUDGED, PADDED = "none", "self", "padded"
 T = TypeVar("T")
 
 
@@ -69,6 +69,27 @@ async def run_self_judging(context: RunContext, max_traces: int) -> None:
                 context, "self", [trace for trace in traces if trace.model == model.name], max_traces
             )
             await judge_altered_traces(context, SELF_JUDGED, [(judges[model.name], trace) for trace in judge_traces])
+    context.raise_if_stopped()
+
+
+async def run_padding(context: RunContext, max_traces: int) -> None:
+    """Have panels judge traces with sentences without content appended; the audit has their verdicts without these.
+
+    Args:
+        max_traces: maximum number of traces, drawn at random.
+    """
+    traces = [trace for trace in await _load_traces_for_review(context) if trace.text]
+    padded_traces = [pad_trace(trace) for trace in _draw_sample(context, "padding", traces, max_traces)]
+    await judge_altered_traces(
+        context,
+        PADDED,
+        [
+            (judge, trace)
+            for trace in padded_traces
+            if trace is not None
+            for judge in context.panel_assignment.panel(TraceKey.from_trace(trace))
+        ],
+    )
     context.raise_if_stopped()
 
 

@@ -55,16 +55,17 @@ def planted(
 def bias(
     audit: AuditArgument,
     sample: Annotated[
-        int, typer.Option("--sample", min=1, help="Maximum number of conflicts, and of traces per judge.")
+        int, typer.Option("--sample", min=1, help="Maximum number of conflicts, of padded traces, and of own traces.")
     ] = 30,
     output: PageFileOption = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Test whether judges prefer the first position, and whether they are more lenient towards themselves.
+    """Test whether judges prefer the first position, longer traces, or their own.
 
-    Both sides of conflicts are shown in both orders, and each judge reviews traces of its own; neither counts in any
-    vote. Leniency, verbosity, preference for a family and order effects are in the report without an experiment.
+    Both sides of conflicts are shown in both orders, traces are padded with sentences that have no content, and each
+    judge reviews traces of its own; none of these counts in any vote. Leniency compared with the other judges, and
+    associations with length, family and order, are in the report without an experiment.
 
     Example: auditor experiment bias my-audit
     """
@@ -74,7 +75,11 @@ def bias(
     panel_report = _run_judge_experiment(audit, "bias", sample, storage)
     panel_fields = panel_report.model_dump(mode="json")
     present_document(
-        {name: panel_fields[name] for name in ("positions", "own_traces")},
+        {
+            "padding": [{"judge": row["judge"], "padding": row["padding"]} for row in panel_fields["judges"]],
+            "positions": panel_fields["positions"],
+            "own_traces": panel_fields["own_traces"],
+        },
         build_judge_bias_document(audit, panel_report),
         output,
         as_json,

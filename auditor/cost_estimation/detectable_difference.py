@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Method, Survey
-from auditor.metrics.bootstrap import MAE, PEARSON, Statistic
+from auditor.metrics.cell_statistics import MAE, PEARSON, Statistic
 from auditor.metrics.jackknife_interval import MIN_UNITS, too_few_reason
 from auditor.metrics.variance_components import (
+    SOURCES,
     Design,
     VarianceComponents,
     detectable_difference,
@@ -95,9 +96,8 @@ def _compare_columns(
 ) -> tuple[VarianceComponents, VarianceComponents] | None:
     """Components of the differences of MAE and of r between two series; None with too few countries or topics."""
     has_all = ~np.isnan(source.score_matrix[[first, second]]).any(axis=0) & ~np.isnan(source.survey_scores)
-    countries, topics, truth = (
-        array[has_all] for array in (source.country_index, source.topic_index, source.survey_scores)
-    )
+    countries, topics = source.country_index[has_all], source.topic_index[has_all]
+    truth = source.survey_scores[has_all]
     if not has_all.any() or min(len(np.unique(countries)), len(np.unique(topics))) < MIN_UNITS:
         return None
     scores = source.score_matrix[[first, second]][:, has_all]
@@ -108,7 +108,8 @@ def _compare_columns(
         sampling_variances(source.variance_matrix[column][has_all], size)
         for column, size in zip((first, second), sizes, strict=True)
     ]
-    samples = float(np.nanmean(np.concatenate(sizes))) if not np.isnan(np.concatenate(sizes)).all() else 1.0
+    counts = np.concatenate(sizes)
+    samples = 1.0 if np.isnan(counts).all() else max(1.0, float(np.nanmean(counts)))
     mae, r = (_difference_components(s, scores, truth, countries, topics, noise, samples) for s in (MAE, PEARSON))
     return mae, r
 
@@ -155,8 +156,5 @@ def _measure_simple_predictions(survey: Survey, cells: Sequence[Cell]) -> _Compo
 
 def _average(components: Sequence[VarianceComponents]) -> VarianceComponents:
     """The mean of each component."""
-    means = (
-        float(np.mean([getattr(pair, source) for pair in components]))
-        for source in ("country", "topic", "cell", "sample")
-    )
-    return VarianceComponents(*means)
+    country, topic, cell, sample = (float(np.mean([getattr(pair, kind) for pair in components])) for kind in SOURCES)
+    return VarianceComponents(country, topic, cell, sample)

@@ -32,9 +32,10 @@ def run_judge_experiment(
 
     Args:
         audit_name: of an audit that was run.
-        experiment: `planted` injects known faults; `bias` shows two sides in both orders, and has judges rate their own
-            traces.
-        sample_size: most traces per fault (`planted`), or most conflicts and most own traces per judge (`bias`).
+        experiment: `planted` injects known faults; `bias` shows two sides in both orders, pads traces, and has judges
+            rate their own traces.
+        sample_size: most traces per fault (`planted`), or most conflicts, padded traces, and own traces per judge
+            (`bias`).
         storage: database URL.
         progress: receives every answer.
         signals: whether SIGINT, SIGTERM and SIGHUP stop the experiment with everything saved, as in `run_audit`.
@@ -73,5 +74,5 @@ def _experiment_steps(experiment: JudgeExperiment) -> tuple[Callable[[RunContext
     return (
         (judge_experiments.run_fault_injection,)
         if experiment == "planted"
-        else (judge_experiments.run_contests, judge_experiments.run_self_judging)
+        else (judge_experiments.run_contests, judge_experiments.run_padding, judge_experiments.run_self_judging)
     )

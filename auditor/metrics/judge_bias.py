@@ -1,323 +1,317 @@
-"""Judge bias: how far a judge's verdicts depend on what should not matter, at equal quality of the trace.
+"""Leniency of judges, and how it changes with an exposure such as the author's family, at equal traces.
 
-A table of verdicts has the shape (judges, traces): 1 is VALID, 0 INVALID, nan no verdict. Traces on one cell are
-correlated; where `cells`, shape (traces,), gives the cell of each trace, intervals are over cells: Student's, from the
-jackknife that leaves one cell out (Efron & Stein, Annals of Statistics 9, 1981).
+Verdicts follow an additive model: a trace's quality, plus a judge's leniency, plus the effect of an exposure on that
+judge. It is fitted by least squares to the traces that two or more judges have a verdict on, so a judge is compared
+only on traces that others judged too, and panels may be incomplete. The fit depends on sums over traces, so that it is
+recomputed without each country and each topic (`auditor.metrics.jackknife_interval`).
+
+With traces alone, only differences between judges are known. They are taken from the median judge, which is unbiased
+if more than half of the judges are. The mean of the others is not: one lenient judge of five moves it, and honest
+judges then look strict.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
 
 from auditor.metrics._complete_cases import Floats
-from auditor.metrics.proportion import proportion
+from auditor.metrics._unit_counts import cell_index, index_units
+from auditor.metrics.jackknife_interval import combine_variances, jackknife_covariance, jackknife_variance
+from auditor.metrics.judge_difference import (
+    JudgeDifference,
+    Labels,
+    as_verdict_table,
+    difference_from_replicates,
+    missing_difference,
+)
+from auditor.metrics.unit_replicates import UnitReplicates
 
-MIN_GROUP_SIZE = 5
-"""Fewest traces (or cells) on either side for an interval of a difference."""
+Indices = NDArray[np.intp]
+MIN_JUDGES = 3
+"""Fewest judges for a median judge: of two, either may be the biased one."""
+N_DRAWS = 2000
+"""Draws for the probability of being the median judge; each is used with both signs."""
+ESTIMABLE_TOLERANCE = 1e-7
+NO_COMPARISON_REASON = "no trace has a verdict of this judge and of another"
+REFERENCE_REASON = "it is the median judge, with which the others are compared: 0 by definition"
 
 
-@dataclass(frozen=True, slots=True)
-class BiasEstimate:
-    """A difference of means with a 95% interval; `reason` says why something is None.
+def leniency(verdicts: ArrayLike, units: Labels) -> list[JudgeDifference]:
+    """How much more often each judge says VALID than the median judge on the same traces.
+
+    Args:
+        verdicts: shape (judges, traces): 1 VALID, 0 INVALID, nan no verdict.
+        units: the units that are resampled.
+
+    Returns:
+        One per judge, each compared with the mean of all judges weighted by how likely each is the median judge. A
+        judge that certainly is has the value 0 and no interval.
+    """
+    table = as_verdict_table(verdicts)
+    if not len(table):
+        return []
+    fit = _fit(table, None, units)
+    return _compare_with_median(fit, np.arange(fit.n_judges))
+
+
+def exposure_effects(
+    verdicts: ArrayLike, exposures: ArrayLike, units: Labels, *, relative_to_median: bool = False
+) -> list[JudgeDifference]:
+    """How much more lenient each judge is where it is exposed, such as with authors of its own family.
+
+    Args:
+        verdicts: shape (judges, traces): 1 VALID, 0 INVALID, nan no verdict.
+        exposures: shape (judges, traces): 1, 0, or nan for verdicts to leave out.
+        units: the units that are resampled.
+        relative_to_median: compare each effect with that of the median judge: where all judges are exposed on the same
+            traces, as to their order, an effect that they share cannot be told from the quality of these traces.
+
+    Returns:
+        One per judge, as associations: what a judge is exposed to was not drawn at random.
+    """
+    table, exposed = as_verdict_table(verdicts), np.asarray(exposures, dtype=np.float64)
+    if not len(table):
+        return []
+    fit = _fit(np.where(np.isnan(exposed), np.nan, table), np.nan_to_num(exposed), units)
+    effects = np.arange(fit.n_judges) + fit.n_judges
+    if relative_to_median:
+        return [_as_association(difference) for difference in _compare_with_median(fit, effects)]
+    return [_as_association(fit.difference(np.eye(len(fit.solution))[effect])) for effect in effects]
+
+
+def later_half(times: ArrayLike, verdicts: ArrayLike) -> Floats:
+    """Whether each verdict is in the later half of its judge's verdicts: 1, 0, or nan where there is none or no time.
+
+    Args:
+        times: shape (judges, traces), when each verdict was given, in any unit; nan where unknown.
+        verdicts: shape (judges, traces); nan where there is none.
+    """
+    table = np.where(np.isnan(as_verdict_table(verdicts)), np.nan, np.asarray(times, dtype=np.float64))
+    is_late = np.full(table.shape, np.nan)
+    for row, judge_times in zip(is_late, table, strict=True):
+        has_time = ~np.isnan(judge_times)
+        rank = np.argsort(np.argsort(judge_times[has_time], kind="stable"), kind="stable")
+        row[has_time] = rank >= has_time.sum() / 2
+    return is_late
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fit:
+    """The additive model fitted to all traces, and without each unit.
 
     Attributes:
-        n: traces that it is computed from.
-        n_exposed: those of them on the first side of the difference.
+        solution: shape (k,): leniencies of the judges, then effects of the exposure; what is not determined is 0.
+        undetermined: shape (k, k), projection on what the verdicts do not determine, such as a common leniency.
+        without_units: for each kind of unit, solution and projection without each unit, shapes (units, k) and
+            (units, k, k).
+        without_cells: solution without each cell, shape (cells, k), to first order.
+        n_compared: shape (judges,), traces with a verdict of this judge and of another.
     """
 
-    value: float | None
-    n: int
-    n_exposed: int
-    ci_low: float | None
-    ci_high: float | None
-    reason: str | None = None
+    solution: Floats
+    undetermined: Floats
+    without_units: dict[str, tuple[Floats, Floats]]
+    without_cells: Floats
+    n_compared: Floats
+
+    @property
+    def n_judges(self) -> int:
+        """Number of judges."""
+        return len(self.n_compared)
+
+    def is_estimable(self, weights: Floats) -> bool:
+        """Whether the verdicts determine a weighted sum of the solution."""
+        return bool(np.abs(self.undetermined @ weights).max() < ESTIMABLE_TOLERANCE)
+
+    def difference(self, weights: Floats, further_variance: float = 0.0) -> JudgeDifference:
+        """A weighted sum of the solution, with an interval; missing where the verdicts do not determine it.
+
+        Args:
+            weights: shape (k,); the largest is that of the judge that it is about.
+            further_variance: is added to the jackknife variance.
+        """
+        n = int(self.n_compared[int(np.argmax(weights)) % self.n_judges])
+        if not n or not self.is_estimable(weights):
+            return missing_difference(NO_COMPARISON_REASON, "panel", n)
+        by_unit = {}
+        for unit, (solutions, undetermined) in self.without_units.items():
+            is_estimable = np.abs(undetermined @ weights).max(axis=1) < ESTIMABLE_TOLERANCE
+            by_unit[unit] = np.where(is_estimable, solutions @ weights, np.nan)
+        by_cell = self.without_cells @ weights if len(by_unit) > 1 else None
+        replicates = _add_variance(UnitReplicates(by_unit, by_cell), further_variance)
+        return difference_from_replicates(float(self.solution @ weights), n, replicates, "panel")
 
 
-def difference_of_shares(hits: int, n: int, other_hits: int, other_n: int) -> BiasEstimate:
-    """One share minus another, with Newcombe's interval (Statistics in Medicine 17, 1998, 873-890, method 10).
-
-    It combines the Wilson intervals of both, so it has a width even where a share is 0 or 1.
-
-    Raises:
-        ValueError: more hits than cases, or a negative number.
-    """
-    first, second = proportion(hits, n), proportion(other_hits, other_n)
-    bounds = [first.value, first.ci_low, first.ci_high, second.value, second.ci_low, second.ci_high]
-    defined_bounds = [bound for bound in bounds if bound is not None]
-    if len(defined_bounds) < len(bounds):
-        return BiasEstimate(None, n + other_n, n, None, None, "one side has no verdict")
-    p, low, high, q, other_low, other_high = defined_bounds  # each share with its interval
-    lower_width, upper_width = (
-        sqrt((p - low) ** 2 + (other_high - q) ** 2),
-        sqrt((high - p) ** 2 + (q - other_low) ** 2),
+def _add_variance(replicates: UnitReplicates, further_variance: float) -> UnitReplicates:
+    """Spread replicates around their means, so that their jackknife variance increases by a further one."""
+    by_cell = [] if replicates.cells is None else [replicates.cells]
+    variance = float(
+        combine_variances([jackknife_variance([r]) for r in replicates.units.values()], jackknife_variance(by_cell))
     )
-    return BiasEstimate(p - q, n + other_n, n, p - q - lower_width, p - q + upper_width)
+    if not variance > 0:
+        return replicates
+    factor = sqrt(1 + further_variance / variance)
 
+    def spread(values: Floats) -> Floats:
+        widened: Floats = values.mean() + factor * (values - values.mean())
+        return widened
 
-def difference_of_paired_shares(both: int, first: int, second: int, neither: int) -> BiasEstimate:
-    """One share minus another over the same cases (Newcombe, Statistics in Medicine 17, 1998, 2635-2650, method 10).
-
-    As `difference_of_shares`, with the correlation of the pairs taken into account.
-
-    Args:
-        both, first, second, neither: cases that count in both shares, in one only, in neither.
-
-    Raises:
-        ValueError: a number is negative.
-    """
-    n = both + first + second + neither
-    first_share, second_share = proportion(both + first, n), proportion(both + second, n)
-    bounds = [
-        first_share.value,
-        first_share.ci_low,
-        first_share.ci_high,
-        second_share.value,
-        second_share.ci_low,
-        second_share.ci_high,
-    ]
-    defined_bounds = [bound for bound in bounds if bound is not None]
-    if len(defined_bounds) < len(bounds):
-        return BiasEstimate(None, n, n, None, None, "no case")
-    p, low, high, q, other_low, other_high = defined_bounds  # each share with its interval
-    phi = _phi_coefficient(both, first, second, neither)
-    lower_width, upper_width = (
-        _newcombe_half_width(p - low, other_high - q, phi),
-        _newcombe_half_width(high - p, q - other_low, phi),
-    )
-    return BiasEstimate(p - q, n, n, p - q - lower_width, p - q + upper_width)
-
-
-def _phi_coefficient(a: int, b: int, c: int, d: int) -> float:
-    """Phi of the table [[a, b], [c, d]], a positive one with Newcombe's continuity correction; 0 where undefined."""
-    denominator = sqrt((a + b) * (c + d) * (a + c) * (b + d))
-    numerator: float = a * d - b * c
-    if numerator > 0:
-        numerator = max(numerator - (a + b + c + d) / 2, 0)
-    return numerator / denominator if denominator else 0.0
-
-
-def _newcombe_half_width(x: float, y: float, phi: float) -> float:
-    """Distance from a difference of two shares to one end of its interval.
-
-    Args:
-        x, y: distances from each share to the end of its own interval.
-        phi: correlation of the pairs.
-    """
-    return sqrt(max(0.0, x * x - 2 * phi * x * y + y * y))
-
-
-def verbosity_bias(
-    ratings: ArrayLike, is_longer: ArrayLike, cells: ArrayLike | None = None
-) -> tuple[BiasEstimate, ...]:
-    """For each judge, the share of VALID among longer traces minus that among shorter ones.
-
-    Args:
-        ratings: shape (judges, traces).
-        is_longer: shape (traces,), 1 for the longer half of an author's traces, 0 for the shorter, nan for neither. The
-            comparison is within authors, so an author who writes longer and better traces does not look like a bias.
-        cells: of the traces; without it traces are assumed independent, with Newcombe's interval.
-    """
-    table, longer = _as_verdict_table(ratings), np.asarray(is_longer, dtype=np.float64)
-    if cells is not None:
-        return tuple(_cell_jackknife(row, longer == 1, longer == 0, np.asarray(cells)) for row in table)
-    return tuple(
-        difference_of_shares(
-            *_count_valid(row[longer == 1]), *_count_valid(row[longer == 0])
-        )  # nan is in neither group
-        for row in table
+    return UnitReplicates(
+        {unit: spread(values) for unit, values in replicates.units.items()},
+        None if replicates.cells is None else spread(replicates.cells),
     )
 
 
-def leniency(ratings: ArrayLike, cells: ArrayLike | None = None) -> tuple[BiasEstimate, ...]:
-    """For each judge, the mean over traces of its verdict minus the mean verdict of the other judges.
-
-    Above 0 the judge is more lenient than the rest of the panel. Student's interval over cells, or over traces if no
-    cells are given.
-    """
-    table = _as_verdict_table(ratings)
-    excess = table - _mean_of_other_judges(table, np.ones(table.shape, dtype=np.bool_))
-    if cells is not None:
-        all_traces = np.ones(table.shape[1], dtype=np.bool_)
-        return tuple(_cell_jackknife(row, all_traces, None, np.asarray(cells)) for row in excess)
-    return tuple(_mean_estimate(row[~np.isnan(row)]) for row in excess)
-
-
-def self_preference(
-    ratings: ArrayLike, is_same_kind: ArrayLike, cells: ArrayLike | None = None
-) -> tuple[BiasEstimate, ...]:
-    """How much more lenient each judge is with authors of its own kind than with others, at equal quality.
-
-    On each trace a judge is compared with the judges that are not of the author's kind. The estimate is the mean of
-    these differences over traces of the judge's own kind minus that over all others. Welch's interval if no cells are
-    given.
+def _fit(table: Floats, exposures: Floats | None, units: Labels) -> _Fit:
+    """Fit the additive model by least squares, to all traces and without each unit.
 
     Args:
-        ratings: shape (judges, traces).
-        is_same_kind: shape (judges, traces), whether the trace's author is of the judge's kind.
-        cells: shape (traces,), the cell of each trace.
+        table: shape (judges, traces).
+        exposures: shape (judges, traces), 1 or 0; None fits leniencies only.
     """
-    table, same_kind = _as_verdict_table(ratings), np.asarray(is_same_kind, dtype=np.bool_)
-    excess = table - _mean_of_other_judges(table, ~same_kind)
-    if cells is not None:
-        return tuple(
-            _cell_jackknife(row, is_kin, ~is_kin, np.asarray(cells))
-            for row, is_kin in zip(excess, same_kind, strict=True)
-        )
-    return tuple(
-        _welch_difference(*_split_by_exposure(row, is_kin)) for row, is_kin in zip(excess, same_kind, strict=True)
-    )
+    n_by_trace = (~np.isnan(table)).sum(axis=0)
+    is_compared = n_by_trace >= 2  # a single verdict only determines the trace's own quality
+    values, n_verdicts = table[:, is_compared], n_by_trace[is_compared]
+    has_verdict = (~np.isnan(values)).astype(np.float64)
+    design = has_verdict if exposures is None else np.vstack([has_verdict, has_verdict * exposures[:, is_compared]])
+    matrix, vector = _normal_equations(design, np.nan_to_num(values), n_verdicts)
+    (solution,), (undetermined,) = _solve(matrix[None], vector[None])
+    unit_index = index_units(units, is_compared)
+    without_units = {}
+    for unit, labels in unit_index.items():
+        parts = [
+            _normal_equations(design[:, members], np.nan_to_num(values[:, members]), n_verdicts[members])
+            for members in _group_positions(labels)
+        ]
+        matrices, vectors = (np.stack([part[i] for part in parts]) if parts else np.empty(0) for i in (0, 1))
+        without_units[unit] = _solve(matrix - matrices, vector - vectors) if parts else (vector[:0], matrix[:0])
+    without_cells = _solve_without_cells(design, np.nan_to_num(values), matrix, solution, cell_index(unit_index))
+    return _Fit(solution, undetermined, without_units, without_cells, has_verdict.sum(axis=1))
 
 
-def order_effect(
-    ratings: ArrayLike, verdict_times: ArrayLike, cells: ArrayLike | None = None
-) -> tuple[BiasEstimate, ...]:
-    """How much more lenient each judge is in the later half of its verdicts than in the earlier half.
-
-    Leniency is relative to the other judges on the same trace.
+def _solve_without_cells(design: Floats, values: Floats, matrix: Floats, solution: Floats, cells: Indices) -> Floats:
+    """Solution without each cell, shape (cells, k), to first order: by the cell's contributions to the equations.
 
     Args:
-        ratings: shape (judges, traces).
-        verdict_times: shape (judges, traces), when each verdict was given, in any unit; nan where unknown.
-        cells: shape (traces,), the cell of each trace; without it Welch's interval over traces.
+        design, values: as for `_normal_equations`.
+        cells: shape (traces,), the number of each trace's cell.
     """
-    table, times = _as_verdict_table(ratings), np.asarray(verdict_times, dtype=np.float64)
-    excess = table - _mean_of_other_judges(table, np.ones(table.shape, dtype=np.bool_))
-    effects = []
-    for row, row_times in zip(excess, times, strict=True):
-        has_time = ~np.isnan(row) & ~np.isnan(row_times)
-        rank = np.argsort(np.argsort(row_times[has_time], kind="stable"), kind="stable")
-        is_late = rank >= has_time.sum() / 2
-        if cells is None:
-            effects.append(_welch_difference(row[has_time][is_late], row[has_time][~is_late]))
+    n_judges = len(values)
+    has_verdict = design[:n_judges]
+    blocks = design.reshape(len(design) // n_judges, n_judges, design.shape[1])
+    residuals = values - np.einsum("bjt,bj->jt", blocks, solution.reshape(-1, n_judges))
+    residuals -= has_verdict * residuals.sum(axis=0) / has_verdict.sum(axis=0)
+    contributions = (blocks * residuals).reshape(design.shape)
+    by_cell = np.stack([np.bincount(cells, row) for row in contributions], axis=1) if design.shape[1] else design.T
+    without: Floats = solution - by_cell @ np.linalg.pinv(matrix, rcond=1e-10, hermitian=True)
+    return without
+
+
+def _group_positions(unit_index: Indices) -> list[Indices]:
+    """Positions of the traces of each unit."""
+    order = np.argsort(unit_index, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(unit_index[order])) + 1) if len(order) else []
+
+
+def _normal_equations(design: Floats, values: Floats, n_verdicts: Floats) -> tuple[Floats, Floats]:
+    """Matrix and right-hand side of the normal equations, with the qualities of the traces eliminated.
+
+    Args:
+        design: shape (k, traces): whether each judge has a verdict, then whether it has one and is exposed.
+        values: shape (judges, traces), 0 where there is no verdict.
+        n_verdicts: shape (traces,).
+    """
+    n_judges = len(values)
+    matrix = -(design / n_verdicts) @ design.T
+    blocks = design.reshape(
+        len(design) // n_judges, n_judges, design.shape[1]
+    )  # leniency and, where there is one, the exposure
+    judges = np.arange(n_judges)
+    for i, first in enumerate(blocks):
+        for j, second in enumerate(blocks):
+            matrix[i * n_judges + judges, j * n_judges + judges] += (first * second).sum(axis=1)
+    residuals = values - values.sum(axis=0) / n_verdicts
+    vector = (blocks * residuals).sum(axis=2).reshape(-1)
+    return matrix, vector
+
+
+def _solve(matrices: Floats, vectors: Floats) -> tuple[Floats, Floats]:
+    """Solutions of smallest norm of systems of equations, and projections on what the equations do not determine."""
+    inverses = np.linalg.pinv(matrices, rcond=1e-10, hermitian=True)
+    solutions = np.einsum("uij,uj->ui", inverses, vectors)
+    return solutions, np.eye(matrices.shape[1]) - inverses @ matrices
+
+
+def _compare_with_median(fit: _Fit, positions: Indices) -> list[JudgeDifference]:
+    """Compare an effect of each judge with that of the median judge.
+
+    Args:
+        positions: shape (judges,), positions of the effects in the solution.
+    """
+    known = _largest_comparable_group(fit, positions)
+    if len(known) < MIN_JUDGES:
+        reason = f"a comparison with the median judge needs {MIN_JUDGES} judges on the same traces"
+        return [missing_difference(reason, "panel", int(n)) for n in fit.n_compared]
+    weights = np.zeros(len(fit.solution))
+    weights[positions[known]] = _median_weights(fit, positions[known])
+    # Variance that comes from not knowing which judge is the median one (Buckland, Burnham & Augustin, Biometrics 53,
+    # 1997, on averages over models).
+    between_variance = float(weights @ (fit.solution - weights @ fit.solution) ** 2)
+    differences = []
+    for i, position in enumerate(positions):
+        n = int(fit.n_compared[i])
+        if i not in known:
+            differences.append(missing_difference(NO_COMPARISON_REASON, "panel", n))
+        elif weights[position] == 1:
+            differences.append(JudgeDifference(0.0, n, reason=REFERENCE_REASON, evidence="panel"))
         else:
-            effects.append(_cell_jackknife(row[has_time], is_late, ~is_late, np.asarray(cells)[has_time]))
-    return tuple(effects)
+            differences.append(fit.difference(np.eye(len(weights))[position] - weights, between_variance))
+    return differences
 
 
-def verdict_drift(before: ArrayLike, after: ArrayLike) -> BiasEstimate:
-    """How much more lenient a judge is in a second run on the same traces; paired, so trace quality cancels out.
+def _median_weights(fit: _Fit, positions: Indices) -> Floats:
+    """How likely each judge is the median one, given the jackknife covariance of the judges' effects; the sum is 1.
 
-    Args:
-        before, after: shape (traces,), 1, 0 or nan.
-    """
-    first_run, second_run = (np.asarray(x, dtype=np.float64) for x in (before, after))
-    judged_twice = ~np.isnan(first_run) & ~np.isnan(second_run)
-    valid_before, valid_after = first_run[judged_twice] == 1, second_run[judged_twice] == 1
-    outcome_masks = (
-        (valid_after & valid_before),
-        (valid_after & ~valid_before),
-        (~valid_after & valid_before),
-        (~valid_after & ~valid_before),
-    )
-    return difference_of_paired_shares(*(int(mask.sum()) for mask in outcome_masks))
-
-
-def _as_verdict_table(ratings: ArrayLike) -> Floats:
-    """Verdicts as a float array, shape (judges, traces); ValueError for another shape or an infinite value."""
-    table = np.asarray(ratings, dtype=np.float64)
-    if table.ndim != 2 or np.isinf(table).any():
-        raise ValueError("verdicts must be a table (judges, traces) of 1, 0 and nan")
-    return table
-
-
-def _mean_of_other_judges(verdicts: Floats, eligible: NDArray[np.bool_]) -> Floats:
-    """Mean verdict of the other eligible judges on each trace, shape (judges, traces); nan where there is none."""
-    is_counted = ~np.isnan(verdicts) & eligible
-    counted_verdicts = np.where(is_counted, verdicts, 0.0)
-    n_others = is_counted.sum(axis=0) - is_counted
-    return np.where(n_others > 0, (counted_verdicts.sum(axis=0) - counted_verdicts) / np.maximum(n_others, 1), np.nan)
-
-
-def _split_by_exposure(verdicts: Floats, exposed: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """The recorded verdicts of the exposed traces, and those of the others."""
-    has_verdict = ~np.isnan(verdicts)
-    return verdicts[has_verdict & exposed], verdicts[has_verdict & ~exposed]
-
-
-def _count_valid(verdicts: Floats) -> tuple[int, int]:
-    """Number of VALID verdicts, and of all verdicts."""
-    recorded = verdicts[~np.isnan(verdicts)]
-    return int(recorded.sum()), len(recorded)
-
-
-def _mean_estimate(values: Floats) -> BiasEstimate:
-    """The mean of one value per trace with Student's interval; None, with a reason, without any value."""
-    n = len(values)
-    if n == 0:
-        return BiasEstimate(None, 0, 0, None, None, "no trace has a verdict of this judge and of another")
-    value = float(values.mean())
-    if n < MIN_GROUP_SIZE:
-        return BiasEstimate(value, n, n, None, None, f"fewer than {MIN_GROUP_SIZE} traces")
-    std_error = float(values.std(ddof=1)) / sqrt(n)
-    if std_error == 0:
-        return BiasEstimate(value, n, n, None, None, "the same on every trace: no interval")
-    half_width = float(stdtrit(n - 1, 0.975)) * std_error
-    return BiasEstimate(value, n, n, value - half_width, value + half_width)
-
-
-def _cell_jackknife(
-    values: Floats, first: NDArray[np.bool_], second: NDArray[np.bool_] | None, cells: NDArray[np.generic]
-) -> BiasEstimate:
-    """Difference of the means of two groups of traces, with a jackknife interval over cells.
+    Effects that differ by less than their errors do not show which judge is the median. The weighted mean of the
+    candidates has a smaller error than the one that happens to be in the middle, and its error can be estimated by the
+    jackknife, unlike that of a median (Efron, J. of the American Statistical Association 109, 2014, on smoothing by
+    bagging).
 
     Args:
-        values: shape (traces,); nan is left out.
-        first, second: masks of the two groups, shape (traces,); without a second group, the mean of the first.
-        cells: shape (traces,), labels.
+        positions: shape (judges,), positions of the effects in the solution.
     """
-    has_value = ~np.isnan(values)
-    masks = [first & has_value] if second is None else [first & has_value, second & has_value]
-    cell_index = np.unique(cells, return_inverse=True)[1]
-    n_cells = int(cell_index.max(initial=-1)) + 1
-    sums = [np.bincount(cell_index[mask], values[mask], minlength=n_cells) for mask in masks]
-    counts = [np.bincount(cell_index[mask], minlength=n_cells) for mask in masks]
-    n, exposed = int(sum(side_counts.sum() for side_counts in counts)), int(counts[0].sum())
-    if any(not side_counts.sum() for side_counts in counts):
-        no_comparison = "no trace has a verdict of this judge and of another"
-        return BiasEstimate(
-            None, n, exposed, None, None, no_comparison if second is None else "one side has no verdict to compare"
-        )
-    means = [side_sums.sum() / side_counts.sum() for side_sums, side_counts in zip(sums, counts, strict=True)]
-    value = float(means[0] - (means[1] if second is not None else 0.0))
-    min_cells = min(int((side_counts > 0).sum()) for side_counts in counts)
-    if min_cells < MIN_GROUP_SIZE:
-        side_note = "" if second is None else " on one side"
-        return BiasEstimate(value, n, exposed, None, None, f"fewer than {MIN_GROUP_SIZE} cells{side_note}")
-    is_used = sum(counts) > 0
-    means_without = [
-        (side_sums.sum() - side_sums[is_used]) / (side_counts.sum() - side_counts[is_used])
-        for side_sums, side_counts in zip(sums, counts, strict=True)
-    ]
-    replicates = means_without[0] - (means_without[1] if second is not None else 0.0)
-    n_used = len(replicates)
-    std_error = sqrt((n_used - 1) / n_used * float(((replicates - replicates.mean()) ** 2).sum()))
-    if std_error <= 1e-12:
-        return BiasEstimate(value, n, exposed, None, None, "the same in every cell: no interval")
-    half_width = float(stdtrit(min_cells - 1, 0.975)) * std_error
-    return BiasEstimate(value, n, exposed, value - half_width, value + half_width)
+    effects = fit.solution[positions]
+    draws = effects[None]
+    replicates = [solutions[:, positions].T for solutions, _ in fit.without_units.values()]
+    if all(r.shape[1] > 1 for r in replicates):
+        eigenvalues, eigenvectors = np.linalg.eigh(sum(jackknife_covariance(r) for r in replicates))
+        root = eigenvectors * np.sqrt(np.maximum(eigenvalues, 0.0)) @ eigenvectors.T  # the same on every platform
+        noise = np.random.default_rng(0).normal(size=(N_DRAWS, len(effects))) @ root
+        draws = effects + np.concatenate([noise, -noise])
+    ranked = np.argsort(draws, axis=1, kind="stable")
+    middle = np.stack([ranked[:, (len(effects) - 1) // 2], ranked[:, len(effects) // 2]])
+    weights: Floats = np.bincount(middle.ravel(), minlength=len(effects)) / middle.size
+    return weights
 
 
-def _welch_difference(first: Floats, second: Floats) -> BiasEstimate:
-    """The mean of the first values minus that of the second, with Welch's interval."""
-    n_first, n_second = len(first), len(second)
-    if not n_first or not n_second:
-        return BiasEstimate(
-            None, n_first + n_second, n_first, None, None, "one side has no trace that another judge has ruled on"
-        )
-    value = float(first.mean() - second.mean())
-    if min(n_first, n_second) < MIN_GROUP_SIZE:
-        return BiasEstimate(
-            value, n_first + n_second, n_first, None, None, f"fewer than {MIN_GROUP_SIZE} traces on one side"
-        )
-    # Squared standard errors of both means.
-    u, v = float(first.var(ddof=1)) / n_first, float(second.var(ddof=1)) / n_second
-    if u + v == 0:
-        return BiasEstimate(value, n_first + n_second, n_first, None, None, "the same on every trace: no interval")
-    df = (u + v) ** 2 / (u * u / (n_first - 1) + v * v / (n_second - 1))
-    half_width = float(stdtrit(df, 0.975)) * sqrt(u + v)
-    return BiasEstimate(value, n_first + n_second, n_first, value - half_width, value + half_width)
+def _largest_comparable_group(fit: _Fit, positions: Indices) -> list[int]:
+    """The largest group of judges whose effects the verdicts compare with each other."""
+    groups: list[list[int]] = []
+    for i in np.flatnonzero(fit.n_compared).tolist():
+        column = fit.undetermined[:, positions[i]]  # equal for two effects whose difference is determined
+        for group in groups:
+            if np.abs(column - fit.undetermined[:, positions[group[0]]]).max() < ESTIMABLE_TOLERANCE:
+                group.append(i)
+                break
+        else:
+            groups.append([i])
+    return max(groups, key=len, default=[])
+
+
+def _as_association(difference: JudgeDifference) -> JudgeDifference:
+    """The same figures, as an association."""
+    return replace(difference, evidence="association")

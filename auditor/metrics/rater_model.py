@@ -124,7 +124,7 @@ def posterior_of_seats(fitted: DawidSkene, ratings: ArrayLike, seats: ArrayLike)
 
 def _undefined_reason(indicators: Floats, groups: Sequence[Sequence[int]] | None) -> str | None:
     """Why the model cannot be estimated; None where it can."""
-    has_rated = indicators.any(axis=(1, 2))
+    has_rated = np.asarray(indicators.any(axis=(1, 2)))
     n_raters = int(has_rated.sum())
     if n_raters < 3:
         return f"fewer than 3 raters ({n_raters})"

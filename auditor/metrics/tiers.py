@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats, complete_cases
 from auditor.metrics._two_way_table import build_two_way_table
-from auditor.metrics.bootstrap import Statistic
+from auditor.metrics.cell_statistics import Statistic
 from auditor.metrics.difference_interval import recover_difference
 from auditor.metrics.jackknife import STATISTIC_TRANSFORMS, statistic_replicates
 from auditor.metrics.jackknife_interval import (
@@ -141,7 +141,18 @@ def model_tiers(
     pairs = _compare_all_pairs(transformed[0], transformed[1:], transform, 1 if larger_is_better else -1)
     beats = pairs.differences > np.maximum(pairs.critical.all_pairs * pairs.std_errors, TIE_TOLERANCE)
     rank_low, rank_high = 1 + beats.sum(axis=0), len(models) - beats.sum(axis=1)
-    return ModelTiers(values, *counts, _assign_tiers(beats), rank_low, rank_high, *_compare_with_best(pairs, values))
+    from_best, from_best_low, from_best_high, may_be_best = _compare_with_best(pairs, values)
+    return ModelTiers(
+        values,
+        *counts,
+        _assign_tiers(beats),
+        rank_low,
+        rank_high,
+        from_best,
+        from_best_low,
+        from_best_high,
+        may_be_best,
+    )
 
 
 def _compare_all_pairs(
@@ -196,7 +207,7 @@ def _compare_with_best(pairs: _AllPairs, figures: Floats) -> tuple[Floats, Float
     for comparisons in (differences, low, high):
         np.fill_diagonal(comparisons, np.inf)  # a model is not compared with itself
     is_worse = pairs.differences + critical * pairs.std_errors < -TIE_TOLERANCE
-    may_be_best = ~is_worse.any(axis=1)
+    may_be_best = np.asarray(np.logical_not(is_worse).all(axis=1), dtype=np.bool_)
     from_candidates = np.where(may_be_best[None, :], low, np.inf).min(axis=1)  # inf for the only candidate
     worst_case, best_case = np.minimum(0.0, from_candidates), np.maximum(0.0, high.min(axis=1))
     from_best = differences.min(axis=1)

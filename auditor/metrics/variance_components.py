@@ -19,7 +19,7 @@ from scipy.optimize import brentq
 from scipy.special import nctdtr, stdtrit
 
 from auditor.metrics._complete_cases import Floats
-from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, Statistic
+from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic
 
 SOURCES = ("country", "topic", "cell", "sample")
 POWER = 0.8
@@ -54,6 +54,8 @@ class VarianceComponents:
         country, topic, cell: of the effects of countries, of topics, and of cells beyond these.
         sample: of single samples within a cell; 0 where cells have one sample, whose variance is in `cell` then.
         negative: the components whose estimate was negative and was set to 0.
+        language: variance of the figure from the choice of languages, see `language_variance`; more countries, topics
+            or samples do not reduce it.
     """
 
     country: float
@@ -61,6 +63,7 @@ class VarianceComponents:
     cell: float
     sample: float
     negative: tuple[str, ...] = ()
+    language: float = 0.0
 
     def contributions(self, design: Design) -> dict[str, float]:
         """Variance of the figure from each source, in a design."""
@@ -70,6 +73,7 @@ class VarianceComponents:
             "topic": self.topic / design.topics,
             "cell": self.cell / n_cells,
             "sample": self.sample / design.calls,
+            "language": self.language,
         }
 
     def variance(self, design: Design) -> float:
@@ -140,6 +144,28 @@ def estimate_components(
     negative = tuple(source for source, estimate in estimates.items() if estimate < 0)
     country, topic, cell = (max(0.0, estimate) for estimate in estimates.values())
     return VarianceComponents(country, topic, cell, sampling * samples, negative)
+
+
+def language_variance(statistic: Statistic, scores: Floats, truth: Floats) -> float:
+    """Variance of a figure from the choice of the languages over which each cell's score is averaged.
+
+    The variance between languages beyond chance, by analysis of variance with cells as blocks, divided by the number
+    of languages; at least 0.
+
+    Args:
+        scores: shape (languages, n), of at least two languages; cells without a score in one of them are left out.
+        truth: shape (n,).
+    """
+    has_all = ~np.isnan(scores).any(axis=0) & ~np.isnan(truth)
+    n_languages, n_cells = len(scores), int(has_all.sum())
+    if n_cells < 2 or min(np.ptp(column) for column in (truth[has_all], *scores[:, has_all])) <= 1e-12:
+        return 0.0
+    values = np.stack([influence_values(statistic, column, truth[has_all])[0] for column in scores[:, has_all]])
+    means = values.mean(axis=1)
+    residuals = values - means[:, None] - values.mean(axis=0) + values.mean()
+    residual_mean_square = float((residuals**2).sum()) / ((n_languages - 1) * (n_cells - 1))
+    between = float(means.var(ddof=1)) - residual_mean_square / n_cells
+    return max(0.0, between) / n_languages
 
 
 def sizes_for_half_error(components: VarianceComponents, design: Design) -> dict[str, int | None]:

@@ -44,6 +44,8 @@ class Figure:
         count_units: number of units on the smaller side that is resampled; the design's by default.
         max_error: for an interval that holds for several figures at once: from a sample to the largest absolute error
             among them. The oracle's interval then is as wide as 95% of these errors need.
+        has_width_rule: whether the width is compared with the oracle's. Not for worst-case bounds, for intervals that
+            end at 0 by construction, and for decisions.
     """
 
     key: str
@@ -52,6 +54,7 @@ class Figure:
     naive_label: str = ""
     count_units: Callable[[Any], int] = lambda design: int(design.smaller_side)
     max_error: Callable[[Any], float] | None = None
+    has_width_rule: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ Each must fail in the run in which the interval that replaced it passes. They ar
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.stats import rankdata, t
 
 from benchmarks.coverage.rule import Interval
-from benchmarks.coverage.worlds.design import Floats, Indices
+from benchmarks.coverage.worlds.design import Bools, Floats, Indices
 
 Z_95 = 1.959963984540054
 
@@ -94,9 +94,24 @@ def bootstrap_over_rows(
     return float(values[0]), float(low), float(high)
 
 
-def subtracted_difference_interval(
-    replicates: tuple[Floats, Floats, Floats], value: float, smaller_side: int
-) -> Interval:
+def product_moments(x: Floats, y: Floats) -> Floats:
+    """1, x, y, x², y² and xy of each cell, shape (cells, 6)."""
+    return np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
+
+
+def correlation(sums: Floats) -> Floats:
+    """Pearson's r from sums of `product_moments`, shape (..., 6)."""
+    n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
+    return np.asarray((xy - x * y / n) / np.sqrt((xx - x * x / n) * (yy - y * y / n)))
+
+
+def sums_without(moments: Floats, labels: Indices) -> Floats:
+    """Sums of moments over all cells but those of each unit, shape (units, k); units without a cell are left out."""
+    by_unit = np.stack([np.bincount(labels, column) for column in moments.T], axis=1)
+    return np.asarray((moments.sum(axis=0) - by_unit)[np.bincount(labels) > 0])
+
+
+def subtracted_difference_interval(replicates: Sequence[Floats], value: float, smaller_side: int) -> Interval:
     """The jackknife with V_country + V_topic - V_cell, which falls short for a difference of correlations.
 
     Args:
@@ -129,3 +144,15 @@ def _agreement_and_shares(weights: Floats, counts: Floats) -> tuple[Floats, Floa
     pairs = (counts * (counts - 1)).sum(axis=1) / (n_ratings * (n_ratings - 1))
     n_items = weights.sum(axis=1)
     return weights @ pairs / n_items, weights @ (counts / n_ratings[:, None]) / n_items[:, None]
+
+
+def hanley_mcneil_interval(support: Floats, is_correct: Bools) -> Interval:
+    """The area under the ROC curve with the interval of Hanley and McNeil (Radiology 143, 1982) over answers."""
+    n_right, n_wrong = int(is_correct.sum()), int((~is_correct).sum())
+    if not n_right or not n_wrong:
+        return float("nan"), None, None
+    area = float((rankdata(support)[is_correct].sum() - n_right * (n_right + 1) / 2) / (n_right * n_wrong))
+    for_right, for_wrong = area / (2 - area) - area**2, 2 * area**2 / (1 + area) - area**2
+    variance = (area * (1 - area) + (n_right - 1) * for_right + (n_wrong - 1) * for_wrong) / (n_right * n_wrong)
+    half_width = Z_95 * variance**0.5
+    return area, area - half_width, area + half_width

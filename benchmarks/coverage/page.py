@@ -72,8 +72,10 @@ def _format_cell(result: Result | None) -> str:
         return "no interval"
     mark = " ✗" if describe_problem(summary) else ""
     n_runs = summary.n_runs + summary.n_without_interval
-    missing = f"; {summary.n_without_interval / n_runs:.0%} without" if summary.n_without_interval else ""
-    return f"{100 * summary.coverage:.1f} ({summary.mean_width:.2f}, {summary.median_width:.2f}{missing}){mark}"
+    widths = [f"{width:.2f}" for width in (summary.mean_width, summary.median_width) if width is not None]
+    if summary.n_without_interval:
+        widths.append(f"{summary.n_without_interval / n_runs:.0%} without")
+    return f"{100 * summary.coverage:.1f}{f' ({', '.join(widths)})' if widths else ''}{mark}"
 
 
 def _render_known_limits(results: Sequence[Result]) -> Iterator[str]:

@@ -54,19 +54,21 @@ class Record:
         self.n_covered += low - 1e-12 <= truth <= high + 1e-12
         self.n_excluding_zero += low > 0 or high < 0
 
-    def summarize(self, smaller_side: int) -> Summary:
+    def summarize(self, smaller_side: int, *, has_width_rule: bool = True) -> Summary:
         """Compare with the rule's limits.
 
         Args:
             smaller_side: the smaller of the numbers of units that were resampled.
+            has_width_rule: see `Figure`; without it, covering too often is no fault either.
         """
         n = len(self.widths)
         if n < 2:
-            return Summary(n, self.n_without_interval, 0.0, 0.0, 1.0, 0.0, 0.0, smaller_side)
+            return Summary(n, self.n_without_interval, 0.0, 0.0, 1.0, None, None, smaller_side)
         half_width = float(t.ppf(0.975, smaller_side - 1)) * float(np.std(self.errors))
         oracle = 2 * (half_width if not self.max_errors else float(np.quantile(self.max_errors, 0.95)))
         mean_ratio, median_ratio = (
-            (float(width) / oracle if oracle > 0 else 0.0) for width in (np.mean(self.widths), np.median(self.widths))
+            float(width) / oracle if oracle > 1e-9 and has_width_rule else None
+            for width in (np.mean(self.widths), np.median(self.widths))
         )
         low, high = clopper_pearson_limits(self.n_covered, n)
         return Summary(
@@ -81,7 +83,7 @@ class Summary:
     Attributes:
         n_runs: runs with an interval; n_without_interval: the others, which are not part of the coverage.
         coverage_low, coverage_high: one-sided 99.9% Monte Carlo limits.
-        mean_width, median_width: as multiples of the oracle's width.
+        mean_width, median_width: as multiples of the oracle's width; None where they are not compared.
     """
 
     n_runs: int
@@ -89,8 +91,8 @@ class Summary:
     coverage: float
     coverage_low: float
     coverage_high: float
-    mean_width: float
-    median_width: float
+    mean_width: float | None
+    median_width: float | None
     smaller_side: int
 
     @property
@@ -101,18 +103,19 @@ class Summary:
     @property
     def is_decided(self) -> bool:
         """Whether more runs would not change the verdict on coverage."""
-        is_clearly_enough = self.coverage_low >= MIN_COVERAGE and self.coverage < 1
+        is_clearly_enough = self.coverage_low >= MIN_COVERAGE and (self.coverage < 1 or self.mean_width is None)
         return is_clearly_enough or not self.is_covering
 
     @property
     def is_too_wide(self) -> bool:
         """Whether the mean width is more than 1.3 times the oracle's."""
-        return self.mean_width > MAX_WIDTH_RATIO
+        return self.mean_width is not None and self.mean_width > MAX_WIDTH_RATIO
 
     @property
     def is_overcovering(self) -> bool:
         """Whether the interval covers in more than 99.9% of runs, with more than 6 units on each side."""
-        return self.coverage > MAX_COVERAGE and self.smaller_side > SMALL_SIDE
+        has_width_rule = self.mean_width is not None
+        return has_width_rule and self.coverage > MAX_COVERAGE and self.smaller_side > SMALL_SIDE
 
 
 def clopper_pearson_limits(n_covered: int, n_runs: int) -> tuple[float, float]:

@@ -59,7 +59,7 @@ def measure(
         open_figures = [
             figure
             for figure in open_figures
-            if figure.key in records and not records[figure.key].summarize(figure.count_units(design)).is_decided
+            if figure.key in records and not _summarize(records[figure.key], figure, design).is_decided
         ]
         if not open_figures:
             break
@@ -69,12 +69,17 @@ def measure(
             figure.key,
             world.name,
             design.label,
-            records[figure.key].summarize(figure.count_units(design)),
-            naive_records[figure.key].summarize(figure.count_units(design)) if figure.key in naive_records else None,
+            _summarize(records[figure.key], figure, design),
+            _summarize(naive_records[figure.key], figure, design) if figure.key in naive_records else None,
         )
         for figure in study.figures
         if figure.key in records
     ]
+
+
+def _summarize(record: Record, figure: Figure, design: Design) -> Summary:
+    """What the runs say about a figure."""
+    return record.summarize(figure.count_units(design), has_width_rule=figure.has_width_rule)
 
 
 def _make_generator(study: Study, world: World, design: Design, run: int) -> np.random.Generator:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from auditor.metrics.attenuation import crossed_corrected
-from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, RMSE, Statistic, TwoWayEstimate
+from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, RMSE, Statistic, TwoWayEstimate
+from auditor.metrics.conflict import third_quartile
 from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife, paired_jackknife, spearman_jackknife
 from auditor.metrics.max_gap import widest_gap
 from auditor.metrics.within_topic import within_topic_correlation
@@ -56,6 +57,13 @@ def _corrected_r(sample: ScoreSample) -> Interval:
     return _to_interval(crossed_corrected(sample.sampled, sample.survey, sample.sample_variance, n_samples, *places))
 
 
+def _third_quartile(sample: ScoreSample) -> Interval:
+    """The third quartile of the absolute differences between three models."""
+    differences = [sample.first - sample.second, sample.first - sample.worse, sample.second - sample.worse]
+    estimate = third_quartile(differences, {"country": sample.country, "topic": sample.topic})
+    return float("nan") if estimate.value is None else estimate.value, estimate.ci_low, estimate.ci_high
+
+
 def _largest_gap(sample: ScoreSample) -> Interval:
     """The largest gap in MAE between regions, minus the true gap between the two that were selected."""
     regions = np.char.add("region ", sample.region.astype(np.str_))
@@ -80,20 +88,14 @@ def _max_gap_error(sample: ScoreSample) -> float:
 
 def _naive_r_difference(sample: ScoreSample) -> Interval:
     """The difference of two correlations by the jackknife with V_country + V_topic - V_cell, on the scale of r."""
-
-    def difference(is_included: Any) -> float:
-        survey = sample.survey[is_included]
-        return float(
-            np.corrcoef(sample.first[is_included], survey)[0, 1] - np.corrcoef(sample.worse[is_included], survey)[0, 1]
-        )
-
-    replicates = [
-        np.array([difference(labels != label) for label in np.unique(labels)])
-        for labels in (sample.country, sample.topic, np.arange(len(sample.country)))
-    ]
+    moments = [naive.product_moments(scores, sample.survey) for scores in (sample.first, sample.worse)]
+    replicates = []
+    for labels in (sample.country, sample.topic, np.arange(len(sample.country))):
+        first, second = (naive.correlation(naive.sums_without(m, labels)) for m in moments)
+        replicates.append(first - second)
+    value = float(naive.correlation(moments[0].sum(axis=0)) - naive.correlation(moments[1].sum(axis=0)))
     smaller_side = min(len(replicates[0]), len(replicates[1]))
-    value = difference(np.ones(len(sample.country), dtype=np.bool_))
-    return naive.subtracted_difference_interval((replicates[0], replicates[1], replicates[2]), value, smaller_side)
+    return naive.subtracted_difference_interval(replicates, value, smaller_side)
 
 
 def _naive_within_topics(sample: ScoreSample) -> Interval:
@@ -139,6 +141,13 @@ SCORE_FIGURES = (
         lambda s: naive.student_interval(_absolute(s.first, s) - _absolute(s.worse, s)),
         "Student's, over cells",
     ),
+    Figure(
+        "bias difference",
+        _difference(BIAS, "worse"),
+        lambda s: naive.student_interval(s.first - s.worse),
+        "Student's, over cells",
+    ),
+    Figure("third quartile", _third_quartile),
     Figure(
         "mae gap",
         _gap(MAE),

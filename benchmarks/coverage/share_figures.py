@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from auditor.metrics.estimate import ShareEstimate
-from auditor.metrics.unit_means import ShareTable, shares_over_units
+from auditor.metrics.unit_means import ShareTable, mean_over_units, shares_over_units
 from benchmarks.coverage import naive
 from benchmarks.coverage.figures import Figure, Study
 from benchmarks.coverage.rule import Interval
@@ -13,6 +14,7 @@ from benchmarks.coverage.verdict_figures import to_interval
 from benchmarks.coverage.worlds.share_worlds import SHARE_WORLDS, ShareSample
 
 
+@lru_cache(maxsize=1)
 def _first_share(sample: ShareSample) -> ShareEstimate:
     """The share of the first row, with the design effect pooled over all rows."""
     units = {"country": sample.country, "topic": sample.topic}
@@ -31,6 +33,10 @@ def _share_of_these_cells(sample: ShareSample) -> Interval:
     return share.value or 0.0, share.cells_ci_low, share.cells_ci_high
 
 
+def _cell_mean(sample: ShareSample) -> Interval:
+    return to_interval(mean_over_units(sample.means, {"country": sample.country, "topic": sample.topic}, (0.0, 1.0)))
+
+
 SHARE_FIGURES = (
     Figure(
         "share",
@@ -39,6 +45,7 @@ SHARE_FIGURES = (
         "Wilson's, over cases",
     ),
     Figure("share of these cells", _share_of_these_cells),
+    Figure("cell mean", _cell_mean, lambda s: naive.student_interval(s.means), "Student's, over cells"),
 )
 
 SHARE_STUDY = Study("shares", __name__, SHARE_FIGURES, SHARE_WORLDS)

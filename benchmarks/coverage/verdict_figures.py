@@ -9,7 +9,9 @@ import numpy as np
 
 from auditor.metrics.agreement import count_ratings, fleiss_kappa, gwet_ac1, krippendorff_alpha, leave_one_rater_out
 from auditor.metrics.estimate import Estimate
+from auditor.metrics.paired_shares import pair_verdicts, paired_difference_over_units
 from auditor.metrics.unit_means import share_over_units
+from auditor.metrics.verdict_flips import compare_verdicts_over_units
 from auditor.metrics.votes import agreement_with_others
 from benchmarks.coverage import naive
 from benchmarks.coverage.figures import Figure, Study
@@ -66,6 +68,25 @@ def _agreement_with_others(sample: VerdictSample) -> Interval:
     return to_interval(agreement_with_others(sample.verdicts, units=_units(sample))[0])
 
 
+def _paired_difference(sample: VerdictSample) -> Interval:
+    """The second judge's share of VALID minus the first's, as before and after a change of the traces."""
+    first, second, *_ = sample.verdicts
+    return to_interval(paired_difference_over_units(pair_verdicts(first, second, _units(sample))).estimate)
+
+
+def _agreement_of_two(sample: VerdictSample) -> Interval:
+    first, second = (verdicts == 1 for verdicts in sample.verdicts[:2])
+    is_paired = ~np.isnan(sample.verdicts[:2]).any(axis=0)
+    outcomes = (first & second, ~first & second, first & ~second, ~first & ~second)
+    counts = np.stack([outcome & is_paired for outcome in outcomes], axis=1)
+    return to_interval(compare_verdicts_over_units(counts, _units(sample)).kappa)
+
+
+def _naive_paired_difference(sample: VerdictSample) -> Interval:
+    differences = sample.verdicts[1] - sample.verdicts[0]
+    return naive.student_interval(differences[~np.isnan(differences)])
+
+
 def _counts(sample: VerdictSample) -> Floats:
     """Numbers of INVALID and of VALID verdicts of each trace with at least two, shape (traces, 2)."""
     counts = np.stack([(sample.verdicts == 0).sum(axis=0), (sample.verdicts == 1).sum(axis=0)], axis=1)
@@ -98,6 +119,8 @@ VERDICT_FIGURES = (
     Figure("prevalence", _prevalence, lambda s: _wilson_of_verdicts(s, slice(None)), "Wilson's, over verdicts"),
     Figure("valid share of a judge", _valid_share, lambda s: _wilson_of_verdicts(s, slice(1)), "Wilson's, over traces"),
     Figure("agreement with the others", _agreement_with_others, _wilson_of_agreement, "Wilson's, over traces"),
+    Figure("paired difference of verdicts", _paired_difference, _naive_paired_difference, "Student's, over traces"),
+    Figure("agreement of two series of verdicts", _agreement_of_two),
 )
 
 VERDICT_STUDY = Study("verdicts", __name__, VERDICT_FIGURES, VERDICT_WORLDS)

@@ -32,16 +32,16 @@ def make_truth() -> dict[tuple[str, str], float | None]:
 
 def test_without_an_earlier_audit_it_is_taken_from_the_survey_and_labelled() -> None:
     survey = survey_of(make_truth())
-    whole = plan_detectable_differences(CONFIG, survey, list(survey.scores), None)
-    assert whole is not None
-    assert whole.mae is not None
-    assert whole.pearson_r is not None
-    assert (whole.countries, whole.topics, whole.basis) == (12, 8, "two simple predictions")
-    half = plan_detectable_differences(CONFIG, survey, [c for c in survey.scores if c.topic in TOPICS[:5]], None)
-    assert half is not None
-    assert half.mae is not None
-    assert half.mae > whole.mae
-    text = describe_detectable_differences(whole)
+    planned = plan_detectable_differences(CONFIG, survey, list(survey.scores), None)
+    assert planned is not None
+    assert planned.mae is not None
+    assert planned.pearson_r is not None
+    assert (planned.countries, planned.topics, planned.basis) == (12, 8, "two simple predictions")
+    smaller = plan_detectable_differences(CONFIG, survey, [c for c in survey.scores if c.topic in TOPICS[:5]], None)
+    assert smaller is not None
+    assert smaller.mae is not None
+    assert smaller.mae > planned.mae
+    text = describe_detectable_differences(planned)
     assert text.startswith("Planning figure: with 12 countries, 8 topics and")
     assert "two simple predictions" in text
 
@@ -64,7 +64,7 @@ def test_an_earlier_audit_of_the_survey_gives_the_components(db: Database) -> No
     assert planned is not None
     assert "of the same survey" in planned.basis
     values = np.array([abs(errors["a"][cell]) - abs(errors["b"][cell]) for cell in truth])
-    components = estimate_components(values, *zip(*truth, strict=True))
+    components = estimate_components(values, [cell[0] for cell in truth], [cell[1] for cell in truth])
     assert planned.mae == pytest.approx(detectable_difference(components, Design(12, 8, planned.samples)))
 
 

@@ -9,7 +9,7 @@ from scipy.special import stdtrit
 
 from auditor.config import AuditConfig
 from auditor.experiments.judge_tests import run_judge_experiment
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.data.panel.schema import (
     BlindingCheckRow,
     FaultDetectionRow,
@@ -32,7 +32,7 @@ from tests.support.scripted_judges import (
     audit,
 )
 
-TRACES = 5 * 20 * 2
+TRACES = 5 * 25 * 2
 SOUND = 0.5
 
 
@@ -41,13 +41,19 @@ WIDER = stdtrit(15, 0.9995) / stdtrit(15, 0.975)
 
 
 def holds(estimate: Estimate, planted: float) -> bool:
-    """Whether the 99.9% interval covers the planted value; without an interval, whether the estimate equals it."""
+    """Whether the 99.9% interval covers the planted value; without any interval, whether the estimate equals it.
+
+    A share without an interval for other countries and topics has one for these cells.
+    """
     assert estimate.n > 0
     assert estimate.value is not None
-    if estimate.ci_low is None or estimate.ci_high is None:
+    ends = (estimate.ci_low, estimate.ci_high)
+    if ends[0] is None and isinstance(estimate, ShareEstimate):
+        ends = (estimate.cells_ci_low, estimate.cells_ci_high)
+    if ends[0] is None or ends[1] is None:
         assert estimate.reason
         return estimate.value == planted
-    low, high = (estimate.value + WIDER * (end - estimate.value) for end in (estimate.ci_low, estimate.ci_high))
+    low, high = (estimate.value + WIDER * (end - estimate.value) for end in (ends[0], ends[1]))
     return bool(low <= planted <= high)
 
 
@@ -87,8 +93,8 @@ RATES = {
 def test_rates_of_valid_and_leniency(ten: Report, name: str) -> None:
     row = judge(ten, name)
     assert holds(row.valid, RATES[name])
-    others = sum(rate for other, rate in RATES.items() if other != name) / (len(JUDGES) - 1)
-    assert holds(row.leniency, RATES[name] - others)
+    assert holds(row.leniency, RATES[name] - 0.5)  # most judges say VALID to half of the traces
+    assert row.leniency.evidence == "panel"
     assert row.confidence.value == pytest.approx(0.7)
 
 
@@ -107,6 +113,14 @@ def test_verbosity(ten: Report, name: str) -> None:
     assert holds(judge(ten, name).verbosity, planted)
 
 
+@pytest.mark.parametrize("name", [name for name in JUDGES if name != "tired"])
+def test_padding(ten: Report, name: str) -> None:
+    """The judge `tired` is left out: it says VALID more often whenever it is asked later."""
+    row = judge(ten, name)
+    assert row.padding.evidence == "experiment"
+    assert holds(row.padding, LONG_VALID_SHARES[0] - sum(LONG_VALID_SHARES) / 2 if name == "long" else 0.0)
+
+
 def test_preference_for_the_judges_own_family(ten: Report) -> None:
     assert holds(judge(ten, "kin").own_family, 1 - 0.5)
     assert judge(ten, "coin").own_family.value is None  # no audited model is of its family
@@ -114,9 +128,8 @@ def test_preference_for_the_judges_own_family(ten: Report) -> None:
 
 @pytest.mark.parametrize("name", ["tired", "coin", "honest1"])
 def test_order_effects(ten: Report, name: str) -> None:
-    # Each judge is compared with the mean of the nine others, which contains a ninth of the tired judge's drift.
     drift = TIRED_VALID_SHARES[1] - TIRED_VALID_SHARES[0]
-    assert holds(judge(ten, name).order, drift if name == "tired" else -drift / 9)
+    assert holds(judge(ten, name).order, drift if name == "tired" else 0.0)
 
 
 def position(report: Report, name: str) -> PositionBiasRow:
@@ -164,14 +177,16 @@ def test_every_figure_of_the_panel_is_in_every_format(ten: Report) -> None:
     assert_report_shows_figures(ten, "panel")
 
 
-def test_the_certificate_describes_each_bias(ten: Report) -> None:
+def test_the_certificate_separates_biases_from_associations(ten: Report) -> None:
     certificate = " ".join(ten.panel.certificate)
     assert "Krippendorff’s alpha" in certificate
-    assert "always is more lenient than the other judges" in certificate
-    assert "long says VALID more often for longer traces" in certificate
-    assert "kin is more lenient with its own model family" in certificate
-    assert "tired is more lenient in the later half" in certificate
-    assert "n = 5 models" in certificate
+    [biases] = [sentence for sentence in ten.panel.certificate if sentence.startswith("Biases")]
+    assert "always is more lenient than the median judge" in biases
+    assert not any(name in biases for name in ("coin", "honest", "long", "kin"))
+    [associations] = [sentence for sentence in ten.panel.certificate if sentence.startswith("Associations")]
+    assert "long says VALID more often for longer traces" in associations
+    assert not any(name in associations for name in ("coin", "honest", "always"))
+    assert "5 models" in certificate
     assert "Not shown to be detected" in certificate
 
 
@@ -196,7 +211,7 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 
 @pytest.mark.parametrize("name", ["long", "coin", "honest1", "honest2"])
-@pytest.mark.parametrize(("attribute", "n_options"), [("country", 4), ("topic", 5), ("author", 5)])
+@pytest.mark.parametrize(("attribute", "n_options"), [("country", 5), ("topic", 5), ("author", 5)])
 def test_guesses_against_chance(probed: Report, name: str, attribute: str, n_options: int) -> None:
     row: BlindingCheckRow = next(r for r in probed.panel.guesses if (r.judge, r.what) == (name, attribute))
     assert row.chance == pytest.approx(1 / n_options)
@@ -227,7 +242,7 @@ def test_two_judges_that_only_fail_are_in_no_rate_and_in_coverage(
 ) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     judges = ("honest1", "honest2", "honest3", "broken1", "broken2")
-    script = Script(100)
+    script = Script(125)
     started_judges: set[str] = set()
 
     def failing(request: Request) -> Reply:
@@ -242,7 +257,7 @@ def test_two_judges_that_only_fail_are_in_no_rate_and_in_coverage(
     data = audit(server.url, judges, probes={"direct": {"samples": 1}})
     run_audit(AuditConfig.model_validate(data), storage=url)
     report = open_audit("scripted", storage=url).report()
-    traces, working_judges = 100, {"honest1", "honest2", "honest3"}
+    traces, working_judges = 125, {"honest1", "honest2", "honest3"}
     for row in report.panel.judges:
         assert row.assigned == traces
         assert row.given == (traces if row.judge in working_judges else 0)

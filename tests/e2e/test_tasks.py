@@ -124,6 +124,15 @@ def test_a_handle_shows_accuracy_in_a_notebook(finished: str) -> None:
         assert "".join(f"<td>{text}</td>" for text in table_cells) in handle._repr_html_()
 
 
+def test_judges_of_a_task_are_compared_with_its_truth(finished: str) -> None:
+    report = open_audit("sums", storage=finished).report()
+    for row in report.panel.judges:
+        assert (row.leniency.evidence, row.verbosity_against_truth.evidence) == ("truth", "truth")
+        assert row.leniency.resampled == ("item",)
+        assert row.leniency.value is not None
+        assert row.leniency.label_error_ci_low is not None
+
+
 def test_no_report_format_of_a_task_mentions_countries(finished: str) -> None:
     report = open_audit("sums", storage=finished).report()
     assert_report_shows_figures(report, "task", "telling", "items", "panel", "conflicts")

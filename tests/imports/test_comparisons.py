@@ -55,13 +55,14 @@ def test_a_cycle_of_four_items_without_shorter_cycles(storage: str, tmp_path: Pa
     assert "a › b › c › d" in render_report(open_audit("judged", storage=storage).report(), "markdown")
 
 
-def test_ties_agree_and_an_empty_decision_is_not_measured(storage: str, tmp_path: Path) -> None:
+def test_ties_are_left_out_and_an_empty_decision_is_not_measured(storage: str, tmp_path: Path) -> None:
     rows = ["j,c,a,b,standard,TIE", "j,c,b,a,standard,tie", "j,c,a,b,negated,TIE", "j,c,a,d,standard,A"]
     rows += ["j,c,d,a,standard,", "j,c,a,d,negated,B"]
     assert import_comparisons(write_rows(tmp_path / "x.csv", *rows), audit="judged", storage=storage).empty == 1
     row = logic_section(storage).judges[0]
-    assert (row.commutativity.value, row.commutativity.n, row.commutativity.lost) == (1.0, 1, 1)
-    assert (row.negation.value, row.negation.n) == (1.0, 2)
+    assert (row.commutativity.value, row.commutativity.ties, row.commutativity.lost) == (None, 1, 1)
+    assert (row.negation.value, row.negation.n, row.negation.ties) == (1.0, 1, 1)
+    assert row.negation.coverage == row.instances.negation.coverage == 0.5
     assert row.ties == 3
     assert row.losses == {"not_measurable": 1}
 
@@ -71,7 +72,9 @@ def test_human_comparisons_are_compared_with_judges(storage: str, tmp_path: Path
     file = write_rows(tmp_path / "x.csv", *rows)
     assert import_comparisons(file, audit="judged", storage=storage, people="ann").with_people == 3
     row = next(r for r in logic_section(storage).judges if r.judge == "j")
-    assert (row.human_agreement.n, row.human_agreement_calibrated.n) == (2, 1)
+    assert (row.human_agreement.value, row.human_agreement.n) == (0.5, 2)
+    # It names each item once, which is a tie once both orders are averaged.
+    assert (row.human_agreement_calibrated.n, row.human_agreement_calibrated.ties) == (0, 1)
     with pytest.raises(UsageError, match="Its judges are: ann, j"):
         import_comparisons(file, audit="judged", storage=storage, people="bob")
 

@@ -1,173 +1,187 @@
+"""Leniency and effects of exposures, against statsmodels and by hand, and named biases in simulated panels."""
+
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
-from scipy import stats
+import statsmodels.api as sm
+from numpy.typing import NDArray
+from scipy.stats import t as student
 
-from auditor.metrics.judge_bias import (
-    difference_of_paired_shares,
-    difference_of_shares,
-    leniency,
-    order_effect,
-    self_preference,
-    verbosity_bias,
-    verdict_drift,
-)
+from auditor.metrics.judge_bias import NO_COMPARISON_REASON, exposure_effects, later_half, leniency
+from auditor.metrics.judge_difference import JudgeDifference, adjust_p_values, length_association
+from tests.support.judge_worlds import Panel, PanelWorld
 
+Floats = NDArray[np.float64]
 NAN = float("nan")
+HONEST = {"countries": 20, "topics": 10, "traces": 3}
 
 
-def test_newcombes_own_examples() -> None:
-    # Newcombe 1998, table II, method 10: contrasts (a) to (d).
-    for counts, low, high in (
-        ((56, 70, 48, 80), 0.0524, 0.3339),
-        ((9, 10, 3, 10), 0.1705, 0.8090),
-        ((10, 10, 0, 10), 0.6075, 1.0),
-        ((5, 56, 0, 29), -0.0381, 0.1926),
-    ):
-        difference = difference_of_shares(*counts)
-        assert difference.ci_low == pytest.approx(low, abs=5e-5)
-        assert difference.ci_high == pytest.approx(high, abs=5e-5)
+def fit_with_statsmodels(verdicts: Floats, exposures: Floats | None = None) -> Floats:
+    """Coefficients of the judges after the first, and of the exposures: least squares with one dummy per trace."""
+    judge, trace = np.nonzero(~np.isnan(verdicts))
+    judges = [(judge == j).astype(float) for j in range(1, len(verdicts))]
+    exposed = [] if exposures is None else [exposures[judge, trace] * (judge == j) for j in range(len(verdicts))]
+    traces = [(trace == i).astype(float) for i in np.unique(trace)]
+    result = sm.OLS(verdicts[judge, trace], np.stack([*judges, *exposed, *traces], axis=1)).fit()
+    return np.asarray(result.params[: len(judges) + len(exposed)])
 
 
-def test_paired_shares_that_are_unrelated_have_the_interval_of_unpaired_ones() -> None:
-    paired, unpaired = difference_of_paired_shares(12, 18, 8, 12), difference_of_shares(30, 50, 20, 50)
-    assert (paired.value, paired.ci_low, paired.ci_high) == (unpaired.value, unpaired.ci_low, unpaired.ci_high)
-    related = difference_of_paired_shares(20, 10, 0, 20)
-    assert related.value == pytest.approx(0.2)
-    assert related.ci_low is not None
-    assert unpaired.ci_low is not None
-    assert related.ci_low > unpaired.ci_low
+def test_leniency_is_the_least_squares_fit_of_judges_and_traces() -> None:
+    panel = PanelWorld(6, 5, 2, lenient=2.0, missing=0.4).draw(3)
+    values = [difference.value or 0.0 for difference in leniency(panel.verdicts, panel.units)]
+    expected = fit_with_statsmodels(panel.verdicts)
+    assert [value - values[0] for value in values[1:]] == pytest.approx(expected.tolist(), abs=1e-9)
 
 
-def test_the_paired_interval_holds_the_truth_about_as_often_as_it_says() -> None:
-    rng = np.random.default_rng(6)
-    held, runs, n = 0, 600, 40
-    for _ in range(runs):
-        shared = rng.random(n) < 0.4
-        first, second = (np.where(shared, rng.random(n) < 0.9, rng.random(n) < p) for p in (0.5, 0.2))
-        cases = [
-            int((a & b).sum()) for a, b in ((first, second), (first, ~second), (~first, second), (~first, ~second))
-        ]
-        difference = difference_of_paired_shares(*cases)
-        assert difference.ci_low is not None
-        assert difference.ci_high is not None
-        held += difference.ci_low <= 0.6 * 0.3 <= difference.ci_high
-    assert 0.93 <= held / runs <= 0.99
+def test_the_effect_of_an_exposure_is_the_least_squares_fit() -> None:
+    panel = PanelWorld(6, 5, 5, missing=0.3).draw(4)
+    effects = exposure_effects(panel.verdicts, panel.is_own_family, panel.units)
+    expected = fit_with_statsmodels(panel.verdicts, panel.is_own_family)[len(effects) - 1 :]
+    assert [effect.value for effect in effects] == pytest.approx(expected.tolist(), abs=1e-9)
+    assert all(effect.evidence == "association" for effect in effects)
 
 
-def test_leniency_is_the_paired_difference_from_the_others() -> None:
+def test_the_interval_of_an_exposure_is_the_jackknife_over_countries_and_topics() -> None:
+    panel = PanelWorld(7, 6, 5).draw(5)
+    [effect, *_] = exposure_effects(panel.verdicts, panel.is_own_family, panel.units)
+
+    def refit(keep: NDArray[np.bool_]) -> float:
+        return float(fit_with_statsmodels(panel.verdicts[:, keep], panel.is_own_family[:, keep])[4])
+
+    variances = []
+    for labels in (*panel.units.values(), panel.units["country"] * 6 + panel.units["topic"]):
+        without = np.array([refit(labels != unit) for unit in np.unique(labels)])
+        variances.append((len(without) - 1) ** 2 / len(without) * without.var(ddof=1))
+    by_country, by_topic, by_cell = variances
+    std_error = np.sqrt(max(by_country + by_topic - by_cell / 2, by_country, by_topic))
+    assert effect.value is not None
+    half_width = student.ppf(0.975, 5) * std_error
+    # The variance over cells is of first order.
+    assert effect.ci_low == pytest.approx(effect.value - half_width, abs=0.01 * half_width)
+    assert effect.ci_high == pytest.approx(effect.value + half_width, abs=0.01 * half_width)
+
+
+def test_judges_far_apart_are_compared_with_the_one_in_the_middle() -> None:
     rng = np.random.default_rng(1)
-    table = (rng.random((3, 40)) < 0.5).astype(float)
-    table[0, :5] = NAN
-    judge_leniency = leniency(table)[0]
-    expected = table[0, 5:] - table[1:, 5:].mean(axis=0)
-    t = stats.ttest_1samp(expected, 0).confidence_interval()
-    assert judge_leniency.value == pytest.approx(expected.mean())
-    assert judge_leniency.ci_low == pytest.approx(t.low)
-    assert judge_leniency.ci_high == pytest.approx(t.high)
-    assert judge_leniency.n == 35
+    units = {"country": np.repeat(np.arange(10), 40), "topic": np.tile(np.arange(10), 40)}
+    verdicts = np.stack([(rng.random(400) < p).astype(float) for p in (0.9, 0.5, 0.1)])
+    lenient, middle, strict = leniency(verdicts, units)
+    assert lenient.value == pytest.approx(verdicts[0].mean() - verdicts[1].mean())
+    assert strict.value == pytest.approx(verdicts[2].mean() - verdicts[1].mean())
+    assert (middle.value, middle.ci_low, middle.p_value) == (0.0, None, None)
+    assert "median judge" in (middle.reason or "")
+    assert (lenient.evidence, lenient.resampled) == ("panel", ("country", "topic"))
 
 
-def test_self_preference_is_welchs_difference_from_judges_of_other_families() -> None:
-    rng = np.random.default_rng(2)
-    table = (rng.random((3, 60)) < 0.6).astype(float)
-    is_own_trace = np.zeros((3, 60), dtype=bool)
-    is_own_trace[0, :20] = is_own_trace[1, :20] = True  # the first two judges are of the first author's kind
-    preference = self_preference(table, is_own_trace)[0]
-    own_differences = table[0, :20] - table[2, :20]
-    other_differences = table[0, 20:] - table[1:, 20:].mean(axis=0)
-    t = stats.ttest_ind(own_differences, other_differences, equal_var=False).confidence_interval()
-    assert preference.value == pytest.approx(own_differences.mean() - other_differences.mean())
-    assert preference.ci_low == pytest.approx(t.low)
-    assert preference.ci_high == pytest.approx(t.high)
+def test_what_cannot_be_compared_says_why() -> None:
+    units = {"item": np.arange(20)}
+    pair = leniency(np.random.default_rng(1).integers(0, 2, (2, 20)).astype(float), units)
+    assert [difference.value for difference in pair] == [None, None]
+    assert "needs 3 judges" in (pair[0].reason or "")
+    verdicts = np.random.default_rng(2).integers(0, 2, (4, 20)).astype(float)
+    verdicts[3] = NAN
+    assert leniency(verdicts, units)[3].reason == NO_COMPARISON_REASON
+    # Two groups of judges without a trace in common: the larger group is compared, the other is not.
+    verdicts = np.random.default_rng(3).integers(0, 2, (5, 40)).astype(float)
+    verdicts[:3, 20:] = verdicts[3:, :20] = NAN
+    groups = leniency(verdicts, {"item": np.arange(40)})
+    assert [difference.value is None for difference in groups] == [False, False, False, True, True]
+    always_exposed = exposure_effects(verdicts[:3, :20], np.ones((3, 20)), units)
+    assert [difference.value for difference in always_exposed] == [None] * 3
+    few = leniency(np.random.default_rng(4).integers(0, 2, (3, 20)).astype(float), {"country": np.arange(20) % 4})
+    assert all("5 countries" in (difference.reason or "") for difference in few if difference.value)
+    assert leniency(np.full((3, 0), NAN), {"item": np.arange(0)})[0].value is None
 
 
-@pytest.mark.parametrize("effect", [0.0, 0.2, -0.3])
-def test_intervals_hold_a_planted_effect_about_as_often_as_they_say(effect: float) -> None:
-    """A judge that errs on 15%, milder with the exposed half by `effect`, among four honest ones of unlike traces."""
-    rng = np.random.default_rng(3)
-    held = {"preference": 0, "order": 0, "verbosity": 0}
-    runs, traces = 200, 300
-    for _ in range(runs):
-        quality = rng.uniform(0.35, 0.65, traces)
-        exposed = np.arange(traces) % 2 == 0
-        chance = np.tile(quality, (5, 1))
-        chance[0] += effect * exposed
-        table = (rng.random((5, traces)) < chance).astype(float)
-        table[1:, :][rng.random((4, traces)) < 0.1] = NAN
-        is_own_trace = np.zeros((5, traces), dtype=bool)
-        is_own_trace[0] = exposed
-        times = np.tile(np.where(exposed, 1.0, 0.0), (5, 1))
-        for name, bias in (
-            ("preference", self_preference(table, is_own_trace)[0]),
-            ("order", order_effect(table, times)[0]),
-            ("verbosity", verbosity_bias(table, exposed)[0]),
-        ):
-            assert bias.ci_low is not None
-            assert bias.ci_high is not None
-            held[name] += bias.ci_low <= effect <= bias.ci_high
-    assert all(0.9 <= n / runs <= 0.99 for n in held.values()), held
+def test_the_later_half_is_the_judges_own() -> None:
+    times = np.array([[5.0, 1.0, 4.0, 2.0, NAN], [1.0, 2.0, 3.0, 4.0, 5.0]])
+    verdicts = np.array([[1.0, 1.0, 0.0, 1.0, 1.0], [1.0, NAN, 1.0, 1.0, 0.0]])
+    assert later_half(times, verdicts) == pytest.approx(np.array([[1, 0, 1, 0, NAN], [0, NAN, 0, 1, 1]]), nan_ok=True)
 
 
-def test_drift_is_paired() -> None:
-    before = np.array([1, 1, 0, 0, 1, 0, NAN, 1.0])
-    after = np.array([1, 0, 0, 1, 1, 1, 1, NAN])
-    drift = verdict_drift(before, after)
-    assert drift.value == pytest.approx(1 / 6)
-    assert drift.n == 6
+def test_a_judge_that_tires_is_the_only_one_with_an_order_effect() -> None:
+    """All judges see the traces in the same order; the later ones are better, and one judge becomes more lenient."""
+    named = []
+    for seed in range(20):
+        panel = PanelWorld(20, 10, 4).draw(seed)
+        late = later_half(panel.times, panel.verdicts)
+        rng = np.random.default_rng(seed)
+        verdicts = np.where((rng.random(panel.verdicts.shape) < 0.2) & (late == 1), 1.0, panel.verdicts)
+        verdicts[0] = np.where((rng.random(verdicts.shape[1]) < 0.9) & (late[0] == 1), 1.0, verdicts[0])
+        effects = adjust_p_values(exposure_effects(verdicts, late, panel.units, relative_to_median=True))
+        named.append([i for i, effect in enumerate(effects) if effect.is_significant])
+    assert sum(judges == [0] for judges in named) >= 19, named
 
 
-def test_what_cannot_be_measured_says_why() -> None:
-    assert leniency([[1.0, 1.0]])[0].value is None
-    assert leniency([[1.0] * 9, [0.0] * 9])[0].reason == "the same on every trace: no interval"
-    assert self_preference([[1.0, 0.0], [1.0, 1.0]], np.zeros((2, 2)))[0].value is None
-    assert verbosity_bias([[1.0, 0.0]], [1, NAN])[0].reason == "one side has no verdict"
-    assert verdict_drift([NAN], [1.0]).value is None
-    with pytest.raises(ValueError, match="table"):
-        leniency([1.0, 0.0])
-    values = [difference_of_shares(k, 10, 5, 10).value for k in range(11)]
-    assert all(a is not None and b is not None and a < b for a, b in pairwise(values))
+# --- named biases --------------------------------------------------------------------------------------------------
 
 
-def test_intervals_over_cells_hold_where_traces_of_a_cell_hang_together() -> None:
-    """A judge that is harsh or mild on whole cells, as much as it is the other way on others: it leans to nothing."""
-    rng, runs, cells, each = np.random.default_rng(5), 150, 40, 12
-    names = ("leniency", "preference", "order")
-    held, n_excluding_truth = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
-    cell = np.repeat(np.arange(cells), each)
-    for _ in range(runs):
-        taste = rng.choice([-0.35, 0.35], cells)
-        chance = np.full((4, cells * each), 0.5)
-        chance[0] += taste[cell]
-        table = (rng.random(chance.shape) < chance).astype(float)
-        is_own_trace = np.tile(cell < cells // 2, (4, 1)) & (np.arange(4) == 0)[:, None]
-        moments = np.tile(cell.astype(float), (4, 1))
-        for counted, of in ((held, cell), (n_excluding_truth, None)):
-            biases = (
-                leniency(table, of)[0],
-                self_preference(table, is_own_trace, of)[0],
-                order_effect(table, moments, of)[0],
-            )
-            for name, bias in zip(names, biases, strict=True):
-                assert bias.ci_low is not None
-                assert bias.ci_high is not None
-                counted[name] += bias.ci_low <= 0 <= bias.ci_high
-    assert all(0.9 <= n / runs <= 0.99 for n in held.values()), held
-    assert all(n / runs < 0.8 for n in n_excluding_truth.values()), n_excluding_truth
+def name_judges(panel: Panel) -> dict[str, list[int]]:
+    """Judges with a significant difference, by kind, adjusted over judges and kinds as in a report."""
+    differences: Mapping[str, Sequence[JudgeDifference]] = {
+        "leniency": leniency(panel.verdicts, panel.units),
+        "verbosity": length_association(panel.verdicts, panel.is_longer, panel.units),
+        "own_family": exposure_effects(panel.verdicts, panel.is_own_family, panel.units),
+        "order": exposure_effects(
+            panel.verdicts, later_half(panel.times, panel.verdicts), panel.units, relative_to_median=True
+        ),
+    }
+    adjusted = iter(adjust_p_values([difference for column in differences.values() for difference in column]))
+    return {
+        kind: [i for i, difference in enumerate(next(adjusted) for _ in column) if difference.is_significant]
+        for kind, column in differences.items()
+    }
 
 
-def test_one_trace_a_cell_is_students_interval_and_verbosity_is_over_cells_too() -> None:
-    rng = np.random.default_rng(6)
-    table = (rng.random((3, 40)) < 0.5).astype(float)
-    one, other = leniency(table, np.arange(40))[0], leniency(table)[0]
-    assert (one.value, one.ci_low, one.ci_high) == pytest.approx((other.value, other.ci_low, other.ci_high))
-    longer = np.tile([1.0, 0.0], 20)
-    wordy = verbosity_bias(table, longer, np.arange(40) // 4)[0]
-    assert wordy.value == pytest.approx(verbosity_bias(table, longer)[0].value)
-    assert wordy.ci_low is not None
-    few = verbosity_bias(table, longer, np.arange(40) // 20)[0]
-    assert (few.ci_low, few.reason) == (None, "fewer than 5 cells on one side")
-    assert leniency([[1.0] * 9, [0.0] * 9], np.arange(9))[0].reason == "the same in every cell: no interval"
+@pytest.mark.parametrize(
+    ("world", "planted"),
+    [
+        (PanelWorld(55, 19, 1, lenient=1.0), [0]),
+        (PanelWorld(20, 10, 4, lenient=2.5), [0]),
+        (PanelWorld(10, 8, 6, lenient=4.0), [0]),
+        (PanelWorld(20, 10, 4, lenient=2.5, copied=0.9), [0]),
+        (PanelWorld(20, 10, 4, lenient=3.0, missing=0.3, quality_by_length=0.6), [0]),
+        (PanelWorld(20, 10, 4), []),
+        (PanelWorld(20, 10, 4, judge_by_topic=1.0), []),
+        (PanelWorld(10, 8, 6, quality_by_length=0.6, judge_by_topic=1.0), []),
+    ],
+)
+def test_only_the_lenient_judge_is_named(world: PanelWorld, planted: list[int]) -> None:
+    runs = 40
+    named = [name_judges(world.draw(seed)) for seed in range(runs)]
+    kinds = ("leniency", "own_family", "order")
+    correct = sum([names[kind] for kind in kinds] == [planted, [], []] for names in named)
+    assert correct >= 0.95 * runs, [names["leniency"] for names in named]
+
+
+def test_the_mean_of_the_others_names_honest_judges() -> None:
+    """Negative control: compared with the mean of the others, honest judges look strict beside a lenient one."""
+    n_named = 0
+    for seed in range(20):
+        panel = PanelWorld(20, 10, 4, lenient=2.5).draw(seed)
+        others = (panel.verdicts.sum(axis=0) - panel.verdicts) / 4
+        cell = panel.units["country"] * 10 + panel.units["topic"]
+        excess = np.array([np.bincount(cell, row) for row in panel.verdicts - others])
+        t = excess.mean(axis=1) / (excess.std(axis=1, ddof=1) / np.sqrt(excess.shape[1]))
+        n_named += bool((t[1:] < -student.ppf(1 - 0.025 / 5, 199)).any())
+    assert n_named >= 18
+
+
+@pytest.mark.parametrize("lenient", [0.0, 2.0])
+def test_intervals_hold_the_leniency_over_other_countries_and_topics(lenient: float) -> None:
+    world = PanelWorld(20, 10, 3, lenient=lenient, judge_by_topic=0.8)
+    large_world = PanelWorld(60, 60, 1, lenient=lenient, judge_by_topic=0.8)
+    shares = np.mean([large_world.draw(seed).verdicts.mean(axis=1) for seed in range(60)], axis=0)
+    truth = [shares[0] - shares[1:].mean() if lenient else 0.0, 0.0]  # of the first judge, of the others
+    held = {0: [0, 0], 1: [0, 0]}
+    for seed in range(150):
+        panel = world.draw(seed)
+        for i, difference in enumerate(leniency(panel.verdicts, panel.units)):
+            if difference.ci_low is not None and difference.ci_high is not None:
+                counts = held[min(i, 1)]
+                counts[0] += difference.ci_low <= truth[min(i, 1)] <= difference.ci_high
+                counts[1] += 1
+    assert all(hits / n >= 0.92 for hits, n in held.values()), held

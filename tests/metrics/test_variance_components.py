@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, RMSE, Statistic
+from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, RMSE, Statistic
 from auditor.metrics.jackknife import paired_jackknife
 from auditor.metrics.variance_components import (
     Design,
@@ -15,6 +15,7 @@ from auditor.metrics.variance_components import (
     detectable_difference,
     estimate_components,
     influence_values,
+    language_variance,
     sizes_for_half_error,
 )
 
@@ -87,6 +88,20 @@ def test_influence_values_follow_the_figure(statistic: Statistic) -> None:
         influence_values(RMSE, scores, truth)
 
 
+def test_the_choice_of_languages_adds_its_variance_over_their_number() -> None:
+    rng = np.random.default_rng(5)
+    truth = rng.normal(size=200)
+    variances = []
+    for _ in range(1500):
+        shifts = 0.2 * rng.normal(size=(3, 1))
+        variances.append(language_variance(BIAS, truth + shifts + 0.3 * rng.normal(size=(3, 200)), truth))
+    assert np.mean(variances) == pytest.approx(0.04 / 3, rel=0.1)
+    same = [language_variance(BIAS, truth + 0.3 * rng.normal(size=(3, 200)), truth) for _ in range(50)]
+    assert np.mean(same) < 0.0002
+    components = VarianceComponents(0.0, 0.0, 0.01, 0.0, language=0.5)
+    assert set(sizes_for_half_error(components, Design(10, 10, 1)).values()) == {None}
+
+
 def test_sizes_for_half_the_error_solve_the_equation() -> None:
     components, design = VarianceComponents(0.002, 0.09, 0.01, 0.04), Design(40, 10, 2)
     sizes = sizes_for_half_error(components, design)
@@ -122,7 +137,7 @@ def test_the_detectable_difference_is_found_with_80_percent_power() -> None:
         for _ in range(300)
     ]
     power = float(np.mean(np.array(p_values) < 0.05))
-    low, high = stats.binom.ppf((0.001, 0.999), 300, 0.8) / 300
+    low, high = (float(stats.binom.ppf(level, 300, 0.8)) / 300 for level in (0.001, 0.999))
     assert low <= power <= high
     assert detectable_difference(components, Design(40, 20, 1)) < 0.8 * difference
     assert detectable_difference(VarianceComponents(0, 0, 0, 0), Design(20, 10, 1)) == 0.0

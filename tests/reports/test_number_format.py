@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from auditor.metrics.estimate import ShareEstimate
 from auditor.reports.number_format import (
+    describe_interval,
     format_count,
     format_interval,
     format_number,
@@ -32,3 +34,15 @@ from auditor.reports.number_format import (
 )  # fmt: skip
 def test_numbers_are_formatted_for_readers(shown: str, text: str) -> None:
     assert shown == text
+
+
+def test_the_two_intervals_of_a_share_are_named_where_they_differ() -> None:
+    population = ("country", "topic")
+    both = ShareEstimate(0.5, 9, 0.2, 0.8, None, population, cells_ci_low=0.4, cells_ci_high=0.6)
+    assert describe_interval(both, 0, "percent") == (
+        "95% CI 20% to 80% for other countries and topics like these, 40% to 60% for these cells"
+    )
+    equal = ShareEstimate(0.5, 9, 0.2, 0.8, None, population, cells_ci_low=0.2001, cells_ci_high=0.8)
+    assert describe_interval(equal) == "95% CI 0.20 to 0.80"
+    cells_only = ShareEstimate(0.5, 9, reason="too few topics", cells_ci_low=0.4, cells_ci_high=0.6)
+    assert describe_interval(cells_only) == "no 95% CI: too few topics; for these cells 0.40 to 0.60"

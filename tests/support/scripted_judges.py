@@ -22,12 +22,12 @@ LONG_VALID_SHARES = (0.8, 0.2)
 TIRED_VALID_SHARES = (0.2, 0.8)
 """Probability of VALID from the judge `tired` in the first and in the second half of its verdicts."""
 PADDING = " Moreover, what is said in public differs from what is done at home, and moreover it differs by generation."
-COUNTRIES = ["Germany", "Japan", "Nigeria", "Brazil"]
+COUNTRIES = ["Turkey", "Japan", "Nigeria", "Brazil", "Mexico"]
 TOPICS = ["homosexuality", "divorce", "abortion", "suicide", "euthanasia"]
 
 
 def audit(url: str, judges: tuple[str, ...] = JUDGES, **changes: Any) -> dict[str, Any]:
-    """A config of five models over twenty cells; model-a and the judge `kin` are of one family."""
+    """A config of five models over 25 cells; model-a and the judge `kin` are of one family."""
 
     def section(name: str, **more: Any) -> dict[str, Any]:
         model_section = {
@@ -80,7 +80,7 @@ class Script:
         if name == "always":
             return 1.0
         if name == "long":
-            return LONG_VALID_SHARES[0] if "moreover" in text else LONG_VALID_SHARES[1]
+            return LONG_VALID_SHARES["moreover" not in text and "in general terms" not in text]
         if name == "kin":
             return 1.0 if "kappa" in text else 0.5
         if name == "tired":

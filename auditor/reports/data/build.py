@@ -14,7 +14,7 @@ from auditor.domain import Cell
 from auditor.reports.data.agreement.alignment import compute_alignment
 from auditor.reports.data.agreement.baselines import compute_baselines, compute_ceilings, compute_gains
 from auditor.reports.data.agreement.groups import compute_country_errors, compute_topic_errors
-from auditor.reports.data.agreement.languages import build_languages_report
+from auditor.reports.data.agreement.languages import build_languages_report, load_language_scores
 from auditor.reports.data.agreement.method_differences import compare_methods
 from auditor.reports.data.agreement.nonresponse import build_nonresponse_report
 from auditor.reports.data.agreement.regions import build_regions_report
@@ -107,7 +107,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         methods=compare_methods(source),
         task=build_task_report(source),
         tiers=build_tier_rankings(source),
-        variance=build_variance_rows(source),
+        variance=build_variance_rows(source, load_language_scores(db, source)),
         languages=build_languages_report(db, source),
         semantic=semantic_report,
         logic=logic_report,

@@ -93,6 +93,8 @@ class GroupErrorRow(ReportModel):
     that are picked since their error is the largest."""
     bias: Estimate
     """Its interval is Student's."""
+    lost_samples: LostSamples
+    """Planned samples of the topic or country without a usable score, such as refusals."""
 
 
 # --- ceiling, baselines and nonresponse -------------------------------------------------------------------------

@@ -129,12 +129,17 @@ def build_refusals_section(report: Report) -> Section | None:
     if report.repairs:
         blocks.append(List([*map(_describe_repeated_questions, report.repairs)]))
     if refusals.total.value:
+        population = (
+            "other items like these"
+            if report.task
+            else "other countries and topics like these; those by topic for other countries, those by country for "
+            "other topics"
+        )
         note = (
             "A refusal is an answer that the provider marks as one. An answer without a readable score also counts if "
-            "it says, in the language of the question or in English, that its author will not answer. 95% CIs are "
-            "for other countries and topics like these; those by topic for other countries, and those by country for "
-            "other topics. Where refusals are too few for that, the interval for these cells is shown, which is for "
-            "other answers to the same questions. n is the number of answers."
+            "it says, in the language of the question or in English, that its author will not answer. 95% CIs are for "
+            f"{population}. Where refusals are too few for that, the interval for these cells is shown: for other "
+            "answers to the same questions. n is the number of answers."
         )
         topic_noun = "topic" if report.task is None else "item"
         blocks += [

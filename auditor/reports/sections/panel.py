@@ -10,6 +10,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Code, Column, Inline, List, Name, Paragraph, Section, Table
 from auditor.reports.number_format import describe_estimate, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
+from auditor.reports.sections.judge_biases import build_bias_table
 from auditor.reports.sections.judge_copying import build_copying_tables
 from auditor.reports.sections.model_correlations import CORRELATION_COLUMNS, CORRELATION_REMARK
 from auditor.reports.sections.tables import make_columns, tabulate
@@ -75,8 +76,8 @@ def _build_peer_agreement(report: Report) -> list[Block]:
     plot_caption = "Peer agreement of each model, with 95% CI. Higher is better."
     caption = (
         "Verdicts on each model’s traces, and the share of answers that find each aspect met, from 0 to 1 (higher is "
-        f"better). 95% CIs are over {'countries and topics' if report.task is None else 'items'}, unless a note says "
-        "otherwise; n counts verdicts."
+        f"better). 95% CIs are for other {'countries and topics' if report.task is None else 'items'} like these, or, "
+        "where that is said, for these cells: for other traces of the same cells. n counts verdicts."
     )
     columns = [
         Column("Model", "name"),
@@ -145,14 +146,7 @@ def _build_judge_tables(panel: PanelReport) -> Iterator[Table]:
 
 def _build_bias_and_voting_tables(panel: PanelReport) -> Iterator[Table]:
     """Build the tables on biases, voting rules, and the relation of peer agreement to agreement with people."""
-    caption = (
-        "Biases of each judge, as differences in the share of VALID; 0 is no bias. Leniency: compared with the other "
-        "judges on the same traces. Verbosity: longer compared with shorter traces. Own family: models of its family "
-        "compared with others. Order: later compared with earlier verdicts."
-    )
-    titles = {"leniency": "Leniency", "verbosity": "Verbosity", "own_family": "Own family", "order": "Order"}
-    columns = [JUDGE_COLUMN, *make_columns("estimate", titles, "signed")]
-    yield tabulate("judge-biases", "Biases of each judge", caption, panel.judges, columns)
+    yield build_bias_table(panel.judges)
     caption = (
         "Number of traces that each voting rule finds VALID or INVALID or leaves open, and how often it contradicts "
         "the majority where both decide."
@@ -230,11 +224,14 @@ def build_self_review_table(rows: Sequence[SelfReviewRow]) -> Table:
     """Build the table of judges' verdicts on their own traces."""
     caption = (
         "Judges’ verdicts on their own traces, which count in no vote. Self-preference: leniency towards itself minus "
-        "that towards others, compared with the other judges; 0 is none. n counts traces."
+        "that towards others, compared with the other judges on the same traces; 0 is none. It is an association, not "
+        "a bias: a judge’s own traces differ in other ways too. P-values are adjusted for the judges (Holm). n counts "
+        "traces."
     )
     columns = [
         JUDGE_COLUMN,
         Column("VALID for own traces", "estimate", "valid"),
         Column("Self-preference", "estimate", "preference", style="signed"),
+        Column("p (adjusted)", "number", "preference.adjusted_p_value", style="p_value"),
     ]
     return tabulate("own-traces", "Judges on their own traces", caption, rows, columns)

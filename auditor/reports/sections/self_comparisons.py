@@ -55,7 +55,8 @@ def build_consistency_section(report: Report) -> Section | None:
     table = tabulate(
         "sample-consistency",
         "Self-consistency",
-        "Consistency of the samples of a cell, as means over cells with 95% CIs. Variance: of the scores, lower is "
+        "Consistency of the samples of a cell, as means over cells with 95% CIs for other countries and topics like "
+        "these, or, where that is said, for these cells. Variance: of the scores, lower is "
         "more consistent. Same sign: share of samples whose score has the most frequent sign. Both signs: share of "
         "cells with samples on both sides of zero. n is the number of cells with at least two usable samples."
         f"{marks.remark('Figures')}",

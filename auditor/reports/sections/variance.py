@@ -14,7 +14,7 @@ from auditor.reports.sections.tables import tabulate
 _EXPLANATION = (
     "The variance of each figure is divided among its sources: which countries and topics were asked, what is peculiar "
     "to single cells, and the randomness of answers. The division is an estimate of its own: with few countries or "
-    "topics it is rough. Wording and languages are not separated."
+    "topics it is rough. Wording is not among the sources, since all samples have the same."
 )
 PLURALS = {"sample": "samples a cell", "topic": "topics", "country": "countries"}
 
@@ -37,7 +37,8 @@ def build_variance_section(report: Report) -> Section | None:
         *(
             Column(title, "number", f"shares.{source}", 0, "percent")
             for title, source in (
-                ("Samples", "sample"), ("Cells", "cell"), ("Topics", "topic"), ("Countries", "country")
+                ("Samples", "sample"), ("Cells", "cell"), ("Topics", "topic"), ("Countries", "country"),
+                ("Languages", "language"),
             )
         ),
         Column("Set to 0", "text", "negative"),
@@ -46,8 +47,8 @@ def build_variance_section(report: Report) -> Section | None:
         "variance",
         "Where the uncertainty comes from",
         "Share of the variance of each figure by source. Standard error: implied by the sources. Samples: a dash where "
-        "cells have one sample, whose randomness is then in the column of cells. Set to 0: sources whose estimate was "
-        "negative, which are too small to be seen.",
+        "cells have one sample, whose randomness is then in the column of cells. Languages: a dash where there is one. "
+        "Set to 0: sources whose estimate was negative, which are too small to be seen.",
         rows,
         columns,
         derived,

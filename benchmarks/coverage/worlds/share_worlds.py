@@ -20,19 +20,21 @@ SHARED = 0.5
 MEAN_CASES = 5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ShareSample:
     """Counts of one simulated audit, for cells of shape (cells,).
 
     Attributes:
         hits: shape (rows, cells); totals: shape (cells,).
-        truths: `share` over other countries and topics, and `share of these cells`, both of the first row.
+        means: a score in [0, 1] of each cell, with the same effects as the first row's hits.
+        truths: `share` and `cell mean` over other countries and topics, and `share of these cells`, of the first row.
     """
 
     country: Indices
     topic: Indices
     hits: Floats
     totals: Floats
+    means: Floats
     truths: Mapping[str, float]
 
 
@@ -60,8 +62,9 @@ class ShareWorld:
         totals = design.draw_case_counts(rng, len(country), MEAN_CASES)
         hits = rng.binomial(totals, p).astype(np.float64)
         of_these_cells = float((p[0] * totals).sum() / totals.sum())
-        truths = {"share": self.share, "share of these cells": of_these_cells}
-        return ShareSample(country, topic, hits, totals.astype(np.float64), truths)
+        truths = {"share": self.share, "share of these cells": of_these_cells, "cell mean": self.share}
+        means = rng.beta(5 * p[0], 5 * (1 - p[0]))
+        return ShareSample(country, topic, hits, totals.astype(np.float64), means, truths)
 
     def _draw_log_odds(self, design: Design, rng: np.random.Generator, country: Indices, topic: Indices) -> Floats:
         """Sums of the effects in each cell, shape (cells,)."""

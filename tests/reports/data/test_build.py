@@ -26,7 +26,8 @@ KEYS = [
     "audit", "coverage", "alignment", "sensitivity", "gain", "regions", "topics", "countries", "self_consistency",
     "panel", "peer_agreement", "conflicts", "semantic", "logic", "cost", "served",
     "failures", "requests", "sampling", "environment",
-    "baselines", "ceiling", "nonresponse", "refusals", "repairs", "methods", "task", "tiers", "languages", "savings",
+    "baselines", "ceiling", "nonresponse", "refusals", "repairs", "methods", "task", "tiers", "variance",
+    "languages", "savings",
     "consistency_alignment",
 ]  # fmt: skip
 

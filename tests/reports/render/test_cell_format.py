@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.document import Cell, Column, CountShare, LowerBound, Reason, Row, Table
 from auditor.reports.number_format import NumberStyle
 from auditor.reports.render.cell_format import format_figure, format_reason, iterate_rows, label_notes
@@ -23,6 +23,13 @@ REASON = "fewer than five countries"
         (Estimate(2, 4, 1, 3), "decimal", 2, "2 (1 to 3; n 4)"),
         (Estimate(0.52, 3, reason=REASON), "decimal", 3, f"0.520 (n 3; {REASON})"),
         (Estimate(None, 0, reason=REASON), "decimal", 2, REASON),
+        (ShareEstimate(0.5, 9, 0.25, 0.75, cells_ci_low=0.4, cells_ci_high=0.6), "percent", 0, "50% (25% to 75%; n 9)"),
+        (
+            ShareEstimate(0.5, 9, reason=REASON, cells_ci_low=0.4, cells_ci_high=0.6),
+            "percent",
+            0,
+            f"50% (these cells 40% to 60%; n 9; {REASON})",
+        ),
         (0.0004, "p_value", 2, "< 0.001"),
         (1254, "decimal", 2, "1\u202f254"),
         (0.5, "usd", 2, "$0.5000"),

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Sequence
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.document import BarSegment, Cell, Column, CountShare, LowerBound, Name, Reason, Row, Table
 from auditor.reports.render.csv_tables import render_csv
 
@@ -32,6 +32,20 @@ def test_estimates_have_columns_for_their_interval_and_n() -> None:
     ]  # fmt: skip
     assert rows[0] == ["a", *map(str, (0.1 + 0.2, -1 / 3, 2 / 3, 25, 0.5)), "", "", "1", "1", "2"]
     assert rows[1] == ["b", *[""] * 10]
+
+
+def test_the_interval_of_shares_for_the_measured_cells_has_columns() -> None:
+    columns = [Column("Model", "name"), Column("Share", "estimate"), Column("r", "estimate", show_n=False)]
+    share = ShareEstimate(0.5, 9, 0.2, 0.8, cells_ci_low=0.4, cells_ci_high=0.6)
+    header, *rows = read_csv(
+        Table("t", "t", "", columns, [["a", share, share], ["b", Reason("none", 2)], ["c", None, None]])
+    )
+    assert header[1:7] == ["share", "share_low", "share_high", "share_n", "share_cells_low", "share_cells_high"]
+    assert header[7:] == ["r", "r_low", "r_high", "r_cells_low", "r_cells_high"]
+    assert rows[0][1:] == ["0.5", "0.2", "0.8", "9", "0.4", "0.6", "0.5", "0.2", "0.8", "0.4", "0.6"]
+    assert rows[1] == ["b", *[""] * 11]
+    [header, _] = read_csv(Table("t", "t", "", columns[:2], [["a", Estimate(0.5, 9, 0.2, 0.8)]]))
+    assert header == ["model", "share", "share_low", "share_high", "share_n"]
 
 
 def test_shares_are_fractions_and_bars_are_left_out() -> None:

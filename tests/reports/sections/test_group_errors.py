@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from auditor.metrics.estimate import Estimate
+from auditor.reports.data.coverage.lost_samples import LostSamples
 from auditor.reports.data.measurement_schema import GroupErrorRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import List, Name, Table
@@ -15,8 +16,9 @@ def error_row(name: str, model: str, value: float | None) -> GroupErrorRow:
     """A row with this MAE, missing if None."""
     mae = Estimate(value, 3, reason="no answer")
     return GroupErrorRow(
-        name=name, model=model, method="direct", n=3, n_dropped=0, mae=mae, mae_simultaneous=mae, bias=mae
-    )
+        name=name, model=model, method="direct", n=3, n_dropped=0, mae=mae, mae_simultaneous=mae, bias=mae,
+        lost_samples=LostSamples(planned=3, lost=0, share=0.0),
+    )  # fmt: skip
 
 
 def test_groups_are_sorted_by_their_mean_error_with_missing_ones_last(report: Report) -> None:

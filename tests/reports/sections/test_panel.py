@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from auditor.domain import Outcome, Verdict
 from auditor.metrics.estimate import Estimate
+from auditor.metrics.judge_difference import JudgeDifference, missing_difference
 from auditor.reports.data.build import build_report
 from auditor.reports.data.panel.schema import (
     BlindingCheckRow,
@@ -24,6 +27,7 @@ from tests.reports.sections.node_text import assert_consistent, text_of
 from tests.support.synthetic_audit import populate
 
 ESTIMATE = Estimate(value=0.5, n=40, ci_low=0.4, ci_high=0.6)
+DIFFERENCE = JudgeDifference(0.2, 40, 0.1, 0.3, resampled=("country", "topic"), p_value=0.01, adjusted_p_value=0.02)
 
 
 @pytest.fixture
@@ -39,9 +43,12 @@ def tested_report(report: Report) -> Report:
             FaultDetectionRow(judge=judge, fault="norm", detected=ESTIMATE, false_alarms=ESTIMATE, difference=ESTIMATE)
         ],
         "positions": [PositionBiasRow(judge=judge, first=ESTIMATE, stable=ESTIMATE)],
-        "own_traces": [SelfReviewRow(judge=judge, valid=ESTIMATE, preference=ESTIMATE)],
+        "own_traces": [SelfReviewRow(judge=judge, valid=ESTIMATE, preference=DIFFERENCE)],
     }
-    return report.model_copy(update={"panel": report.panel.model_copy(update=rows)})
+    truth = replace(DIFFERENCE, evidence="truth", label_error_ci_low=0.05, label_error_ci_high=0.3)
+    biases = {"padding": replace(DIFFERENCE, evidence="experiment"), "verbosity_against_truth": truth}
+    judges = [row.model_copy(update=biases) for row in report.panel.judges]
+    return report.model_copy(update={"panel": report.panel.model_copy(update={**rows, "judges": judges})})
 
 
 def find_estimates(value: object) -> list[Estimate]:
@@ -110,8 +117,8 @@ def test_a_panel_without_verdicts_has_a_section_and_one_without_judges_has_none(
 
 
 def test_missing_estimates_keep_their_reason(report: Report) -> None:
-    missing = Estimate(None, 0, reason="no other model of its family is judged")
+    missing = missing_difference("no other model of its family is judged")
     judges = [row.model_copy(update={"own_family": missing}) for row in report.panel.judges]
     tables = build_panel_tables(report.panel.model_copy(update={"judges": judges}))
     biases = next(table for table in tables if table.id == "judge-biases")
-    assert all(missing in row for row in cells_of(biases))
+    assert sum(missing in row for row in cells_of(biases)) == len(judges)

@@ -20,11 +20,11 @@ from tests.support.synthetic_audit import populate
 def test_sections_are_in_order_and_in_the_contents(report: Report) -> None:
     document = build_report_document(report)
     assert [section.id for section in document.sections] == [
-        "answer", "sensitivity", "prefer", "worth", "where", "scatter", "regions", "map", "places", "consistency",
-        "panel", "conflicts", "refusals", "lost-samples", "coverage", "failures", "cost", "made",
+        "answer", "sensitivity", "prefer", "worth", "where", "scatter", "regions", "map", "places", "variance",
+        "consistency", "panel", "conflicts", "refusals", "lost-samples", "coverage", "failures", "cost", "made",
     ]  # fmt: skip
     assert all(section.contents_title for section in document.sections)
-    assert len(SECTION_BUILDERS) == 25
+    assert len(SECTION_BUILDERS) == 26
     assert_consistent(document)
 
 

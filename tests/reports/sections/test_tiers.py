@@ -17,11 +17,13 @@ from tests.reports.sections.block_access import cells_of
 def make_tier_row(
     model: str, tier: int | None = 1, value: float | None = 0.2, may_be_best: bool | None = True
 ) -> TierRow:
-    ends = (-0.1, 0.0) if may_be_best else (0.0, 0.2)
-    from_best = Estimate(
-        -0.05 if may_be_best else 0.1, 40, *((None, None) if tier is None else ends), reason="too few" * (tier is None),
-        resampled=() if tier is None else ("country", "topic"),
-    )  # fmt: skip
+    value_from_best = -0.05 if may_be_best else 0.1
+    low, high = (-0.1, 0.0) if may_be_best else (0.0, 0.2)
+    from_best = (
+        Estimate(value_from_best, 40, reason="too few")
+        if tier is None
+        else Estimate(value_from_best, 40, low, high, resampled=("country", "topic"))
+    )
     return TierRow(
         model=model, value=value, tier=tier, rank_low=tier, rank_high=tier, from_best=from_best, may_be_best=may_be_best
     )

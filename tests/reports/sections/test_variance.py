@@ -16,7 +16,7 @@ def make_row(cheapest: str | None, sizes: HalfErrorSizes | None) -> VarianceRow:
         {
             "model": "m", "method": "direct", "figure": "MAE", "countries": 20, "topics": 10, "cells": 200,
             "samples": 2.0, "std_error": 0.0321, "negative": [], "cheapest": cheapest, "to_halve": sizes,
-            "shares": VarianceShares(country=0.1, topic=0.6, cell=0.2, sample=0.1),
+            "shares": VarianceShares(country=0.1, topic=0.6, cell=0.2, sample=0.1, language=None),
         }
     )  # fmt: skip
 
@@ -26,8 +26,8 @@ def make_row(cheapest: str | None, sizes: HalfErrorSizes | None) -> VarianceRow:
     [
         (
             make_row("topic", HalfErrorSizes(sample=None, topic=45, country=90)),
-            "the standard error of its MAE is 0.032. About 45 topics in place of 10 would halve it at the least cost (or "
-            "90 countries).",
+            "the standard error of its MAE is 0.032. About 45 topics in place of 10 would halve it at the least cost "
+            "(or 90 countries).",
         ),
         (
             make_row("sample", HalfErrorSizes(sample=9, topic=None, country=None)),
@@ -36,8 +36,8 @@ def make_row(cheapest: str | None, sizes: HalfErrorSizes | None) -> VarianceRow:
         ),
         (
             make_row(None, HalfErrorSizes(sample=None, topic=None, country=None)),
-            "the standard error of its MAE is 0.032. Neither more samples nor more topics nor more countries alone would "
-            "halve it: it takes more topics and more countries.",
+            "the standard error of its MAE is 0.032. Neither more samples nor more topics nor more countries alone "
+            "would halve it: it takes more topics and more countries.",
         ),
     ],
 )

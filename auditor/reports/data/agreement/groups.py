@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.metrics._complete_cases import complete_cases
-from auditor.metrics.bootstrap import BIAS, MAE, Statistic
+from auditor.metrics.cell_statistics import BIAS, MAE, Statistic
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import STATISTIC_TRANSFORMS
 from auditor.metrics.jackknife_interval import IDENTITY, estimate_from_replicates
+from auditor.reports.data.coverage.lost_samples import SampleCounts, count_samples
 from auditor.reports.data.coverage.missing_scores import missing_score_reason, with_missing_reason
 from auditor.reports.data.estimate_conversion import (
     RESCALED_SCORES_REASON,
@@ -42,21 +43,31 @@ def _build_place_rows(
     Places are countries or topics; `place_index` holds the position in `place_names` of each cell, shape (cells,), and
     `unit` names the other side, over which intervals are.
     """
+    if not source.columns:  # a task
+        return []
+    samples = count_samples(source)
     has_cell = ~np.isnan(source.score_matrix) & ~np.isnan(source.survey_scores)  # shape (series, cells)
     n_compared = [len(np.unique(place_index[mask])) for mask in has_cell]
     return [
-        _build_place_row(source, column, name, place_index == place, unit, n_compared[column])
+        _build_place_row(source, column, samples[column], name, place_index == place, unit, n_compared[column])
         for place, name in enumerate(place_names)
         for column in range(len(source.columns))
     ]
 
 
 def _build_place_row(
-    source: ReportSource, column: int, name: str, in_place: NDArray[np.bool_], unit: str, n_compared: int
+    source: ReportSource,
+    column: int,
+    samples: SampleCounts,
+    name: str,
+    in_place: NDArray[np.bool_],
+    unit: str,
+    n_compared: int,
 ) -> GroupErrorRow:
     """Compute MAE and bias of one series over the cells of one country or topic.
 
     Args:
+        samples: numbers of samples of the series.
         in_place: whether each cell is in the place, shape (cells,).
         unit: see `_build_place_rows`.
         n_compared: number of places for which the simultaneous interval holds.
@@ -82,6 +93,7 @@ def _build_place_row(
         mae=estimate_error(MAE),
         mae_simultaneous=estimate_error(MAE, max(1, n_compared)),
         bias=estimate_error(BIAS),
+        lost_samples=samples.count_lost(in_place),
     )
 
 

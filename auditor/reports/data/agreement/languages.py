@@ -9,10 +9,10 @@ import numpy as np
 
 from auditor.config import AuditConfig
 from auditor.domain import ENGLISH, NATIVE, Outcome, Trace
-from auditor.metrics.bootstrap import BIAS
+from auditor.metrics.cell_statistics import BIAS
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import paired_jackknife
-from auditor.metrics.judge_bias import difference_of_shares
+from auditor.metrics.share_difference import difference_of_shares
 from auditor.reports.data.estimate_conversion import interval_to_estimate
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource
@@ -93,6 +93,14 @@ def build_languages_report(db: Database, source: ReportSource) -> LanguagesRepor
         differences=_build_difference_rows(traces, source, config) if is_multilingual else [],
         uneven=_find_uneven_models(traces, source.models),
     )
+
+
+def load_language_scores(db: Database, source: ReportSource) -> FloatArray | None:
+    """Mean direct scores by language, shape (languages, models, cells); None where one language was configured."""
+    config = source.config
+    if config is None or config.task is not None or not config.probes.direct or len(config.languages) < 2:
+        return None
+    return _compute_mean_scores(results.load_traces(db, source.audit.id), source, config)
 
 
 def _find_uneven_models(traces: Sequence[Trace], models: Sequence[str]) -> list[UnevenLanguageRow]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
+from auditor.domain import Method
 from auditor.metrics._complete_cases import complete_cases
-from auditor.metrics.bootstrap import BIAS, MAE, PEARSON
+from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON
 from auditor.metrics.jackknife_interval import too_few_reason
 from auditor.metrics.variance_components import (
     Design,
@@ -15,6 +17,7 @@ from auditor.metrics.variance_components import (
     cheapest_for_half_error,
     estimate_components,
     influence_values,
+    language_variance,
     sizes_for_half_error,
 )
 from auditor.reports.data.estimate_conversion import has_rescaled_scores
@@ -35,6 +38,8 @@ class VarianceShares(ReportModel):
     sample: float | None
     """From the randomness of answers; null where it is not known, with fewer than two samples a cell: it is in `cell`
     then."""
+    language: float | None
+    """From the choice of languages, of which each cell's score is the mean; null with one language."""
 
 
 class HalfErrorSizes(ReportModel):
@@ -49,8 +54,7 @@ class HalfErrorSizes(ReportModel):
 class VarianceRow(ReportModel):
     """Where the uncertainty of one figure of one model comes from.
 
-    Wording and languages are not separated: all samples have one wording, and a cell's score is the mean over its
-    languages.
+    Wording is not among the sources: all samples have the same.
     """
 
     model: str
@@ -73,22 +77,29 @@ class VarianceRow(ReportModel):
     """Why there are no shares."""
 
 
-def build_variance_rows(source: ReportSource) -> list[VarianceRow]:
-    """Divide the variance of r, MAE and bias of each series of scores; rescaled scores have only r."""
+def build_variance_rows(source: ReportSource, language_scores: FloatArray | None) -> list[VarianceRow]:
+    """Divide the variance of r, MAE and bias of each series of scores; rescaled scores have only r.
+
+    Args:
+        language_scores: mean direct scores by language, shape (languages, models, cells); None with one language.
+    """
     return [
-        _build_variance_row(source, column, figure)
+        _build_variance_row(source, column, figure, language_scores)
         for column, (method, _) in enumerate(source.columns)
         for figure in (("r",) if has_rescaled_scores(method) else STATISTICS)
     ]
 
 
-def _build_variance_row(source: ReportSource, column: int, figure: str) -> VarianceRow:
+def _build_variance_row(
+    source: ReportSource, column: int, figure: str, language_scores: FloatArray | None
+) -> VarianceRow:
     """Divide the variance of one figure of one series."""
     method, model = source.columns[column]
     (scores, truth), is_complete = complete_cases(source.score_matrix[column], source.survey_scores)
     countries, topics = source.country_index[is_complete], source.topic_index[is_complete]
     n_samples = source.column_values("n_ok", column)[is_complete]
-    mean_samples = float(np.nanmean(n_samples)) if (~np.isnan(n_samples)).any() else 1.0
+    # A score has at least one sample, whatever was recorded.
+    mean_samples = float(np.nanmean(np.maximum(n_samples, 1.0))) if (~np.isnan(n_samples)).any() else 1.0
     n_units = (len(np.unique(countries)), len(np.unique(topics)))
     reason = too_few_reason({"country": [n_units[0]], "topic": [n_units[1]]})
     if reason is None and figure == "r" and min(np.ptp(scores), np.ptp(truth)) <= 1e-12:
@@ -100,8 +111,13 @@ def _build_variance_row(source: ReportSource, column: int, figure: str) -> Varia
         components = estimate_components(
             values, countries, topics, None if noise is None else slopes**2 * noise, mean_samples
         )
+    has_languages = components is not None and language_scores is not None and method == Method.DIRECT
+    if components is not None and language_scores is not None and has_languages:
+        scores_by_language = language_scores[:, source.models.index(model)]
+        variance = language_variance(STATISTICS[figure], scores_by_language, source.survey_scores)
+        components = replace(components, language=variance)
     design = Design(*n_units, mean_samples)
-    values_of_row = _describe_components(components, design) if components else {"reason": reason}
+    values_of_row = _describe_components(components, design, has_languages) if components else {"reason": reason}
     return VarianceRow.model_validate(
         {
             "model": model, "method": method, "figure": figure, "countries": n_units[0], "topics": n_units[1],
@@ -111,7 +127,7 @@ def _build_variance_row(source: ReportSource, column: int, figure: str) -> Varia
     )  # fmt: skip
 
 
-def _describe_components(components: VarianceComponents, design: Design) -> dict[str, object]:
+def _describe_components(components: VarianceComponents, design: Design, has_languages: bool) -> dict[str, object]:
     """The fields of `VarianceRow` that follow from the components."""
     variance = components.variance(design)
     if variance <= 0:
@@ -121,7 +137,11 @@ def _describe_components(components: VarianceComponents, design: Design) -> dict
     sizes = sizes_for_half_error(components, design)
     return {
         "std_error": variance**0.5,
-        "shares": {**shares, "sample": shares["sample"] if components.sample else None},
+        "shares": {
+            **shares,
+            "sample": shares["sample"] if components.sample else None,
+            "language": shares["language"] if has_languages else None,
+        },
         "negative": list(components.negative),
         "to_halve": sizes,
         "cheapest": cheapest_for_half_error(sizes, design),

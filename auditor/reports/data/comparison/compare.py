@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.domain import Cell
-from auditor.metrics.bootstrap import MAE, PEARSON, Statistic, holm
+from auditor.metrics.cell_statistics import MAE, PEARSON, Statistic
 from auditor.metrics.estimate import BoundedEstimate, Estimate
 from auditor.metrics.jackknife import paired_jackknife
 from auditor.metrics.missing_bounds import bounded_difference
+from auditor.metrics.multiple_testing import holm
 from auditor.metrics.paired_errors import PairedError, paired_error
 from auditor.reports.data.comparison.resolutions import compare_resolutions
 from auditor.reports.data.comparison.schema import (

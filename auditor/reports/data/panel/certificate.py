@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
-from auditor.metrics.estimate import Estimate
+from auditor.reports.data.panel.bias_sentences import describe_biases
 from auditor.reports.data.panel.copying_sentences import describe_copied_outcomes, describe_copying
 from auditor.reports.data.panel.schema import JudgeRow, PanelReport
 from auditor.reports.number_format import (
@@ -15,7 +14,6 @@ from auditor.reports.number_format import (
     describe_p_value,
     format_number,
     format_percent,
-    format_signed,
     pluralize,
 )
 
@@ -25,12 +23,6 @@ HIGH_PREVALENCE = 0.85
 """Share of one ruling from which kappa and alpha are low although judges hardly differ."""
 SIGNIFICANCE_LEVEL = 0.05
 """A finding has a p-value below this, corrected where several are tested."""
-BIAS_PHRASES = {
-    "leniency": "is {} than the other judges on the same traces",
-    "verbosity": "says VALID {} often for longer traces",
-    "own_family": "is {} with its own model family",
-    "order": "is {} in the later half of its verdicts",
-}
 
 
 def write_certificate(panel: PanelReport, *, is_task: bool = False) -> list[str]:
@@ -52,7 +44,7 @@ def write_certificate(panel: PanelReport, *, is_task: bool = False) -> list[str]
         *_describe_assignment(panel),
         *_describe_adaptive_savings(panel),
         *about_survey,
-        *_describe_biases(panel.judges),
+        *describe_biases(panel.judges),
         *_describe_voting_rules(panel),
         *_describe_peer_alignment(panel),
     ]
@@ -198,38 +190,6 @@ def _describe_blinding(panel: PanelReport) -> str:
         for row in leaking_rows
     )
     return f"Blinding is incomplete. Better than chance, {leak_list}."
-
-
-def _describe_biases(judges: Sequence[JudgeRow]) -> Iterator[str]:
-    """Yield sentences on biases whose 95% interval excludes 0, with the number of such findings to expect by chance."""
-    sentences, n_tests = [], 0
-    for name, phrase in BIAS_PHRASES.items():
-        biased_judges = []
-        for judge in judges:
-            estimate: Estimate = getattr(judge, name)
-            if estimate.value is None or estimate.ci_low is None or estimate.ci_high is None:
-                continue
-            n_tests += 1
-            if estimate.ci_low <= 0 <= estimate.ci_high:
-                continue
-            positive_word = "more" if name == "verbosity" else "more lenient"
-            negative_word = "less" if name == "verbosity" else "stricter"
-            direction = phrase.format(positive_word if estimate.value > 0 else negative_word)
-            points = replace(
-                estimate, value=100 * estimate.value, ci_low=100 * estimate.ci_low, ci_high=100 * estimate.ci_high
-            )
-            size = f"{format_signed(points.value, 0)} percentage points, {describe_interval(points, 0, 'signed')}"
-            biased_judges.append(f"{judge.judge} {direction} ({size})")
-        if biased_judges:
-            sentences.append(f"Beyond chance, {'; '.join(biased_judges)}.")
-    if sentences:
-        yield from sentences[:-1]
-        # A 95% interval excludes 0 by chance in one test of twenty.
-        false_positives = f"about {format_number(n_tests / 20, 1)}" if n_tests > 1 else "one in twenty such tests"
-        yield (
-            f"{sentences[-1]} Of {pluralize(n_tests, 'bias', 'biases')} tested, {false_positives} would be "
-            "reported by chance if no judge had a bias."
-        )
 
 
 def _describe_voting_rules(panel: PanelReport) -> Iterator[str]:

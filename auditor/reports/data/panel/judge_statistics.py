@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from math import isnan, nan
 
@@ -18,12 +18,12 @@ from auditor.metrics.agreement import (
     krippendorff_alpha,
     leave_one_rater_out,
 )
-from auditor.metrics.bootstrap import holm
 from auditor.metrics.estimate import Estimate, ShareEstimate
-from auditor.metrics.judge_bias import BiasEstimate, leniency, order_effect, self_preference, verbosity_bias
+from auditor.metrics.judge_difference import JudgeDifference
+from auditor.metrics.multiple_testing import holm
 from auditor.metrics.unit_means import ShareTable, mean_over_units, share_over_units, shares_over_units
 from auditor.metrics.votes import agreement_with_others
-from auditor.reports.data.estimate_conversion import missing_estimate, to_estimate
+from auditor.reports.data.panel.judge_biases import estimate_judge_biases
 from auditor.reports.data.panel.schema import JudgeRow
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix, find_family
 from auditor.reports.data.report_source import ReportSource
@@ -92,13 +92,7 @@ def build_judge_rows(source: ReportSource, matrix: VerdictMatrix) -> list[JudgeR
     )
     left_out = leave_one_rater_out(verdicts, units=matrix.units)
     p_values = holm([nan if influence.p_value is None else influence.p_value for influence in left_out])
-    # One estimate per judge in each column: leniency, bias to longer traces, bias to its own family, order effect.
-    bias_columns: Sequence[Sequence[Estimate]] = (
-        _to_bias_estimates(leniency(verdicts, matrix.cell_index)),
-        _to_bias_estimates(verbosity_bias(verdicts, matrix.is_longer_trace, matrix.cell_index)),
-        _estimate_family_bias(matrix),
-        _to_bias_estimates(order_effect(verdicts, matrix.recorded_at, matrix.cell_index)),
-    )
+    biases = estimate_judge_biases(source, matrix)
     confidence = [
         mean_over_units(trace_scores, matrix.units, (0.0, 1.0), empty_reason="the judge stated no confidence")
         for trace_scores in matrix.confidence  # stated confidence on each trace
@@ -113,28 +107,11 @@ def build_judge_rows(source: ReportSource, matrix: VerdictMatrix) -> list[JudgeR
             confidence=confidence[i],
             influence=left_out[i],
             influence_p_holm=None if isnan(p_values[i]) else float(p_values[i]),
-            biases=[estimates[i] for estimates in bias_columns],
+            biases={field: differences[i] for field, differences in biases.items()},
         )
         for i, name in enumerate(matrix.judges)
         if name in asked_judges
     ]
-
-
-def _estimate_family_bias(matrix: VerdictMatrix) -> list[Estimate]:
-    """Bias of each judge towards its own family; missing unless models of its family and of others are judged."""
-    estimates = _to_bias_estimates(
-        self_preference(matrix.unconditional_verdicts, matrix.is_same_family, matrix.cell_index)
-    )
-    has_both_kinds = np.asarray(matrix.is_same_family.any(axis=1) & (~matrix.is_same_family).any(axis=1))
-    return [
-        estimate if is_known else missing_estimate("no other model of its family is judged")
-        for estimate, is_known in zip(estimates, has_both_kinds.tolist(), strict=True)
-    ]
-
-
-def _to_bias_estimates(biases: Sequence[BiasEstimate]) -> list[Estimate]:
-    """Convert one bias per judge to estimates."""
-    return [to_estimate(bias) for bias in biases]
 
 
 def _build_judge_row(
@@ -146,15 +123,14 @@ def _build_judge_row(
     confidence: Estimate,
     influence: LeftOutRater,
     influence_p_holm: float | None,
-    biases: Sequence[Estimate],
+    biases: Mapping[str, JudgeDifference],
 ) -> JudgeRow:
-    """Build one judge's row; `biases` are in the order of `build_judge_rows`."""
+    """Build one judge's row; `biases` are by field name."""
     judge_counts = [count for count in source.judge_counts if count.judge == judge]
     outcomes = Counter[str]()
     for count in judge_counts:
         outcomes[count.outcome] += count.n
     change, reason = influence.difference, _describe_missing_agreement(influence.difference.reason)
-    leniency_bias, length_bias, family_bias, order_bias = biases
     return JudgeRow(
         judge=judge,
         family=find_family(source.config, judge),
@@ -172,8 +148,5 @@ def _build_judge_row(
         alpha_without=agreement_estimate(influence.agreement),
         alpha_change=replace(change, reason=reason),
         alpha_change_p_holm=influence_p_holm,
-        leniency=leniency_bias,
-        verbosity=length_bias,
-        own_family=family_bias,
-        order=order_bias,
+        **biases,
     )

@@ -10,10 +10,10 @@ import numpy as np
 
 from auditor.domain import AlteredTraceVerdict, Cell, Contest, Guess, Outcome, Ruling
 from auditor.metrics.estimate import ShareEstimate
-from auditor.metrics.judge_bias import self_preference
 from auditor.metrics.paired_shares import PairedTable, pair_verdicts, paired_differences_over_units
 from auditor.metrics.unit_means import ShareTable, shares_over_units
-from auditor.reports.data.estimate_conversion import to_estimate
+from auditor.reports.data.panel.alterations import NEUTRAL_ALTERATION, NO_ALTERATION, NOT_FAULTS, SELF_ALTERATION
+from auditor.reports.data.panel.judge_biases import estimate_self_preferences
 from auditor.reports.data.panel.schema import (
     BlindingCheckRow,
     FaultDetectionRow,
@@ -25,8 +25,6 @@ from auditor.reports.data.panel.verdict_matrix import VerdictMatrix
 from auditor.reports.data.report_source import FloatArray
 from auditor.reports.data.sampling_units import Units, sampling_units
 
-NEUTRAL_ALTERATION, SELF_ALTERATION, NO_ALTERATION = "neutral", "self", "none"
-NOT_FAULTS = (NEUTRAL_ALTERATION, SELF_ALTERATION, NO_ALTERATION)
 SampleKey = tuple[str, Cell, int]
 """Model, cell and sample number of a trace."""
 
@@ -205,7 +203,7 @@ def build_self_review_rows(matrix: VerdictMatrix, judge_tests: Iterable[AlteredT
             if model == judge:
                 is_own_trace[i, j] = True
                 verdicts[i, j] = self_verdicts.get(judge, {}).get((model, Cell(country, topic), sample), np.nan)
-    preferences = self_preference(verdicts, is_own_trace)
+    preferences = estimate_self_preferences(matrix, verdicts, is_own_trace)
     reviewing_judges = [judge for judge in matrix.judges if judge in self_verdicts]
     valid_shares = shares_over_units(
         [
@@ -214,7 +212,7 @@ def build_self_review_rows(matrix: VerdictMatrix, judge_tests: Iterable[AlteredT
         ]
     )
     return [
-        SelfReviewRow(judge=judge, valid=valid_share, preference=to_estimate(preferences[matrix.judges.index(judge)]))
+        SelfReviewRow(judge=judge, valid=valid_share, preference=preferences[matrix.judges.index(judge)])
         for judge, valid_share in zip(reviewing_judges, valid_shares, strict=True)
     ]
 

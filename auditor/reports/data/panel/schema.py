@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.metrics.judge_difference import JudgeDifference
 from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.reports.data.panel.copying_schema import CopyingReport
 from auditor.reports.data.report_model import ReportModel
 
 
 class JudgeRow(ReportModel):
-    """One judge. Biases are differences between shares of VALID: 0 is no bias, 0.1 is ten points."""
+    """One judge. Differences are between shares of VALID: 0.1 is ten percentage points.
+
+    Each says in `evidence` whether it may be called a bias. P-values are adjusted for all judges and differences.
+    """
 
     judge: str
     family: str | None
@@ -33,14 +37,23 @@ class JudgeRow(ReportModel):
     alpha_change_p_holm: float | None
     """p-value of no such difference, after Holm's correction for the number of judges; below 0.05 and with a positive
     `alpha_change` the judge is an outlier."""
-    leniency: Estimate
-    """Its verdict minus the mean of the others' on the same trace."""
-    verbosity: Estimate
-    """Its share of VALID on the longer half of each author's traces minus that on the shorter half."""
-    own_family: Estimate
-    """Leniency towards its own model family minus that towards others, relative to judges of other families."""
-    order: Estimate
-    """Leniency in the later half of its verdicts minus that in the earlier half, relative to the other judges."""
+    padding: JudgeDifference
+    """Its share of VALID on padded traces minus that on the same traces as written. The padding has no content, so a
+    difference is caused by the length; missing without `auditor experiment bias`."""
+    leniency: JudgeDifference
+    """How much more often it says VALID than the truth of the same answers; in a survey, whose traces have no known
+    truth, than the median judge on the same traces. The latter is a bias if more than half of the judges have none."""
+    verbosity: JudgeDifference
+    """Its share of VALID on the longer half of each author's traces minus that on the shorter half. An association:
+    better traces may be longer."""
+    verbosity_against_truth: JudgeDifference
+    """The same difference minus that of the known truth of the same answers; missing in a survey."""
+    own_family: JudgeDifference
+    """Leniency towards its own model family minus that towards others, compared with judges of other families on the
+    same traces. An association: the families' traces differ in other ways too."""
+    order: JudgeDifference
+    """Leniency in the later half of its verdicts minus that in the earlier half, compared with the median judge. An
+    association: the order of the verdicts is not drawn at random."""
 
 
 class VotingRuleRow(ReportModel):
@@ -123,8 +136,9 @@ class SelfReviewRow(ReportModel):
     judge: str
     valid: Estimate
     """Share of VALID on its own traces."""
-    preference: Estimate
-    """Leniency towards itself minus that towards others, relative to the other judges."""
+    preference: JudgeDifference
+    """Leniency towards itself minus that towards others, compared with the other judges on the same traces. An
+    association: its own traces differ in other ways too. The p-value is adjusted for the judges of this table."""
 
 
 class PanelReport(ReportModel):

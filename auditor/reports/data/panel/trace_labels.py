@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.domain import Cell, Outcome, Ruling
+from auditor.reports.data.panel.alterations import NOT_FAULTS
 from auditor.reports.data.panel.copying_schema import LabelSource
-from auditor.reports.data.panel.judge_tests import NOT_FAULTS
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.sampling_units import Units, sampling_units

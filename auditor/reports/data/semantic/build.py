@@ -18,7 +18,7 @@ from auditor.domain.semantic import (
     SemanticScoringSettings,
 )
 from auditor.metrics.averaging import AveragedEstimate, mean_of_instances
-from auditor.metrics.bootstrap import holm
+from auditor.metrics.multiple_testing import holm
 from auditor.metrics.paired_difference import paired_difference
 from auditor.metrics.semantic import estimate_consistency_score
 from auditor.reports.data.estimate_conversion import missing_estimate

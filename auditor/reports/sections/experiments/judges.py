@@ -16,6 +16,7 @@ from auditor.reports.sections.experiments.common import (
     count_finding,
     plot_estimates,
 )
+from auditor.reports.sections.judge_biases import build_padding_table
 from auditor.reports.sections.panel import build_fault_table, build_position_table, build_self_review_table
 from auditor.reports.sections.phrasing import compare_interval
 from auditor.reports.sections.tables import tabulate
@@ -50,12 +51,14 @@ def build_fault_injection_document(audit: str, panel: PanelReport) -> Document:
 
 
 def build_judge_bias_document(audit: str, panel: PanelReport) -> Document:
-    """Build the document on judges' position bias and self-preference."""
+    """Build the document on padded traces, judges' position bias and self-preference."""
     # `first`: share of answers for the trace shown first; `preference`: leniency towards own traces.
     first_shares = [(row.judge, row.first) for row in panel.positions]
     preferences = [(row.judge, row.preference) for row in panel.own_traces]
     position_biased = [judge for judge, share in first_shares if compare_interval(share, 0.5) in SHIFT_LABELS]
-    self_lenient = [judge for judge, preference in preferences if compare_interval(preference) == "positive"]
+    self_lenient = [
+        row.judge for row in panel.own_traces if row.preference.is_significant and (row.preference.value or 0.0) > 0
+    ]
     findings = [
         count_finding(
             position_biased, sum(share.value is not None for _, share in first_shares), "judge", "prefer one position"
@@ -65,6 +68,12 @@ def build_judge_bias_document(audit: str, panel: PanelReport) -> Document:
             sum(share.value is not None for _, share in preferences),
             "judge",
             "be more lenient with own traces",
+        ),
+        count_finding(
+            [row.judge for row in panel.judges if row.padding.is_significant],
+            sum(row.padding.value is not None for row in panel.judges),
+            "judge",
+            "change its verdicts when a trace is padded",
         ),
     ]
     position_table, own_trace_table = build_position_table(panel.positions), build_self_review_table(panel.own_traces)
@@ -76,16 +85,27 @@ def build_judge_bias_document(audit: str, panel: PanelReport) -> Document:
     position_remark = "Both sides of a conflict are shown in both orders; these answers count in no vote."
     preference_remark = (
         "How much more lenient each judge is with its own traces than the others are with these, compared with its "
-        "leniency towards the traces of others."
+        "leniency towards the traces of others. This is an association: judges do not see who wrote a trace, and their "
+        "own traces differ in other ways too."
+    )
+    padding_table = build_padding_table(panel.judges)
+    shifts = [(row.judge, row.padding) for row in panel.judges if row.padding.value is not None]
+    padding_plots = plot_estimates(
+        "padding-plot", "Share of VALID, padded minus as written", shifts, VALID_DIFFERENCE_TITLE, table_id="padding"
     )
     sections = [
+        *build_result_sections("padded-traces", "Padded traces", padding_table, padding_plots),
         *build_result_sections("positions", "Position bias", position_table, position_plots, position_remark),
         *build_result_sections(
             "self-preference", "Self-preference", own_trace_table, preference_plots, preference_remark
         ),
     ]
     return build_experiment_document(
-        audit, "position bias and self-preference", findings, sections, "There was nothing to show to the judges."
+        audit,
+        "padding, position bias and self-preference",
+        findings,
+        sections,
+        "There was nothing to show to the judges.",
     )
 
 

@@ -10,7 +10,7 @@ from statsmodels.stats.multitest import multipletests
 
 from auditor.domain import Cell, CellScore
 from auditor.errors import UsageError
-from auditor.metrics.bootstrap import holm
+from auditor.metrics.multiple_testing import holm
 from auditor.reports.data.comparison.compare import compare_targets
 from auditor.reports.data.comparison.series_pairs import parse_target
 from auditor.reports.data.report_source import load_source

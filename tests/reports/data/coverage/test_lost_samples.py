@@ -7,6 +7,7 @@ import pytest
 
 from auditor.domain import CellScore, Outcome
 from auditor.reports.data.agreement.alignment import compute_alignment
+from auditor.reports.data.agreement.groups import compute_country_errors
 from auditor.reports.data.agreement.regions import build_regions_report
 from auditor.reports.data.coverage.lost_samples import LostSamples, count_samples, has_large_loss, loss_differs
 from auditor.reports.data.report_schema import Report
@@ -64,6 +65,8 @@ def test_each_row_has_its_share_and_bounds_above_five_percent(db: Database) -> N
     assert row.worst_case.bias.bound_high == pytest.approx(
         float(np.mean(source.score_matrix[0] * _usable_share(source) - source.survey_scores)) + shift
     )
+    by_country = {place.name: place.lost_samples.lost for place in compute_country_errors(source)}
+    assert by_country == {country: {"Germany": 12, "Japan": 6}.get(country, 0) for country in COUNTRIES}
     by_region = {region.region: region for region in build_regions_report(source).rows}
     assert by_region["Western"].lost_samples.lost == 12
     assert by_region["Western"].worst_case is not None

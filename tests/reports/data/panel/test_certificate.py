@@ -73,17 +73,3 @@ def test_a_skewed_prevalence_gives_a_warning(report: Report) -> None:
     certificate = " ".join(write_certificate(report.panel.model_copy(update={"prevalence": prevalence})))
     assert "93% of the verdicts are VALID" in certificate
     assert "AC1" in certificate
-
-
-def test_expected_chance_findings_are_counted_over_all_tested_biases(report: Report) -> None:
-    lenient = Estimate(value=0.2, n=90, ci_low=0.1, ci_high=0.3)
-    neutral = Estimate(value=0.0, n=90, ci_low=-0.1, ci_high=0.1)
-    not_measured = Estimate(value=None, n=0, reason="not measured")
-    unmeasured_biases = {"verbosity": not_measured, "own_family": not_measured, "order": not_measured}
-    first, second = (
-        r.model_copy(update={**unmeasured_biases, "leniency": e})
-        for r, e in zip(report.panel.judges, (lenient, neutral), strict=False)
-    )
-    certificate = " ".join(write_certificate(report.panel.model_copy(update={"judges": [first, second]})))
-    assert "Of 2 biases tested, about 0.1 would be reported by chance if no judge had a bias." in certificate
-    assert "findings is chance" not in certificate

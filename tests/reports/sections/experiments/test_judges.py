@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from auditor.metrics.judge_difference import JudgeDifference
 from auditor.reports.data.panel.certificate import describe_fault_detection
 from auditor.reports.data.panel.judge_experiments import HoldoutRow
 from auditor.reports.data.panel.schema import FaultDetectionRow, PositionBiasRow, RestatementShiftRow, SelfReviewRow
@@ -20,6 +21,12 @@ def make_shift(judge: str, value: float | None) -> RestatementShiftRow:
         restated=make_estimate(0.5),
         shift=make_estimate(value),
         changed=make_estimate(0.2),
+    )
+
+
+def make_difference(value: float, adjusted_p_value: float) -> JudgeDifference:
+    return JudgeDifference(
+        value, 40, value - 0.1, value + 0.1, resampled=("country", "topic"), adjusted_p_value=adjusted_p_value
     )
 
 
@@ -51,17 +58,23 @@ def test_position_bias_is_tested_against_one_half(report: Report) -> None:
         for name, first in (("a", 0.5), (HOSTILE, 0.8))
     ]
     self_reviews = [
-        SelfReviewRow(judge=name, valid=make_estimate(0.9), preference=make_estimate(p))
-        for name, p in (("a", 0.3), ("b", -0.3))
+        SelfReviewRow(judge=name, valid=make_estimate(0.9), preference=make_difference(value, p_value))
+        for name, value, p_value in (("a", 0.3, 0.0), ("b", -0.3, 0.01), ("c", 0.3, 0.1))
     ]
-    panel = report.panel.model_copy(update={"positions": position_rows, "own_traces": self_reviews})
+    padded = [
+        report.panel.judges[0].model_copy(update={"judge": name, "padding": make_difference(0.2, p_value)})
+        for name, p_value in (("a", 0.01), ("b", 0.06))
+    ]
+    panel = report.panel.model_copy(update={"positions": position_rows, "own_traces": self_reviews, "judges": padded})
     document = judges.build_judge_bias_document("x", panel)
     assert checked_finding(document) == (
         f"1 of 2 judges is shown to prefer one position: {HOSTILE}. "
-        "1 of 2 judges is shown to be more lenient with own traces: a."
+        "1 of 3 judges is shown to be more lenient with own traces: a. "
+        "1 of 2 judges is shown to change its verdicts when a trace is padded: a."
     )
-    assert set(tables_of(document)) == {"position-bias", "own-traces"}
-    positions_only = judges.build_judge_bias_document("x", panel.model_copy(update={"own_traces": []}))
+    assert set(tables_of(document)) == {"padding", "position-bias", "own-traces"}
+    unpadded = {"own_traces": [], "judges": report.panel.judges}
+    positions_only = judges.build_judge_bias_document("x", panel.model_copy(update=unpadded))
     assert [section.id for section in positions_only.sections] == ["positions"]
 
 

@@ -1,0 +1,53 @@
+"""P-values adjusted for the number of tests."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from auditor.metrics._complete_cases import Floats
+
+
+def holm(p_values: ArrayLike) -> Floats:
+    """P-values adjusted for multiple testing (Holm, Scandinavian J. of Statistics 6, 1979).
+
+    The adjustment controls the probability of any false finding, however the tests depend on each other.
+
+    Args:
+        p_values: shape (m,), in [0, 1]; nan where there was no test, which is not counted.
+
+    Returns:
+        Shape (m,), each at least as large as before; nan stays nan.
+
+    Raises:
+        ValueError: not one-dimensional, or a value outside [0, 1].
+    """
+    p, order = _sort_tests(p_values)
+    adjusted = np.full_like(p, np.nan)
+    n_remaining = np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * n_remaining), 1.0)
+    return adjusted
+
+
+def benjamini_yekutieli(p_values: ArrayLike) -> Floats:
+    """P-values adjusted for multiple testing (Benjamini & Yekutieli, Annals of Statistics 29, 2001, theorem 1.3).
+
+    The adjustment controls the expected share of false findings among all, however the tests depend on each other.
+
+    Args, Returns, Raises: as for `holm`.
+    """
+    p, order = _sort_tests(p_values)
+    adjusted = np.full_like(p, np.nan)
+    ranks = np.arange(1, len(order) + 1)
+    scaled = p[order] * len(order) * (1 / ranks).sum() / ranks
+    adjusted[order] = np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1.0)
+    return adjusted
+
+
+def _sort_tests(p_values: ArrayLike) -> tuple[Floats, NDArray[np.intp]]:
+    """Check p-values; return them, and the positions of those that are not nan, from the smallest to the largest."""
+    p = np.asarray(p_values, dtype=np.float64)
+    if p.ndim != 1 or np.any((p < 0) | (p > 1)):
+        raise ValueError("p-values must be one-dimensional and in [0, 1]")
+    tested = np.nonzero(~np.isnan(p))[0]
+    return p, tested[np.argsort(p[tested], kind="stable")]

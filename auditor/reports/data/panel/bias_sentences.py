@@ -1,0 +1,74 @@
+"""The certificate's sentences on biases and associations of judges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from auditor.metrics.judge_difference import JudgeDifference
+from auditor.reports.data.panel.schema import JudgeRow
+from auditor.reports.number_format import describe_interval, format_p_value, format_signed, pluralize
+
+LENIENT, OFTEN, LENGTH = ("more lenient", "stricter"), ("more", "less"), ("longer", "shorter")
+PHRASES = {
+    ("padding", "experiment"): ("says VALID {} often when the same trace is padded", OFTEN),
+    ("leniency", "truth"): ("says VALID {} often than the known truth of the same answers", OFTEN),
+    ("leniency", "panel"): ("is {} than the median judge on the same traces", LENIENT),
+    ("verbosity_against_truth", "truth"): ("favours {} traces beyond what the truth of the answers explains", LENGTH),
+    ("verbosity", "association"): ("says VALID {} often for longer traces", OFTEN),
+    ("own_family", "association"): ("is {} with its own model family", LENIENT),
+    ("order", "association"): ("is {} in the later half of its verdicts", LENIENT),
+}
+"""By field of `JudgeRow` and kind of evidence: a phrase, and its words for differences above and below 0."""
+
+
+def describe_biases(judges: Sequence[JudgeRow]) -> Iterator[str]:
+    """Yield sentences that name the judges whose p-value, adjusted for the number of tests, is below 0.05."""
+    fields = dict.fromkeys(field for field, _ in PHRASES)
+    differences = [(row.judge, field, getattr(row, field)) for field in fields for row in judges]
+    tested = [item for item in differences if item[2].adjusted_p_value is not None]
+    if not tested:
+        return
+    named = [item for item in tested if item[2].is_significant]
+    biases = [item for item in named if item[2].evidence != "association"]
+    associations = [item for item in named if item[2].evidence == "association"]
+    if not named:
+        yield (
+            f"No judge is shown to have a bias: none of {pluralize(len(tested), 'difference')} tested is "
+            "distinguishable from zero, with p-values adjusted for their number."
+        )
+    if biases:
+        assumption = (
+            " A difference from the median judge is a bias if more than half of the judges have none."
+            if any(difference.evidence == "panel" for *_, difference in biases)
+            else ""
+        )
+        yield f"Biases beyond chance: {_join(biases)}.{assumption} {_describe_adjustment(len(tested))}"
+    if associations:
+        yield (
+            f"Associations, which do not show a bias since traces differ in other ways too, such as quality: "
+            f"{_join(associations)}. {_describe_adjustment(len(tested))}"
+        )
+
+
+def _join(named: Sequence[tuple[str, str, JudgeDifference]]) -> str:
+    """The findings with their figures, separated by semicolons."""
+    return "; ".join(f"{judge} {_describe_difference(field, difference)}" for judge, field, difference in named)
+
+
+def _describe_difference(field: str, difference: JudgeDifference) -> str:
+    """Describe a difference in words, with its figures in percentage points."""
+    value, low, high = (100 * (figure or 0.0) for figure in (difference.value, difference.ci_low, difference.ci_high))
+    phrase, (above, below) = PHRASES[field, difference.evidence]
+    points = replace(difference, value=value, ci_low=low, ci_high=high)
+    p_value = format_p_value(difference.adjusted_p_value)
+    p_text = p_value if p_value.startswith("<") else f"= {p_value}"
+    return (
+        f"{phrase.format(above if value > 0 else below)} ({format_signed(value, 0)} percentage points, "
+        f"{describe_interval(points, 0, 'signed')}, adjusted p {p_text})"
+    )
+
+
+def _describe_adjustment(n_tests: int) -> str:
+    """Say what the p-values are adjusted for."""
+    return f"P-values are adjusted for {pluralize(n_tests, 'test')} (Holm)."

@@ -1,0 +1,98 @@
+"""Figures of single judges: leniency, length, own family, and errors that two judges make together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from auditor.metrics.effective_judges import effective_judges
+from auditor.metrics.estimate import Estimate
+from auditor.metrics.judge_bias import exposure_effects, leniency
+from auditor.metrics.judge_copying import PairErrors, compare_errors
+from auditor.metrics.judge_difference import length_association
+from auditor.metrics.label_difference import length_bias_against_labels, leniency_against_labels
+from benchmarks.coverage import naive
+from benchmarks.coverage.figures import Figure, Study
+from benchmarks.coverage.rule import Interval
+from benchmarks.coverage.verdict_figures import to_interval
+from benchmarks.coverage.worlds.design import SIZES, Floats, Indices
+from benchmarks.coverage.worlds.panel_worlds import LENIENT_JUDGE, N_JUDGES, PANEL_WORLDS, PanelSample
+
+
+def panel_units(sample: PanelSample) -> dict[str, Indices]:
+    """Country and topic of each trace."""
+    return {"country": sample.country, "topic": sample.topic}
+
+
+def _of_first_judge(compute: Callable[[PanelSample], Sequence[Estimate]]) -> Callable[[PanelSample], Interval]:
+    """The interval of the first judge's row."""
+    return lambda sample: to_interval(compute(sample)[LENIENT_JUDGE])
+
+
+def exposures_to_own_family(sample: PanelSample) -> Floats:
+    """Whether a trace was written by a model of the judge's family, shape (judges, traces)."""
+    return (sample.model[None, :] == np.arange(N_JUDGES)[:, None]).astype(np.float64)
+
+
+@lru_cache(maxsize=1)
+def _compare_errors(sample: PanelSample) -> list[PairErrors]:
+    return compare_errors(sample.verdicts, sample.label, panel_units(sample))
+
+
+def _excess(sample: PanelSample) -> Interval:
+    return to_interval(_compare_errors(sample)[0].excess)
+
+
+def _max_excess_error(sample: PanelSample) -> float:
+    """The largest error of the excess among all pairs, where the truth is 0 for all."""
+    return max(abs(pair.excess.value or 0.0) for pair in _compare_errors(sample))
+
+
+def _effective_number(sample: PanelSample) -> Interval:
+    return to_interval(effective_judges(sample.verdicts, sample.label, panel_units(sample)).number)
+
+
+def _naive_leniency(sample: PanelSample) -> Interval:
+    """The first judge against the mean of the others, with Student's interval over traces."""
+    return naive.student_interval(sample.verdicts[0] - sample.verdicts[1:].mean(axis=0))
+
+
+def _naive_length(sample: PanelSample) -> Interval:
+    verdicts, is_longer = sample.verdicts[0], sample.is_longer == 1
+    return naive.welch_interval(verdicts[is_longer], verdicts[~is_longer])
+
+
+JUDGE_FIGURES = (
+    Figure(
+        "leniency against the median judge",
+        _of_first_judge(lambda s: leniency(s.verdicts, panel_units(s))),
+        _naive_leniency,
+        "against the mean of the others, Student's over traces",
+    ),
+    Figure(
+        "leniency against labels",
+        _of_first_judge(lambda s: leniency_against_labels(s.verdicts, s.label, panel_units(s))),
+        lambda s: naive.student_interval(s.verdicts[0] - s.label),
+        "Student's, over traces",
+    ),
+    Figure(
+        "length association",
+        _of_first_judge(lambda s: length_association(s.verdicts, s.is_longer, panel_units(s))),
+    ),
+    Figure(
+        "length bias against labels",
+        _of_first_judge(lambda s: length_bias_against_labels(s.verdicts, s.label, s.is_longer, panel_units(s))),
+        _naive_length,
+        "difference in VALID by length, quality not held fixed, Welch's over traces",
+    ),
+    Figure(
+        "leniency with the judge's own family",
+        _of_first_judge(lambda s: exposure_effects(s.verdicts, exposures_to_own_family(s), panel_units(s))),
+    ),
+    Figure("error correlation beyond other pairs", _excess, max_error=_max_excess_error),
+    Figure("effective number of judges", _effective_number),
+)
+
+JUDGE_STUDY = Study("judges", __name__, JUDGE_FIGURES, PANEL_WORLDS, SIZES)

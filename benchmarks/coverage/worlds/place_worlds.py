@@ -1,0 +1,91 @@
+"""Worlds of one country over topics, or of one topic over countries: the errors of two models in the cells of one place.
+
+The place is that of the report, so its effect on the errors is part of the truth; the cells are random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from benchmarks.coverage.worlds.design import Floats
+from benchmarks.coverage.worlds.effects import EffectKind, draw_effects
+
+PLACE_SD = 0.2
+"""Of a place's effect on a model's error."""
+CELL_SD = 0.36
+"""Of the error within a place, from effects of the other kind of unit and of the cell."""
+N_POPULATION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceDesign:
+    """Number of cells of a place."""
+
+    n_cells: int
+
+    @property
+    def label(self) -> str:
+        """The design in words."""
+        return f"{self.n_cells} cells"
+
+    @property
+    def smaller_side(self) -> int:
+        """Number of cells."""
+        return self.n_cells
+
+
+PLACE_DESIGNS = (PlaceDesign(5), PlaceDesign(8), PlaceDesign(10), PlaceDesign(19), PlaceDesign(55))
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceSample:
+    """Scores in the cells of one place, shape (cells,)."""
+
+    survey: Floats
+    first: Floats
+    second: Floats
+    truths: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceWorld:
+    """A population of places."""
+
+    name: str
+    kind: EffectKind
+
+    def draw(self, design: PlaceDesign, rng: np.random.Generator) -> PlaceSample:
+        """Simulate one place."""
+        place_errors = 0.1 + PLACE_SD * rng.normal(size=2)
+        survey = 0.5 * rng.normal(size=design.n_cells)
+        scores = [survey + error + CELL_SD * draw_effects(self.kind, rng, design.n_cells) for error in place_errors]
+        maes = [mean_absolute_error(self.kind, float(error)) for error in place_errors]
+        truths = {
+            "mae of a place": maes[0],
+            "bias of a place": float(place_errors[0]),
+            "mae difference of a place": maes[1] - maes[0],
+        }
+        return PlaceSample(survey, *scores, truths)
+
+
+def mean_absolute_error(kind: EffectKind, mean: float) -> float:
+    """E|mean + CELL_SD x| of an effect x, from a million effects: sums of those on each side of -mean."""
+    errors, cumulative = _sorted_errors(kind)
+    n_negative = int(np.searchsorted(errors, -mean))
+    negative_sum = cumulative[n_negative] + n_negative * mean
+    total = cumulative[-1] + len(errors) * mean
+    return float((total - 2 * negative_sum) / len(errors))
+
+
+@cache
+def _sorted_errors(kind: EffectKind) -> tuple[Floats, Floats]:
+    """Errors of a population in ascending order, and the sums of the first 0, 1, 2, ... of them."""
+    errors = np.sort(CELL_SD * draw_effects(kind, np.random.default_rng(1), N_POPULATION))
+    return errors, np.concatenate([[0.0], np.cumsum(errors)])
+
+
+PLACE_WORLDS = (PlaceWorld("gaussian", "gaussian"), PlaceWorld("t3", "t3"), PlaceWorld("skewed", "skewed"))

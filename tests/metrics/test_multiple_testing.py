@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import false_discovery_control
+from statsmodels.stats.multitest import multipletests
+
+from auditor.metrics.multiple_testing import benjamini_yekutieli, holm
+
+NAN = float("nan")
+
+
+def test_holm_is_statsmodels() -> None:
+    for seed in range(5):
+        p = np.random.default_rng(seed).beta(0.5, 3, size=12)
+        p[3] = p[4]
+        assert holm(p) == pytest.approx(multipletests(p, method="holm")[1], abs=1e-15)
+
+
+def test_holm_counts_only_tests() -> None:
+    # 0.01 * 3, 0.02 * 2, max(0.04, 0.03 * 1)
+    assert holm([0.02, NAN, 0.01, 0.03]) == pytest.approx([0.04, NAN, 0.03, 0.04], nan_ok=True)
+    assert holm([]).size == 0
+    assert np.isnan(holm([NAN])).all()
+    with pytest.raises(ValueError, match="p-values"):
+        holm([0.5, 1.2])
+
+
+def test_benjamini_yekutieli_is_scipys() -> None:
+    for seed in range(5):
+        p = np.random.default_rng(seed).beta(0.5, 3, size=12)
+        p[3] = p[4]
+        assert benjamini_yekutieli(p) == pytest.approx(false_discovery_control(p, method="by"), abs=1e-15)
+
+
+def test_benjamini_yekutieli_counts_only_tests() -> None:
+    # The sum 1 + 1/2 = 1.5: the smallest of 0.01 * 2 * 1.5 / 1 and 0.02 * 2 * 1.5 / 2, and the latter.
+    assert benjamini_yekutieli([0.02, NAN, 0.01]) == pytest.approx([0.03, NAN, 0.03], nan_ok=True)
+    assert benjamini_yekutieli([]).size == 0
+    with pytest.raises(ValueError, match="p-values"):
+        benjamini_yekutieli([-0.1])

@@ -1,0 +1,226 @@
+"""The report on judges that copy: from labelled traces, by convention, and what copies settle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from auditor.config import AuditConfig
+from auditor.domain import (
+    AlteredTraceVerdict,
+    Cell,
+    Conflict,
+    ConflictKind,
+    ConflictState,
+    Outcome,
+    Ruling,
+    Verdict,
+    canonical_json,
+)
+from auditor.reports.data.build import build_report
+from auditor.reports.data.panel.schema import PanelReport
+from auditor.reports.sections.judge_copying import build_copying_tables
+from auditor.storage import audits, judge_tests, results
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database
+from tests.reports.sections.block_access import cells_of
+from tests.support.rater_panels import CopyingWorld
+from tests.support.synthetic_audit import populate
+
+
+def copy_judge(db: Database, audit: Audit, original: str, copy: str) -> None:
+    """Give one judge the rulings of another on all traces that both may judge."""
+    verdicts = results.load_verdicts(db, audit.id)
+    rulings = {(v.model, v.cell, v.sample): v for v in verdicts if v.judge == original}
+    results.save_verdicts(
+        db,
+        audit.id,
+        [
+            replace(v, outcome=source.outcome, ruling=source.ruling)
+            for v in verdicts
+            if v.judge == copy and (source := rulings.get((v.model, v.cell, v.sample))) is not None
+        ],
+    )
+
+
+def save_planted_faults(db: Database, audit: Audit, world: CopyingWorld, judges: list[str]) -> None:
+    """Store the verdicts of a simulated panel as those on traces with a planted fault."""
+    panel = world.draw(0)
+    cells = sorted({verdict.cell for verdict in results.load_verdicts(db, audit.id)})
+    countries, topics = sorted({c.country for c in cells}), sorted({c.topic for c in cells})
+    judge_tests.save_altered_trace_verdicts(
+        db,
+        audit.id,
+        [
+            AlteredTraceVerdict(
+                "negated_score",
+                judge,
+                "author",
+                Cell(countries[country], topics[topic]),
+                sample,
+                Outcome.OK,
+                Ruling.VALID if panel.verdicts[row, sample] else Ruling.INVALID,
+            )
+            for row, judge in enumerate(judges)
+            for sample, (country, topic) in enumerate(zip(panel.units["country"], panel.units["topic"], strict=True))
+        ],
+    )
+
+
+@pytest.fixture
+def audit(db: Database) -> Audit:
+    """Five models that judge each other on 8 x 6 cells, two samples each."""
+    return populate(db, models=5, samples=2)
+
+
+def panel_of(db: Database, audit: Audit) -> PanelReport:
+    return build_report(db, audit.name).panel
+
+
+def test_verdicts_alone_do_not_show_copying(db: Database, audit: Audit) -> None:
+    panel = panel_of(db, audit)
+    copying = panel.copying
+    assert len(copying.pairs) == 10
+    assert {pair.verdict for pair in copying.pairs} == {"cannot be told from verdicts"}
+    assert {pair.excess.reason for pair in copying.pairs} == {"no trace has a known truth, as a planted fault has"}
+    assert (copying.label_source, copying.labels, copying.groups, copying.effective_of) == (None, 0, [], [])
+    assert (copying.traces_settled_by_copies, copying.conflicts_settled_by_copies) == (0, 0)
+    assert [row.rule for row in panel.votes] == ["majority", "weighted by agreement with the rest", "dawid-skene"]
+    text = " ".join(panel.certificate)
+    assert "whether judges copy each other, is not known" in text
+    assert "`auditor experiment planted --sample 100`" in text
+
+
+def test_judges_that_agree_on_99_percent_count_as_one_by_convention(db: Database, audit: Audit) -> None:
+    copy_judge(db, audit, "alder", "birch")
+    panel = panel_of(db, audit)
+    [pair] = [pair for pair in panel.copying.pairs if pair.verdict == "agree on at least 99%"]
+    assert (pair.first, pair.second, pair.agreement.value) == ("alder", "birch", 1.0)
+    assert pair.agreement.n >= 200
+    assert panel.copying.groups == [["alder", "birch"]]
+    split = panel.votes[1]
+    assert split.rule == "copies split"
+    assert split.weights == {"alder": 0.5, "birch": 0.5, "cedar": 1, "dogwood": 1, "elm": 1}
+    agreement_weights = panel.votes[2].weights
+    assert max(agreement_weights["alder"], agreement_weights["birch"]) < min(
+        agreement_weights[judge] for judge in ("cedar", "dogwood", "elm")
+    )
+    text = " ".join(panel.certificate)
+    assert "by convention they count as one vote" in text
+    assert "alder and birch" in text
+
+
+def test_a_majority_of_copies_is_counted(db: Database, audit: Audit) -> None:
+    for copy in ("birch", "cedar"):
+        copy_judge(db, audit, "alder", copy)
+    panel = panel_of(db, audit)
+    assert panel.copying.groups == [["alder", "birch", "cedar"]]
+    verdicts = {
+        (v.judge, v.model, v.cell, v.sample): v.ruling
+        for v in results.load_verdicts(db, audit.id)
+        if v.outcome is Outcome.OK
+    }
+    # On the traces of dogwood and elm there are four judges: three copies, and one other, whose vote is half of all.
+    expected = 0
+    for model, other in (("dogwood", "elm"), ("elm", "dogwood")):
+        for judge, author, cell, sample in verdicts:
+            if judge == "alder" and author == model:
+                expected += verdicts.get((other, model, cell, sample)) is not verdicts[judge, author, cell, sample]
+    # On the traces of a copy two copies of four judges are no majority, alone or with one vote.
+    assert panel.copying.traces_settled_by_copies == expected > 0
+    assert f"On {expected} traces" in " ".join(panel.certificate)
+
+
+def test_planted_faults_name_the_pair_that_copies(db: Database, audit: Audit) -> None:
+    judges = ["alder", "birch", "cedar", "dogwood", "elm"]
+    world = CopyingWorld(countries=8, topics=6, copies=(1, 2))
+    save_planted_faults(db, audit, world, judges)
+    panel = panel_of(db, audit)
+    copying = panel.copying
+    assert (copying.label_source, copying.labels) == ("planted faults", 400)
+    verdicts = {(pair.first, pair.second): pair.verdict for pair in copying.pairs}
+    assert verdicts.pop(("birch", "cedar")) == "copies"
+    assert set(verdicts.values()) == {"independent as far as shown"}
+    assert copying.groups == [["birch", "cedar"]]
+    assert copying.effective_of == judges
+    assert copying.effective_judges.value is not None
+    assert 2 < copying.effective_judges.value < 4.2
+    text = " ".join(panel.certificate)
+    assert "birch and cedar (excess correlation = " in text
+    assert "5 judges of the panel are worth" in text
+    pairs, number = build_copying_tables(copying)
+    assert cells_of(pairs)[0][4] == "copies"
+    assert cells_of(number)[0][1] == copying.effective_judges
+
+
+def test_the_configuration_says_what_judges_share(db: Database, audit: Audit) -> None:
+    assert audit.config is not None
+    config = AuditConfig.model_validate_json(audit.config)
+    models = [
+        model.model_copy(update={"model": "azure/alder-1", "family": "x"})
+        if model.name == "birch"
+        else model.model_copy(update={"family": "x", "system": "Be strict."})
+        if model.name == "cedar"
+        else model
+        for model in config.models
+    ]
+    changed = config.model_copy(update={"models": models})
+    audits.save_audit(
+        db,
+        name=audit.name,
+        config=canonical_json(changed.model_dump(mode="json")),
+        config_hash=changed.hash,
+        survey=audits.load_audit_survey(db, audit),
+        environment={},
+    )
+    rows = {(pair.first, pair.second): pair for pair in panel_of(db, audits.get_audit(db, audit.name)).copying.pairs}
+    twins, relatives = rows["alder", "birch"], rows["birch", "cedar"]
+    assert (twins.same_model, twins.same_prompt) == (True, True)
+    assert (relatives.same_model, relatives.same_family, relatives.same_prompt) == (False, True, False)
+
+
+@pytest.mark.parametrize(("other_side", "expected"), [(True, 1), (False, 0)])
+def test_conflicts_that_copies_settle_alone(db: Database, audit: Audit, other_side: bool, expected: int) -> None:
+    """alder, birch and cedar are copies; with dogwood and elm in conflict they alone have votes on it."""
+    for copy in ("birch", "cedar"):
+        copy_judge(db, audit, "alder", copy)
+    verdicts = [v for v in results.load_verdicts(db, audit.id) if v.outcome is Outcome.OK]
+    cell = next(
+        v.cell
+        for v in verdicts
+        if v.judge == "cedar"
+        and v.model == "dogwood"
+        and any(w.judge == "cedar" and w.model == "elm" and w.cell == v.cell for w in verdicts)
+        and any(w.judge == "dogwood" and w.model == "cedar" and w.cell == v.cell for w in verdicts)
+    )
+    left, right = ("dogwood", "elm") if not other_side else ("cedar", "elm")
+    # Between dogwood and elm only the copies vote, who agree; between cedar and elm also dogwood, against two copies.
+    rulings = {
+        (judge, side): Ruling.VALID if side == left else Ruling.INVALID
+        for judge in ("alder", "birch", "cedar")
+        for side in (left, right)
+    }
+    rulings |= {("dogwood", side): Ruling.INVALID if side == left else Ruling.VALID for side in (left, right)}
+    new = [
+        Verdict(judge, side, cell, sample, Outcome.OK, ruling)
+        for (judge, side), ruling in rulings.items()
+        if judge != side and not (judge == "dogwood" and side == "dogwood")
+        for sample in range(2)
+    ]
+    results.save_verdicts(db, audit.id, new)
+    conflict = Conflict(
+        cell,
+        left,
+        right,
+        0.5,
+        -0.5,
+        ConflictKind.BINARY,
+        ConflictState.MAJORITY,
+        seats=3,
+        votes_left=2,
+        votes_right=1,
+        winner=left,
+    )
+    results.replace_conflicts(db, audit.id, [conflict])
+    assert panel_of(db, audit).copying.conflicts_settled_by_copies == expected
