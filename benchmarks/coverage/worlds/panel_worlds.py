@@ -208,9 +208,7 @@ def measure_effective_number(plant: Plant, n_traces: int, seed: int = 1) -> floa
     trace = np.arange(n_traces)
     sample = _draw_traces(plant, np.random.default_rng(seed), trace, trace, trace)
     errors = sample.verdicts != sample.label
-    covariances = sum(
-        np.cov(errors[:, sample.label == label]) * (sample.label == label).mean() for label in (0.0, 1.0)
-    )
+    covariances = sum(np.cov(errors[:, sample.label == label]) * (sample.label == label).mean() for label in (0.0, 1.0))
     sds = np.sqrt(np.diag(covariances))
     correlations = covariances / np.outer(sds, sds)
     mixed = (1 - IDENTITY_SHARE) * correlations + IDENTITY_SHARE * np.eye(N_JUDGES)
