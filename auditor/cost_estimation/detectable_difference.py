@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Method, Survey
-from auditor.metrics.bootstrap import MAE, PEARSON, Statistic
+from auditor.metrics.cell_statistics import MAE, PEARSON, Statistic
 from auditor.metrics.jackknife_interval import MIN_UNITS, too_few_reason
 from auditor.metrics.variance_components import (
     SOURCES,
@@ -108,7 +108,8 @@ def _compare_columns(
         sampling_variances(source.variance_matrix[column][has_all], size)
         for column, size in zip((first, second), sizes, strict=True)
     ]
-    samples = float(np.nanmean(np.concatenate(sizes))) if not np.isnan(np.concatenate(sizes)).all() else 1.0
+    counts = np.concatenate(sizes)
+    samples = 1.0 if np.isnan(counts).all() else max(1.0, float(np.nanmean(counts)))
     mae, r = (_difference_components(s, scores, truth, countries, topics, noise, samples) for s in (MAE, PEARSON))
     return mae, r
 

@@ -20,14 +20,11 @@ if TYPE_CHECKING:
     from auditor.metrics.agreement import leave_one_rater_out as leave_one_rater_out
     from auditor.metrics.attenuation import corrected_pearson as corrected_pearson
     from auditor.metrics.attenuation import crossed_corrected as crossed_corrected
-    from auditor.metrics.bootstrap import BIAS as BIAS
-    from auditor.metrics.bootstrap import MAE as MAE
-    from auditor.metrics.bootstrap import PEARSON as PEARSON
-    from auditor.metrics.bootstrap import RMSE as RMSE
-    from auditor.metrics.bootstrap import crossed_interval as crossed_interval
-    from auditor.metrics.bootstrap import gap_interval as gap_interval
-    from auditor.metrics.bootstrap import paired_interval as paired_interval
     from auditor.metrics.calibration import calibrate as calibrate
+    from auditor.metrics.cell_statistics import BIAS as BIAS
+    from auditor.metrics.cell_statistics import MAE as MAE
+    from auditor.metrics.cell_statistics import PEARSON as PEARSON
+    from auditor.metrics.cell_statistics import RMSE as RMSE
     from auditor.metrics.conflict import find_conflicts as find_conflicts
     from auditor.metrics.conflict import judge_vote as judge_vote
     from auditor.metrics.conflict import settle as settle
@@ -78,7 +75,7 @@ _NAMES_BY_MODULE = {
     "agreement": ("count_ratings", "fleiss_kappa", "gwet_ac1", "krippendorff_alpha", "leave_one_rater_out"),
     "attenuation": ("corrected_pearson", "crossed_corrected"),
     "jackknife": ("crossed_jackknife", "gap_jackknife", "paired_jackknife"),
-    "bootstrap": ("BIAS", "MAE", "PEARSON", "RMSE", "crossed_interval", "gap_interval", "paired_interval"),
+    "cell_statistics": ("BIAS", "MAE", "PEARSON", "RMSE"),
     "calibration": ("calibrate",),
     "conflict": ("find_conflicts", "judge_vote", "settle", "third_quartile"),
     "correlation": ("dependent_correlation_difference", "pearson", "spearman"),

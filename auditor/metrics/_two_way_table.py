@@ -42,16 +42,6 @@ class TwoWayTable:
         np.add.at(grid, (self.row_index, self.column_index), moments)
         return grid
 
-    def draw_weights(self, rng: np.random.Generator, size: int) -> tuple[Floats, Floats]:
-        """Draw `size` resamples: how often each country and each topic counts.
-
-        The shapes are (size, countries) and (size, topics). Countries are drawn within their stratum.
-        """
-        country_weights = np.empty((size, self.n_countries))
-        for members in self.strata:
-            country_weights[:, members] = _draw_multinomial_weights(rng, len(members), size)
-        return country_weights, _draw_multinomial_weights(rng, self.n_topics, size)
-
 
 def build_two_way_table(
     countries: ArrayLike, topics: ArrayLike, included: NDArray[np.bool_], strata_masks: Sequence[NDArray[np.bool_]] = ()
@@ -82,24 +72,3 @@ def build_two_way_table(
             f"a country must be in one group only, but {country_names[members[n_strata > 1][0]]} is in both"
         )
     return TwoWayTable(country_index, topic_index, strata, len(topic_names))
-
-
-def weighted_sums(grid: Floats, row_weights: Floats, column_weights: Floats) -> Floats:
-    """Sum a grid, shape (countries, topics, k), over its cells; a cell's weight is row weight times column weight.
-
-    Args:
-        row_weights: shape (replicates, countries).
-        column_weights: shape (replicates, topics).
-
-    Returns:
-        Shape (replicates, k).
-    """
-    n_countries, n_topics, k = grid.shape
-    by_topic = (row_weights @ grid.reshape(n_countries, n_topics * k)).reshape(len(row_weights), n_topics, k)
-    sums: Floats = np.einsum("btk,bt->bk", by_topic, column_weights)  # b: replicate, t: topic, k: moment
-    return sums
-
-
-def _draw_multinomial_weights(rng: np.random.Generator, n: int, size: int) -> Floats:
-    """How often each of n units is drawn in n draws with replacement, shape (size, n)."""
-    return rng.multinomial(n, np.full(n, 1 / n), size).astype(np.float64)

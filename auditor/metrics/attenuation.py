@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
-from auditor.metrics.bootstrap import Statistic, TwoWayEstimate
+from auditor.metrics.cell_statistics import Statistic, TwoWayEstimate
 from auditor.metrics.jackknife import crossed_jackknife
 
 MIN_CELLS = 4

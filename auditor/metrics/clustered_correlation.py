@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from auditor.metrics._complete_cases import Floats, complete_cases
-from auditor.metrics.bootstrap import PEARSON
+from auditor.metrics.cell_statistics import PEARSON
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife_interval import FISHER_Z, IDENTITY, Transform, jackknife_interval, leave_one_out_sums
 

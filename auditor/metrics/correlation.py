@@ -42,7 +42,7 @@ def pearson(x: ArrayLike, y: ArrayLike) -> Correlation:
     """Pearson's product-moment correlation.
 
     The p-value is of the two-sided t test against 0, the 95% interval from Fisher's z with variance 1 / (n - 3). Both
-    assume independent pairs; where cells share countries and topics, see `crossed_interval`.
+    assume independent pairs; where cells share countries and topics, see `crossed_jackknife`.
 
     Args:
         x, y: shape (n,); pairs with nan on either side are dropped and counted.

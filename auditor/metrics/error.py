@@ -26,7 +26,7 @@ class IntervalEstimate:
 def mae(x: ArrayLike, y: ArrayLike) -> IntervalEstimate:
     """Mean absolute difference, in the units of the scores, with Student's interval for a mean, clipped at 0.
 
-    The interval assumes independent pairs; where cells share countries and topics, see `crossed_interval`.
+    The interval assumes independent pairs; where cells share countries and topics, see `crossed_jackknife`.
 
     Args:
         x, y: shape (n,); pairs with nan on either side are dropped and counted.

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from auditor.metrics._complete_cases import Floats
 
 Indices = NDArray[np.intp]
+MAX_BLOCK_NUMBERS = 1_000_000
+"""Numbers of a block of sums: 8 MB."""
 N_SUMS = 4
 """Sums of a pair: traces, errors of the first judge, errors of the second, errors of both."""
 
@@ -42,11 +44,16 @@ class PairSums(NamedTuple):
         return totals
 
     def without_each_cell(self) -> Iterator[Floats]:
-        """Yield the sums without one cell, shape (strata, pairs, 4), for each cell in order."""
-        totals, order = self.totals(), np.argsort(self.cell, kind="stable")
-        for groups in np.split(order, np.flatnonzero(np.diff(self.cell[order])) + 1):
-            left = totals.copy()
-            left[self.stratum[groups]] -= self.sums[groups]  # the groups of a cell are in different strata
+        """Yield the sums without one cell, for all cells in order, in blocks of shape (cells, strata, pairs, 4)."""
+        totals = self.totals()
+        n_cells = int(self.cell.max(initial=-1)) + 1
+        block_size = max(1, MAX_BLOCK_NUMBERS // max(totals.size, 1))
+        for start in range(0, n_cells, block_size):
+            stop = min(start + block_size, n_cells)
+            in_block = (self.cell >= start) & (self.cell < stop)
+            left = np.repeat(totals[None], stop - start, axis=0)
+            # The groups of a cell are in different strata, so no place is named twice.
+            left[self.cell[in_block] - start, self.stratum[in_block]] -= self.sums[in_block]
             yield left
 
 

@@ -16,7 +16,7 @@ from scipy.stats import rankdata
 
 from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
 from auditor.metrics._two_way_table import TwoWayTable, build_two_way_table
-from auditor.metrics.bootstrap import MAE, PEARSON, RMSE, Statistic, TwoWayEstimate
+from auditor.metrics.cell_statistics import MAE, PEARSON, RMSE, Statistic, TwoWayEstimate
 from auditor.metrics.difference_interval import recover_difference, recover_difference_with_p_value
 from auditor.metrics.jackknife_interval import (
     FISHER_Z,

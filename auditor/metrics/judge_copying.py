@@ -190,7 +190,8 @@ def _estimate_excesses(sums: PairSums, comparable: NDArray[np.bool_], unit_name:
     """Estimate the excess of each pair, with an interval for all comparable pairs together."""
     totals = sums.totals()
     n, values = totals.sum(axis=0)[:, 0], excess_correlation(totals, comparable)
-    replicates = np.array([excess_correlation(left, comparable) for left in sums.without_each_cell()])
+    blocks = [excess_correlation(left, comparable) for left in sums.without_each_cell()]
+    replicates = np.concatenate(blocks) if blocks else np.empty((0, len(values)))
     level = 1 - 0.05 / max(int(comparable.sum()), 1)
     intervals = [
         jackknife_interval(float(value), {unit_name: column}, confidence_level=level)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from auditor.metrics._complete_cases import complete_cases
-from auditor.metrics.bootstrap import Statistic
+from auditor.metrics.cell_statistics import Statistic
 from auditor.metrics.jackknife_interval import leave_one_out_sums
 
 

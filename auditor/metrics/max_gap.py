@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from auditor.metrics._complete_cases import Floats, complete_cases
 from auditor.metrics._two_way_table import TwoWayTable, build_two_way_table
-from auditor.metrics.bootstrap import PEARSON, Statistic, TwoWayEstimate
+from auditor.metrics.cell_statistics import PEARSON, Statistic, TwoWayEstimate
 from auditor.metrics.difference_interval import recover_difference
 from auditor.metrics.jackknife import statistic_replicates
 from auditor.metrics.jackknife_interval import (

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats
-from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, Statistic, TwoWayEstimate
+from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic, TwoWayEstimate
 from auditor.metrics.correlation_bounds import extreme_correlation_scores
 from auditor.metrics.estimate import BoundedEstimate
 from auditor.metrics.imbens_manski import imbens_manski_interval

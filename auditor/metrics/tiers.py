@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats, complete_cases
 from auditor.metrics._two_way_table import build_two_way_table
-from auditor.metrics.bootstrap import Statistic
+from auditor.metrics.cell_statistics import Statistic
 from auditor.metrics.difference_interval import recover_difference
 from auditor.metrics.jackknife import STATISTIC_TRANSFORMS, statistic_replicates
 from auditor.metrics.jackknife_interval import (

@@ -19,7 +19,7 @@ from scipy.optimize import brentq
 from scipy.special import nctdtr, stdtrit
 
 from auditor.metrics._complete_cases import Floats
-from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, Statistic
+from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic
 
 SOURCES = ("country", "topic", "cell", "sample")
 POWER = 0.8

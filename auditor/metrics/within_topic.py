@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats, complete_cases
-from auditor.metrics.bootstrap import Statistic, TwoWayEstimate
+from auditor.metrics.cell_statistics import Statistic, TwoWayEstimate
 from auditor.metrics.jackknife import crossed_jackknife
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, Statistic
+from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic
 from auditor.metrics.jackknife import crossed_jackknife
 from auditor.metrics.missing_bounds import bounded_statistic, planned_score_ranges
 from benchmarks.coverage.figures import Figure, Study

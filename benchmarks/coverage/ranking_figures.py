@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from auditor.metrics.bootstrap import MAE, PEARSON, Statistic
+from auditor.metrics.cell_statistics import MAE, PEARSON, Statistic
 from auditor.metrics.jackknife import paired_jackknife
 from auditor.metrics.tiers import ModelTiers, model_tiers
 from benchmarks.coverage.figures import Figure, Study

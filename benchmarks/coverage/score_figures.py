@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from auditor.metrics.attenuation import crossed_corrected
-from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, RMSE, Statistic, TwoWayEstimate
+from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, RMSE, Statistic, TwoWayEstimate
 from auditor.metrics.conflict import third_quartile
 from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife, paired_jackknife, spearman_jackknife
 from auditor.metrics.max_gap import widest_gap

@@ -9,7 +9,7 @@ from scipy.special import stdtrit
 
 from auditor.config import AuditConfig
 from auditor.experiments.judge_tests import run_judge_experiment
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.data.panel.schema import (
     BlindingCheckRow,
     FaultDetectionRow,
@@ -41,13 +41,19 @@ WIDER = stdtrit(15, 0.9995) / stdtrit(15, 0.975)
 
 
 def holds(estimate: Estimate, planted: float) -> bool:
-    """Whether the 99.9% interval covers the planted value; without an interval, whether the estimate equals it."""
+    """Whether the 99.9% interval covers the planted value; without any interval, whether the estimate equals it.
+
+    A share without an interval for other countries and topics has one for these cells.
+    """
     assert estimate.n > 0
     assert estimate.value is not None
-    if estimate.ci_low is None or estimate.ci_high is None:
+    ends = (estimate.ci_low, estimate.ci_high)
+    if ends[0] is None and isinstance(estimate, ShareEstimate):
+        ends = (estimate.cells_ci_low, estimate.cells_ci_high)
+    if ends[0] is None or ends[1] is None:
         assert estimate.reason
         return estimate.value == planted
-    low, high = (estimate.value + WIDER * (end - estimate.value) for end in (estimate.ci_low, estimate.ci_high))
+    low, high = (estimate.value + WIDER * (end - estimate.value) for end in (ends[0], ends[1]))
     return bool(low <= planted <= high)
 
 
@@ -180,7 +186,7 @@ def test_the_certificate_separates_biases_from_associations(ten: Report) -> None
     [associations] = [sentence for sentence in ten.panel.certificate if sentence.startswith("Associations")]
     assert "long says VALID more often for longer traces" in associations
     assert not any(name in associations for name in ("coin", "honest", "always"))
-    assert "n = 5 models" in certificate
+    assert "5 models" in certificate
     assert "Not shown to be detected" in certificate
 
 

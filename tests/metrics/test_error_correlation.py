@@ -90,6 +90,8 @@ def test_sums_without_a_cell_are_those_of_the_other_traces() -> None:
     errors, cell, stratum = draw_errors()
     cell = np.unique(cell, return_inverse=True)[1].ravel()
     sums = sum_pairs(errors, cell, stratum)
-    for number, left in enumerate(sums.without_each_cell()):
+    blocks = np.concatenate(list(sums.without_each_cell()))
+    assert len(blocks) == cell.max() + 1
+    for number, left in enumerate(blocks):
         others = cell != number
         np.testing.assert_allclose(left, sum_pairs(errors[:, others], cell[others], stratum[others]).totals())

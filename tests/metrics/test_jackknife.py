@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, RMSE, Statistic, TwoWayEstimate
+from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, RMSE, Statistic, TwoWayEstimate
 from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife, paired_jackknife, spearman_jackknife
 from tests.support.two_way_tables import TRUE, World
 

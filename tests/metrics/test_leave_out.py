@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from auditor.metrics._complete_cases import Floats
-from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, Statistic
+from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic
 from auditor.metrics.leave_out import LeaveOutValue, leave_out_range
 
 NAN = float("nan")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, Statistic
+from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic
 from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife, paired_jackknife
 from auditor.metrics.missing_bounds import (
     NO_BOUNDS_REASON,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, RMSE, Statistic
+from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, RMSE, Statistic
 from auditor.metrics.jackknife import paired_jackknife
 from auditor.metrics.variance_components import (
     Design,

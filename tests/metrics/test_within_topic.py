@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.metrics.bootstrap import PEARSON
+from auditor.metrics.cell_statistics import PEARSON
 from auditor.metrics.jackknife import crossed_jackknife
 from auditor.metrics.within_topic import within_topic_correlation
 from tests.support.two_way_tables import World

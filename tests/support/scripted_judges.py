@@ -22,7 +22,7 @@ LONG_VALID_SHARES = (0.8, 0.2)
 TIRED_VALID_SHARES = (0.2, 0.8)
 """Probability of VALID from the judge `tired` in the first and in the second half of its verdicts."""
 PADDING = " Moreover, what is said in public differs from what is done at home, and moreover it differs by generation."
-COUNTRIES = ["Germany", "Japan", "Nigeria", "Brazil", "Mexico"]
+COUNTRIES = ["Turkey", "Japan", "Nigeria", "Brazil", "Mexico"]
 TOPICS = ["homosexuality", "divorce", "abortion", "suicide", "euthanasia"]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.metrics.bootstrap import MAE, PEARSON, TwoWayEstimate
+from auditor.metrics.cell_statistics import MAE, PEARSON, TwoWayEstimate
 from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife, paired_jackknife
 from auditor.metrics.max_gap import MaxGapEstimate, widest_gap
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from auditor.domain import Method
-from auditor.metrics.bootstrap import TwoWayEstimate
+from auditor.metrics.cell_statistics import TwoWayEstimate
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.proportion import proportion
 

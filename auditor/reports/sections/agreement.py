@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from auditor.metrics import holm
-from auditor.metrics.bootstrap import MIN_CLUSTERS
+from auditor.metrics.jackknife_interval import MIN_UNITS
 from auditor.reports.charts.interval_plot import CORRELATION_AXIS, IntervalRow, interval_plot
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.agreement.tiers import ALL_COUNTRIES
@@ -75,8 +75,8 @@ def summarize_alignment(rows: Sequence[AlignmentRow]) -> str:
     if all(_has_too_few_clusters(row) for row in rows):
         noun = "model" if len(rows) == 1 else "models"
         return (
-            f"This audit is too small to judge the {noun}: it needs scores on at least {MIN_CLUSTERS} countries and "
-            f"{MIN_CLUSTERS} topics."
+            f"This audit is too small to judge the {noun}: it needs scores on at least {MIN_UNITS} countries and "
+            f"{MIN_UNITS} topics."
         )
     statuses = _classify_together(rows)
     members = {
@@ -109,7 +109,7 @@ def _classify_together(rows: Sequence[AlignmentRow]) -> list[Status]:
 
 def _has_too_few_clusters(row: AlignmentRow) -> bool:
     """Whether a series has r but no interval, since its scores are on too few countries or topics."""
-    is_too_small = min(row.crossed.countries, row.crossed.topics) < MIN_CLUSTERS
+    is_too_small = min(row.crossed.countries, row.crossed.topics) < MIN_UNITS
     return row.pearson_r is not None and classify_alignment(row) == "neutral" and is_too_small
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import groupby
 
 from auditor.domain import Purpose
-from auditor.metrics.bootstrap import MIN_CLUSTERS
 from auditor.metrics.estimate import Estimate
+from auditor.metrics.jackknife_interval import MIN_UNITS
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Cell, Column, Paragraph, Reason, Row, Table
@@ -90,7 +90,7 @@ def build_alignment_remarks(report: Report) -> Paragraph:
         f"Dropped cells lack a score. People were not asked in {n_not_asked}; in the others no answer of the model was "
         "usable. Cells of one country or topic are correlated. The 95% CI therefore leaves out each country and each "
         "topic in turn (two-way jackknife) and is a statement about other countries and topics like these. "
-        f"It needs at least {MIN_CLUSTERS} countries and {MIN_CLUSTERS} topics; with fewer, the "
+        f"It needs at least {MIN_UNITS} countries and {MIN_UNITS} topics; with fewer, the "
         "uncertainty is not available.",
         "note",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from auditor.metrics.attenuation import CorrectedCorrelation, corrected_pearson, crossed_corrected
-from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, RMSE, TwoWayEstimate
+from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, RMSE, TwoWayEstimate
 from auditor.metrics.correlation import Correlation, pearson
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import crossed_jackknife, spearman_jackknife

@@ -9,7 +9,7 @@ import numpy as np
 
 from auditor.domain import Cell
 from auditor.errors import AuditorError
-from auditor.metrics.bootstrap import MAE, PEARSON
+from auditor.metrics.cell_statistics import MAE, PEARSON
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import crossed_jackknife
 from auditor.metrics.within_topic import within_topic_correlation

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.metrics._complete_cases import complete_cases
-from auditor.metrics.bootstrap import BIAS, MAE, Statistic
+from auditor.metrics.cell_statistics import BIAS, MAE, Statistic
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import STATISTIC_TRANSFORMS
 from auditor.metrics.jackknife_interval import IDENTITY, estimate_from_replicates

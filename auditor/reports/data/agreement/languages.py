@@ -9,7 +9,7 @@ import numpy as np
 
 from auditor.config import AuditConfig
 from auditor.domain import ENGLISH, NATIVE, Outcome, Trace
-from auditor.metrics.bootstrap import BIAS
+from auditor.metrics.cell_statistics import BIAS
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import paired_jackknife
 from auditor.metrics.share_difference import difference_of_shares

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from auditor.domain import LogprobMeasure, Method
-from auditor.metrics.bootstrap import PEARSON
+from auditor.metrics.cell_statistics import PEARSON
 from auditor.metrics.correlation import pearson
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import paired_jackknife

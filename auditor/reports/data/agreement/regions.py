@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, Statistic
+from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic
 from auditor.metrics.correlation import pearson
 from auditor.metrics.estimate import BoundedEstimate, Estimate
 from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, Statistic
+from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic
 from auditor.metrics.leave_out import leave_out_range
 from auditor.reports.data.estimate_conversion import has_rescaled_scores
 from auditor.reports.data.report_model import ReportModel

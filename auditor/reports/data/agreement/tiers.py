@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.metrics.bootstrap import MAE, PEARSON
+from auditor.metrics.cell_statistics import MAE, PEARSON
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.tiers import ModelTiers, model_tiers
 from auditor.reports.data.estimate_conversion import RESCALED_SCORES_REASON, has_rescaled_scores

@@ -9,7 +9,7 @@ import numpy as np
 
 from auditor.domain import Method
 from auditor.metrics._complete_cases import complete_cases
-from auditor.metrics.bootstrap import BIAS, MAE, PEARSON
+from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON
 from auditor.metrics.jackknife_interval import too_few_reason
 from auditor.metrics.variance_components import (
     Design,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.domain import Cell
-from auditor.metrics.bootstrap import MAE, PEARSON, Statistic
+from auditor.metrics.cell_statistics import MAE, PEARSON, Statistic
 from auditor.metrics.estimate import BoundedEstimate, Estimate
 from auditor.metrics.jackknife import paired_jackknife
 from auditor.metrics.missing_bounds import bounded_difference

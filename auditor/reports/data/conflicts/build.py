@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from heapq import nsmallest
 
-import numpy as np
-
 from auditor.config import PanelSection
-from auditor.domain import Cell, Conflict, ConflictKind, ConflictState, Outcome
+from auditor.domain import Conflict, ConflictKind, ConflictState, Outcome
 from auditor.metrics.conflict import settle
-from auditor.metrics.estimate import ShareEstimate
-from auditor.metrics.unit_means import share_over_units
 from auditor.reports.data.conflicts.human_ratings import ReviewedConflict, apply_ratings
 from auditor.reports.data.conflicts.method_conflicts import (
     compute_third_quartile,
     effective_threshold,
     find_method_conflicts,
 )
+from auditor.reports.data.conflicts.share_by_cell import share_by_cell
 from auditor.reports.data.report_schema import (
     ConflictKindRow,
     ConflictPairRow,
@@ -28,7 +25,6 @@ from auditor.reports.data.report_schema import (
     VotingReport,
 )
 from auditor.reports.data.report_source import ReportSource
-from auditor.reports.data.sampling_units import cell_units
 from auditor.storage import evidence
 from auditor.storage.conflict_status import ConflictKey, ConflictStatus
 from auditor.storage.database import Database
@@ -60,10 +56,13 @@ def build_conflicts_report(db: Database, source: ReportSource) -> ConflictsRepor
     quartile = compute_third_quartile(source)
     return ConflictsReport(
         third_quartile=quartile,
-        settled=_share_of_conflicts(voted_conflicts, lambda conflict: conflict.state is ConflictState.MAJORITY),
-        within_noise=_share_of_conflicts(
-            [conflict for conflict in voted_conflicts if conflict.within_noise is not None],
-            lambda conflict: conflict.within_noise is True,
+        settled=share_by_cell(
+            [conflict.cell for conflict in voted_conflicts],
+            [conflict.state is ConflictState.MAJORITY for conflict in voted_conflicts],
+        ),
+        within_noise=share_by_cell(
+            [conflict.cell for conflict in voted_conflicts if conflict.within_noise is not None],
+            [conflict.within_noise for conflict in voted_conflicts if conflict.within_noise is not None],
         ),
         between_methods=find_method_conflicts(source, effective_threshold(source, quartile)),
         threshold=source.config.conflicts.threshold if source.config else None,
@@ -80,21 +79,6 @@ def build_conflicts_report(db: Database, source: ReportSource) -> ConflictsRepor
         ),
         largest=[_build_conflict_row(db, source, reviewed) for reviewed in largest],
         not_listed=len(reviewed_conflicts) - len(largest),
-    )
-
-
-def _share_of_conflicts(conflicts: Sequence[Conflict], is_hit: Callable[[Conflict], bool]) -> ShareEstimate:
-    """Share of the conflicts that are hits; conflicts of one cell share the models' traces, and count as one case."""
-    cells = list(dict.fromkeys(conflict.cell for conflict in conflicts))
-    hits, totals = Counter[Cell](), Counter[Cell]()
-    for conflict in conflicts:
-        hits[conflict.cell] += is_hit(conflict)
-        totals[conflict.cell] += 1
-    return share_over_units(
-        [hits[cell] for cell in cells],
-        [totals[cell] for cell in cells],
-        cell_units(cells),
-        independent_cases=np.ones(len(cells)),
     )
 
 

@@ -12,7 +12,7 @@ from auditor.config import AuditConfig
 from auditor.domain import Cell, Outcome, derive_seed
 from auditor.errors import UsageError
 from auditor.metrics.attenuation import corrected_pearson
-from auditor.metrics.bootstrap import PEARSON
+from auditor.metrics.cell_statistics import PEARSON
 from auditor.metrics.correlation import pearson
 from auditor.metrics.savings import CompleteAudit, ReplayedAudit, SamplingPlan, peer_agreement_rates, replay_audit
 from auditor.metrics.tiers import model_tiers

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.metrics.bootstrap import BIAS, MAE, PEARSON, Statistic
+from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic
 from auditor.metrics.estimate import BoundedEstimate
 from auditor.metrics.missing_bounds import ScoreRanges, bounded_statistic, planned_score_ranges
 from auditor.reports.data.coverage.score_coverage import OK, CoverageUnit, measure_score_coverage

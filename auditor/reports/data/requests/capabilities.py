@@ -11,7 +11,7 @@ import numpy as np
 
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import Cell
-from auditor.metrics.bootstrap import MAE, PEARSON
+from auditor.metrics.cell_statistics import MAE, PEARSON
 from auditor.metrics.correlation import pearson
 from auditor.metrics.error import mae
 from auditor.metrics.estimate import Estimate

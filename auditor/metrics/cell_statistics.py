@@ -1,0 +1,87 @@
+"""Statistics of scores against human scores that are functions of sums over cells, and their estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from auditor.metrics._complete_cases import Floats, is_constant
+from auditor.metrics.jackknife_interval import JackknifeInterval
+
+
+@dataclass(frozen=True, slots=True)
+class TwoWayEstimate:
+    """An estimate with a 95% interval over other countries and topics; `reason` says why something is None.
+
+    Attributes:
+        p_value: two-sided, of a true value of 0, in [0, 1]; None where that is no question, as for an MAE.
+        interval: the interval on the scale on which it was computed; None without one.
+    """
+
+    estimate: float | None
+    low: float | None
+    high: float | None
+    n_countries: int
+    n_topics: int
+    n_cells: int
+    replicates: int
+    reason: str | None = None
+    p_value: float | None = None
+    interval: JackknifeInterval | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Statistic:
+    """A statistic that is a function of sums over cells, so that a resample costs a few sums only.
+
+    Attributes:
+        moments: from scores and truth, shape (n,) each, to what is summed over cells, shape (n, k).
+        value: from such sums, shape (replicates, k), to the statistic, shape (replicates,), nan where undefined.
+    """
+
+    moments: Callable[[Floats, Floats], Floats]
+    value: Callable[[Floats], Floats]
+
+
+def _product_moments(x: Floats, y: Floats) -> Floats:
+    """Moments of Pearson's r, shape (n, 6): 1, u, v, u², v² and uv of the standardized columns."""
+    u, v = _standardize(x), _standardize(y)
+    return np.stack([np.ones_like(u), u, v, u * u, v * v, u * v], axis=1)
+
+
+def _standardize(values: Floats) -> Floats:
+    """Centre and scale, so that differences of two sums lose no digits; 0 for fewer than 3 values or equal ones."""
+    if len(values) < 3 or is_constant(values):
+        return np.zeros_like(values)
+    centred: Floats = values - values.mean()
+    scaled: Floats = centred / np.abs(centred).max()
+    return scaled
+
+
+def _correlation(sums: Floats) -> Floats:
+    """Pearson's r from sums of `_product_moments`; nan where a side does not vary."""
+    n = np.maximum(sums[:, 0], 1.0)
+    mean_u, mean_v, uu, vv, uv = sums[:, 1:].T / n
+    variance_u, variance_v = uu - mean_u * mean_u, vv - mean_v * mean_v
+    defined = (variance_u > 1e-12) & (variance_v > 1e-12)
+    r = (uv - mean_u * mean_v) / np.sqrt(np.where(defined, variance_u * variance_v, 1.0))
+    return np.where(defined, np.clip(r, -1.0, 1.0), np.nan)
+
+
+def _mean(sums: Floats) -> Floats:
+    """The mean from sums of counts and values; nan where nothing is counted."""
+    n = sums[:, 0]
+    return np.where(n > 0, sums[:, 1] / np.where(n > 0, n, 1.0), np.nan)
+
+
+def _with_count(values: Floats) -> Floats:
+    """Moments of a mean, shape (n, 2): 1 and the value."""
+    return np.stack([np.ones_like(values), values], axis=1)
+
+
+PEARSON = Statistic(_product_moments, _correlation)
+MAE = Statistic(lambda x, y: _with_count(np.abs(x - y)), _mean)
+RMSE = Statistic(lambda x, y: _with_count((x - y) ** 2), lambda sums: np.sqrt(_mean(sums)))
+BIAS = Statistic(lambda x, y: _with_count(x - y), _mean)
