@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from auditor.metrics.bootstrap import BIAS, MAE, Statistic
+from auditor.metrics.cell_statistics import BIAS, MAE, Statistic
 from auditor.metrics.jackknife import STATISTIC_TRANSFORMS
 from auditor.metrics.jackknife_interval import IDENTITY, estimate_from_replicates
 from auditor.metrics.paired_errors import paired_error

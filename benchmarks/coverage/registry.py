@@ -2,13 +2,41 @@
 
 Estimates that are computed by the same function, over the same kinds of units, share a simulation. In a pattern, `*`
 stands for any text. A test fails for a path of the JSON Schema, or of a real report, that is in neither table.
-Paths of `auditor compare` begin with `compare`.
+Paths of other documents than the report begin with the name of the document, such as `compare`; `DOCUMENTS` has them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+
+from pydantic import BaseModel
+
+from auditor.reports.data.comparison.schema import ComparisonReport
+from auditor.reports.data.gates.gate_check import CheckResult
+from auditor.reports.data.panel.judge_experiments import HoldoutRow
+from auditor.reports.data.report_schema import Report
+from auditor.reports.data.sampling.experiment import SamplingExperiment
+from auditor.reports.data.semantic.experiment_schema import (
+    ConsistencyAccuracyRow,
+    HumanJudgementReport,
+    RuleFollowingRow,
+    SemanticTemperatureRow,
+)
+from benchmarks.coverage.paths import iterate_schema_paths
+
+DOCUMENTS: Mapping[str, type[BaseModel]] = {
+    "": Report,
+    "compare": ComparisonReport,
+    "check": CheckResult,
+    "holdout": HoldoutRow,
+    "sampling": SamplingExperiment,
+    "temperature": SemanticTemperatureRow,
+    "rules": RuleFollowingRow,
+    "accuracy": ConsistencyAccuracyRow,
+    "judgements": HumanJudgementReport,
+}
+"""What prints estimates: the report, `auditor compare`, `auditor check`, and the rows of experiments."""
 
 PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     # Scores compared with people's, over countries and topics.
@@ -69,7 +97,7 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     ),
     # Verdicts of the panel, over countries and topics.
     "kappa": (".panel.fleiss_kappa",),
-    "alpha": (".panel.krippendorff_alpha",),
+    "alpha": (".panel.krippendorff_alpha", "judgements.alpha"),
     "ac1": (".panel.gwet_ac1",),
     "alpha without a judge": (".panel.judges[].alpha_without",),
     "alpha change": (".panel.judges[].alpha_change",),
@@ -124,8 +152,24 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         ".semantic.rivals[].value",
         ".semantic.languages[].similarity",
         ".logic.rankings[].*",
+        "temperature.same_words",
+        "temperature.other_words",
+        "rules.before",
+        "rules.after",
+        "accuracy.accuracy",
+        "accuracy.consistency",
+        "judgements.entropy",
+        "holdout.error",
+        "holdout.error_of_mean",
     ),
-    "item mean difference": (".semantic.differences[].difference", ".logic.repairs[].gain"),
+    "item mean difference": (
+        ".semantic.differences[].difference",
+        ".logic.repairs[].gain",
+        "temperature.difference",
+        "rules.change",
+    ),
+    "correlation over questions": ("accuracy.ci_low", "judgements.correlations[].ci_low"),
+    "difference of correlations over questions": ("judgements.differences[].ci_low",),
     "mean of shares over sets": (".semantic.judged[].instances",),
     "pooled share over sets": (".semantic.judged[].score",),
     "area under the curve": (".task.telling.area",),
@@ -163,6 +207,7 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         ".consistency_alignment[].r",
         ".logic.links[].r",
         ".task.telling.models",
+        "holdout.unseen_cells",
     ),
 }
 """By the figure's key in `studies`."""
@@ -177,8 +222,19 @@ PATHS_WITHOUT_SIMULATION: Mapping[str, tuple[str, ...]] = {
     "percentiles over the random halves of the survey's respondents, all of which are drawn: nothing is estimated": (
         ".ceiling[].reliability",
     ),
+    "an estimate of the report, which is registered under its path there": ("check.gates[]",),
+    "the range of r and MAE over subsets of the recorded answers, which describes these answers and no other units": (
+        "sampling.rows[].*",
+    ),
 }
 """By the reason why no simulation applies."""
+
+
+def iterate_all_paths() -> Iterator[str]:
+    """The paths of all estimates in all documents, by their JSON Schemas."""
+    for prefix, document in DOCUMENTS.items():
+        for path in iterate_schema_paths(document.model_json_schema(mode="serialization")):
+            yield f"{prefix}{path}"
 
 
 def find_figures(path: str) -> list[str]:
