@@ -16,6 +16,23 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 
+TITLES = {
+    "r": "Pearson's r",
+    "kappa": "Fleiss' kappa",
+    "alpha": "Krippendorff's alpha",
+    "ac1": "Gwet's AC1",
+    "spearman": "Spearman's rank correlation",
+}
+"""Headings of the figures that are not their keys with a capital letter."""
+
+
+def make_title(name: str) -> str:
+    """The heading of a figure or of a planted fault."""
+    words = [word.upper() if word in ("mae", "rmse") else word for word in name.split()]
+    title = " ".join(words)
+    return TITLES.get(name, f"{title[0].upper()}{title[1:]}")
+
+
 def write_page(results: Sequence[Result], planted: Sequence[PlantedResult] = (), folder: Path = DOCS) -> None:
     """Replace the generated part of coverage.md, and write coverage.json.
 
@@ -40,7 +57,7 @@ def render_tables(results: Sequence[Result]) -> Iterator[str]:
     for study in STUDIES:
         for figure in study.figures:
             if figure.key in by_figure:
-                yield f"### {figure.key[0].upper()}{figure.key[1:]}"
+                yield f"### {make_title(figure.key)}"
                 yield ""
                 yield from _render_figure(by_figure[figure.key], figures[figure.key].naive_label)
 
@@ -54,7 +71,7 @@ def render_planted(planted: Sequence[PlantedResult]) -> Iterator[str]:
         of_study = [result for result in planted if result.study == study]
         designs = list(dict.fromkeys(result.design for result in of_study))
         by_place = {(result.plant, result.design): result for result in of_study}
-        yield f"### {study[0].upper()}{study[1:]}"
+        yield f"### {make_title(study)}"
         yield ""
         yield f"| Size of the fault | {' | '.join(designs)} |"
         yield f"|---|{'---|' * len(designs)}"
