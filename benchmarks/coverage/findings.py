@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from benchmarks.coverage.known_limits import KNOWN_LIMITS, KnownLimit, find_known_limit
-from benchmarks.coverage.rule import Summary
+from benchmarks.coverage.planted import MAX_FALSELY_NAMED, PlantedResult
+from benchmarks.coverage.rule import Summary, clopper_pearson_limits
 from benchmarks.coverage.runner import Result
 
 MIN_PRINTED_RUNS = 30
@@ -55,6 +56,16 @@ def find_passing_controls(results: Sequence[Result]) -> Iterator[str]:
     return (figure for figure, has_failed in controls.items() if not has_failed)
 
 
+def find_passing_methods(planted: Iterable[PlantedResult]) -> Iterator[str]:
+    """The planted faults for which yesterday's method breaks the rule nowhere."""
+    has_failed: dict[str, bool] = {}
+    for result in planted:
+        if result.n_naive_false is not None:
+            low, _ = clopper_pearson_limits(result.n_naive_false, result.n_runs)
+            has_failed[result.study] = has_failed.get(result.study, False) or low > MAX_FALSELY_NAMED
+    return (study for study, failed in has_failed.items() if not failed)
+
+
 def find_outdated_limits(results: Sequence[Result]) -> Iterator[KnownLimit]:
     """Known limits whose worlds were measured, and in which every result keeps the rule."""
     findings = find_problems(results)
@@ -64,13 +75,19 @@ def find_outdated_limits(results: Sequence[Result]) -> Iterator[KnownLimit]:
             yield limit
 
 
-def find_violations(results: Sequence[Result]) -> list[str]:
+def find_violations(results: Sequence[Result], planted: Sequence[PlantedResult] = ()) -> list[str]:
     """What makes a run fail, one line each."""
     lines = [
         f"{finding.result.figure} in world {finding.result.world}, {finding.result.design}: {finding.problem}"
         for finding in find_problems(results)
         if finding.limit is None
     ]
+    lines += [
+        f"{result.study}, {result.plant}, {result.design}: {result.problem}"
+        for result in planted
+        if result.problem is not None
+    ]
+    lines += [f"{study}: the negative control names no honest judge" for study in find_passing_methods(planted)]
     lines += [f"{figure}: the negative control passes everywhere" for figure in find_passing_controls(results)]
     lines += [
         f"the known limit of {', '.join(limit.figures)} in {limit.world}, {limit.design} no longer applies"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from auditor.metrics.averaging import averaged_share
+from auditor.metrics.clustered_correlation import correlate_over_units, correlation_difference_over_units
 from auditor.metrics.item_statistics import (
     area_under_curve,
     area_under_curve_within_items,
@@ -81,6 +82,17 @@ def _naive_share_difference(sample: ItemSample) -> Interval:
     return naive.welch_interval(flags[0], flags[1])
 
 
+def _correlation_over_questions(sample: ItemSample) -> Interval:
+    questions = {"question": sample.item}
+    return to_interval(correlate_over_units(sample.support, sample.closeness, questions).estimate)
+
+
+def _correlation_difference(sample: ItemSample) -> Interval:
+    questions = {"question": sample.item}
+    difference = correlation_difference_over_units(sample.closeness, sample.support, sample.weaker_support, questions)
+    return to_interval(difference.estimate)
+
+
 OVER_ANSWERS = "Wilson's, over answers"
 
 ITEM_FIGURES = (
@@ -109,6 +121,8 @@ ITEM_FIGURES = (
         lambda s: naive.fisher_interval(s.support, s.closeness),
         "Fisher's, over answers",
     ),
+    Figure("correlation over questions", _correlation_over_questions),
+    Figure("difference of correlations over questions", _correlation_difference),
 )
 
 ITEM_STUDY = Study("items", __name__, ITEM_FIGURES, ITEM_WORLDS, ITEM_DESIGNS)

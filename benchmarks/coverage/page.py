@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.coverage.findings import describe_problem, find_problems
+from benchmarks.coverage.planted import PlantedResult
 from benchmarks.coverage.runner import Result
 from benchmarks.coverage.studies import STUDIES, figures_by_key
 
@@ -15,7 +16,24 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 
-def write_page(results: Sequence[Result], folder: Path = DOCS) -> None:
+TITLES = {
+    "r": "Pearson's r",
+    "kappa": "Fleiss' kappa",
+    "alpha": "Krippendorff's alpha",
+    "ac1": "Gwet's AC1",
+    "spearman": "Spearman's rank correlation",
+}
+"""Headings of the figures that are not their keys with a capital letter."""
+
+
+def make_title(name: str) -> str:
+    """The heading of a figure or of a planted fault."""
+    words = [word.upper() if word in ("mae", "rmse") else word for word in name.split()]
+    title = " ".join(words)
+    return TITLES.get(name, f"{title[0].upper()}{title[1:]}")
+
+
+def write_page(results: Sequence[Result], planted: Sequence[PlantedResult] = (), folder: Path = DOCS) -> None:
     """Replace the generated part of coverage.md, and write coverage.json.
 
     Args:
@@ -24,14 +42,14 @@ def write_page(results: Sequence[Result], folder: Path = DOCS) -> None:
     page = folder / "coverage.md"
     before, _, remainder = page.read_text(encoding="utf-8").partition(BEGIN)
     after = remainder.partition(END)[2]
-    tables = "\n".join(render_tables(results))
+    tables = "\n".join([*render_tables(results), *render_planted(planted), *render_known_limits(results)])
     page.write_text(f"{before}{BEGIN}\n\n{tables}\n{END}{after}", encoding="utf-8")
-    rows = [asdict(result) for result in results]
+    rows = {"intervals": [asdict(result) for result in results], "planted": [asdict(result) for result in planted]}
     (folder / "coverage.json").write_text(json.dumps(_rounded(rows), indent=1) + "\n", encoding="utf-8")
 
 
 def render_tables(results: Sequence[Result]) -> Iterator[str]:
-    """Markdown lines: a table for each figure, and the known limits."""
+    """Markdown lines: a table for each figure."""
     by_figure: dict[str, list[Result]] = {}
     for result in results:
         by_figure.setdefault(result.figure, []).append(result)
@@ -39,12 +57,42 @@ def render_tables(results: Sequence[Result]) -> Iterator[str]:
     for study in STUDIES:
         for figure in study.figures:
             if figure.key in by_figure:
-                yield f"### {figure.key[0].upper()}{figure.key[1:]}"
+                yield f"### {make_title(figure.key)}"
                 yield ""
                 yield from _render_figure(by_figure[figure.key], figures[figure.key].naive_label)
-    yield "### Known limits"
-    yield ""
-    yield from _render_known_limits(results)
+
+
+def render_planted(planted: Sequence[PlantedResult]) -> Iterator[str]:
+    """Markdown lines: for each kind of planted fault how often it is named, by its size."""
+    if planted:
+        yield "## Planted faults"
+        yield ""
+    for study in dict.fromkeys(result.study for result in planted):
+        of_study = [result for result in planted if result.study == study]
+        designs = list(dict.fromkeys(result.design for result in of_study))
+        by_place = {(result.plant, result.design): result for result in of_study}
+        yield f"### {make_title(study)}"
+        yield ""
+        yield f"| Size of the fault | {' | '.join(designs)} |"
+        yield f"|---|{'---|' * len(designs)}"
+        for plant in dict.fromkeys(result.plant for result in of_study):
+            yield f"| {plant} | {' | '.join(_format_planted(by_place[plant, design]) for design in designs)} |"
+        naive = [result.n_naive_false / result.n_runs for result in of_study if result.n_naive_false is not None]
+        if naive:
+            yield ""
+            names = f"names an honest judge in {min(naive):.0%} to {max(naive):.0%} of runs"
+            yield f"Negative control (the method of version 0.1): {names}."
+        yield ""
+
+
+def _format_planted(result: PlantedResult) -> str:
+    """Share of the runs in which the fault is named, solely named, and in which an honest judge is named."""
+    named = (
+        f"{result.n_named / result.n_runs:.0%}, solely {result.n_solely / result.n_runs:.0%}; "
+        if result.has_plant
+        else ""
+    )
+    return f"{named}honest {result.n_false / result.n_runs:.0%}{' ✗' if result.problem else ''}"
 
 
 def _render_figure(results: Sequence[Result], naive_label: str) -> Iterator[str]:
@@ -75,11 +123,14 @@ def _format_cell(result: Result | None) -> str:
     widths = [f"{width:.2f}" for width in (summary.mean_width, summary.median_width) if width is not None]
     if summary.n_without_interval:
         widths.append(f"{summary.n_without_interval / n_runs:.0%} without")
-    return f"{100 * summary.coverage:.1f}{f' ({', '.join(widths)})' if widths else ''}{mark}"
+    details = f" ({', '.join(widths)})" if widths else ""
+    return f"{100 * summary.coverage:.1f}{details}{mark}"
 
 
-def _render_known_limits(results: Sequence[Result]) -> Iterator[str]:
-    """A table of the results that break the rule, with the reason why."""
+def render_known_limits(results: Sequence[Result]) -> Iterator[str]:
+    """Markdown lines: the results that break the rule, with the reason why."""
+    yield "## Known limits"
+    yield ""
     yield "| Figure | World | Design | Measured | Why |"
     yield "|---|---|---|---|---|"
     for finding in find_problems(results):
@@ -89,6 +140,7 @@ def _render_known_limits(results: Sequence[Result]) -> Iterator[str]:
     yield ""
 
 
-def _rounded(rows: Iterable[dict[str, object]]) -> list[object]:
+def _rounded(rows: object) -> object:
     """The rows with numbers of four decimals: more would change from machine to machine."""
-    return [json.loads(json.dumps(row), parse_float=lambda digits: round(float(digits), 4)) for row in rows]
+    rounded: object = json.loads(json.dumps(rows), parse_float=lambda digits: round(float(digits), 4))
+    return rounded

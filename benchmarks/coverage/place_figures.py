@@ -2,31 +2,72 @@
 
 from __future__ import annotations
 
-from auditor.metrics.error import IntervalEstimate, bias, mae
-from auditor.metrics.paired_errors import PairedError, paired_error
+import numpy as np
+
+from auditor.metrics.cell_statistics import BIAS, MAE, Statistic
+from auditor.metrics.jackknife import STATISTIC_TRANSFORMS
+from auditor.metrics.jackknife_interval import IDENTITY, estimate_from_replicates
+from auditor.metrics.paired_errors import paired_error
+from benchmarks.coverage import naive
 from benchmarks.coverage.figures import Figure, Study
 from benchmarks.coverage.rule import Interval
-from benchmarks.coverage.worlds.place_worlds import PLACE_DESIGNS, PLACE_WORLDS, PlaceSample
+from benchmarks.coverage.verdict_figures import to_interval
+from benchmarks.coverage.worlds.design import Floats
+from benchmarks.coverage.worlds.place_worlds import N_PLACES, PLACE_DESIGNS, PLACE_WORLDS, PlaceSample
+
+
+def _over_cells(statistic: Statistic, scores: Floats, truth: Floats, n_comparisons: int = 1) -> Interval:
+    """A statistic over cells that each have a unit of their own, as reports compute it for one country or topic."""
+    moments = statistic.moments(scores, truth)
+    total = moments.sum(axis=0)
+    value, without_each = float(statistic.value(total[None])[0]), statistic.value(total - moments)
+    transform = STATISTIC_TRANSFORMS.get(statistic, IDENTITY)
+    level = 1 - 0.05 / n_comparisons
+    return to_interval(
+        estimate_from_replicates(value, len(scores), {"topic": without_each}, transform, confidence_level=level)
+    )
 
 
 def _mae(sample: PlaceSample) -> Interval:
-    return _to_interval(mae(sample.first, sample.survey))
+    return _over_cells(MAE, sample.first, sample.survey)
 
 
 def _bias(sample: PlaceSample) -> Interval:
-    return _to_interval(bias(sample.first, sample.survey))
+    return _over_cells(BIAS, sample.first, sample.survey)
 
 
 def _mae_difference(sample: PlaceSample) -> Interval:
-    return _to_interval(paired_error(sample.first, sample.second, sample.survey))
+    difference = paired_error(sample.first, sample.second, sample.survey)
+    return difference.value or 0.0, difference.ci_low, difference.ci_high
 
 
-def _to_interval(estimate: IntervalEstimate | PairedError) -> Interval:
-    return estimate.value or 0.0, estimate.ci_low, estimate.ci_high
+def _mae_of_all_places(sample: PlaceSample) -> Interval:
+    """0 where the simultaneous intervals of all places cover, else 1, as an interval without width."""
+    intervals = [_over_cells(MAE, errors, np.zeros_like(errors), N_PLACES) for errors in sample.all_places]
+    is_missed = any(
+        low is not None and high is not None and not low <= mae <= high
+        for (_, low, high), mae in zip(intervals, sample.all_maes, strict=True)
+    )
+    return float(is_missed), float(is_missed), float(is_missed)
+
+
+def _naive_all_places(sample: PlaceSample) -> Interval:
+    """The same for Student's intervals of each place alone."""
+    intervals = [naive.student_interval(np.abs(errors)) for errors in sample.all_places]
+    is_missed = any(
+        not (low or 0.0) <= mae <= (high or 0.0) for (_, low, high), mae in zip(intervals, sample.all_maes, strict=True)
+    )
+    return float(is_missed), float(is_missed), float(is_missed)
 
 
 PLACE_FIGURES = (
-    Figure("mae of a place", _mae),
+    Figure(
+        "mae of a place",
+        _mae,
+        lambda s: naive.student_interval(np.abs(s.first - s.survey)),
+        "Student's on the scale of the MAE",
+    ),
+    Figure("mae of all places", _mae_of_all_places, _naive_all_places, "each place at 95%", has_width_rule=False),
     Figure("bias of a place", _bias),
     Figure("mae difference of a place", _mae_difference),
 )

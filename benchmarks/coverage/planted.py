@@ -1,4 +1,4 @@
-"""Planted faults: how often a method names the judge with the fault, and how often another one, by size of the fault."""
+"""Planted faults: how often a method names the judge with the fault, and how often another one."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class PlantedStudy:
         name_judges: from a sample to the judges that a report names.
         designs: of the audits; the largest fault must be found in the largest.
         naive: yesterday's method, which must break the rule somewhere.
+        n_runs: of each fault and design.
     """
 
     name: str
@@ -38,6 +39,7 @@ class PlantedStudy:
     name_judges: NameJudges
     naive: NameJudges | None = None
     designs: Sequence[Design] = PLANT_DESIGNS
+    n_runs: int = RUNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,9 @@ class PlantedResult:
         return None
 
 
-def measure_plant(study: PlantedStudy, plant_name: str, design: Design, n_runs: int = RUNS) -> PlantedResult:
+def measure_plant(study: PlantedStudy, plant_name: str, design: Design, max_runs: int | None = None) -> PlantedResult:
     """Simulate audits with one fault and count which judges are named."""
+    n_runs = study.n_runs if max_runs is None else min(max_runs, study.n_runs)
     plant = study.plants[plant_name]
     honest = frozenset(range(N_JUDGES)) - plant.planted
     counts = np.zeros(5, dtype=np.intp)

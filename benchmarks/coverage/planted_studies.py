@@ -72,13 +72,12 @@ def _excludes_zero(interval: Interval) -> bool:
 
 def naively_name_lenient(sample: PanelSample) -> set[int]:
     """Judges that differ from the mean of the others, by Student's interval over traces."""
-    return {
-        judge
-        for judge in range(N_JUDGES)
-        if _excludes_zero(
-            naive.student_interval(sample.verdicts[judge] - np.delete(sample.verdicts, judge, axis=0).mean(axis=0))
-        )
-    }
+    named = set()
+    for judge in range(N_JUDGES):
+        differences = sample.verdicts[judge] - np.nanmean(np.delete(sample.verdicts, judge, axis=0), axis=0)
+        if _excludes_zero(naive.student_interval(differences[~np.isnan(differences)])):
+            named.add(judge)
+    return named
 
 
 def naively_name_verbose(sample: PanelSample) -> set[int]:
@@ -102,6 +101,8 @@ def naively_name_copying(sample: PanelSample) -> set[int]:
     }
 
 
+COPYING_RUNS = 150
+"""Comparing the errors of all pairs takes long."""
 LENIENT = {f"{100 * size:.0f} points": Plant(leniency=size, level=0.2) for size in (0.0, 0.05, 0.1, 0.15, 0.2, 0.3)}
 COPYING = {
     f"{n} of 5 copy {share:.0%} of the verdicts": Plant(n_copying=n, copied_share=share)
@@ -135,7 +136,7 @@ PLANTED_STUDIES = (
         name_verbose,
         naively_name_verbose,
     ),
-    PlantedStudy("judges that copy", __name__, COPYING, name_copying, naively_name_copying),
+    PlantedStudy("judges that copy", __name__, COPYING, name_copying, naively_name_copying, n_runs=COPYING_RUNS),
     PlantedStudy(
         "a lenient judge, and others that copy",
         __name__,

@@ -2,12 +2,41 @@
 
 Estimates that are computed by the same function, over the same kinds of units, share a simulation. In a pattern, `*`
 stands for any text. A test fails for a path of the JSON Schema, or of a real report, that is in neither table.
+Paths of other documents than the report begin with the name of the document, such as `compare`; `DOCUMENTS` has them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+
+from pydantic import BaseModel
+
+from auditor.reports.data.comparison.schema import ComparisonReport
+from auditor.reports.data.gates.gate_check import CheckResult
+from auditor.reports.data.panel.judge_experiments import HoldoutRow
+from auditor.reports.data.report_schema import Report
+from auditor.reports.data.sampling.experiment import SamplingExperiment
+from auditor.reports.data.semantic.experiment_schema import (
+    ConsistencyAccuracyRow,
+    HumanJudgementReport,
+    RuleFollowingRow,
+    SemanticTemperatureRow,
+)
+from benchmarks.coverage.paths import iterate_schema_paths
+
+DOCUMENTS: Mapping[str, type[BaseModel]] = {
+    "": Report,
+    "compare": ComparisonReport,
+    "check": CheckResult,
+    "holdout": HoldoutRow,
+    "sampling": SamplingExperiment,
+    "temperature": SemanticTemperatureRow,
+    "rules": RuleFollowingRow,
+    "accuracy": ConsistencyAccuracyRow,
+    "judgements": HumanJudgementReport,
+}
+"""What prints estimates: the report, `auditor compare`, `auditor check`, and the rows of experiments."""
 
 PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     # Scores compared with people's, over countries and topics.
@@ -30,31 +59,182 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     ),
     "rmse": ("*alignment[].rmse_ci_low", "*alignment[].crossed.rmse"),
     "bias": ("*alignment[].bias", "*alignment[].crossed.bias"),
+    "bias difference": (".languages.differences[].difference",),
     "r difference": (".methods[].difference", "compare.pairs[].pearson_r.difference"),
-    "mae difference": ("compare.pairs[].mae.difference",),
+    "mae difference": ("compare.pairs[].mae.difference", "compare.pairs[].regions[].difference"),
     "largest mae gap": (".regions.gaps[].mae_gap",),
     "r gap": (".regions.gaps[].r_gap",),
+    "third quartile": (".conflicts.third_quartile",),
+    # One country over topics, or one topic over countries.
+    "mae of a place": (".countries[].mae", ".topics[].mae"),
+    "mae of all places": (".countries[].mae_simultaneous", ".topics[].mae_simultaneous"),
+    "bias of a place": (".countries[].bias", ".topics[].bias"),
+    "mae difference of a place": ("compare.pairs[].by_country[].difference", "compare.pairs[].by_topic[].difference"),
+    # Lost samples.
+    "worst-case r": ("*.worst_case.pearson_r",),
+    "worst-case mae": ("*.worst_case.mae",),
+    "worst-case bias": ("*.worst_case.bias",),
+    # Several models.
+    "r from the best": (".tiers[].rows[].from_best",),
+    # Shares of cases in cells, and means over cells.
+    "share": (
+        ".refusals.total",
+        ".refusals.*[].share",
+        ".peer_agreement[].*",
+        ".conflicts.settled",
+        ".conflicts.within_noise",
+        ".conflicts.between_methods[].conflicts",
+        ".panel.votes[].differs",
+        ".panel.guesses[].hits",
+        ".panel.copying.pairs[].agreement",
+        "compare.settlements[].share",
+    ),
+    "share of these cells": ("*.cells_ci_low",),
+    "cell mean": (
+        ".self_consistency[].*",
+        ".panel.judges[].confidence",
+        ".conflicts.between_methods[].difference",
+    ),
     # Verdicts of the panel, over countries and topics.
     "kappa": (".panel.fleiss_kappa",),
-    "alpha": (".panel.krippendorff_alpha",),
+    "alpha": (".panel.krippendorff_alpha", "judgements.alpha"),
     "ac1": (".panel.gwet_ac1",),
     "alpha without a judge": (".panel.judges[].alpha_without",),
     "alpha change": (".panel.judges[].alpha_change",),
     "prevalence": (".panel.prevalence",),
-    "valid share of a judge": (".panel.judges[].valid",),
+    "valid share of a judge": (
+        ".panel.judges[].valid",
+        ".panel.rewriting[].valid",
+        ".panel.rewriting[].restated",
+        ".panel.rewriting[].changed",
+        ".panel.faults[].detected",
+        ".panel.faults[].false_alarms",
+        ".panel.positions[].*",
+        ".panel.own_traces[].valid",
+    ),
     "agreement with the others": (".panel.judges[].agreement",),
-    # Shares of cases in cells.
-    "share": (".refusals.total", ".refusals.*[].share"),
-    "share of these cells": ("*.cells_ci_low",),
+    "paired difference of verdicts": (
+        ".panel.rewriting[].shift",
+        ".panel.faults[].difference",
+        ".panel.judges[].padding",
+        "compare.pairs[].verdicts.change",
+        "compare.judges[].change",
+    ),
+    "agreement of two series of verdicts": ("compare.pairs[].verdicts.kappa", "compare.judges[].kappa"),
+    # Single judges.
+    "leniency against the median judge": (".panel.judges[].leniency",),
+    "length association": (".panel.judges[].verbosity",),
+    "length bias against labels": (".panel.judges[].verbosity_against_truth",),
+    "leniency with the judge's own family": (
+        ".panel.judges[].own_family",
+        ".panel.judges[].order",
+        ".panel.own_traces[].preference",
+    ),
+    "error correlation beyond other pairs": (".panel.copying.pairs[].excess",),
+    "effective number of judges": (".panel.copying.effective_judges",),
+    # Items of a task, questions.
+    "item share": (
+        ".task.models[].accuracy",
+        ".task.models[].commonest",
+        ".task.telling.verdicts[].accuracy",
+        ".task.telling.judges[].right",
+        ".task.telling.judges[].wrong",
+        ".task.items[].right",
+    ),
+    "item share difference": (".task.telling.difference", ".task.telling.judges[].difference"),
+    "item mean": (
+        ".task.models[].sample_agreement",
+        ".task.models[].score.mae",
+        ".task.models[].score.bias",
+        ".task.models[].score.spread",
+        ".semantic.models[].*",
+        ".semantic.foundations[].consistency",
+        ".semantic.rivals[].value",
+        ".semantic.languages[].similarity",
+        ".logic.rankings[].*",
+        "temperature.same_words",
+        "temperature.other_words",
+        "rules.before",
+        "rules.after",
+        "accuracy.accuracy",
+        "accuracy.consistency",
+        "judgements.entropy",
+        "holdout.error",
+        "holdout.error_of_mean",
+    ),
+    "item mean difference": (
+        ".semantic.differences[].difference",
+        ".logic.repairs[].gain",
+        "temperature.difference",
+        "rules.change",
+    ),
+    "correlation over questions": ("accuracy.ci_low", "judgements.correlations[].ci_low"),
+    "difference of correlations over questions": ("judgements.differences[].ci_low",),
+    "mean of shares over sets": (".semantic.judged[].instances",),
+    "pooled share over sets": (".semantic.judged[].score",),
+    "area under the curve": (".task.telling.area",),
+    "area within items": (".task.telling.area_within",),
+    "rank correlation of answers": (".task.telling.closeness", ".task.models[].score.spearman_rho"),
+    "correlation of answers": (".task.models[].score.pearson_r",),
+    # Item sets.
+    "commutativity": (".logic.*[].commutativity",),
+    "commutativity, mean over sets": (".logic.*[].instances.commutativity",),
+    "negation invariance": (".logic.*[].negation", ".logic.*[].negation_calibrated"),
+    "negation invariance, mean over sets": (
+        ".logic.*[].instances.negation",
+        ".logic.*[].instances.negation_calibrated",
+    ),
+    "human agreement": (
+        ".logic.*[].human_agreement",
+        ".logic.*[].human_agreement_calibrated",
+        ".logic.*[].repaired_agreement",
+    ),
+    "human agreement, mean over sets": (
+        ".logic.*[].instances.human_agreement",
+        ".logic.*[].instances.human_agreement_calibrated",
+    ),
+    "self-agreement": (".logic.*[].self_agreement",),
+    "self-agreement, mean over sets": (".logic.*[].instances.self_agreement",),
+    "transitivity": (".logic.*[].transitivity[].share", ".logic.*[].transitivity[].partial"),
+    "transitivity, mean over sets": (
+        ".logic.*[].transitivity[].instances",
+        ".logic.*[].transitivity[].partial_instances",
+    ),
+    "first position": (".logic.*[].first",),
+    # Over models.
+    "correlation over models": (
+        ".panel.peer_alignment[].r",
+        ".consistency_alignment[].r",
+        ".logic.links[].r",
+        ".task.telling.models",
+        "holdout.unseen_cells",
+    ),
 }
 """By the figure's key in `studies`."""
 
 PATHS_WITHOUT_SIMULATION: Mapping[str, tuple[str, ...]] = {
-    "Fisher's interval over cells, kept for comparison with papers and named so; the study has it as a negative control": (
+    "Fisher's interval over cells, kept for comparison with papers and named so; it is a negative control": (
         "*.fisher_ci_low",
+    ),
+    "contains the interval against labels that is simulated: it is the union of those for 0, 5 and 10% wrong labels": (
+        ".panel.*.label_error_ci_low",
+    ),
+    "percentiles over the random halves of the survey's respondents, all of which are drawn: nothing is estimated": (
+        ".ceiling[].reliability",
+    ),
+    "an estimate of the report, which is registered under its path there": ("check.gates[]",),
+    "the range of r and MAE over subsets of the recorded answers, which describes these answers and no other units": (
+        "sampling.rows[].*",
     ),
 }
 """By the reason why no simulation applies."""
+
+
+def iterate_all_paths() -> Iterator[str]:
+    """The paths of all estimates in all documents, by their JSON Schemas."""
+    for prefix, document in DOCUMENTS.items():
+        for path in iterate_schema_paths(document.model_json_schema(mode="serialization")):
+            yield f"{prefix}{path}"
 
 
 def find_figures(path: str) -> list[str]:
@@ -68,4 +248,9 @@ def find_reasons(path: str) -> list[str]:
 
 
 def _matches(path: str, patterns: tuple[str, ...]) -> bool:
-    return any(re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), path) for pattern in patterns)
+    """Whether a path is one of the patterns; `*` does not match the key of a second interval."""
+    return any(
+        re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), path)
+        and (pattern.endswith("ci_low") or not path.endswith("ci_low"))
+        for pattern in patterns
+    )

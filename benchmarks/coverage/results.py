@@ -1,6 +1,6 @@
 """Results of a run, stored so that a run that was stopped goes on where it ended.
 
-A result is valid as long as the functions that it rests on are unchanged: its key holds a hash of the modules of
+A result is valid as long as the functions that it rests on are unchanged: it is stored with a hash of the modules of
 `auditor.metrics` that the study imports, directly or not, and of the study itself.
 """
 
@@ -9,29 +9,26 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-
-from benchmarks.coverage.figures import Study
-from benchmarks.coverage.rule import Summary
-from benchmarks.coverage.runner import Result
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 STORE = Path(__file__).with_name("results.json")
 """Ignored by git."""
 
+Rows = list[dict[str, Any]]
+
 
 def find_modules(module: str) -> frozenset[str]:
-    """The modules of the project that a module imports, directly or not, and itself."""
-    pending, visited = [module], set()
+    """The modules of the statistics and of the study that a module imports, directly or not, and itself."""
+    pending, visited = [module], set[str]()
     while pending:
         name = pending.pop()
-        if name in visited:
-            continue
-        visited.add(name)
-        pending += _imported_modules(name)
+        if name not in visited:
+            visited.add(name)
+            pending += _imported_modules(name)
     return frozenset(visited)
 
 
@@ -60,40 +57,30 @@ def _path_of(module: str) -> Path:
     return ROOT / f"{module.replace('.', '/')}.py"
 
 
-def fingerprint(study: Study) -> str:
-    """A hash of the sources that the results of a study rest on."""
-    sources = find_modules(study.module) | find_modules("benchmarks.coverage.runner")
+def fingerprint(*modules: str) -> str:
+    """A hash of the sources of these modules and of all that they import."""
     digest = hashlib.sha256()
-    for module in sorted(sources):
+    for module in sorted(frozenset().union(*map(find_modules, modules))):
         digest.update(_path_of(module).read_bytes())
     return digest.hexdigest()[:16]
 
 
 class ResultStore:
-    """Results by study, world and design, with the hash of the sources that they rest on."""
+    """Results by a key of the world and design, with the hash of the sources that they rest on."""
 
     def __init__(self, path: Path = STORE) -> None:
         self._path = path
-        self._entries: dict[str, dict[str, object]] = json.loads(path.read_text()) if path.exists() else {}
+        self._entries: dict[str, dict[str, Any]] = json.loads(path.read_text()) if path.exists() else {}
 
-    def load(self, key: str, source_hash: str) -> list[Result] | None:
+    def load(self, key: str, source_hash: str) -> Rows | None:
         """The stored results; None if there are none, or if their sources have changed."""
         entry = self._entries.get(key)
         if entry is None or entry["sources"] != source_hash:
             return None
-        rows: list[dict[str, object]] = entry["results"]  # type: ignore[assignment]
-        return [_to_result(row) for row in rows]
+        rows: Rows = entry["rows"]
+        return rows
 
-    def save(self, key: str, source_hash: str, results: Iterable[Result]) -> None:
+    def save(self, key: str, source_hash: str, rows: Rows) -> None:
         """Store results, on the disk too."""
-        self._entries[key] = {"sources": source_hash, "results": [asdict(result) for result in results]}
+        self._entries[key] = {"sources": source_hash, "rows": rows}
         self._path.write_text(json.dumps(self._entries))
-
-
-def _to_result(row: dict[str, object]) -> Result:
-    """A result from its stored form."""
-    values: dict[str, object] = dict(row)
-    for name in ("summary", "naive"):
-        if values[name] is not None:
-            values[name] = Summary(**values[name])  # type: ignore[arg-type]
-    return Result(**values)  # type: ignore[arg-type]

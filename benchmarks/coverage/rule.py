@@ -20,7 +20,7 @@ MAX_WIDTH_RATIO = 1.3
 MONTE_CARLO_LEVEL = 0.999
 SMALL_SIDE = 6
 """With at most this many units on a side an interval may cover in more than 99.9% of runs."""
-CHECKPOINTS = (300, 1000, 2000, 4000)
+CHECKPOINTS = (300, 1000, 2000)
 """Runs after which a figure is judged: it needs more only while its limits are on both sides of 92%."""
 
 Interval = tuple[float, float | None, float | None]

@@ -2,42 +2,109 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from functools import partial
 
-from benchmarks.coverage.figures import Design, Figure, Study, World
+from benchmarks.coverage.bound_figures import BOUND_STUDY
+from benchmarks.coverage.figures import Figure, Study, World
+from benchmarks.coverage.item_figures import ITEM_STUDY
+from benchmarks.coverage.judge_figures import JUDGE_STUDY
+from benchmarks.coverage.model_figures import MODEL_STUDY
+from benchmarks.coverage.place_figures import PLACE_STUDY
+from benchmarks.coverage.planted import PlantedResult, PlantedStudy, measure_plant
+from benchmarks.coverage.planted_studies import PLANTED_STUDIES
+from benchmarks.coverage.ranking_figures import RANKING_STUDY
+from benchmarks.coverage.results import Rows
+from benchmarks.coverage.rule import Summary
 from benchmarks.coverage.runner import Result, measure
 from benchmarks.coverage.score_figures import SCORE_STUDY
+from benchmarks.coverage.set_figures import SET_STUDY
 from benchmarks.coverage.share_figures import SHARE_STUDY
 from benchmarks.coverage.verdict_figures import VERDICT_STUDY
+from benchmarks.coverage.worlds.design import Design as TableDesign
 from benchmarks.coverage.worlds.real_tables import ResampledTable
 
-Job = tuple[Study, World, Design]
-STUDIES = (SCORE_STUDY, SHARE_STUDY, VERDICT_STUDY)
+PLANTED = "planted"
+"""First part of the keys of planted faults."""
+STUDIES = (
+    SCORE_STUDY,
+    PLACE_STUDY,
+    BOUND_STUDY,
+    RANKING_STUDY,
+    SHARE_STUDY,
+    VERDICT_STUDY,
+    JUDGE_STUDY,
+    ITEM_STUDY,
+    SET_STUDY,
+    MODEL_STUDY,
+)
 
 
-def list_jobs(studies: Iterable[Study] = STUDIES) -> dict[str, Job]:
-    """Each world and design of each study, by a key; worlds whose real table is absent are left out."""
-    return {
-        f"{study.name}/{world.name}/{design.label}": (study, world, design)
-        for study in studies
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What one process measures at a time: a world and design of a study, or a planted fault and design.
+
+    Attributes:
+        module: the module whose sources the results rest on.
+        cost: the larger, the longer it takes.
+    """
+
+    module: str
+    cost: int
+    measure: Callable[[], list[Result] | list[PlantedResult]]
+
+
+def list_jobs() -> dict[str, Job]:
+    """All jobs by a key; worlds whose real table is absent are left out."""
+    jobs = {
+        f"{study.name}/{world.name}/{design.label}": Job(
+            study.module, design.smaller_side, partial(measure, study, world, design)
+        )
+        for study in STUDIES
         for world in study.worlds
         if is_present(world)
         for design in study.designs
     }
+    return jobs | {
+        f"{PLANTED}/{study.name}/{plant}/{design.label}": Job(
+            study.module, design.smaller_side, partial(_measure_plant, study, plant, design)
+        )
+        for study in PLANTED_STUDIES
+        for plant in study.plants
+        for design in study.designs
+    }
 
 
-def measure_job(key: str) -> list[Result]:
-    """Measure one world and design. Processes exchange its key in `list_jobs`: functions cannot be pickled."""
-    return measure(*list_jobs()[key])
+def _measure_plant(study: PlantedStudy, plant: str, design: TableDesign) -> list[PlantedResult]:
+    return [measure_plant(study, plant, design)]
 
 
-def measure_jobs(keys: Iterable[str], n_processes: int) -> Iterator[tuple[str, list[Result]]]:
-    """Measure several worlds and designs side by side, in the order in which they end."""
+def measure_job(key: str) -> Rows:
+    """Measure one job. Processes exchange its key in `list_jobs`: functions cannot be pickled."""
+    return [asdict(result) for result in list_jobs()[key].measure()]
+
+
+def measure_jobs(keys: Iterable[str], n_processes: int) -> Iterator[tuple[str, Rows]]:
+    """Measure several jobs side by side, in the order in which they end."""
     with ProcessPoolExecutor(n_processes) as executor:
         key_by_future = {executor.submit(measure_job, key): key for key in keys}
         for future in as_completed(key_by_future):
             yield key_by_future[future], future.result()
+
+
+def to_results(rows_by_key: Mapping[str, Rows]) -> tuple[list[Result], list[PlantedResult]]:
+    """The results of studies, and those of planted faults, from stored rows."""
+    results, planted = [], []
+    for key, rows in rows_by_key.items():
+        for row in rows:
+            if key.startswith(f"{PLANTED}/"):
+                planted.append(PlantedResult(**row))
+            else:
+                naive = None if row["naive"] is None else Summary(**row["naive"])
+                results.append(Result(**{**row, "summary": Summary(**row["summary"]), "naive": naive}))
+    return results, planted
 
 
 def is_present(world: World) -> bool:

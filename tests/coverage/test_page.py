@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 from benchmarks.coverage.known_limits import KNOWN_LIMITS
-from benchmarks.coverage.page import BEGIN, DOCS, END, render_tables, write_page
+from benchmarks.coverage.page import BEGIN, DOCS, END, make_title, render_tables, write_page
+from benchmarks.coverage.planted import PlantedResult
+from benchmarks.coverage.planted_studies import PLANTED_STUDIES
 from benchmarks.coverage.rule import Summary
 from benchmarks.coverage.runner import Result
-from benchmarks.coverage.studies import STUDIES, figures_by_key, list_jobs
+from benchmarks.coverage.studies import STUDIES, figures_by_key
 
 PAGE = (DOCS / "coverage.md").read_text(encoding="utf-8")
 FINE = Summary(300, 0, 0.95, 0.93, 0.97, 1.02, 0.98, 10)
@@ -20,7 +22,7 @@ def test_the_page_explains_the_study_before_the_tables() -> None:
     explanation = PAGE.partition(BEGIN)[0]
     for heading in ("What it proves", "The worlds", "How to read the tables", "The assumptions", "Results"):
         assert f"## {heading}" in explanation
-    for world in {job[1].name for job in list_jobs().values()}:
+    for world in {world.name for study in STUDIES for world in study.worlds}:
         assert world in explanation, f"{world} is not explained"
     assert "make coverage" in explanation
     assert PAGE.count(BEGIN) == PAGE.count(END) == 1
@@ -31,12 +33,12 @@ def test_the_page_is_in_the_index_of_the_docs_and_of_the_site() -> None:
     assert "coverage.md" in (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
 
 
-def test_the_page_has_a_table_for_each_figure() -> None:
+def test_the_page_has_a_table_for_each_figure_and_planted_fault() -> None:
     tables = PAGE.partition(BEGIN)[2].partition(END)[0]
-    for key in figures_by_key():
-        assert f"### {key[0].upper()}{key[1:]}\n" in tables, f"run make coverage: {key} has no table"
+    for name in (*figures_by_key(), *(study.name for study in PLANTED_STUDIES)):
+        assert f"### {make_title(name)}\n" in tables, f"run make coverage: {name} has no table"
     for limit in KNOWN_LIMITS:
-        assert limit.reason in tables
+        assert limit.reason in tables, f"run make coverage: a known limit is not on the page: {limit}"
 
 
 def test_a_table_shows_coverage_widths_and_the_negative_control() -> None:
@@ -47,17 +49,26 @@ def test_a_table_shows_coverage_widths_and_the_negative_control() -> None:
     ]
     lines = list(render_tables(results))
     assert "| World | 5 × 5 | 10 × 8 |" in lines
-    assert "| gaussian | 95.0 (1.02, 0.98) | 80.0 (0.90, 0.85; 9% without) ✗ |" in lines
+    assert "| gaussian | 95.0 (1.02, 0.98) | 80.0 (0.90, 0.85, 9% without) ✗ |" in lines
     assert "| t3 | 95.0 (1.02, 0.98) |  |" in lines
     assert any("Negative control" in line and "80%" in line for line in lines)
 
 
+def test_titles_have_the_usual_names_of_statistics() -> None:
+    assert make_title("r") == "Pearson's r"
+    assert make_title("largest mae gap") == "Largest MAE gap"
+    assert make_title("judges that copy") == "Judges that copy"
+
+
 def test_writing_keeps_the_hand_written_part(tmp_path: Path) -> None:
     (tmp_path / "coverage.md").write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n", encoding="utf-8")
-    write_page([Result(STUDIES[0].name, "r", "gaussian", "5 × 5", FINE, None)], tmp_path)
+    planted = PlantedResult("judges that copy", "2 of 5", "55 × 19", 200, 198, 196, 2, 200, 150, True, True)
+    write_page([Result(STUDIES[0].name, "r", "gaussian", "5 × 5", FINE, None)], [planted], tmp_path)
     page = (tmp_path / "coverage.md").read_text(encoding="utf-8")
     assert page.startswith(f"before\n{BEGIN}")
     assert page.endswith(f"{END}\nafter\n")
     assert "old" not in page
-    [row] = json.loads((tmp_path / "coverage.json").read_text(encoding="utf-8"))
-    assert row["summary"]["coverage"] == 0.95
+    assert "| 2 of 5 | 99%, solely 98%; honest 1% |" in page
+    figures = json.loads((tmp_path / "coverage.json").read_text(encoding="utf-8"))
+    assert figures["intervals"][0]["summary"]["coverage"] == 0.95
+    assert figures["planted"][0]["n_named"] == 198

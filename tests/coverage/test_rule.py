@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,9 +11,10 @@ from scipy.stats import binomtest, t
 
 from benchmarks.coverage import findings
 from benchmarks.coverage.known_limits import KNOWN_LIMITS, KnownLimit, find_known_limit
+from benchmarks.coverage.planted import PlantedResult
 from benchmarks.coverage.rule import Record, Summary, clopper_pearson_limits
 from benchmarks.coverage.runner import Result
-from benchmarks.coverage.studies import figures_by_key, list_jobs
+from benchmarks.coverage.studies import STUDIES, figures_by_key, list_jobs
 
 FINE = Summary(2000, 0, 0.95, 0.93, 0.96, 1.0, 1.0, 10)
 
@@ -87,15 +89,39 @@ def test_a_new_fault_a_passing_control_and_an_outdated_limit_fail_the_run(monkey
     ]
 
 
+def test_a_planted_fault_that_is_not_named_and_a_method_without_a_fault_fail_the_run() -> None:
+    fine = PlantedResult("copying", "3 of 5", "55 × 19", 200, 198, 196, 2, 200, 150, True, True)
+    assert findings.find_violations([], [fine]) == []
+    assert findings.find_violations([], [replace(fine, n_named=150)]) == [
+        "copying, 3 of 5, 55 × 19: names the fault in 75.0% of runs"
+    ]
+    assert findings.find_violations([], [replace(fine, n_named=150, is_largest=False)]) == []
+    assert findings.find_violations([], [replace(fine, n_false=40)]) == [
+        "copying, 3 of 5, 55 × 19: names an honest judge in 20.0% of runs"
+    ]
+    assert findings.find_violations([], [replace(fine, n_naive_false=3)]) == [
+        "copying: the negative control names no honest judge"
+    ]
+
+
 def test_known_limits_name_figures_worlds_and_designs_of_the_study() -> None:
-    figures = figures_by_key()
     places = [
         (figure.key, world.name, design.label)
-        for study, world, design in list_jobs().values()
+        for study in STUDIES
         for figure in study.figures
+        for world in study.worlds
+        for design in study.designs
     ]
-    assert len(figures) == len({place[0] for place in places})
+    assert len(figures_by_key()) == len({place[0] for place in places})
     for limit in KNOWN_LIMITS:
         assert len(limit.reason) > 20
-        assert any(limit.applies(*place) for place in places), limit
+        for pattern in limit.figures:
+            assert any(replace(limit, figures=(pattern,)).applies(*place) for place in places), (limit, pattern)
     assert find_known_limit("no such figure", "gaussian", "5 × 5") is None
+
+
+def test_each_job_has_a_key_and_figures_have_unique_names() -> None:
+    jobs = list_jobs()
+    assert len(jobs) > 250
+    root = Path(__file__).parents[2]
+    assert all((root / f"{job.module.replace('.', '/')}.py").is_file() for job in jobs.values())

@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.coverage.worlds.design import Floats, Indices
 
 CORRELATION = 0.6
-FAMILY_SHARE = 0.7
+FAMILY_SHARE = 0.85
 """Share of the variance of both figures that models of one family have in common."""
 
 

@@ -1,4 +1,4 @@
-"""Worlds of one country over topics, or of one topic over countries: the errors of two models in the cells of one place.
+"""Worlds of one country over topics, or of one topic over countries: errors of two models in the cells of a place.
 
 The place is that of the report, so its effect on the errors is part of the truth; the cells are random.
 """
@@ -19,6 +19,7 @@ PLACE_SD = 0.2
 CELL_SD = 0.36
 """Of the error within a place, from effects of the other kind of unit and of the cell."""
 N_POPULATION = 1_000_000
+N_PLACES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +44,18 @@ PLACE_DESIGNS = (PlaceDesign(5), PlaceDesign(8), PlaceDesign(10), PlaceDesign(19
 
 @dataclass(frozen=True, slots=True)
 class PlaceSample:
-    """Scores in the cells of one place, shape (cells,)."""
+    """Scores in the cells of one place, shape (cells,).
+
+    Attributes:
+        all_places: errors of the first model in ten places, the first of which is this one, shape (places, cells).
+        all_maes: the true MAE of each of these places.
+    """
 
     survey: Floats
     first: Floats
     second: Floats
+    all_places: Floats
+    all_maes: Floats
     truths: Mapping[str, float]
 
 
@@ -60,16 +68,17 @@ class PlaceWorld:
 
     def draw(self, design: PlaceDesign, rng: np.random.Generator) -> PlaceSample:
         """Simulate one place."""
-        place_errors = 0.1 + PLACE_SD * rng.normal(size=2)
+        place_errors = 0.1 + PLACE_SD * rng.normal(size=N_PLACES + 1)
         survey = 0.5 * rng.normal(size=design.n_cells)
-        scores = [survey + error + CELL_SD * draw_effects(self.kind, rng, design.n_cells) for error in place_errors]
-        maes = [mean_absolute_error(self.kind, float(error)) for error in place_errors]
+        errors = np.stack([error + CELL_SD * draw_effects(self.kind, rng, design.n_cells) for error in place_errors])
+        maes = np.array([mean_absolute_error(self.kind, float(error)) for error in place_errors])
         truths = {
-            "mae of a place": maes[0],
+            "mae of a place": float(maes[0]),
             "bias of a place": float(place_errors[0]),
-            "mae difference of a place": maes[1] - maes[0],
+            "mae difference of a place": float(maes[-1] - maes[0]),
+            "mae of all places": 0.0,
         }
-        return PlaceSample(survey, *scores, truths)
+        return PlaceSample(survey, survey + errors[0], survey + errors[-1], errors[:-1], maes[:-1], truths)
 
 
 def mean_absolute_error(kind: EffectKind, mean: float) -> float:

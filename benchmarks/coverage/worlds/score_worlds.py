@@ -279,7 +279,7 @@ SCORE_TRUTHS: dict[str, dict[str, float]] = {
         "mae difference": -0.12396,
         "r gap": 0.28306,
         "mae gap": -0.20611,
-        "largest mae gap": 0.00000,
+        "largest mae gap": 0.0,
         "within-topic r": 0.41417,
     },
 }
