@@ -117,15 +117,14 @@ def _failed_requests_query(audit_id: int) -> Select[Any]:
     attempts, answers = table_of(AttemptRow), table_of(AnswerRow)
     attempt, calls = attempts.c, select_audit_calls(audit_id)
     call_names = select(calls.c.key, func.min(calls.c.name).label("name")).group_by(calls.c.key).subquery()
-    last_attempts = (
-        select(func.max(attempt.id).label("id"))
-        .where(attempt.key.in_(select(call_names.c.key)))
-        .group_by(attempt.key)
-        .subquery()
+    # A lookup by key for each failed request: joined to a table of all last attempts, SQLite would scan that each time.
+    same_call = attempts.alias("same_call")
+    last_attempt_id = (
+        select(func.max(same_call.c.id)).where(same_call.c.key == attempt.key).correlate(attempts).scalar_subquery()
     )
     name = func.coalesce(attempt.name, call_names.c.name)
     group = (name, attempt.model, attempt.purpose, attempt.outcome, attempt.http_status, attempt.error)
-    is_unusable = last_attempts.c.id.is_not(None) & (func.coalesce(answers.c.outcome, "") != Outcome.OK.value)
+    is_unusable = (attempt.id == last_attempt_id) & (func.coalesce(answers.c.outcome, "") != Outcome.OK.value)
     return (
         select(
             *group,
@@ -136,9 +135,7 @@ def _failed_requests_query(audit_id: int) -> Select[Any]:
             func.max(attempt.payload),
         )
         .select_from(
-            attempts.join(call_names, call_names.c.key == attempt.key)
-            .outerjoin(last_attempts, last_attempts.c.id == attempt.id)
-            .outerjoin(answers, answers.c.key == attempt.key)
+            attempts.join(call_names, call_names.c.key == attempt.key).outerjoin(answers, answers.c.key == attempt.key)
         )
         .where(
             attempt.outcome != Outcome.OK.value,
