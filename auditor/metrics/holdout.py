@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from auditor.metrics._complete_cases import Z_95, Floats
 from auditor.metrics.correlation import pearson
 from auditor.metrics.estimate import PLURAL_BY_UNIT, Estimate
+from auditor.metrics.jackknife_interval import IDENTITY, LOG, estimate_from_replicates
 from auditor.metrics.model_correlation import MIN_INTERVAL_UNITS, average_families
-from auditor.metrics.unit_means import mean_over_units
 
 HOLDOUT_SHARE = 0.2
 """Share of the cells that are held out in each split."""
@@ -202,20 +202,24 @@ def _leave_one_model_out(
     if len(x) < MIN_MODELS:
         undefined = Estimate(None, len(x), reason=f"fewer than {MIN_MODELS} {plural} whose r is defined ({len(x)})")
         return undefined, undefined, undefined
-    line_errors, mean_errors = np.empty(len(x)), np.empty(len(x))
-    for i in range(len(x)):
-        other_x, other_y = np.delete(x, i), np.delete(y, i)
-        sum_of_squares = ((other_x - other_x.mean()) ** 2).sum()
-        slope = (
-            ((other_x - other_x.mean()) * (other_y - other_y.mean())).sum() / sum_of_squares
-            if sum_of_squares > 1e-12
-            else 0.0
-        )
-        line_errors[i] = abs(other_y.mean() + slope * (x[i] - other_x.mean()) - y[i])
-        mean_errors[i] = abs(other_y.mean() - y[i])
-    units = {groups.unit: np.arange(len(x))}
-    return (
-        mean_over_units(line_errors, units, (0.0, np.inf)),
-        mean_over_units(mean_errors, units, (0.0, np.inf)),
-        mean_over_units(mean_errors - line_errors, units),
+    figures = _prediction_errors(x, y)
+    without = np.array([_prediction_errors(np.delete(x, i), np.delete(y, i)) for i in range(len(x))])
+    line, mean, gain = (
+        estimate_from_replicates(value, len(x), {groups.unit: replicates}, transform)
+        for value, replicates, transform in zip(figures, without.T, (LOG, LOG, IDENTITY), strict=True)
     )
+    return line, mean, gain
+
+
+def _prediction_errors(x: Floats, y: Floats) -> tuple[float, float, float]:
+    """Mean absolute error of predicting each y from the others, by a line through x and by their mean, and the gain."""
+    n = len(x)
+    other_x, other_y = (np.tile(values, (n, 1))[~np.eye(n, dtype=np.bool_)].reshape(n, n - 1) for values in (x, y))
+    mean_x, mean_y = other_x.mean(axis=1), other_y.mean(axis=1)
+    sum_of_squares = ((other_x - mean_x[:, None]) ** 2).sum(axis=1)
+    products = ((other_x - mean_x[:, None]) * (other_y - mean_y[:, None])).sum(axis=1)
+    is_defined = sum_of_squares > 1e-12
+    slope = np.where(is_defined, products / np.where(is_defined, sum_of_squares, 1.0), 0.0)
+    line_error = float(np.abs(mean_y + slope * (x - mean_x) - y).mean())
+    mean_error = float(np.abs(mean_y - y).mean())
+    return line_error, mean_error, mean_error - line_error

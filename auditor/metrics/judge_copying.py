@@ -34,7 +34,7 @@ from auditor.metrics.unit_means import ShareTable, shares_over_units
 MIN_LABELS = 200
 """Fewest labelled traces that both judges of a pair have verdicts on."""
 LABELS_FOR_PARTIAL_COPYING = 400
-"""Labelled traces with which a judge that copies 30% of its verdicts is found in most cases (docs/metrics.md)."""
+"""Labelled traces with which one judge that copies 30% of another's verdicts is found in three of four cases."""
 MIN_ERRORS = 10
 """Fewest errors, and fewest right verdicts, of each judge of a pair: a few shared errors may be those of all judges."""
 MIN_SHARED_TRACES = 200

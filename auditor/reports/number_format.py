@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, assert_never
 
 from auditor.metrics.estimate import Estimate, ShareEstimate
@@ -146,6 +147,12 @@ def format_cells_interval(estimate: Estimate, digits: int = 2, style: NumberStyl
     ends = [format_styled(end, style, digits) for end in (estimate.cells_ci_low, estimate.cells_ci_high)]
     other_ends = [format_styled(end, style, digits) for end in (estimate.ci_low, estimate.ci_high)]
     return "" if ends == other_ends else " to ".join(ends)
+
+
+def describe_populations(estimates: Iterable[Estimate]) -> str:
+    """Say what the intervals are about, as a sentence with a space after it; empty without an interval."""
+    populations = dict.fromkeys(estimate.generalizes_to for estimate in estimates if estimate.generalizes_to)
+    return f"95% CIs are for {' or '.join(populations)}. " if populations else ""
 
 
 def describe_model_correlation(correlation: ModelCorrelation) -> str:

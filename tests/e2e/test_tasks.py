@@ -139,6 +139,8 @@ def test_no_report_format_of_a_task_mentions_countries(finished: str) -> None:
     assert (report.alignment, report.regions.rows, report.countries, report.tiers) == ([], [], [], [])
     assert (report.audit.cells, report.coverage.countries, report.languages) == ([], [], None)
     assert len(report.coverage.topics) == 2 * ITEMS
+    assert (report.panel.copying.label_source, report.panel.copying.labels > 0) == ("truth of the task", True)
+    assert "auditor experiment planted" not in " ".join(report.panel.certificate)
     for form in ("html", "markdown"):
         text = render_report(report, form)
         for word in ("Countr", "countr", "Region", "moral", "Cultural", " nan", ">None<", "| None |"):

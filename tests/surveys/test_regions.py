@@ -8,6 +8,7 @@ import pytest
 
 from auditor.domain import Region
 from auditor.errors import AuditorError, SurveyError
+from auditor.metrics.jackknife_interval import MIN_UNITS
 from auditor.surveys import builtin_groupings, get_grouping, group_countries, load_survey, region_of
 from auditor.surveys.countries import known_codes
 from tests.surveys.test_countries import COUNTRIES
@@ -114,6 +115,12 @@ def test_without_a_choice_western_countries_are_compared_with_others() -> None:
     assert [r.name for r in grouping.regions] == ["Western", "Non-Western"]
     assert grouping == get_grouping(group_countries(SURVEY))
     assert set(grouping.region_by_country) == set(SURVEY.countries)
+
+
+@pytest.mark.parametrize("name", ["wvs7-sample", "pew2013-sample"])
+def test_the_built_in_surveys_have_enough_countries_of_each_region_for_an_interval(name: str) -> None:
+    for region in get_grouping(load_survey(name)).regions:
+        assert len(region.countries) >= MIN_UNITS, region.name
 
 
 @pytest.mark.parametrize(

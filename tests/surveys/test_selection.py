@@ -45,7 +45,7 @@ def test_the_order_is_the_surveys_and_a_country_named_twice_is_there_once() -> N
     [
         (["Brasil", "Germny"], "all", "no country 'Germny'. Did you mean 'Germany'?"),
         (["France"], "all", "no country 'France'"),
-        (["Xyz"], "all", "It has Australia, Germany"),
+        (["Xyz"], "all", "It has Australia, Canada"),
         ("all", ["beating"], "Did you mean 'parents beating children'?"),
         ("all", ["divorse"], "no topic 'divorse'. Did you mean 'divorce'?"),
         ([], "all", "is empty"),

@@ -8,7 +8,7 @@ from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.panel.schema import FaultDetectionRow, PanelReport, PositionBiasRow, SelfReviewRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Code, Column, Inline, List, Name, Paragraph, Section, Table
-from auditor.reports.number_format import describe_estimate, pluralize
+from auditor.reports.number_format import describe_estimate, describe_populations, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.judge_biases import build_bias_table
 from auditor.reports.sections.judge_copying import build_copying_tables
@@ -118,8 +118,8 @@ def _build_judge_tables(panel: PanelReport) -> Iterator[Table]:
     yield tabulate("judges", "Judges", caption, panel.judges, columns)
     caption = (
         "Agreement of judges beyond chance: 1 is complete agreement, 0 is chance. Kappa and alpha are low if nearly "
-        "all verdicts are the same; AC1 is not. Share of VALID is a proportion, not a measure of agreement. 95% CIs "
-        "are over countries and topics, or the items of a task. n counts traces."
+        "all verdicts are the same; AC1 is not. Share of VALID is a proportion, not a measure of agreement. "
+        f"{describe_populations([panel.krippendorff_alpha, panel.prevalence])}n counts traces."
     )
     measures = [
         ("Fleiss’ kappa", panel.fleiss_kappa),

@@ -40,7 +40,7 @@ def write_certificate(panel: PanelReport, *, is_task: bool = False) -> list[str]
         *_describe_prevalence(panel),
         _describe_majority(panel),
         *describe_copied_outcomes(panel.copying),
-        *describe_copying(panel.copying),
+        *describe_copying(panel.copying, is_task=is_task),
         *_describe_assignment(panel),
         *_describe_adaptive_savings(panel),
         *about_survey,

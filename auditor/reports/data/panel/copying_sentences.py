@@ -12,8 +12,12 @@ MAX_NAMED_PAIRS = 6
 """Pairs that a sentence names; more would be unreadable."""
 
 
-def describe_copying(copying: CopyingReport) -> Iterator[str]:
-    """Yield sentences on pairs that copy, on groups that count as one vote, and on the effective number of judges."""
+def describe_copying(copying: CopyingReport, *, is_task: bool) -> Iterator[str]:
+    """Yield sentences on pairs that copy, on groups that count as one vote, and on the effective number of judges.
+
+    Args:
+        is_task: whether the audit is of a task, into whose answers no faults are planted.
+    """
     copies = [pair for pair in copying.pairs if pair.verdict == "copies"]
     if copies:
         yield (
@@ -33,8 +37,8 @@ def describe_copying(copying: CopyingReport) -> Iterator[str]:
             f"Judges that share one vote in all voting rules but the majority and configured weights: {groups}. "
             "Stored outcomes of conflicts are not changed."
         )
-    yield _describe_effective_number(copying)
-    shared_models = [pair for pair in copying.pairs if pair.same_model and pair.verdict not in ("copies",)]
+    yield _describe_effective_number(copying, is_task)
+    shared_models = [pair for pair in copying.pairs if pair.same_model and pair.verdict != "copies"]
     if shared_models:
         yield (
             f"{_join_pairs(shared_models, with_excess=False)} are the same model. Whether their errors are independent "
@@ -53,13 +57,13 @@ def describe_copied_outcomes(copying: CopyingReport) -> Iterator[str]:
         )
 
 
-def _describe_effective_number(copying: CopyingReport) -> str:
+def _describe_effective_number(copying: CopyingReport, is_task: bool) -> str:
     """Write how many independent judges the panel is worth, or why this is not known."""
     number = copying.effective_judges
     if number.value is None:
         advice = (
             ""
-            if copying.label_source == "truth of the task"
+            if is_task
             else f" `auditor experiment planted --sample {LABELS_FOR_PARTIAL_COPYING // 4}` makes labelled traces."
         )
         return (

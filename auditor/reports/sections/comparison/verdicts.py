@@ -7,6 +7,7 @@ from auditor.reports.document import Block, Code, Column, Name, Paragraph, Secti
 from auditor.reports.number_format import (
     describe_interval,
     describe_p_value,
+    describe_populations,
     format_count,
     format_percent,
     format_styled,
@@ -42,7 +43,7 @@ def build_verdict_section(comparison: VerdictComparison, section_id: str) -> Sec
         f"{section_id}-agreement",
         "Agreement of verdicts",
         "Agreement of both sides beyond chance (1 is complete agreement, 0 is chance), and share of VALID, second "
-        "minus first. 95% CIs are over countries and topics, or the items of a task; n counts pairs of verdicts.",
+        f"minus first. {describe_populations([comparison.kappa, comparison.change])}n counts pairs of verdicts.",
         [Column("Measure", "name"), Column("Value", "estimate")],
         [["Agreement (Scott’s pi)", comparison.kappa], ["Difference in the share of VALID", comparison.change]],
     )
