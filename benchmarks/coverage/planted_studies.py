@@ -130,11 +130,15 @@ def _panels(plants: Mapping[str, Plant]) -> dict[str, Scenario]:
     return {name: Scenario(partial(draw_panel, plant), plant.planted) for name, plant in plants.items()}
 
 
+def _draw_comparisons(fault: Fault, design: SetDesign, rng: np.random.Generator) -> list[list[Comparisons]]:
+    return draw_panel_comparisons(fault, design.n_sets, rng)
+
+
 def _comparing_panels(faults: Sequence[Fault]) -> dict[str, Scenario]:
     """Scenarios of panels that compare items; without a fault first."""
     return {
         fault: Scenario(
-            lambda design, rng, fault=fault: draw_panel_comparisons(fault, design.n_sets, rng),
+            partial(_draw_comparisons, fault),
             frozenset() if fault == "none" else frozenset({0}),
         )
         for fault in ("none", *faults)
