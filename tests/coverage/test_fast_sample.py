@@ -30,7 +30,8 @@ from benchmarks.coverage.verdict_figures import VERDICT_STUDY
 MAX_SAMPLE_WIDTH = 1.7
 """The width is compared with an oracle from few runs."""
 SAMPLE = [
-    (SCORE_STUDY, "gaussian", "20 × 10", 100),
+    (SCORE_STUDY, "gaussian", "20 × 10", 150),
+    (SCORE_STUDY, "gaussian", "55 × 19", 60),
     (PLACE_STUDY, "gaussian", "10 cells", 150),
     (BOUND_STUDY, "many refusals", "10 × 8", 40),
     (RANKING_STUDY, "5 equal models", "10 × 8", 40),
