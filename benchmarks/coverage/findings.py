@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from benchmarks.coverage.known_limits import KNOWN_LIMITS, KnownLimit, find_known_limit
-from benchmarks.coverage.planted import MAX_FALSELY_NAMED, PlantedResult
-from benchmarks.coverage.rule import Summary, clopper_pearson_limits
+from benchmarks.coverage.planted import PlantedResult
+from benchmarks.coverage.rule import Summary
 from benchmarks.coverage.runner import Result
 
 MIN_PRINTED_RUNS = 30
@@ -61,8 +61,7 @@ def find_passing_methods(planted: Iterable[PlantedResult]) -> Iterator[str]:
     has_failed: dict[str, bool] = {}
     for result in planted:
         if result.n_naive_false is not None:
-            low, _ = clopper_pearson_limits(result.n_naive_false, result.n_runs)
-            has_failed[result.study] = has_failed.get(result.study, False) or low > MAX_FALSELY_NAMED
+            has_failed[result.study] = has_failed.get(result.study, False) or result.has_naive_failure
     return (study for study, failed in has_failed.items() if not failed)
 
 
@@ -87,7 +86,7 @@ def find_violations(results: Sequence[Result], planted: Sequence[PlantedResult] 
         for result in planted
         if result.problem is not None
     ]
-    lines += [f"{study}: the negative control names no honest judge" for study in find_passing_methods(planted)]
+    lines += [f"{study}: the negative control keeps the rule" for study in find_passing_methods(planted)]
     lines += [f"{figure}: the negative control passes everywhere" for figure in find_passing_controls(results)]
     lines += [
         f"the known limit of {', '.join(limit.figures)} in {limit.world}, {limit.design} no longer applies"

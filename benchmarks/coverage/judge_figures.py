@@ -33,7 +33,7 @@ def _of_first_judge(compute: Callable[[PanelSample], Sequence[Estimate]]) -> Cal
 
 def exposures_to_own_family(sample: PanelSample) -> Floats:
     """Whether a trace was written by a model of the judge's family, shape (judges, traces)."""
-    return (sample.model[None, :] == np.arange(N_JUDGES)[:, None]).astype(np.float64)
+    return np.asarray(sample.model[None, :] == np.arange(N_JUDGES)[:, None], dtype=np.float64)
 
 
 @lru_cache(maxsize=1)

@@ -79,9 +79,11 @@ def render_planted(planted: Sequence[PlantedResult]) -> Iterator[str]:
             yield f"| {plant} | {' | '.join(_format_planted(by_place[plant, design]) for design in designs)} |"
         naive = [result.n_naive_false / result.n_runs for result in of_study if result.n_naive_false is not None]
         if naive:
-            yield ""
+            largest = next(result for result in of_study if result.is_largest)
             names = f"names an honest judge in {min(naive):.0%} to {max(naive):.0%} of runs"
-            yield f"Negative control (the method of version 0.1): {names}."
+            misses = f"the largest fault in {(largest.n_naive_named or 0) / largest.n_runs:.0%}"
+            yield ""
+            yield f"Negative control (the method of version 0.1): {names}, {misses}."
         yield ""
 
 

@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from benchmarks.coverage.figures import Design
 from benchmarks.coverage.rule import clopper_pearson_limits
-from benchmarks.coverage.worlds.design import Design
-from benchmarks.coverage.worlds.panel_worlds import N_JUDGES, PanelSample, Plant, draw_panel
+from benchmarks.coverage.worlds.design import Design as TableDesign
+from benchmarks.coverage.worlds.panel_worlds import N_JUDGES
 
 MIN_NAMED = 0.95
 MAX_FALSELY_NAMED = 0.05
 RUNS = 300
-PLANT_DESIGNS = (Design(20, 10), Design(55, 19))
+PANEL_DESIGNS = (TableDesign(20, 10), TableDesign(55, 19))
 
-NameJudges = Callable[[PanelSample], Collection[int]]
+NameJudges = Callable[[Any], Collection[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A panel of five judges with a fault of some size.
+
+    Attributes:
+        draw: simulates one audit of a design.
+        planted: the judges with the fault; empty without one.
+    """
+
+    draw: Callable[[Any, np.random.Generator], Any]
+    planted: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +41,7 @@ class PlantedStudy:
 
     Attributes:
         module: the module that defines the method.
-        plants: by the size of the fault in words, from none to the one that must be found.
+        scenarios: by the size of the fault in words, from none to the one that must be found.
         name_judges: from a sample to the judges that a report names.
         designs: of the audits; the largest fault must be found in the largest.
         naive: yesterday's method, which must break the rule somewhere.
@@ -35,10 +50,10 @@ class PlantedStudy:
 
     name: str
     module: str
-    plants: dict[str, Plant]
+    scenarios: Mapping[str, Scenario]
     name_judges: NameJudges
     naive: NameJudges | None = None
-    designs: Sequence[Design] = PLANT_DESIGNS
+    designs: Sequence[Design] = PANEL_DESIGNS
     n_runs: int = RUNS
 
 
@@ -66,6 +81,14 @@ class PlantedResult:
     is_largest: bool
 
     @property
+    def has_naive_failure(self) -> bool:
+        """Whether yesterday's method breaks the rule here."""
+        if self.n_naive_named is None or self.n_naive_false is None:
+            return False
+        misses = self.is_largest and clopper_pearson_limits(self.n_naive_named, self.n_runs)[1] < MIN_NAMED
+        return misses or clopper_pearson_limits(self.n_naive_false, self.n_runs)[0] > MAX_FALSELY_NAMED
+
+    @property
     def problem(self) -> str | None:
         """How the result breaks the rule, in words; None if it does not."""
         if clopper_pearson_limits(self.n_false, self.n_runs)[0] > MAX_FALSELY_NAMED:
@@ -78,19 +101,19 @@ class PlantedResult:
 def measure_plant(study: PlantedStudy, plant_name: str, design: Design, max_runs: int | None = None) -> PlantedResult:
     """Simulate audits with one fault and count which judges are named."""
     n_runs = study.n_runs if max_runs is None else min(max_runs, study.n_runs)
-    plant = study.plants[plant_name]
-    honest = frozenset(range(N_JUDGES)) - plant.planted
+    scenario = study.scenarios[plant_name]
+    honest = frozenset(range(N_JUDGES)) - scenario.planted
     counts = np.zeros(5, dtype=np.intp)
     for run in range(n_runs):
         seed = zlib.crc32(f"{study.name}/{plant_name}/{design.label}".encode())
-        sample = draw_panel(plant, design, np.random.default_rng([seed, run]))
+        sample = scenario.draw(design, np.random.default_rng([seed, run]))
         named = frozenset(study.name_judges(sample))
-        is_named = plant.planted <= named
+        is_named = scenario.planted <= named
         counts[:3] += is_named, is_named and not named & honest, bool(named & honest)
         if study.naive is not None:
             naively_named = frozenset(study.naive(sample))
-            counts[3:] += plant.planted <= naively_named, bool(naively_named & honest)
-    is_largest = plant_name == list(study.plants)[-1] and design == study.designs[-1]
+            counts[3:] += scenario.planted <= naively_named, bool(naively_named & honest)
+    is_largest = plant_name == list(study.scenarios)[-1] and design == study.designs[-1]
     n_named, n_solely, n_false, n_naive_named, n_naive_false = (int(count) for count in counts)
     return PlantedResult(
         study.name,
@@ -102,6 +125,6 @@ def measure_plant(study: PlantedStudy, plant_name: str, design: Design, max_runs
         n_false,
         None if study.naive is None else n_naive_named,
         None if study.naive is None else n_naive_false,
-        bool(plant.planted),
+        bool(scenario.planted),
         is_largest,
     )

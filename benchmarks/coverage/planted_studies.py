@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -10,15 +11,21 @@ from scipy.stats import pearsonr
 
 from auditor.metrics.agreement import leave_one_rater_out
 from auditor.metrics.judge_bias import exposure_effects, leniency
+from auditor.metrics.judge_consistency import consistency_weights, measure_consistency
 from auditor.metrics.judge_copying import compare_errors
 from auditor.metrics.judge_difference import JudgeDifference, adjust_p_values
 from auditor.metrics.label_difference import length_bias_against_labels, leniency_against_labels
 from auditor.metrics.multiple_testing import holm
 from benchmarks.coverage import naive
 from benchmarks.coverage.judge_figures import exposures_to_own_family, panel_units
-from benchmarks.coverage.planted import PlantedStudy
+from benchmarks.coverage.planted import PlantedStudy, Scenario
 from benchmarks.coverage.rule import Interval
-from benchmarks.coverage.worlds.panel_worlds import N_JUDGES, PanelSample, Plant
+from benchmarks.coverage.set_figures import to_judge_answers
+from benchmarks.coverage.worlds.panel_worlds import N_JUDGES, PanelSample, Plant, draw_panel
+from benchmarks.coverage.worlds.preference_worlds import Comparisons, Fault, SetDesign, draw_panel_comparisons
+
+FAULTS: tuple[Fault, ...] = ("always TIE", "constant", "random")
+"""Judges that compare without looking. Version 0.1 did notice the one that always names the first item."""
 
 
 def name_lenient(sample: PanelSample) -> set[int]:
@@ -101,70 +108,126 @@ def naively_name_copying(sample: PanelSample) -> set[int]:
     }
 
 
-COPYING_RUNS = 150
-"""Comparing the errors of all pairs takes long."""
-LENIENT = {f"{100 * size:.0f} points": Plant(leniency=size, level=0.2) for size in (0.0, 0.05, 0.1, 0.15, 0.2, 0.3)}
-COPYING = {
-    f"{n} of 5 copy {share:.0%} of the verdicts": Plant(n_copying=n, copied_share=share)
-    for n in (2, 3)
-    for share in (0.0, 0.3, 0.5, 0.7, 1.0)
-}
+def name_inconsistent(panel: Sequence[Sequence[Comparisons]]) -> set[int]:
+    """Judges whose vote, weighted by consistency, counts less than a quarter of the largest."""
+    measures = {str(i): measure_consistency(to_judge_answers(sets), 3, 200, 0) for i, sets in enumerate(panel)}
+    weights = {int(name): row.weight for name, row in consistency_weights(measures).items()}
+    return {judge for judge, weight in weights.items() if weight < max(weights.values()) / 4}
+
+
+def naively_name_inconsistent(panel: Sequence[Sequence[Comparisons]]) -> set[int]:
+    """The same, by the share of pairs that are not contradicted in the other order; ties contradict nothing."""
+    shares = []
+    for sets in panel:
+        tables = [answers.preferences for answers in sets]
+        agrees = [((table == 0.5) | (table + table.T == 1))[~np.eye(len(table), dtype=bool)] for table in tables]
+        shares.append(float(np.concatenate(agrees).mean()))
+    return {judge for judge, share in enumerate(shares) if share < max(shares) / 4}
+
+
+def _panels(plants: Mapping[str, Plant]) -> dict[str, Scenario]:
+    """Scenarios of panels that rule on traces."""
+    return {name: Scenario(partial(draw_panel, plant), plant.planted) for name, plant in plants.items()}
+
+
+def _draw_comparisons(fault: Fault, design: SetDesign, rng: np.random.Generator) -> list[list[Comparisons]]:
+    return draw_panel_comparisons(fault, design.n_sets, rng)
+
+
+def _comparing_panels(faults: Sequence[Fault]) -> dict[str, Scenario]:
+    """Scenarios of panels that compare items; without a fault first."""
+    return {
+        fault: Scenario(
+            partial(_draw_comparisons, fault),
+            frozenset() if fault == "none" else frozenset({0}),
+        )
+        for fault in ("none", *faults)
+    }
+
+
+LENIENT = _panels(
+    {f"{100 * size:.0f} points": Plant(leniency=size, level=0.2) for size in (0.0, 0.05, 0.1, 0.15, 0.2, 0.3)}
+)
+COPYING = _panels(
+    {
+        f"{n} of 5 copy {share:.0%} of the verdicts": Plant(n_copying=n, copied_share=share)
+        for n in (2, 3)
+        for share in (0.0, 0.3, 0.5, 0.7, 1.0)
+    }
+)
 PLANTED_STUDIES = (
     PlantedStudy("a lenient judge, named from verdicts", __name__, LENIENT, name_lenient, naively_name_lenient),
     PlantedStudy("a lenient judge, named by labels", __name__, LENIENT, name_lenient_by_labels, naively_name_lenient),
     PlantedStudy(
         "a lenient judge where INVALID is rare",
         __name__,
-        {f"{100 * size:.1f} points": Plant(leniency=size, level=2.2) for size in (0.0, 0.02, 0.04, 0.06)},
+        _panels({f"{100 * size:.0f} points": Plant(leniency=size, level=2.2) for size in (0.0, 0.02, 0.04, 0.06)}),
         name_lenient,
         naively_name_lenient,
     ),
     PlantedStudy(
         "a judge that prefers length, which is no quality",
         __name__,
-        {f"{100 * size:.0f} points": Plant(verbosity=size) for size in (0.0, 0.05, 0.1, 0.2)},
+        _panels({f"{100 * size:.0f} points": Plant(verbosity=size) for size in (0.0, 0.05, 0.1, 0.2)}),
         name_verbose,
         naively_name_verbose,
     ),
     PlantedStudy(
         "a judge that prefers length, where longer traces are better",
         __name__,
-        {
-            f"{100 * size:.0f} points": Plant(verbosity=size, quality_of_length=0.6)
-            for size in (0.0, 0.05, 0.1, 0.2, 0.3)
-        },
+        _panels(
+            {
+                f"{100 * size:.0f} points": Plant(verbosity=size, quality_of_length=0.6)
+                for size in (0.0, 0.05, 0.1, 0.2, 0.3)
+            }
+        ),
         name_verbose,
         naively_name_verbose,
     ),
-    PlantedStudy("judges that copy", __name__, COPYING, name_copying, naively_name_copying, n_runs=COPYING_RUNS),
+    PlantedStudy("judges that copy", __name__, COPYING, name_copying, naively_name_copying),
     PlantedStudy(
         "a lenient judge, and others that copy",
         __name__,
-        {
-            f"{n} of 5 copy, {100 * size:.0f} points": Plant(leniency=size, n_copying=n, copied_share=1.0, level=0.2)
-            for n in (2, 3)
-            for size in (0.1, 0.3)
-        },
+        _panels(
+            {
+                f"{n} of 5 copy, {100 * size:.0f} points": Plant(
+                    leniency=size, n_copying=n, copied_share=1.0, level=0.2
+                )
+                for size in (0.1, 0.3)
+                for n in (2, 3)
+            }
+        ),
         name_lenient_or_copying,
     ),
     PlantedStudy(
         "a judge that says VALID without looking",
         __name__,
-        {f"{share:.0%} of traces": Plant(constant_share=share) for share in (0.0, 0.2, 0.5, 1.0)},
+        _panels({f"{share:.0%} of traces": Plant(constant_share=share) for share in (0.0, 0.2, 0.5, 1.0)}),
         name_lenient,
         naively_name_lenient,
     ),
     PlantedStudy(
         "a judge that tosses a coin",
         __name__,
-        {f"{share:.0%} of traces": Plant(random_share=share) for share in (0.0, 0.2, 0.5, 1.0)},
+        _panels({f"{share:.0%} of traces": Plant(random_share=share) for share in (0.0, 0.2, 0.5, 1.0)}),
         name_disagreeing,
     ),
     PlantedStudy(
         "a judge that refuses unsound traces, which is no leniency",
         __name__,
-        {f"slope {slope:g}": Plant(refusal_slope=slope, level=0.2) for slope in (0.0, 1.0, 2.0)},
+        _panels({f"slope {slope:g}": Plant(refusal_slope=slope, level=0.2) for slope in (0.0, 1.0, 2.0)}),
         name_lenient,
         naively_name_lenient,
+    ),
+    *(
+        PlantedStudy(
+            f"a judge that compares without looking: {fault}",
+            __name__,
+            _comparing_panels([fault]),
+            name_inconsistent,
+            None if fault == "constant" else naively_name_inconsistent,
+            designs=(SetDesign(3, 8), SetDesign(10, 8)),
+        )
+        for fault in FAULTS
     ),
 )

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 
 from benchmarks.coverage.bound_figures import BOUND_STUDY
-from benchmarks.coverage.figures import Figure, Study, World
+from benchmarks.coverage.figures import Design, Figure, Study, World
 from benchmarks.coverage.item_figures import ITEM_STUDY
 from benchmarks.coverage.judge_figures import JUDGE_STUDY
 from benchmarks.coverage.model_figures import MODEL_STUDY
@@ -23,7 +23,6 @@ from benchmarks.coverage.score_figures import SCORE_STUDY
 from benchmarks.coverage.set_figures import SET_STUDY
 from benchmarks.coverage.share_figures import SHARE_STUDY
 from benchmarks.coverage.verdict_figures import VERDICT_STUDY
-from benchmarks.coverage.worlds.design import Design as TableDesign
 from benchmarks.coverage.worlds.real_tables import ResampledTable
 
 PLANTED = "planted"
@@ -72,12 +71,12 @@ def list_jobs() -> dict[str, Job]:
             study.module, design.smaller_side, partial(_measure_plant, study, plant, design)
         )
         for study in PLANTED_STUDIES
-        for plant in study.plants
+        for plant in study.scenarios
         for design in study.designs
     }
 
 
-def _measure_plant(study: PlantedStudy, plant: str, design: TableDesign) -> list[PlantedResult]:
+def _measure_plant(study: PlantedStudy, plant: str, design: Design) -> list[PlantedResult]:
     return [measure_plant(study, plant, design)]
 
 

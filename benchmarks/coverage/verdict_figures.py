@@ -90,7 +90,7 @@ def _naive_paired_difference(sample: VerdictSample) -> Interval:
 def _counts(sample: VerdictSample) -> Floats:
     """Numbers of INVALID and of VALID verdicts of each trace with at least two, shape (traces, 2)."""
     counts = np.stack([(sample.verdicts == 0).sum(axis=0), (sample.verdicts == 1).sum(axis=0)], axis=1)
-    return counts[counts.sum(axis=1) >= 2].astype(np.float64)
+    return np.asarray(counts[counts.sum(axis=1) >= 2], dtype=np.float64)
 
 
 def _bootstrap_over_traces(coefficient: Callable[[Floats, Floats], Floats]) -> Callable[[Any], Interval]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from benchmarks.coverage import results, studies
+from benchmarks.coverage import results
 from benchmarks.coverage.results import ResultStore, find_modules, fingerprint
 from benchmarks.coverage.rule import Summary
 from benchmarks.coverage.runner import Result
@@ -17,7 +18,7 @@ FINE = Summary(300, 0, 0.95, 0.93, 0.97, 1.02, None, 10)
 
 def test_results_come_back_as_they_were_stored(tmp_path: Path) -> None:
     result = Result("scores", "r", "gaussian", "5 × 5", FINE, FINE)
-    rows = [studies.asdict(result)]
+    rows = [asdict(result)]
     ResultStore(tmp_path / "results.json").save("scores/gaussian/5 × 5", "abc", rows)
     store = ResultStore(tmp_path / "results.json")
     stored = store.load("scores/gaussian/5 × 5", "abc")

@@ -99,8 +99,9 @@ def test_a_planted_fault_that_is_not_named_and_a_method_without_a_fault_fail_the
     assert findings.find_violations([], [replace(fine, n_false=40)]) == [
         "copying, 3 of 5, 55 × 19: names an honest judge in 20.0% of runs"
     ]
+    assert findings.find_violations([], [replace(fine, n_naive_false=3, n_naive_named=20)]) == []
     assert findings.find_violations([], [replace(fine, n_naive_false=3)]) == [
-        "copying: the negative control names no honest judge"
+        "copying: the negative control keeps the rule"
     ]
 
 

@@ -26,7 +26,10 @@ def draw_effects(kind: EffectKind, rng: np.random.Generator, n: int, *, is_clust
     """
     if kind == "zones" and is_clustered:
         zone = rng.permutation(np.arange(n) % N_ZONES)
-        return ZONE_SHARE**0.5 * rng.normal(size=N_ZONES)[zone] + (1 - ZONE_SHARE) ** 0.5 * rng.normal(size=n)
+        effects: Floats = ZONE_SHARE**0.5 * rng.normal(size=N_ZONES)[zone] + (1 - ZONE_SHARE) ** 0.5 * rng.normal(
+            size=n
+        )
+        return effects
     return _INDEPENDENT_EFFECTS[kind](rng, n)
 
 

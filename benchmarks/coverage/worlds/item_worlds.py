@@ -106,8 +106,8 @@ class ItemWorld:
         support = SUPPORT_SLOPE * merits[0] + 0.5 * draw_effects(self.kind, rng, n_items)[item]
         scores = [ndtr(self.level + shift + effect) for shift, effect in zip((0.0, SECOND_SHIFT), by_item, strict=True)]
         return ItemSample(
-            np.bincount(item, is_correct, minlength=n_items),
-            np.bincount(item, second_is_correct, minlength=n_items),
+            np.bincount(item, is_correct, minlength=n_items).astype(np.float64),
+            np.bincount(item, second_is_correct, minlength=n_items).astype(np.float64),
             counts.astype(np.float64),
             item,
             is_correct.astype(np.float64),

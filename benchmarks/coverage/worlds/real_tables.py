@@ -67,7 +67,8 @@ def _load_population(path: Path) -> tuple[Floats, Floats, Floats]:
         survey[countries.index(country), topics.index(topic)] = score
     rng = np.random.default_rng(23)
     topic_means = np.nanmean(survey, axis=0)
-    return survey, *(_draw_model(survey, topic_means, rng) for _ in range(2))
+    first, second = (_draw_model(survey, topic_means, rng) for _ in range(2))
+    return survey, first, second
 
 
 def _draw_model(survey: Floats, topic_means: Floats, rng: np.random.Generator) -> Floats:
