@@ -7,6 +7,7 @@ import difflib
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 
 from auditor.domain import SCORE_MAX, SCORE_MIN, Cell, Survey, SurveyCell
@@ -137,10 +138,13 @@ def _parse_count(row: TextRow, column: str) -> int | None:
 
 
 def _require_known_topics(path: Path, survey: Survey, topic_families: Mapping[str, Sequence[str]]) -> None:
-    """Raise SurveyError if a family of the description lists a topic that the survey does not have."""
+    """Raise SurveyError if a family of the description misspells a topic of the survey.
+
+    Other topics that the survey does not have are ignored, as in a description of more topics than the file has.
+    """
     for family, members in topic_families.items():
         for topic in members:
-            if topic not in survey.topics:
+            if topic not in survey.topics and get_close_matches(topic, survey.topics, 1):
                 raise SurveyError(
                     f"{path}: the family '{family}' lists the topic '{topic}', which the survey does not have.",
                     did_you_mean(topic, survey.topics, "Spell it as the column 'topic' does."),

@@ -9,6 +9,7 @@ would no longer check compatibility.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -28,6 +29,12 @@ from tests.support.call_purposes import reply
 from tests.support.cli_runner import auditor
 from tests.support.fake_server import FakeServer
 from tests.support.fixed_address import TRUST, at_fixed_address, word_encoder
+
+CHANGED_IN_0_2 = re.compile(
+    r"\.audit\.auditor$|(^|[._])ci_(low|high)$|\.(p_value|reason|over|decided)$|\.leniency\.value$|\.own_family\.n$"
+)
+"""Figures that version 0.2 defines anew (CHANGELOG.md): intervals, tests and their reasons, ties in transitivity, and
+leniency, which is against the median judge. All other figures of an earlier version stay."""
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +77,11 @@ def assert_figures(storage: str, folder: Path, besides: Collection[str] = ()) ->
     """Assert that the report has each recorded figure, outside the sections `besides`; new figures are allowed."""
     recorded = json.loads((folder / FIGURES).read_text(encoding="utf-8"))
     recorded = {key: value for key, value in recorded.items() if key not in besides}
-    differences = list(_differences(recorded, figures_of(storage), "report"))
+    differences = [
+        difference
+        for difference in _differences(recorded, figures_of(storage), "report")
+        if not CHANGED_IN_0_2.search(difference.split(":")[0])
+    ]
     assert not differences
 
 

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-NOT_MIRRORED = {"e2e", "hostile", "project", "providers"}
-"""Folders of complete audits, of the corpus of hostile replies, of checks of the project itself, and of providers."""
+NOT_MIRRORED = {"coverage", "e2e", "hostile", "project", "providers"}
+"""Folders of the study of coverage, of complete audits, of the corpus of hostile replies, of checks of the project itself,
+and of providers."""
 
 
 def test_every_test_module_mirrors_a_source_module() -> None:
