@@ -111,7 +111,7 @@ def _compare_columns(
     counts = np.concatenate(sizes)
     samples = 1.0 if np.isnan(counts).all() else max(1.0, float(np.nanmean(counts)))
     mae, r = (_difference_components(s, scores, truth, countries, topics, noise, samples) for s in (MAE, PEARSON))
-    return mae, r
+    return None if mae is None or r is None else (mae, r)
 
 
 def _difference_components(
@@ -122,7 +122,7 @@ def _difference_components(
     topics: NDArray[np.generic],
     noise: Sequence[FloatArray | None] = (None, None),
     samples: float = 1.0,
-) -> VarianceComponents:
+) -> VarianceComponents | None:
     """Components of the difference of a statistic between two series.
 
     Args:

@@ -26,6 +26,7 @@ from auditor.metrics.estimate import PLURAL_BY_UNIT, Estimate
 
 MIN_UNITS = 5
 """Fewest units of each kind for an interval: fewer show too little of how they differ."""
+BOUNDARY_REASON = "it is at the end of its range, where its uncertainty cannot be estimated"
 UNDEFINED_REASON = "leaving one unit out leaves no value: no interval"
 CONSTANT_REASON = "it is the same whatever is left out: no interval"
 
@@ -110,7 +111,9 @@ def jackknife_interval(
         by_kind = [[transform.forward(stratum) for stratum in arrays] for arrays in strata.values()]
         by_cell = [transform.forward(stratum) for stratum in ([] if cells is None else _as_strata(cells))]
     transformed = [stratum for arrays in by_kind for stratum in arrays]
-    if not np.isfinite(transformed_value) or not all(np.isfinite(stratum).all() for stratum in transformed + by_cell):
+    if np.isfinite(value) and not np.isfinite(transformed_value):
+        return JackknifeInterval(None, None, reason=BOUNDARY_REASON)
+    if not all(np.isfinite(stratum).all() for stratum in transformed + by_cell):
         return JackknifeInterval(None, None, reason=UNDEFINED_REASON)
     variance = float(combine_variances([jackknife_variance(arrays) for arrays in by_kind], jackknife_variance(by_cell)))
     if variance <= 1e-24 * max(1.0, transformed_value**2):

@@ -37,6 +37,7 @@ N_DRAWS = 2000
 """Draws for the probability of being the median judge; each is used with both signs."""
 ESTIMABLE_TOLERANCE = 1e-7
 NO_COMPARISON_REASON = "no trace has a verdict of this judge and of another"
+UNLINKED_REASON = "no trace links it with the judges of whom the median is taken"
 REFERENCE_REASON = "it is the median judge, with which the others are compared: 0 by definition"
 
 
@@ -265,7 +266,8 @@ def _compare_with_median(fit: _Fit, positions: Indices) -> list[JudgeDifference]
     for i, position in enumerate(positions):
         n = int(fit.n_compared[i])
         if i not in known:
-            differences.append(missing_difference(NO_COMPARISON_REASON, "panel", n))
+            reason = UNLINKED_REASON if n else NO_COMPARISON_REASON
+            differences.append(missing_difference(reason, "panel", n))
         elif weights[position] == 1:
             differences.append(JudgeDifference(0.0, n, reason=REFERENCE_REASON, evidence="panel"))
         else:

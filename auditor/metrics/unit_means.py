@@ -134,7 +134,7 @@ def mean_over_units(
     (present,), is_present = complete_cases(values)
     if not len(present):
         return Estimate(None, 0, reason=empty_reason)
-    tolerance = 1e-9 * max(1.0, float(np.abs(present).max()))
+    tolerance = 1e-6 * max(1.0, float(np.abs(present).max()))
     if present.min() < bounds[0] - tolerance or present.max() > bounds[1] + tolerance:
         raise ValueError(f"values must be from {bounds[0]} to {bounds[1]}")
     present = np.clip(present, *bounds)

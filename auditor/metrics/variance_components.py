@@ -27,6 +27,9 @@ SIGNIFICANCE_LEVEL = 0.05
 MAX_FACTOR = 1000
 """Larger multiples of an audit are not proposed."""
 
+MAX_CONDITION = 1e10
+"""Largest condition number of the equations for the components; above it they cannot be told apart."""
+
 
 @dataclass(frozen=True, slots=True)
 class Design:
@@ -109,8 +112,10 @@ def estimate_components(
     topics: ArrayLike,
     sampling_variances: Floats | None = None,
     samples: float = 1,
-) -> VarianceComponents:
+) -> VarianceComponents | None:
     """Estimate the components of variance; negative estimates are set to 0 and named.
+
+    None where the components cannot be separated, as where each country has one topic only.
 
     Args:
         values: influence values, shape (n,), at most one per country and topic; cells may be missing.
@@ -136,6 +141,8 @@ def estimate_components(
             [n - country_squares, n - topic_squares, n - 1],
         ]
     )
+    if np.linalg.cond(expected) > MAX_CONDITION:
+        return None
     observed = np.array([by_country, by_topic, float((centred**2).sum())])
     country, topic, cell = (float(component) for component in np.linalg.solve(expected, observed))
     sampling = 0.0 if sampling_variances is None else float(np.mean(sampling_variances))

@@ -149,6 +149,7 @@ def bertscore(encoder: TokenEncoder) -> TextSimilarity:
         cosines = vectors_a @ vectors_b.T
         precision, recall = cosines.max(axis=1)[is_word_a].mean(), cosines.max(axis=0)[is_word_b].mean()
         total = float(precision + recall)
-        return 2 * float(precision * recall) / total if total else 0.0
+        # Cosines of 32-bit vectors may exceed 1 by a rounding error.
+        return min(1.0, 2 * float(precision * recall) / total) if total else 0.0
 
     return similarity

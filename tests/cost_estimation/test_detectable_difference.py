@@ -65,6 +65,7 @@ def test_an_earlier_audit_of_the_survey_gives_the_components(db: Database) -> No
     assert "of the same survey" in planned.basis
     values = np.array([abs(errors["a"][cell]) - abs(errors["b"][cell]) for cell in truth])
     components = estimate_components(values, [cell[0] for cell in truth], [cell[1] for cell in truth])
+    assert components is not None
     assert planned.mae == pytest.approx(detectable_difference(components, Design(12, 8, planned.samples)))
 
 

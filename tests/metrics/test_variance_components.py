@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -20,11 +22,18 @@ from auditor.metrics.variance_components import (
 )
 
 
+def separate(*arguments: Any) -> VarianceComponents:
+    """The components of values of which they can be separated."""
+    components = estimate_components(*arguments)
+    assert components is not None
+    return components
+
+
 def test_a_balanced_table_has_the_components_of_the_analysis_of_variance() -> None:
     rng = np.random.default_rng(0)
     table = rng.normal(size=(7, 1)) + 2 * rng.normal(size=(1, 5)) + 0.5 * rng.normal(size=(7, 5))
     countries, topics = (index.ravel() for index in np.indices(table.shape))
-    components = estimate_components(table.ravel(), countries, topics)
+    components = separate(table.ravel(), countries, topics)
     rows, columns, mean = table.mean(1, keepdims=True), table.mean(0, keepdims=True), table.mean()
     mean_squares = (
         5 * ((rows - mean) ** 2).sum() / 6,
@@ -39,7 +48,7 @@ def test_a_balanced_table_has_the_components_of_the_analysis_of_variance() -> No
 
 def test_two_by_two_by_hand() -> None:
     """Values 0, 2, 4, 10: mean squares 36 of countries, 16 of topics, 4 of the rest."""
-    components = estimate_components(np.array([0.0, 2, 4, 10]), [0, 0, 1, 1], [0, 1, 0, 1])
+    components = separate(np.array([0.0, 2, 4, 10]), [0, 0, 1, 1], [0, 1, 0, 1])
     assert (components.country, components.topic, components.cell) == pytest.approx((16, 6, 4))
     variance = components.variance(Design(2, 2, 1))
     assert variance == pytest.approx(16 / 2 + 6 / 2 + 4 / 4)
@@ -53,7 +62,7 @@ def test_the_components_of_samples_and_of_unbalanced_tables_are_recovered() -> N
         samples = effects[..., None] + 0.25 * rng.normal(size=(20, 10, 4))
         countries, topics = (index.ravel() for index in np.indices((20, 10)))
         has_cell = rng.random(200) < 0.8
-        components = estimate_components(
+        components = separate(
             samples.mean(2).ravel()[has_cell], countries[has_cell], topics[has_cell],
             (samples.var(2, ddof=1) / 4).ravel()[has_cell], 4,
         )  # fmt: skip
@@ -63,7 +72,7 @@ def test_the_components_of_samples_and_of_unbalanced_tables_are_recovered() -> N
 
 def test_a_negative_estimate_is_set_to_zero_and_named() -> None:
     table = np.array([[1.0, -1], [-1, 1]])
-    components = estimate_components(table.ravel(), [0, 0, 1, 1], [0, 1, 0, 1])
+    components = separate(table.ravel(), [0, 0, 1, 1], [0, 1, 0, 1])
     assert (components.country, components.topic, components.negative) == (0.0, 0.0, ("country", "topic"))
 
 
@@ -141,3 +150,11 @@ def test_the_detectable_difference_is_found_with_80_percent_power() -> None:
     assert low <= power <= high
     assert detectable_difference(components, Design(40, 20, 1)) < 0.8 * difference
     assert detectable_difference(VarianceComponents(0, 0, 0, 0), Design(20, 10, 1)) == 0.0
+
+
+def test_components_that_cannot_be_separated_are_none() -> None:
+    """Each country has one topic only: its effect and that of its cell are the same."""
+    values = np.random.default_rng(0).normal(size=12)
+    countries = np.arange(12)
+    assert estimate_components(values, countries, countries % 6) is None
+    assert estimate_components(values, countries % 6, countries) is None

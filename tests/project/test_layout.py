@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 NOT_MIRRORED = {"coverage", "e2e", "hostile", "project", "providers"}
-"""Folders of the study of coverage, of complete audits, of the corpus of hostile replies, of checks of the project itself,
+"""Folders of the study of coverage, of complete audits, of the corpus of hostile replies, of checks of the project,
 and of providers."""
 
 

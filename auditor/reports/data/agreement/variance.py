@@ -111,6 +111,7 @@ def _build_variance_row(
         components = estimate_components(
             values, countries, topics, None if noise is None else slopes**2 * noise, mean_samples
         )
+        reason = None if components else "effects of countries, topics and cells cannot be separated on these cells"
     has_languages = components is not None and language_scores is not None and method == Method.DIRECT
     if components is not None and language_scores is not None and has_languages:
         scores_by_language = language_scores[:, source.models.index(model)]

@@ -46,6 +46,7 @@ def region_gap_estimates(report: Report) -> SubjectEstimates:
             ci_low=low if has_interval else None,
             ci_high=magnitudes[1] if has_interval else None,
             reason=signed_gap.reason,
+            resampled=signed_gap.resampled,
         )
         rows.append((f"{column_label(report, gap)}: {gap.first} and {gap.second}", gap_size))
     return rows

@@ -90,25 +90,6 @@ class VerdictMatrix:
         return self._to_matrix(self.votes.answered_at)
 
     @cached_property
-    def _cell_numbering(self) -> tuple[dict[tuple[str, str], int], NDArray[np.intp]]:
-        """Numbers of the cells by country and topic, and the number of each trace's cell."""
-        number_by_cell: dict[tuple[str, str], int] = {}
-        # A key is (author, country, topic, sample).
-        return number_by_cell, np.array(
-            [number_by_cell.setdefault(key[1:3], len(number_by_cell)) for key in self.traces], dtype=np.intp
-        )
-
-    @property
-    def cell_index(self) -> NDArray[np.intp]:
-        """Cell number of each trace, shape (traces,): clusters for statistics, since traces on a cell correlate."""
-        return self._cell_numbering[1]
-
-    @cached_property
-    def cell_labels(self) -> tuple[Sequence[str], Sequence[str]]:
-        """Countries and topics of the cells, in the order of their numbers."""
-        return [country for country, _ in self._cell_numbering[0]], [topic for _, topic in self._cell_numbering[0]]
-
-    @cached_property
     def units(self) -> Units:
         """The countries and topics of the traces, or the items of a task: the units that intervals are over."""
         return sampling_units([key[1] for key in self.traces], [key[2] for key in self.traces])
