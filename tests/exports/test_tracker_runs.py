@@ -20,8 +20,11 @@ def test_every_metric_has_its_interval_and_n(report: Report) -> None:
     audit_run, model_runs = build_runs(report)
     assert [run.name for run in model_runs] == ["alder", "birch", "cedar"]
     for run, row in zip(model_runs, report.alignment, strict=True):
-        for name in ("pearson_r", "mae", "self_consistency", "peer_agreement"):
+        for name in ("pearson_r", "mae", "self_consistency"):
             assert {name, f"{name}_low", f"{name}_high", f"{name}_n"} <= run.metrics.keys()
+        agreement = next(peers.agreement for peers in report.peer_agreement if peers.model == row.model)
+        assert (run.metrics["peer_agreement"], run.metrics["peer_agreement_n"]) == (agreement.value, agreement.n)
+        assert run.metrics.get("peer_agreement_low") == agreement.ci_low  # some have too few INVALID for an interval
         assert run.metrics["pearson_r"] == row.pearson_r
         assert run.metrics["pearson_r_low"] == row.crossed.pearson_r.ci_low
         assert all(math.isfinite(value) for value in run.metrics.values())

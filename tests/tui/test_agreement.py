@@ -26,10 +26,11 @@ def _rated(db: Database) -> None:
 async def test_agreement_is_shown_with_intervals_and_n(run: Run, size: tuple[int, int]) -> None:
     async with run(size=size) as driver:
         await driver.press("a")
-        for words in ("Raters", "ada", "10 decided blind", "ada and grace: same", "70% [40%, 89%] of 10", "kappa"):
+        for words in ("Raters", "ada", "10 decided blind", "ada and grace: same", "70% of 10, no interval", "kappa"):
             assert words in driver.text
-        await driver.press("pagedown", "space", "j", "down")
+        await driver.press("pagedown")
         assert "Judges and people" in driver.text
+        await driver.press("space", "j", "down")
         assert "cedar: same" in driver.text
         await driver.press("pageup", "k", "up", "pageup")
         assert "Raters" in driver.text

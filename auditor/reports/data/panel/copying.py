@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from auditor.config import AuditConfig, ModelSection
 from auditor.metrics.effective_judges import effective_judges
 from auditor.metrics.error_correlation import judge_pairs
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.metrics.judge_copying import (
     PairErrors,
     compare_errors,
@@ -71,7 +71,7 @@ def find_groups(judges: Sequence[str], pairs: Sequence[JudgePairRow]) -> list[li
 def _build_pair_row(
     config: AuditConfig | None,
     names: tuple[str, str],
-    agreement: Estimate,
+    agreement: ShareEstimate,
     pair: PairErrors,
     excess: Estimate,
     verdict: PairVerdict,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.data.report_model import ReportModel
 
 PairVerdict = Literal["copies", "agree on at least 99%", "cannot be told from verdicts", "independent as far as shown"]
@@ -16,7 +16,7 @@ class JudgePairRow(ReportModel):
 
     first: str
     second: str
-    agreement: Estimate
+    agreement: ShareEstimate
     """Share of equal verdicts on the traces that both have a verdict on."""
     error_correlation: float | None
     """Correlation (phi) of their errors on labelled traces, within topics and within the truth or the kind of fault."""

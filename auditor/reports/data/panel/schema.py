@@ -65,7 +65,7 @@ class VotingRuleRow(ReportModel):
     invalid: int
     open: int
     """Traces without a majority, left for a person."""
-    differs: Estimate
+    differs: ShareEstimate
     """Among traces that both rules settle, the share decided opposite to the plain majority."""
     weights: dict[str, float]
     """Weights of the judges, 1 on average, or for `copies split` each judge's share of its group's vote; for
