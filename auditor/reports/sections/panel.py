@@ -156,7 +156,8 @@ def _build_bias_and_voting_tables(panel: PanelReport) -> Iterator[Table]:
         *make_columns("number", {"valid": "VALID", "invalid": "INVALID", "open": "Open"}),
         Column("Contradicts the majority", "estimate", "differs"),
     ]
-    yield tabulate("voting-rules", "Voting rules", caption, panel.votes, columns)
+    differs = {"differs": lambda row: None if row.rule == "majority" else row.differs}
+    yield tabulate("voting-rules", "Voting rules", caption, panel.votes, columns, differs)
     caption = (
         "Whether models that peers find VALID agree more with people: correlation of peer agreement with r (−1 to +1). "
         f"{CORRELATION_REMARK}"

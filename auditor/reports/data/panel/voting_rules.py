@@ -19,6 +19,7 @@ from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.sampling_units import Units
 
 Groups = Sequence[Sequence[int]]
+REFERENCE_REASON = "it is the rule that the others are compared with"
 
 
 def build_vote_rows(source: ReportSource, matrix: VerdictMatrix, groups: Groups) -> list[VotingRuleRow]:
@@ -34,7 +35,8 @@ def build_vote_rows(source: ReportSource, matrix: VerdictMatrix, groups: Groups)
         return []
     ones = np.ones(len(matrix.judges))
     majority = decide_by_weight(matrix, ones[:, None])
-    rows = [_build_vote_row("majority", majority, majority, {}, matrix.units)]
+    majority_row = _build_vote_row("majority", majority, majority, {}, matrix.units)
+    rows = [majority_row.model_copy(update={"differs": missing_estimate(REFERENCE_REASON)})]
     if len(groups) < len(matrix.judges):
         split = decide_by_weight(matrix, share_weights(matrix, groups, ones))
         weights = dict(zip(matrix.judges, split_weights(groups).tolist(), strict=True))
