@@ -157,7 +157,11 @@ def _describe_refusals(refusals: RefusalsReport) -> Text:
     if not total.value:
         return f"There are no refusals among {pluralize(total.n, 'answer')}."
     groups: list[Text] = [
-        [Name(row.name), f" ({format_styled(row.share.value, 'percent', 1)})"]
+        [
+            Name(row.name),
+            f" ({format_styled(row.share.value, 'percent', 1)}: "
+            f"{format_count(round((row.share.value or 0) * row.share.n))} of {pluralize(row.share.n, 'answer')})",
+        ]
         for row in (*refusals.topics[:1], *refusals.countries[:1])
     ]
     return [
