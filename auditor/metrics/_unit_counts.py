@@ -79,8 +79,9 @@ class UnitCounts:
         if not few:
             return None
         others = " and ".join(PLURAL_BY_UNIT[unit] for unit in self.units)
-        counted = "the cases" if self.share <= 0.5 else "the exceptions"
-        return f"{counted} are in fewer than {MIN_UNITS} {' and '.join(few)}: no interval for other {others}"
+        counted = "they occur" if self.share <= 0.5 else "the exceptions occur"
+        units = " and ".join(f"fewer than {MIN_UNITS} {plural}" for plural in few)
+        return f"{counted} in {units}, too few for an interval for other {others}"
 
     def _units_with_few_cases(self) -> list[str]:
         """Kinds of units of which fewer than 5 have a case of the rarer of hits and misses."""

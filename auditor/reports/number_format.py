@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, assert_never
 
-from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.metrics.estimate import PLURAL_BY_UNIT, Estimate, ShareEstimate
 from auditor.metrics.model_correlation import ModelCorrelation
 
 NumberStyle = Literal["decimal", "signed", "p_value", "percent", "usd"]
@@ -129,24 +129,38 @@ def describe_interval(estimate: Estimate, digits: int = 2, style: NumberStyle = 
     """Format an estimate's interval for a sentence, such as "95% CI 0.31 to 0.68", or say why there is none.
 
     A share's two intervals are named, where they differ: "95% CI 0.31 to 0.68 for other countries and topics like
-    these, 0.42 to 0.55 for these cells".
+    these, 0.42 to 0.55 for these cells". In a task these are items.
     """
     cells_interval = format_cells_interval(estimate, digits, style)
     if estimate.ci_low is None or estimate.ci_high is None:
-        return f"no 95% CI: {estimate.reason}" + (f"; for these cells {cells_interval}" if cells_interval else "")
+        return f"no 95% CI: {estimate.reason}" + (
+            f"; for {name_cells(estimate)} {cells_interval}" if cells_interval else ""
+        )
     low, high = (format_styled(end, style, digits) for end in (estimate.ci_low, estimate.ci_high))
     if cells_interval and estimate.generalizes_to:
-        return f"95% CI {low} to {high} for {estimate.generalizes_to}, {cells_interval} for these cells"
+        return f"95% CI {low} to {high} for {estimate.generalizes_to}, {cells_interval} for {name_cells(estimate)}"
     return f"95% CI {low} to {high}"
 
 
 def format_cells_interval(estimate: Estimate, digits: int = 2, style: NumberStyle = "decimal") -> str:
-    """Format a share's interval for the cells that were measured; empty if there is none, or it is the other one."""
+    """Format a share's interval for the cells that were measured; empty if there is none, or it is the other one.
+
+    Ends that round to the same number have one more digit.
+    """
     if not isinstance(estimate, ShareEstimate) or estimate.cells_ci_low is None or estimate.cells_ci_high is None:
         return ""
-    ends = [format_styled(end, style, digits) for end in (estimate.cells_ci_low, estimate.cells_ci_high)]
+    cells_ends = (estimate.cells_ci_low, estimate.cells_ci_high)
+    ends = [format_styled(end, style, digits) for end in cells_ends]
     other_ends = [format_styled(end, style, digits) for end in (estimate.ci_low, estimate.ci_high)]
-    return "" if ends == other_ends else " to ".join(ends)
+    if ends == other_ends:
+        return ""
+    return " to ".join(ends if ends[0] != ends[1] else [format_styled(end, style, digits + 1) for end in cells_ends])
+
+
+def name_cells(estimate: Estimate) -> str:
+    """Name the measured cells that a share's second interval is about: in a task they are items or questions."""
+    [unit] = estimate.resampled if len(estimate.resampled) == 1 else ["cell"]
+    return f"these {PLURAL_BY_UNIT[unit] if unit in ('item', 'question') else 'cells'}"
 
 
 def describe_populations(estimates: Iterable[Estimate]) -> str:

@@ -167,13 +167,18 @@ def test_cases_in_few_countries_or_topics_have_no_interval_for_others() -> None:
     hits[COUNTRY < 4] = 1
     share = share_over_units(hits, CASES, UNITS)
     assert (share.ci_low, share.ci_high) == (None, None)
-    assert share.reason == "the cases are in fewer than 5 countries: no interval for other countries and topics"
+    assert (
+        share.reason == "they occur in fewer than 5 countries, too few for an interval for other countries and topics"
+    )
     assert share.cells_ci_low is not None
     misses = share_over_units(CASES - hits, CASES, UNITS)
-    assert misses.reason == "the exceptions are in fewer than 5 countries: no interval for other countries and topics"
+    assert misses.reason == (
+        "the exceptions occur in fewer than 5 countries, too few for an interval for other countries and topics"
+    )
     both = share_over_units((COUNTRY < 2) & (TOPIC < 2), CASES, UNITS, design_effect=3.0)
-    assert (
-        both.reason == "the cases are in fewer than 5 countries and topics: no interval for other countries and topics"
+    assert both.reason == (
+        "they occur in fewer than 5 countries and fewer than 5 topics, too few for an interval for other countries and "
+        "topics"
     )
     items = share_over_units([1, 1, 0, 0, 0, 0, 0], np.full(7, 4), {"item": range(7)})
     assert (items.ci_low, items.ci_high) == pytest.approx(clopper_pearson(2 / 28, 7)), "an item counts as one case"

@@ -28,7 +28,7 @@ async def test_agreement_is_shown_with_intervals_and_n(run: Run, size: tuple[int
         await driver.press("a")
         for words in ("Raters", "ada", "10 decided blind", "ada and grace: same", "70% of 10, no interval", "kappa"):
             assert words in driver.text
-        await driver.press("pagedown")
+        await driver.press("pagedown", "k")
         assert "Judges and people" in driver.text
         await driver.press("space", "j", "down")
         assert "cedar: same" in driver.text

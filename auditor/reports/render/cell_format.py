@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from string import ascii_lowercase
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.document import Cell, Column, CountShare, LowerBound, Reason, Row, Table
 from auditor.reports.number_format import (
     MISSING_SYMBOL,
@@ -16,6 +16,7 @@ from auditor.reports.number_format import (
     format_percent,
     format_styled,
     format_usd,
+    name_cells,
 )
 
 MIN_NOTE_OCCURRENCES = 3
@@ -34,7 +35,8 @@ class FormattedFigure:
         reason: why there is a value, but no interval.
         has_value: whether the figure has a value.
         note: label of the note that has the reason for the missing value or interval.
-        cells_interval: a share's interval for the cells that were measured; empty if it is no other one.
+        cells_interval: a share's interval for the cells that were measured, which it names; empty if it is no other
+            one.
     """
 
     value: str
@@ -47,8 +49,8 @@ class FormattedFigure:
 
     @property
     def main_interval(self) -> str:
-        """The interval that a cell shows: if there is none for other units, the one for the cells, which is named."""
-        return self.interval or (f"these cells {self.cells_interval}" if self.cells_interval else "")
+        """The intervals that a cell shows: for other units, and a share's for the measured cells, which is named."""
+        return "; ".join(filter(None, (self.interval, self.cells_interval)))
 
     def in_line(self) -> str:
         """The figure on one line, such as "0.52 (0.31 to 0.68; n 25)"."""
@@ -82,14 +84,16 @@ def format_figure(cell: Cell, column: Column, notes: Mapping[str, str]) -> Forma
 def _format_estimate(estimate: Estimate, column: Column, notes: Mapping[str, str]) -> FormattedFigure:
     """Format an estimate; a reason that is a note of the table is replaced by the note's label."""
     reason = estimate.reason or ""
-    note = notes.get(reason, "")
+    note = notes.get(reason or _remark(estimate), "")
     if estimate.value is None:
-        return FormattedFigure("not available" if note else reason, has_value=False, note=note)
+        return FormattedFigure("not available" if note else f"not available: {reason}", has_value=False, note=note)
     n = f"n {format_count(estimate.n)}" if column.show_n else ""
     value = format_styled(estimate.value, column.style, column.digits)
     cells_interval = format_cells_interval(estimate, column.digits, column.style)
+    if cells_interval:
+        cells_interval = f"{name_cells(estimate)} {cells_interval}"
     if estimate.ci_low is None or estimate.ci_high is None:
-        reason = "no 95% CI" if note else reason
+        reason = "no 95% CI" if note else f"no 95% CI: {reason}"
         return FormattedFigure(value, n=n, reason=reason, note=note, cells_interval=cells_interval)
     low, high = (format_styled(end, column.style, column.digits) for end in (estimate.ci_low, estimate.ci_high))
     return FormattedFigure(value, f"{low} to {high}", n, note=note, cells_interval=cells_interval)
@@ -100,10 +104,21 @@ def label_notes(table: Table) -> dict[str, str]:
     cells = [cell for row in iterate_rows(table) for cell in row.cells]
     counts = Counter(map(_missing_reason, cells))
     reasons = [reason for reason, n in counts.items() if n >= MIN_NOTE_OCCURRENCES and len(reason) >= MIN_NOTE_LENGTH]
-    remarks = [
-        cell.reason for cell in cells if isinstance(cell, Estimate) and cell.reason and not _missing_reason(cell)
-    ]
+    remarks = [remark for cell in cells if (remark := _remark(cell))]
     return dict(zip(dict.fromkeys([*remarks, *reasons]), ascii_lowercase, strict=False))
+
+
+def _remark(cell: Cell) -> str:
+    """The remark on an estimate's interval: its reason or, for a share of 0 or 1, the rule; empty if there is none."""
+    if not isinstance(cell, Estimate) or _missing_reason(cell):
+        return ""
+    if cell.reason or not (isinstance(cell, ShareEstimate) and cell.value in (0, 1) and cell.resampled):
+        return cell.reason or ""
+    units = " or ".join(cell.resampled) + (", whichever are fewer," if len(cell.resampled) > 1 else "")
+    return (
+        "Where all or none count, the interval has the design effect of the other rows; without one, each "
+        f"{units} counts as one case."
+    )
 
 
 def _missing_reason(cell: Cell) -> str:

@@ -147,7 +147,4 @@ def _render_figure(figure: FormattedFigure) -> str:
     reason = "" if figure.interval else figure.reason
     interval = ", ".join(map(isolate_rtl, filter(None, (figure.main_interval, reason)))) + note
     details = ", ".join(filter(None, (interval, figure.n.replace(" ", "\u00a0"))))
-    tooltip = f"95% CI for these cells: {figure.cells_interval}" if figure.interval and figure.cells_interval else ""
-    return escape_html(figure.value).replace(" ", "\u00a0") + (
-        element("small", details, title=tooltip) if details else ""
-    )
+    return escape_html(figure.value).replace(" ", "\u00a0") + (element("small", details) if details else "")

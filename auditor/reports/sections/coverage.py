@@ -135,11 +135,12 @@ def build_refusals_section(report: Report) -> Section | None:
             else "other countries and topics like these; those by topic for other countries, those by country for "
             "other topics"
         )
+        cells, questions = ("items", "items") if report.task else ("cells", "questions")
         note = (
             "A refusal is an answer that the provider marks as one. An answer without a readable score also counts if "
             "it says, in the language of the question or in English, that its author will not answer. 95% CIs are for "
-            f"{population}. Where refusals are too few for that, the interval for these cells is shown: for other "
-            "answers to the same questions. n is the number of answers."
+            f"{population}. Where refusals are too few for that, only the interval for these {cells} is shown: "
+            f"for other answers to the same {questions}. n is the number of answers."
         )
         topic_noun = "topic" if report.task is None else "item"
         blocks += [
@@ -157,7 +158,11 @@ def _describe_refusals(refusals: RefusalsReport) -> Text:
     if not total.value:
         return f"There are no refusals among {pluralize(total.n, 'answer')}."
     groups: list[Text] = [
-        [Name(row.name), f" ({format_styled(row.share.value, 'percent', 1)})"]
+        [
+            Name(row.name),
+            f" ({format_styled(row.share.value, 'percent', 1)}: "
+            f"{format_count(round((row.share.value or 0) * row.share.n))} of {pluralize(row.share.n, 'answer')})",
+        ]
         for row in (*refusals.topics[:1], *refusals.countries[:1])
     ]
     return [

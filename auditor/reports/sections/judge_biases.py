@@ -71,8 +71,9 @@ def build_bias_table(judges: Sequence[JudgeRow]) -> Table:
         "with the same traces without them. Leniency: compared with the known truth of the same answers or, in a "
         "survey, with the median judge on the same traces, which shows a bias if more than half of the judges have "
         "none. Longer traces: compared with shorter ones of the same author. Own family: models of its family compared "
-        "with others. Later verdicts: compared with its earlier ones. An association does not show a bias, since "
-        "traces differ in other ways too, such as quality. P-values are adjusted for all rows (Holm). n counts traces."
+        "with others. Later verdicts: compared with its earlier ones, beyond the median judge’s difference. An "
+        "association does not show a bias, since traces differ in other ways too, such as quality. P-values are "
+        "adjusted for all rows (Holm). n counts traces."
     )
     label_error_columns = (
         [Column("With up to 10% wrong truths", "estimate", "with_label_errors", style="signed")]

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.metrics.judge_copying import MIN_LABELS, MIN_SHARED_TRACES
+from auditor.metrics.judge_copying import MIN_ERRORS, MIN_LABELS, MIN_SHARED_TRACES
 from auditor.reports.data.panel.copying_schema import CopyingReport, JudgePairRow, PairVerdict
 from auditor.reports.document import Column, Table
 from auditor.reports.sections.tables import tabulate
 
 MAX_LISTED_PAIRS = 45
 """Pairs in the table: all of ten judges. The JSON report has all pairs."""
-VERDICT_ORDER: tuple[PairVerdict, ...] = (
-    "copies",
-    "agree on at least 99%",
-    "cannot be told from verdicts",
-    "independent as far as shown",
-)
+FINDING_TITLES: dict[PairVerdict, str] = {
+    "copies": "copies",
+    "agree on at least 99%": "agree on at least 99%",
+    "cannot be told from verdicts": "verdicts alone cannot show it",
+    "independent as far as shown": "no copying shown",
+}
+"""Findings as shown, the strongest first."""
 
 
 def build_copying_tables(copying: CopyingReport) -> Iterator[Table]:
@@ -37,13 +38,13 @@ def build_copying_tables(copying: CopyingReport) -> Iterator[Table]:
         Column("Excess error correlation", "estimate", "excess", style="signed", emphasis=True),
         *(Column("Finding", "text", "verdict"), Column("In the configuration", "text", "metadata")),
     ]
-    yield tabulate(
-        "judge-pairs", "Do judges copy each other?", caption, pairs, columns, {"metadata": describe_metadata}
-    )
+    derived = {"verdict": lambda pair: FINDING_TITLES[pair.verdict], "metadata": describe_metadata}
+    yield tabulate("judge-pairs", "Do judges copy each other?", caption, pairs, columns, derived)
     caption = (
         "How many judges that err independently would be worth as much as the panel: equal to the number of judges if "
         "their errors are uncorrelated, and one less for each exact copy. Traces that are hard for all judges lower it "
-        "too. n counts labelled traces."
+        f"too. Judges with enough errors have at least {MIN_ERRORS} errors and {MIN_ERRORS} right verdicts on labelled "
+        "traces; the number is about them. n counts labelled traces."
     )
     columns = [Column("Judges with enough errors", "number", "judges"), Column("Effective number", "estimate")]
     rows = [copying] if copying.pairs else []
@@ -53,7 +54,10 @@ def build_copying_tables(copying: CopyingReport) -> Iterator[Table]:
         caption,
         rows,
         columns,
-        {"judges": lambda row: len(row.effective_of), "effective_number": lambda row: row.effective_judges},
+        {
+            "judges": lambda row: len(row.effective_of) if row.label_source else None,
+            "effective_number": lambda row: row.effective_judges,
+        },
     )
 
 
@@ -73,4 +77,4 @@ def describe_metadata(pair: JudgePairRow) -> str:
 def _sort_key(pair: JudgePairRow) -> tuple[int, float]:
     """Sort key: the strongest finding first, then the largest excess or agreement."""
     size = pair.agreement.value if pair.excess.value is None else pair.excess.value
-    return VERDICT_ORDER.index(pair.verdict), -(size or 0.0)
+    return list(FINDING_TITLES).index(pair.verdict), -(size or 0.0)

@@ -73,11 +73,12 @@ def _build_peer_agreement(report: Report) -> list[Block]:
         return []
     title, table_id = "Peer agreement", "peer-agreement"
     shares = [(row.model, row.agreement) for row in rows]
+    cells = "cells" if report.task is None else "items"
     plot_caption = "Peer agreement of each model, with 95% CI. Higher is better."
     caption = (
         "Verdicts on each model’s traces, and the share of answers that find each aspect met, from 0 to 1 (higher is "
-        f"better). 95% CIs are for other {'countries and topics' if report.task is None else 'items'} like these, or, "
-        "where that is said, for these cells: for other traces of the same cells. n counts verdicts."
+        f"better). 95% CIs are for other {'countries and topics' if report.task is None else 'items'} like these and, "
+        f"where that is said, for these {cells}: for other traces of the same {cells}. n counts verdicts."
     )
     columns = [
         Column("Model", "name"),
@@ -156,7 +157,8 @@ def _build_bias_and_voting_tables(panel: PanelReport) -> Iterator[Table]:
         *make_columns("number", {"valid": "VALID", "invalid": "INVALID", "open": "Open"}),
         Column("Contradicts the majority", "estimate", "differs"),
     ]
-    yield tabulate("voting-rules", "Voting rules", caption, panel.votes, columns)
+    differs = {"differs": lambda row: None if row.rule == "majority" else row.differs}
+    yield tabulate("voting-rules", "Voting rules", caption, panel.votes, columns, differs)
     caption = (
         "Whether models that peers find VALID agree more with people: correlation of peer agreement with r (−1 to +1). "
         f"{CORRELATION_REMARK}"

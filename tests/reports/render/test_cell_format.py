@@ -21,14 +21,31 @@ REASON = "fewer than five countries"
         (Estimate(0.1, 3, -0.04, 0.2), "signed", 2, "+0.10 (−0.04 to +0.20; n 3)"),
         (Estimate(0.5, 9, 0.25, 0.75), "percent", 0, "50% (25% to 75%; n 9)"),
         (Estimate(2, 4, 1, 3), "decimal", 2, "2 (1 to 3; n 4)"),
-        (Estimate(0.52, 3, reason=REASON), "decimal", 3, f"0.520 (n 3; {REASON})"),
-        (Estimate(None, 0, reason=REASON), "decimal", 2, REASON),
-        (ShareEstimate(0.5, 9, 0.25, 0.75, cells_ci_low=0.4, cells_ci_high=0.6), "percent", 0, "50% (25% to 75%; n 9)"),
+        (Estimate(0.52, 3, reason=REASON), "decimal", 3, f"0.520 (n 3; no 95% CI: {REASON})"),
+        (Estimate(None, 0, reason=REASON), "decimal", 2, f"not available: {REASON}"),
+        (
+            ShareEstimate(0.5, 9, 0.25, 0.75, cells_ci_low=0.4, cells_ci_high=0.6),
+            "percent",
+            0,
+            "50% (25% to 75%; these cells 40% to 60%; n 9)",
+        ),
+        (
+            ShareEstimate(1.0, 953, 0.63, 1.0, resampled=("item",), cells_ci_low=0.9961, cells_ci_high=1.0),
+            "decimal",
+            2,
+            "1.00 (0.63 to 1.00; these items 0.996 to 1.000; n 953)",
+        ),
+        (
+            ShareEstimate(0.5, 9, 0.25, 0.75, cells_ci_low=0.25, cells_ci_high=0.75),
+            "decimal",
+            2,
+            "0.50 (0.25 to 0.75; n 9)",
+        ),
         (
             ShareEstimate(0.5, 9, reason=REASON, cells_ci_low=0.4, cells_ci_high=0.6),
             "percent",
             0,
-            f"50% (these cells 40% to 60%; n 9; {REASON})",
+            f"50% (these cells 40% to 60%; n 9; no 95% CI: {REASON})",
         ),
         (0.0004, "p_value", 2, "< 0.001"),
         (1254, "decimal", 2, "1\u202f254"),
@@ -58,9 +75,24 @@ def test_reasons_that_repeat_and_remarks_on_intervals_are_notes() -> None:
     assert notes == {"over topics only": "a", REASON: "b"}
     shown = [format_figure(cell, column, notes).in_line() for cell in (*estimates, other, complete)]
     assert shown == [
-        "0.50 (n 9; no 95% CI, note b)", "not available (note b)", "0.10 (n 2; no 95% CI, note b)", "no judge answered",
+        "0.50 (n 9; no 95% CI, note b)", "not available (note b)", "0.10 (n 2; no 95% CI, note b)",
+        "not available: no judge answered",
         "0.50 (0.40 to 0.60; n 9; note a)",
     ]  # fmt: skip
+
+
+def test_shares_of_0_and_1_have_a_note_on_their_intervals() -> None:
+    column, units = Column("Share", "estimate"), ("country", "topic")
+    full = ShareEstimate(1.0, 953, 0.63, 1.0, resampled=units, cells_ci_low=0.63, cells_ci_high=1.0)
+    others = [ShareEstimate(0.5, 953, 0.4, 0.6, resampled=units), Estimate(1.0, 9, 0.9, 1.1, resampled=units)]
+    notes = label_notes(Table("t", "t", "", [column], [[cell] for cell in (full, *others)]))
+    [rule] = notes
+    assert "each country or topic, whichever are fewer, counts as one case" in rule
+    assert format_figure(full, column, notes).in_line() == "1.00 (0.63 to 1.00; n 953; note a)"
+    assert [format_figure(other, column, notes).note for other in others] == ["", ""]
+    items = ShareEstimate(0.0, 40, 0.0, 0.1, resampled=("item",))
+    [rule] = label_notes(Table("t", "t", "", [column], [[items]]))
+    assert "each item counts as one case" in rule
 
 
 def test_spanning_reasons_that_repeat_are_notes_but_short_ones_are_not() -> None:

@@ -29,7 +29,10 @@ def section_text(report: Report, **changes: object) -> str:
 def test_the_share_and_the_most_refused_groups_are_stated(report: Report) -> None:
     text = section_text(report, refusals=refusals_of(0.125))
     assert "12.5% of 200 answers are refusals (95% CI 6.2% to 25.0%)." in text
-    assert "Refusals are most frequent for topic 0 (12.5%) and Egypt (12.5%)." in text
+    assert (
+        "Refusals are most frequent for topic 0 (12.5%: 25 of 200 answers) and Egypt (12.5%: 25 of 200 answers)."
+        in text
+    )
 
 
 def test_no_refusal_is_stated_without_tables(report: Report) -> None:

@@ -20,38 +20,57 @@ PHRASES = {
     ("order", "association"): ("is {} in the later half of its verdicts", LENIENT),
 }
 """By field of `JudgeRow` and kind of evidence: a phrase, and its words for differences above and below 0."""
+Finding = tuple[str, str, JudgeDifference]
+"""A judge, a field of `JudgeRow`, and its difference."""
 
 
 def describe_biases(judges: Sequence[JudgeRow]) -> Iterator[str]:
-    """Yield sentences that name the judges whose p-value, adjusted for the number of tests, is below 0.05."""
+    """Yield sentences on tests of biases and on associations, which are no biases.
+
+    They name the judges whose p-value, adjusted for the number of all tests, is below 0.05.
+    """
+    if not judges:
+        return
     fields = dict.fromkeys(field for field, _ in PHRASES)
     differences = [(row.judge, field, getattr(row, field)) for field in fields for row in judges]
     tested = [item for item in differences if item[2].adjusted_p_value is not None]
-    if not tested:
-        return
-    named = [item for item in tested if item[2].is_significant]
-    biases = [item for item in named if item[2].evidence != "association"]
-    associations = [item for item in named if item[2].evidence == "association"]
-    if not named:
-        yield (
-            f"No judge is shown to have a bias: none of {pluralize(len(tested), 'difference')} tested is "
-            "distinguishable from zero, with p-values adjusted for their number."
-        )
-    if biases:
-        assumption = (
-            " A difference from the median judge is a bias if more than half of the judges have none."
-            if any(difference.evidence == "panel" for *_, difference in biases)
-            else ""
-        )
-        yield f"Biases beyond chance: {_join(biases)}.{assumption} {_describe_adjustment(len(tested))}"
-    if associations:
+    associations = [item for item in tested if item[2].evidence == "association"]
+    bias_tests = [item for item in tested if item[2].evidence != "association"]
+    adjustment = _describe_adjustment(len(tested))
+    yield _describe_bias_tests(bias_tests, adjustment)
+    if named := _select_significant(associations):
         yield (
             f"Associations, which do not show a bias since traces differ in other ways too, such as quality: "
-            f"{_join(associations)}. {_describe_adjustment(len(tested))}"
+            f"{_join(named)}. {adjustment}"
+        )
+    elif associations:
+        yield (
+            "No association of verdicts with length, model family or order is distinguishable from zero (none of "
+            f"{pluralize(len(associations), 'test')}). {adjustment}"
         )
 
 
-def _join(named: Sequence[tuple[str, str, JudgeDifference]]) -> str:
+def _describe_bias_tests(bias_tests: Sequence[Finding], adjustment: str) -> str:
+    """State which biases are shown, that none is, or that none was tested."""
+    if not bias_tests:
+        return "No bias of the judges was tested."
+    named = _select_significant(bias_tests)
+    if not named:
+        return f"No judge is shown to have a bias (none of {pluralize(len(bias_tests), 'test')}). {adjustment}"
+    assumption = (
+        " A difference from the median judge is a bias if more than half of the judges have none."
+        if any(difference.evidence == "panel" for *_, difference in named)
+        else ""
+    )
+    return f"Biases beyond chance: {_join(named)}.{assumption} {adjustment}"
+
+
+def _select_significant(tested: Sequence[Finding]) -> list[Finding]:
+    """Those that are significant given the number of tests."""
+    return [item for item in tested if item[2].is_significant]
+
+
+def _join(named: Sequence[Finding]) -> str:
     """The findings with their figures, separated by semicolons."""
     return "; ".join(f"{judge} {_describe_difference(field, difference)}" for judge, field, difference in named)
 

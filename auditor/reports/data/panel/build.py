@@ -12,6 +12,7 @@ from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.metrics.unit_means import ShareTable, mean_over_units, shares_over_units
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.coverage.build import count_reviewable_traces
+from auditor.reports.data.estimate_conversion import replace_reason
 from auditor.reports.data.measurement_schema import ConsistencyRow, PeerAgreementRow
 from auditor.reports.data.panel.certificate import write_certificate
 from auditor.reports.data.panel.copying import build_copying_report, find_groups
@@ -51,6 +52,7 @@ def compute_self_consistency(source: ReportSource, sampling: SamplingReport) -> 
     # Log-probabilities are deterministic: one value a cell, so there is no variation to measure.
     columns = [i for i, (method, _) in enumerate(source.columns) if method != Method.LOGPROB]
     straddling = _straddling_shares(source, columns, too_few_reason)
+    sign_reasons = {i: _sign_reason(source.variance_matrix[i], too_few_reason) for i in columns}
     return [
         ConsistencyRow(
             model=source.columns[i][1],
@@ -65,9 +67,9 @@ def compute_self_consistency(source: ReportSource, sampling: SamplingReport) -> 
                 source, source.variance_matrix[i], _variance_bounds(source.variance_matrix[i]), too_few_reason
             ),
             sign_agreement=_mean_over_cells(
-                source, source.column_values("sign_agreement", i), (0.0, 1.0), too_few_reason
+                source, source.column_values("sign_agreement", i), (0.0, 1.0), sign_reasons[i]
             ),
-            straddling=share,
+            straddling=replace_reason(share, {too_few_reason: sign_reasons[i]}),
             sampling=sampling.labels(Purpose.DIRECT).get(source.columns[i][1]),
         )
         for i, share in zip(columns, straddling, strict=True)
@@ -79,6 +81,12 @@ def _mean_over_cells(
 ) -> Estimate:
     """Mean over cells of values between two bounds, with an interval over countries and topics."""
     return mean_over_units(cell_scores, cell_units(source.cells), bounds, empty_reason=missing_reason)
+
+
+def _sign_reason(variances: FloatArray, missing_reason: str) -> str:
+    """Why a model and method have no signs: with variances there are samples, of which the signs are not recorded."""
+    has_samples = bool((~np.isnan(variances)).any())
+    return "the signs of the samples are not recorded" if has_samples else missing_reason
 
 
 def _variance_bounds(variances: FloatArray) -> tuple[float, float]:

@@ -22,7 +22,8 @@ from auditor.reports.data.panel.verdict_matrix import VerdictMatrix
 from auditor.reports.data.report_source import ReportSource
 
 CONNECTING_VERDICTS: tuple[PairVerdict, ...] = ("copies", "agree on at least 99%")
-NO_LABELS_REASON = "no trace has a known truth, as a planted fault has"
+NO_LABELS_REASON = "no labelled traces (run `auditor experiment planted`)"
+NO_TRUTH_REASON = "no labelled traces: no answer to the task has a known truth"
 
 
 def build_copying_report(source: ReportSource, matrix: VerdictMatrix) -> CopyingReport:
@@ -31,6 +32,7 @@ def build_copying_report(source: ReportSource, matrix: VerdictMatrix) -> Copying
     agreements = pair_agreement(matrix.unconditional_verdicts, matrix.units)
     errors = compare_errors(labelled.verdicts, labelled.truth, labelled.units, labelled.kinds)
     number, counted = effective_judges(labelled.verdicts, labelled.truth, labelled.units)
+    no_labels_reason = NO_LABELS_REASON if source.survey.task is None else NO_TRUTH_REASON
     pairs = []
     for agreement, pair in zip(agreements, errors, strict=True):
         names = matrix.judges[pair.first], matrix.judges[pair.second]
@@ -43,7 +45,7 @@ def build_copying_report(source: ReportSource, matrix: VerdictMatrix) -> Copying
             if pair.excess.ci_low is None
             else "independent as far as shown"
         )
-        excess = Estimate(None, 0, reason=NO_LABELS_REASON) if labelled.source is None else pair.excess
+        excess = Estimate(None, 0, reason=no_labels_reason) if labelled.source is None else pair.excess
         pairs.append(_build_pair_row(source.config, names, agreement, pair, excess, verdict))
     groups = find_groups(matrix.judges, pairs)
     return CopyingReport(
@@ -51,7 +53,7 @@ def build_copying_report(source: ReportSource, matrix: VerdictMatrix) -> Copying
         labels=labelled.n_labels,
         pairs=pairs,
         groups=[[matrix.judges[judge] for judge in group] for group in groups if len(group) > 1],
-        effective_judges=Estimate(None, 0, reason=NO_LABELS_REASON) if labelled.source is None else number,
+        effective_judges=Estimate(None, 0, reason=no_labels_reason) if labelled.source is None else number,
         effective_of=[matrix.judges[judge] for judge in counted] if labelled.source else [],
         traces_settled_by_copies=count_copied_majorities(matrix, groups),
         conflicts_settled_by_copies=count_copied_conflicts(source, matrix, groups),

@@ -66,9 +66,10 @@ def _describe_effective_number(copying: CopyingReport, is_task: bool) -> str:
             if is_task
             else f" `auditor experiment planted --sample {LABELS_FOR_PARTIAL_COPYING // 4}` makes labelled traces."
         )
+        cause = f": {number.reason}" if copying.label_source else " without labelled traces"
         return (
-            "How many independent judges the panel is worth, and whether judges copy each other, is not known: "
-            f"{number.reason}. Verdicts alone cannot tell.{advice}"
+            "How many independent judges the panel is worth, and whether judges copy each other, is not known"
+            f"{cause}. Verdicts alone cannot tell.{advice}"
         )
     few = (
         f" Fewer than {LABELS_FOR_PARTIAL_COPYING} labels may miss a judge that copies only 30% of its verdicts."

@@ -66,7 +66,8 @@ class VotingRuleRow(ReportModel):
     open: int
     """Traces without a majority, left for a person."""
     differs: ShareEstimate
-    """Among traces that both rules settle, the share decided opposite to the plain majority."""
+    """Among traces that both rules settle, the share decided opposite to the plain majority; missing for the
+    majority itself."""
     weights: dict[str, float]
     """Weights of the judges, 1 on average, or for `copies split` each judge's share of its group's vote; for
     `dawid-skene` their estimated accuracy; empty for equal votes."""

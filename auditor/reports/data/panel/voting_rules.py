@@ -7,11 +7,11 @@ from math import log
 
 import numpy as np
 
+from auditor.metrics.estimate import ShareEstimate
 from auditor.metrics.judge_copying import split_weights
 from auditor.metrics.rater_model import dawid_skene
 from auditor.metrics.unit_means import share_over_units
 from auditor.metrics.votes import agreement_with_others
-from auditor.reports.data.estimate_conversion import missing_estimate
 from auditor.reports.data.panel.schema import VotingRuleRow
 from auditor.reports.data.panel.trace_votes import decide_by_weight, share_weights
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix
@@ -19,6 +19,7 @@ from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.sampling_units import Units
 
 Groups = Sequence[Sequence[int]]
+REFERENCE_REASON = "it is the rule that the others are compared with"
 
 
 def build_vote_rows(source: ReportSource, matrix: VerdictMatrix, groups: Groups) -> list[VotingRuleRow]:
@@ -34,7 +35,8 @@ def build_vote_rows(source: ReportSource, matrix: VerdictMatrix, groups: Groups)
         return []
     ones = np.ones(len(matrix.judges))
     majority = decide_by_weight(matrix, ones[:, None])
-    rows = [_build_vote_row("majority", majority, majority, {}, matrix.units)]
+    majority_row = _build_vote_row("majority", majority, majority, {}, matrix.units)
+    rows = [majority_row.model_copy(update={"differs": ShareEstimate(None, 0, reason=REFERENCE_REASON)})]
     if len(groups) < len(matrix.judges):
         split = decide_by_weight(matrix, share_weights(matrix, groups, ones))
         weights = dict(zip(matrix.judges, split_weights(groups).tolist(), strict=True))
@@ -109,7 +111,7 @@ def _build_vote_row(
             valid=0,
             invalid=0,
             open=len(majority),
-            differs=missing_estimate(reason or ""),
+            differs=ShareEstimate(None, 0, reason=reason or "not available"),
             weights={},
             reason=reason,
         )

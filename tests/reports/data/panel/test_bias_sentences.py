@@ -63,8 +63,9 @@ def test_biases_and_associations_are_separate_sentences(report: Report) -> None:
     ],
 )
 def test_each_difference_has_a_phrase(report: Report, field: str, evidence: Evidence, words: str) -> None:
-    [sentence] = describe_biases(rows_with(report, [{field: difference(-0.2, 0.0001, evidence)}]))
+    *others, sentence = describe_biases(rows_with(report, [{field: difference(-0.2, 0.0001, evidence)}]))
     assert words in sentence
+    assert others == (["No bias of the judges was tested."] if evidence == "association" else [])
     assert ("more than half" in sentence) == (evidence == "panel")
 
 
@@ -73,8 +74,24 @@ def test_without_a_significant_difference_no_judge_is_named(report: Report) -> N
         report, [{"leniency": difference(0.2, 0.04, "panel")}, {"leniency": difference(0.1, 0.9, "panel")}]
     )
     [sentence] = describe_biases(rows)
-    assert sentence.startswith("No judge is shown to have a bias: none of 2 differences tested")
+    assert sentence == ("No judge is shown to have a bias (none of 2 tests). P-values are adjusted for 2 tests (Holm).")
     untested = [
         row.model_copy(update={"leniency": replace(row.leniency, adjusted_p_value=None, p_value=None)}) for row in rows
     ]
-    assert list(describe_biases(untested)) == []
+    assert list(describe_biases(untested)) == ["No bias of the judges was tested."]
+    assert list(describe_biases([])) == []
+
+
+def test_tests_of_biases_and_associations_are_counted_apart(report: Report) -> None:
+    rows = rows_with(
+        report,
+        [
+            {"leniency": difference(0.2, 0.9, "panel"), "verbosity": difference(0.3, 0.8, "association")},
+            {"verbosity": difference(0.1, 0.7, "association"), "order": difference(0.1, 0.6, "association")},
+        ],
+    )
+    biases, associations = describe_biases(rows)
+    assert biases.startswith("No judge is shown to have a bias (none of 1 test).")
+    assert associations.startswith("No association of verdicts with length, model family or order is distinguishable")
+    assert "(none of 3 tests)" in associations
+    assert all("adjusted for 4 tests (Holm)" in sentence for sentence in (biases, associations))

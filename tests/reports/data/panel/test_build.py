@@ -133,3 +133,13 @@ def test_a_panel_without_verdicts_has_an_empty_certificate(db: Database) -> None
     assert all(row.given == 0 and row.valid.value is None and row.leniency.value is None for row in report.panel.judges)
     assert "supports no conclusion" in report.panel.certificate[0]
     assert "No verdict is available" in " ".join(report.panel.certificate)
+
+
+def test_signs_that_are_not_recorded_have_another_reason_than_single_samples(report: Report, db: Database) -> None:
+    for row in report.self_consistency:
+        assert row.variance.value is not None
+        for figure in (row.sign_agreement, row.straddling):
+            assert (figure.value, figure.reason) == (None, "the signs of the samples are not recorded")
+    audit = populate(db, countries=5, topics=5, samples=1)
+    for row in build_report(db, audit.name).self_consistency:
+        assert row.variance.reason == row.sign_agreement.reason == row.straddling.reason

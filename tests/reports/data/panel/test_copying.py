@@ -83,12 +83,18 @@ def test_verdicts_alone_do_not_show_copying(db: Database, audit: Audit) -> None:
     copying = panel.copying
     assert len(copying.pairs) == 10
     assert {pair.verdict for pair in copying.pairs} == {"cannot be told from verdicts"}
-    assert {pair.excess.reason for pair in copying.pairs} == {"no trace has a known truth, as a planted fault has"}
+    assert {pair.excess.reason for pair in copying.pairs} == {"no labelled traces (run `auditor experiment planted`)"}
     assert (copying.label_source, copying.labels, copying.groups, copying.effective_of) == (None, 0, [], [])
     assert (copying.traces_settled_by_copies, copying.conflicts_settled_by_copies) == (0, 0)
     assert [row.rule for row in panel.votes] == ["majority", "weighted by agreement with the rest", "dawid-skene"]
+    reference, *others = [row.differs for row in panel.votes]
+    assert (reference.value, reference.reason) == (None, "it is the rule that the others are compared with")
+    assert all(differs.value is not None for differs in others)
     text = " ".join(panel.certificate)
-    assert "whether judges copy each other, is not known" in text
+    assert "whether judges copy each other, is not known without labelled traces." in text
+    pairs, number = build_copying_tables(copying)
+    assert {row[4] for row in cells_of(pairs)} == {"verdicts alone cannot show it"}
+    assert cells_of(number) == [[None, copying.effective_judges]]
     assert "`auditor experiment planted --sample 100`" in text
 
 
@@ -150,7 +156,7 @@ def test_planted_faults_name_the_pair_that_copies(db: Database, audit: Audit) ->
     assert "birch and cedar (excess correlation = " in text
     assert "5 judges of the panel are worth" in text
     pairs, number = build_copying_tables(copying)
-    assert cells_of(pairs)[0][4] == "copies"
+    assert [row[4] for row in cells_of(pairs)] == ["copies", *["no copying shown"] * 9]
     assert cells_of(number)[0][1] == copying.effective_judges
 
 
