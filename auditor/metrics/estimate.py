@@ -50,7 +50,8 @@ class Estimate:
     ci_low: float | None = None
     ci_high: float | None = None
     reason: str | None = None
-    """Why there is no value, or no interval; or why the interval covers fewer sources of variation than usual."""
+    """Why there is no value, or no interval; or why the interval covers fewer sources of variation than usual, or lost
+    observations leave the sign of the value open."""
     resampled: tuple[str, ...] = ()
     """The units over which the interval is computed, such as country and topic; empty without an interval."""
     generalizes_to: str | None = None
