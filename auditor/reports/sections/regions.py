@@ -49,8 +49,8 @@ BOUNDS_CAPTION = (
 )
 UNKNOWN_SIGN_NOTE = (
     " Gaps are over the usable samples. Where their sign is not known because of lost samples, which of the two "
-    "regions has the larger figure depends on what these would have scored: the smallest and largest possible gaps are in "
-    "the next table."
+    "regions has the larger figure depends on what these would have scored: the smallest and largest possible gaps are "
+    "in the next table."
 )
 
 
