@@ -29,6 +29,8 @@ from auditor.surveys.baselines import compute_baselines, compute_fitted_baseline
 
 MAX_PAIRS = 50
 """Pairs of models of an earlier audit whose components are averaged."""
+SIMPLE_PREDICTIONS = "predicting each cell by its topic’s mean and by its country’s mean"
+"""The source of the variation where no earlier audit of the survey is known."""
 
 
 def plan_detectable_differences(
@@ -54,7 +56,7 @@ def plan_detectable_differences(
             mae=None, pearson_r=None, countries=n_units[0], topics=n_units[1], samples=samples, basis="", reason=reason
         )
     measured = None if db is None else _measure_earlier_audit(db, survey)
-    by_figure, basis = measured or (_measure_simple_predictions(survey, scored), "two simple predictions")
+    by_figure, basis = measured or (_measure_simple_predictions(survey, scored), SIMPLE_PREDICTIONS)
     design = Design(*n_units, samples)
     mae, r = (None if components is None else detectable_difference(components, design) for components in by_figure)
     return DetectableDifferences(

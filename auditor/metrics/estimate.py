@@ -50,7 +50,8 @@ class Estimate:
     ci_low: float | None = None
     ci_high: float | None = None
     reason: str | None = None
-    """Why there is no value, or no interval; or why the interval covers fewer sources of variation than usual."""
+    """Why there is no value, or no interval; or why the interval covers fewer sources of variation than usual, or lost
+    observations leave the sign of the value open."""
     resampled: tuple[str, ...] = ()
     """The units over which the interval is computed, such as country and topic; empty without an interval."""
     generalizes_to: str | None = None
@@ -83,15 +84,24 @@ class ShareEstimate(Estimate):
 
 @dataclass(frozen=True, slots=True)
 class BoundedEstimate(Estimate):
-    """A figure of which some observations are lost: `value` is from the others, the bounds hold whatever the lost are.
+    """A figure of which some observations are lost: the bounds hold whatever the lost ones are.
 
-    The interval covers the figure over all observations, lost ones included (Imbens & Manski, Econometrica 72, 2004).
+    `value` is over the usable samples; the interval and the bounds are about all planned samples, lost ones included,
+    and need not contain `value` (Imbens & Manski, Econometrica 72, 2004).
     """
 
     bound_low: float | None = None
     """Lower worst-case bound: the figure if the lost observations were those that make it smallest."""
     bound_high: float | None = None
     """Upper worst-case bound."""
+
+    def __post_init__(self) -> None:
+        """Check the figures, and describe the population of the interval: it is about all planned samples."""
+        if self.resampled and self.generalizes_to is None:
+            object.__setattr__(
+                self, "generalizes_to", f"all planned samples, for {describe_population(self.resampled)}"
+            )
+        Estimate.__post_init__(self)
 
 
 def describe_population(resampled: Sequence[str]) -> str:

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from auditor.cost_estimation.detectable_difference import plan_detectable_differences
+from auditor.cost_estimation.detectable_difference import SIMPLE_PREDICTIONS, plan_detectable_differences
 from auditor.metrics.variance_components import Design, detectable_difference, estimate_components
+from auditor.reports.data.cost.forecast import DetectableDifferences
 from auditor.reports.sections.forecast import describe_detectable_differences
 from auditor.storage.database import Database, open_database
 from tests.reports.conftest import import_scores, survey_of
@@ -36,14 +37,30 @@ def test_without_an_earlier_audit_it_is_taken_from_the_survey_and_labelled() -> 
     assert planned is not None
     assert planned.mae is not None
     assert planned.pearson_r is not None
-    assert (planned.countries, planned.topics, planned.basis) == (12, 8, "two simple predictions")
+    assert (planned.countries, planned.topics, planned.basis) == (12, 8, SIMPLE_PREDICTIONS)
     smaller = plan_detectable_differences(CONFIG, survey, [c for c in survey.scores if c.topic in TOPICS[:5]], None)
     assert smaller is not None
     assert smaller.mae is not None
     assert smaller.mae > planned.mae
     text = describe_detectable_differences(planned)
-    assert text.startswith("Planning figure: with 12 countries, 8 topics and")
-    assert "two simple predictions" in text
+    assert text.startswith("With 12 countries, 8 topics and")
+    assert (
+        "the planned audit finds (80% power, two-sided 5%) a difference between two models of about "
+        f"{planned.mae:.2f} in mean absolute error, and of about {planned.pearson_r:.2f} in r."
+    ) in text
+    assert text.endswith(
+        "The variation is taken from predicting each cell by its topic’s mean and by its country’s mean."
+    )
+
+
+@pytest.mark.parametrize(("pearson_r", "is_large"), [(0.92, True), (0.5, False)])
+def test_a_large_difference_in_r_is_explained(pearson_r: float, is_large: bool) -> None:
+    text = describe_detectable_differences(
+        DetectableDifferences(
+            mae=0.52, pearson_r=pearson_r, countries=12, topics=8, samples=2, basis=SIMPLE_PREDICTIONS, reason=None
+        )
+    )
+    assert ("means that the design can hardly separate models by r." in text) is is_large
 
 
 @pytest.fixture

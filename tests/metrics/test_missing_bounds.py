@@ -112,7 +112,7 @@ def test_gaps_and_differences_are_bounded_by_the_farthest_ends() -> None:
             assert estimate.ci_low is not None
             assert estimate.ci_high is not None
             assert estimate.ci_low < (estimate.bound_low or 0.0) < (estimate.bound_high or 0.0) < estimate.ci_high
-            assert estimate.generalizes_to == "other countries and topics like these"
+            assert estimate.generalizes_to == "all planned samples, for other countries and topics like these"
         wider = bounded_gap(statistic, 0.1, ranges, truth, countries, topics, group, n_pairs=6)
         assert (wider.ci_low or 0.0) < (gap.ci_low or 0.0)
 

@@ -40,8 +40,8 @@ class RegionRow(ReportModel):
 
 
 class RegionGapRow(ReportModel):
-    """Differences of one model's MAE and r between two regions. If the shares of lost samples of the two differ by more
-    than 5 points, a difference is withheld where its worst-case bounds include 0."""
+    """Differences of one model's MAE and r between two regions. Where the worst-case bounds of a difference include 0,
+    its `reason` says that lost samples leave its sign open."""
 
     model: str
     method: str

@@ -49,7 +49,7 @@ class Reason:
 Cell = Text | float | Estimate | CountShare | LowerBound | Sequence[BarSegment] | Reason | None
 """The type of a cell is that of its column; None is a missing value, shown as a dash."""
 
-ColumnKind = Literal["name", "text", "number", "estimate", "share", "bar"]
+ColumnKind = Literal["name", "text", "number", "estimate", "interval", "share", "bar"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,9 @@ class Column:
 
     Attributes:
         kind: type of the cells: `name` (str or `Name`), `text` (`Text`), `number` (int, float or `LowerBound`),
-            `estimate` (`Estimate`), `share` (`CountShare`), `bar` (sequence of `BarSegment`: a picture of numbers
-            that other columns have); each may also be None or a `Reason`.
+            `estimate` (`Estimate`), `interval` (an `Estimate` of which only the interval is shown), `share`
+            (`CountShare`), `bar` (sequence of `BarSegment`: a picture of numbers that other columns have); each may
+            also be None or a `Reason`.
         key: name of the column in CSV; by default the title in lower case with underscores.
         interval_key: prefix of the columns `_low` and `_high` of an estimate in CSV; by default the key.
         digits: decimals of numbers and estimates; integers have none.

@@ -68,6 +68,8 @@ def format_figure(cell: Cell, column: Column, notes: Mapping[str, str]) -> Forma
         notes: labels of the table's notes, by their text.
     """
     match cell:
+        case Estimate() if column.kind == "interval":
+            return _format_interval(cell, column, notes)
         case Estimate():
             return _format_estimate(cell, column, notes)
         case CountShare():
@@ -97,6 +99,15 @@ def _format_estimate(estimate: Estimate, column: Column, notes: Mapping[str, str
         return FormattedFigure(value, n=n, reason=reason, note=note, cells_interval=cells_interval)
     low, high = (format_styled(end, column.style, column.digits) for end in (estimate.ci_low, estimate.ci_high))
     return FormattedFigure(value, f"{low} to {high}", n, note=note, cells_interval=cells_interval)
+
+
+def _format_interval(estimate: Estimate, column: Column, notes: Mapping[str, str]) -> FormattedFigure:
+    """Format the interval of an estimate without its value, such as "0.31 to 0.68", or why there is none."""
+    if estimate.ci_low is None or estimate.ci_high is None:
+        note = notes.get(estimate.reason or "", "")
+        return FormattedFigure("not available" if note else estimate.reason or "", has_value=False, note=note)
+    low, high = (format_styled(end, column.style, column.digits) for end in (estimate.ci_low, estimate.ci_high))
+    return FormattedFigure(f"{low} to {high}")
 
 
 def label_notes(table: Table) -> dict[str, str]:

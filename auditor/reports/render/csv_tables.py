@@ -68,9 +68,11 @@ def _column_names(column: Column, index: int, has_two_intervals: bool) -> list[s
     key = str(escape_formula(column_key(column, index)))
     if column.kind == "bar":
         return []
+    interval_key = column.interval_key or key
+    if column.kind == "interval":
+        return [f"{interval_key}_low", f"{interval_key}_high"]
     if column.kind != "estimate":
         return [key]
-    interval_key = column.interval_key or key
     names = [key, f"{interval_key}_low", f"{interval_key}_high", *([f"{key}_n"] if column.show_n else [])]
     return [*names, f"{interval_key}_cells_low", f"{interval_key}_cells_high"] if has_two_intervals else names
 
@@ -83,6 +85,8 @@ def _cell_values(cell: Cell, column: Column, has_two_intervals: bool) -> Sequenc
     match cell:
         case None | Reason():
             return [None] * n_values
+        case Estimate() if column.kind == "interval":
+            return [cell.ci_low, cell.ci_high]
         case Estimate():
             values = [cell.value, cell.ci_low, cell.ci_high, *([cell.n] if column.show_n else [])]
             cells_ends = [cell.cells_ci_low, cell.cells_ci_high] if isinstance(cell, ShareEstimate) else [None, None]

@@ -97,12 +97,14 @@ def _render_cell(cell: Cell, column: Column) -> str:
 
 
 def _render_estimate(estimate: Estimate, column: Column) -> str:
-    """Render an estimate as "0.52 [0.31, 0.68]", followed by its n if the column shows it."""
+    """Render an estimate as "0.52 [0.31, 0.68]", followed by its n if the column shows it; or the interval alone."""
+    has_interval = estimate.ci_low is not None and estimate.ci_high is not None
+    interval = [_format_number(end, column) for end in (estimate.ci_low, estimate.ci_high) if end is not None]
+    if column.kind == "interval":
+        return f"[{', '.join(interval)}]" if has_interval else MISSING_CELL
     if estimate.value is None:
         return MISSING_CELL
     value = _format_number(estimate.value, column)
-    has_interval = estimate.ci_low is not None and estimate.ci_high is not None
-    interval = [_format_number(end, column) for end in (estimate.ci_low, estimate.ci_high) if end is not None]
     n = f"$n={estimate.n}$" if column.show_n else ""
     return " ".join(filter(None, (value, f"[{', '.join(interval)}]" if has_interval else "", n)))
 

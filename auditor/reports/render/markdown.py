@@ -141,7 +141,9 @@ class _MarkdownRenderer:
         """Render a table, and the notes below it; bars are left out, since other columns have their numbers."""
         notes = label_notes(table)
         shown_columns = [column for column in table.columns if column.kind != "bar"]
-        alignments = ["---:" if column.kind in ("number", "estimate", "share") else "---" for column in shown_columns]
+        alignments = [
+            "---:" if column.kind in ("number", "estimate", "interval", "share") else "---" for column in shown_columns
+        ]
         header = [self.line(column.title) for column in shown_columns]
         rows = [self.row(table.columns, row.cells, notes) for row in iterate_rows(table)]
         yield "\n".join("| " + " | ".join(cells) + " |" for cells in (header, alignments, *rows))

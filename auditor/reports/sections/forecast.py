@@ -15,6 +15,8 @@ from auditor.reports.document import Callout, Column, Document, List, LowerBound
 from auditor.reports.number_format import format_count, format_number, format_usd, pluralize
 
 UNKNOWN = "unknown"
+LARGE_R_DIFFERENCE = 0.5
+"""Detectable difference in r above which a design can hardly separate models by r."""
 SERIES_COLUMNS = (Column("Model", "name"), Column("Stage"))
 CALL_COLUMNS = (
     *(Column(title, "number") for title in ("Calls, low", "Calls, expected", "Calls, high")),
@@ -70,15 +72,20 @@ def describe_detectable_differences(detectable: DetectableDifferences) -> str:
     """State the smallest difference between two models that the audit is expected to find."""
     if detectable.mae is None:
         return f"Which differences between models it could find is not known: {detectable.reason}."
-    r = "" if detectable.pearson_r is None else f", or of r by about {format_number(detectable.pearson_r)}"
+    r, caution = detectable.pearson_r, ""
+    if r is not None and r > LARGE_R_DIFFERENCE:
+        caution = (
+            f" A difference in r above {LARGE_R_DIFFERENCE:g} means that the design can hardly separate models by r."
+        )
+    r_text = "" if r is None else f", and of about {format_number(r)} in r"
     size = (
         f"{pluralize(detectable.countries, 'country', 'countries')}, {pluralize(detectable.topics, 'topic')} and "
         f"{pluralize(detectable.samples, 'sample')} a cell"
     )
     return (
-        f"Planning figure: with {size}, a difference between two models is found in 80% of audits (two-sided, 5%) if "
-        f"their mean absolute errors differ by about {format_number(detectable.mae)}{r}. Smaller differences are "
-        f"likely to be missed. The variation is taken from {detectable.basis}."
+        f"With {size}, the planned audit finds (80% power, two-sided 5%) a difference between two models of about "
+        f"{format_number(detectable.mae)} in mean absolute error{r_text}. Smaller differences are likely to be missed."
+        f"{caution} The variation is taken from {detectable.basis}."
     )
 
 

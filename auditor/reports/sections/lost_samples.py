@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseFigures
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Column, CountShare, Paragraph, Section
-from auditor.reports.number_format import format_number, format_percent, pluralize
+from auditor.reports.document import Column, CountShare, Paragraph, Section, Table
+from auditor.reports.number_format import NumberStyle, format_number, format_percent, pluralize
 from auditor.reports.sections.phrasing import SeriesLabels
 from auditor.reports.sections.tables import tabulate
 
@@ -26,22 +26,15 @@ class WorstCaseRow(NamedTuple):
     worst_case: WorstCaseFigures
 
 
-WORST_CASE_COLUMNS = (
-    Column("Model", "name"),
-    Column("Countries", "name", "scope"),
-    Column("Samples lost", "share", "lost"),
-    Column("r", "estimate", "worst_case.pearson_r", show_n=False),
-    Column("Smallest r", "number", "worst_case.pearson_r.bound_low"),
-    Column("Largest r", "number", "worst_case.pearson_r.bound_high"),
-    Column("MAE", "estimate", "worst_case.mae", show_n=False),
-    Column("Smallest MAE", "number", "worst_case.mae.bound_low"),
-    Column("Largest MAE", "number", "worst_case.mae.bound_high"),
-    Column("Bias", "estimate", "worst_case.bias", style="signed", show_n=False),
-    Column("Smallest bias", "number", "worst_case.bias.bound_low", style="signed"),
-    Column("Largest bias", "number", "worst_case.bias.bound_high", style="signed"),
+FIGURES: Sequence[tuple[str, str, NumberStyle]] = (
+    ("r", "pearson_r", "decimal"),
+    ("MAE", "mae", "decimal"),
+    ("bias", "bias", "signed"),
 )
+"""Name of each figure, its attribute, and how it is formatted."""
 INTERVAL_NOTE = (
-    "95% CIs are over countries and topics and cover the figure over all planned samples (Imbens & Manski 2004)."
+    "95% CIs are about the figure over all planned samples, lost ones included, for other countries and topics like "
+    "these (Imbens & Manski 2004)."
 )
 
 
@@ -111,10 +104,25 @@ def build_lost_samples_section(report: Report) -> Section | None:
         "not be read, or failed. What they would have said is not known. The bounds hold whatever it is: the lost "
         "samples of each cell are given the scores from −1 to +1 that make the figure smallest, and largest."
     )
+    tables = [_tabulate_bounds(rows, *figure) for figure in FIGURES]
+    return Section("lost-samples", "What if the lost samples differ?", [Paragraph(text), *tables], "Lost samples")
+
+
+def _tabulate_bounds(rows: Sequence[WorstCaseRow], name: str, attribute: str, style: NumberStyle) -> Table:
+    """Build the table of one figure: over the usable samples, and what it may be over all planned samples."""
+    key = f"worst_case.{attribute}"
+    columns = (
+        Column("Model", "name"),
+        Column("Countries", "name", "scope"),
+        Column("Samples lost", "share", "lost"),
+        Column(f"{name} over usable samples", "number", f"{key}.value", style=style),
+        Column(f"Smallest {name}", "number", f"{key}.bound_low", style=style),
+        Column(f"Largest {name}", "number", f"{key}.bound_high", style=style),
+        Column("95% CI over all planned samples", "interval", key, style=style),
+    )
     caption = (
-        "Figures over the samples with a score, and their smallest and largest possible values over all planned "
-        f"samples. {INTERVAL_NOTE}"
+        f"The {name} over the usable samples, and its smallest and "
+        f"largest possible value over all planned samples. {INTERVAL_NOTE}"
     )
     derived = {"lost": lambda row: count_lost(row.lost)}
-    table = tabulate("lost-samples", "Worst-case bounds", caption, rows, WORST_CASE_COLUMNS, derived)
-    return Section("lost-samples", "What if the lost samples differ?", [Paragraph(text), table], "Lost samples")
+    return tabulate(f"lost-samples-{name.lower()}", f"Worst-case bounds of {name}", caption, rows, columns, derived)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.interval_plot import error_axis
-from auditor.reports.data.coverage.lost_samples import WorstCaseDifferences
 from auditor.reports.data.estimate_conversion import has_rescaled_scores
 from auditor.reports.data.measurement_schema import RegionGapRow, RegionRow, RegionsReport
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Cell, Code, Column, Figure, Name, Paragraph, Section, Table, Text
+from auditor.reports.number_format import format_percent
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.lost_samples import count_lost
-from auditor.reports.sections.phrasing import SeriesLabels, describe_interval, join_names
+from auditor.reports.sections.phrasing import SeriesLabels, join_names
 from auditor.reports.sections.tables import tabulate
 
 REGION_COLUMNS = (
@@ -27,21 +26,31 @@ REGION_COLUMNS = (
     Column("Dropped", "number", "n_dropped"),
     Column("Samples lost", "share", "lost_samples"),
 )
+PAIR_COLUMNS = (Column("Model", "name"), Column("Regions"))
 GAP_COLUMNS = (
-    Column("Model", "name"),
-    Column("Regions"),
     Column("Gap in MAE", "estimate", "mae_gap", style="signed"),
-    Column("Gap in r", "estimate", "r_gap", style="signed", show_n=False),
-    Column("Samples lost in first", "share", "first_lost_samples"),
-    Column("Samples lost in second", "share", "second_lost_samples"),
+    Column("Gap in r", "estimate", "r_gap", style="signed"),
 )
 BOUND_COLUMNS = tuple(
-    Column(f"{title} possible gap in {label}", "number", f"worst_case.{figure}.{end}", style="signed")
+    column
     for figure, label in (("mae", "MAE"), ("pearson_r", "r"))
-    for title, end in (("Smallest", "bound_low"), ("Largest", "bound_high"))
-) + tuple(
-    Column(f"{label} CI over all samples", "text", f"{figure}_interval")
-    for figure, label in (("mae", "MAE"), ("pearson_r", "r"))
+    for column in (
+        Column(f"Smallest gap in {label}", "number", f"worst_case.{figure}.bound_low", style="signed"),
+        Column(f"Largest gap in {label}", "number", f"worst_case.{figure}.bound_high", style="signed"),
+        Column(
+            f"95% CI of the gap in {label} over all planned samples", "interval", f"worst_case.{figure}", style="signed"
+        ),
+    )
+)
+BOUNDS_CAPTION = (
+    "The smallest and largest possible gaps hold whatever the lost samples would have scored, where more than 5% of "
+    "the samples of a region are lost, or the shares of the two regions differ by more than 5 points. The 95% CI "
+    "is about the gap over all planned samples, which is between its bounds (Imbens & Manski 2004)."
+)
+UNKNOWN_SIGN_NOTE = (
+    " Gaps are over the usable samples. Where their sign is not known because of lost samples, which of the two "
+    "regions has the larger figure depends on what these would have scored: the smallest and largest possible gaps are "
+    "in the next table."
 )
 
 
@@ -54,7 +63,7 @@ def build_regions_section(report: Report) -> Section | None:
     blocks: list[Block] = [
         *_build_figure(regions.rows, labels),
         *([_build_region_table(regions, labels)] if regions.rows else []),
-        *([_build_gap_table(regions.gaps, labels)] if regions.gaps else []),
+        *(_build_gap_tables(regions.gaps, labels) if regions.gaps else []),
         *([Paragraph(ungrouped, "note")] if regions.ungrouped else []),
     ]
     return Section("regions", Name(regions.title), blocks, "Regions")
@@ -99,30 +108,39 @@ def _build_region_table(regions: RegionsReport, labels: SeriesLabels) -> Table:
     return tabulate("agreement-by-region", "Agreement by region", caption, regions.rows, REGION_COLUMNS, derived)
 
 
-def _build_gap_table(gaps: Sequence[RegionGapRow], labels: SeriesLabels) -> Table:
-    """Build the table of gaps between regions, with worst-case bounds if any gap has them."""
-    has_bounds = any(gap.worst_case is not None for gap in gaps)
-    bounds_text = (
-        " The smallest and largest possible gaps hold whatever the lost samples would have scored, where more than 5% "
-        "of the samples of a region are lost, or the shares of the two regions differ by more than 5 points. The CI "
-        "over all samples covers the gap itself, between its bounds (Imbens & Manski 2004)."
-    )
-    derived: Mapping[str, Callable[[RegionGapRow], Cell]] = {
+def _build_gap_tables(gaps: Sequence[RegionGapRow], labels: SeriesLabels) -> Iterator[Table]:
+    """Build the table of gaps between regions, and that of their worst-case bounds if any gap has them."""
+    derived: dict[str, Callable[[RegionGapRow], Cell]] = {
         "model": labels.label,
         "regions": lambda gap: (Name(gap.second), " minus ", Name(gap.first)),
         "first_lost_samples": lambda gap: count_lost(gap.first_lost_samples),
         "second_lost_samples": lambda gap: count_lost(gap.second_lost_samples),
-        "mae_interval": lambda gap: _describe_bounds(gap.worst_case, "mae"),
-        "pearson_r_interval": lambda gap: _describe_bounds(gap.worst_case, "pearson_r"),
+        "lost_samples": _list_lost_samples,
     }
-    columns = [*GAP_COLUMNS, *(BOUND_COLUMNS if has_bounds else ())]
-    caption = _describe_gaps(gaps) + (bounds_text if has_bounds else "")
-    return tabulate("region-gaps", "Gaps between regions", caption, gaps, columns, derived)
+    columns = [*PAIR_COLUMNS, *GAP_COLUMNS, *_list_loss_columns(gaps)]
+    bounded = [gap for gap in gaps if gap.worst_case is not None]
+    caption = _describe_gaps(gaps) + (UNKNOWN_SIGN_NOTE if bounded else "")
+    yield tabulate("region-gaps", "Gaps between regions", caption, gaps, columns, derived)
+    if bounded:
+        columns = [*PAIR_COLUMNS, *BOUND_COLUMNS]
+        yield tabulate("region-gap-bounds", "Worst-case bounds of the gaps", BOUNDS_CAPTION, bounded, columns, derived)
 
 
-def _describe_bounds(worst_case: WorstCaseDifferences | None, figure: Literal["mae", "pearson_r"]) -> str | None:
-    """The interval of a gap over all samples, in words; None without worst-case bounds."""
-    return None if worst_case is None else describe_interval(getattr(worst_case, figure), style="signed")
+def _list_loss_columns(gaps: Sequence[RegionGapRow]) -> list[Column]:
+    """The columns of lost samples: one for each region if all gaps are between the same two, else one with both."""
+    if len({(gap.first, gap.second) for gap in gaps}) > 1:
+        return [Column("Samples lost", "text", "lost_samples")]
+    return [
+        Column(f"Samples lost in {gaps[0].second}", "share", "second_lost_samples"),
+        Column(f"Samples lost in {gaps[0].first}", "share", "first_lost_samples"),
+    ]
+
+
+def _list_lost_samples(gap: RegionGapRow) -> Text:
+    """The share of lost samples in each of two regions, such as "Asia 4%, Europe 0%"."""
+    both = (gap.second_lost_samples, gap.first_lost_samples)
+    second, first = (format_percent(lost.lost, lost.planned) for lost in both)
+    return (Name(gap.second), f" {second}, ", Name(gap.first), f" {first}")
 
 
 def _describe_gaps(gaps: Sequence[RegionGapRow]) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from auditor.reports.data.agreement.variance import VarianceRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Cell, Column, List, Paragraph, Section
-from auditor.reports.number_format import format_number, pluralize
+from auditor.reports.number_format import format_count, format_number, pluralize
 from auditor.reports.sections.phrasing import SeriesLabels
 from auditor.reports.sections.tables import tabulate
 
@@ -16,7 +16,6 @@ _EXPLANATION = (
     "to single cells, and the randomness of answers. The division is an estimate of its own: with few countries or "
     "topics it is rough. Wording is not among the sources, since all samples have the same."
 )
-PLURALS = {"sample": "samples a cell", "topic": "topics", "country": "countries"}
 
 
 def build_variance_section(report: Report) -> Section | None:
@@ -25,7 +24,9 @@ def build_variance_section(report: Report) -> Section | None:
     if not rows:
         return None
     labels = SeriesLabels.of(report)
-    advice = [f"{labels.label(row)}: {describe_purchase(row)}" for row in rows if row.figure == "MAE"]
+    with_people = [cell for cell in report.audit.cells if cell.survey is not None]
+    sizes = len({cell.country for cell in with_people}), len({cell.topic for cell in with_people})
+    advice = [f"{labels.label(row)}: {describe_purchase(row, *sizes)}" for row in rows if row.figure in ("r", "MAE")]
     derived: Mapping[str, Callable[[VarianceRow], Cell]] = {
         "model": labels.label,
         "negative": lambda row: ", ".join(row.negative) or None,
@@ -57,29 +58,30 @@ def build_variance_section(report: Report) -> Section | None:
     return Section("variance", "Where does the uncertainty come from?", blocks, "Uncertainty")
 
 
-def describe_purchase(row: VarianceRow) -> str:
-    """State what halves the standard error at the least cost, as a predicate of the model's figure."""
+def describe_purchase(row: VarianceRow, most_countries: int, most_topics: int) -> str:
+    """State what alone would halve the standard error, as a predicate of the model's figure.
+
+    Args:
+        most_countries, most_topics: that the survey has; more cannot be asked about.
+    """
     error = f"the standard error of its {row.figure} is {format_number(row.std_error, 3)}"
-    if row.to_halve is None or row.cheapest is None:
-        return (
-            f"{error}. Neither more samples nor more topics nor more countries alone would halve it: it takes more "
-            "topics and more countries."
-        )
-    size = getattr(row.to_halve, row.cheapest)
-    current = {"sample": round(row.samples), "topic": row.topics, "country": row.countries}[row.cheapest]
-    return (
-        f"{error}. About {size} {PLURALS[row.cheapest]} in place of {current} would halve it at the least cost"
-        f"{_list_alternatives(row)}."
-    )
+    options = list(_list_options(row, most_countries, most_topics))
+    if options:
+        return f"{error}. It would be halved by {', or by '.join(options)}."
+    size = f"{pluralize(most_countries, 'country', 'countries')} and {pluralize(most_topics, 'topic')}"
+    return f"{error}. This survey cannot halve it: it has {size}."
 
 
-def _list_alternatives(row: VarianceRow) -> str:
-    """The other ways to halve the standard error, in brackets; empty where there is none."""
-    others = [
-        f"{pluralize(size, 'topic') if kind == 'topic' else pluralize(size, 'country', 'countries')}"
-        if kind != "sample"
-        else f"{size} samples a cell"
-        for kind, size in (row.to_halve.model_dump() if row.to_halve else {}).items()
-        if size is not None and kind != row.cheapest
-    ]
-    return f" (or {' or '.join(others)})" if others else ""
+def _list_options(row: VarianceRow, most_countries: int, most_topics: int) -> Iterator[str]:
+    """Each kind of which the survey has enough to halve the standard error, and the cells that this takes."""
+    if row.to_halve is None:
+        return
+    if row.to_halve.sample is not None:
+        yield f"about {row.to_halve.sample} samples a cell in place of {round(row.samples)}"
+    for size, current, most, noun in (
+        (row.to_halve.topic, row.topics, most_topics, "topics"),
+        (row.to_halve.country, row.countries, most_countries, "countries"),
+    ):
+        if size is not None and size <= most:
+            cells = f"{format_count(round(row.cells * size / current))} cells in place of {format_count(row.cells)}"
+            yield f"about {size} {noun} in place of {current} (which means about {cells})"

@@ -309,17 +309,19 @@ def test_two_way_intervals_contain_the_reported_figures(report: Report) -> None:
             assert estimate.ci_low < (estimate.value or 0.0) < estimate.ci_high
 
 
-def test_the_gap_is_withheld_where_coverage_differs(db: Database) -> None:
+def test_a_gap_whose_bounds_include_0_is_shown_and_marked(db: Database) -> None:
     truth = {(c, str(i)): i / 20 for c in ("Germany", "Egypt") for i in range(20)}
     scores: dict[tuple[str, str, str], float | None] = {("m", *cell): 0.3 for cell in truth}
     for i in (1, 5):
         scores["m", "Egypt", str(i)] = None
-    gap = import_scores(db, truth, scores).regions.gaps[0].mae_gap
-    assert gap.value is None
-    assert (gap.reason or "").startswith(
-        "withheld: coverage differs (100% and 90% of the planned samples have a score)"
-    )
-    assert "from \N{MINUS SIGN}0." in (gap.reason or "")
+    gap = import_scores(db, truth, scores).regions.gaps[0]
+    assert gap.worst_case is not None
+    bounds = gap.worst_case.mae
+    assert gap.mae_gap.value is not None
+    assert gap.mae_gap.value == bounds.value
+    assert None not in (bounds.bound_low, bounds.bound_high)
+    assert (bounds.bound_low or 0.0) < 0 < (bounds.bound_high or 0.0)
+    assert (gap.mae_gap.reason or "").endswith("sign not known because of lost samples")
 
 
 def test_the_gap_has_bounds_if_missing_scores_cannot_change_its_sign(db: Database) -> None:
@@ -329,6 +331,7 @@ def test_the_gap_has_bounds_if_missing_scores_cannot_change_its_sign(db: Databas
         scores["m", "Egypt", str(i)] = None
     gap = import_scores(db, truth, scores).regions.gaps[0]
     assert gap.mae_gap.value == pytest.approx(1.75)
+    assert "sign" not in (gap.mae_gap.reason or "")
     assert gap.worst_case is not None
     assert gap.worst_case.mae.bound_low == pytest.approx(0.9 * 1.8 - 0.05)
     assert gap.worst_case.mae.bound_high == pytest.approx(0.9 * 1.8 + 0.19 - 0.05)

@@ -66,6 +66,18 @@ def test_n_is_left_out_where_the_column_does_not_show_it() -> None:
     assert figure.in_line() == "0.52 (0.31 to 0.68)"
 
 
+@pytest.mark.parametrize(
+    ("estimate", "shown"),
+    [
+        (Estimate(0.96, 25, 0.53, 0.99), "0.53 to 0.99"),
+        (Estimate(None, 0, 0.53, 0.99, reason=REASON), "0.53 to 0.99"),
+        (Estimate(0.96, 25, reason=REASON), REASON),
+    ],
+)
+def test_a_column_of_intervals_leaves_out_the_value(estimate: Estimate, shown: str) -> None:
+    assert format_figure(estimate, Column("95% CI", "interval"), {}).in_line() == shown
+
+
 def test_reasons_that_repeat_and_remarks_on_intervals_are_notes() -> None:
     column = Column("r", "estimate")
     estimates = [Estimate(0.5, 9, reason=REASON), Estimate(None, 0, reason=REASON), Estimate(0.1, 2, reason=REASON)]

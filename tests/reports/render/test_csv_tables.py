@@ -66,3 +66,11 @@ def test_formulas_in_names_are_escaped() -> None:
     header, row = read_csv(Table("t", "t", "", columns, [["=HYPERLINK(1)\n2", -0.5, 1]]))
     assert header == ["model", "'=1+1", "column_3"]
     assert row == ["'=HYPERLINK(1) 2", "-0.5", "1"]
+
+
+def test_a_column_of_intervals_has_their_ends() -> None:
+    columns = [Column("Model", "name"), Column("95% CI", "interval", "mae")]
+    rows = [["a", Estimate(0.5, 9, 0.25, 0.75)], ["b", Estimate(0.5, 9, reason="too few")]]
+    assert read_csv(Table("t", "t", "", columns, rows)) == [
+        ["model", "mae_low", "mae_high"], ["a", "0.25", "0.75"], ["b", "", ""],
+    ]  # fmt: skip

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_schema import Report
 from auditor.reports.sections.caution import list_cautions
@@ -21,7 +23,8 @@ def test_each_check_gives_a_reason_for_caution(report: Report) -> None:
     low_agreement = report.peer_agreement[0].model_copy(
         update={"agreement": Estimate(value=0.6, n=9, ci_low=0.3, ci_high=0.8)}
     )
-    gap = report.regions.gaps[0].model_copy(update={"mae_gap": Estimate(value=0.2, n=9, ci_low=0.1, ci_high=0.3)})
+    estimate = Estimate(value=0.2, n=9, ci_low=0.1, ci_high=0.3)
+    gap = report.regions.gaps[0].model_copy(update={"mae_gap": estimate, "worst_case": None})
     troubled_report = _changed(
         report,
         audit=report.audit.model_copy(update={"complete": False, "stage": "review"}),
@@ -34,6 +37,19 @@ def test_each_check_gives_a_reason_for_caution(report: Report) -> None:
     assert "The mean variance of the samples of a cell is above 0.12 for alder (0.20)." in cautions
     assert "Less than 70% of the verdicts are VALID for alder (60%)." in cautions
     assert "The mean absolute error is larger in Non-Western than in Western countries for alder (by 0.20)." in cautions
+
+
+@pytest.mark.parametrize(("bound_low", "is_warned"), [(-0.1, False), (0.1, True)])
+def test_a_gap_whose_sign_lost_samples_leave_open_is_no_caution(
+    report: Report, bound_low: float, is_warned: bool
+) -> None:
+    gap = report.regions.gaps[0]
+    assert gap.worst_case is not None
+    bounded = replace(gap.worst_case.mae, value=0.2, reason="too few", bound_low=bound_low, bound_high=0.3)
+    worst_case = gap.worst_case.model_copy(update={"mae": bounded})
+    gap = gap.model_copy(update={"mae_gap": Estimate(0.2, 9, 0.1, 0.3), "worst_case": worst_case})
+    changed = _changed(report, regions=report.regions.model_copy(update={"gaps": [gap]}))
+    assert ("The mean absolute error is larger in" in " ".join(list_cautions(changed))) is is_warned
 
 
 def test_caution_about_chance_agreement_counts_each_model_once_per_topic(report: Report) -> None:

@@ -81,12 +81,16 @@ def test_the_table_has_the_bounds_of_all_series_and_regions(report: Report) -> N
         lossy.model_copy(update={"regions": lossy.regions.model_copy(update={"rows": [region]})})
     )
     assert section is not None
-    [table] = blocks_of(section, Table)
-    figures = [R, 0.4, 0.7, MAE, 0.15, 0.4, BIAS, -0.2, 0.1]
-    assert cells_of(table) == [
-        ["model 0", "all countries", CountShare(12, 100), *figures],
-        [region.model, region.region, CountShare(4, 10), *figures],
-    ]
+    tables = blocks_of(section, Table)
+    assert [table.id for table in tables] == ["lost-samples-r", "lost-samples-mae", "lost-samples-bias"]
+    for table, figure in zip(tables, (R, MAE, BIAS), strict=True):
+        figures = [figure.value, figure.bound_low, figure.bound_high, figure]
+        assert cells_of(table) == [
+            ["model 0", "all countries", CountShare(12, 100), *figures],
+            [region.model, region.region, CountShare(4, 10), *figures],
+        ]
+        interval_column = table.columns[-1]
+        assert (interval_column.title, interval_column.kind) == ("95% CI over all planned samples", "interval")
 
 
 def test_a_gap_of_unknown_sign_is_named(report: Report) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
 from auditor.metrics.estimate import BoundedEstimate, Estimate
 from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseDifferences
 from auditor.reports.data.measurement_schema import RegionGapRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import CountShare, Figure, Name, Table
+from auditor.reports.document import CountShare, Figure, Name, Table, Text
 from auditor.reports.sections.regions import build_regions_section
 from tests.reports.sections.block_access import blocks_of, cells_of
 from tests.reports.sections.node_text import text_of
@@ -16,7 +18,8 @@ from tests.reports.sections.node_text import text_of
 LOST = LostSamples(planned=100, lost=3, share=0.03)
 GAP = RegionGapRow(
     model="alder", method="direct", first="Western", second="Other", mae_gap=Estimate(0.1, 40, 0.02, 0.2),
-    r_gap=Estimate(-0.2, 40, -0.3, -0.1), first_lost_samples=LOST, second_lost_samples=LOST, compared=2, left_out=[],
+    r_gap=Estimate(-0.2, 40, -0.3, -0.1), first_lost_samples=LOST.model_copy(update={"lost": 2}),
+    second_lost_samples=LOST, compared=2, left_out=[],
 )  # fmt: skip
 WORST_CASE = WorstCaseDifferences(
     mae=BoundedEstimate(0.1, 40, -0.05, 0.4, resampled=("country", "topic"), bound_low=0.01, bound_high=0.3),
@@ -29,11 +32,11 @@ def with_regions(report: Report, **changes: object) -> Report:
     return report.model_copy(update={"regions": report.regions.model_copy(update=changes)})
 
 
-def gap_table(report: Report, *gaps: RegionGapRow) -> Table:
-    """The table of these gaps."""
+def gap_table(report: Report, *gaps: RegionGapRow, table_id: str = "region-gaps") -> Table:
+    """The table of these gaps, or of their bounds."""
     section = build_regions_section(with_regions(report, gaps=list(gaps)))
     assert section is not None
-    return next(table for table in blocks_of(section, Table) if table.id == "region-gaps")
+    return next(table for table in blocks_of(section, Table) if table.id == table_id)
 
 
 def test_every_row_is_in_the_table_with_its_two_way_interval(report: Report) -> None:
@@ -54,7 +57,9 @@ def test_every_row_is_in_the_table_with_its_two_way_interval(report: Report) -> 
 def test_a_gap_is_the_second_region_minus_the_first(report: Report) -> None:
     table = gap_table(report, GAP)
     assert cells_of(table)[0][:2] == ["alder", (Name("Other"), " minus ", Name("Western"))]
-    assert cells_of(table)[0][2:] == [GAP.mae_gap, GAP.r_gap, CountShare(3, 100), CountShare(3, 100)]
+    assert cells_of(table)[0][2:] == [GAP.mae_gap, GAP.r_gap, CountShare(3, 100), CountShare(2, 100)]
+    titles = [column.title for column in table.columns[4:]]
+    assert titles == ["Samples lost in Other", "Samples lost in Western"]
     caption = text_of(table.caption)
     assert (
         "Other minus Western. A positive gap in MAE, or a negative one in r, means that the model agrees less"
@@ -65,10 +70,18 @@ def test_a_gap_is_the_second_region_minus_the_first(report: Report) -> None:
 
 def test_bounds_are_shown_where_samples_are_lost(report: Report) -> None:
     bounded = GAP.model_copy(update={"worst_case": WORST_CASE})
-    table = gap_table(report, bounded, GAP)
-    shown = [0.01, 0.3, -0.4, 0.1, "95% CI \N{MINUS SIGN}0.05 to +0.40", "no 95% CI: too few"]
-    assert [row[6:] for row in cells_of(table)] == [shown, [None] * 6]
+    gaps = gap_table(report, bounded, GAP)
+    assert [row[2] for row in cells_of(gaps)] == [GAP.mae_gap, GAP.mae_gap]
+    assert "Where their sign is not known because of lost samples" in text_of(gaps.caption)
+    table = gap_table(report, bounded, GAP, table_id="region-gap-bounds")
+    [cells] = cells_of(table)
+    assert cells[2:] == [0.01, 0.3, WORST_CASE.mae, -0.4, 0.1, WORST_CASE.pearson_r]
     assert "whatever the lost samples would have scored" in text_of(table.caption)
+
+
+def test_lost_samples_name_their_regions_where_the_pairs_differ(report: Report) -> None:
+    table = gap_table(report, GAP, GAP.model_copy(update={"first": "Asia", "second": "Africa"}))
+    assert [text_of(cast(Text, row[4])) for row in cells_of(table)] == ["Other 3%, Western 2%", "Africa 3%, Asia 2%"]
 
 
 def test_the_caption_says_that_the_largest_of_several_gaps_is_corrected(report: Report) -> None:

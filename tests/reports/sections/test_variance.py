@@ -22,27 +22,30 @@ def make_row(cheapest: str | None, sizes: HalfErrorSizes | None) -> VarianceRow:
 
 
 @pytest.mark.parametrize(
-    ("row", "text"),
+    ("sizes", "text"),
     [
         (
-            make_row("topic", HalfErrorSizes(sample=None, topic=45, country=90)),
-            "the standard error of its MAE is 0.032. About 45 topics in place of 10 would halve it at the least cost "
-            "(or 90 countries).",
+            HalfErrorSizes(sample=None, topic=45, country=90),
+            "It would be halved by about 45 topics in place of 10 (which means about 900 cells in place of 200).",
         ),
         (
-            make_row("sample", HalfErrorSizes(sample=9, topic=None, country=None)),
-            "the standard error of its MAE is 0.032. About 9 samples a cell in place of 2 would halve it at the least "
-            "cost.",
+            HalfErrorSizes(sample=9, topic=None, country=60),
+            "It would be halved by about 9 samples a cell in place of 2, or by about 60 countries in place of 20 "
+            "(which means about 600 cells in place of 200).",
         ),
         (
-            make_row(None, HalfErrorSizes(sample=None, topic=None, country=None)),
-            "the standard error of its MAE is 0.032. Neither more samples nor more topics nor more countries alone "
-            "would halve it: it takes more topics and more countries.",
+            HalfErrorSizes(sample=None, topic=51, country=61),
+            "This survey cannot halve it: it has 60 countries and 50 topics.",
+        ),
+        (
+            HalfErrorSizes(sample=None, topic=None, country=None),
+            "This survey cannot halve it: it has 60 countries and 50 topics.",
         ),
     ],
 )
-def test_the_purchase_is_the_one_that_halves_the_error_at_the_least_cost(row: VarianceRow, text: str) -> None:
-    assert describe_purchase(row) == text
+def test_the_advice_offers_no_more_than_the_survey_has(sizes: HalfErrorSizes, text: str) -> None:
+    row = make_row("topic", sizes)
+    assert describe_purchase(row, 60, 50) == f"the standard error of its MAE is 0.032. {text}"
 
 
 def test_each_series_and_figure_has_a_row_whose_shares_add_up(report: Report) -> None:
@@ -57,7 +60,7 @@ def test_each_series_and_figure_has_a_row_whose_shares_add_up(report: Report) ->
         assert sum(parts) == pytest.approx(1)
         assert min(parts) >= 0
     [advice] = blocks_of(section, List)
-    assert len(advice.items) == len(report.alignment)
+    assert len(advice.items) == 2 * len(report.alignment)
 
 
 def test_without_shares_there_is_no_section(report: Report) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,11 +17,13 @@ from auditor.metrics.max_gap import widest_gap
 from auditor.metrics.missing_bounds import ScoreRanges, bounded_gap
 from auditor.reports.data.coverage.lost_samples import (
     NO_RANGE_REASON,
+    UNKNOWN_SIGN_REASON,
     SampleCounts,
     WorstCaseDifferences,
     bound_figures,
     count_samples,
     has_large_loss,
+    has_unknown_sign,
     loss_differs,
 )
 from auditor.reports.data.coverage.missing_scores import missing_r_reason, missing_score_reason, with_missing_reason
@@ -32,7 +35,6 @@ from auditor.reports.data.estimate_conversion import (
 )
 from auditor.reports.data.measurement_schema import RegionGapRow, RegionRow, RegionsReport
 from auditor.reports.data.report_source import ReportSource
-from auditor.reports.number_format import format_percent, format_signed
 from auditor.surveys.regions import get_grouping
 
 
@@ -169,23 +171,20 @@ def _build_gap_row(
 ) -> RegionGapRow:
     """Build the row of two regions, with worst-case bounds where many samples are lost, or different shares of them.
 
-    Where different shares are lost, a gap is withheld if its bounds include 0: then not even its sign is known.
+    A gap whose bounds include 0 is marked: not even its sign is known.
     """
     method, model = source.columns[column]
     in_first, in_second = (region_by_cell == name for name in (pair.first, pair.second))
     lost = [counts.count_lost(in_region) for in_region in (in_first, in_second)]
-    differs = loss_differs(*lost)
     worst_case = None
     mae_gap, r_gap = pair.mae_gap, pair.r_gap
-    if differs or any(map(has_large_loss, lost)):
+    if loss_differs(*lost) or any(map(has_large_loss, lost)):
         worst_case = WorstCaseDifferences(
             mae=_bound_gap(MAE, mae_gap, source, column, counts, pair, in_first | in_second, in_second),
             pearson_r=_bound_gap(PEARSON, r_gap, source, column, counts, pair, in_first | in_second, in_second),
         )
-    if differs and worst_case is not None:
-        shares = " and ".join(format_percent(one.planned - one.lost, one.planned) for one in lost)
-        mae_gap = _withhold_unsigned(mae_gap, worst_case.mae, shares)
-        r_gap = _withhold_unsigned(r_gap, worst_case.pearson_r, shares)
+        mae_gap = _mark_unknown_sign(mae_gap, worst_case.mae)
+        r_gap = _mark_unknown_sign(r_gap, worst_case.pearson_r)
     return RegionGapRow(
         model=model,
         method=method,
@@ -228,17 +227,8 @@ def _bound_gap(
     )
 
 
-def _withhold_unsigned(gap: Estimate, bounds: BoundedEstimate, usable_shares: str) -> Estimate:
-    """The gap; without its value if its worst-case bounds include 0, or it has none.
-
-    `usable_shares` names the shares of usable samples in the two regions.
-    """
-    low, high = bounds.bound_low, bounds.bound_high
-    reason = f"withheld: coverage differs ({usable_shares} of the planned samples have a score)"
-    if low is None or high is None:
-        # Without a gap there is nothing to withhold: its reason, such as rescaled scores, is more specific.
-        return gap if gap.value is None else missing_estimate(reason, gap.n)
-    if low > 0 or high < 0:
+def _mark_unknown_sign(gap: Estimate, bounds: BoundedEstimate) -> Estimate:
+    """The gap over the usable samples, with a remark if the lost ones leave its sign open."""
+    if not has_unknown_sign(bounds):
         return gap
-    reason += f", so that the gap may be anything from {format_signed(low)} to {format_signed(high)}"
-    return missing_estimate(reason, gap.n)
+    return replace(gap, reason="; ".join(filter(None, (gap.reason, UNKNOWN_SIGN_REASON))))

@@ -85,7 +85,8 @@ class DetectableDifferences(ReportModel):
     samples: int
     """Of each cell."""
     basis: str
-    """Where the components of variance come from: an earlier audit, or two simple predictions from the survey."""
+    """Where the components of variance come from: an earlier audit, or the prediction of each cell by the mean of its
+    topic, and by that of its country."""
     reason: str | None = None
     """Why there is no figure."""
 

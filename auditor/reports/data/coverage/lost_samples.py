@@ -21,6 +21,7 @@ MAX_LOST_SHARE = 0.05
 MAX_LOSS_GAP = 0.05
 """Difference between two groups' shares of lost samples above which their difference has worst-case bounds."""
 NO_RANGE_REASON = "a lost comparison of log-probabilities may have any value: no bounds"
+UNKNOWN_SIGN_REASON = "sign not known because of lost samples"
 
 
 class LostSamples(ReportModel):
@@ -125,6 +126,15 @@ def has_large_loss(lost: LostSamples) -> bool:
 def loss_differs(first: LostSamples, second: LostSamples) -> bool:
     """Whether two groups, or models, have lost such different shares that their difference needs bounds."""
     return abs((first.share or 0.0) - (second.share or 0.0)) > MAX_LOSS_GAP
+
+
+def has_unknown_sign(difference: BoundedEstimate) -> bool:
+    """Whether lost samples leave open which of two sides is larger: the bounds include 0, or there are none.
+
+    A difference without a value has no sign that could be doubted.
+    """
+    low, high = difference.bound_low, difference.bound_high
+    return difference.value is not None and (low is None or high is None or low <= 0 <= high)
 
 
 def bound_figures(

@@ -7,6 +7,7 @@ from typing import Literal
 
 from auditor.domain import Purpose
 from auditor.metrics.estimate import Estimate
+from auditor.reports.data.coverage.lost_samples import UNKNOWN_SIGN_REASON, has_unknown_sign
 from auditor.reports.data.estimate_conversion import RESCALED_SCORES_REASON, has_rescaled_scores, missing_estimate
 from auditor.reports.data.report_schema import Report
 
@@ -26,7 +27,10 @@ def mae_estimates(report: Report) -> SubjectEstimates:
 
 
 def region_gap_estimates(report: Report) -> SubjectEstimates:
-    """Absolute gap in MAE between regions of each series of scores, with the interval of the absolute value."""
+    """Absolute gap in MAE between regions of each series of scores, with the interval of the absolute value.
+
+    Without an interval where lost samples leave the sign of the gap open: a confident gate is then undecided.
+    """
     rows = [
         (column_label(report, row), missing_estimate(RESCALED_SCORES_REASON))
         for row in report.alignment
@@ -36,7 +40,8 @@ def region_gap_estimates(report: Report) -> SubjectEstimates:
         if has_rescaled_scores(gap.method):
             continue
         signed_gap = gap.mae_gap
-        has_interval = signed_gap.ci_low is not None and signed_gap.ci_high is not None
+        is_unsigned = gap.worst_case is not None and has_unknown_sign(gap.worst_case.mae)
+        has_interval = None not in (signed_gap.ci_low, signed_gap.ci_high) and not is_unsigned
         magnitudes = sorted(abs(end or 0.0) for end in (signed_gap.ci_low, signed_gap.ci_high))
         # The absolute value of an interval that includes 0 starts at 0.
         low = 0.0 if (signed_gap.ci_low or 0.0) <= 0 <= (signed_gap.ci_high or 0.0) else magnitudes[0]
@@ -45,8 +50,12 @@ def region_gap_estimates(report: Report) -> SubjectEstimates:
             n=signed_gap.n,
             ci_low=low if has_interval else None,
             ci_high=magnitudes[1] if has_interval else None,
+<<<<<<< HEAD
             reason=signed_gap.reason,
             resampled=signed_gap.resampled,
+=======
+            reason=(signed_gap.reason or UNKNOWN_SIGN_REASON) if is_unsigned else signed_gap.reason,
+>>>>>>> fixc
         )
         rows.append((f"{column_label(report, gap)}: {gap.first} and {gap.second}", gap_size))
     return rows

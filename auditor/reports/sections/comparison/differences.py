@@ -115,7 +115,7 @@ def _list_loss_columns(pairs: Sequence[SeriesPairComparison], path: str) -> list
     if any(pair.worst_case is not None for pair in pairs):
         bounds = f"worst_case.{path}"
         columns += [
-            Column("Over all samples", "estimate", bounds.removesuffix("."), style="signed", show_n=False),
+            Column("95% CI over all planned samples", "interval", bounds.removesuffix("."), style="signed"),
             Column("Smallest possible", "number", f"{bounds}bound_low", style="signed"),
             Column("Largest possible", "number", f"{bounds}bound_high", style="signed"),
         ]

@@ -138,10 +138,42 @@ def test_a_gate_without_a_figure_is_undecided(report: Report) -> None:
 def test_the_regional_gap_gate_uses_the_absolute_gap(report: Report) -> None:
     gap = report.regions.gaps[0]
     gap_estimate = replace(gap.mae_gap, value=-0.2, ci_low=-0.3, ci_high=0.1, reason=None)
-    negative_gap = report.regions.model_copy(update={"gaps": [gap.model_copy(update={"mae_gap": gap_estimate})]})
+    changed = gap.model_copy(update={"mae_gap": gap_estimate, "worst_case": None})
+    negative_gap = report.regions.model_copy(update={"gaps": [changed]})
     check = check_report(report.model_copy(update={"regions": negative_gap}), make_thresholds(max_region_gap=0.25))
     gate = next(g for g in check.gates if g.name == "max_region_gap")
     assert (gate.value, gate.ci_low, gate.ci_high, gate.verdict) == (0.2, 0.0, 0.3, GateStatus.PASSED)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "expected"),
+    [
+        ((-0.1, 0.2), GateStatus.UNDECIDED),
+        ((0.05, 0.2), GateStatus.PASSED),
+        ((-0.2, -0.05), GateStatus.PASSED),
+        ((None, None), GateStatus.UNDECIDED),
+    ],
+)
+def test_a_gap_whose_sign_lost_samples_leave_open_decides_no_confident_gate(
+    report: Report, bounds: tuple[float | None, float | None], expected: GateStatus
+) -> None:
+    gap = report.regions.gaps[0]
+    assert gap.worst_case is not None
+    estimate = replace(gap.mae_gap, value=0.1, ci_low=0.05, ci_high=0.2, reason=None)
+    bounded = replace(gap.worst_case.mae, value=0.1, reason="too few", bound_low=bounds[0], bound_high=bounds[1])
+    worst_case = gap.worst_case.model_copy(update={"mae": bounded})
+    changed = gap.model_copy(update={"mae_gap": estimate, "worst_case": worst_case})
+    lossy = report.model_copy(update={"regions": report.regions.model_copy(update={"gaps": [changed]})})
+    gates = {
+        confident: next(
+            gate
+            for gate in check_report(lossy, make_thresholds(max_region_gap=0.25, confident=confident)).gates
+            if gate.name == "max_region_gap"
+        )
+        for confident in (False, True)
+    }
+    assert (gates[False].verdict, gates[True].verdict) == (GateStatus.PASSED, expected)
+    assert ("sign not known because of lost samples" in gates[True].message) is (expected is GateStatus.UNDECIDED)
 
 
 def test_options_override_the_config_and_unknown_options_suggest_the_nearest() -> None:
