@@ -50,12 +50,8 @@ def region_gap_estimates(report: Report) -> SubjectEstimates:
             n=signed_gap.n,
             ci_low=low if has_interval else None,
             ci_high=magnitudes[1] if has_interval else None,
-<<<<<<< HEAD
-            reason=signed_gap.reason,
-            resampled=signed_gap.resampled,
-=======
             reason=(signed_gap.reason or UNKNOWN_SIGN_REASON) if is_unsigned else signed_gap.reason,
->>>>>>> fixc
+            resampled=signed_gap.resampled if has_interval else (),
         )
         rows.append((f"{column_label(report, gap)}: {gap.first} and {gap.second}", gap_size))
     return rows
