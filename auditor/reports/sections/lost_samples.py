@@ -9,7 +9,7 @@ from auditor.metrics.estimate import BoundedEstimate
 from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseFigures
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Column, CountShare, Paragraph, Section
-from auditor.reports.number_format import format_number, format_percent, pluralize
+from auditor.reports.number_format import format_number, format_percent
 from auditor.reports.sections.phrasing import SeriesLabels, join_first
 from auditor.reports.sections.tables import tabulate
 
@@ -74,21 +74,21 @@ def list_lost_sample_cautions(report: Report) -> Iterator[str]:
 
 def _describe_bounds(worst_cases: Sequence[WorstCaseFigures]) -> str:
     """Say between which values r and MAE of all models lie: the ends of intervals, or of bounds without an interval."""
-    known = [(case.pearson_r, case.mae) for case in worst_cases if case.pearson_r.bound_low is not None]
-    reasons = [case.pearson_r.reason or "" for case in worst_cases if case.pearson_r.bound_low is None]
+    known = [(case.pearson_r, case.mae) for case in worst_cases if _get_range(case.mae) or _get_range(case.pearson_r)]
+    unbounded = [case for case in worst_cases if not (_get_range(case.mae) or _get_range(case.pearson_r))]
     if not known:
-        return f"no bounds are known: {reasons[0]}"
-    texts = [
-        f"{name} between {format_number(min(low for low, _ in ranges))} and {format_number(max(high for _, high in ranges))}"
-        for name, figures in zip(("r lies", "the mean absolute error"), zip(*known, strict=True), strict=True)
-        if (ranges := [ends for figure in figures if (ends := _get_range(figure)) is not None])
-    ]
-    has_interval = [r.ci_low is not None for r, _ in known]
+        return f"no bounds are known: {unbounded[0].pearson_r.reason}"
+    texts = []
+    for name, figures in zip(("r lies", "the mean absolute error"), zip(*known, strict=True), strict=True):
+        if ranges := [ends for figure in figures if (ends := _get_range(figure)) is not None]:
+            low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
+            texts.append(f"{name} between {format_number(low)} and {format_number(high)}")
+    has_interval = [figure.ci_low is not None for pair in known for figure in pair if _get_range(figure)]
     note = (
         "95% CIs" if all(has_interval) else "95% CIs where available" if any(has_interval) else "without sampling error"
     )
     unknown = (
-        f"; no bounds are known for {pluralize(len(reasons), 'of them', 'of them')}: {reasons[0]}" if reasons else ""
+        f"; no bounds are known for {len(unbounded)} of them: {unbounded[0].pearson_r.reason}" if unbounded else ""
     )
     return f"{' and '.join(texts)} ({note}){unknown}"
 

@@ -80,14 +80,15 @@ def test_several_models_share_one_warning(report: Report) -> None:
     )
 
 
-def test_models_without_bounds_or_an_interval_are_told_from_the_others(report: Report) -> None:
+def test_models_without_bounds_or_an_interval_are_named_as_such(report: Report) -> None:
     lossy = with_losses(report, 0.2, 0.3)
     unbounded = BoundedEstimate(None, 40, reason="a lost comparison may have any value")
     bounded_only = BoundedEstimate(0.2, 40, reason="too few topics", bound_low=0.15, bound_high=0.6)
     for figure, text in (
         (
             unbounded,
-            "r lies between 0.25 and 0.80 and the mean absolute error between 0.10 and 0.50 (95% CIs); no bounds are known for 1 of "
+            "r lies between 0.25 and 0.80 and the mean absolute error between 0.10 and 0.50 (95% CIs); no "
+            "bounds are known for 1 of "
             "them: a lost comparison may have any value.",
         ),
         (bounded_only, "r lies between 0.15 and 0.80 and the mean absolute error between 0.10 and 0.60 (95% CIs where"),
