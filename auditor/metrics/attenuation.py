@@ -18,7 +18,7 @@ from auditor.metrics.cell_statistics import Statistic, TwoWayEstimate
 from auditor.metrics.jackknife import crossed_jackknife
 
 MIN_CELLS = 4
-OVERCORRECTED_REASON = "the correction overshoots 1: so little is left beside the noise that r cannot be told from it"
+OVERCORRECTED_REASON = "the correction gives a correlation above 1, because nearly all variation is sampling noise"
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ MIN_UNITS = 5
 """Fewest units of each kind for an interval: fewer show too little of how they differ."""
 BOUNDARY_REASON = "it is at the end of its range, where its uncertainty cannot be estimated"
 UNDEFINED_REASON = "leaving one unit out leaves no value: no interval"
-CONSTANT_REASON = "it is the same whatever is left out: no interval"
+CONSTANT_REASON = "the figure is the same whichever unit is left out, so its uncertainty cannot be estimated"
 
 Replicates = Mapping[str, Floats | Sequence[Floats]]
 """For each kind of unit, such as `country`, the statistic without each unit, shape (units,).
@@ -180,7 +180,8 @@ def too_few_reason(n_units: Mapping[str, Sequence[int]]) -> str | None:
         for unit, counts in n_units.items()
     )
     available = " and ".join(f"{n} {PLURAL_BY_UNIT[unit] if n != 1 else unit}" for unit, n in too_few.items())
-    return f"an interval needs at least {needed}, but there {'is' if min(too_few.values()) == 1 else 'are'} {available}"
+    verb = "is" if next(iter(too_few.values())) == 1 else "are"  # as the first unit listed
+    return f"an interval needs at least {needed}, but there {verb} {available}"
 
 
 def jackknife_covariance(replicates: Sequence[Floats] | Floats) -> Floats:

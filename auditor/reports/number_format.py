@@ -112,6 +112,8 @@ def describe_estimate(
 ) -> str:
     """Format an estimate for a sentence, such as "r = 0.52, 95% CI 0.31 to 0.68, 25 cells".
 
+    Without an interval, n is before the reason: "r = 0.52, 25 cells, no 95% CI: too few topics".
+
     Args:
         symbol: what is estimated; empty for the value alone.
         unit: what n counts, in the singular; empty to leave n out.
@@ -120,9 +122,12 @@ def describe_estimate(
     if estimate.value is None:
         return f"{symbol + ' ' if symbol else ''}not available: {estimate.reason}"
     n_text = f", {pluralize(estimate.n, unit)}" if unit else ""
-    return (
-        f"{prefix}{format_styled(estimate.value, style, digits)}, {describe_interval(estimate, digits, style)}{n_text}"
+    value, interval = (
+        f"{prefix}{format_styled(estimate.value, style, digits)}",
+        describe_interval(estimate, digits, style),
     )
+    has_interval = estimate.ci_low is not None and estimate.ci_high is not None
+    return f"{value}, {interval}{n_text}" if has_interval else f"{value}{n_text}, {interval}"
 
 
 def describe_interval(estimate: Estimate, digits: int = 2, style: NumberStyle = "decimal") -> str:

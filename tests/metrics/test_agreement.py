@@ -15,6 +15,7 @@ from auditor.metrics.agreement import (
     krippendorff_alpha,
     leave_one_rater_out,
 )
+from auditor.metrics.jackknife_interval import CONSTANT_REASON
 
 Floats = NDArray[np.float64]
 NAN = float("nan")
@@ -106,7 +107,7 @@ def test_perfect_agreement_has_no_false_certainty() -> None:
     alpha = krippendorff_alpha(np.tile([0.0, 1.0] * 10, (3, 1)))
     assert alpha.value == pytest.approx(1)
     assert alpha.ci_low is None
-    assert alpha.reason == "it is the same whatever is left out: no interval"
+    assert alpha.reason == CONSTANT_REASON
 
 
 @pytest.mark.parametrize("ratings", [np.full((3, 4), NAN), np.ones((1, 5)), np.ones((3, 0)), np.ones((0, 3))])

@@ -97,7 +97,7 @@ def test_the_interval_of_a_correlation_covers_the_population() -> None:
     [
         (share_difference_over_items([1, 0], [1, 1], [0, 0], [0, 0]), None, "one side has no answer"),
         (share_difference_over_items([1, 0], [1, 1], [0, 0], [1, 1]), 0.5, "needs at least 5 items"),
-        (share_difference_over_items([1] * 6, [1] * 6, [0] * 6, [1] * 6), 1.0, "the same whatever is left out"),
+        (share_difference_over_items([1] * 6, [1] * 6, [0] * 6, [1] * 6), 1.0, "the same whichever unit is left out"),
         (share_difference_over_items([1] * 6, [1] * 6, [1] + [0] * 5, [1] + [0] * 5), 0.0, "leaves no value"),
         (area_under_curve([], [], []), None, "no answer"),
         (area_under_curve([1, 2], [True, True], [0, 1]), None, "all answers are right"),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.metrics.estimate import ShareEstimate
+from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.number_format import (
+    describe_estimate,
     describe_interval,
     format_count,
     format_interval,
@@ -34,6 +35,14 @@ from auditor.reports.number_format import (
 )  # fmt: skip
 def test_numbers_are_formatted_for_readers(shown: str, text: str) -> None:
     assert shown == text
+
+
+def test_the_number_of_observations_is_outside_of_a_reason() -> None:
+    without = Estimate(0.5, 93, reason="an interval needs at least 5 countries, but there are 4 countries")
+    assert describe_estimate("r", without, "cell") == (
+        "r = 0.50, 93 cells, no 95% CI: an interval needs at least 5 countries, but there are 4 countries"
+    )
+    assert describe_estimate("r", Estimate(0.5, 93, 0.2, 0.8), "cell") == "r = 0.50, 95% CI 0.20 to 0.80, 93 cells"
 
 
 def test_the_two_intervals_of_a_share_are_named_where_they_differ() -> None:

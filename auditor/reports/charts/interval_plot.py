@@ -57,7 +57,6 @@ class IntervalRow:
     """One row of an interval plot; without a value only its label and annotation are drawn.
 
     Attributes:
-        inner_low, inner_high: ends of a second interval, drawn thicker and fainter, such as Fisher's.
         annotation: text to the right; by default the value with its interval, or "not available".
     """
 
@@ -65,8 +64,6 @@ class IntervalRow:
     value: float | None
     ci_low: float | None = None
     ci_high: float | None = None
-    inner_low: float | None = None
-    inner_high: float | None = None
     annotation: str | None = None
 
 
@@ -101,7 +98,7 @@ def interval_plot(rows: Sequence[IntervalRow], axis: Axis) -> VegaLiteSpec:
             "row": i,
             "label": (visible_label := truncate_to_width(label, label_width, is_bold=True)),
             "full_label": label if visible_label != label else "",
-            **{name: getattr(row, name) for name in ("value", "ci_low", "ci_high", "inner_low", "inner_high")},
+            **{name: getattr(row, name) for name in ("value", "ci_low", "ci_high")},
             **dict(zip(("number", "interval", "note"), annotation, strict=True)),
         }
         for i, (row, label, annotation) in enumerate(zip(rows, labels, annotations, strict=True))
@@ -159,27 +156,19 @@ def _reference_layers(axis: Axis) -> list[dict[str, object]]:
 
 def _interval_layers(axis: Axis) -> list[dict[str, object]]:
     """The intervals and, above them, the dots."""
-
-    def interval_layer(low: str, high: str, stroke_width: float, opacity: float) -> dict[str, object]:
-        """Lines between two fields of the data."""
-        mark: dict[str, object] = {"type": "rule", "stroke": ACCENT, "strokeCap": "round"}
-        return {
-            "transform": [{"filter": f"isValid(datum.{low}) && isValid(datum.{high})"}],
-            "mark": {**mark, "strokeWidth": stroke_width, "opacity": opacity},
-            "encoding": {"x": {"field": low, **_x_encoding(axis)}, "x2": {"field": high}, "y": _Y},
-        }
-
+    line = {"type": "rule", "stroke": ACCENT, "strokeCap": "round", "strokeWidth": 2.5, "opacity": 0.6}
+    interval_layer: dict[str, object] = {
+        "transform": [{"filter": "isValid(datum.ci_low) && isValid(datum.ci_high)"}],
+        "mark": line,
+        "encoding": {"x": {"field": "ci_low", **_x_encoding(axis)}, "x2": {"field": "ci_high"}, "y": _Y},
+    }
     dot = {"type": "circle", "size": 64, "fill": ACCENT, "fillOpacity": 1, "stroke": PAPER, "strokeWidth": 1.5}
     dot_layer: dict[str, object] = {
         "transform": [{"filter": "isValid(datum.value)"}],
         "mark": {**dot, "opacity": 1, "aria": False},
         "encoding": {"x": {"field": "value", **_x_encoding(axis)}, "y": _Y},
     }
-    return [
-        interval_layer("inner_low", "inner_high", 7, 0.3),
-        interval_layer("ci_low", "ci_high", 2.5, 0.6),
-        dot_layer,
-    ]
+    return [interval_layer, dot_layer]
 
 
 def _text_layers(width: float) -> list[dict[str, object]]:

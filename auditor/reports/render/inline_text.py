@@ -47,9 +47,11 @@ def render_inline(text: Text, markup: InlineMarkup) -> str:
 
 
 def _describe_estimate(node: InlineEstimate) -> str:
-    """Format an estimate as "0.52 (95% CI 0.31 to 0.68, n 25)", or say why it is missing."""
+    """Format an estimate as "0.52 (95% CI 0.31 to 0.68, n 25)", or say why it or its interval is missing."""
     estimate = node.estimate
     if estimate.value is None:
         return f"not available: {estimate.reason}"
     value = format_styled(estimate.value, node.style, node.digits)
-    return f"{value} ({describe_interval(estimate, node.digits, node.style)}, n {format_count(estimate.n)})"
+    interval, n_text = describe_interval(estimate, node.digits, node.style), f"n {format_count(estimate.n)}"
+    has_interval = estimate.ci_low is not None and estimate.ci_high is not None
+    return f"{value} ({interval}, {n_text})" if has_interval else f"{value} ({n_text}, {interval})"

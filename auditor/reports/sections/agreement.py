@@ -13,10 +13,16 @@ from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.agreement.tiers import ALL_COUNTRIES
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Callout, Disclosure, Figure, Link, List, Paragraph, Section, Status
-from auditor.reports.number_format import format_number
+from auditor.reports.number_format import format_interval, format_number
 from auditor.reports.sections.alignment_table import build_alignment_remarks, build_alignment_table, two_way_r
 from auditor.reports.sections.caution import list_cautions
-from auditor.reports.sections.phrasing import SeriesLabels, build_finding, compare_interval, describe_estimate
+from auditor.reports.sections.phrasing import (
+    SeriesLabels,
+    build_finding,
+    compare_interval,
+    describe_estimate,
+    join_first,
+)
 from auditor.reports.sections.sensitivity import build_assumptions
 from auditor.reports.sections.tiers import MAX_LEADING_PREFERENCES, describe_preference, list_preferences
 
@@ -53,8 +59,16 @@ def describe_alignment(row: AlignmentRow) -> str:
         "unclear": "shows an agreement with people that is not statistically distinguishable from zero",
         "neutral": "cannot be judged",
     }
-    error = "" if row.mae is None else f"; its mean absolute error is {format_number(row.mae)}"
+    error = (
+        "" if row.mae is None else f"; its mean absolute error is {format_number(row.mae)}{_format_mae_interval(row)}"
+    )
     return f"{findings[classify_alignment(row)]} ({describe_estimate('r', two_way_r(row), 'cell')}){error}"
+
+
+def _format_mae_interval(row: AlignmentRow) -> str:
+    """The interval of the mean absolute error, in brackets; empty without one: the reason is that of r."""
+    has_interval = row.mae_ci_low is not None and row.mae_ci_high is not None
+    return f" (95% CI {format_interval(row.mae_ci_low, row.mae_ci_high)})" if has_interval else ""
 
 
 def _describe_strength(row: AlignmentRow) -> str:
@@ -65,8 +79,9 @@ def _describe_strength(row: AlignmentRow) -> str:
 
 
 def summarize_alignment(rows: Sequence[AlignmentRow]) -> str:
-    """Summarize the agreement of all series of scores with people in one sentence.
+    """Summarize the agreement of all series of scores with people in one or two sentences.
 
+    The second names the models whose finding does not hold for all values that their lost samples may have had.
     p-values are corrected for the number of series (Holm): of 20 series without any agreement, one would be expected to
     agree beyond chance.
     """
@@ -89,12 +104,29 @@ def summarize_alignment(rows: Sequence[AlignmentRow]) -> str:
         if members[status]
     ]
     if len(rows) == 1:
-        return f"The model {predicates[0][1]}."
+        return f"The model {predicates[0][1]}.{_describe_fragile(rows, statuses)}"
     noun = "models" if len({row.method for row in rows}) == 1 else "series of scores"
+    fragile = _describe_fragile(rows, statuses)
     if len(predicates) == 1:
-        return f"{'Both' if len(rows) == 2 else f'All {len(rows)}'} {noun} {predicates[0][1]}."
+        return f"{'Both' if len(rows) == 2 else f'All {len(rows)}'} {noun} {predicates[0][1]}.{fragile}"
     *parts, last_part = (f"{n} {predicate}" for n, predicate in predicates)
-    return f"Of {len(rows)} {noun}, {', '.join(parts)} and {last_part}."
+    return f"Of {len(rows)} {noun}, {', '.join(parts)} and {last_part}.{fragile}"
+
+
+def _describe_fragile(rows: Sequence[AlignmentRow], statuses: Sequence[Status]) -> str:
+    """A sentence on the models whose worst-case interval of r includes 0, with a space before it; empty without any."""
+    labels = SeriesLabels(shows_method=len({row.method for row in rows}) > 1)
+    names = [
+        labels.label(row)
+        for row, status in zip(rows, statuses, strict=True)
+        if status in ("positive", "negative")
+        and row.worst_case is not None
+        and compare_interval(row.worst_case.pearson_r) != status
+    ]
+    if not names:
+        return ""
+    subject = "This" if len(rows) == 1 else f"For {join_first(names)}, this"
+    return f" {subject} holds only if the lost samples are like the others."
 
 
 def _classify_together(rows: Sequence[AlignmentRow]) -> list[Status]:
@@ -161,9 +193,9 @@ def build_agreement_section(report: Report) -> Section | None:
 
 
 def _build_forest_plot(rows: Sequence[AlignmentRow], labels: SeriesLabels) -> Figure:
-    """The plot of r with its two-way interval, and within it Fisher's, for each series of scores."""
+    """The plot of r with its two-way interval, for each series of scores."""
     intervals = [
-        IntervalRow(labels.label(row), row.pearson_r, r.ci_low, r.ci_high, row.ci_low, row.ci_high)
+        IntervalRow(labels.label(row), row.pearson_r, r.ci_low, r.ci_high)
         for row in rows
         for r in (row.crossed.pearson_r,)
     ]
@@ -172,8 +204,7 @@ def _build_forest_plot(rows: Sequence[AlignmentRow], labels: SeriesLabels) -> Fi
         interval_plot(intervals, CORRELATION_AXIS),
         "Agreement with people: r and its 95% CI",
         "; ".join(f"{labels.label(row)} {describe_alignment(row)}" for row in rows),
-        "Pearson’s r between the scores of each model and of people. The thin line is its 95% CI over countries and "
-        "topics. The thick line is Fisher’s, which treats cells as independent. If the thin line reaches zero, the "
-        "agreement is not statistically distinguishable from zero.",
+        "Pearson’s r between the scores of each model and of people, with its 95% CI over countries and topics. If the "
+        "interval includes zero, the agreement is not statistically distinguishable from zero.",
         "alignment",
     )

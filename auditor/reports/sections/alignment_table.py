@@ -86,11 +86,11 @@ def build_alignment_table(report: Report, rows: Sequence[AlignmentRow], labels: 
 def build_alignment_remarks(report: Report) -> Paragraph:
     """Remarks on the columns of the alignment table."""
     n_not_asked = report.audit.survey.cells - report.audit.survey.asked
+    not_asked = f"People were not asked in {n_not_asked}; in the others" if n_not_asked else "In these,"
     return Paragraph(
-        f"Dropped cells lack a score. People were not asked in {n_not_asked}; in the others no answer of the model was "
-        "usable. Cells of one country or topic are correlated. The 95% CI therefore leaves out each country and each "
-        "topic in turn (two-way jackknife) and is a statement about other countries and topics like these. "
-        f"It needs at least {MIN_UNITS} countries and {MIN_UNITS} topics; with fewer, the "
-        "uncertainty is not available.",
+        f"Dropped cells lack a score. {not_asked} no answer of the model was usable. Cells of one country or topic are "
+        "correlated. The 95% CI therefore leaves out each country and each topic in turn (two-way jackknife) and is a "
+        f"statement about other countries and topics like these. It needs at least {MIN_UNITS} countries and "
+        f"{MIN_UNITS} topics; with fewer, the uncertainty is not available.",
         "note",
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from auditor.domain import Purpose
 from auditor.reports.data.coverage.lost_samples import has_unknown_sign
 from auditor.reports.data.report_schema import Report
-from auditor.reports.number_format import format_count, format_number, format_percent, pluralize
+from auditor.reports.number_format import format_count, format_number, format_percent, format_share, pluralize
 from auditor.reports.sections.failures import list_unusable_models
 from auditor.reports.sections.lost_samples import list_lost_sample_cautions
 from auditor.reports.sections.phrasing import compare_interval, describe_estimate, join_first
@@ -74,9 +74,13 @@ def _variance_cautions(report: Report) -> Iterator[str]:
 
 def _panel_cautions(report: Report) -> Iterator[str]:
     """Yield cautions about low peer agreement, repeated verdicts and low agreement of the judges."""
-    values = [(row.agreement.value, row.model) for row in report.peer_agreement if row.agreement.value is not None]
-    low_values = sorted((value, name) for value, name in values if value < MIN_PEER_AGREEMENT)
-    if labels := [f"{name} ({format_number(100 * value, 0)}%)" for value, name in low_values]:
+    values = [
+        (row.agreement.value, row.model, row.agreement.n)
+        for row in report.peer_agreement
+        if row.agreement.value is not None
+    ]
+    low_values = sorted(value for value in values if value[0] < MIN_PEER_AGREEMENT)
+    if labels := [f"{name} ({format_share(value)} of {format_count(n)})" for value, name, n in low_values]:
         yield f"Less than 70% of the verdicts are VALID for {join_first(labels, 'model')}."
     if report.panel.repeated:
         yield (

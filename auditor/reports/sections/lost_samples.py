@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from auditor.metrics.estimate import BoundedEstimate
 from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseFigures
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Column, CountShare, Paragraph, Section, Table
 from auditor.reports.number_format import NumberStyle, format_number, format_percent, pluralize
 from auditor.reports.sections.phrasing import SeriesLabels
+from auditor.reports.document import Column, CountShare, Paragraph, Section
+from auditor.reports.number_format import format_number, format_percent
+from auditor.reports.sections.phrasing import SeriesLabels, join_first
 from auditor.reports.sections.tables import tabulate
 
-MAX_WARNED_SERIES = 4
-"""Series with a warning of their own on the first page; the table has all."""
 ALL_COUNTRIES = "all countries"
+TITLE = "What if the lost samples differ?"
 
 
 class WorstCaseRow(NamedTuple):
@@ -44,23 +47,19 @@ def count_lost(lost: LostSamples) -> CountShare:
 
 
 def list_lost_sample_cautions(report: Report) -> Iterator[str]:
-    """Yield a warning for each series of which more than 5% of the planned samples are lost, largest loss first."""
+    """Yield a warning on the models of which more than 5% of the planned samples are lost, and on unknown gaps."""
     labels = SeriesLabels.of(report)
-    rows = sorted(
-        (row for row in report.alignment if row.worst_case is not None),
-        key=lambda row: -(row.lost_samples.share or 0.0),
-    )
-    for row in rows[:MAX_WARNED_SERIES]:
-        if row.worst_case is None:
-            continue
-        lost = format_percent(row.lost_samples.lost, row.lost_samples.planned)
+    bounded = [(row, row.worst_case) for row in report.alignment if row.worst_case is not None]
+    if bounded:
+        bounded.sort(key=lambda pair: -(pair[0].lost_samples.share or 0.0))
+        shares = [format_percent(row.lost_samples.lost, row.lost_samples.planned) for row, _ in bounded]
+        share = shares[0] if shares[0] == shares[-1] else f"{shares[-1]} to {shares[0]}"
+        names = join_first([labels.label(row) for row, _ in bounded], "model" if not labels.shows_method else "")
         yield (
-            f"{lost} of the planned samples of {labels.label(row)} have no usable score, and may differ from the "
-            f"others. Whatever they would have been, {_describe_bounds(row.worst_case)}."
+            f"{share} of the planned samples of {names} have no usable score, and may differ from the others. Whatever "
+            f"they would have been, {_describe_bounds([worst_case for _, worst_case in bounded])}."
+            f"{' “' + TITLE + '” has each model.' if len(bounded) > 1 else ''}"
         )
-    if len(rows) > MAX_WARNED_SERIES:
-        n_others = pluralize(len(rows) - MAX_WARNED_SERIES, "further series has", "further series have")
-        yield f"{n_others} lost more than 5% of the planned samples; “What if the lost samples differ?” has them all."
     for gap in report.regions.gaps:
         if gap.worst_case is not None and gap.mae_gap.value is None and gap.worst_case.mae.bound_low is not None:
             yield (
@@ -69,17 +68,32 @@ def list_lost_sample_cautions(report: Report) -> Iterator[str]:
             )
 
 
-def _describe_bounds(worst_case: WorstCaseFigures) -> str:
-    """Say between which values r and MAE lie: the ends of their intervals, or of the bounds without an interval."""
-    texts = [
-        f"{name} between {format_number(low)} and {format_number(high)}"
-        for name, figure in (("r lies", worst_case.pearson_r), ("the mean absolute error", worst_case.mae))
-        if (low := figure.bound_low if figure.ci_low is None else figure.ci_low) is not None
-        and (high := figure.bound_high if figure.ci_high is None else figure.ci_high) is not None
-    ]
-    has_interval = worst_case.pearson_r.ci_low is not None
-    note = " (95% CIs)" if has_interval else " (without sampling error)"
-    return " and ".join(texts) + note if texts else f"no bounds are known: {worst_case.pearson_r.reason}"
+def _describe_bounds(worst_cases: Sequence[WorstCaseFigures]) -> str:
+    """Say between which values r and MAE of all models lie: the ends of intervals, or of bounds without an interval."""
+    known = [(case.pearson_r, case.mae) for case in worst_cases if _get_range(case.mae) or _get_range(case.pearson_r)]
+    unbounded = [case for case in worst_cases if not (_get_range(case.mae) or _get_range(case.pearson_r))]
+    if not known:
+        return f"no bounds are known: {unbounded[0].pearson_r.reason}"
+    texts = []
+    for name, figures in zip(("r lies", "the mean absolute error"), zip(*known, strict=True), strict=True):
+        if ranges := [ends for figure in figures if (ends := _get_range(figure)) is not None]:
+            low, high = min(low for low, _ in ranges), max(high for _, high in ranges)
+            texts.append(f"{name} between {format_number(low)} and {format_number(high)}")
+    has_interval = [figure.ci_low is not None for pair in known for figure in pair if _get_range(figure)]
+    note = (
+        "95% CIs" if all(has_interval) else "95% CIs where available" if any(has_interval) else "without sampling error"
+    )
+    unknown = (
+        f"; no bounds are known for {len(unbounded)} of them: {unbounded[0].pearson_r.reason}" if unbounded else ""
+    )
+    return f"{' and '.join(texts)} ({note}){unknown}"
+
+
+def _get_range(figure: BoundedEstimate) -> tuple[float, float] | None:
+    """The interval of a figure, or its bounds where it has none; None without either."""
+    low = figure.bound_low if figure.ci_low is None else figure.ci_low
+    high = figure.bound_high if figure.ci_high is None else figure.ci_high
+    return None if low is None or high is None else (low, high)
 
 
 def build_lost_samples_section(report: Report) -> Section | None:
@@ -100,7 +114,7 @@ def build_lost_samples_section(report: Report) -> Section | None:
     if not rows:
         return None
     text = (
-        "More than 5% of the planned samples of these series have no usable score: they were refused, cut off, could "
+        "More than 5% of the planned samples of these models have no usable score: they were refused, cut off, could "
         "not be read, or failed. What they would have said is not known. The bounds hold whatever it is: the lost "
         "samples of each cell are given the scores from −1 to +1 that make the figure smallest, and largest."
     )
@@ -125,4 +139,9 @@ def _tabulate_bounds(rows: Sequence[WorstCaseRow], name: str, attribute: str, st
         f"largest possible value over all planned samples. {INTERVAL_NOTE}"
     )
     derived = {"lost": lambda row: count_lost(row.lost)}
+<<<<<<< HEAD
     return tabulate(f"lost-samples-{name.lower()}", f"Worst-case bounds of {name}", caption, rows, columns, derived)
+=======
+    table = tabulate("lost-samples", "Worst-case bounds", caption, rows, WORST_CASE_COLUMNS, derived)
+    return Section("lost-samples", TITLE, [Paragraph(text), table], "Lost samples")
+>>>>>>> fixa

@@ -50,8 +50,8 @@ def describe_kappa(panel: PanelReport) -> str:
     if kappa.value is None:
         return f"The judges’ agreement beyond chance is not available: {kappa.reason}."
     return (
-        f"Agreement of the judges beyond chance: {describe_estimate('Fleiss’ kappa', kappa, 'trace')} with "
-        f"{pluralize(panel.verdicts, 'verdict')} from at least two judges each. "
+        f"Agreement of the judges beyond chance: {describe_estimate('Fleiss’ kappa', kappa, 'trace')}. "
+        f"The traces have {pluralize(panel.verdicts, 'verdict')} from at least two judges each. "
         "1 is complete agreement, 0 is agreement by chance."
     )
 

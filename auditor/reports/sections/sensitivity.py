@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.reports.data.agreement.sensitivity import SensitivityRow
+from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Column, Disclosure, Link, List, Paragraph, Section, Text
-from auditor.reports.number_format import format_number, format_signed
-from auditor.reports.sections.phrasing import SeriesLabels, build_finding
+from auditor.reports.document import Block, Column, Link, Paragraph, Section, Text
+from auditor.reports.number_format import format_number, pluralize
+from auditor.reports.sections.phrasing import SeriesLabels
 from auditor.reports.sections.tables import tabulate
 
-MAX_OPEN_RANGES = 6
-"""With more series of scores, their ranges are in a disclosure."""
 FIGURE_LABELS = {"pearson_r": "r", "mae": "mean absolute error", "bias": "bias"}
+FIGURES_IN_SENTENCES = {"pearson_r": "r", "mae": "the mean absolute error", "bias": "the bias"}
 SENSITIVITY_COLUMNS = (
     Column("Model", "name"),
     Column("Figure"),
     Column("Left out in turn", "text", "without"),
     Column("How many", "number", "groups"),
+    Column("Fewest left", "number", "fewest_left"),
     Column("Lowest", "number", "lowest.value"),
     Column("Without", "name", "lowest.left_out"),
     Column("Highest", "number", "highest.value"),
@@ -27,7 +27,7 @@ SENSITIVITY_COLUMNS = (
 
 
 def build_assumptions(report: Report) -> list[Block]:
-    """State what the intervals assume, with the range of each figure without one zone or one family of topics."""
+    """State what the intervals assume, with the largest change of each figure without one zone or family of topics."""
     if not report.alignment:
         return []
     assumption = "95% CIs take countries and topics as exchangeable: as draws from others like these."
@@ -35,30 +35,47 @@ def build_assumptions(report: Report) -> list[Block]:
         return [Paragraph(assumption)]
     text: Text = [
         f"{assumption} They are too narrow where countries of one cultural zone, or topics of one family, are alike. "
-        "The ranges below show how much one of them matters; ",
-        Link("the table", "sensitivity"),
-        " names them.",
+        f"{_describe_largest_changes(report)} ",
+        Link("The table", "sensitivity"),
+        " has the range of each figure.",
     ]
+    return [Paragraph(text)]
+
+
+def _describe_largest_changes(report: Report) -> str:
+    """Name the largest change of each figure over all models, in a sentence for each kind of group that is left out."""
     labels = SeriesLabels.of(report)
-    rows_by_label: dict[str, list[SensitivityRow]] = {}
+    figures = {(row.model, row.method): _get_figures(row) for row in report.alignment}
+    changes: dict[str, dict[str, tuple[float, str]]] = {}
+    fewest_left: dict[str, int] = {}
     for row in report.sensitivity:
-        rows_by_label.setdefault(labels.label(row), []).append(row)
-    ranges = List([build_finding(label, _describe_ranges(rows)) for label, rows in rows_by_label.items()])
-    if len(rows_by_label) <= MAX_OPEN_RANGES:
-        return [Paragraph(text), ranges]
-    summary = f"Ranges of each of the {len(rows_by_label)} series of scores"
-    return [Paragraph(text), Disclosure(summary, [ranges], in_print="hidden")]
+        figure = figures.get((row.model, row.method), {}).get(row.figure)
+        if figure is None:
+            continue
+        change = max(abs(row.lowest.value - figure), abs(row.highest.value - figure))
+        by_figure = changes.setdefault(row.without, {})
+        by_figure[row.figure] = max(by_figure.get(row.figure, (-1.0, "")), (change, labels.label(row)))
+        fewest_left[row.without] = min(row.fewest_left, fewest_left.get(row.without, row.fewest_left))
+    sentences = []
+    for noun, by_figure in changes.items():
+        parts = [
+            f"{FIGURES_IN_SENTENCES[name]} by at most {format_number(change)} ({label})"
+            for name, (change, label) in by_figure.items()
+        ]
+        left = f", which leaves at least {pluralize(fewest_left[noun], 'topic')}," if noun == "topic family" else ""
+        sentences.append(f"Leaving out one {noun}{left} changes {_join_with_and(parts)}.")
+    return " ".join(sentences)
 
 
-def _describe_ranges(rows: Sequence[SensitivityRow]) -> str:
-    """Describe the ranges of one series, as a predicate: by what is left out, then by figure."""
-    by_noun: dict[str, list[str]] = {}
-    for row in rows:
-        form = format_signed if row.figure == "bias" else format_number
-        by_noun.setdefault(row.without, []).append(
-            f"{FIGURE_LABELS[row.figure]} {form(row.lowest.value)} to {form(row.highest.value)}"
-        )
-    return "; ".join(f"without one {noun}: {', '.join(ranges)}" for noun, ranges in by_noun.items())
+def _join_with_and(parts: Sequence[str]) -> str:
+    """Join phrases by commas, and the last by "and"."""
+    *others, last = parts
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _get_figures(row: AlignmentRow) -> dict[str, float | None]:
+    """The figures of one model over all cells, by their name in `SensitivityRow`."""
+    return {"pearson_r": row.pearson_r, "mae": row.mae, "bias": row.bias.value}
 
 
 def build_sensitivity_section(report: Report) -> Section | None:
@@ -67,14 +84,17 @@ def build_sensitivity_section(report: Report) -> Section | None:
         return None
     caption = (
         "Range of each figure when each cultural zone, and each family of topics, is left out in turn, and which one "
-        "is left out at the ends. Zones are those of the Inglehart-Welzel map, or regions of the United Nations for "
-        "countries that it does not place. Families are those of the survey’s description; without any, single topics "
-        "are left out."
+        "is left out at the ends. Fewest left: countries or topics that remain at the least. Zones are those of the "
+        "Inglehart-Welzel map, or regions of the United Nations for countries that it does not place. Families are "
+        "those of the survey’s description; without any, single topics are left out."
     )
     labels = SeriesLabels.of(report)
     derived = {"model": labels.label, "figure": lambda row: FIGURE_LABELS[row.figure]}
-    title = "How much depends on one cultural zone, or one family of topics?"
+    has_families = any(row.without == "topic family" for row in report.sensitivity)
+    group = "family of topics" if has_families else "topic"
+    title = f"How much depends on one cultural zone, or one {group}?"
+    contents_title = "Zones and families of topics" if has_families else "Zones and topics"
     table = tabulate(
         "sensitivity", "Figures without one group", caption, report.sensitivity, SENSITIVITY_COLUMNS, derived
     )
-    return Section("sensitivity", title, [table], "Zones and families of topics")
+    return Section("sensitivity", title, [table], contents_title)

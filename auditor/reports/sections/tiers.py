@@ -19,7 +19,7 @@ from auditor.reports.document import (
     Row,
     Section,
 )
-from auditor.reports.number_format import describe_interval, format_count, format_number, format_signed, pluralize
+from auditor.reports.number_format import format_count, format_number, pluralize
 from auditor.reports.sections.phrasing import join_first
 from auditor.reports.sections.tables import tabulate
 
@@ -27,6 +27,8 @@ MAX_LEADING_PREFERENCES = 3
 """Preferences in the section on agreement; the section on tiers has the others."""
 MAX_OPEN_RANKINGS = 2
 """Rankings whose table is open when the page is opened."""
+_FIGURES = {"r": "r", "MAE": "mean absolute error"}
+"""What a sentence calls the figure that models are ranked by."""
 
 _EXPLANATION = (
     "No model of the first tier is significantly worse than another model. A model of a lower tier is significantly "
@@ -55,7 +57,9 @@ def _build_ranking(ranking: TierRanking, position: int) -> Disclosure:
         f"Tiers: {ranking.scope}, by {ranking.by}",
         f"Models by {criterion}, {ranking.scope}, on the cells that all ranked models have. Best and worst rank: ends "
         f"of the 95% CI of the rank. From the best other: {ranking.by} minus that of the best other model, with its "
-        f"95% CI over countries and topics. May be the best: no other model is significantly better.{reason}",
+        "95% CI over countries and topics. This CI says how far a model may be from the best, so it always includes 0: "
+        "it ends at 0 for a model that is certainly the best, and for those that are certainly not (Hsu’s method). "
+        f"May be the best: no other model is significantly better.{reason}",
         ranking.rows,
         [
             Column("Model", "name"),
@@ -84,7 +88,7 @@ def _build_ranking(ranking: TierRanking, position: int) -> Disclosure:
 
 def _name_criterion(ranking: TierRanking) -> str:
     """The figure that models are ranked by."""
-    return "agreement (r)" if ranking.by == "r" else "mean absolute error"
+    return "agreement (r)" if ranking.by == "r" else _FIGURES[ranking.by]
 
 
 def list_preferences(report: Report) -> Sequence[ListItem]:
@@ -110,27 +114,32 @@ def describe_preference(ranking: TierRanking) -> str:
     if not ranking.rows or ranking.rows[0].value is None:
         return f"{scope}, no model can be preferred: {ranking.reason or 'none has scores on enough cells'}."
     leader = ranking.rows[0]
-    figure = f"{_name_criterion(ranking)} {format_number(leader.value)}"
-    cells = pluralize(ranking.cells, "shared cell")
+    criterion, value = _FIGURES[ranking.by], format_number(leader.value)
+    models = "all ranked models" if ranking.left_out else "all models"
+    cells = f"on the {pluralize(ranking.cells, 'cell')} that {models} share"
+    leads = f"{leader.model} has the {'highest' if ranking.by == 'r' else 'lowest'} {criterion} ({value}, {cells})"
     if leader.may_be_best is None:
-        return (
-            f"{scope}, {leader.model} has the {'highest' if ranking.by == 'r' else 'lowest'} {figure} ({cells}). "
-            f"Whether it is the best cannot be estimated: {ranking.reason}."
-        )
+        return f"{scope}, {leads}. Whether it is the best cannot be estimated: {ranking.reason}."
     if len(ranking.rows) == 1:
-        return f"{scope}, {leader.model} is the only model with enough scores ({figure}, {cells})."
+        size = pluralize(ranking.cells, "cell")
+        return f"{scope}, {leader.model} is the only model with enough scores ({criterion} {value}, {size})."
     rivals = [model for model in _list_candidates(ranking) if model != leader.model]
     if not rivals:
-        claim = f"{leader.model} is closest to people by r" if ranking.by == "r" else f"prefer {leader.model}"
-        difference = describe_interval(leader.from_best, style="signed")
-        return (
-            f"{scope}, {claim} ({figure}, {cells}): it is better than every other model, by "
-            f"{format_signed(leader.from_best.value)} from the next ({difference}, corrected for the choice)."
-        )
+        claim = leads if ranking.by == "r" else f"prefer {leader.model} ({criterion} {value}, {cells})"
+        return f"{scope}, {claim}. {_describe_lead(ranking)}"
     n_worse = len(ranking.rows) - 1 - len(rivals)
     worse = "The other model is worse." if n_worse == 1 else f"The other {format_count(n_worse)} models are worse."
-    by_r = " by r" if ranking.by == "r" else ""
+    return f"{scope}, {leads}, but {join_first(rivals)} may be the best as well.{' ' + worse if n_worse else ''}"
+
+
+def _describe_lead(ranking: TierRanking) -> str:
+    """Say by how much the first model is better than the next, where it alone may be the best."""
+    leader, next_model = ranking.rows[:2]
+    difference = leader.from_best
+    low, high = sorted(abs(end or 0.0) for end in (difference.ci_low, difference.ci_high))
+    direction = "higher" if ranking.by == "r" else "lower"
     return (
-        f"{scope}, {leader.model} is ahead{by_r} ({figure}, {cells}), but {join_first(rivals)} may be the best as well."
-        f"{' ' + worse if n_worse else ''}"
+        f"Its {_FIGURES[ranking.by]} is {direction} than that of the next model, {next_model.model}, by "
+        f"{format_number(abs(difference.value or 0.0))} (95% CI {format_number(low) if low else '0'} to "
+        f"{format_number(high)} by Hsu’s comparison with the best, which ends at 0 where one model is the best)."
     )

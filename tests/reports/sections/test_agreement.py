@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from auditor.metrics.estimate import BoundedEstimate
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.agreement.tiers import ALL_COUNTRIES
+from auditor.reports.data.coverage.lost_samples import WorstCaseFigures
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Callout, Disclosure, Figure, List, ListItem, Paragraph, Section, Table
 from auditor.reports.sections.agreement import (
@@ -42,14 +46,14 @@ LABELS = SeriesLabels(shows_method=False)
         (
             make_alignment_row(crossed=make_two_way_estimates(0.5)),
             "neutral",
-            "cannot be judged (r = 0.50, no 95% CI: fewer than 5",
+            "cannot be judged (r = 0.50, 40 cells, no 95% CI: fewer than 5",
         ),
         (make_alignment_row(mae=None), "positive", "40 cells)"),
         (make_alignment_row(0.1, 0.0, 0.2), "unclear", "not statistically distinguishable from zero"),
         (
             make_alignment_row(0.9, None, None, n=3, reason="an interval needs 4 pairs"),
             "neutral",
-            "cannot be judged (r = 0.90, no 95% CI: fewer than 5",
+            "cannot be judged (r = 0.90, 40 cells, no 95% CI: fewer than 5",
         ),
         (
             make_alignment_row(None, None, None, n=2, reason="fewer than 3 pairs (2)"),
@@ -65,7 +69,9 @@ def test_agreement_is_described_by_its_interval(row: AlignmentRow, kind: str, te
 
 
 def test_the_mean_absolute_error_is_stated_where_it_is_known() -> None:
-    assert describe_alignment(make_alignment_row()).endswith("; its mean absolute error is 0.20")
+    assert describe_alignment(make_alignment_row()).endswith("; its mean absolute error is 0.20 (95% CI 0.10 to 0.30)")
+    few = make_alignment_row(mae_ci_low=None, mae_ci_high=None)
+    assert describe_alignment(few).endswith("; its mean absolute error is 0.20")
     assert "error" not in describe_alignment(make_alignment_row(mae=None))
 
 
@@ -89,6 +95,25 @@ def test_the_headline_counts_models_by_kind_of_agreement() -> None:
     )
     assert summarize_alignment([make_alignment_row(0.1, -0.2, 0.4)]).startswith("The model shows an agreement that is")
     assert summarize_alignment([]).startswith("Agreement with people is not available: no scores")
+
+
+def make_lossy_row(low: float, **more: Any) -> AlignmentRow:
+    """A row with r from 0.3 to 0.7, or from `low` to 0.8 whatever the lost samples would have been."""
+    r = BoundedEstimate(0.5, 40, low, 0.8, resampled=("country", "topic"), bound_low=low, bound_high=0.7)
+    return make_alignment_row(worst_case=WorstCaseFigures(pearson_r=r, mae=r, bias=r), **more)
+
+
+def test_the_headline_names_models_whose_finding_depends_on_lost_samples() -> None:
+    condition = "holds only if the lost samples are like the others."
+    finding = "beyond chance (r = 0.50)."
+    assert summarize_alignment([make_lossy_row(-0.1)]).endswith(f"{finding} This {condition}")
+    assert summarize_alignment([make_lossy_row(0.1)]).endswith(finding)
+    rows = [make_lossy_row(-0.1, model="elm"), make_lossy_row(0.1, model="oak"), make_alignment_row()]
+    assert summarize_alignment(rows).endswith(f"(r from 0.50 to 0.50). For elm, this {condition}")
+    unclear = make_lossy_row(-0.1, model="elm", crossed=make_two_way_estimates(0.1, -0.2, 0.4))
+    assert "only if" not in summarize_alignment([unclear, make_alignment_row()])
+    methods = [make_lossy_row(-0.1, model="elm"), make_lossy_row(-0.1, model="elm", method="logprob")]
+    assert summarize_alignment(methods).endswith(f"For elm (direct), elm (logprob), this {condition}")
 
 
 def test_the_headline_of_a_small_audit_states_the_size_that_is_needed() -> None:
@@ -148,6 +173,17 @@ def test_the_plot_has_its_figures_in_words_and_in_a_table(report: Report) -> Non
     figure = next(block for block in section.blocks if isinstance(block, Figure))
     assert figure.table_id in [block.id for block in section.blocks if isinstance(block, Table)]
     assert all(f"{row.model} {describe_alignment(row)}" in figure.description for row in report.alignment)
+
+
+def test_the_plot_has_one_interval_which_is_the_two_way_one(report: Report) -> None:
+    row = make_alignment_row(0.5, 0.4, 0.6, crossed=make_two_way_estimates(0.5, 0.1, 0.8))
+    section = build_agreement_section(report.model_copy(update={"alignment": [row]}))
+    assert section is not None
+    figure = next(block for block in section.blocks if isinstance(block, Figure))
+    spec = str(figure.spec)
+    assert "'ci_low': 0.1, 'ci_high': 0.8" in spec
+    assert "0.4" not in spec.split("'values'", 1)[1].split("]", 1)[0]
+    assert "Fisher" not in figure.caption
 
 
 def test_many_findings_are_in_a_disclosure(report: Report) -> None:

@@ -9,7 +9,7 @@ from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Cell, CountShare, Reason, Row
 from auditor.reports.render.csv_tables import column_key
-from auditor.reports.sections.alignment_table import ALIGNMENT_COLUMNS, build_alignment_table
+from auditor.reports.sections.alignment_table import ALIGNMENT_COLUMNS, build_alignment_remarks, build_alignment_table
 from auditor.reports.sections.phrasing import SeriesLabels
 from tests.reports.sections.alignment_rows import make_alignment_row, make_two_way_estimates
 
@@ -73,3 +73,14 @@ def test_a_missing_r_is_one_reason_across_its_columns(report: Report) -> None:
     cells = get_cells(report, row)
     assert [cells[key] for key in ("r", "spearman_rho")] == [Reason(reason, 2)] * 2
     assert (cells["p_value"], cells["ceiling"]) == (None, 0.9)
+
+
+def test_the_remark_counts_cells_without_people_only_where_there_are_any(report: Report) -> None:
+    survey = report.audit.survey
+    for asked, text in (
+        (survey.cells, "lack a score. In these, no answer"),
+        (survey.cells - 3, "not asked in 3; in the others no answer"),
+    ):
+        changed_survey = survey.model_copy(update={"asked": asked})
+        audit = report.audit.model_copy(update={"survey": changed_survey})
+        assert text in str(build_alignment_remarks(report.model_copy(update={"audit": audit})).content)

@@ -35,7 +35,7 @@ def test_each_check_gives_a_reason_for_caution(report: Report) -> None:
     cautions = " ".join(list_cautions(troubled_report))
     assert "The audit is not complete (stage: review); every figure is provisional." in cautions
     assert "The mean variance of the samples of a cell is above 0.12 for alder (0.20)." in cautions
-    assert "Less than 70% of the verdicts are VALID for alder (60%)." in cautions
+    assert "Less than 70% of the verdicts are VALID for alder (60% of 9)." in cautions
     assert "The mean absolute error is larger in Non-Western than in Western countries for alder (by 0.20)." in cautions
 
 

@@ -66,10 +66,37 @@ def test_bounds_without_an_interval_are_named_as_such(report: Report) -> None:
     assert warning.endswith("no bounds are known: nothing is known.")
 
 
-def test_the_largest_losses_come_first_and_others_are_counted(report: Report) -> None:
-    warnings = list(list_lost_sample_cautions(with_losses(report, 0.06, 0.4, 0.1, 0.2, 0.3, 0.08)))
-    assert [warning.split("%")[0] for warning in warnings[:4]] == ["40", "30", "20", "10"]
-    assert warnings[4].startswith("2 further series have lost more than 5% of the planned samples")
+def test_several_models_share_one_warning(report: Report) -> None:
+    lossy = with_losses(report, 0.06, 0.4, 0.1, 0.2, 0.3, 0.08, 0.01)
+    other = BoundedEstimate(0.6, 40, -0.1, 0.7, resampled=UNITS, bound_low=0.0, bound_high=0.6)
+    rows = list(lossy.alignment)
+    rows[2] = rows[2].model_copy(update={"worst_case": WorstCaseFigures(pearson_r=other, mae=MAE, bias=BIAS)})
+    [warning] = list_lost_sample_cautions(lossy.model_copy(update={"alignment": rows}))
+    assert warning == (
+        "6% to 40% of the planned samples of model 1, model 4, model 3, model 2 and 2 more models have no usable "
+        "score, and may differ from the others. Whatever they would have been, r lies between \N{MINUS SIGN}0.10 and "
+        "0.80 and the mean absolute error between 0.10 and 0.50 (95% CIs). “What if the lost samples differ?” has each "
+        "model."
+    )
+
+
+def test_models_without_bounds_or_an_interval_are_named_as_such(report: Report) -> None:
+    lossy = with_losses(report, 0.2, 0.3)
+    unbounded = BoundedEstimate(None, 40, reason="a lost comparison may have any value")
+    bounded_only = BoundedEstimate(0.2, 40, reason="too few topics", bound_low=0.15, bound_high=0.6)
+    for figure, text in (
+        (
+            unbounded,
+            "r lies between 0.25 and 0.80 and the mean absolute error between 0.10 and 0.50 (95% CIs); no "
+            "bounds are known for 1 of "
+            "them: a lost comparison may have any value.",
+        ),
+        (bounded_only, "r lies between 0.15 and 0.80 and the mean absolute error between 0.10 and 0.60 (95% CIs where"),
+    ):
+        worst_case = WorstCaseFigures(pearson_r=figure, mae=figure, bias=figure)
+        rows = [lossy.alignment[0], lossy.alignment[1].model_copy(update={"worst_case": worst_case})]
+        [warning] = list_lost_sample_cautions(lossy.model_copy(update={"alignment": rows}))
+        assert text in warning
 
 
 def test_the_table_has_the_bounds_of_all_series_and_regions(report: Report) -> None:

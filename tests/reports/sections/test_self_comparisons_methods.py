@@ -32,7 +32,7 @@ def make_method_row(
             make_method_row(0.2, -0.1, 0.3),
             "shows no statistically distinguishable difference between answers and log-probabilities (",
         ),
-        (make_method_row(0.2, None, None), "Δr = +0.20, no 95% CI: too few"),
+        (make_method_row(0.2, None, None), "Δr = +0.20, 40 cells, no 95% CI: too few"),
         (make_method_row(None, None, None), "cannot be compared: too few"),
     ],
 )

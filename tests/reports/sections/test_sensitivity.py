@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from auditor.metrics.estimate import Estimate
 from auditor.reports.data.agreement.sensitivity import Figure, GroupNoun, LeftOutFigure, SensitivityRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Disclosure, List, Table
+from auditor.reports.document import Table
 from auditor.reports.sections.report import build_report_document
 from auditor.reports.sections.sensitivity import build_assumptions, build_sensitivity_section
+from tests.reports.sections.alignment_rows import make_alignment_row
 from tests.reports.sections.block_access import blocks_of, cells_of
 from tests.reports.sections.node_text import text_of
 
@@ -21,6 +23,7 @@ def make_row(
         figure=figure,
         without=without,
         groups=6,
+        fewest_left=4,
         lowest=LeftOutFigure(value=low, left_out="Confucian"),
         highest=LeftOutFigure(value=0.55, left_out="Latin America"),
     )
@@ -31,23 +34,37 @@ def with_rows(report: Report, *rows: SensitivityRow) -> Report:
     return report.model_copy(update={"sensitivity": list(rows)})
 
 
-def test_the_first_page_has_the_assumption_and_each_range(report: Report) -> None:
+def with_figures(report: Report) -> Report:
+    """The report with one row for each of two models: r is 0.5, the mean absolute error 0.3, the bias 0."""
+    bias = Estimate(0.0, 40, -0.1, 0.1)
+    rows = [make_alignment_row(model=model, mae=0.3, bias=bias) for model in ("alder", "birch")]
+    return report.model_copy(update={"alignment": rows})
+
+
+def test_the_first_page_has_the_largest_change_of_each_figure(report: Report) -> None:
     changed = with_rows(
-        report, make_row(), make_row("mae", low=0.2), make_row("bias", low=-0.1), make_row(without="topic family")
+        with_figures(report),
+        make_row(low=0.41),
+        make_row(low=0.3, model="birch"),
+        make_row("mae", low=0.2),
+        make_row("bias", low=-0.1),
+        make_row(without="topic family"),
     )
     text = text_of(build_report_document(changed).sections[0])
     assert "95% CIs take countries and topics as exchangeable: as draws from others like these." in text
     assert (
-        "without one cultural zone: r 0.41 to 0.55, mean absolute error 0.20 to 0.55, "
-        "bias \N{MINUS SIGN}0.10 to +0.55; without one topic family: r 0.41 to 0.55"
+        "Leaving out one cultural zone changes r by at most 0.20 (birch), the mean absolute error by at most 0.25 "
+        "(alder) and the bias by at most 0.55 (alder). Leaving out one topic family, which leaves at least 4 topics, "
+        "changes r by at most 0.09 (alder)."
     ) in text
 
 
-def test_ranges_of_many_models_are_folded(report: Report) -> None:
-    rows = [make_row(model=f"model {i}") for i in range(7)]
-    blocks = build_assumptions(with_rows(report, *rows))
-    assert any(isinstance(block, Disclosure) for block in blocks)
-    assert not any(isinstance(block, List) for block in blocks)
+def test_without_families_the_change_without_one_topic_is_named(report: Report) -> None:
+    changed = with_rows(with_figures(report), make_row(without="topic"))
+    assert "Leaving out one topic changes r by at most 0.09 (alder)." in text_of(build_assumptions(changed))
+    section = build_sensitivity_section(changed)
+    assert section is not None
+    assert section.title == "How much depends on one cultural zone, or one topic?"
 
 
 def test_without_zones_the_assumption_remains_and_the_section_is_left_out(report: Report) -> None:
@@ -61,4 +78,4 @@ def test_the_table_names_what_is_left_out(report: Report) -> None:
     section = build_sensitivity_section(with_rows(report, make_row()))
     assert section is not None
     [table] = blocks_of(section, Table)
-    assert cells_of(table) == [["alder", "r", "cultural zone", 6, 0.41, "Confucian", 0.55, "Latin America"]]
+    assert cells_of(table) == [["alder", "r", "cultural zone", 6, 4, 0.41, "Confucian", 0.55, "Latin America"]]

@@ -41,31 +41,50 @@ def make_ranking(
     [
         (
             make_ranking(make_tier_row("a"), make_tier_row("b", 2, may_be_best=False)),
-            "Over all countries, prefer a (mean absolute error 0.20, 40 shared cells): it is better than every other "
-            "model, by \u22120.05 from the next (95% CI \u22120.10 to 0.00, corrected for the choice).",
+            "Over all countries, prefer a (mean absolute error 0.20, on the 40 cells that all models share). Its mean "
+            "absolute error is lower than that of the next model, b, by 0.05 (95% CI 0 to 0.10 by Hsu’s comparison "
+            "with the best, which ends at 0 where one model is the best).",
         ),
         (
             # In one tier, but the comparison with the best alone tells b from a.
             make_ranking(make_tier_row("a"), make_tier_row("b", may_be_best=False)),
-            "Over all countries, prefer a (mean absolute error 0.20, 40 shared cells): it is better than every other "
-            "model, by \u22120.05 from the next (95% CI \u22120.10 to 0.00, corrected for the choice).",
+            "Over all countries, prefer a (mean absolute error 0.20, on the 40 cells that all models share). Its mean "
+            "absolute error is lower than that of the next model, b, by 0.05 (95% CI 0 to 0.10 by Hsu’s comparison "
+            "with the best, which ends at 0 where one model is the best).",
         ),
         (
             make_ranking(
                 make_tier_row("a"), make_tier_row("b"), make_tier_row("c", 2, may_be_best=False), scope="Western"
             ),
-            "For Western countries, a is ahead (mean absolute error 0.20, 40 shared cells), but b may be the best as "
-            "well. The other model is worse.",
+            "For Western countries, a has the lowest mean absolute error (0.20, on the 40 cells that all models "
+            "share), but b may be the best as well. The other model is worse.",
         ),
         (
             make_ranking(*map(make_tier_row, "abcdefg"), scope="Europe"),
-            "For Europe, a is ahead (mean absolute error 0.20, 40 shared cells), but b, c, d, e and 2 more may be the "
-            "best as well.",
+            "For Europe, a has the lowest mean absolute error (0.20, on the 40 cells that all models share), but b, c, "
+            "d, e and 2 more may be the best as well.",
         ),
         (
             make_ranking(make_tier_row("a", None, may_be_best=None), reason="too few"),
-            "Over all countries, a has the lowest mean absolute error 0.20 (40 shared cells). Whether it is the best "
-            "cannot be estimated: too few.",
+            "Over all countries, a has the lowest mean absolute error (0.20, on the 40 cells that all models share). "
+            "Whether it is the best cannot be estimated: too few.",
+        ),
+        (
+            make_ranking(
+                make_tier_row("a", value=0.96).model_copy(
+                    update={"from_best": Estimate(0.09, 40, 0.0, 0.15, resampled=("country", "topic"))}
+                ),
+                make_tier_row("b", 2, 0.87, may_be_best=False),
+                by="r",
+                left_out={"c": "has a score on 3% of the cells"},
+            ),
+            "Over all countries, a has the highest r (0.96, on the 40 cells that all ranked models share). Its r is "
+            "higher than that of the next model, b, by 0.09 (95% CI 0 to 0.15 by Hsu’s comparison with the best, "
+            "which ends at 0 where one model is the best).",
+        ),
+        (
+            make_ranking(make_tier_row("a")),
+            "Over all countries, a is the only model with enough scores (mean absolute error 0.20, 40 cells).",
         ),
         (make_ranking(), "Over all countries, no model can be preferred: none has scores on enough cells."),
         (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,33 +43,45 @@ class SensitivityRow(ReportModel):
     of the survey; single topics where the survey names no families."""
     groups: int
     """Number of zones, families or topics with a score."""
+    fewest_left: int
+    """Fewest countries (without a zone) or topics (without a family or topic) with a score that any of them leaves."""
     lowest: LeftOutFigure
     highest: LeftOutFigure
+
+
+class _Grouping(NamedTuple):
+    """Groups of cells that are left out in turn.
+
+    Attributes:
+        groups: the group of each cell, shape (cells,).
+        units: the country or topic of each cell, shape (cells,), of which a group has one or more.
+    """
+
+    noun: GroupNoun
+    groups: NDArray[np.str_]
+    units: NDArray[np.str_]
 
 
 def build_sensitivity_rows(source: ReportSource) -> list[SensitivityRow]:
     """Compute the range of r, MAE and bias of each series without each zone and without each family of topics."""
     if not source.columns:
         return []
-    groupings: list[tuple[GroupNoun, NDArray[np.str_]]] = [
-        ("cultural zone", _find_zones(source)),
-        _find_families(source),
+    countries = np.array([cell.country for cell in source.cells], dtype=np.str_)
+    topics = np.array([cell.topic for cell in source.cells], dtype=np.str_)
+    groupings = [
+        _Grouping("cultural zone", _find_zones(source), countries),
+        _Grouping(*_find_families(source), topics),
     ]
     return [row for column in range(len(source.columns)) for row in _build_series_rows(source, column, groupings)]
 
 
-def _build_series_rows(
-    source: ReportSource, column: int, groupings: Sequence[tuple[GroupNoun, NDArray[np.str_]]]
-) -> Iterator[SensitivityRow]:
-    """Yield the rows of one model and method; none where there is only one zone or family, or no figure.
-
-    `groupings` has the noun of what is left out and the group of each cell, shape (cells,).
-    """
+def _build_series_rows(source: ReportSource, column: int, groupings: Sequence[_Grouping]) -> Iterator[SensitivityRow]:
+    """Yield the rows of one model and method; none where there is only one zone or family, or no figure."""
     method, model = source.columns[column]
     for figure, statistic in STATISTICS.items():
         if figure != "pearson_r" and has_rescaled_scores(method):
             continue
-        for noun, groups in groupings:
+        for noun, groups, units in groupings:
             scores = source.score_matrix[column]
             value_range = leave_out_range(statistic, scores, source.survey_scores, groups)
             if value_range is None:
@@ -81,7 +93,8 @@ def _build_series_rows(
                 method=method,
                 figure=figure,
                 without=noun,
-                groups=len(np.unique(groups[has_score])),
+                groups=len(names := np.unique(groups[has_score])),
+                fewest_left=min(len(np.unique(units[has_score & (groups != name)])) for name in names),
                 lowest=lowest,
                 highest=highest,
             )

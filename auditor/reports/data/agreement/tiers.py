@@ -37,8 +37,11 @@ class TierRow(ReportModel):
     rank_high: int | None
     """Upper end of the 95% interval of the rank; `rank_low` is the lower. The intervals of all models hold together."""
     from_best: Estimate
-    """`value` minus that of the best other model, with Hsu's interval of the comparison with the best: it holds for all
-    models together, and ends at 0 on one side unless several models may be the best."""
+    """`value` minus that of the best other model, with Hsu's interval of the comparison with the best.
+
+    The interval holds for all models together. It says how far a model may be from the best, so it always includes 0:
+    it ends at 0 for the model that is significantly the best, and for models that are significantly not the best. An
+    end at 0 is a result of the method, not an estimate; whether a model may be the best is in `may_be_best`."""
     may_be_best: bool | None
     """Whether no other model is significantly better, of those compared with the best only. A model is the best, at the
     5% level, if this is true of it alone."""

@@ -31,12 +31,14 @@ CHANGE_LABELS = {
     "better": "better",
     "worse": "worse",
     "not told apart": "not distinguishable",
+    "not tested": "not tested",
     "not measurable": "not available",
 }
 CHANGE_PHRASES = {
     "better": "is closer to people than",
     "worse": "is further from people than",
     "not told apart": "is not statistically distinguishable from",
+    "not tested": "is not tested against",
     "not measurable": "cannot be compared with",
 }
 GROUPS = (
@@ -48,19 +50,25 @@ GROUPS = (
 ERROR_AXIS_TITLE = "Difference in mean absolute error"
 
 
+def classify_change(difference: SeriesDifference) -> str:
+    """The key of a difference in `CHANGE_LABELS`: its change, or `not tested` where there is no p-value."""
+    is_tested = difference.p_value is not None
+    return "not tested" if difference.change == "not told apart" and not is_tested else difference.change
+
+
 def describe_pair(pair: SeriesPairComparison) -> str:
     """State whether the second series of a pair is closer to people than the first, by MAE or, without it, by r."""
     mae, r = pair.mae, pair.pearson_r
     if mae.difference.value is not None:
         return (
-            f"{pair.second} {CHANGE_PHRASES[mae.change]} {pair.first}: its mean absolute error differs by "
+            f"{pair.second} {CHANGE_PHRASES[classify_change(mae)]} {pair.first}: its mean absolute error differs by "
             f"{_describe_difference(mae, pair.shared)}."
         )
     reason = mae.difference.reason
     if r.difference.value is None:
         return f"{pair.second} cannot be compared with {pair.first}: {reason}."
     return (
-        f"{pair.second} {CHANGE_PHRASES[r.change]} {pair.first} by r, which differs by "
+        f"{pair.second} {CHANGE_PHRASES[classify_change(r)]} {pair.first} by r, which differs by "
         f"{_describe_difference(r, pair.shared)}. Mean absolute errors cannot be compared: {reason}."
     )
 
@@ -166,7 +174,11 @@ def _list_changes(differences: Sequence[SeriesDifference], noun: str) -> Block:
         if texts:
             items.append(ListItem([Strong(f"{change.capitalize()}:"), " ", *join_texts(texts, ", ")], status))
     if not items:
-        return Paragraph(f"No change by {noun} is statistically distinguishable from zero.")
+        n_tested = sum(row.p_value is not None for row in differences)
+        if not n_tested:
+            return Paragraph(f"No change by {noun} is tested, since none has a 95% CI.")
+        remark = "" if n_tested == len(differences) else f" Tested: {n_tested} of {len(differences)}."
+        return Paragraph(f"No tested change by {noun} is statistically distinguishable from zero.{remark}")
     return List(items, is_findings=True)
 
 
@@ -199,9 +211,11 @@ def _tabulate_differences(
         Column("Cells", "number", n_key),
         *extra_columns,
     ]
-    get_change = attrgetter(f"{path}change")
+    get_difference: Callable[[Any], SeriesDifference] = (
+        (lambda record: record) if not path else attrgetter(path.removesuffix("."))
+    )
     derived: Mapping[str, Callable[[Any], Cell]] = {
-        f"{path}change": lambda record: CHANGE_LABELS[get_change(record)],
+        f"{path}change": lambda record: CHANGE_LABELS[classify_change(get_difference(record))],
         "first_lost": lambda pair: count_lost(pair.first_lost_samples),
         "second_lost": lambda pair: count_lost(pair.second_lost_samples),
     }

@@ -14,6 +14,7 @@ from auditor.reports.sections.comparison.differences import (
     CHANGE_LABELS,
     build_group_sections,
     build_overall_section,
+    classify_change,
     describe_pair,
 )
 from auditor.reports.sections.comparison.verdicts import (
@@ -65,7 +66,7 @@ def summarize_comparison(comparison: ComparisonReport) -> str:
         return describe_verdicts(comparison.judges[0])
     if len(comparison.pairs) == 1:
         return describe_pair(comparison.pairs[0])
-    counts = Counter[str](pair.mae.change for pair in comparison.pairs)
+    counts = Counter[str](classify_change(pair.mae) for pair in comparison.pairs)
     *others, last = [f"{label} in {counts[change]}" for change, label in CHANGE_LABELS.items() if counts[change]]
     changes = f"{', '.join(others)} and {last}" if others else last
     return f"By mean absolute error, the second series is {changes} of {len(comparison.pairs)} pairs."

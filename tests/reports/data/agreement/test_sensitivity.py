@@ -44,10 +44,10 @@ def load_scored_audit(db: Database, method: str = "direct", *, has_families: boo
 def test_ranges_are_the_figures_without_each_group(db: Database) -> None:
     source = load_scored_audit(db)
     rows = build_sensitivity_rows(source)
-    assert [(row.figure, row.without, row.groups) for row in rows] == [
-        (figure, noun, n)
+    assert [(row.figure, row.without, row.groups, row.fewest_left) for row in rows] == [
+        (figure, noun, n, left)
         for figure in ("pearson_r", "mae", "bias")
-        for noun, n in (("cultural zone", 5), ("topic family", 3))
+        for noun, n, left in (("cultural zone", 5, 4), ("topic family", 3, 3))
     ]
     scores, truth = source.score_matrix[0], source.survey_scores
     for row in rows:
@@ -72,7 +72,7 @@ def test_ranges_are_the_figures_without_each_group(db: Database) -> None:
 
 def test_without_families_single_topics_are_left_out(db: Database) -> None:
     rows = build_sensitivity_rows(load_scored_audit(db, has_families=False))
-    assert {(row.without, row.groups) for row in rows} == {("cultural zone", 5), ("topic", 5)}
+    assert {(row.without, row.groups, row.fewest_left) for row in rows} == {("cultural zone", 5, 4), ("topic", 5, 4)}
 
 
 def test_rescaled_scores_have_a_range_of_r_only(db: Database) -> None:

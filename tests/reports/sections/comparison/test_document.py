@@ -78,7 +78,7 @@ def test_the_country_that_got_worse_is_named_with_its_difference(db: Database) -
     assert finding.startswith("Worse: Nigeria (+0.")
     assert status == "negative"
     [by_topic] = [section for section in document.sections if section.id == "pair-1-topic"]
-    assert "No change by topic is statistically distinguishable from zero." in text_of(by_topic)
+    assert "No tested change by topic is statistically distinguishable from zero." in text_of(by_topic)
 
 
 def test_unequal_coverage_is_a_reason_for_caution(db: Database) -> None:
@@ -108,3 +108,27 @@ def test_details_are_left_out_for_many_pairs_with_a_remark(db: Database, n_model
     assert len(detailed) == min(len(comparison.pairs), MAX_DETAILED_PAIRS)
     assert ("not-shown" in [section.id for section in document.sections]) == (n_models == 6)
     assert len(tables_of(document)["overall-mae"].rows) == len(comparison.pairs)
+
+
+def test_differences_without_an_interval_are_called_untested(db: Database) -> None:
+    save_imported_audit(db, "one", {"near": 0.05, "far": 0.5})
+    comparison = compare(db, "one:far", "one:near")
+    [pair] = comparison.pairs
+    [tested, *others] = [row.model_copy(update={"change": "not told apart", "p_value": 0.5}) for row in pair.by_topic]
+    untested = [row.model_copy(update={"p_value": None, "p_holm": None}) for row in others]
+
+    def build(**update: object) -> Document:
+        changed = pair.model_copy(update=update)
+        return build_document(comparison.model_copy(update={"pairs": [changed]}))
+
+    def describe_topics(document: Document) -> str:
+        return text_of(next(section for section in document.sections if section.id == "pair-1-topic"))
+
+    some = build(by_topic=[tested, *untested])
+    remark = f"distinguishable from zero. Tested: 1 of {len(pair.by_topic)}."
+    assert remark in describe_topics(some)
+    labels = [str(row) for row in tables_of(some)["pair-1-topic-mae"].rows]
+    assert sum("'not tested'" in label for label in labels) == len(untested)
+    assert "No change by topic is tested, since none has a 95% CI." in describe_topics(build(by_topic=untested))
+    mae = pair.mae.model_copy(update={"change": "not told apart", "p_value": None, "p_holm": None})
+    assert f"{pair.second} is not tested against {pair.first}: its mean" in text_of(build(mae=mae).opening)
