@@ -9,10 +9,7 @@ from auditor.metrics.estimate import BoundedEstimate
 from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseFigures
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Column, CountShare, Paragraph, Section, Table
-from auditor.reports.number_format import NumberStyle, format_number, format_percent, pluralize
-from auditor.reports.sections.phrasing import SeriesLabels
-from auditor.reports.document import Column, CountShare, Paragraph, Section
-from auditor.reports.number_format import format_number, format_percent
+from auditor.reports.number_format import NumberStyle, format_number, format_percent
 from auditor.reports.sections.phrasing import SeriesLabels, join_first
 from auditor.reports.sections.tables import tabulate
 
@@ -119,7 +116,7 @@ def build_lost_samples_section(report: Report) -> Section | None:
         "samples of each cell are given the scores from −1 to +1 that make the figure smallest, and largest."
     )
     tables = [_tabulate_bounds(rows, *figure) for figure in FIGURES]
-    return Section("lost-samples", "What if the lost samples differ?", [Paragraph(text), *tables], "Lost samples")
+    return Section("lost-samples", TITLE, [Paragraph(text), *tables], "Lost samples")
 
 
 def _tabulate_bounds(rows: Sequence[WorstCaseRow], name: str, attribute: str, style: NumberStyle) -> Table:
@@ -139,9 +136,4 @@ def _tabulate_bounds(rows: Sequence[WorstCaseRow], name: str, attribute: str, st
         f"largest possible value over all planned samples. {INTERVAL_NOTE}"
     )
     derived = {"lost": lambda row: count_lost(row.lost)}
-<<<<<<< HEAD
     return tabulate(f"lost-samples-{name.lower()}", f"Worst-case bounds of {name}", caption, rows, columns, derived)
-=======
-    table = tabulate("lost-samples", "Worst-case bounds", caption, rows, WORST_CASE_COLUMNS, derived)
-    return Section("lost-samples", TITLE, [Paragraph(text), table], "Lost samples")
->>>>>>> fixa
