@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -10,9 +11,10 @@ from pathlib import Path
 from benchmarks.coverage.findings import describe_problem, find_problems
 from benchmarks.coverage.planted import PlantedResult
 from benchmarks.coverage.runner import Result
-from benchmarks.coverage.studies import STUDIES, figures_by_key
+from benchmarks.coverage.studies import PLANTED, STUDIES, figures_by_key, list_jobs
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+NOT_MEASURED = "Not measured"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 
@@ -42,10 +44,31 @@ def write_page(results: Sequence[Result], planted: Sequence[PlantedResult] = (),
     page = folder / "coverage.md"
     before, _, remainder = page.read_text(encoding="utf-8").partition(BEGIN)
     after = remainder.partition(END)[2]
-    tables = "\n".join([*render_tables(results), *render_planted(planted), *render_known_limits(results)])
+    parts = (
+        render_progress(results, planted),
+        render_tables(results),
+        render_planted(planted),
+        render_known_limits(results),
+    )
+    tables = "\n".join(line for part in parts for line in part)
     page.write_text(f"{before}{BEGIN}\n\n{tables}\n{END}{after}", encoding="utf-8")
     rows = {"intervals": [asdict(result) for result in results], "planted": [asdict(result) for result in planted]}
     (folder / "coverage.json").write_text(json.dumps(_rounded(rows), indent=1) + "\n", encoding="utf-8")
+
+
+def render_progress(results: Sequence[Result], planted: Sequence[PlantedResult]) -> Iterator[str]:
+    """Markdown lines: how much was measured, and what was not."""
+    measured = {f"{result.study}/{result.world}/{result.design}" for result in results}
+    measured |= {f"{PLANTED}/{result.study}/{result.plant}/{result.design}" for result in planted}
+    n_runs = sum(result.summary.n_runs + result.summary.n_without_interval for result in results)
+    n_runs += sum(result.n_runs for result in planted)
+    missing = [key for key in list_jobs() if key not in measured]
+    yield f"{n_runs:,} intervals and verdicts in {len(measured)} worlds, designs and planted faults were computed."
+    if missing:
+        by_study = Counter("/".join(key.split("/")[:-1]) for key in missing)
+        yield ""
+        yield f"{NOT_MEASURED} in this run: {'; '.join(f'{name} ({n})' for name, n in by_study.items())}."
+    yield ""
 
 
 def render_tables(results: Sequence[Result]) -> Iterator[str]:

@@ -209,7 +209,12 @@ PLANTED_STUDIES = (
     PlantedStudy(
         "a judge that tosses a coin",
         __name__,
-        _panels({f"{share:.0%} of traces": Plant(random_share=share) for share in (0.0, 0.2, 0.5, 1.0)}),
+        _panels(
+            {
+                f"{share:.0%} of traces": Plant(random_share=share, has_equal_judges=True)
+                for share in (0.0, 0.2, 0.5, 1.0)
+            }
+        ),
         name_disagreeing,
     ),
     PlantedStudy(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from benchmarks.coverage.known_limits import KNOWN_LIMITS
-from benchmarks.coverage.page import BEGIN, DOCS, END, make_title, render_tables, write_page
+from benchmarks.coverage.page import BEGIN, DOCS, END, NOT_MEASURED, make_title, render_tables, write_page
 from benchmarks.coverage.planted import PlantedResult
 from benchmarks.coverage.planted_studies import PLANTED_STUDIES
 from benchmarks.coverage.rule import Summary
@@ -35,6 +37,8 @@ def test_the_page_is_in_the_index_of_the_docs_and_of_the_site() -> None:
 
 def test_the_page_has_a_table_for_each_figure_and_planted_fault() -> None:
     tables = PAGE.partition(BEGIN)[2].partition(END)[0]
+    if NOT_MEASURED in tables:
+        pytest.skip("the page is of a part of the study, and says which: run make coverage")
     for name in (*figures_by_key(), *(study.name for study in PLANTED_STUDIES)):
         assert f"### {make_title(name)}\n" in tables, f"run make coverage: {name} has no table"
     for limit in KNOWN_LIMITS:
