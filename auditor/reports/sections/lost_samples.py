@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from auditor.metrics.estimate import BoundedEstimate
-from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseFigures
+from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseFigures, has_unknown_sign
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Column, CountShare, Paragraph, Section, Table
-from auditor.reports.number_format import NumberStyle, format_number, format_percent
+from auditor.reports.number_format import NumberStyle, format_number, format_percent, format_signed
 from auditor.reports.sections.phrasing import SeriesLabels, join_first
 from auditor.reports.sections.tables import tabulate
 
@@ -58,10 +58,14 @@ def list_lost_sample_cautions(report: Report) -> Iterator[str]:
             f"{' “' + TITLE + '” has each model.' if len(bounded) > 1 else ''}"
         )
     for gap in report.regions.gaps:
-        if gap.worst_case is not None and gap.mae_gap.value is None and gap.worst_case.mae.bound_low is not None:
+        if gap.worst_case is None or not has_unknown_sign(gap.worst_case.mae):
+            continue
+        bounds = gap.worst_case.mae
+        if bounds.bound_low is not None and bounds.bound_high is not None:
             yield (
-                f"The gap of {labels.label(gap)} between {gap.first} and {gap.second} is not known, since different "
-                "shares of the samples are lost."
+                f"The sign of the gap of {labels.label(gap)} between {gap.first} and {gap.second} is not known because "
+                f"of lost samples: it lies between {format_signed(bounds.bound_low)} and "
+                f"{format_signed(bounds.bound_high)}."
             )
 
 

@@ -70,7 +70,7 @@ def test_formulas_in_names_are_escaped() -> None:
 
 def test_a_column_of_intervals_has_their_ends() -> None:
     columns = [Column("Model", "name"), Column("95% CI", "interval", "mae")]
-    rows = [["a", Estimate(0.5, 9, 0.25, 0.75)], ["b", Estimate(0.5, 9, reason="too few")]]
+    rows: list[list[Cell]] = [["a", Estimate(0.5, 9, 0.25, 0.75)], ["b", Estimate(0.5, 9, reason="too few")]]
     assert read_csv(Table("t", "t", "", columns, rows)) == [
         ["model", "mae_low", "mae_high"], ["a", "0.25", "0.75"], ["b", "", ""],
     ]  # fmt: skip

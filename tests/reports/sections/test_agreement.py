@@ -183,7 +183,7 @@ def test_the_plot_has_one_interval_which_is_the_two_way_one(report: Report) -> N
     spec = str(figure.spec)
     assert "'ci_low': 0.1, 'ci_high': 0.8" in spec
     assert "0.4" not in spec.split("'values'", 1)[1].split("]", 1)[0]
-    assert "Fisher" not in figure.caption
+    assert "Fisher" not in str(figure.caption)
 
 
 def test_many_findings_are_in_a_disclosure(report: Report) -> None:

@@ -123,10 +123,11 @@ def test_the_table_has_the_bounds_of_all_series_and_regions(report: Report) -> N
 def test_a_gap_of_unknown_sign_is_named(report: Report) -> None:
     gap = report.regions.gaps[0]
     assert gap.worst_case is not None
-    unknown = gap.model_copy(update={"mae_gap": gap.mae_gap.__class__(None, 40, reason="withheld")})
+    bounds = BoundedEstimate(0.1, 40, -0.3, 0.4, resampled=("country", "topic"), bound_low=-0.2, bound_high=0.3)
+    unknown = gap.model_copy(update={"worst_case": gap.worst_case.model_copy(update={"mae": bounds})})
     gaps = with_losses(report).regions.model_copy(update={"gaps": [unknown]})
     [warning] = list_lost_sample_cautions(report.model_copy(update={"alignment": [], "regions": gaps}))
     assert warning == (
-        f"The gap of {gap.model} between {gap.first} and {gap.second} is not known, since different shares of the "
-        "samples are lost."
+        f"The sign of the gap of {gap.model} between {gap.first} and {gap.second} is not known because of lost "
+        "samples: it lies between −0.20 and +0.30."
     )
