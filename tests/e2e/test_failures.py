@@ -149,11 +149,12 @@ def test_refusals_by_country_and_topic(server: FakeServer, storage: str) -> None
         "Japan": 0.0,
     }
     assert refusals_section.topics[0].name == "abortion"
-    assert refusals_section.total.ci_low is not None
-    assert refusals_section.total.ci_high is not None
-    assert refusals_section.total.ci_low < 1 / 9 < refusals_section.total.ci_high
+    assert (refusals_section.total.ci_low, refusals_section.total.ci_high) == (None, None)  # 3 countries and topics
+    assert refusals_section.total.cells_ci_low is not None
+    assert refusals_section.total.cells_ci_high is not None
+    assert refusals_section.total.cells_ci_low < 1 / 9 < refusals_section.total.cells_ci_high
     assert {(r.share.ci_low, r.share.reason) for r in refusals_section.countries} == {
-        (None, "an interval needs 5 cells")
+        (None, "an interval needs at least 5 topics, but there are 3 topics")
     }
     assert "11.1% of 81 answers are refusals" in render_report(report, "markdown")
     assert "Share refused by country" in render_report(report, "html")

@@ -102,7 +102,7 @@ def test_the_interval_of_a_correlation_covers_the_population() -> None:
         (area_under_curve([], [], []), None, "no answer"),
         (area_under_curve([1, 2], [True, True], [0, 1]), None, "all answers are right"),
         (area_under_curve([1, 2], [False, False], [0, 1]), None, "all answers are wrong"),
-        (area_under_curve([2, 1] * 6, [True, False] * 6, range(12)), 1.0, "no interval"),
+        (area_under_curve([2, 1] * 6, [True, False] * 6, range(12)), 1.0, "end of its range"),
         (area_under_curve_within_items([2, 1], [True, False], [0, 1]), None, "no item has both"),
         (area_under_curve_within_items([], [], []), None, "no answer"),
         (correlation_over_items([1, 1, 1], [1, 2, 3], [0, 1, 2]), None, "first measure are the same"),

@@ -58,6 +58,8 @@ def iterate_figures(node: object) -> Iterator[ShownFigure]:
             yield from iterate_figures(node.caption)
             for _, column, cell in iterate_cells(node):
                 match cell:
+                    case Estimate() if column.kind == "interval":
+                        yield _show_interval(cell, column)
                     case Estimate():
                         yield _show_estimate(cell, column.style, column.digits, shows_n=column.show_n)
                     case Reason(text=str() as reason):
@@ -144,6 +146,14 @@ def _show_estimate(estimate: Estimate, style: NumberStyle, digits: int, *, shows
     return ShownFigure((value, f"{low} to {high}", *n))
 
 
+def _show_interval(estimate: Estimate, column: Column) -> ShownFigure:
+    """What must be readable of an estimate in a column of intervals, whose value is in another column."""
+    if estimate.ci_low is None or estimate.ci_high is None:
+        return ShownFigure((), estimate.reason or "")
+    low, high = (format_styled(end, column.style, column.digits) for end in (estimate.ci_low, estimate.ci_high))
+    return ShownFigure((f"{low} to {high}",))
+
+
 def _show_number(cell: float | CountShare | LowerBound, column: Column) -> str:
     """What must be readable of a number."""
     if isinstance(cell, CountShare):
@@ -170,7 +180,9 @@ def _assert_table_files_have_figures(table: Table) -> None:
                 estimate.ci_high,
                 estimate.n if column.show_n else None,
             ]
-            shown_values = [estimate.value] if None in values[1:3] else values[:3]
+            if column.kind == "interval":
+                values = [None, estimate.ci_low, estimate.ci_high, None]
+            shown_values = [values[0]] if None in values[1:3] else values[:3]
         elif isinstance(cell, int | float):
             values = shown_values = [cell]
         else:

@@ -30,7 +30,7 @@ from tests.reports.hostile_report import hostile_report
             0.2,
             None,
             None,
-            "may or may not capture differences between countries (r within topics = 0.20, no 95% CI: too",
+            "may or may not capture differences between countries (r within topics = 0.20, 9 cells, no 95% CI: ",
         ),
         (None, None, None, "cannot be tested on differences between countries: too few"),
     ],
