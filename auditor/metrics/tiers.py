@@ -124,7 +124,7 @@ def model_tiers(
     ]
     values = np.array([value for value, _ in replicates])
     if min(table.n_countries, table.n_topics) < MIN_UNITS:
-        reason = f"tiers need {MIN_UNITS} countries and topics that all models have"
+        reason = f"tiers need at least {MIN_UNITS} countries and {MIN_UNITS} topics that all models share"
         return ModelTiers(values, *counts, reason=reason)
     by_country, by_topic = (np.stack([kinds[unit][0] for _, kinds in replicates]) for unit in ("country", "topic"))
     transform = STATISTIC_TRANSFORMS.get(statistic, IDENTITY)

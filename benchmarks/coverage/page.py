@@ -65,9 +65,9 @@ def render_progress(results: Sequence[Result], planted: Sequence[PlantedResult])
     missing = [key for key in list_jobs() if key not in measured]
     yield f"{n_runs:,} intervals and verdicts in {len(measured)} worlds, designs and planted faults were computed."
     if missing:
-        by_study = Counter("/".join(key.split("/")[:-1]) for key in missing)
+        by_study = Counter(key.split("/")[0] for key in missing)
         yield ""
-        yield f"{NOT_MEASURED} in this run: {'; '.join(f'{name} ({n})' for name, n in by_study.items())}."
+        yield f"{NOT_MEASURED} in this run: {', '.join(f'{n} of {name}' for name, n in by_study.items())}."
     yield ""
 
 

@@ -57,16 +57,25 @@ def list_lost_sample_cautions(report: Report) -> Iterator[str]:
             f"they would have been, {_describe_bounds([worst_case for _, worst_case in bounded])}."
             f"{' “' + TITLE + '” has each model.' if len(bounded) > 1 else ''}"
         )
+    yield from _list_gap_cautions(report, labels)
+
+
+def _list_gap_cautions(report: Report, labels: SeriesLabels) -> Iterator[str]:
+    """Yield a warning on each two regions between which lost samples leave the sign of a gap open, for any model."""
+    bounds_by_pair: dict[tuple[str, str], list[tuple[str, float, float]]] = {}
     for gap in report.regions.gaps:
         if gap.worst_case is None or not has_unknown_sign(gap.worst_case.mae):
             continue
-        bounds = gap.worst_case.mae
-        if bounds.bound_low is not None and bounds.bound_high is not None:
-            yield (
-                f"The sign of the gap of {labels.label(gap)} between {gap.first} and {gap.second} is not known because "
-                f"of lost samples: it lies between {format_signed(bounds.bound_low)} and "
-                f"{format_signed(bounds.bound_high)}."
-            )
+        low, high = gap.worst_case.mae.bound_low, gap.worst_case.mae.bound_high
+        if low is not None and high is not None:
+            bounds_by_pair.setdefault((gap.first, gap.second), []).append((labels.label(gap), low, high))
+    for (first, second), bounds in bounds_by_pair.items():
+        names = join_first([name for name, _, _ in bounds], "model" if not labels.shows_method else "")
+        low, high = min(low for _, low, _ in bounds), max(high for _, _, high in bounds)
+        yield (
+            f"The sign of the gap of {names} between {first} and {second} is not known because of lost samples: it "
+            f"lies between {format_signed(low)} and {format_signed(high)}."
+        )
 
 
 def _describe_bounds(worst_cases: Sequence[WorstCaseFigures]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from auditor.metrics.estimate import BoundedEstimate
 from auditor.reports.data.coverage.lost_samples import LostSamples, WorstCaseFigures
+from auditor.reports.data.measurement_schema import RegionGapRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import CountShare, Table
 from auditor.reports.sections.caution import list_cautions
@@ -130,4 +131,23 @@ def test_a_gap_of_unknown_sign_is_named(report: Report) -> None:
     assert warning == (
         f"The sign of the gap of {gap.model} between {gap.first} and {gap.second} is not known because of lost "
         "samples: it lies between −0.20 and +0.30."
+    )
+
+
+def test_gaps_between_the_same_regions_are_one_warning(report: Report) -> None:
+    gap = report.regions.gaps[0]
+    assert gap.worst_case is not None
+
+    def unknown_gap(model: str, low: float, high: float) -> RegionGapRow:
+        bounds = BoundedEstimate(0.1, 40, -0.5, 0.5, resampled=("country", "topic"), bound_low=low, bound_high=high)
+        return gap.model_copy(
+            update={"model": model, "worst_case": gap.worst_case and gap.worst_case.model_copy(update={"mae": bounds})}
+        )
+
+    gaps = [unknown_gap("a", -0.2, 0.3), unknown_gap("b", -0.4, 0.1)]
+    regions = with_losses(report).regions.model_copy(update={"gaps": gaps})
+    [warning] = list_lost_sample_cautions(report.model_copy(update={"alignment": [], "regions": regions}))
+    assert warning == (
+        f"The sign of the gap of a, b between {gap.first} and {gap.second} is not known because of lost samples: it "
+        "lies between −0.40 and +0.30."
     )

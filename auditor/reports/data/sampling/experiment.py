@@ -165,7 +165,7 @@ def _estimate_over_subsets(
         return Estimate(value=float(known[0]), n=n_cells, reason="all samples: there is one subset, and so no range")
     mean = float(known.mean())
     low, high = np.clip(mean + (np.quantile(known, (0.025, 0.975)) - mean) / np.sqrt(unused_share), *bounds)
-    return Estimate(value=mean, n=n_cells, ci_low=float(low), ci_high=float(high))
+    return Estimate(value=mean, n=n_cells, ci_low=float(low), ci_high=float(high), resampled=("sample",))
 
 
 def _standard_error(sample_scores: FloatArray, n_samples: int) -> float | None:
