@@ -28,6 +28,8 @@ MIN_UNITS = 5
 """Fewest units of each kind for an interval: fewer show too little of how they differ."""
 BOUNDARY_REASON = "it is at the end of its range, where its uncertainty cannot be estimated"
 UNDEFINED_REASON = "leaving one unit out leaves no value: no interval"
+ROUNDING_ERROR = 1e-12
+"""Statistics of scores and shares that are closer to 0 than this are 0: they differ from it by rounding only."""
 CONSTANT_REASON = "the figure is the same whichever unit is left out, so its uncertainty cannot be estimated"
 
 Replicates = Mapping[str, Floats | Sequence[Floats]]
@@ -107,9 +109,12 @@ def jackknife_interval(
     if reason is not None:
         return JackknifeInterval(None, None, reason=reason)
     with np.errstate(divide="ignore", invalid="ignore"):
-        transformed_value = float(transform.forward(np.array([value]))[0])
-        by_kind = [[transform.forward(stratum) for stratum in arrays] for arrays in strata.values()]
-        by_cell = [transform.forward(stratum) for stratum in ([] if cells is None else _as_strata(cells))]
+        transformed_value = float(transform.forward(_drop_rounding_errors(np.array([value])))[0])
+        by_kind = [
+            [transform.forward(_drop_rounding_errors(stratum)) for stratum in arrays] for arrays in strata.values()
+        ]
+        cell_strata = [] if cells is None else _as_strata(cells)
+        by_cell = [transform.forward(_drop_rounding_errors(stratum)) for stratum in cell_strata]
     transformed = [stratum for arrays in by_kind for stratum in arrays]
     if np.isfinite(value) and not np.isfinite(transformed_value):
         return JackknifeInterval(None, None, reason=BOUNDARY_REASON)
@@ -219,6 +224,11 @@ def leave_one_out_sums(moments: Floats, labels: ArrayLike) -> Floats:
 def jackknife_variance(strata: Sequence[Floats]) -> float:
     """Jackknife variance of a statistic over the units of one kind: the sum over its strata."""
     return sum(float(jackknife_covariance(stratum[None])[0, 0]) for stratum in strata)
+
+
+def _drop_rounding_errors(values: Floats) -> Floats:
+    """The values, with 0 in the place of those that differ from it by rounding only."""
+    return np.where(np.abs(values) < ROUNDING_ERROR, 0.0, values)
 
 
 def _as_strata(arrays: Floats | Sequence[Floats]) -> list[NDArray[np.float64]]:

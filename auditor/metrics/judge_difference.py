@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics.estimate import Estimate
-from auditor.metrics.jackknife_interval import jackknife_interval
+from auditor.metrics.jackknife_interval import CONSTANT_REASON, ROUNDING_ERROR, jackknife_interval
 from auditor.metrics.multiple_testing import holm
+from auditor.metrics.paired_shares import constant_difference_interval
 from auditor.metrics.unit_replicates import UnitReplicates, replicate_over_units
 
 Evidence = Literal["experiment", "truth", "panel", "association"]
@@ -48,8 +49,14 @@ class JudgeDifference(Estimate):
 
 
 def difference_from_replicates(value: float, n: int, replicates: UnitReplicates, evidence: Evidence) -> JudgeDifference:
-    """A difference with its interval and p-value, by the jackknife over the units of `replicates`."""
+    """A difference with its interval and p-value, by the jackknife over the units of `replicates`.
+
+    A difference that is the same whichever unit is left out, such as that of a judge that says INVALID where all others
+    say VALID, has the interval of `constant_difference_interval`.
+    """
     interval = jackknife_interval(value, replicates.units, bounds=(-1.0, 1.0), cells=replicates.cells)
+    if interval.reason == CONSTANT_REASON and abs(value) > ROUNDING_ERROR:
+        interval = constant_difference_interval(value, min(map(len, replicates.units.values())))
     if interval.low is None or interval.high is None:
         return JudgeDifference(value, n, reason=interval.reason, evidence=evidence)
     return JudgeDifference(

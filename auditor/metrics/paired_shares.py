@@ -84,7 +84,7 @@ def paired_difference_over_units(table: PairedTable, *, design_effect: float | N
     reason = too_few_reason({unit: [n] for unit, n in counts.n_units.items()})
     if reason is not None:
         return PairedShareDifference(Estimate(counts.difference, counts.n, reason=reason), None)
-    interval = _bonett_price_interval(counts, design_effect)
+    interval = _count_interval(counts, design_effect)
     if counts.has_enough_exceptions:
         replicates = counts.replicates()
         jackknifed = jackknife_interval(counts.difference, replicates.units, bounds=(-1.0, 1.0), cells=replicates.cells)
@@ -93,7 +93,17 @@ def paired_difference_over_units(table: PairedTable, *, design_effect: float | N
     return PairedShareDifference(estimate, interval.p_value)
 
 
-def _bonett_price_interval(counts: _PairedCounts, design_effect: float | None) -> JackknifeInterval:
+def constant_difference_interval(value: float, n_units: int) -> JackknifeInterval:
+    """The interval of a difference that is the same on all cases: each unit of the fewer kind counts as one case.
+
+    Args:
+        value: the difference, in [-1, 1].
+        n_units: number of units, at least two.
+    """
+    return _bonett_price_interval((max(value, 0.0), max(-value, 0.0)), float(n_units), 1.0, n_units)
+
+
+def _count_interval(counts: _PairedCounts, design_effect: float | None) -> JackknifeInterval:
     """The interval of Bonett & Price with the variance times the design effect; see the module's docstring."""
     fewest = min(counts.n_units.values())
     effect, n = 1.0, float(counts.n)
@@ -101,15 +111,22 @@ def _bonett_price_interval(counts: _PairedCounts, design_effect: float | None) -
         effect = max(1.0, counts.variance() / counts.binomial_variance, design_effect or 0.0)
     else:  # all cases are alike: other rows say how many are independent, or else each unit counts as one
         n = n / max(1.0, design_effect) if design_effect else min(n, float(fewest))
-    gained, lost = ((share * n + 1) / (n + 2) for share in (counts.gained_share, counts.lost_share))
-    centre = gained - lost
+    return _bonett_price_interval((counts.gained_share, counts.lost_share), n, effect, fewest)
+
+
+def _bonett_price_interval(shares: tuple[float, float], n: float, effect: float, n_units: int) -> JackknifeInterval:
+    """The interval of the difference of two shares, gained and lost, with one case of each added.
+
+    Args:
+        n: number of cases; effect: what the variance is multiplied by; n_units: units of the fewer kind.
+    """
+    gained, lost = ((share * n + 1) / (n + 2) for share in shares)
+    centre, value = gained - lost, shares[0] - shares[1]
     std_error = float(np.sqrt(effect * (gained + lost - centre**2) / (n + 2)))
-    half_width = float(stdtrit(fewest - 1, 0.975)) * std_error
+    half_width = float(stdtrit(n_units - 1, 0.975)) * std_error
     low, high = max(-1.0, centre - half_width), min(1.0, centre + half_width)
-    p_value = float(2 * stdtr(fewest - 1, -abs(centre) / std_error))
-    return JackknifeInterval(
-        min(low, counts.difference), max(high, counts.difference), centre, std_error, fewest - 1, p_value
-    )
+    p_value = float(2 * stdtr(n_units - 1, -abs(centre) / std_error))
+    return JackknifeInterval(min(low, value), max(high, value), centre, std_error, n_units - 1, p_value)
 
 
 def paired_differences_over_units(tables: Sequence[PairedTable]) -> list[PairedShareDifference]:

@@ -98,3 +98,11 @@ def test_sums_without_each_unit_follow_the_sorted_labels() -> None:
     moments = np.array([[1.0, 10.0], [2.0, 20.0], [4.0, 40.0]])
     assert leave_one_out_sums(moments, ["b", "a", "b"]).tolist() == [[5.0, 50.0], [2.0, 20.0]]
     assert too_few_reason({"item": [5]}) is None
+
+
+def test_a_statistic_that_differs_from_0_by_rounding_only_has_no_interval() -> None:
+    noise = np.random.default_rng(4).normal(size=12) * 1e-17
+    for transform in (LOG, FISHER_Z):
+        interval = jackknife_interval(2e-17, {"item": np.abs(noise)}, transform)
+        assert interval.low is None, transform
+        assert "cannot be estimated" in (interval.reason or "")

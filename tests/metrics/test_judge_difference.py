@@ -94,3 +94,19 @@ def test_an_association_over_units_holds_the_truth_where_one_over_cells_does_not
         held_over_cells += over_cells.ci_low <= 0 <= over_cells.ci_high
     assert held / runs >= 0.92
     assert held_over_cells / runs < 0.85
+
+
+def test_a_judge_that_always_differs_is_tested_with_each_unit_as_one_case() -> None:
+    rng = np.random.default_rng(3)
+    units = {"country": np.repeat(np.arange(12), 8), "topic": np.tile(np.arange(8), 12)}
+    opposite = mean_value(np.full(96, -1.0), units, "panel")
+    assert (opposite.value, opposite.ci_low) == (-1.0, -1.0)
+    assert -0.5 < (opposite.ci_high or 0.0) < -0.3
+    assert (opposite.p_value or 1.0) < 0.01
+    equal = mean_value(np.zeros(96), units, "panel")
+    assert (equal.ci_low, equal.p_value) == (None, None)
+    assert "uncertainty cannot be estimated" in (equal.reason or "")
+    nearly = mean_value(np.where(rng.random(96) < 0.02, 0.0, -1.0), units, "panel")
+    assert nearly.ci_low is not None
+    in_few = mean_value(np.full(25, 1.0), {"country": np.repeat(range(5), 5), "topic": np.tile(range(5), 5)}, "panel")
+    assert (in_few.p_value or 0.0) > 0.05  # five units that all agree occur by chance in 1 of 16 cases
