@@ -71,7 +71,7 @@ def _next_elicitation_batches(context: RunContext, n_reached: int) -> list[Send]
 
 
 async def check_precision(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:
-    """Decide whether to ask about more cells: stop once the confidence interval of every model's r is narrow enough.
+    """Decide whether to ask about more cells: stop once Fisher's interval of every model's r is narrow enough.
 
     Returns:
         `reached`: the number of cells asked so far, or the number of all cells to end elicitation.
@@ -100,7 +100,7 @@ def _drop_surplus_samples(context: RunContext, n_reached: int) -> None:
 
 
 def _intervals_are_narrow(context: RunContext, n_reached: int, width: float) -> bool:
-    """Whether the 95% CI of each model's correlation with the survey, on the cells reached, is at most `width` wide."""
+    """Whether Fisher's 95% interval of each model's r with the survey, on the cells reached, is at most `width`."""
     row_by_cell = {cell: index for index, cell in enumerate(context.cells_in_elicitation_order[:n_reached])}
     scores = {model.name: np.full(len(row_by_cell), np.nan) for model in context.config.models}
     for model, cell, mean in results.load_mean_scores(context.db, context.audit_id):

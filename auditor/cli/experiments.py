@@ -141,7 +141,8 @@ def direct_temperature(
 def savings(
     audit: Annotated[str, typer.Argument(metavar="AUDIT", help="An audit with all answers and verdicts.")],
     target_width: Annotated[
-        float, typer.Option("--target-width", min=0.001, max=2, help="Target width of the 95% CI of r.")
+        float,
+        typer.Option("--target-width", min=0.001, max=2, help="Target width of Fisher's 95% CI of r, over cells."),
     ] = 0.1,
     output: PageFileOption = None,
     storage: StorageOption = None,

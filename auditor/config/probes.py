@@ -22,7 +22,9 @@ class DirectProbe(ConfigSection):
     min_samples: Annotated[int, Field(ge=2)] = 3
     """With `tolerance`: samples that every cell has; judges are given these only, so that no cell weighs more."""
     target_width: Annotated[float, Field(gt=0, le=2)] | None = None
-    """Width of Fisher's 95% interval of every model's r at which no more cells are asked; all are where it is unset."""
+    """Width of Fisher's 95% interval of every model's r at which no more cells are asked; all are where it is unset.
+    This interval takes cells as independent: the one that a report prints, over countries and topics, is usually
+    wider."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
     """Of the samples."""
     max_tokens: Annotated[int, Field(ge=16)] = 400

@@ -31,7 +31,7 @@ def count_direct_calls(config: AuditConfig, cells: Sequence[Cell]) -> ForecastRa
 
 
 def share_of_cells_asked(config: AuditConfig, n_cells: int) -> ForecastRange:
-    """Share of the cells that are asked until the 95% interval of r with people is as narrow as `target_width`.
+    """Share of the cells that are asked until Fisher's 95% interval of r is as narrow as `target_width`.
 
     It is 1 without a target.
 

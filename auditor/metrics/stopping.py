@@ -34,6 +34,9 @@ def is_settled(scores: ArrayLike, tolerance: float) -> bool:
 def is_narrow(scores: Sequence[ArrayLike], truth: ArrayLike, width: float) -> bool:
     """Whether the 95% Fisher interval of every model's r with people has at most this width; False if one has none.
 
+    Fisher's interval takes cells as independent. It is not the interval that a report prints, which is over countries
+    and topics, and usually wider.
+
     Args:
         scores: for each model, shape (n,); nan where a cell has no score.
         truth: shape (n,).

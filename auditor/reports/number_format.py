@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Literal, assert_never
 
 from auditor.metrics.estimate import PLURAL_BY_UNIT, Estimate, ShareEstimate
+from auditor.metrics.jackknife_interval import MIN_UNITS, too_few_reason
 from auditor.metrics.model_correlation import ModelCorrelation
 
 NumberStyle = Literal["decimal", "signed", "p_value", "percent", "usd"]
@@ -13,6 +14,8 @@ NumberStyle = Literal["decimal", "signed", "p_value", "percent", "usd"]
 
 MISSING_SYMBOL = "–"
 MINUS_SIGN = "\u2212"
+UNIT_BY_REASON = {too_few_reason({unit: [n]}): unit for unit in ("item", "question") for n in range(MIN_UNITS)}
+"""Units other than cells, by the reason why a share over them has no interval: such a share does not name its units."""
 
 
 def format_number(value: float | None, digits: int = 2) -> str:
@@ -164,8 +167,9 @@ def format_cells_interval(estimate: Estimate, digits: int = 2, style: NumberStyl
 
 def name_cells(estimate: Estimate) -> str:
     """Name the measured cells that a share's second interval is about: in a task they are items or questions."""
-    [unit] = estimate.resampled if len(estimate.resampled) == 1 else ["cell"]
-    return f"these {PLURAL_BY_UNIT[unit] if unit in ('item', 'question') else 'cells'}"
+    units = estimate.resampled or (UNIT_BY_REASON.get(estimate.reason, "cell"),)
+    unit = units[0] if units in (("item",), ("question",)) else "cell"
+    return f"these {PLURAL_BY_UNIT[unit]}"
 
 
 def describe_populations(estimates: Iterable[Estimate]) -> str:

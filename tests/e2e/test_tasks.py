@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -148,6 +149,16 @@ def test_no_report_format_of_a_task_mentions_countries(finished: str) -> None:
         assert "Does peer agreement predict correctness?" in text
         assert "sums.jsonl" in text
     assert json.loads(render_report(report, "json"))["task"]["kind"] == "choice"
+
+
+def test_a_report_on_too_few_items_for_intervals_names_items_and_no_cells(
+    server: FakeServer, storage: str, tmp_path: Path
+) -> None:
+    server.script = solver
+    run_audit(audit(server.url, tmp_path, task=sum_task(tmp_path, items=4), probes=PROBES), storage=storage)
+    text = render_report(open_audit("sums", storage=storage).report(), "markdown")
+    assert "an interval needs at least 5 items, but there are 4 items; for these items " in text
+    assert not re.findall(r".*\bcells?\b.*", text)
 
 
 def test_judges_see_the_question_and_never_truth_or_author(server: FakeServer, storage: str, tmp_path: Path) -> None:

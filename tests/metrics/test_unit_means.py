@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import expit
 
@@ -104,40 +100,6 @@ def test_the_interval_for_these_cells_covers_their_own_share() -> None:
         share = share_over_units(rng.binomial(5, p), CASES, UNITS)
         n_covered += (share.cells_ci_low or 0) <= p.mean() <= (share.cells_ci_high or 1)
     assert n_covered / 400 > 0.93
-
-
-@given(
-    st.floats(1, 5000),
-    st.lists(st.floats(0, 1), min_size=2, max_size=2).map(sorted),
-)
-def test_ends_rise_with_the_hits_at_one_effective_size(n: float, shares: list[float]) -> None:
-    smaller, larger = (clopper_pearson(share, n) for share in shares)
-    assert smaller[0] <= larger[0] + 1e-9
-    assert smaller[1] <= larger[1] + 1e-9
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.integers(0, 1000), min_size=2, max_size=8), st.integers(0, 2**32 - 1), st.floats(0.3, 3.0))
-def test_ends_rise_with_the_hits_over_the_rows_of_a_figure(n_hits: list[int], seed: int, spread: float) -> None:
-    """Whatever the hits' places: rows of 0 to 1,000 hits in 1,000 cases, spread unevenly over topics."""
-    rng = np.random.default_rng(seed)
-    weights = np.exp(spread * rng.standard_normal(10))[TOPIC]
-    tables = []
-    for k in n_hits:
-        hits = np.zeros(200)
-        drawn = rng.permuted(np.repeat(np.arange(200), 5))
-        chosen = drawn[np.argsort(rng.exponential(size=1000) / weights[drawn])][:k]
-        np.add.at(hits, chosen, 1)
-        tables.append(ShareTable(hits, CASES, UNITS))
-    rows = sorted(shares_over_units(tables), key=lambda share: share.value or 0.0)
-    shown = [row for row in rows if row.ci_low is not None and row.ci_high is not None]
-    assert all((a.ci_low or 0) <= (b.ci_low or 0) and (a.ci_high or 0) <= (b.ci_high or 0) for a, b in pairwise(shown))
-    for row, table in zip(shares_over_units(tables), tables, strict=True):
-        single = share_over_units(*table[:3], design_effect=pooled_design_effect(tables))
-        assert (row.ci_low is None) == (single.ci_low is None)
-        if single.ci_low is not None and single.ci_high is not None:  # intervals are only ever widened
-            assert (row.ci_low or 0) <= single.ci_low + 1e-12
-            assert (row.ci_high or 0) >= single.ci_high - 1e-12
 
 
 def test_without_a_hit_the_design_effect_is_borrowed_or_each_unit_is_one_case() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 import tomllib
 from pathlib import Path
@@ -14,6 +15,7 @@ from auditor.config import AuditConfig, load_config
 from auditor.run import load_planned_survey, planned_cells
 from auditor.tui.actions import render_key_tables
 from auditor.tui.settings import load_review_settings
+from tests.support.docs_blocks import blocks as page_blocks
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -136,3 +138,13 @@ def test_the_commands_on_a_page_parse(name: str) -> None:
     for section in re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL):
         main_config = tomllib.loads(blocks("toml")[0])
         AuditConfig.model_validate(main_config | tomllib.loads(section))
+
+
+def test_the_examples_of_the_page_on_metrics_print_what_they_show() -> None:
+    """The interpreter's examples of the page share their names, as for a reader who types one after the other."""
+    text = "\n".join(block.text for block in page_blocks(ROOT / "docs" / "metrics.md", "pycon"))
+    examples = doctest.DocTestParser().get_doctest(text, {}, "docs/metrics.md", "docs/metrics.md", 0)
+    assert len(examples.examples) >= 10
+    report: list[str] = []
+    doctest.DocTestRunner().run(examples, out=report.append)
+    assert not report, "".join(report)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.metrics.estimate import Estimate, ShareEstimate
+from auditor.metrics.unit_means import share_over_units
 from auditor.reports.number_format import (
     describe_estimate,
     describe_interval,
@@ -57,3 +58,10 @@ def test_the_two_intervals_of_a_share_are_named_where_they_differ() -> None:
     assert describe_interval(items) == "95% CI 0.20 to 0.80 for other items like these, 0.40 to 0.60 for these items"
     cells_only = ShareEstimate(0.5, 9, reason="too few topics", cells_ci_low=0.4, cells_ci_high=0.6)
     assert describe_interval(cells_only) == "no 95% CI: too few topics; for these cells 0.40 to 0.60"
+
+
+@pytest.mark.parametrize(("unit", "cells"), [("item", "items"), ("question", "questions"), ("country", "cells")])
+@pytest.mark.parametrize("n", [1, 4])
+def test_a_share_of_too_few_units_names_them(unit: str, cells: str, n: int) -> None:
+    share = share_over_units([1] * n, [2] * n, {unit: range(n)})
+    assert f"; for these {cells} " in describe_interval(share)

@@ -132,8 +132,8 @@ def _build_judge_tables(panel: PanelReport) -> Iterator[Table]:
     yield Table("panel-agreement", "Agreement of the panel", caption, columns, measures)
     caption = (
         "Each judge compared with the others: how often it agrees with most of them, the other judges’ alpha without "
-        "it, and how much higher that is than the panel’s. A judge is an outlier where the change is above 0 and p is "
-        "below 0.05. p is corrected for the number of judges (Holm)."
+        "it, and how much higher that is than the panel’s. Where this change is above 0 and p is below 0.05, the judge "
+        "disagrees more with the others than they do with each other. p is corrected for the number of judges (Holm)."
     )
     titles = {"agreement": "Agrees with the majority", "alpha_without": "Alpha without it"}
     columns = [

@@ -56,7 +56,7 @@ def _build_settings_table(report: Report) -> Table:
     settings = {
         "started": audit.created_at,
         "finished": audit.finished_at,
-        "samples per cell and language": audit.samples,
+        "samples per item" if report.task else "samples per cell and language": audit.samples,
         "seed": audit.seed,
         f"configuration hash (first {HASH_DIGITS} digits)": audit.config_hash and audit.config_hash[:HASH_DIGITS],
     }

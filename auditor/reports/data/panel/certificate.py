@@ -36,7 +36,7 @@ def write_certificate(panel: PanelReport, *, is_task: bool = False) -> list[str]
     about_survey = [] if is_task else [describe_fault_detection(panel), _describe_blinding(panel)]
     return [
         _describe_agreement(panel),
-        *_describe_outliers(panel.judges),
+        *_describe_disagreeing_judges(panel.judges),
         *_describe_prevalence(panel),
         _describe_majority(panel),
         *describe_copied_outcomes(panel.copying),
@@ -79,15 +79,15 @@ def _describe_agreement(panel: PanelReport) -> str:
     return conclusion + population
 
 
-def _describe_outliers(judges: Sequence[JudgeRow]) -> Iterator[str]:
-    """Yield a sentence on each judge without whom the others agree better, beyond chance and after correction."""
+def _describe_disagreeing_judges(judges: Sequence[JudgeRow]) -> Iterator[str]:
+    """Yield a sentence on each judge that disagrees more with the others than they do, after correction."""
     n_tested = sum(row.alpha_change_p_holm is not None for row in judges)
     for row in judges:
         change, p_value = row.alpha_change, row.alpha_change_p_holm
         if p_value is not None and p_value < SIGNIFICANCE_LEVEL and change.value is not None and change.value > 0:
             yield (
-                f"{row.judge} is an outlier: without it, the other judges agree better (Krippendorff’s alpha is higher "
-                f"by {format_number(change.value)}, {describe_interval(change)}; "
+                f"{row.judge} disagrees more with the other judges than they do with each other (without it, "
+                f"Krippendorff’s alpha is higher by {format_number(change.value)}, {describe_interval(change)}; "
                 f"{describe_p_value(p_value)}, corrected for {pluralize(n_tested, 'judge')})."
             )
 

@@ -36,7 +36,7 @@ class JudgeRow(ReportModel):
     better without this judge."""
     alpha_change_p_holm: float | None
     """p-value of no such difference, after Holm's correction for the number of judges; below 0.05 and with a positive
-    `alpha_change` the judge is an outlier."""
+    `alpha_change` the judge disagrees more with the others than they do with each other."""
     padding: JudgeDifference
     """Its share of VALID on padded traces minus that on the same traces as written. The padding has no content, so a
     difference is caused by the length; missing without `auditor experiment bias`."""
