@@ -144,7 +144,7 @@ revision: dev
 bench: dev models .venv-bench/.installed
 	$(BIN)/python benchmarks/suite.py
 
-# Simulated audits with known truth, about 25 minutes on two cores; goes on where it was stopped. Writes docs/coverage.md
+# Simulated audits with known truth, about an hour on two cores; goes on where it was stopped. Writes docs/coverage.md
 # and docs/coverage.json, and fails if an interval breaks the rule outside the known limits.
 coverage: dev
 	$(BIN)/python -m benchmarks.coverage

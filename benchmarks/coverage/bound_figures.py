@@ -39,8 +39,8 @@ def _ignore_losses(statistic: Statistic) -> Callable[[LostSample], Interval]:
 
 IGNORED = "losses ignored"
 BOUND_FIGURES = (
-    Figure("worst-case r", _worst_case(PEARSON), has_width_rule=False),
-    Figure("worst-case mae", _worst_case(MAE), has_width_rule=False),
+    Figure("worst-case r", _worst_case(PEARSON), _ignore_losses(PEARSON), IGNORED, has_width_rule=False),
+    Figure("worst-case mae", _worst_case(MAE), _ignore_losses(MAE), IGNORED, has_width_rule=False),
     Figure("worst-case bias", _worst_case(BIAS), _ignore_losses(BIAS), IGNORED, has_width_rule=False),
 )
 

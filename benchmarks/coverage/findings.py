@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from benchmarks.coverage.known_limits import KNOWN_LIMITS, KnownLimit, find_known_limit
+from benchmarks.coverage.known_limits import Place, ProblemKind, load_known_limits
 from benchmarks.coverage.planted import PlantedResult
 from benchmarks.coverage.rule import Summary
 from benchmarks.coverage.runner import Result
@@ -14,46 +15,57 @@ MIN_PRINTED_RUNS = 30
 """Fewest runs with an interval for a verdict: a figure that rarely has an interval rarely misleads."""
 
 
+class Problem(NamedTuple):
+    """How a result breaks the rule."""
+
+    kind: ProblemKind
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A result that breaks the rule; `limit` is None unless that is known."""
+    """A result that breaks the rule; `reason` is None unless that is a known limit."""
 
     result: Result
-    problem: str
-    limit: KnownLimit | None
+    problem: Problem
+
+    @property
+    def place(self) -> Place:
+        """Where the rule is broken."""
+        return Place(self.result.figure, self.result.world, self.result.design, self.problem.kind)
+
+    @property
+    def reason(self) -> str | None:
+        """Why the rule is broken, if that is a known limit."""
+        return load_known_limits().get(self.place)
 
 
-def describe_problem(summary: Summary) -> str | None:
-    """How a result breaks the rule, in words; None if it does not."""
+def list_problems(summary: Summary) -> list[Problem]:
+    """How a result breaks the rule, at most once in each way."""
+    problems: list[Problem] = []
     if summary.n_runs < MIN_PRINTED_RUNS:
-        return None
+        return problems
     if not summary.is_covering:
-        return f"covers {summary.coverage:.1%}"
+        problems.append(Problem("coverage", f"covers {summary.coverage:.1%}"))
     if summary.is_too_wide:
-        return f"mean width {summary.mean_width:.2f} times the oracle's"
-    if summary.is_overcovering:
-        return f"covers {summary.coverage:.2%}"
-    return None
+        problems.append(Problem("width", f"mean width {summary.mean_width:.2f} times the oracle's"))
+    elif summary.is_overcovering:
+        problems.append(Problem("width", f"covers {summary.coverage:.2%}"))
+    return problems
 
 
 def find_problems(results: Iterable[Result]) -> list[Finding]:
     """All results that break the rule."""
-    problems = [(result, describe_problem(result.summary)) for result in results]
-    return [
-        Finding(result, problem, find_known_limit(result.figure, result.world, result.design))
-        for result, problem in problems
-        if problem is not None
-    ]
+    return [Finding(result, problem) for result in results for problem in list_problems(result.summary)]
 
 
-def find_passing_controls(results: Sequence[Result]) -> Iterator[str]:
-    """The figures whose naive interval does not fail anywhere, so that the study would not notice a fault."""
-    controls: dict[str, bool] = {}
+def find_passing_controls(results: Iterable[Result]) -> Iterator[str]:
+    """The studies in which no naive interval fails, so that they would not notice a fault."""
+    has_failed: dict[str, bool] = {}
     for result in results:
         if result.naive is not None:
-            has_failed = not result.naive.is_covering
-            controls[result.figure] = controls.get(result.figure, False) or has_failed
-    return (figure for figure, has_failed in controls.items() if not has_failed)
+            has_failed[result.study] = has_failed.get(result.study, False) or not result.naive.is_covering
+    return (study for study, failed in has_failed.items() if not failed)
 
 
 def find_passing_methods(planted: Iterable[PlantedResult]) -> Iterator[str]:
@@ -65,21 +77,19 @@ def find_passing_methods(planted: Iterable[PlantedResult]) -> Iterator[str]:
     return (study for study, failed in has_failed.items() if not failed)
 
 
-def find_outdated_limits(results: Sequence[Result]) -> Iterator[KnownLimit]:
-    """Known limits whose worlds were measured, and in which every result keeps the rule."""
-    findings = find_problems(results)
-    for limit in KNOWN_LIMITS:
-        is_measured = any(limit.applies(result.figure, result.world, result.design) for result in results)
-        if is_measured and not any(finding.limit is limit for finding in findings):
-            yield limit
+def find_outdated_limits(results: Sequence[Result]) -> Iterator[Place]:
+    """Known limits that were measured and are none."""
+    measured = {(result.figure, result.world, result.design) for result in results}
+    found = {finding.place for finding in find_problems(results)}
+    return (place for place in load_known_limits() if place[:3] in measured and place not in found)
 
 
 def find_violations(results: Sequence[Result], planted: Sequence[PlantedResult] = ()) -> list[str]:
     """What makes a run fail, one line each."""
     lines = [
-        f"{finding.result.figure} in world {finding.result.world}, {finding.result.design}: {finding.problem}"
+        f"{finding.result.figure} in world {finding.result.world}, {finding.result.design}: {finding.problem.text}"
         for finding in find_problems(results)
-        if finding.limit is None
+        if finding.reason is None
     ]
     lines += [
         f"{result.study}, {result.plant}, {result.design}: {result.problem}"
@@ -87,9 +97,9 @@ def find_violations(results: Sequence[Result], planted: Sequence[PlantedResult] 
         if result.problem is not None
     ]
     lines += [f"{study}: the negative control keeps the rule" for study in find_passing_methods(planted)]
-    lines += [f"{figure}: the negative control passes everywhere" for figure in find_passing_controls(results)]
+    lines += [f"study of {study}: every negative control passes" for study in find_passing_controls(results)]
     lines += [
-        f"the known limit of {', '.join(limit.figures)} in {limit.world}, {limit.design} no longer applies"
-        for limit in find_outdated_limits(results)
+        f"the known limit of {place.figure} in {place.world}, {place.design} ({place.kind}) no longer applies"
+        for place in find_outdated_limits(results)
     ]
     return lines

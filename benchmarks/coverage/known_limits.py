@@ -1,122 +1,38 @@
-"""Figures that do not attain the rule in a named world. They are measured and listed in docs/coverage.md all the same.
+"""Results that break the rule: they are measured and listed in docs/coverage.md all the same.
 
-A run fails if a figure breaks the rule in a world that is not listed here, and reports limits that no longer apply.
+`known_limits.toml` names each by figure, world, design and kind of problem, so that a new fault in the same world is
+noticed. A run fails if another result breaks the rule, and for a limit that no longer applies.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fnmatch import fnmatch
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+PATH = Path(__file__).with_name("known_limits.toml")
+
+ProblemKind = Literal["coverage", "width"]
+"""`coverage`: the interval contains the truth too rarely. `width`: it is wider than needed, or covers nearly always."""
 
 
-@dataclass(frozen=True, slots=True)
-class KnownLimit:
-    """Where a figure does not attain the rule, and why.
+class Place(NamedTuple):
+    """A result by the figure's key, the world's name, the design's label and the kind of problem."""
 
-    Attributes:
-        figures, world, design: patterns with `*`, of the figures' keys, the world's name and the design's label.
-    """
-
-    figures: tuple[str, ...]
+    figure: str
     world: str
     design: str
-    reason: str
-
-    def applies(self, figure: str, world: str, design: str) -> bool:
-        """Whether the limit is about this figure in this world and design."""
-        return (
-            any(fnmatch(figure, pattern) for pattern in self.figures)
-            and fnmatch(world, self.world)
-            and fnmatch(design, self.design)
-        )
+    kind: ProblemKind
 
 
-SCORES = (
-    "r",
-    "spearman",
-    "within-topic r",
-    "corrected r",
-    "mae",
-    "rmse",
-    "bias",
-    "* difference",
-    "r difference of equal models",
-    "third quartile",
-    "* gap",
-)
-AGREEMENT = ("kappa", "alpha", "ac1", "alpha *", "agreement *", "prevalence", "valid share *", "paired difference *")
-KNOWN_LIMITS: tuple[KnownLimit, ...] = (
-    KnownLimit(
-        (*SCORES, *AGREEMENT, "share", "cell mean"),
-        "zones",
-        "*",
-        "Countries of one zone, and topics of one family, are alike, so there is less information than the interval "
-        "assumes. Reports show the range of each headline figure without one zone or family.",
-    ),
-    KnownLimit(
-        (*SCORES, *AGREEMENT),
-        "t3",
-        "*",
-        "Few countries and topics show too little of heavy tails: most samples lack the extreme units.",
-    ),
-    KnownLimit(
-        (*SCORES, *AGREEMENT),
-        "skewed",
-        "*",
-        "Few countries and topics show too little of a skewed tail: most samples lack the extreme units.",
-    ),
-    KnownLimit(
-        ("rmse", "mae", "r gap"),
-        "difficulty",
-        "*",
-        "Errors are concentrated on a few difficult topics, and few topics show too little of them.",
-    ),
-    KnownLimit(
-        ("largest mae gap",),
-        "*",
-        "*",
-        "The interval holds for all pairs of regions whatever their number of countries, so it is wider than needed.",
-    ),
-    KnownLimit(
-        ("mae *", "bias of a place"),
-        "skewed",
-        "* cells",
-        "Few cells show too little of a skewed tail, and intervals for all places at once use more of the tail.",
-    ),
-    KnownLimit(
-        ("mae *", "bias of a place"),
-        "t3",
-        "* cells",
-        "Few cells show too little of heavy tails, and intervals for all places at once use more of the tail.",
-    ),
-    KnownLimit(
-        ("share", "cell mean"),
-        "independent cases",
-        "*",
-        "Without differences between countries and topics, adding both variances counts that of single cases twice, of "
-        "which half is subtracted: the interval is wider than needed.",
-    ),
-    KnownLimit(
-        ("share", "cell mean", "share of these cells"),
-        "rare",
-        "*",
-        "Rare events are in few topics, and whether an interval is printed depends on how many there are.",
-    ),
-    KnownLimit(
-        ("commutativity*", "negation invariance*", "human agreement*", "transitivity*", "first position"),
-        "alike sets",
-        "? sets of *",
-        "Over the items of one or two sets the jackknife of pairs is conservative (Lin, Lunde & Sarkar, ICML 2020).",
-    ),
-    KnownLimit(
-        ("area *", "item share*", "mean of shares *", "pooled share *", "item mean*", "correlation of answers"),
-        "mostly right",
-        "*",
-        "Wrong answers are in few items, which show too little of how items differ.",
-    ),
-)
-
-
-def find_known_limit(figure: str, world: str, design: str) -> KnownLimit | None:
-    """The first known limit that is about this figure in this world and design."""
-    return next((limit for limit in KNOWN_LIMITS if limit.applies(figure, world, design)), None)
+@cache
+def load_known_limits() -> dict[Place, str]:
+    """The reason why each of these results breaks the rule."""
+    return {
+        Place(figure, world, design, limit["kind"]): limit["reason"]
+        for limit in tomllib.loads(PATH.read_text(encoding="utf-8"))["limit"]
+        for figure, designs_by_world in limit["figures"].items()
+        for world, designs in designs_by_world.items()
+        for design in designs
+    }

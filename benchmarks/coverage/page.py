@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks.coverage.findings import describe_problem, find_problems
+from benchmarks.coverage.findings import find_problems, list_problems
 from benchmarks.coverage.planted import PlantedResult
 from benchmarks.coverage.runner import Result
 from benchmarks.coverage.studies import PLANTED, STUDIES, figures_by_key, list_jobs
@@ -53,7 +53,8 @@ def write_page(results: Sequence[Result], planted: Sequence[PlantedResult] = (),
     tables = "\n".join(line for part in parts for line in part)
     page.write_text(f"{before}{BEGIN}\n\n{tables}\n{END}{after}", encoding="utf-8")
     rows = {"intervals": [asdict(result) for result in results], "planted": [asdict(result) for result in planted]}
-    (folder / "coverage.json").write_text(json.dumps(_rounded(rows), indent=1) + "\n", encoding="utf-8")
+    lists = (f'"{name}": [\n{_json_lines(items)}\n]' for name, items in rows.items())
+    (folder / "coverage.json").write_text(f"{{{', '.join(lists)}}}\n", encoding="utf-8")
 
 
 def render_progress(results: Sequence[Result], planted: Sequence[PlantedResult]) -> Iterator[str]:
@@ -143,7 +144,7 @@ def _format_cell(result: Result | None) -> str:
     summary = result.summary
     if not summary.n_runs:
         return "no interval"
-    mark = " ✗" if describe_problem(summary) else ""
+    mark = " ✗" if list_problems(summary) else ""
     n_runs = summary.n_runs + summary.n_without_interval
     widths = [f"{width:.2f}" for width in (summary.mean_width, summary.median_width) if width is not None]
     if summary.n_without_interval:
@@ -153,16 +154,25 @@ def _format_cell(result: Result | None) -> str:
 
 
 def render_known_limits(results: Sequence[Result]) -> Iterator[str]:
-    """Markdown lines: the results that break the rule, with the reason why."""
+    """Markdown lines: the results that break the rule, by the reason why."""
     yield "## Known limits"
     yield ""
-    yield "| Figure | World | Design | Measured | Why |"
-    yield "|---|---|---|---|---|"
-    for finding in find_problems(results):
-        reason = "not known" if finding.limit is None else finding.limit.reason
-        place = f"{finding.result.figure} | {finding.result.world} | {finding.result.design}"
-        yield f"| {place} | {finding.problem} | {reason} |"
-    yield ""
+    findings = find_problems(results)
+    for reason in dict.fromkeys(finding.reason for finding in findings):
+        yield f"{reason or 'The reason is not known.'}"
+        yield ""
+        yield "| Figure | World | Design | Measured |"
+        yield "|---|---|---|---|"
+        for finding in findings:
+            if finding.reason == reason:
+                result = finding.result
+                yield f"| {result.figure} | {result.world} | {result.design} | {finding.problem.text} |"
+        yield ""
+
+
+def _json_lines(items: Iterable[object]) -> str:
+    """JSON of the items of a list, one on each line."""
+    return ",\n".join(json.dumps(_rounded(item)) for item in items)
 
 
 def _rounded(rows: object) -> object:

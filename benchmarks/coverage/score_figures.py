@@ -109,6 +109,8 @@ def _naive_corrected_r(sample: ScoreSample) -> Interval:
     value, low, high = naive.fisher_interval(sample.sampled, sample.survey)
     assert low is not None
     assert high is not None
+    if reliability <= 0:  # more noise than variance: nothing to correct
+        return value, None, None
     return value / reliability**0.5, low / reliability**0.5, high / reliability**0.5
 
 

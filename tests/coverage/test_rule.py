@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binomtest, t
 
 from benchmarks.coverage import findings
-from benchmarks.coverage.known_limits import KNOWN_LIMITS, KnownLimit, find_known_limit
+from benchmarks.coverage.known_limits import Place, load_known_limits
 from benchmarks.coverage.planted import PlantedResult
 from benchmarks.coverage.rule import Record, Summary, clopper_pearson_limits
 from benchmarks.coverage.runner import Result
@@ -39,7 +39,7 @@ def test_the_oracle_knows_the_standard_error() -> None:
     assert summary.coverage == pytest.approx(1 - 2 * 0.0119, abs=0.005)  # P(|z| < 2.26)
     assert summary.is_decided
     assert summary.is_covering
-    assert findings.describe_problem(summary) is None
+    assert findings.list_problems(summary) == []
 
 
 def test_runs_without_an_interval_are_not_part_of_the_coverage() -> None:
@@ -71,22 +71,24 @@ def test_simultaneous_intervals_are_compared_with_what_all_pairs_need() -> None:
     ],
 )
 def test_the_rule(changes: dict[str, float], problem: str | None) -> None:
-    assert findings.describe_problem(replace(FINE, **changes)) == problem  # type: ignore[arg-type]
+    problems = findings.list_problems(replace(FINE, **changes))  # type: ignore[arg-type]
+    assert [text for _, text in problems] == ([] if problem is None else [problem])
 
 
 def test_a_new_fault_a_passing_control_and_an_outdated_limit_fail_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     bad = replace(FINE, coverage=0.8, coverage_high=0.85)
-    limit = KnownLimit(("r",), "t3", "*", "heavy tails")
-    monkeypatch.setattr("benchmarks.coverage.known_limits.KNOWN_LIMITS", (limit,))
-    monkeypatch.setattr(findings, "KNOWN_LIMITS", (limit,))
+    limits = {Place("r", "t3", "5 × 5", "coverage"): "heavy tails"}
+    monkeypatch.setattr(findings, "load_known_limits", lambda: limits)
     known = Result("scores", "r", "t3", "5 × 5", bad, bad)
     unknown = Result("scores", "mae", "t3", "5 × 5", bad, bad)
     assert findings.find_violations([known]) == []
     assert findings.find_violations([known, unknown]) == ["mae in world t3, 5 × 5: covers 80.0%"]
-    assert findings.find_violations([replace(known, naive=FINE)]) == ["r: the negative control passes everywhere"]
+    assert findings.find_violations([replace(known, naive=FINE)]) == ["study of scores: every negative control passes"]
     assert findings.find_violations([replace(known, summary=FINE)]) == [
-        "the known limit of r in t3, * no longer applies"
+        "the known limit of r in t3, 5 × 5 (coverage) no longer applies"
     ]
+    wide_too = replace(known, summary=replace(bad, mean_width=1.5))
+    assert findings.find_violations([wide_too]) == ["r in world t3, 5 × 5: mean width 1.50 times the oracle's"]
 
 
 def test_a_planted_fault_that_is_not_named_and_a_method_without_a_fault_fail_the_run() -> None:
@@ -106,19 +108,18 @@ def test_a_planted_fault_that_is_not_named_and_a_method_without_a_fault_fail_the
 
 
 def test_known_limits_name_figures_worlds_and_designs_of_the_study() -> None:
-    places = [
+    places = {
         (figure.key, world.name, design.label)
         for study in STUDIES
         for figure in study.figures
         for world in study.worlds
         for design in study.designs
-    ]
+    }
     assert len(figures_by_key()) == len({place[0] for place in places})
-    for limit in KNOWN_LIMITS:
-        assert len(limit.reason) > 20
-        for pattern in limit.figures:
-            assert any(replace(limit, figures=(pattern,)).applies(*place) for place in places), (limit, pattern)
-    assert find_known_limit("no such figure", "gaussian", "5 × 5") is None
+    for place, reason in load_known_limits().items():
+        assert place[:3] in places, place
+        assert place.kind in ("coverage", "width")
+        assert len(reason) > 20
 
 
 def test_each_job_has_a_key_and_figures_have_unique_names() -> None:

@@ -68,4 +68,8 @@ def _split_mean(rng: np.random.Generator, means: Floats) -> Floats:
     return np.asarray(means + room * centred)
 
 
-LOST_WORLDS = (LostWorld("few refusals", -2.7, -1.0), LostWorld("many refusals", -1.0, -3.0))
+LOST_WORLDS = (
+    LostWorld("few refusals", -2.7, -1.0),
+    LostWorld("many refusals", -1.0, -3.0),
+    LostWorld("one-sided refusals", 0.0, -8.0),
+)
