@@ -23,6 +23,7 @@ from benchmarks.coverage.score_figures import SCORE_STUDY
 from benchmarks.coverage.set_figures import SET_STUDY
 from benchmarks.coverage.share_figures import SHARE_STUDY
 from benchmarks.coverage.verdict_figures import VERDICT_STUDY
+from benchmarks.coverage.worlds.preference_worlds import SetWorld
 from benchmarks.coverage.worlds.real_tables import ResampledTable
 
 PLANTED = "planted"
@@ -56,15 +57,15 @@ class Job:
 
 
 def list_jobs() -> dict[str, Job]:
-    """All jobs by a key; worlds whose real table is absent are left out."""
+    """All jobs by a key, but for those that are not measurable."""
     jobs = {
         f"{study.name}/{world.name}/{design.label}": Job(
             study.module, design.smaller_side, partial(measure, study, world, design)
         )
         for study in STUDIES
         for world in study.worlds
-        if is_present(world)
         for design in study.designs
+        if is_measurable(world, design)
     }
     return jobs | {
         f"{PLANTED}/{study.name}/{plant}/{design.label}": Job(
@@ -106,8 +107,10 @@ def to_results(rows_by_key: Mapping[str, Rows]) -> tuple[list[Result], list[Plan
     return results, planted
 
 
-def is_present(world: World) -> bool:
-    """Whether a world can be drawn: a world of a real table needs its file."""
+def is_measurable(world: World, design: Design) -> bool:
+    """Whether a world can be drawn and has a truth: a world of a real table needs its file."""
+    if isinstance(world, SetWorld):
+        return world.has_truth(design)
     return not isinstance(world, ResampledTable) or world.path is not None
 
 

@@ -120,8 +120,12 @@ class SetWorld:
         """Simulate one audit."""
         sds = self.draw_noise_sds(rng, design.n_sets)
         sets = tuple(compare_items(rng.normal(size=design.n_items), float(sd), rng) for sd in sds)
-        is_about_other_sets = design.n_sets >= 5 or not self.difficulty_sd
+        is_about_other_sets = self.has_truth(design)
         return SetSample(sets, SET_TRUTHS[self.name] if is_about_other_sets else {})
+
+    def has_truth(self, design: SetDesign) -> bool:
+        """Whether intervals are about the world: over the items of a few sets that differ they are about these sets."""
+        return design.n_sets >= 5 or not self.difficulty_sd
 
     def draw_noise_sds(self, rng: np.random.Generator, n_sets: int) -> Floats:
         """The judge's noise on each set."""
