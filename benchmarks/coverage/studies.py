@@ -23,7 +23,7 @@ from benchmarks.coverage.score_figures import SCORE_STUDY
 from benchmarks.coverage.set_figures import SET_STUDY
 from benchmarks.coverage.share_figures import SHARE_STUDY
 from benchmarks.coverage.verdict_figures import VERDICT_STUDY
-from benchmarks.coverage.worlds.preference_worlds import SetWorld
+from benchmarks.coverage.worlds.preference_worlds import SetDesign, SetWorld
 from benchmarks.coverage.worlds.real_tables import ResampledTable
 
 PLANTED = "planted"
@@ -109,7 +109,7 @@ def to_results(rows_by_key: Mapping[str, Rows]) -> tuple[list[Result], list[Plan
 
 def is_measurable(world: World, design: Design) -> bool:
     """Whether a world can be drawn and has a truth: a world of a real table needs its file."""
-    if isinstance(world, SetWorld):
+    if isinstance(world, SetWorld) and isinstance(design, SetDesign):
         return world.has_truth(design)
     return not isinstance(world, ResampledTable) or world.path is not None
 
