@@ -71,7 +71,7 @@ def build_semantic_report(db: Database, source: ReportSource, sampling: Sampling
         measured=settings.measured,
         models=_build_model_rows(db, source, models, score_table),
         foundations=_build_foundation_rows(models, score_table),
-        differences=_build_difference_rows(models, score_table, source.seed, sampling),
+        differences=_build_difference_rows(models, score_table, sampling),
         rivals=_build_similarity_rows(models, score_table),
         languages=_build_language_rows(models, score_table),
         judged=_build_judged_rows(db, source, models),
@@ -213,7 +213,7 @@ def _build_foundation_rows(models: Sequence[str], table: _ScoreTable) -> list[Fo
 
 
 def _build_difference_rows(
-    models: Sequence[str], table: _ScoreTable, seed: int, sampling: SamplingReport
+    models: Sequence[str], table: _ScoreTable, sampling: SamplingReport
 ) -> list[SemanticDifferenceRow]:
     """Compare each pair of models on the questions with a score from both; p-values are Holm-adjusted.
 
@@ -235,7 +235,6 @@ def _build_difference_rows(
             table.scores_of(second),
             {"question": question_ids},
             bounds=MAX_DIFFERENCE_BOUNDS,
-            seed=seed,
         )
         for first, second in pairs
     ]
