@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pydantic import BaseModel
 
 from auditor.reports.data.comparison.schema import ComparisonReport
-from auditor.reports.data.gates.gate_check import CheckResult
+from auditor.reports.data.gates.schema import CheckResult
 from auditor.reports.data.panel.judge_experiments import HoldoutRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.sampling.experiment import SamplingExperiment
