@@ -9,8 +9,8 @@ from auditor.exports.tracker_runs import build_runs
 from auditor.reports.data.build import build_report
 from auditor.reports.data.comparison.compare import compare_targets
 from auditor.reports.data.comparison.series_pairs import parse_target
-from auditor.reports.data.report_source import load_source
 from auditor.reports.data.sampling.experiment import REFUSED_REASON, build_temperature_rows, compare_sample_sizes
+from auditor.reports.data.source_loading import load_source
 from auditor.reports.sections.comparison import build_comparison_document
 from auditor.reports.sections.experiments.sampling import build_sampling_document
 from auditor.storage.database import Database
