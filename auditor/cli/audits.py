@@ -1,18 +1,19 @@
-"""Commands about audits: run, status, report, review, graph."""
+"""Commands about audits: run, report, graph; status and review have modules of their own."""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import JsonOption, StorageOption
-from auditor.cli.output import format_command, print_data, print_json, print_json_text, print_message, print_table
+from auditor.cli.options import StorageOption
+from auditor.cli.output import format_command, print_data, print_json_text, print_message
+from auditor.cli.review import review
+from auditor.cli.status import status
 
 if TYPE_CHECKING:
     from auditor.cli.progress import RunProgress
@@ -198,160 +199,6 @@ def _write_report(audit_report: Report, path: Path, report_format: str) -> None:
 
     write_atomically(render_report(audit_report, report_format), path)
     print_message(f"Report: {path.resolve()}")
-
-
-def status(
-    audit: Annotated[str | None, typer.Argument(metavar="[AUDIT]", help="One audit; else all of them.")] = None,
-    storage: StorageOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """How far audits have come: stage, coverage, open conflicts, cost.
-
-    Example: auditor status moral-alignment --json
-    """
-    from auditor.cli.failures import print_top_failures
-    from auditor.reports.data.audit_status import load_audit_status
-    from auditor.reports.data.failures.build import load_failure_groups
-    from auditor.reports.number_format import pluralize
-    from auditor.run import resolve_storage_url
-    from auditor.run.batches import describe_waiting_calls
-    from auditor.storage import audits
-    from auditor.storage.database import open_database
-    from auditor.storage.failure_queries import count_unsent_calls
-
-    with open_database(resolve_storage_url(storage), create=False) as db:
-        selected_audits = [audits.get_audit(db, audit)] if audit else audits.load_audits(db)
-        statuses = [load_audit_status(db, selected_audit) for selected_audit in selected_audits]
-        audit_ids = [] if as_json else [selected_audit.id for selected_audit in selected_audits]
-        failures = [load_failure_groups(db, audit_id) for audit_id in audit_ids]
-        unsent_calls = [count_unsent_calls(db, audit_id) for audit_id in audit_ids]
-    if as_json:
-        print_json(statuses)
-        return
-    columns = [
-        "audit",
-        "stage",
-        "traces ok",
-        "verdicts ok",
-        "comparisons ok",
-        "moral answers ok",
-        "conflicts",
-        "open",
-        "cost (USD)",
-        "updated",
-    ]
-    rows = [
-        [
-            audit_status["audit"],
-            audit_status["stage"],
-            _format_progress(audit_status, "traces"),
-            _format_progress(audit_status, "verdicts"),
-            f"{audit_status['comparisons_ok']} of {audit_status['comparisons']}",
-            f"{audit_status['moral_answers_ok']} of {audit_status['moral_answers']}",
-            audit_status["conflicts"],
-            audit_status["open"],
-            _format_cost(
-                audit_status["cost_usd"], audit_status["unpriced"], "no answers" if audit_failures else "no calls"
-            ),
-            audit_status["updated_at"][:16].replace("T", " "),
-        ]
-        for audit_status, audit_failures in zip(statuses, failures, strict=True)
-    ]
-    print_table(columns, rows)
-    for audit_status, audit_failures, n_unsent in zip(statuses, failures, unsent_calls, strict=True):
-        print_top_failures(audit_failures, n_unsent, audit_status["audit"], storage)
-        if waiting_note := describe_waiting_calls([batch["calls"] for batch in audit_status["batches"]]):
-            print_message(
-                f"{audit_status['audit']}: {waiting_note}; the run that submitted them, or the same command again, "
-                "collects them."
-            )
-        if n_requests := audit_status["preflight"]["requests"]:
-            preflight_cost = _format_cost(audit_status["preflight"]["cost_usd"], audit_status["preflight"]["unpriced"])
-            print_message(
-                f"{audit_status['audit']}: {pluralize(n_requests, 'request')} found out what judges accept; "
-                f"cost (USD): {preflight_cost}."
-            )
-        for name in audit_status["drift"]:
-            print_message(f"{audit_status['audit']}: what stands behind {name} changed; see the report, or --json.")
-
-
-def _format_progress(audit_status: dict[str, Any], record_kind: str) -> str:
-    """Usable records of the planned ones; a dash for imported scores, which have neither traces nor verdicts."""
-    planned = audit_status[f"{record_kind}_planned"]
-    return f"{audit_status[f'{record_kind}_ok']} of {planned}" if planned else "-"
-
-
-def _format_cost(cost: float | None, unpriced: int, uncharged_text: str = "no answers") -> str:
-    """A cost in USD, with the number of calls of unknown price; the given text if nothing was charged."""
-    if cost is None:
-        return "unknown" if unpriced else uncharged_text
-    return f"{cost:.4f}" + (f" + {unpriced} unpriced" if unpriced else "")
-
-
-def review(
-    audit: Annotated[str | None, typer.Argument(metavar="[AUDIT]", help="Which to review; else choose.")] = None,
-    rater: Annotated[str | None, typer.Option("--rater", help="Who decides; your user name if not given.")] = None,
-    plain_text: Annotated[
-        bool, typer.Option("--plain", help="Plain text without a full screen; chosen by itself without a terminal.")
-    ] = False,
-    open_book: Annotated[
-        bool, typer.Option("--open-book", help="Show authors, verdicts and survey before the decision.")
-    ] = False,
-    second_rater_share: Annotated[
-        float | None, typer.Option("--second-share", min=0, max=1, help="Share of conflicts put to two raters.")
-    ] = None,
-    serve: Annotated[bool, typer.Option("--serve", help="Open the app in a browser, on this machine only.")] = False,
-    host: Annotated[str, typer.Option("--host", help="With --serve: the interface to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="With --serve: the port.")] = 8321,
-    public_url: Annotated[
-        str | None,
-        typer.Option("--public-url", metavar="URL", help="With --serve: how browsers reach it, if otherwise."),
-    ] = None,
-    storage: StorageOption = None,
-) -> None:
-    """Settle by hand what the models could not, in a terminal app.
-
-    Example: auditor review moral-alignment --rater ada
-    """
-    import getpass
-
-    from auditor.review.session import DEFAULT_SECOND_RATER_SHARE
-    from auditor.storage.database import STORAGE_VARIABLE, resolve_database_url
-    from auditor.tui.plain_text_app import needs_plain_text, run_plain_text_review
-
-    url, rater_name = resolve_database_url(storage), rater or getpass.getuser()
-    if serve:
-        from auditor.tui import web_server
-
-        os.environ[STORAGE_VARIABLE] = url  # not an argument: other users of this machine can list those
-        arguments = ["review", *([audit] if audit else []), "--rater", rater_name]
-        arguments += ["--open-book"] if open_book else []
-        arguments += [] if second_rater_share is None else ["--second-share", str(second_rater_share)]
-        web_server.serve_app(
-            [sys.executable, "-P", "-m", "auditor", *arguments], host=host, port=port, public_url=public_url
-        )
-        return
-    open_by_audit: dict[str, int] = {}
-
-    def on_decided(name: str) -> None:
-        """Resume the audit after a decision, and keep how many of its conflicts are still open."""
-        from auditor.run import resume_after_review
-
-        open_by_audit[name] = resume_after_review(name, storage=url)
-
-    second_share = DEFAULT_SECOND_RATER_SHARE if second_rater_share is None else second_rater_share
-    if plain_text or needs_plain_text():
-        run_plain_text_review(
-            url, audit, rater=rater_name, blind=not open_book, second_rater_share=second_share, on_decided=on_decided
-        )
-    else:
-        from auditor.tui.app import run_review
-
-        run_review(
-            url, audit, rater=rater_name, blind=not open_book, second_rater_share=second_share, on_decided=on_decided
-        )
-    for name in (name for name, n_open in open_by_audit.items() if n_open == 0):
-        print_message(f"Nothing is open any more in '{name}': {format_command('report', name, storage=url)}")
 
 
 def graph() -> None:

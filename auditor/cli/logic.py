@@ -54,14 +54,9 @@ def repair(
     """
     from auditor.atomic_files import write_atomically
     from auditor.errors import UsageError
-    from auditor.logic.repair import (
-        build_training_rows,
-        list_flips,
-        repair_comparisons,
-        send_to_review,
-        summarize_repairs,
-    )
-    from auditor.logic.training_data import build_data_card, write_training_rows
+    from auditor.logic.flip_review import send_to_review
+    from auditor.logic.repair import list_flips, repair_comparisons, summarize_repairs
+    from auditor.logic.training_data import build_data_card, build_training_rows, write_training_rows
     from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
@@ -231,7 +226,7 @@ def _print_repair(summaries: list[RepairSummary], flipped_comparisons: list[Flip
 
 def _print_ratings(repaired: list[RepairedAnswers]) -> None:
     """Print the items by win-loss rate, by the Bradley-Terry model, and by Elo."""
-    from auditor.logic.repair import rate_items
+    from auditor.logic.item_ratings import rate_items
 
     rows, notes = rate_items(repaired)
     columns = ["judge", "set", "item", "win-loss", "Bradley-Terry (std. error)", "Elo (range over orders)"]

@@ -22,7 +22,8 @@ from auditor.metrics.variance_components import (
 )
 from auditor.reports.data.agreement.variance import sampling_variances
 from auditor.reports.data.cost.forecast import DetectableDifferences
-from auditor.reports.data.report_source import FloatArray, ReportSource, load_source
+from auditor.reports.data.report_source import FloatArray, ReportSource
+from auditor.reports.data.source_loading import load_source
 from auditor.storage import audits
 from auditor.storage.database import Database
 from auditor.surveys.baselines import compute_baselines, compute_fitted_baselines

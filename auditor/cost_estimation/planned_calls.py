@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from auditor.config import ModelSection
-from auditor.domain import Call, Purpose
+from auditor.domain import Call, Cell, Purpose
 from auditor.reports.data.cost.forecast import ForecastRange
 
 MAX_EXAMPLES = 40
@@ -30,3 +30,8 @@ class PlannedCalls:
     calls: ForecastRange
     examples: Sequence[Call]
     expected_words: float
+
+
+def sample_evenly(cells: Sequence[Cell]) -> Sequence[Cell]:
+    """At most `MAX_EXAMPLES` cells at equal distances."""
+    return cells[:: max(1, len(cells) // MAX_EXAMPLES)][:MAX_EXAMPLES]

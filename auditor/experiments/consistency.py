@@ -61,14 +61,14 @@ def run_temperature_experiment(
     """
     from auditor.agents.semantic.experiments import scores_by_temperature  # loads langgraph (2 s)
 
-    scores, seed = _ask_audit_models(
+    scores = _ask_audit_models(
         audit_name, lambda context: scores_by_temperature(context, temperatures), storage, progress, signals
     )
     rows = []
     # Keys are (model, temperature, whether the answers are to paraphrases); values are one consistency per question.
     for model, temperature in dict.fromkeys((model, temperature) for model, temperature, _ in scores):
         same_words, other_words = scores[model, temperature, False], scores[model, temperature, True]
-        change = _difference_over_questions(same_words, other_words, seed)
+        change = _difference_over_questions(same_words, other_words)
         rows.append(
             SemanticTemperatureRow(
                 model=model,
@@ -94,12 +94,12 @@ def run_rule_experiment(
     """
     from auditor.agents.semantic.experiments import scores_by_rule  # loads langgraph (2 s)
 
-    scores, seed = _ask_audit_models(audit_name, scores_by_rule, storage, progress, signals)
+    scores = _ask_audit_models(audit_name, scores_by_rule, storage, progress, signals)
     rows = []
     # Keys are (model, whether it was told the rule); values are one consistency per question.
     for model in dict.fromkeys(model for model, _ in scores):
         before, after = scores[model, False], scores[model, True]
-        change = _difference_over_questions(before, after, seed)
+        change = _difference_over_questions(before, after)
         rows.append(
             RuleFollowingRow(
                 model=model,
@@ -135,7 +135,7 @@ def run_accuracy_experiment(
     from auditor.agents.semantic.experiments import accuracy_and_consistency  # loads langgraph (2 s)
 
     questions = _read_known_answers(file)
-    measures_by_model, _ = _ask_audit_models(
+    measures_by_model = _ask_audit_models(
         audit_name, lambda context: accuracy_and_consistency(context, questions), storage, progress, signals
     )
     rows = []
@@ -165,10 +165,10 @@ def _mean_over_questions(scores: Floats) -> AveragedEstimate:
     )
 
 
-def _difference_over_questions(first: Floats, second: Floats, seed: int) -> PairedDifference:
+def _difference_over_questions(first: Floats, second: Floats) -> PairedDifference:
     """Mean of second minus first, shape (questions,) each, with an interval over other questions."""
     bounds = (CONSISTENCY_BOUNDS[0] - CONSISTENCY_BOUNDS[1], CONSISTENCY_BOUNDS[1] - CONSISTENCY_BOUNDS[0])
-    return paired_difference(first, second, {"question": np.arange(len(first))}, bounds=bounds, seed=seed)
+    return paired_difference(first, second, {"question": np.arange(len(first))}, bounds=bounds)
 
 
 def _estimate_accuracy(accuracies: Floats) -> AveragedEstimate:
@@ -229,7 +229,7 @@ def _ask_audit_models(
     storage: str | None,
     progress: ProgressReporter | None,
     signals: bool,
-) -> tuple[T, int]:
+) -> T:
     """Run `ask` with the models of a stored audit of moral questions, while no other process runs it.
 
     Args:
@@ -237,7 +237,7 @@ def _ask_audit_models(
         storage, progress, signals: as of `run_temperature_experiment`.
 
     Returns:
-        What `ask` returned, and the audit's seed.
+        What `ask` returned.
 
     Raises:
         UsageError: the audit asked no moral questions by a config.
@@ -253,4 +253,4 @@ def _ask_audit_models(
             )
         with run_lock(db, audit_name):
             survey = audits.load_audit_survey(db, audit)
-            return run_with_models(ask, config, survey, audit, db, progress=progress, signals=signals), config.seed
+            return run_with_models(ask, config, survey, audit, db, progress=progress, signals=signals)

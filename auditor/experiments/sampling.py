@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from auditor.config import AuditConfig, PanelSection, Probes
 from auditor.errors import UsageError
-from auditor.reports.data.report_source import ReportSource, load_source
+from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.sampling.experiment import SamplingExperiment, build_temperature_rows, compare_sample_sizes
+from auditor.reports.data.source_loading import load_source
 from auditor.storage import audits
 from auditor.storage.database import Database
 

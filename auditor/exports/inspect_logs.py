@@ -30,7 +30,8 @@ from auditor.extras import load_extra
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.proportion import proportion
 from auditor.reports.data.agreement.alignment import AlignmentRow, compute_alignment
-from auditor.reports.data.report_source import ReportSource, load_source
+from auditor.reports.data.report_source import ReportSource
+from auditor.reports.data.source_loading import load_source
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from auditor.storage.tables import SCHEMA_VERSION

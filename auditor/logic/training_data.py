@@ -1,4 +1,4 @@
-"""Write rows for preference tuning as JSONL or Parquet, with a data card that describes them."""
+"""Rows for preference tuning from repaired comparisons: built, written as JSONL or Parquet, with a data card."""
 
 from __future__ import annotations
 
@@ -6,13 +6,74 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
+from auditor.agents.logic.questions import render_question
 from auditor.atomic_files import report_write_errors, write_atomically
+from auditor.domain import Message, Relation
 from auditor.errors import UsageError
-from auditor.logic.repair import RepairSummary, TrainingRow
+from auditor.logic.repair import RepairedAnswers, RepairSummary
 
 TrainingFormat = Literal["preference", "chat"]
+
+
+class TrainingRow(NamedTuple):
+    """One question with the answer implied by the ranking (`chosen`) and the opposite one (`rejected`).
+
+    Attributes:
+        context: name of the item set.
+        item_a, item_b: ids of the items shown first and second.
+        relation: whether the question is the standard or the negated form.
+        messages: the prompt.
+        flipped: whether the judge had given the rejected answer; always False for the negated form.
+    """
+
+    judge: str
+    context: str
+    item_a: str
+    item_b: str
+    relation: Relation
+    messages: tuple[Message, ...]
+    chosen: str
+    rejected: str
+    flipped: bool
+
+
+def build_training_rows(repaired: Sequence[RepairedAnswers]) -> list[TrainingRow]:
+    """Build rows for preference tuning: both orders and both forms of every pair that the rankings decide.
+
+    Pairs of equal rate, and pairs that no comparison connects, are left out.
+    """
+    return [row for repaired_set in repaired for row in _training_rows_of_set(repaired_set)]
+
+
+def _training_rows_of_set(repaired: RepairedAnswers) -> list[TrainingRow]:
+    """Build the training rows of one judge's ranking of one set; see `build_training_rows`."""
+    item_set, repair_outcome = repaired.original.item_set, repaired.repair
+    flipped = {(int(i), int(j)) for i, j in repair_outcome.flipped}
+    rows = []
+    for relation, answers in (
+        (Relation.STANDARD, repair_outcome.preferences),
+        (Relation.NEGATED, repair_outcome.negated),
+    ):
+        for i, j in np.argwhere(~np.isnan(answers)):
+            chosen, rejected = ("A", "B") if answers[i, j] > 0.5 else ("B", "A")
+            rows.append(
+                TrainingRow(
+                    judge=repaired.original.judge,
+                    context=item_set.context,
+                    item_a=item_set.items[i].id,
+                    item_b=item_set.items[j].id,
+                    relation=relation,
+                    messages=render_question(item_set, int(i), int(j), relation),
+                    chosen=f'{{"answer": "{chosen}"}}',
+                    rejected=f'{{"answer": "{rejected}"}}',
+                    flipped=relation is Relation.STANDARD and (int(i), int(j)) in flipped,
+                )
+            )
+    return rows
 
 
 def training_records(rows: Sequence[TrainingRow], row_format: TrainingFormat) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from xml.etree import ElementTree as xml
 
-from auditor.reports.data.gates.gate_check import CheckResult, Gate, GateStatus
+from auditor.reports.data.gates.schema import CheckResult, Gate, GateStatus
 from auditor.text_safety import escape_invisible
 
 

@@ -14,7 +14,7 @@ from auditor.storage.database import STORAGE_VARIABLE, open_database, resolve_da
 from auditor.storage.engine import remote_servers
 
 if TYPE_CHECKING:
-    from auditor.reports.data.gates.gate_check import CheckResult
+    from auditor.reports.data.gates.schema import CheckResult
     from auditor.reports.data.report_schema import Report
 
 

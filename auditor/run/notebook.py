@@ -145,7 +145,7 @@ def render_html_table(title: str, columns: list[str], rows: list[list[str]]) -> 
 def render_audit_html(db: Database, name: str) -> str:
     """An HTML summary of an audit: its stage, and how well each model agrees with people."""
     from auditor.reports.data.agreement.alignment import compute_alignment  # loads scipy (1 s)
-    from auditor.reports.data.report_source import load_source  # loads scipy
+    from auditor.reports.data.source_loading import load_source  # loads scipy
     from auditor.reports.number_format import format_count, format_interval, format_number
 
     source = load_source(db, name)

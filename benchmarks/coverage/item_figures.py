@@ -41,7 +41,7 @@ def _mean(sample: ItemSample) -> Interval:
 
 
 def _mean_difference(sample: ItemSample) -> Interval:
-    paired = paired_difference(sample.means, sample.second_means, _item_units(sample), bounds=(-1.0, 1.0), flips=1)
+    paired = paired_difference(sample.means, sample.second_means, _item_units(sample), bounds=(-1.0, 1.0))
     return to_interval(paired.estimate)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pydantic import BaseModel
 
 from auditor.reports.data.comparison.schema import ComparisonReport
-from auditor.reports.data.gates.gate_check import CheckResult
+from auditor.reports.data.gates.schema import CheckResult
 from auditor.reports.data.panel.judge_experiments import HoldoutRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.sampling.experiment import SamplingExperiment
@@ -68,7 +68,12 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     # One country over topics, or one topic over countries.
     "mae of a place": (".countries[].mae", ".topics[].mae"),
     "mae of all places": (".countries[].mae_simultaneous", ".topics[].mae_simultaneous"),
-    "bias of a place": (".countries[].bias", ".topics[].bias"),
+    "bias of a place": (
+        ".countries[].bias",
+        ".topics[].bias",
+        ".task.models[].score.bias",
+        ".task.models[].score.spread",
+    ),
     "mae difference of a place": ("compare.pairs[].by_country[].difference", "compare.pairs[].by_topic[].difference"),
     # Lost samples.
     "worst-case r": ("*.worst_case.pearson_r",),
@@ -135,18 +140,19 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     # Items of a task, questions.
     "item share": (
         ".task.models[].accuracy",
-        ".task.models[].commonest",
         ".task.telling.verdicts[].accuracy",
         ".task.telling.judges[].right",
         ".task.telling.judges[].wrong",
         ".task.items[].right",
     ),
-    "item share difference": (".task.telling.difference", ".task.telling.judges[].difference"),
+    "item share difference": (
+        ".task.telling.difference",
+        ".task.telling.judges[].difference",
+        ".logic.repairs[].gain",
+    ),
     "item mean": (
         ".task.models[].sample_agreement",
         ".task.models[].score.mae",
-        ".task.models[].score.bias",
-        ".task.models[].score.spread",
         ".semantic.models[].*",
         ".semantic.foundations[].consistency",
         ".semantic.rivals[].value",
@@ -156,7 +162,6 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
         "temperature.other_words",
         "rules.before",
         "rules.after",
-        "accuracy.accuracy",
         "accuracy.consistency",
         "judgements.entropy",
         "holdout.error",
@@ -164,13 +169,12 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     ),
     "item mean difference": (
         ".semantic.differences[].difference",
-        ".logic.repairs[].gain",
         "temperature.difference",
         "rules.change",
     ),
     "correlation over questions": ("accuracy.ci_low", "judgements.correlations[].ci_low"),
     "difference of correlations over questions": ("judgements.differences[].ci_low",),
-    "mean of shares over sets": (".semantic.judged[].instances",),
+    "mean of shares over sets": (".semantic.judged[].instances", "accuracy.accuracy"),
     "pooled share over sets": (".semantic.judged[].score",),
     "area under the curve": (".task.telling.area",),
     "area within items": (".task.telling.area_within",),
@@ -221,6 +225,9 @@ PATHS_WITHOUT_SIMULATION: Mapping[str, tuple[str, ...]] = {
     ),
     "percentiles over the random halves of the survey's respondents, all of which are drawn: nothing is estimated": (
         ".ceiling[].reliability",
+    ),
+    "Wilson's interval of one answer per item; coverage known: Brown, Cai & DasGupta, Statistical Science, 2001": (
+        ".task.models[].commonest",
     ),
     "an estimate of the report, which is registered under its path there": ("check.gates[]",),
     "the range of r and MAE over subsets of the recorded answers, which describes these answers and no other units": (

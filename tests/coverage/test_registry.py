@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from auditor.metrics.estimate import Estimate
 from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
-from auditor.storage.database import open_database
+from auditor.run import open_audit, run_audit
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database, open_database
 from benchmarks.coverage.paths import iterate_estimates, iterate_schema_paths
 from benchmarks.coverage.registry import (
     PATHS_BY_FIGURE,
@@ -18,15 +22,52 @@ from benchmarks.coverage.registry import (
     find_reasons,
     iterate_all_paths,
 )
-from benchmarks.coverage.studies import figures_by_key
+from benchmarks.coverage.studies import STUDIES, figures_by_key
+from benchmarks.coverage.unit_kinds import (
+    FIGURES_OVER_ITEMS,
+    N_KINDS_BY_STUDY,
+    NOT_SIMULATED_OVER_ITEMS,
+    count_simulated_kinds,
+    find_simulation,
+)
+from tests.support.audit_configs import KEY, KEY_VARIABLE
+from tests.support.consistency_audits import save_logic_audit, save_semantic_audit
+from tests.support.fake_server import FakeServer
+from tests.support.scripted_tasks import audit, solver
 from tests.support.synthetic_audit import populate
+
+SYNTHETIC_AUDITS: Mapping[str, Callable[[Database], Audit]] = {
+    "survey": populate,
+    "logic": save_logic_audit,
+    "semantic": save_semantic_audit,
+}
+AUDIT_KINDS = (*SYNTHETIC_AUDITS, "task")
 
 
 @pytest.fixture(scope="module")
-def full_report(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """The report of the synthetic audit, in which every table is filled."""
-    with open_database(f"sqlite:///{tmp_path_factory.mktemp('coverage')}/audit.db") as db:
-        return build_report(db, populate(db).name)
+def full_reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
+    """One report of each kind of audit, in which every table is filled."""
+    folder = tmp_path_factory.mktemp("coverage")
+    reports = {"task": report_on_task(folder)}
+    for kind, save in SYNTHETIC_AUDITS.items():
+        with open_database(f"sqlite:///{folder}/{kind}.db") as db:
+            reports[kind] = build_report(db, save(db).name)
+    return reports
+
+
+def report_on_task(folder: Path) -> Report:
+    """The report of a task whose answers are scores, solved by scripted models."""
+    storage = f"sqlite:///{folder}/task.db"
+    with FakeServer(solver) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv(KEY_VARIABLE, KEY)
+        patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
+        run_audit(audit(server.url, folder, "score", probes={"direct": {"samples": 2}}), storage=storage)
+    return open_audit("sums", storage=storage).report()
+
+
+def iterate_intervals(report: Report) -> Iterator[tuple[str, Estimate]]:
+    """The estimates of a report that have an interval, with their paths."""
+    return ((path, estimate) for path, estimate in iterate_estimates(report) if estimate.ci_low is not None)
 
 
 @pytest.mark.parametrize("path", list(iterate_all_paths()))
@@ -43,19 +84,45 @@ def test_each_entry_of_the_registry_is_a_figure_of_the_study_and_has_a_path() ->
             assert any(key in find(path) for path in paths), f"{key} is the figure of no estimate"
 
 
-def test_the_estimates_of_a_full_report_are_those_of_its_schema(full_report: Report) -> None:
-    paths = {path for path, _ in iterate_estimates(full_report)}
-    assert len(paths) > 40
+@pytest.mark.parametrize("kind", AUDIT_KINDS)
+def test_the_estimates_of_a_full_report_are_those_of_its_schema(kind: str, full_reports: dict[str, Report]) -> None:
+    paths = {path for path, _ in iterate_estimates(full_reports[kind])}
+    assert len(paths) > 15
     assert paths <= set(iterate_all_paths())
 
 
-def test_each_interval_of_a_full_report_says_what_was_resampled(full_report: Report) -> None:
-    silent = {
-        path
-        for path, estimate in iterate_estimates(full_report)
-        if estimate.ci_low is not None and not estimate.resampled
-    }
+@pytest.mark.parametrize("kind", ["logic", "semantic", "task"])
+def test_a_full_report_has_each_estimate_of_its_section(kind: str, full_reports: dict[str, Report]) -> None:
+    paths = {path for path in iterate_all_paths() if path.startswith(f".{kind}") and not path.endswith("ci_low")}
+    assert len(paths) > 5
+    assert paths <= {path for path, _ in iterate_estimates(full_reports[kind])}
+
+
+@pytest.mark.parametrize("kind", AUDIT_KINDS)
+def test_each_interval_of_a_full_report_says_what_was_resampled(kind: str, full_reports: dict[str, Report]) -> None:
+    silent = {path for path, estimate in iterate_intervals(full_reports[kind]) if not estimate.resampled}
     assert silent == set()
+
+
+@pytest.mark.parametrize("kind", AUDIT_KINDS)
+def test_each_interval_is_over_the_kinds_of_units_of_its_simulation(kind: str, full_reports: dict[str, Report]) -> None:
+    other_kinds = {
+        path: (figure, estimate.resampled)
+        for path, estimate in iterate_intervals(full_reports[kind])
+        for figure in find_figures(path)
+        if find_simulation(figure, len(estimate.resampled)) is None
+        and not (estimate.resampled == ("item",) and figure in NOT_SIMULATED_OVER_ITEMS)
+    }
+    assert other_kinds == {}, "add them to benchmarks/coverage/unit_kinds.py, or map them to another figure"
+
+
+def test_figures_over_items_are_simulated_over_one_kind_of_units() -> None:
+    assert set(N_KINDS_BY_STUDY) == {study.name for study in STUDIES}
+    assert {count_simulated_kinds(figure) for figure in FIGURES_OVER_ITEMS.values()} == {1}
+    assert {count_simulated_kinds(figure) for figure in (*FIGURES_OVER_ITEMS, *NOT_SIMULATED_OVER_ITEMS)} == {2}
+    assert not set(FIGURES_OVER_ITEMS) & set(NOT_SIMULATED_OVER_ITEMS)
+    assert (find_simulation("share", 2), find_simulation("share", 1)) == ("share", "item share")
+    assert (find_simulation("kappa", 1), find_simulation("item share", 2)) == (None, None)
 
 
 def test_a_path_that_is_nowhere_is_noticed() -> None:

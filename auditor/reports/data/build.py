@@ -39,10 +39,11 @@ from auditor.reports.data.report_schema import (
     RewordingReport,
     SurveySummary,
 )
-from auditor.reports.data.report_source import ReportSource, load_source
+from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.requests.capabilities import build_requests_report
 from auditor.reports.data.requests.sampling_settings import build_sampling_report
 from auditor.reports.data.semantic.build import build_semantic_report
+from auditor.reports.data.source_loading import load_source
 from auditor.reports.data.task.build import build_task_report
 from auditor.storage import audits
 from auditor.storage.database import Database

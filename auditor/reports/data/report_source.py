@@ -1,12 +1,10 @@
-"""Input of a report: all records of an audit, read from storage once, and its scores as arrays."""
+"""Input of a report: the stored records of an audit, and its scores as arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +13,6 @@ from auditor.config import AuditConfig
 from auditor.domain import AlteredTraceVerdict, Cell, CellScore, Conflict, Contest, Guess, Method, Rating, Survey
 from auditor.errors import UsageError
 from auditor.panel_assignment import TraceKey, assign_panels, select_reviewed
-from auditor.storage import audits, capabilities, costs, count_queries, judge_tests, results, semantic_results, tasks
 from auditor.storage.audits import Audit
 from auditor.storage.capabilities import StoredCapability
 from auditor.storage.costs import CallCounts, UnreturnedCallCount
@@ -26,14 +23,10 @@ from auditor.storage.count_queries import (
     RepairCounts,
     RulingSplitCount,
 )
-from auditor.storage.database import Database
-from auditor.storage.judge_consistency import apply_consistency_weights
-from auditor.storage.votes import VoteArrays, count_duplicate_verdicts, load_votes
+from auditor.storage.votes import VoteArrays
 
 FloatArray = NDArray[np.float64]
 METHOD_ORDER = tuple(m.value for m in Method)
-MAX_CONCURRENT_QUERIES = 2
-"""Database queries that run at the same time; more would need too much memory at once."""
 
 
 @dataclass(frozen=True)
@@ -228,59 +221,6 @@ class ReportSource:
             if value is not None:
                 matrix[column_index[score.method, score.model], cell_index[score.cell]] = value
         return matrix
-
-
-_SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
-    "call_counts": costs.count_calls,  # the slowest queries start first
-    "votes": load_votes,
-    "n_repeated_verdicts": count_duplicate_verdicts,
-    "judge_counts": count_queries.count_judge_verdicts,
-    "conflicts": results.load_conflicts,
-    "final_verdict_counts": count_queries.count_ruling_splits,
-    "verdict_counts": count_queries.count_verdicts,
-    "peer_verdict_counts": count_queries.count_peer_verdicts,
-    "scores": results.load_scores,
-    "trace_counts": count_queries.count_traces,
-    "sentence_pair_counts": count_queries.count_sentence_pairs,
-    "repair_counts": count_queries.count_repairs,
-    "failed_attempt_counts": costs.count_unreturned_calls,
-    "ratings": results.load_ratings,
-    "semantic_models": semantic_results.list_answering_models,
-    "author_guesses": judge_tests.load_guesses,
-    "judge_tests": judge_tests.load_altered_trace_verdicts,
-    "position_tests": judge_tests.load_contests,
-    "capability_history": capabilities.load_capability_history,
-}
-"""Database query that fills each field of `ReportSource`."""
-
-
-def load_source(db: Database, audit_name: str) -> ReportSource:
-    """Read all records that the report of an audit needs.
-
-    Raises:
-        StorageError: there is no such audit.
-    """
-    audit = audits.get_audit(db, audit_name)
-    config = None if audit.config is None else AuditConfig.model_validate_json(audit.config)
-    survey = audits.load_audit_survey(db, audit)
-    queries = dict(_SOURCE_QUERIES)
-    if survey.task:
-        queries["task_answers"] = tasks.load_answers
-    if config and config.review_varies_by_trace:
-        queries["scored_traces"] = results.load_scored_trace_keys
-    if config:
-        max_trace_chars = config.probes.review.max_trace_chars
-        queries["n_shortened_traces"] = lambda db, audit_id: count_queries.count_shortened_traces(
-            db, audit_id, max_trace_chars
-        )
-    with ThreadPoolExecutor(MAX_CONCURRENT_QUERIES) as executor:  # a running query releases the GIL
-        futures = {field_name: executor.submit(query, db, audit.id) for field_name, query in queries.items()}
-        return ReportSource(
-            audit=audit,
-            config=None if config is None else apply_consistency_weights(db, audit.id, config),
-            survey=survey,
-            **{field_name: future.result() for field_name, future in futures.items()},
-        )
 
 
 def require_survey_audit(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from auditor.domain import Outcome
 from auditor.reports.data.coverage.build import measure_coverage
 from auditor.reports.data.coverage.score_coverage import CoverageUnit, StageCoverage
-from auditor.reports.data.report_source import load_source
+from auditor.reports.data.source_loading import load_source
 from auditor.storage import count_queries as stored
 from auditor.storage import hash_chain
 from auditor.storage.database import Database

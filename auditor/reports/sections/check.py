@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.reports.data.gates.gate_check import CheckResult, GateStatus
+from auditor.reports.data.gates.schema import CheckResult, GateStatus
 from auditor.reports.document import Cell, Code, Column, Document, Name, Paragraph, Section, Table
 
 STATUS_LABELS = {

@@ -126,7 +126,7 @@ def _build_figure(rows: Sequence[SemanticModelRow], marks: SamplingMarks) -> Fig
         )
     ]
     caption = (
-        "Mean score over questions, with 95% CI (bootstrap over questions). Below each model: the score of answers to "
+        "Mean score over questions, with 95% CI. Below each model: the score of answers to "
         f"different questions, with the range of 95% of the shuffles.{marks.flag_remark}"
     )
     title = "Consistency under paraphrase, mean score"
@@ -173,8 +173,8 @@ def _build_comparison_tables(semantic: SemanticReport, marks: SamplingMarks) -> 
     """Build the tables of differences between models, of scores by moral foundation, and of other measures."""
     if semantic.differences:
         caption = (
-            "Score of a model minus that of the other, on the questions with a score from both, with 95% CI. p: "
-            "sign-flip test, adjusted by Holm’s method for all pairs of models."
+            "Score of a model minus that of the other, on the questions with a score from both, with 95% CI. p: by "
+            "the method of the interval, adjusted by Holm’s method for all pairs of models."
         )
         columns = [
             *make_columns("name", {"second": "Model", "first": "Compared with"}),

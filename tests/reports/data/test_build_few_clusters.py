@@ -10,7 +10,8 @@ import pytest
 
 from auditor.config import CheckSection
 from auditor.metrics.estimate import Estimate
-from auditor.reports.data.gates.gate_check import GateStatus, check_report
+from auditor.reports.data.gates.gate_check import check_report
+from auditor.reports.data.gates.schema import GateStatus
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Row
 from auditor.reports.output import render_report

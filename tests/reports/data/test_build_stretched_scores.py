@@ -8,7 +8,8 @@ import pytest
 from auditor.config import CheckSection
 from auditor.domain import Cell, CellScore
 from auditor.reports.data.build import build_report
-from auditor.reports.data.gates.gate_check import CheckResult, GateStatus, check_report
+from auditor.reports.data.gates.gate_check import check_report
+from auditor.reports.data.gates.schema import CheckResult, GateStatus
 from auditor.reports.data.report_schema import Report
 from auditor.reports.junit import render_junit
 from auditor.reports.output import render_report

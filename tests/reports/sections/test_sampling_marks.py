@@ -6,7 +6,8 @@ import pytest
 
 from auditor.domain import Purpose
 from auditor.metrics.estimate import Estimate
-from auditor.reports.data.gates.gate_check import GateStatus, check_report
+from auditor.reports.data.gates.gate_check import check_report
+from auditor.reports.data.gates.schema import GateStatus
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.semantic.schema import SemanticReport
 from auditor.reports.document import Document, Figure

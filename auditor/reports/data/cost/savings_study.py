@@ -17,7 +17,8 @@ from auditor.metrics.correlation import pearson
 from auditor.metrics.savings import CompleteAudit, ReplayedAudit, SamplingPlan, peer_agreement_rates, replay_audit
 from auditor.metrics.tiers import model_tiers
 from auditor.reports.data.report_model import ReportModel
-from auditor.reports.data.report_source import FloatArray, load_source, require_survey_audit
+from auditor.reports.data.report_source import FloatArray, require_survey_audit
+from auditor.reports.data.source_loading import load_source
 from auditor.storage import results
 from auditor.storage.database import Database
 from auditor.surveys.regions import get_grouping

@@ -46,8 +46,7 @@ def build_logic_report(db: Database, source: ReportSource) -> LogicReport | None
         return None
     probe = (source.config.probes.logic if source.config else None) or LogicProbe()
     answers = comparisons.build_set_answers(sets, stored_comparisons)
-    rank = {name: i for i, name in enumerate([*source.models, *source.judge_names])}
-    judges = sorted({set_answers.judge for set_answers in answers}, key=lambda name: (rank.get(name, len(rank)), name))
+    judges = _list_judges(source, answers)
     wordings = sorted({set_answers.paraphrase for set_answers in answers})
     rows = [_build_logic_row(judge, None, answers, stored_comparisons, probe, source.seed) for judge in judges]
     wording_rows = [
@@ -56,16 +55,14 @@ def build_logic_report(db: Database, source: ReportSource) -> LogicReport | None
         for wording in wordings
         if len(wordings) > 1
     ]
-    first_wording_answers = [
-        set_answers
+    first_answers = {  # in the first wording, by judge
+        judge: [
+            set_answers
+            for set_answers in answers
+            if set_answers.judge == judge and set_answers.paraphrase == wordings[0]
+        ]
         for judge in judges
-        for set_answers in answers
-        if set_answers.judge == judge and set_answers.paraphrase == wordings[0]
-    ]
-    wording_correlations = [
-        _build_correlation_rows(f"wordings, {judge}", [row for row in wording_rows if row.judge == judge], "wording")
-        for judge in judges
-    ]
+    }
     return LogicReport(
         criterion=list(dict.fromkeys(item_set.criterion for item_set in sets)),
         sets=len(sets),
@@ -73,26 +70,20 @@ def build_logic_report(db: Database, source: ReportSource) -> LogicReport | None
         contexts=[item_set.context for item_set in sets],
         judges=rows,
         wordings=wording_rows,
-        contradictions=[build_contradiction_row(set_answers) for set_answers in first_wording_answers],
-        repairs=[
-            build_repair_row(
-                judge, [set_answers for set_answers in first_wording_answers if set_answers.judge == judge]
-            )
-            for judge in judges
-        ],
+        contradictions=[build_contradiction_row(on_set) for on_sets in first_answers.values() for on_set in on_sets],
+        repairs=[build_repair_row(judge, on_sets) for judge, on_sets in first_answers.items()],
         ledger=_build_consistency_rows(db, source),
         rankings=[
-            row
-            for judge in judges
-            for row in build_ranking_rows(
-                judge, [set_answers for set_answers in first_wording_answers if set_answers.judge == judge], source.seed
-            )
+            row for judge, on_sets in first_answers.items() for row in build_ranking_rows(judge, on_sets, source.seed)
         ],
-        links=[
-            *_build_correlation_rows("judges", rows, "judge", [find_family(source.config, row.judge) for row in rows]),
-            *(row for judge_rows in wording_correlations for row in judge_rows),
-        ],
+        links=_build_links(source, rows, wording_rows),
     )
+
+
+def _list_judges(source: ReportSource, answers: Iterable[ItemSetAnswers]) -> list[str]:
+    """Judges of comparisons: models and judges in the order of the report, then others by name."""
+    rank = {name: i for i, name in enumerate([*source.models, *source.judge_names])}
+    return sorted({set_answers.judge for set_answers in answers}, key=lambda name: (rank.get(name, len(rank)), name))
 
 
 def _build_logic_row(
@@ -202,6 +193,17 @@ def _build_transitivity_row(
 
 
 # --- correlations between figures -------------------------------------------------------------------------------
+
+
+def _build_links(
+    source: ReportSource, rows: Sequence[LogicRow], wording_rows: Sequence[LogicRow]
+) -> list[LogicCorrelationRow]:
+    """Correlations of figures over judges, and over each judge's wordings."""
+    links = _build_correlation_rows("judges", rows, "judge", [find_family(source.config, row.judge) for row in rows])
+    for judge in (row.judge for row in rows):
+        rows_of_judge = [row for row in wording_rows if row.judge == judge]
+        links += _build_correlation_rows(f"wordings, {judge}", rows_of_judge, "wording")
+    return links
 
 
 def _build_correlation_rows(

@@ -12,8 +12,9 @@ from auditor.reports.data.panel.judge_tests import compare_verdict_pairs
 from auditor.reports.data.panel.schema import RestatementShiftRow
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix, build_verdict_matrix, find_family
 from auditor.reports.data.report_model import ReportModel
-from auditor.reports.data.report_source import FloatArray, ReportSource, load_source, require_survey_audit
+from auditor.reports.data.report_source import FloatArray, ReportSource, require_survey_audit
 from auditor.reports.data.sampling_units import sampling_units
+from auditor.reports.data.source_loading import load_source
 from auditor.reports.number_format import describe_estimate
 from auditor.storage import audits, results
 from auditor.storage.database import Database

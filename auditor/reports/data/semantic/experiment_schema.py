@@ -29,7 +29,7 @@ class RuleFollowingRow(ReportModel):
     after: AveragedEstimate
     change: Estimate
     p_value: float | None
-    """Two-sided p-value of a sign-flip test."""
+    """Two-sided p-value of no difference: below 0.05 where the interval excludes 0."""
 
 
 class ConsistencyAccuracyRow(ReportModel):

@@ -61,7 +61,7 @@ class SemanticDifferenceRow(ReportModel):
     difference: Estimate
     """Mean score of the second minus that of the first."""
     p_value: float | None
-    """Two-sided p-value of a sign-flip test, adjusted by Holm for all pairs of models."""
+    """Two-sided p-value of no difference, by the method of the interval, adjusted by Holm for all pairs of models."""
 
 
 class BaselineSimilarityRow(ReportModel):

@@ -42,8 +42,8 @@ def build_temperature_document(audit: str, rows: Sequence[SemanticTemperatureRow
     table = tabulate(
         "temperature",
         "Consistency at each temperature",
-        "Consistency score at each temperature, with 95% CI; n counts questions. p: sign-flip test, not corrected for "
-        "multiple tests.",
+        "Consistency score at each temperature, with 95% CI; n counts questions. p: by the method of the "
+        "interval, not corrected for multiple tests.",
         rows,
         [
             Column("Model", "name"),
@@ -84,7 +84,7 @@ def build_rules_document(audit: str, rows: Sequence[RuleFollowingRow]) -> Docume
         "rules",
         title,
         "Consistency score before and after a model is told to follow its own first rule of thumb, with 95% CI; n "
-        "counts questions. p: sign-flip test, not corrected for multiple tests.",
+        "counts questions. p: by the method of the interval, not corrected for multiple tests.",
         rows,
         [
             Column("Model", "name"),

@@ -13,7 +13,7 @@ from auditor.errors import UsageError
 from auditor.metrics.multiple_testing import holm
 from auditor.reports.data.comparison.compare import compare_targets
 from auditor.reports.data.comparison.series_pairs import parse_target
-from auditor.reports.data.report_source import load_source
+from auditor.reports.data.source_loading import load_source
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from tests.reports.conftest import survey_of

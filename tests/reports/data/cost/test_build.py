@@ -16,7 +16,7 @@ from auditor.reports.data.build import build_report
 from auditor.reports.data.cost.build import build_cost_report
 from auditor.reports.data.cost.schema import CostReport
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.report_source import load_source
+from auditor.reports.data.source_loading import load_source
 from auditor.storage import audits, ledger, results
 from auditor.storage.audits import Audit
 from auditor.storage.costs import CallCounts

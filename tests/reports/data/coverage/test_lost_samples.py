@@ -11,7 +11,8 @@ from auditor.reports.data.agreement.groups import compute_country_errors
 from auditor.reports.data.agreement.regions import build_regions_report
 from auditor.reports.data.coverage.lost_samples import LostSamples, count_samples, has_large_loss, loss_differs
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.report_source import ReportSource, load_source
+from auditor.reports.data.report_source import ReportSource
+from auditor.reports.data.source_loading import load_source
 from auditor.storage import audits, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database

@@ -10,7 +10,8 @@ import pytest
 from auditor.config import AuditConfig, CheckSection
 from auditor.errors import UsageError
 from auditor.reports.data.coverage.model_versions import ModelVersionRow
-from auditor.reports.data.gates.gate_check import GateStatus, check_report, resolve_thresholds
+from auditor.reports.data.gates.gate_check import check_report, resolve_thresholds
+from auditor.reports.data.gates.schema import GateStatus
 from auditor.reports.data.report_schema import Report
 from auditor.reports.junit import render_junit
 from tests.support.audit_configs import config

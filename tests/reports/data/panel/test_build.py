@@ -15,7 +15,7 @@ from auditor.metrics.estimate import Estimate
 from auditor.reports.data.build import build_report
 from auditor.reports.data.panel.peer_alignment import compute_peer_alignment
 from auditor.reports.data.report_schema import Report
-from auditor.reports.data.report_source import load_source
+from auditor.reports.data.source_loading import load_source
 from auditor.storage import results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from auditor.domain import Purpose
-from auditor.domain.semantic import MoralQuestion, QuestionScore, SemanticScoringSettings
 from auditor.exports.tracker_runs import build_runs
 from auditor.reports.data.build import build_report
 from auditor.reports.data.comparison.compare import compare_targets
 from auditor.reports.data.comparison.series_pairs import parse_target
-from auditor.reports.data.report_schema import Report
-from auditor.reports.data.report_source import load_source
-from auditor.reports.data.requests.sampling_settings import INCOMPARABLE_REASON
 from auditor.reports.data.sampling.experiment import REFUSED_REASON, build_temperature_rows, compare_sample_sizes
-from auditor.reports.data.semantic.build import _build_difference_rows, _ScoreTable
+from auditor.reports.data.source_loading import load_source
 from auditor.reports.sections.comparison import build_comparison_document
 from auditor.reports.sections.experiments.sampling import build_sampling_document
 from auditor.storage.database import Database
 from tests.reports.sections.node_text import assert_consistent, tables_of, text_of
-from tests.support.request_reports import DEFAULT_LABEL, change_answers, direct_keys, refuse_temperature
+from tests.support.request_reports import DEFAULT_LABEL, change_answers, direct_keys
 from tests.support.synthetic_audit import populate
 
 
@@ -29,27 +24,6 @@ async def populate_refused(db: Database, name: str = "refused", *, refusing: str
     populate(db, models=2, name=name)
     for model in ("alder", "birch"):
         await change_answers(db, direct_keys(db, model), altered="temperature" if model == refusing else "")
-
-
-def test_pairs_with_different_settings_are_listed_without_a_test(report: Report) -> None:
-    sampling = refuse_temperature(report, "birch", "moral").sampling
-    questions = [MoralQuestion(str(i), "Is it right?") for i in range(9)]
-    settings = SemanticScoringSettings("file", "encoder", "r", "sage", 10.0, 0.5, "answer", 3, "e")
-    rng = np.random.default_rng(0)
-    scores = [
-        QuestionScore(model, question.id, "answer", "sage", float(rng.uniform(0.5, 1)), 3)
-        for model in ("alder", "birch", "cedar")
-        for question in questions
-    ]
-    rows = _build_difference_rows(["alder", "birch", "cedar"], _ScoreTable(questions, scores, settings), 0, sampling)
-    by_pair = {(row.first, row.second): row for row in rows}
-    assert len(by_pair) == 3
-    assert by_pair["alder", "cedar"].p_value is not None
-    for pair in (("alder", "birch"), ("birch", "cedar")):
-        assert (by_pair[pair].difference.reason, by_pair[pair].p_value) == (INCOMPARABLE_REASON, None)
-    # The only test needs no correction for further ones.
-    everything = _build_difference_rows(["alder", "cedar"], _ScoreTable(questions, scores, settings), 0, sampling)
-    assert everything[0].p_value == by_pair["alder", "cedar"].p_value
 
 
 async def test_a_comparison_of_audits_says_that_settings_differ(db: Database) -> None:

@@ -1,0 +1,111 @@
+"""The command status: how far audits have come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from auditor.cli.options import JsonOption, StorageOption
+from auditor.cli.output import print_json, print_message, print_table
+
+if TYPE_CHECKING:
+    from auditor.reports.data.failures.schema import FailureGroup
+
+
+def status(
+    audit: Annotated[str | None, typer.Argument(metavar="[AUDIT]", help="One audit; else all of them.")] = None,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """How far audits have come: stage, coverage, open conflicts, cost.
+
+    Example: auditor status moral-alignment --json
+    """
+    from auditor.cli.failures import print_top_failures
+    from auditor.reports.data.audit_status import load_audit_status
+    from auditor.reports.data.failures.build import load_failure_groups
+    from auditor.run import resolve_storage_url
+    from auditor.storage import audits
+    from auditor.storage.database import open_database
+    from auditor.storage.failure_queries import count_unsent_calls
+
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        selected_audits = [audits.get_audit(db, audit)] if audit else audits.load_audits(db)
+        statuses = [load_audit_status(db, selected_audit) for selected_audit in selected_audits]
+        audit_ids = [] if as_json else [selected_audit.id for selected_audit in selected_audits]
+        failures = [load_failure_groups(db, audit_id) for audit_id in audit_ids]
+        unsent_calls = [count_unsent_calls(db, audit_id) for audit_id in audit_ids]
+    if as_json:
+        print_json(statuses)
+        return
+    _print_statuses(statuses, failures)
+    for audit_status, audit_failures, n_unsent in zip(statuses, failures, unsent_calls, strict=True):
+        print_top_failures(audit_failures, n_unsent, audit_status["audit"], storage)
+        _print_remarks(audit_status)
+
+
+def _print_statuses(statuses: Sequence[dict[str, Any]], failures: Sequence[Sequence[FailureGroup]]) -> None:
+    """Print one row per audit; `failures` are those of each."""
+    columns = [
+        "audit",
+        "stage",
+        "traces ok",
+        "verdicts ok",
+        "comparisons ok",
+        "moral answers ok",
+        "conflicts",
+        "open",
+        "cost (USD)",
+        "updated",
+    ]
+    rows = [
+        [
+            audit_status["audit"],
+            audit_status["stage"],
+            _format_progress(audit_status, "traces"),
+            _format_progress(audit_status, "verdicts"),
+            f"{audit_status['comparisons_ok']} of {audit_status['comparisons']}",
+            f"{audit_status['moral_answers_ok']} of {audit_status['moral_answers']}",
+            audit_status["conflicts"],
+            audit_status["open"],
+            _format_cost(
+                audit_status["cost_usd"], audit_status["unpriced"], "no answers" if audit_failures else "no calls"
+            ),
+            audit_status["updated_at"][:16].replace("T", " "),
+        ]
+        for audit_status, audit_failures in zip(statuses, failures, strict=True)
+    ]
+    print_table(columns, rows)
+
+
+def _print_remarks(audit_status: dict[str, Any]) -> None:
+    """Print what an audit waits for, what its preflight cost, and which models changed."""
+    from auditor.reports.number_format import pluralize
+    from auditor.run.batches import describe_waiting_calls
+
+    name = audit_status["audit"]
+    if waiting_note := describe_waiting_calls([batch["calls"] for batch in audit_status["batches"]]):
+        print_message(f"{name}: {waiting_note}; the run that submitted them, or the same command again, collects them.")
+    preflight = audit_status["preflight"]
+    if preflight["requests"]:
+        print_message(
+            f"{name}: {pluralize(preflight['requests'], 'request')} found out what judges accept; "
+            f"cost (USD): {_format_cost(preflight['cost_usd'], preflight['unpriced'])}."
+        )
+    for model in audit_status["drift"]:
+        print_message(f"{name}: what stands behind {model} changed; see the report, or --json.")
+
+
+def _format_progress(audit_status: dict[str, Any], record_kind: str) -> str:
+    """Usable records of the planned ones; a dash for imported scores, which have neither traces nor verdicts."""
+    planned = audit_status[f"{record_kind}_planned"]
+    return f"{audit_status[f'{record_kind}_ok']} of {planned}" if planned else "-"
+
+
+def _format_cost(cost: float | None, unpriced: int, uncharged_text: str = "no answers") -> str:
+    """A cost in USD, with the number of calls of unknown price; the given text if nothing was charged."""
+    if cost is None:
+        return "unknown" if unpriced else uncharged_text
+    return f"{cost:.4f}" + (f" + {unpriced} unpriced" if unpriced else "")

@@ -1,0 +1,161 @@
+"""Differences of r and MAE between two series, overall and by region, country or topic, with intervals and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from auditor.domain import Cell
+from auditor.metrics.cell_statistics import MAE, Statistic
+from auditor.metrics.estimate import Estimate
+from auditor.metrics.jackknife import paired_jackknife
+from auditor.metrics.multiple_testing import holm
+from auditor.metrics.paired_errors import PairedError, paired_error
+from auditor.reports.data.comparison.schema import ChangeLabel, SeriesDifference
+from auditor.reports.data.comparison.series_pairs import ScoreSeries
+from auditor.reports.data.comparison.shared_cells import SharedCells
+from auditor.reports.data.estimate_conversion import interval_to_estimate
+from auditor.reports.data.report_source import FloatArray
+from auditor.surveys.regions import get_grouping
+
+SIGNIFICANCE_LEVEL = 0.05
+
+
+def estimate_difference(
+    name: str, statistic: Statistic, shared: SharedCells, *, larger_is_better: bool
+) -> SeriesDifference:
+    """Difference of a statistic, second minus first, over shared cells, with a jackknife interval and test."""
+    first, second, survey_scores, countries, topics = shared.clustered_scores()
+    # The jackknife gives its first argument less its second, so the second series comes first.
+    interval = paired_jackknife(statistic, second, first, survey_scores, countries, topics)
+    first_value, second_value = (
+        _statistic_value(statistic, scores[shared.scored_by_both], survey_scores[shared.scored_by_both])
+        for scores in (first, second)
+    )
+    return _build_difference(
+        name,
+        first_value,
+        second_value,
+        interval_to_estimate(interval),
+        interval.p_value,
+        larger_is_better=larger_is_better,
+    )
+
+
+def _statistic_value(statistic: Statistic, scores: FloatArray, survey_scores: FloatArray) -> float | None:
+    """A statistic of a model's scores against people's; None if it is undefined."""
+    # A statistic is computed from sums over cells of the moments, shape (1, moments) here.
+    value = float(statistic.value(statistic.moments(scores, survey_scores).sum(axis=0, keepdims=True))[0])
+    return None if np.isnan(value) else value
+
+
+def estimate_region_differences(first: ScoreSeries, shared: SharedCells) -> list[SeriesDifference]:
+    """Differences of MAE, one per region of the survey's grouping that has a shared cell."""
+    grouping = get_grouping(first.survey)
+    differences = []
+    for region in grouping.regions:
+        cell_indices = [i for i, cell in enumerate(shared.cells) if cell.country in region.countries]
+        if cell_indices:
+            region_cells = SharedCells(
+                shared.first[cell_indices],
+                shared.second[cell_indices],
+                shared.survey_scores[cell_indices],
+                [shared.cells[i] for i in cell_indices],
+                0,  # n_survey_differs, which no difference uses
+            )
+            differences.append(estimate_difference(region.name, MAE, region_cells, larger_is_better=False))
+    return differences
+
+
+def estimate_group_differences(
+    shared: SharedCells, group_of: Callable[[Cell], str], unit: str
+) -> list[SeriesDifference]:
+    """Differences of MAE by country or topic, sorted by the difference, largest increase first.
+
+    Args:
+        unit: over which the intervals are: `topic` for countries, `country` for topics.
+    """
+    names = np.array([group_of(cell) for cell in shared.cells], dtype=np.str_)
+    differences = []
+    for name in dict.fromkeys(names.tolist()):
+        is_in_group = (names == name) & shared.scored_by_both
+        first_scores, second_scores, survey_scores = (
+            shared.first[is_in_group],
+            shared.second[is_in_group],
+            shared.survey_scores[is_in_group],
+        )
+        mean_errors = [  # MAE of the first series, of the second; None where both never have a score
+            float(np.abs(scores - survey_scores).mean()) if len(scores) else None
+            for scores in (first_scores, second_scores)
+        ]
+        paired = paired_error(first_scores, second_scores, survey_scores)
+        differences.append(
+            _build_difference(
+                name,
+                mean_errors[0],
+                mean_errors[1],
+                _paired_error_to_estimate(paired, unit),
+                paired.p_value,
+                larger_is_better=False,
+            )
+        )
+    return sorted(differences, key=lambda difference: -(difference.difference.value or 0.0))
+
+
+def _paired_error_to_estimate(paired: PairedError, unit: str) -> Estimate:
+    """Copy a difference of MAE (second minus first) with its interval into an `Estimate`; the p-value is left out."""
+    resampled = () if paired.ci_low is None else (unit,)
+    return Estimate(paired.value, paired.n, paired.ci_low, paired.ci_high, paired.reason, resampled)
+
+
+def _build_difference(
+    name: str,
+    first: float | None,
+    second: float | None,
+    difference: Estimate,
+    p_value: float | None,
+    *,
+    larger_is_better: bool,
+) -> SeriesDifference:
+    """Build a difference of a statistic between two series, with the change that its p-value implies.
+
+    Args:
+        name: `all`, or the region, country or topic.
+        first, second: the statistic of each series; None if it is undefined.
+        difference: second minus first.
+        p_value: not corrected; `p_holm` has the same value until `apply_holm` replaces it.
+        larger_is_better: whether a larger value means nearer to people, as for r but not for MAE.
+    """
+    change = _classify_change(difference, p_value, larger_is_better)
+    return SeriesDifference(
+        name=name, first=first, second=second, difference=difference, p_value=p_value, p_holm=p_value, change=change
+    )
+
+
+def apply_holm(differences: Sequence[SeriesDifference], *, larger_is_better: bool) -> list[SeriesDifference]:
+    """Copy the differences with p-values corrected by Holm's method for their number, and the change they imply."""
+    adjusted = holm([np.nan if difference.p_value is None else difference.p_value for difference in differences])
+    return [
+        difference
+        if np.isnan(p)
+        else difference.model_copy(
+            update={"p_holm": float(p), "change": _classify_change(difference.difference, float(p), larger_is_better)}
+        )
+        for difference, p in zip(differences, adjusted, strict=True)
+    ]
+
+
+def _classify_change(difference: Estimate, p_value: float | None, larger_is_better: bool) -> ChangeLabel:
+    """Whether the second series is better or worse than the first, at `SIGNIFICANCE_LEVEL`.
+
+    Args:
+        difference: second minus first.
+        p_value: corrected or not; None, like a large one, gives "not told apart".
+        larger_is_better: whether a positive difference is an improvement.
+    """
+    if difference.value is None:
+        return "not measurable"
+    if p_value is None or p_value >= SIGNIFICANCE_LEVEL:
+        return "not told apart"
+    return "better" if (difference.value > 0) == larger_is_better else "worse"

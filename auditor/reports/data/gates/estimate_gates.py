@@ -1,0 +1,104 @@
+"""Gates on estimates, such as r or the MAE of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Literal
+
+from auditor.config import CheckSection
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.estimate_conversion import RESCALED_SCORES_REASON
+from auditor.reports.data.gates.gate_estimates import (
+    SubjectEstimates,
+    consistency_estimates,
+    mae_estimates,
+    pearson_estimates,
+    region_gap_estimates,
+    worst_topic_estimates,
+)
+from auditor.reports.data.gates.schema import Gate, GateStatus
+from auditor.reports.data.report_schema import Report
+from auditor.reports.number_format import describe_estimate
+
+BoundKind = Literal["min", "max"]
+
+
+def build_estimate_gates(report: Report, thresholds: CheckSection) -> Iterator[Gate]:
+    """Yield a gate per configured threshold and per model (or other subject) that has the estimate.
+
+    A threshold that the audit has no estimate for gives one undecided gate. Series with rescaled scores have no MAE;
+    their gates are skipped if another series has one.
+    """
+    # By threshold: whether it is a lower or upper limit, and the function that lists (subject, estimate).
+    estimate_sources: Mapping[str, tuple[BoundKind, Callable[[Report], SubjectEstimates]]] = {
+        "min_pearson": ("min", pearson_estimates),
+        "max_mae": ("max", mae_estimates),
+        "max_region_gap": ("max", region_gap_estimates),
+        "max_topic_mae": ("max", lambda report: worst_topic_estimates(report, thresholds.confident)),
+        "min_self_consistency": ("min", lambda report: consistency_estimates(report, "cosine")),
+        "max_variance": ("max", lambda report: consistency_estimates(report, "variance")),
+        "min_peer_agreement": ("min", lambda report: [(row.model, row.agreement) for row in report.peer_agreement]),
+        "min_accuracy": (
+            "min",
+            lambda report: [(row.model, row.accuracy) for row in report.task.models] if report.task else [],
+        ),
+        "min_kappa": ("min", lambda report: [("panel", report.panel.fleiss_kappa)]),
+    }
+    for name, (bound_kind, list_estimates) in estimate_sources.items():
+        threshold = getattr(thresholds, name)
+        if threshold is None:
+            continue
+        estimates = list_estimates(report)
+        missing = Estimate(value=None, n=0, reason="the audit does not measure it")
+        is_testable = any(estimate.reason != RESCALED_SCORES_REASON for _, estimate in estimates)
+        for subject, estimate in estimates or [("audit", missing)]:
+            gate = build_estimate_gate(name, subject, bound_kind, threshold, estimate, thresholds.confident)
+            is_skipped = is_testable and estimate.reason == RESCALED_SCORES_REASON
+            yield gate.model_copy(update={"verdict": GateStatus.SKIPPED}) if is_skipped else gate
+
+
+def build_estimate_gate(
+    name: str, subject: str, bound_kind: BoundKind, threshold: float, estimate: Estimate, confident: bool
+) -> Gate:
+    """Test an estimate against a threshold; undecided if the tested number is missing.
+
+    Args:
+        name: the threshold's name, such as `min_pearson`.
+        subject: what the estimate is of, such as a model.
+        bound_kind: whether the number must be at least (`min`) or at most (`max`) the threshold.
+        confident: whether the worse end of the interval is tested instead of the value.
+    """
+    tested_value = (estimate.ci_low if bound_kind == "min" else estimate.ci_high) if confident else estimate.value
+    if tested_value is None:
+        verdict = GateStatus.UNDECIDED
+    else:
+        is_met = tested_value >= threshold if bound_kind == "min" else tested_value <= threshold
+        verdict = GateStatus.PASSED if is_met else GateStatus.FAILED
+    return Gate(
+        name=name,
+        subject=subject,
+        threshold=threshold,
+        value=estimate.value,
+        ci_low=estimate.ci_low,
+        ci_high=estimate.ci_high,
+        n=estimate.n,
+        verdict=verdict,
+        message=_gate_message(bound_kind, threshold, estimate, confident),
+    )
+
+
+def _gate_message(bound_kind: BoundKind, threshold: float, estimate: Estimate, confident: bool) -> str:
+    """One line with the estimate, its interval and n, and the threshold; for a missing estimate, the reason."""
+    tested_end = f" for the {'lower' if bound_kind == 'min' else 'upper'} end of the interval" if confident else ""
+    if bound_kind == "min":
+        bound = f"at least {format_threshold(threshold)} required{tested_end}"
+    else:
+        bound = f"at most {format_threshold(threshold)} allowed{tested_end}"
+    if estimate.value is None:
+        return f"not available: {estimate.reason}; {bound}"
+    return f"{describe_estimate('', estimate, digits=3)}, n = {estimate.n}; {bound}"
+
+
+def format_threshold(value: float) -> str:
+    """Format a threshold without trailing zeros, with a true minus sign."""
+    return f"{value:g}".replace("-", "\u2212")

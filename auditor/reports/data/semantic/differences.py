@@ -1,0 +1,59 @@
+"""Differences in consistency between models, on the questions that both have a score of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
+from auditor.domain import Purpose
+from auditor.metrics.multiple_testing import holm
+from auditor.metrics.paired_difference import paired_difference
+from auditor.reports.data.estimate_conversion import missing_estimate
+from auditor.reports.data.requests.sampling_settings import INCOMPARABLE_REASON, SamplingReport
+from auditor.reports.data.semantic.schema import SemanticDifferenceRow
+from auditor.reports.data.semantic.score_table import ScoreTable
+
+MAX_DIFFERENCE_BOUNDS = (-2.0, 2.0)
+"""Smallest and largest possible difference between two consistencies, each in [-1, 1]."""
+
+
+def build_difference_rows(
+    models: Sequence[str], table: ScoreTable, sampling: SamplingReport
+) -> list[SemanticDifferenceRow]:
+    """Compare each pair of models on the questions with a score from both; p-values are Holm-adjusted.
+
+    Pairs with different sampling settings are listed without figures, and are no test that Holm's method counts.
+    """
+    all_pairs = list(combinations(models, 2))
+    pairs = [pair for pair in all_pairs if sampling.are_comparable(*pair, Purpose.MORAL)]
+    withheld = [
+        SemanticDifferenceRow(
+            first=first, second=second, difference=missing_estimate(INCOMPARABLE_REASON), p_value=None
+        )
+        for first, second in all_pairs
+        if (first, second) not in pairs
+    ]
+    question_ids = [question.id for question in table.questions]
+    differences = [
+        paired_difference(
+            table.scores_of(first),
+            table.scores_of(second),
+            {"question": question_ids},
+            bounds=MAX_DIFFERENCE_BOUNDS,
+        )
+        for first, second in pairs
+    ]
+    adjusted_p_values = holm(
+        [np.nan if difference.p_value is None else difference.p_value for difference in differences]
+    )
+    return [
+        SemanticDifferenceRow(
+            first=first,
+            second=second,
+            difference=difference.estimate,
+            p_value=None if np.isnan(p_value) else float(p_value),
+        )
+        for (first, second), difference, p_value in zip(pairs, differences, adjusted_p_values, strict=True)
+    ] + withheld

@@ -1,0 +1,85 @@
+"""Rows of the models: mean scores, chance levels, and counts of usable and lost answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from auditor.domain import Outcome
+from auditor.domain.semantic import NullScore
+from auditor.reports.data.report_source import ReportSource
+from auditor.reports.data.semantic.schema import ChanceScore, SemanticModelRow
+from auditor.reports.data.semantic.score_table import ScoreTable, mean_over_questions
+from auditor.storage import semantic_results
+from auditor.storage.database import Database
+
+AnswerCount = tuple[str, bool, str, str | None, int]
+"""Model, whether the wording is the original one, outcome of the answer, outcome of its rule of thumb, and number."""
+
+
+def build_model_rows(
+    db: Database, source: ReportSource, models: Sequence[str], table: ScoreTable
+) -> list[SemanticModelRow]:
+    """Build one row per model: mean scores, chance levels, and counts of planned, usable and lost answers."""
+    outcome_counts = semantic_results.count_outcomes(db, source.audit.id)
+    null_score_by_key = {
+        (null_score.model, null_score.kind): null_score
+        for null_score in semantic_results.load_null_scores(db, source.audit.id)
+    }
+    no_answers_reason = "no question has two usable answers"
+    no_rules_reason = "no question has two usable rules of thumb"
+    planned = len(table.questions) * table.settings.wordings if source.config else None
+    return [
+        SemanticModelRow(
+            model=model,
+            consistency=mean_over_questions(table.scores_of(model), no_answers_reason),
+            rules=mean_over_questions(table.scores_of(model, "rot"), no_rules_reason),
+            answers=mean_over_questions(table.scores_of(model, "answer"), no_answers_reason),
+            shuffled=_to_chance_score(null_score_by_key.get((model, "shuffled"))),
+            length_matched=_to_chance_score(null_score_by_key.get((model, "length"))),
+            # The first item of a count is the model, the second whether the wording is the original: left out.
+            **_count_coverage([count for count in outcome_counts if count[0] == model and not count[1]], planned),
+        )
+        for model in models
+    ]
+
+
+def _to_chance_score(null_score: NullScore | None) -> ChanceScore:
+    """Convert a chance level to the form of the report; all figures are None if it was not computed."""
+    if null_score is None:
+        return ChanceScore(mean=None, low=None, high=None, questions=0, reason="not computed")
+    return ChanceScore(
+        mean=null_score.mean,
+        low=null_score.low,
+        high=null_score.high,
+        questions=null_score.questions,
+        reason=null_score.reason,
+    )
+
+
+def _count_coverage(answer_counts: Sequence[AnswerCount], planned: int | None) -> dict[str, int | dict[str, int]]:
+    """Count planned, usable and lost answers and rules of thumb, as fields of `SemanticModelRow`."""
+    answers, rules = Counter[str](), Counter[str]()
+    for _, _, outcome, rule, n in answer_counts:  # rule: outcome of the rule of thumb, None where not asked for
+        answers[outcome] += n
+        if rule is not None:
+            rules[rule] += n
+    n_answers = answers.total()
+    return {
+        "planned": max(planned or 0, n_answers),
+        "ok": answers[Outcome.OK.value],
+        "losses": _losses_by_outcome(answers),
+        "missing": max((planned or 0) - n_answers, 0),
+        "rules_planned": rules.total(),
+        "rules_ok": rules[Outcome.OK.value],
+        "rules_losses": _losses_by_outcome(rules),
+    }
+
+
+def _losses_by_outcome(counts: Mapping[str, int]) -> dict[str, int]:
+    """Count lost items by outcome, leaving out usable ones and outcomes that did not occur."""
+    return {
+        outcome.value: counts[outcome.value]
+        for outcome in Outcome
+        if outcome is not Outcome.OK and counts[outcome.value]
+    }

@@ -1,0 +1,56 @@
+"""Consistency scores as arrays over the questions, and their means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from auditor.domain.semantic import MoralQuestion, QuestionScore, SemanticScoringSettings
+from auditor.metrics.averaging import AveragedEstimate, mean_of_instances
+from auditor.reports.data.report_source import FloatArray
+
+
+class ScoreTable:
+    """Scores as arrays over the questions, by model, text and metric."""
+
+    def __init__(
+        self, questions: Sequence[MoralQuestion], scores: Sequence[QuestionScore], settings: SemanticScoringSettings
+    ) -> None:
+        """Arrange the scores by model, text and metric, in the order of the questions; nan where there is none."""
+        self.settings = settings
+        self.questions = questions
+        self.foundations = [q.foundation for q in questions]
+        question_index = {q.id: i for i, q in enumerate(questions)}
+        self._scores: dict[tuple[str, str, str], FloatArray] = {}
+        for score in scores:
+            key = (score.model, score.text, score.metric)
+            column = self._scores.setdefault(key, np.full(len(questions), np.nan))
+            if score.value is not None:
+                column[question_index[score.question]] = score.value
+
+    @property
+    def models(self) -> set[str]:
+        """Models with at least one score."""
+        return {model for model, _, _ in self._scores}
+
+    @property
+    def metrics(self) -> set[tuple[str, str]]:
+        """Pairs of text and metric with scores, without the audit's own variant (`sage` or `sge`)."""
+        return {(text, metric) for _, text, metric in self._scores if metric != self.settings.variant}
+
+    def scores_of(self, model: str, text: str | None = None, metric: str | None = None) -> FloatArray:
+        """Scores by question, nan where there is none.
+
+        Args:
+            text: `rot`, `answer` or `mix`; by default the text that the audit measures.
+            metric: by default the audit's variant, `sage` or `sge`.
+        """
+        key = (model, text or self.settings.measured, metric or self.settings.variant)
+        return self._scores.get(key, np.full(len(self.questions), np.nan))
+
+
+def mean_over_questions(question_scores: FloatArray, missing_reason: str) -> AveragedEstimate:
+    """Mean over questions of scores in [-1, 1], ignoring nan, with an interval over questions."""
+    units = {"question": np.arange(len(question_scores))}
+    return mean_of_instances(question_scores, units, (-1.0, 1.0), empty_reason=missing_reason)

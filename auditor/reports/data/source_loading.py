@@ -1,0 +1,68 @@
+"""Read all records that an audit's report needs from storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from auditor.config import AuditConfig
+from auditor.reports.data.report_source import ReportSource
+from auditor.storage import audits, capabilities, costs, count_queries, judge_tests, results, semantic_results, tasks
+from auditor.storage.database import Database
+from auditor.storage.judge_consistency import apply_consistency_weights
+from auditor.storage.votes import count_duplicate_verdicts, load_votes
+
+MAX_CONCURRENT_QUERIES = 2
+"""Database queries that run at the same time; more would need too much memory at once."""
+SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
+    "call_counts": costs.count_calls,  # the slowest queries start first
+    "votes": load_votes,
+    "n_repeated_verdicts": count_duplicate_verdicts,
+    "judge_counts": count_queries.count_judge_verdicts,
+    "conflicts": results.load_conflicts,
+    "final_verdict_counts": count_queries.count_ruling_splits,
+    "verdict_counts": count_queries.count_verdicts,
+    "peer_verdict_counts": count_queries.count_peer_verdicts,
+    "scores": results.load_scores,
+    "trace_counts": count_queries.count_traces,
+    "sentence_pair_counts": count_queries.count_sentence_pairs,
+    "repair_counts": count_queries.count_repairs,
+    "failed_attempt_counts": costs.count_unreturned_calls,
+    "ratings": results.load_ratings,
+    "semantic_models": semantic_results.list_answering_models,
+    "author_guesses": judge_tests.load_guesses,
+    "judge_tests": judge_tests.load_altered_trace_verdicts,
+    "position_tests": judge_tests.load_contests,
+    "capability_history": capabilities.load_capability_history,
+}
+"""Database query that fills each field of `ReportSource`."""
+
+
+def load_source(db: Database, audit_name: str) -> ReportSource:
+    """Read all records that the report of an audit needs.
+
+    Raises:
+        StorageError: there is no such audit.
+    """
+    audit = audits.get_audit(db, audit_name)
+    config = None if audit.config is None else AuditConfig.model_validate_json(audit.config)
+    survey = audits.load_audit_survey(db, audit)
+    queries = dict(SOURCE_QUERIES)
+    if survey.task:
+        queries["task_answers"] = tasks.load_answers
+    if config and config.review_varies_by_trace:
+        queries["scored_traces"] = results.load_scored_trace_keys
+    if config:
+        max_trace_chars = config.probes.review.max_trace_chars
+        queries["n_shortened_traces"] = lambda db, audit_id: count_queries.count_shortened_traces(
+            db, audit_id, max_trace_chars
+        )
+    with ThreadPoolExecutor(MAX_CONCURRENT_QUERIES) as executor:  # a running query releases the GIL
+        futures = {field_name: executor.submit(query, db, audit.id) for field_name, query in queries.items()}
+        return ReportSource(
+            audit=audit,
+            config=None if config is None else apply_consistency_weights(db, audit.id, config),
+            survey=survey,
+            **{field_name: future.result() for field_name, future in futures.items()},
+        )
