@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
-from typing import Protocol
 
 import numpy as np
 import pytest
@@ -38,13 +38,7 @@ FEW_JUDGES = JUDGES[:5]
 N_AUDITS = 30
 
 
-class TestedRow(Protocol):
-    """A row about one judge with a test."""
-
-    __test__ = False
-    judge: str
-    p_value: float | None
-    adjusted_p_value: float | None
+JudgeTestRow = PositionBiasRow | BlindingCheckRow | FaultDetectionRow | RestatementShiftRow
 
 
 def simulate_positions(seed: int, planted: float = 0.0) -> list[PositionBiasRow]:
@@ -65,7 +59,8 @@ def simulate_guesses(seed: int, planted: float = 0.0) -> list[BlindingCheckRow]:
     for judge in JUDGES:
         shares = np.array([0.25, 0.25 + planted * (judge == JUDGES[0]), 0.25])
         for cell, hits in zip(CELLS, (rng.random((len(CELLS), 3)) < shares).tolist(), strict=True):
-            guesses.append(Guess(judge, "m", cell, 0, Outcome.OK, *hits, countries=4, topics=4, authors=4))
+            guess = Guess(judge, "m", cell, 0, Outcome.OK, countries=4, topics=4, authors=4)
+            guesses.append(replace(guess, hit_country=hits[0], hit_topic=hits[1], hit_author=hits[2]))
     return build_blinding_rows(JUDGES, guesses)
 
 
@@ -99,7 +94,7 @@ def simulate_drift(seed: int, planted: float = 0.0) -> list[RestatementShiftRow]
     )
 
 
-Simulate = Callable[..., Sequence[TestedRow]]
+Simulate = Callable[..., Sequence[JudgeTestRow]]
 SIMULATIONS = [simulate_positions, simulate_guesses, simulate_faults, simulate_drift]
 
 
