@@ -15,6 +15,7 @@ from auditor.errors import ImportFileError, UsageError
 from auditor.metrics.averaging import AveragedEstimate, averaged_share, mean_of_instances
 from auditor.metrics.clustered_correlation import correlate_over_units
 from auditor.metrics.paired_difference import PairedDifference, paired_difference
+from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.semantic.experiment_schema import (
     ConsistencyAccuracyRow,
     RuleFollowingRow,
@@ -79,7 +80,7 @@ def run_temperature_experiment(
                 p_value=change.p_value,
             )
         )
-    return rows
+    return adjust_rows(rows)
 
 
 def run_rule_experiment(
@@ -109,7 +110,7 @@ def run_rule_experiment(
                 p_value=change.p_value,
             )
         )
-    return rows
+    return adjust_rows(rows)
 
 
 def run_accuracy_experiment(

@@ -88,19 +88,23 @@ class UnitCounts:
         return [unit for unit, labels in self.units.items() if len(np.unique(labels[self.rarer > 0])) < MIN_UNITS]
 
     def interval(self, design_effect: float | None) -> tuple[float, float]:
-        """The interval over other units, where there is no reason against it.
+        """The interval over other units, where there is no reason against it; argument as for `effective_cases`."""
+        return clopper_pearson(self.share, self.effective_cases(design_effect))
+
+    def effective_cases(self, design_effect: float | None) -> float:
+        """Number of independent cases at which the interval is computed, where there is no reason against it.
 
         Args:
             design_effect: how many times the variance is at least that of independent cases.
         """
         fewest = min(self.n_units.values())
         if design_effect is None and self._units_with_few_cases():
-            return clopper_pearson(self.share, min(self.n, float(fewest)))
+            return min(self.n, float(fewest))
         if self.share in (0.0, 1.0):
-            return clopper_pearson(self.share, self.n / max(1.0, design_effect or 1.0))
+            return self.n / max(1.0, design_effect or 1.0)
         binomial_variance = self.share * (1 - self.share) / self.n
         largest_effect = max(1.0, self.variance / binomial_variance, design_effect or 0.0)
-        return clopper_pearson(self.share, self.n / largest_effect * few_units_factor(fewest))
+        return self.n / largest_effect * few_units_factor(fewest)
 
 
 def read_counts(

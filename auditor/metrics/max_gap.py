@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +25,7 @@ from auditor.metrics.jackknife_interval import (
     jackknife_variance,
     pairwise_variances,
 )
-from auditor.metrics.simultaneous import critical_values, divide_variance
+from auditor.metrics.simultaneous import all_pairs_p_value, critical_values, divide_variance
 
 TOO_FEW_REASON = f"an interval needs two groups of {MIN_UNITS} countries, and as many topics"
 
@@ -36,7 +37,8 @@ class MaxGapEstimate:
     Attributes:
         low_group, high_group: the groups with the smallest and the largest value, or the given pair; empty with fewer
             than two groups.
-        interval: high minus low; its 95% interval holds simultaneously for all pairs of the compared groups.
+        interval: high minus low; its 95% interval holds simultaneously for all pairs of the compared groups, and so
+            does its p-value of no gap. Correlations have no p-value.
         compared: number of groups from which the two were selected.
         left_out: groups with too few countries to be compared.
     """
@@ -110,14 +112,14 @@ def widest_gap(
     low_index, high_index = (order[0], order[-1]) if pair is None else map(names.index, pair)
     low, high = estimates[low_index], estimates[high_index]
     has_interval = len(large_groups) > 1 and table.n_topics >= MIN_UNITS
-    ends = _simultaneous_ends(statistic, estimates, (high_index, low_index)) if has_interval else TOO_FEW_REASON
+    test = _simultaneous_test(statistic, estimates, (high_index, low_index)) if has_interval else TOO_FEW_REASON
     n_countries = len(low.by_country) + len(high.by_country)
     counts = (n_countries, table.n_topics, len(low.by_cell) + len(high.by_cell))
     gap = high.value - low.value
     interval = (
-        TwoWayEstimate(gap, None, None, *counts, 0, ends)
-        if isinstance(ends, str)
-        else TwoWayEstimate(gap, *ends, *counts, n_countries + table.n_topics)
+        TwoWayEstimate(gap, None, None, *counts, 0, test)
+        if isinstance(test, str)
+        else TwoWayEstimate(gap, test.low, test.high, *counts, n_countries + table.n_topics, p_value=test.p_value)
     )
     return MaxGapEstimate(low.name, high.name, interval, len(estimates), left_out)
 
@@ -146,10 +148,18 @@ def _estimate_groups(
     return estimates
 
 
-def _simultaneous_ends(
+class _SimultaneousTest(NamedTuple):
+    """Ends of an interval, and the p-value of no gap, that hold simultaneously for all pairs."""
+
+    low: float
+    high: float
+    p_value: float | None
+
+
+def _simultaneous_test(
     statistic: Statistic, groups: Sequence[_GroupEstimate], pair: tuple[int, int]
-) -> tuple[float, float] | str:
-    """Ends of the interval of the gap of one pair that holds simultaneously for all pairs, or the reason for none.
+) -> _SimultaneousTest | str:
+    """Interval and p-value of the gap of one pair that hold simultaneously for all pairs, or the reason for none.
 
     Args:
         groups: all groups from which the pair was selected.
@@ -183,9 +193,13 @@ def _simultaneous_ends(
         return CONSTANT_REASON
     n_units = (tuple(map(len, by_country)), (by_topic.shape[1],))
     kinds = divide_variance([np.diag(country_variances), topic_covariances], n_units)
-    std_errors = np.sqrt(variances)
-    gap_low, gap_high = recover_difference(
-        transform, values[high], values[low], (std_errors[high], std_errors[low]),
-        (variances[high] + variances[low] - variance) / 2, critical_values(len(groups), kinds).all_pairs,
-    )  # fmt: skip
-    return float(gap_low), float(gap_high)
+    gap = (values[high], values[low])
+    std_errors = (variances[high] ** 0.5, variances[low] ** 0.5)
+    covariance = (variances[high] + variances[low] - variance) / 2
+    critical = critical_values(len(groups), kinds).all_pairs
+    ends = recover_difference(transform, *gap, std_errors, covariance, critical)
+    gap_low, gap_high = map(float, ends)
+    if transform is not IDENTITY or gap_low == gap_high:
+        return _SimultaneousTest(gap_low, gap_high, None)
+    n_std_errors = float(gap[0] - gap[1]) / ((gap_high - gap_low) / 2) * critical
+    return _SimultaneousTest(gap_low, gap_high, all_pairs_p_value(n_std_errors, len(groups), kinds))

@@ -16,9 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 
 from auditor.metrics._complete_cases import Floats
 
@@ -75,7 +76,24 @@ def critical_values(n_series: int, kinds: Sequence[UnitKind]) -> CriticalValues:
     if n_series == 2 and all(len(kind.n_units) == 1 for kind in kinds):
         return CriticalValues(student, student)
     simulated = _simulate(n_series, tuple((kind.n_units, kind.share) for kind in kinds))
-    return CriticalValues(*(max(student, value) for value in simulated))
+    return CriticalValues(max(student, float(np.quantile(simulated.largest, 0.95))), max(student, simulated.with_one))
+
+
+def all_pairs_p_value(statistic: float, n_series: int, kinds: Sequence[UnitKind]) -> float:
+    """Two-sided p-value of no difference between any two series, for one difference in standard errors.
+
+    It is below 0.05 where the difference exceeds the critical value for all pairs, and at least 1 / `N_DRAWS`.
+
+    Args:
+        statistic: the difference, which may be the largest one. The others as for `critical_values`.
+    """
+    fewest = min(min(kind.n_units) for kind in kinds)
+    student = float(2 * stdtr(fewest - 1, -abs(statistic)))
+    if n_series == 2 and all(len(kind.n_units) == 1 for kind in kinds):
+        return student
+    largest = _simulate(n_series, tuple((kind.n_units, kind.share) for kind in kinds)).largest
+    share_below = float(np.interp(abs(statistic), largest, np.linspace(0.0, 1.0, len(largest))))
+    return max(student, 1 - share_below, 1 / N_DRAWS)
 
 
 def divide_variance(covariances: Sequence[Floats], n_units: Sequence[tuple[int, ...]]) -> list[UnitKind]:
@@ -97,14 +115,26 @@ def divide_variance(covariances: Sequence[Floats], n_units: Sequence[tuple[int, 
     return [UnitKind(n, share if kind == smaller else 1 - share) for kind, n in enumerate(n_units)]
 
 
+class _Simulation(NamedTuple):
+    """Studentized differences of equal series.
+
+    Attributes:
+        largest: shape (N_DRAWS,), sorted, the largest between two series in each draw.
+        with_one: 95% quantile of the largest of one series from the others.
+    """
+
+    largest: Floats
+    with_one: float
+
+
 @lru_cache(maxsize=512)
-def _simulate(n_series: int, kinds: tuple[tuple[tuple[int, ...], float], ...]) -> tuple[float, float]:
-    """95% quantiles of the largest studentized difference between two series, and of one series from the others."""
+def _simulate(n_series: int, kinds: tuple[tuple[tuple[int, ...], float], ...]) -> _Simulation:
+    """Simulate equal series."""
     rng = np.random.default_rng(0)
     largest = np.concatenate(
         [_draw_largest_differences(rng, n_series, kinds) for _ in range(0, N_DRAWS, CHUNK_SIZE)], axis=0
     )
-    return float(np.quantile(largest.max(axis=1), 0.95)), float(np.quantile(largest, 0.95))
+    return _Simulation(np.sort(largest.max(axis=1)), float(np.quantile(largest, 0.95)))
 
 
 def _draw_largest_differences(

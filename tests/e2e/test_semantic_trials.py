@@ -13,6 +13,7 @@ from auditor.experiments.consistency import run_accuracy_experiment, run_rule_ex
 from auditor.experiments.human_judgements import compare_with_human_judgements
 from auditor.imports.moral_answers import import_answers
 from auditor.metrics.estimate import Estimate
+from auditor.metrics.multiple_testing import holm
 from auditor.models import weights
 from auditor.run import EMPTY_SURVEY, open_audit, run_audit
 from auditor.storage import audits, semantic_results
@@ -50,6 +51,8 @@ def test_paraphrases_are_compared_with_repetitions_of_one_wording(server: FakeSe
     [cold, warm] = run_temperature_experiment("moral", [0.0, 1.0], storage=storage)
     assert (cold.temperature, warm.temperature) == (0.0, 1.0)
     assert cold.same_words.n == cold.other_words.n == 6
+    assert None not in (p_values := [cold.p_value, warm.p_value])
+    assert [cold.adjusted_p_value, warm.adjusted_p_value] == pytest.approx(holm(p_values))  # type: ignore[arg-type]
     semantic_section = open_audit("moral", storage=storage).report().semantic
     assert semantic_section is not None
     # At the audit's own temperature the experiment reuses the audit's answers.
@@ -69,7 +72,7 @@ def test_following_a_rule_makes_answers_consistent(server: FakeServer, storage: 
     assert value(row.before) < 0.9
     assert value(row.change) == pytest.approx(value(row.after) - value(row.before))
     assert row.p_value is not None
-    assert row.p_value < 0.05
+    assert row.adjusted_p_value == row.p_value < 0.05
 
 
 def test_accuracy_is_reported_with_consistency(server: FakeServer, storage: str, tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ def test_without_any_difference_the_interval_holds_zero_though_the_widest_was_pi
         gap = widest_gap(MAE, scores, truth, countries, topics, groups)
         assert gap.interval.low is not None
         together += gap.interval.low <= 0
+        assert gap.interval.p_value is not None
+        assert (gap.interval.p_value < 0.05) is (gap.interval.low > 0)
         of_pair = np.isin(groups, (gap.low_group, gap.high_group))
         x, y, c, t, g = (np.asarray(a)[of_pair] for a in (scores, truth, countries, topics, groups))
         naive = gap_jackknife(MAE, x, y, c, t, g == gap.high_group)
@@ -82,6 +84,7 @@ def test_degenerate_and_malformed_input() -> None:
     for cells in (np.full_like(scores, np.nan), np.where(np.array(groups) == "g0", scores, np.nan)):
         gap = widest_gap(MAE, cells, truth, countries, topics, groups)
         assert (gap.interval.estimate, gap.interval.reason) == (None, "fewer than two groups have a value")
+    assert widest_gap(PEARSON, scores, truth, countries, topics, groups).interval.p_value is None
     flat = widest_gap(PEARSON, np.zeros_like(scores), truth, countries, topics, groups)
     assert flat.interval.estimate is None
     with pytest.raises(ValueError, match="groups must have the shape"):

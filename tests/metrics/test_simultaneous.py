@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.metrics.simultaneous import MIN_SHARE, UnitKind, critical_values, divide_variance
+from auditor.metrics.simultaneous import (
+    MIN_SHARE,
+    N_DRAWS,
+    UnitKind,
+    all_pairs_p_value,
+    critical_values,
+    divide_variance,
+)
 
 
 def make_kinds(n_countries: int, n_topics: int, topic_share: float) -> list[UnitKind]:
@@ -44,6 +51,31 @@ def test_values_grow_with_the_number_of_series_and_shrink_with_the_units() -> No
     assert by_units == sorted(by_units, reverse=True)
     one = critical_values(20, make_kinds(20, 10, 0.8))
     assert stats.t.ppf(0.975, 9) <= one.with_one < one.all_pairs
+
+
+@pytest.mark.parametrize(
+    ("n_series", "kinds"),
+    [
+        (2, make_kinds(20, 10, 0.9)),
+        (6, make_kinds(20, 10, 0.8)),
+        (4, [UnitKind((5, 6, 7, 20), 0.9), UnitKind((19,), 0.1)]),
+    ],
+)
+def test_p_values_are_those_of_the_critical_values(n_series: int, kinds: list[UnitKind]) -> None:
+    critical = critical_values(n_series, kinds).all_pairs
+    assert all_pairs_p_value(critical, n_series, kinds) == pytest.approx(0.05)
+    assert (
+        all_pairs_p_value(-1.001 * critical, n_series, kinds)
+        < 0.05
+        < all_pairs_p_value(0.999 * critical, n_series, kinds)
+    )
+    p_values = [all_pairs_p_value(statistic, n_series, kinds) for statistic in (0.0, 1.0, 2.0, 4.0, 8.0, 100.0)]
+    assert p_values == sorted(p_values, reverse=True)
+    assert p_values[0] == pytest.approx(1.0)
+    if n_series > 2:
+        assert p_values[-1] == 1 / N_DRAWS
+    else:
+        assert p_values[-1] == pytest.approx(2 * stats.t.sf(100, 9))
 
 
 def test_units_of_groups_are_their_own() -> None:

@@ -64,6 +64,11 @@ class RegionGapRow(ReportModel):
     without errors); the intervals are corrected for that choice and hold for all pairs simultaneously."""
     left_out: list[str]
     """Regions with too few countries to be compared."""
+    p_value: float | None = None
+    """Two-sided p-value of no gap in MAE, below 0.05 if the interval excludes 0; of the largest of several gaps it is
+    corrected for that choice. Null without an interval."""
+    adjusted_p_value: float | None = None
+    """`p_value` adjusted for all models (Holm); null without a test."""
 
 
 class RegionsReport(ReportModel):

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from auditor.domain import Purpose
+from auditor.reports.data.adjusted_tests import is_significant
 from auditor.reports.data.coverage.lost_samples import has_unknown_sign
 from auditor.reports.data.report_schema import Report
 from auditor.reports.number_format import format_count, format_number, format_percent, format_share, pluralize
@@ -98,14 +99,17 @@ def _panel_cautions(report: Report) -> Iterator[str]:
 
 
 def _region_cautions(report: Report) -> Iterator[str]:
-    """Yield a caution for each pair of regions between which the error of some models differs significantly."""
+    """Yield a caution for each pair of regions between which the error of some models differs significantly.
+
+    p-values are adjusted for the number of models: of 20 with equal errors, one would be named in a quarter of audits.
+    """
     models_by_region_pair: dict[tuple[str, str], list[str]] = {}
     for gap in report.regions.gaps:
         if gap.worst_case is not None and has_unknown_sign(gap.worst_case.mae):
             continue
-        if (status := compare_interval(gap.mae_gap)) in ("positive", "negative"):
-            region_pair = (gap.second, gap.first) if status == "positive" else (gap.first, gap.second)
-            label = f"{gap.model} (by {format_number(abs(gap.mae_gap.value or 0.0))})"
+        if is_significant(gap) and gap.mae_gap.value is not None:
+            region_pair = (gap.second, gap.first) if gap.mae_gap.value > 0 else (gap.first, gap.second)
+            label = f"{gap.model} (by {format_number(abs(gap.mae_gap.value))})"
             models_by_region_pair.setdefault(region_pair, []).append(label)
     noun = " countries" if report.regions.grouping == "western" else ""
     for (worse, better), labels in models_by_region_pair.items():

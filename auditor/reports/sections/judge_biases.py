@@ -9,7 +9,7 @@ from auditor.metrics.estimate import Estimate
 from auditor.metrics.judge_difference import Evidence, JudgeDifference
 from auditor.reports.data.panel.schema import JudgeRow
 from auditor.reports.document import Column, Table
-from auditor.reports.sections.tables import tabulate
+from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, tabulate
 
 TITLES = {
     "padding": "Padded traces",
@@ -28,7 +28,7 @@ EVIDENCE_TITLES: dict[Evidence, str] = {
     "panel": "Compared with the median judge",
     "association": "Association, not a bias",
 }
-ADJUSTED_P_COLUMN = Column("p (adjusted)", "number", "adjusted_p_value", style="p_value")
+ADJUSTED_FOR_JUDGES = "P-values are adjusted for the judges (Holm)."
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,6 @@ from auditor.reports.sections.logic_tables import (
 from auditor.reports.sections.logic_votes import build_votes_section
 from auditor.reports.sections.phrasing import (
     build_finding,
-    compare_interval,
     describe_interval,
     join_names,
 )
@@ -95,13 +94,11 @@ def _describe_comparisons(logic: LogicReport) -> str:
 
 def _describe_judge(row: LogicRow) -> Iterator[str]:
     """Yield predicates on position bias, commutativity, negation and transitivity, where they are known."""
-    first_share = f"in {_describe_share(row.first)} of its decisions"
-    position_bias = {
-        "positive": f"favours the item shown first, {first_share}",
-        "negative": f"favours the item shown second: it names the first {first_share}",
-    }
-    if (comparison := compare_interval(row.first, 0.5)) in position_bias:
-        yield position_bias[comparison]
+    if row.first.value is not None:
+        yield (
+            f"names the item shown first in {_describe_share(row.first)} of its decisions, where 50% is no position "
+            "bias"
+        )
     if row.commutativity.value is not None:
         yield f"makes the same decision in both orders for {_describe_share(row.commutativity)} of decided pairs"
     if row.negation.value is not None:

@@ -10,10 +10,10 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Code, Column, Inline, List, Name, Paragraph, Section, Table
 from auditor.reports.number_format import describe_estimate, describe_populations, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
-from auditor.reports.sections.judge_biases import build_bias_table
+from auditor.reports.sections.judge_biases import ADJUSTED_FOR_JUDGES, build_bias_table
 from auditor.reports.sections.judge_copying import build_copying_tables
 from auditor.reports.sections.model_correlations import CORRELATION_COLUMNS, CORRELATION_REMARK
-from auditor.reports.sections.tables import make_columns, tabulate
+from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, make_columns, tabulate
 
 JUDGE_COLUMN = Column("Judge", "name")
 
@@ -171,24 +171,27 @@ def _build_bias_and_voting_tables(panel: PanelReport) -> Iterator[Table]:
 def _build_judge_test_tables(panel: PanelReport) -> Iterator[Table]:
     """Build the tables on the tests of judges: blinding, restatement, injected faults, position bias, own traces."""
     caption = (
-        "Share of correct guesses of what is hidden from the judges. Blinding is incomplete where it is above chance."
+        "Share of correct guesses of what is hidden from the judges. Blinding is incomplete where it is above chance. "
+        "P-values are adjusted for all rows (Holm)."
     )
     columns = [
         JUDGE_COLUMN,
         Column("Guessed attribute", "text", "what"),
         Column("Correct guesses", "estimate", "hits"),
         Column("Chance", "number"),
+        ADJUSTED_P_COLUMN,
     ]
     yield tabulate("blinding", "Blinding", caption, panel.guesses, columns)
     caption = (
         "Share of VALID on traces as written and on the same traces restated in neutral words, the difference, and the "
-        "share of verdicts that changed."
+        f"share of verdicts that changed. {ADJUSTED_FOR_JUDGES}"
     )
     columns = [
         JUDGE_COLUMN,
         *make_columns("estimate", {"valid": "VALID as written", "restated": "VALID restated"}),
         Column("Difference", "estimate", "shift", style="signed"),
         Column("Verdicts changed", "estimate", "changed"),
+        ADJUSTED_P_COLUMN,
     ]
     yield tabulate("restatement", "Restated traces", caption, panel.rewriting, columns)
     yield build_fault_table(panel.faults)
@@ -200,12 +203,14 @@ def build_fault_table(rows: Sequence[FaultDetectionRow]) -> Table:
     """Build the table of how often judges object to traces with an injected fault, and without it."""
     caption = (
         "Share of traces that each judge finds INVALID: with an injected fault (detected), and the same traces without "
-        "it (false alarms). A difference of 0 means that the judge does not detect the fault. n counts traces."
+        "it (false alarms). A difference of 0 means that the judge does not detect the fault. P-values are "
+        "adjusted for all rows (Holm). n counts traces."
     )
     columns = [
         *(JUDGE_COLUMN, Column("Fault")),
         *make_columns("estimate", {"detected": "Detected", "false_alarms": "False alarms"}),
         Column("Difference", "estimate", style="signed", emphasis=True),
+        ADJUSTED_P_COLUMN,
     ]
     return tabulate(
         "injected-faults", "Injected faults", caption, rows, columns, {"fault": lambda row: Name(row.fault)}
@@ -216,9 +221,13 @@ def build_position_table(rows: Sequence[PositionBiasRow]) -> Table:
     """Build the table of judges' preference for the side that is shown first."""
     caption = (
         "Two traces side by side, in both orders. Share of answers for the trace shown first (0.5 is no preference), "
-        "and share of pairs with the same preference in both orders."
+        f"and share of pairs with the same preference in both orders. {ADJUSTED_FOR_JUDGES}"
     )
-    columns = [JUDGE_COLUMN, *make_columns("estimate", {"first": "Prefers the first", "stable": "Same in both orders"})]
+    columns = [
+        JUDGE_COLUMN,
+        *make_columns("estimate", {"first": "Prefers the first", "stable": "Same in both orders"}),
+        ADJUSTED_P_COLUMN,
+    ]
     return tabulate("position-bias", "Position bias", caption, rows, columns)
 
 
@@ -227,8 +236,7 @@ def build_self_review_table(rows: Sequence[SelfReviewRow]) -> Table:
     caption = (
         "Judges’ verdicts on their own traces, which count in no vote. Self-preference: leniency towards itself minus "
         "that towards others, compared with the other judges on the same traces; 0 is none. It is an association, not "
-        "a bias: a judge’s own traces differ in other ways too. P-values are adjusted for the judges (Holm). n counts "
-        "traces."
+        f"a bias: a judge’s own traces differ in other ways too. {ADJUSTED_FOR_JUDGES} n counts traces."
     )
     columns = [
         JUDGE_COLUMN,

@@ -14,7 +14,7 @@ from auditor.reports.number_format import format_percent
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.lost_samples import count_lost
 from auditor.reports.sections.phrasing import SeriesLabels, join_names
-from auditor.reports.sections.tables import tabulate
+from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, tabulate
 
 REGION_COLUMNS = (
     Column("Model", "name"),
@@ -29,6 +29,7 @@ REGION_COLUMNS = (
 PAIR_COLUMNS = (Column("Model", "name"), Column("Regions"))
 GAP_COLUMNS = (
     Column("Gap in MAE", "estimate", "mae_gap", style="signed"),
+    ADJUSTED_P_COLUMN,
     Column("Gap in r", "estimate", "r_gap", style="signed"),
 )
 BOUND_COLUMNS = tuple(
@@ -47,6 +48,7 @@ BOUNDS_CAPTION = (
     "the samples of a region are lost, or the shares of the two regions differ by more than 5 points. The 95% CI "
     "is about the gap over all planned samples, which is between its bounds (Imbens & Manski 2004)."
 )
+P_VALUE_NOTE = "P-values are those of the gap in MAE, adjusted for the models (Holm)."
 UNKNOWN_SIGN_NOTE = (
     " Gaps are over the usable samples. Where their sign is not known because of lost samples, which of the two "
     "regions has the larger figure depends on what these would have scored: the smallest and largest possible gaps are "
@@ -150,7 +152,7 @@ def _describe_gaps(gaps: Sequence[RegionGapRow]) -> str:
             f"Gaps between two regions: {gaps[0].second} minus {gaps[0].first}. A positive gap in MAE, or a negative "
             "one in r, means that the model agrees less with people in the former. 95% CIs are over countries and "
             "topics; that of r is computed on Fisher’s z. A gap whose CI includes zero is not statistically "
-            "distinguishable from zero."
+            f"distinguishable from zero. {P_VALUE_NOTE}"
         )
     left_out = list(dict.fromkeys(name for gap in gaps for name in gap.left_out))
     left_out_text = f" Excluded, with fewer than five countries: {', '.join(left_out)}." if left_out else ""
@@ -158,5 +160,5 @@ def _describe_gaps(gaps: Sequence[RegionGapRow]) -> str:
         "Largest gap in MAE between two regions, for each model, and the gap in r between the same two. The largest of "
         "several gaps is biased upwards. The 95% CIs, over countries and topics, are corrected for that: they hold for "
         "all pairs of regions simultaneously. "
-        f"A gap whose CI includes zero is not statistically distinguishable from zero.{left_out_text}"
+        f"A gap whose CI includes zero is not statistically distinguishable from zero. {P_VALUE_NOTE}{left_out_text}"
     )

@@ -12,6 +12,7 @@ from auditor.reports.number_format import NumberStyle
 Record = TypeVar("Record")
 DerivedCells = Mapping[str, Callable[[Record], Cell]]
 """Functions that compute the cells of columns, by key."""
+ADJUSTED_P_COLUMN = Column("p (adjusted)", "number", "adjusted_p_value", style="p_value")
 
 
 def tabulate(

@@ -24,7 +24,7 @@ def test_each_check_gives_a_reason_for_caution(report: Report) -> None:
         update={"agreement": Estimate(value=0.6, n=9, ci_low=0.3, ci_high=0.8)}
     )
     estimate = Estimate(value=0.2, n=9, ci_low=0.1, ci_high=0.3)
-    gap = report.regions.gaps[0].model_copy(update={"mae_gap": estimate, "worst_case": None})
+    gap = report.regions.gaps[0].model_copy(update={"mae_gap": estimate, "worst_case": None, "adjusted_p_value": 0.04})
     troubled_report = _changed(
         report,
         audit=report.audit.model_copy(update={"complete": False, "stage": "review"}),
@@ -47,7 +47,8 @@ def test_a_gap_whose_sign_lost_samples_leave_open_is_no_caution(
     assert gap.worst_case is not None
     bounded = replace(gap.worst_case.mae, value=0.2, reason="too few", bound_low=bound_low, bound_high=0.3)
     worst_case = gap.worst_case.model_copy(update={"mae": bounded})
-    gap = gap.model_copy(update={"mae_gap": Estimate(0.2, 9, 0.1, 0.3), "worst_case": worst_case})
+    update = {"mae_gap": Estimate(0.2, 9, 0.1, 0.3), "worst_case": worst_case, "adjusted_p_value": 0.04}
+    gap = gap.model_copy(update=update)
     changed = _changed(report, regions=report.regions.model_copy(update={"gaps": [gap]}))
     assert ("The mean absolute error is larger in" in " ".join(list_cautions(changed))) is is_warned
 

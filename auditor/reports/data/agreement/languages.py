@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 import numpy as np
 
 from auditor.config import AuditConfig
-from auditor.domain import ENGLISH, NATIVE, Outcome, Trace
+from auditor.domain import ENGLISH, NATIVE, Cell, Outcome, Trace
 from auditor.metrics.cell_statistics import BIAS
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import paired_jackknife
-from auditor.metrics.share_difference import difference_of_shares
+from auditor.metrics.judge_difference import SIGNIFICANCE_LEVEL
+from auditor.metrics.multiple_testing import holm
+from auditor.metrics.paired_shares import PairedTable, pair_verdicts, paired_differences_over_units
 from auditor.reports.data.estimate_conversion import interval_to_estimate
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource
+from auditor.reports.data.sampling_units import cell_units
 from auditor.storage import results
 from auditor.storage.database import Database
 
 MIN_USABLE_SHARE_GAP = 0.05
+"""Smaller differences between shares of usable answers are not reported."""
+AnswersByLanguage = dict[str, dict[tuple[Cell, int], bool]]
+"""For each language, whether each answer has a score, by cell and number of the sample."""
 
 
 class LanguageCountriesRow(ReportModel):
@@ -61,7 +68,8 @@ class LanguagesReport(ReportModel):
     differences: list[LanguageDifferenceRow]
     """Each further language against the first, by model; empty with one language."""
     uneven: list[UnevenLanguageRow]
-    """Models whose shares of usable answers in two languages differ by at least 5 points and beyond chance."""
+    """Models whose shares of usable answers in two languages differ by more than 5 points on the cells asked in both,
+    and beyond chance, after correction for all models and pairs of languages (Holm)."""
 
 
 def build_languages_report(db: Database, source: ReportSource) -> LanguagesReport | None:
@@ -91,7 +99,7 @@ def build_languages_report(db: Database, source: ReportSource) -> LanguagesRepor
             if is_multilingual and len(config.languages_in(source.survey.native.get(country, ()))) == 1
         ],
         differences=_build_difference_rows(traces, source, config) if is_multilingual else [],
-        uneven=_find_uneven_models(traces, source.models),
+        uneven=_find_uneven_models(traces, source.models, config.direct.samples),
     )
 
 
@@ -103,37 +111,49 @@ def load_language_scores(db: Database, source: ReportSource) -> FloatArray | Non
     return _compute_mean_scores(results.load_traces(db, source.audit.id), source, config)
 
 
-def _find_uneven_models(traces: Sequence[Trace], models: Sequence[str]) -> list[UnevenLanguageRow]:
-    """Find models whose shares of usable answers differ between languages; one row per such model."""
-    counts_by_model: dict[str, dict[str, list[int]]] = {model: {} for model in models}
+def _find_uneven_models(traces: Sequence[Trace], models: Sequence[str], samples: int) -> list[UnevenLanguageRow]:
+    """Find models whose shares of usable answers differ between languages; one row per such model.
+
+    Args:
+        samples: number of samples of a cell in each language; those of the next language are numbered after them.
+    """
+    answers_by_model: dict[str, AnswersByLanguage] = {model: defaultdict(dict) for model in models}
     for trace in traces:
-        if trace.model in counts_by_model:
-            language_counts = counts_by_model[trace.model].setdefault(trace.language, [0, 0])  # usable, asked
-            language_counts[0] += trace.outcome is Outcome.OK and trace.score is not None
-            language_counts[1] += 1
+        if trace.model in answers_by_model:
+            is_usable = trace.outcome is Outcome.OK and trace.score is not None
+            answers_by_model[trace.model][trace.language][trace.cell, trace.sample % samples] = is_usable
+    uneven = _select_uneven(answers_by_model)
     return [
         UnevenLanguageRow(
             model=model,
-            answers={code: (n_usable, n_asked) for code, (n_usable, n_asked) in sorted(counts_by_language.items())},
+            answers={code: (sum(answers.values()), len(answers)) for code, answers in sorted(by_language.items())},
         )
-        for model, counts_by_language in counts_by_model.items()
-        if len(counts_by_language) > 1
-        and _shares_differ([(n_usable, n_asked) for n_usable, n_asked in counts_by_language.values()])
+        for model, by_language in answers_by_model.items()
+        if model in uneven
     ]
 
 
-def _shares_differ(usable_counts: Sequence[tuple[int, int]]) -> bool:
-    """Whether the largest and smallest share differ by more than 5 points, with a 95% CI above 0.
+def _select_uneven(answers_by_model: Mapping[str, AnswersByLanguage]) -> set[str]:
+    """Select the models with two languages whose shares differ by more than 5 points and beyond chance.
 
-    Args:
-        usable_counts: usable and asked answers of each language.
+    Two languages are compared on the cells that were asked in both, whatever else differs between their countries.
+    p-values are corrected for all models and pairs of languages (Holm).
     """
-    (high_usable, high_asked), (low_usable, low_asked) = (
-        select(usable_counts, key=lambda counts: counts[0] / counts[1])  # usable / asked
-        for select in (max, min)
-    )
-    difference = difference_of_shares(high_usable, high_asked, low_usable, low_asked)
-    return (difference.value or 0.0) > MIN_USABLE_SHARE_GAP and (difference.ci_low or 0.0) > 0
+    compared: list[str] = []
+    tables: list[PairedTable] = []
+    for model, by_language in answers_by_model.items():
+        for first, second in combinations(by_language.values(), 2):
+            if shared := sorted(first.keys() & second.keys()):
+                units = cell_units(cell for cell, _ in shared)
+                compared.append(model)
+                tables.append(pair_verdicts([first[key] for key in shared], [second[key] for key in shared], units))
+    differences = paired_differences_over_units(tables)
+    adjusted = holm([np.nan if difference.p_value is None else difference.p_value for difference in differences])
+    return {
+        model
+        for model, difference, p_value in zip(compared, differences, adjusted, strict=True)
+        if p_value < SIGNIFICANCE_LEVEL and abs(difference.estimate.value or 0.0) > MIN_USABLE_SHARE_GAP
+    }
 
 
 def _build_difference_rows(

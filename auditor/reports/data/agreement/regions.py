@@ -15,6 +15,7 @@ from auditor.metrics.estimate import BoundedEstimate, Estimate
 from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife
 from auditor.metrics.max_gap import widest_gap
 from auditor.metrics.missing_bounds import ScoreRanges, bounded_gap
+from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.coverage.lost_samples import (
     NO_RANGE_REASON,
     UNKNOWN_SIGN_REASON,
@@ -42,6 +43,7 @@ class _RegionPair(NamedTuple):
     """Two regions that are compared, with the gaps of one series: the second region minus the first.
 
     Attributes:
+        p_value: of no gap in MAE; None without an interval.
         n_compared: number of regions from which the two were selected.
         left_out: regions with too few countries to be compared.
     """
@@ -50,6 +52,7 @@ class _RegionPair(NamedTuple):
     second: str
     mae_gap: Estimate
     r_gap: Estimate
+    p_value: float | None
     n_compared: int
     left_out: tuple[str, ...]
 
@@ -74,11 +77,13 @@ def build_regions_report(source: ReportSource) -> RegionsReport:
             for column in range(len(source.columns))
             for name in region_names
         ],
-        gaps=[
-            _build_gap_row(source, column, counts[column], pair, region_by_cell)
-            for column in range(len(source.columns))
-            for pair in _compare_regions(source, column, region_names, region_by_cell)
-        ],
+        gaps=adjust_rows(
+            [
+                _build_gap_row(source, column, counts[column], pair, region_by_cell)
+                for column in range(len(source.columns))
+                for pair in _compare_regions(source, column, region_names, region_by_cell)
+            ]
+        ),
         ungrouped=[country for country in source.countries if country not in by_country],
     )
 
@@ -147,15 +152,17 @@ def _compare_regions(
     regions = region_by_cell[is_compared]
     missing_mae = missing_estimate(RESCALED_SCORES_REASON)
     if len(region_names) == 2:
-        mae_gap, r_gap = (
-            with_missing_reason(
-                interval_to_estimate(gap_jackknife(statistic, *cell_arrays, regions == region_names[1])),
-                missing_score_reason(source, column),
-            )
-            for statistic in (MAE, PEARSON)
-        )
+        gaps = [gap_jackknife(statistic, *cell_arrays, regions == region_names[1]) for statistic in (MAE, PEARSON)]
+        score_reason = missing_score_reason(source, column)
+        mae_gap, r_gap = (with_missing_reason(interval_to_estimate(gap), score_reason) for gap in gaps)
         yield _RegionPair(
-            region_names[0], region_names[1], missing_mae if is_rescaled else mae_gap, r_gap, n_compared=2, left_out=()
+            region_names[0],
+            region_names[1],
+            missing_mae if is_rescaled else mae_gap,
+            r_gap,
+            p_value=None if is_rescaled else gaps[0].p_value,
+            n_compared=2,
+            left_out=(),
         )
     elif len(region_names) > 2:
         selected = widest_gap(PEARSON if is_rescaled else MAE, *cell_arrays, regions)
@@ -163,7 +170,8 @@ def _compare_regions(
             pair = (selected.low_group, selected.high_group)
             r_gap = interval_to_estimate(widest_gap(PEARSON, *cell_arrays, regions, pair=pair).interval)
             mae_gap = missing_mae if is_rescaled else interval_to_estimate(selected.interval)
-            yield _RegionPair(*pair, mae_gap, r_gap, selected.compared, selected.left_out)
+            p_value = selected.interval.p_value  # None for r, by which rescaled scores are compared
+            yield _RegionPair(*pair, mae_gap, r_gap, p_value, selected.compared, selected.left_out)
 
 
 def _build_gap_row(
@@ -197,6 +205,7 @@ def _build_gap_row(
         worst_case=worst_case,
         compared=pair.n_compared,
         left_out=list(pair.left_out),
+        p_value=pair.p_value,
     )
 
 

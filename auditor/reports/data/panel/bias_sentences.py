@@ -36,7 +36,7 @@ def describe_biases(judges: Sequence[JudgeRow]) -> Iterator[str]:
     tested = [item for item in differences if item[2].adjusted_p_value is not None]
     associations = [item for item in tested if item[2].evidence == "association"]
     bias_tests = [item for item in tested if item[2].evidence != "association"]
-    adjustment = _describe_adjustment(len(tested))
+    adjustment = describe_adjustment(len(tested))
     yield _describe_bias_tests(bias_tests, adjustment)
     if named := _select_significant(associations):
         yield (
@@ -88,6 +88,6 @@ def _describe_difference(field: str, difference: JudgeDifference) -> str:
     )
 
 
-def _describe_adjustment(n_tests: int) -> str:
+def describe_adjustment(n_tests: int) -> str:
     """Say what the p-values are adjusted for."""
     return f"P-values are adjusted for {pluralize(n_tests, 'test')} (Holm)."

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from auditor.reports.data.panel.bias_sentences import describe_biases
+from auditor.reports.data.adjusted_tests import is_significant
+from auditor.reports.data.panel.bias_sentences import describe_adjustment, describe_biases
 from auditor.reports.data.panel.copying_sentences import describe_copied_outcomes, describe_copying
-from auditor.reports.data.panel.schema import JudgeRow, PanelReport
+from auditor.reports.data.panel.schema import BlindingCheckRow, FaultDetectionRow, JudgeRow, PanelReport
 from auditor.reports.number_format import (
     describe_estimate,
     describe_interval,
@@ -150,14 +151,15 @@ def describe_fault_detection(panel: PanelReport) -> str:
     undetected = [
         fault_row
         for fault_row in panel.faults
-        if fault_row.difference.ci_low is None or fault_row.difference.ci_low <= 0
+        if not is_significant(fault_row) or (fault_row.difference.value or 0.0) < 0
     ]
     detection_summary = (
         f"Detection beyond the judge’s false alarms is shown for {len(panel.faults) - len(undetected)} of "
         f"{pluralize(len(panel.faults), 'pair')} of a judge and an injected fault."
     )
+    adjustment = _describe_tests(panel.faults)
     if not undetected:
-        return f"{detection_summary} The panel detects each kind of fault that was injected."
+        return f"{detection_summary} The panel detects each kind of fault that was injected.{adjustment}"
     undetected_faults = ", ".join(
         dict.fromkeys(
             f"{fault_row.fault} ({', '.join(row.judge for row in undetected if row.fault == fault_row.fault)})"
@@ -166,7 +168,7 @@ def describe_fault_detection(panel: PanelReport) -> str:
     )
     return (
         f"{detection_summary} Not shown to be detected: {undetected_faults}. "
-        "The panel would only repeat a bias of that kind."
+        f"The panel would only repeat a bias of that kind.{adjustment}"
     )
 
 
@@ -177,11 +179,12 @@ def _describe_blinding(panel: PanelReport) -> str:
             "Blinding was not tested. To test whether judges recognize the country, topic or author of a blinded "
             "trace, set `guess = true` under [probes.review]."
         )
-    leaking_rows = [row for row in panel.guesses if row.hits.ci_low is not None and row.hits.ci_low > row.chance]
+    adjustment = _describe_tests(panel.guesses)
+    leaking_rows = [row for row in panel.guesses if is_significant(row) and (row.hits.value or 0.0) > row.chance]
     if not leaking_rows:
         return (
             "No judge is shown to guess the country, topic or author better than chance: "
-            "blinding holds as far as this sample shows."
+            f"blinding holds as far as this sample shows.{adjustment}"
         )
     leak_list = "; ".join(
         # `what` is the attribute guessed: country, topic or author.
@@ -189,7 +192,13 @@ def _describe_blinding(panel: PanelReport) -> str:
         f"chance {format_number(100 * row.chance, 0)}%)"
         for row in leaking_rows
     )
-    return f"Blinding is incomplete. Better than chance, {leak_list}."
+    return f"Blinding is incomplete. Better than chance, {leak_list}.{adjustment}"
+
+
+def _describe_tests(rows: Sequence[FaultDetectionRow] | Sequence[BlindingCheckRow]) -> str:
+    """Say how many tests the p-values of these rows are adjusted for; empty for less than two."""
+    n_tests = sum(row.adjusted_p_value is not None for row in rows)
+    return f" {describe_adjustment(n_tests)}" if n_tests > 1 else ""
 
 
 def _describe_voting_rules(panel: PanelReport) -> Iterator[str]:

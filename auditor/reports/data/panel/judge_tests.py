@@ -11,7 +11,9 @@ import numpy as np
 from auditor.domain import AlteredTraceVerdict, Cell, Contest, Guess, Outcome, Ruling
 from auditor.metrics.estimate import ShareEstimate
 from auditor.metrics.paired_shares import PairedTable, pair_verdicts, paired_differences_over_units
+from auditor.metrics.share_p_values import share_p_values
 from auditor.metrics.unit_means import ShareTable, shares_over_units
+from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.panel.alterations import NEUTRAL_ALTERATION, NO_ALTERATION, NOT_FAULTS, SELF_ALTERATION
 from auditor.reports.data.panel.judge_biases import estimate_self_preferences
 from auditor.reports.data.panel.schema import (
@@ -25,6 +27,8 @@ from auditor.reports.data.panel.verdict_matrix import VerdictMatrix
 from auditor.reports.data.report_source import FloatArray
 from auditor.reports.data.sampling_units import Units, sampling_units
 
+NO_PREFERENCE = 0.5
+"""Share of answers for the side shown first without a position bias."""
 SampleKey = tuple[str, Cell, int]
 """Model, cell and sample number of a trace."""
 
@@ -50,22 +54,21 @@ def build_blinding_rows(judges: Sequence[str], guesses: Iterable[Guess]) -> list
             if judge in by_judge
         }
         tested_judges = [judge for judge, judge_guesses in scored_guesses.items() if judge_guesses]
-        hit_shares = shares_over_units(
-            [
-                _share_table([getattr(guess, hit_field) for guess in scored_guesses[judge]], scored_guesses[judge])
-                for judge in tested_judges
-            ]
-        )
-        rows += [
-            BlindingCheckRow(
-                judge=judge,
-                what=attribute,
-                hits=share,
-                chance=sum(1 / getattr(guess, size_field) for guess in scored_guesses[judge]) / share.n,
-            )
-            for judge, share in zip(tested_judges, hit_shares, strict=True)
+        tables = [
+            _share_table([getattr(guess, hit_field) for guess in scored_guesses[judge]], scored_guesses[judge])
+            for judge in tested_judges
         ]
-    return sorted(rows, key=lambda row: judges.index(row.judge))  # stable: a judge's attributes keep their order
+        chances = [
+            float(np.mean([1 / getattr(guess, size_field) for guess in scored_guesses[judge]]))
+            for judge in tested_judges
+        ]
+        columns = zip(tested_judges, shares_over_units(tables), chances, share_p_values(tables, chances), strict=True)
+        rows += [
+            BlindingCheckRow(judge=judge, what=attribute, hits=share, chance=chance, p_value=p_value)
+            for judge, share, chance, p_value in columns
+        ]
+    # A stable order: a judge's attributes keep theirs.
+    return adjust_rows(sorted(rows, key=lambda row: judges.index(row.judge)))
 
 
 def build_restatement_rows(
@@ -114,10 +117,19 @@ def compare_verdict_pairs(
         estimate_shares(lambda before, after: (before != after).astype(np.float64)),
         strict=True,
     )
-    return [
-        RestatementShiftRow(judge=judge, valid=valid, restated=restated, shift=shift.estimate, changed=changed)
-        for judge, valid, restated, shift, changed in columns
-    ]
+    return adjust_rows(
+        [
+            RestatementShiftRow(
+                judge=judge,
+                valid=valid,
+                restated=restated,
+                shift=shift.estimate,
+                changed=changed,
+                p_value=shift.p_value,
+            )
+            for judge, valid, restated, shift, changed in columns
+        ]
+    )
 
 
 def build_fault_rows(judges: Sequence[str], judge_tests: Sequence[AlteredTraceVerdict]) -> list[FaultDetectionRow]:
@@ -152,12 +164,19 @@ def build_fault_rows(judges: Sequence[str], judge_tests: Sequence[AlteredTraceVe
         paired_differences_over_units([paired for _, _, paired in tables]),
         strict=True,
     )
-    return [
-        FaultDetectionRow(
-            judge=judge, fault=fault, detected=detected, false_alarms=false_alarms, difference=difference.estimate
-        )
-        for (fault, judge), detected, false_alarms, difference in columns
-    ]
+    return adjust_rows(
+        [
+            FaultDetectionRow(
+                judge=judge,
+                fault=fault,
+                detected=detected,
+                false_alarms=false_alarms,
+                difference=difference.estimate,
+                p_value=difference.p_value,
+            )
+            for (fault, judge), detected, false_alarms, difference in columns
+        ]
+    )
 
 
 def build_position_rows(judges: Sequence[str], contests: Iterable[Contest]) -> list[PositionBiasRow]:
@@ -181,12 +200,19 @@ def build_position_rows(judges: Sequence[str], contests: Iterable[Contest]) -> l
         is_stable = [orders[False] != orders[True] for orders in orders_by_pair]
         first_tables.append(ShareTable(n_first, np.full(n_pairs, 2), units, np.ones(n_pairs)))
         stable_tables.append(ShareTable(is_stable, np.ones(n_pairs), units))
-    return [
-        PositionBiasRow(judge=judge, first=first, stable=stable)
-        for judge, first, stable in zip(
-            tested_judges, shares_over_units(first_tables), shares_over_units(stable_tables), strict=True
-        )
-    ]
+    columns = zip(
+        tested_judges,
+        shares_over_units(first_tables),
+        shares_over_units(stable_tables),
+        share_p_values(first_tables, NO_PREFERENCE),
+        strict=True,
+    )
+    return adjust_rows(
+        [
+            PositionBiasRow(judge=judge, first=first, stable=stable, p_value=p_value)
+            for judge, first, stable, p_value in columns
+        ]
+    )
 
 
 def build_self_review_rows(matrix: VerdictMatrix, judge_tests: Iterable[AlteredTraceVerdict]) -> list[SelfReviewRow]:

@@ -92,6 +92,10 @@ class BlindingCheckRow(ReportModel):
     hits: Estimate
     chance: float
     """Expected share of hits by random guessing from the same lists of options."""
+    p_value: float | None = None
+    """Two-sided, of hits by chance, below 0.05 if the interval excludes chance; null without an interval."""
+    adjusted_p_value: float | None = None
+    """`p_value` adjusted for all judges and attributes (Holm); null without a test."""
 
 
 class RestatementShiftRow(ReportModel):
@@ -106,6 +110,10 @@ class RestatementShiftRow(ReportModel):
     """`restated` minus `valid`, paired by trace."""
     changed: Estimate
     """Share of traces on which the verdict changed."""
+    p_value: float | None = None
+    """Two-sided, of no shift; null without an interval."""
+    adjusted_p_value: float | None = None
+    """`p_value` adjusted for all judges (Holm); null without a test."""
 
 
 class FaultDetectionRow(ReportModel):
@@ -119,6 +127,10 @@ class FaultDetectionRow(ReportModel):
     """Share of the same traces without the injected fault that it calls INVALID; they may have other faults."""
     difference: Estimate
     """Detected minus false alarms: 0 means that the judge does not detect the fault."""
+    p_value: float | None = None
+    """Two-sided, of a difference of 0; null without an interval."""
+    adjusted_p_value: float | None = None
+    """`p_value` adjusted for all judges and faults (Holm); null without a test."""
 
 
 class PositionBiasRow(ReportModel):
@@ -129,6 +141,10 @@ class PositionBiasRow(ReportModel):
     """Share of answers for the side shown first, with each side first equally often; 0.5 is no bias."""
     stable: Estimate
     """Share of pairs in which it prefers the same side in both orders."""
+    p_value: float | None = None
+    """Two-sided, of a share of 0.5 in `first`, below 0.05 if the interval excludes 0.5; null without an interval."""
+    adjusted_p_value: float | None = None
+    """`p_value` adjusted for all judges (Holm); null without a test."""
 
 
 class SelfReviewRow(ReportModel):

@@ -19,6 +19,9 @@ class SemanticTemperatureRow(ReportModel):
     difference: Estimate
     """`other_words` minus `same_words`, on the questions that have both."""
     p_value: float | None
+    """Two-sided p-value of no difference: below 0.05 where the interval excludes 0."""
+    adjusted_p_value: float | None = None
+    """`p_value` adjusted for all models and temperatures (Holm); null without a test."""
 
 
 class RuleFollowingRow(ReportModel):
@@ -30,6 +33,8 @@ class RuleFollowingRow(ReportModel):
     change: Estimate
     p_value: float | None
     """Two-sided p-value of no difference: below 0.05 where the interval excludes 0."""
+    adjusted_p_value: float | None = None
+    """`p_value` adjusted for all models (Holm); null without a test."""
 
 
 class ConsistencyAccuracyRow(ReportModel):

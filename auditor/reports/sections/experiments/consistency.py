@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.interval_plot import SHARE_AXIS
+from auditor.reports.data.adjusted_tests import is_significant
 from auditor.reports.data.semantic.experiment_schema import (
     ConsistencyAccuracyRow,
     CorrelationDifferenceRow,
@@ -23,18 +24,23 @@ from auditor.reports.sections.experiments.common import (
     count_finding,
     plot_estimates,
 )
-from auditor.reports.sections.phrasing import compare_interval, describe_estimate
+from auditor.reports.sections.phrasing import describe_estimate
 from auditor.reports.sections.semantic import name_measure
-from auditor.reports.sections.tables import tabulate
+from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, tabulate
 
 NOTHING_COMPARED = "Nothing was compared."
+P_VALUE_NOTE = "p: by the method of the interval; p (adjusted): the same, adjusted for all rows (Holm)."
 
 
 def build_temperature_document(audit: str, rows: Sequence[SemanticTemperatureRow]) -> Document:
     """Build the document on whether paraphrasing changes answers more than sampling at a temperature does."""
     differences = [(f"{row.model} at temperature {row.temperature:g}", row.difference) for row in rows]
     finding = count_finding(
-        [setting for setting, difference in differences if compare_interval(difference) == "negative"],
+        [
+            setting
+            for row, (setting, difference) in zip(rows, differences, strict=True)
+            if is_significant(row) and (difference.value or 0.0) < 0
+        ],
         sum(difference.value is not None for _, difference in differences),
         "setting",
         "change answers more by paraphrasing than by sampling again",
@@ -42,8 +48,7 @@ def build_temperature_document(audit: str, rows: Sequence[SemanticTemperatureRow
     table = tabulate(
         "temperature",
         "Consistency at each temperature",
-        "Consistency score at each temperature, with 95% CI; n counts questions. p: by the method of the "
-        "interval, not corrected for multiple tests.",
+        f"Consistency score at each temperature, with 95% CI; n counts questions. {P_VALUE_NOTE}",
         rows,
         [
             Column("Model", "name"),
@@ -52,6 +57,7 @@ def build_temperature_document(audit: str, rows: Sequence[SemanticTemperatureRow
             Column("Other wordings", "estimate", "other_words"),
             Column("Other minus same", "estimate", "difference", style="signed", emphasis=True),
             P_VALUE_COLUMN,
+            ADJUSTED_P_COLUMN,
         ],
     )
     plot_title = "Consistency under paraphrase minus consistency of repeated answers"
@@ -72,19 +78,19 @@ def build_rules_document(audit: str, rows: Sequence[RuleFollowingRow]) -> Docume
     changes = [(row.model, row.change) for row in rows]
     findings = [
         count_finding(
-            [model for model, change in changes if compare_interval(change) == direction],
+            [row.model for row in rows if is_significant(row) and ((row.change.value or 0.0) > 0) == is_increase],
             sum(change.value is not None for _, change in changes),
             "model",
             f"be {comparative} consistent with a rule",
         )
-        for direction, comparative in (("positive", "more"), ("negative", "less"))
+        for is_increase, comparative in ((True, "more"), (False, "less"))
     ]
     title = "Consistency with and without a rule"
     table = tabulate(
         "rules",
         title,
         "Consistency score before and after a model is told to follow its own first rule of thumb, with 95% CI; n "
-        "counts questions. p: by the method of the interval, not corrected for multiple tests.",
+        f"counts questions. {P_VALUE_NOTE}",
         rows,
         [
             Column("Model", "name"),
@@ -92,6 +98,7 @@ def build_rules_document(audit: str, rows: Sequence[RuleFollowingRow]) -> Docume
             Column("With a rule", "estimate", "after"),
             Column("Change", "estimate", style="signed", emphasis=True),
             P_VALUE_COLUMN,
+            ADJUSTED_P_COLUMN,
         ],
     )
     plot_title = "Consistency with a rule minus consistency without"

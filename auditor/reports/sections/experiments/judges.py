@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from auditor.reports.charts.interval_plot import CORRELATION_AXIS, SHARE_AXIS
+from auditor.reports.data.adjusted_tests import is_significant
 from auditor.reports.data.panel.certificate import describe_fault_detection
 from auditor.reports.data.panel.judge_experiments import HoldoutRow
 from auditor.reports.data.panel.schema import PanelReport, RestatementShiftRow
@@ -16,15 +17,13 @@ from auditor.reports.sections.experiments.common import (
     count_finding,
     plot_estimates,
 )
-from auditor.reports.sections.judge_biases import build_padding_table
+from auditor.reports.sections.judge_biases import ADJUSTED_FOR_JUDGES, build_padding_table
 from auditor.reports.sections.panel import build_fault_table, build_position_table, build_self_review_table
-from auditor.reports.sections.phrasing import compare_interval
-from auditor.reports.sections.tables import tabulate
+from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, tabulate
 
 FAULT_AXIS = replace(CORRELATION_AXIS, title="Difference in the share of INVALID (higher is better)")
 PREFERENCE_AXIS = replace(SHARE_AXIS, title="Share of answers (0.5 is no preference)", reference=0.5)
 VALID_DIFFERENCE_TITLE = "Difference in the share of VALID (0 is none)"
-SHIFT_LABELS = {"positive": "more lenient", "negative": "stricter"}
 
 
 def build_fault_injection_document(audit: str, panel: PanelReport) -> Document:
@@ -55,13 +54,15 @@ def build_judge_bias_document(audit: str, panel: PanelReport) -> Document:
     # `first`: share of answers for the trace shown first; `preference`: leniency towards own traces.
     first_shares = [(row.judge, row.first) for row in panel.positions]
     preferences = [(row.judge, row.preference) for row in panel.own_traces]
-    position_biased = [judge for judge, share in first_shares if compare_interval(share, 0.5) in SHIFT_LABELS]
     self_lenient = [
         row.judge for row in panel.own_traces if row.preference.is_significant and (row.preference.value or 0.0) > 0
     ]
     findings = [
         count_finding(
-            position_biased, sum(share.value is not None for _, share in first_shares), "judge", "prefer one position"
+            [row.judge for row in panel.positions if is_significant(row)],
+            sum(share.value is not None for _, share in first_shares),
+            "judge",
+            "prefer one position",
         ),
         count_finding(
             self_lenient,
@@ -111,9 +112,12 @@ def build_judge_bias_document(audit: str, panel: PanelReport) -> Document:
 
 def build_judge_drift_document(first_audit: str, second_audit: str, rows: Sequence[RestatementShiftRow]) -> Document:
     """Build the document on drift of judges between two audits."""
-    directions = [(row.judge, compare_interval(row.shift)) for row in rows]
     finding = count_finding(
-        [f"{judge} ({SHIFT_LABELS[direction]})" for judge, direction in directions if direction in SHIFT_LABELS],
+        [
+            f"{row.judge} ({'more lenient' if (row.shift.value or 0.0) > 0 else 'stricter'})"
+            for row in rows
+            if is_significant(row)
+        ],
         sum(row.shift.value is not None for row in rows),
         "judge",
         "have become more lenient or stricter",
@@ -122,7 +126,8 @@ def build_judge_drift_document(first_audit: str, second_audit: str, rows: Sequen
         "judge-drift",
         "Drift of judges",
         f"Share of VALID verdicts on the same traces in {first_audit} (before) and in {second_audit} (after), share of "
-        "verdicts that changed, and difference, after minus before (above 0: more lenient). n counts traces.",
+        "verdicts that changed, and difference, after minus before (above 0: more lenient). "
+        f"{ADJUSTED_FOR_JUDGES} n counts traces.",
         rows,
         [
             Column("Judge", "name"),
@@ -130,6 +135,7 @@ def build_judge_drift_document(first_audit: str, second_audit: str, rows: Sequen
             Column("VALID after", "estimate", "restated"),
             Column("Verdicts changed", "estimate", "changed"),
             Column("Difference", "estimate", "shift", style="signed"),
+            ADJUSTED_P_COLUMN,
         ],
     )
     shifts = [(row.judge, row.shift) for row in rows]

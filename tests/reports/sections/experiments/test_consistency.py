@@ -1,4 +1,4 @@
-"""Documents of the consistency experiments: each finding follows from the intervals, and every figure has its n."""
+"""Documents of the consistency experiments: each finding follows from adjusted p-values or intervals."""
 
 from __future__ import annotations
 
@@ -50,19 +50,31 @@ def test_the_temperature_document_compares_paraphrase_with_sampling_noise() -> N
             same_words=make_mean(0.9),
             other_words=make_mean(0.7),
             difference=make_estimate(d),
-            p_value=0.001,
+            p_value=0.03,
+            adjusted_p_value=p_value,
         )
-        for m, t, d in (("a", 0.0, -0.2), (HOSTILE, 1.0, -0.05))
+        for m, t, d, p_value in (("a", 0.0, -0.2, 0.04), (HOSTILE, 1.0, -0.2, 0.06), ("c", 1.0, 0.2, 0.001))
     ]
-    assert checked_finding(consistency.build_temperature_document("x", rows)) == (
-        "1 of 2 settings is shown to change answers more by paraphrasing than by sampling again: a at temperature 0."
+    document = consistency.build_temperature_document("x", rows)
+    assert checked_finding(document) == (
+        "1 of 3 settings is shown to change answers more by paraphrasing than by sampling again: a at temperature 0."
     )
+    [table] = tables_of(document).values()
+    assert [cells[-2:] for cells in cells_of(table)] == [[0.03, 0.04], [0.03, 0.06], [0.03, 0.001]]
+    assert "p (adjusted): the same, adjusted for all rows (Holm)." in text_of(table.caption)
 
 
 def test_the_rules_document_counts_models_that_improve_and_that_get_worse() -> None:
     rows = [
-        RuleFollowingRow(model=m, before=make_mean(0.5), after=make_mean(0.7), change=make_estimate(c), p_value=None)
-        for m, c in (("a", 0.2), (HOSTILE, -0.2), ("c", 0.0), ("d", None))
+        RuleFollowingRow(
+            model=m,
+            before=make_mean(0.5),
+            after=make_mean(0.7),
+            change=make_estimate(c),
+            p_value=p_value,
+            adjusted_p_value=p_value,
+        )
+        for m, c, p_value in (("a", 0.2, 0.01), (HOSTILE, -0.2, 0.02), ("c", 0.2, 0.06), ("d", None, None))
     ]
     assert checked_finding(consistency.build_rules_document("x", rows)) == (
         "1 of 3 models is shown to be more consistent with a rule: a. "

@@ -1,4 +1,4 @@
-"""Documents of the judge experiments: each finding follows from the intervals, and every figure has its n."""
+"""Documents of the judge experiments: each finding follows from adjusted p-values, and every figure has its n."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from tests.reports.sections.experiments.test_consistency import HOSTILE, checked
 from tests.reports.sections.node_text import iterate_blocks, tables_of
 
 
-def make_shift(judge: str, value: float | None) -> RestatementShiftRow:
+def make_shift(judge: str, value: float | None, adjusted_p_value: float | None = None) -> RestatementShiftRow:
     return RestatementShiftRow(
         judge=judge,
         valid=make_estimate(0.7),
         restated=make_estimate(0.5),
         shift=make_estimate(value),
         changed=make_estimate(0.2),
+        adjusted_p_value=adjusted_p_value,
     )
 
 
@@ -35,15 +36,22 @@ def figures_of(node: object) -> list[Figure]:
 
 
 def test_only_significant_judge_drift_is_reported() -> None:
-    rows = [make_shift("a", -0.3), make_shift("b", 0.05), make_shift(HOSTILE, 0.2), make_shift("d", None)]
+    rows = [
+        make_shift("a", -0.3, 0.01),
+        make_shift("b", 0.2, 0.06),
+        make_shift(HOSTILE, 0.2, 0.04),
+        make_shift("d", None),
+    ]
     document = judges.build_judge_drift_document("may", "june", rows)
     assert checked_finding(document) == (
         f"2 of 3 judges are shown to have become more lenient or stricter: a (stricter), {HOSTILE} (more lenient)."
     )
     [table] = tables_of(document).values()
-    assert cells_of(table) == [[row.judge, row.valid, row.restated, row.changed, row.shift] for row in rows]
+    assert cells_of(table) == [
+        [row.judge, row.valid, row.restated, row.changed, row.shift, row.adjusted_p_value] for row in rows
+    ]
     assert len(figures_of(document)) == 1
-    without_shift = judges.build_judge_drift_document("may", "june", [make_shift("a", 0.01)])
+    without_shift = judges.build_judge_drift_document("may", "june", [make_shift("a", 0.01, 0.9)])
     assert checked_finding(without_shift) == (
         "No judge is shown to have become more lenient or stricter (1 judge measured)."
     )
@@ -52,10 +60,12 @@ def test_only_significant_judge_drift_is_reported() -> None:
     assert nothing.sections == []
 
 
-def test_position_bias_is_tested_against_one_half(report: Report) -> None:
+def test_judges_are_named_for_a_bias_only_after_correction(report: Report) -> None:
     position_rows = [
-        PositionBiasRow(judge=name, first=make_estimate(first), stable=make_estimate(0.9))
-        for name, first in (("a", 0.5), (HOSTILE, 0.8))
+        PositionBiasRow(
+            judge=name, first=make_estimate(0.8), stable=make_estimate(0.9), adjusted_p_value=adjusted_p_value
+        )
+        for name, adjusted_p_value in (("a", 0.06), (HOSTILE, 0.04))
     ]
     self_reviews = [
         SelfReviewRow(judge=name, valid=make_estimate(0.9), preference=make_difference(value, p_value))
@@ -85,16 +95,19 @@ def test_the_finding_on_faults_is_that_of_the_certificate(report: Report) -> Non
         detected=make_estimate(0.9),
         false_alarms=make_estimate(0.2),
         difference=make_estimate(0.7),
+        adjusted_p_value=0.01,
     )
     panel = report.panel.model_copy(update={"faults": [row]})
     document = judges.build_fault_injection_document("x", panel)
     assert checked_finding(document) == describe_fault_detection(panel)
     assert checked_finding(document).startswith("Detection beyond the judge’s false alarms is shown for 1 of 1 pair")
-    undetected = row.model_copy(update={"difference": make_estimate(0.05)})
-    finding = checked_finding(
-        judges.build_fault_injection_document("x", panel.model_copy(update={"faults": [row, undetected]}))
-    )
-    assert f"Not shown to be detected: Western norm ({HOSTILE})" in finding
+    for changes in ({"adjusted_p_value": 0.06}, {"adjusted_p_value": None}, {"difference": make_estimate(-0.7)}):
+        undetected = row.model_copy(update=changes)
+        finding = checked_finding(
+            judges.build_fault_injection_document("x", panel.model_copy(update={"faults": [row, undetected]}))
+        )
+        assert f"Not shown to be detected: Western norm ({HOSTILE})" in finding
+        assert ("P-values are adjusted for 2 tests (Holm)." in finding) is (undetected.adjusted_p_value is not None)
     no_faults = judges.build_fault_injection_document("x", report.panel.model_copy(update={"faults": []}))
     assert checked_finding(no_faults) == "No fault was injected."
 

@@ -1,0 +1,99 @@
+"""Models are named for fewer usable answers in one language only after correction, and on the same cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from auditor.domain import Cell, CellScore, Outcome, Survey, SurveyCell, Trace
+from auditor.reports.data.agreement.languages import UnevenLanguageRow, build_languages_report
+from auditor.reports.data.report_source import ReportSource
+from auditor.storage import audits, results
+from auditor.storage.database import Database
+from tests.support.audit_configs import config
+
+LANGUAGES = ("en", "de", "es")
+MODELS = [f"m{i}" for i in range(10)]
+CELLS = [Cell(f"country {i:02}", f"topic {(i + j) % 40:02}") for i, j in product(range(40), range(3))]
+SURVEY = Survey(
+    "own", "t", "s", "{topic} {country}", ("never", "always"), tuple(SurveyCell(cell, 0.0) for cell in CELLS)
+)
+
+
+class Answers:
+    """Simulated answers of an audit in three languages, for the part of its report on languages."""
+
+    def __init__(self, db: Database, patch: pytest.MonkeyPatch) -> None:
+        audit = audits.save_audit(
+            db, name="a", config=None, config_hash=None, survey=SURVEY, environment={"auditor": "0"}
+        )
+        multilingual = config("http://127.0.0.1", language=list(LANGUAGES), probes={"direct": {"samples": 1}})
+        scores = [CellScore(model, CELLS[0], "direct", 0.0) for model in MODELS]
+        self._source = ReportSource(audit, multilingual, SURVEY, scores)
+        self._db, self._patch = db, patch
+
+    def find_uneven(self, traces: list[Trace]) -> list[UnevenLanguageRow]:
+        """The models that are named for an audit with these answers."""
+        self._patch.setattr(results, "load_traces", lambda db, audit_id: traces)
+        report = build_languages_report(self._db, self._source)
+        assert report is not None
+        return report.uneven
+
+
+@pytest.fixture
+def answers(db: Database, monkeypatch: pytest.MonkeyPatch) -> Answers:
+    """Answers of an audit of ten models in three languages."""
+    return Answers(db, monkeypatch)
+
+
+def draw_traces(seed: int, planted: float = 0.0) -> Iterator[Trace]:
+    """Nine of ten answers are usable in each language; the first model has fewer in the last one by `planted`."""
+    rng = np.random.default_rng(seed)
+    for model, (sample, language) in product(MODELS, enumerate(LANGUAGES)):
+        share = 0.9 - planted * (model == MODELS[0] and language == LANGUAGES[-1])
+        for cell, is_usable in zip(CELLS, (rng.random(len(CELLS)) < share).tolist(), strict=True):
+            yield make_trace(model, cell, sample, is_usable=is_usable)
+
+
+def make_trace(model: str, cell: Cell, sample: int, *, is_usable: bool) -> Trace:
+    """An answer in the language with the number of its sample."""
+    outcome, score = (Outcome.OK, 0.0) if is_usable else (Outcome.REFUSED, None)
+    return Trace(model, cell, sample, outcome, score, language=LANGUAGES[sample])
+
+
+def test_equal_languages_are_rarely_named_and_a_planted_one_always(answers: Answers) -> None:
+    n_audits = 20
+    n_named = sum(bool(answers.find_uneven(list(draw_traces(seed)))) for seed in range(n_audits))
+    assert n_named <= stats.binom.ppf(0.99, n_audits, 0.05)
+    for seed in range(3):
+        [row] = answers.find_uneven(list(draw_traces(seed, planted=0.3)))
+        assert row.model == MODELS[0]
+        assert {code: n_asked for code, (_, n_asked) in row.answers.items()} == dict.fromkeys(LANGUAGES, len(CELLS))
+        usable = {code: n_usable / n_asked for code, (n_usable, n_asked) in row.answers.items()}
+        assert usable["es"] < 0.75 < min(usable["en"], usable["de"])
+
+
+@pytest.mark.parametrize(("is_usable_in_english", "is_named"), [(False, False), (True, True)])
+def test_languages_are_compared_on_the_cells_that_were_asked_in_both(
+    answers: Answers, is_usable_in_english: bool, is_named: bool
+) -> None:
+    """The second language is asked in a fourth of the countries, in which no answer in it is usable."""
+    traces = []
+    for cell in CELLS:
+        is_bilingual = cell.country < "country 10"
+        traces.append(make_trace("m0", cell, 0, is_usable=is_usable_in_english or not is_bilingual))
+        if is_bilingual:
+            traces.append(make_trace("m0", cell, 1, is_usable=False))
+    rows = answers.find_uneven(traces)
+    assert [row.model for row in rows] == ["m0"] * is_named
+    assert [row.answers for row in rows] == [{"de": (0, 30), "en": (120, 120)}] * is_named
+
+
+def test_a_language_of_few_countries_is_not_tested(answers: Answers) -> None:
+    traces = [make_trace("m0", cell, 0, is_usable=True) for cell in CELLS]
+    traces += [make_trace("m0", cell, 1, is_usable=False) for cell in CELLS if cell.country < "country 04"]
+    assert answers.find_uneven(traces) == []

@@ -1,0 +1,158 @@
+"""Judges without a fault are rarely named in any sentence on tests of judges; one with a planted fault is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from auditor.domain import AlteredTraceVerdict, Cell, Contest, Guess, Outcome, Ruling
+from auditor.metrics.estimate import Estimate
+from auditor.metrics.multiple_testing import holm
+from auditor.reports.data.adjusted_tests import is_significant
+from auditor.reports.data.panel.alterations import NO_ALTERATION
+from auditor.reports.data.panel.certificate import write_certificate
+from auditor.reports.data.panel.judge_tests import (
+    build_blinding_rows,
+    build_fault_rows,
+    build_position_rows,
+    compare_verdict_pairs,
+)
+from auditor.reports.data.panel.schema import (
+    BlindingCheckRow,
+    FaultDetectionRow,
+    PositionBiasRow,
+    RestatementShiftRow,
+)
+from auditor.reports.data.report_schema import Report
+from auditor.reports.data.sampling_units import cell_units
+
+CELLS = [Cell(f"country {i}", f"topic {(i + j) % 40}") for i, j in product(range(40), range(4))]
+JUDGES = [f"judge {i:02}" for i in range(20)]
+FAULTS = [f"fault {i}" for i in range(4)]
+FEW_JUDGES = JUDGES[:5]
+N_AUDITS = 30
+
+
+JudgeTestRow = PositionBiasRow | BlindingCheckRow | FaultDetectionRow | RestatementShiftRow
+
+
+def simulate_positions(seed: int, planted: float = 0.0) -> list[PositionBiasRow]:
+    """20 judges that compare equal traces in both orders; the first prefers the first side more often by `planted`."""
+    rng = np.random.default_rng(seed)
+    contests = [
+        Contest(judge, cell, "a", "b", is_swapped, Outcome.OK, prefers_first=bool(rng.random() < share))
+        for judge, share in zip(JUDGES, [0.5 + planted] + [0.5] * 19, strict=True)
+        for cell, is_swapped in product(CELLS, (False, True))
+    ]
+    return build_position_rows(JUDGES, contests)
+
+
+def simulate_guesses(seed: int, planted: float = 0.0) -> list[BlindingCheckRow]:
+    """20 judges that guess one of four; the first guesses the topic more often than by chance by `planted`."""
+    rng = np.random.default_rng(seed)
+    guesses = []
+    for judge in JUDGES:
+        shares = np.array([0.25, 0.25 + planted * (judge == JUDGES[0]), 0.25])
+        for cell, hits in zip(CELLS, (rng.random((len(CELLS), 3)) < shares).tolist(), strict=True):
+            guess = Guess(judge, "m", cell, 0, Outcome.OK, countries=4, topics=4, authors=4)
+            guesses.append(replace(guess, hit_country=hits[0], hit_topic=hits[1], hit_author=hits[2]))
+    return build_blinding_rows(JUDGES, guesses)
+
+
+def simulate_faults(seed: int, planted: float = 0.0) -> list[FaultDetectionRow]:
+    """5 judges that overlook 4 faults; the first objects to the first fault more often by `planted`."""
+    rng = np.random.default_rng(seed)
+    verdicts = [
+        AlteredTraceVerdict(fault, judge, "m", cell, 0, Outcome.OK, Ruling.INVALID if is_object else Ruling.VALID)
+        for judge, fault in product(FEW_JUDGES, [NO_ALTERATION, *FAULTS])
+        for cell, is_object in zip(
+            CELLS,
+            rng.random(len(CELLS)) < 0.3 + planted * ((judge, fault) == (FEW_JUDGES[0], FAULTS[0])),
+            strict=True,
+        )
+    ]
+    return build_fault_rows(FEW_JUDGES, verdicts)
+
+
+def simulate_drift(seed: int, planted: float = 0.0) -> list[RestatementShiftRow]:
+    """20 judges that give verdicts twice; the first one's second verdicts are more lenient by `planted`."""
+    rng = np.random.default_rng(seed)
+    return compare_verdict_pairs(
+        {
+            judge: (
+                (rng.random(len(CELLS)) < 0.5).astype(float),
+                (rng.random(len(CELLS)) < 0.5 + planted * (judge == JUDGES[0])).astype(float),
+            )
+            for judge in JUDGES
+        },
+        cell_units(CELLS),
+    )
+
+
+Simulate = Callable[..., Sequence[JudgeTestRow]]
+SIMULATIONS = [simulate_positions, simulate_guesses, simulate_faults, simulate_drift]
+
+
+@pytest.mark.parametrize("simulate", SIMULATIONS)
+def test_honest_judges_are_rarely_named_and_a_planted_fault_always(simulate: Simulate) -> None:
+    audits = [simulate(seed) for seed in range(N_AUDITS)]
+    expected = stats.binom.ppf(0.99, N_AUDITS, 0.05)
+    assert sum(any(map(is_significant, rows)) for rows in audits) <= expected
+    n_uncorrected = sum(any((row.p_value or 1.0) < 0.05 for row in rows) for rows in audits)
+    assert n_uncorrected > expected, "without a correction, honest judges are named too often"
+    for seed in range(3):
+        assert [row.judge for row in simulate(seed, planted=0.3) if is_significant(row)] == [JUDGES[0]]
+
+
+@pytest.mark.parametrize(
+    ("simulate", "figure", "reference"),
+    [
+        (simulate_positions, "first", 0.5),
+        (simulate_guesses, "hits", 0.25),
+        (simulate_faults, "difference", 0.0),
+        (simulate_drift, "shift", 0.0),
+    ],
+)
+def test_p_values_agree_with_the_intervals_and_are_adjusted_for_all_rows(
+    simulate: Simulate, figure: str, reference: float
+) -> None:
+    rows = simulate(0, planted=0.2)
+    p_values = [row.p_value for row in rows]
+    assert [row.adjusted_p_value for row in rows] == pytest.approx(holm([np.nan if p is None else p for p in p_values]))
+    for row in rows:
+        estimate: Estimate = getattr(row, figure)
+        assert estimate.ci_low is not None
+        assert estimate.ci_high is not None
+        assert row.p_value is not None
+        assert (row.p_value < 0.05) is not (estimate.ci_low <= reference <= estimate.ci_high)
+
+
+def test_the_certificate_names_judges_after_correction(report: Report) -> None:
+    honest, planted = (
+        report.panel.model_copy(update={"guesses": simulate_guesses(23, size), "faults": simulate_faults(23, size)})
+        for size in (0.0, 0.3)
+    )
+    assert any((row.hits.ci_low or 0.0) > row.chance for row in honest.guesses), "uncorrected, a judge is named"
+    assert any((row.difference.ci_low or 0.0) > 0 for row in honest.faults), "uncorrected, a fault is detected"
+    sentences = " ".join(write_certificate(honest))
+    assert "blinding holds as far as this sample shows. P-values are adjusted for 60 tests (Holm)." in sentences
+    assert "is shown for 0 of 20 pairs of a judge and an injected fault." in sentences
+    assert "P-values are adjusted for 20 tests (Holm)." in sentences
+    sentences = " ".join(write_certificate(planted))
+    assert f"Better than chance, {JUDGES[0]} guesses the topic (" in sentences
+    assert "is shown for 1 of 20 pairs of a judge and an injected fault." in sentences
+
+
+def test_without_an_interval_there_is_no_test() -> None:
+    contests = [
+        Contest("judge", cell, "a", "b", is_swapped, Outcome.OK, prefers_first=True)
+        for cell, is_swapped in product(CELLS[:4], (False, True))
+    ]
+    [row] = build_position_rows(["judge"], contests)
+    assert (row.first.value, row.first.ci_low) == (1.0, None)
+    assert (row.p_value, row.adjusted_p_value, is_significant(row)) == (None, None, False)
