@@ -19,8 +19,6 @@ from auditor.domain import (
     ReasoningSettings,
     derive_seed,
 )
-from auditor.models.continuation import weights_identity
-from auditor.models.logprobs import measure_params
 
 PURPOSES_WITH_RECORD = frozenset({Purpose.DIRECT, Purpose.REVIEW, Purpose.GUESS, Purpose.REWRITE, Purpose.CONTEST})
 """Purposes whose calls name the model's file of recorded answers. Keys for other purposes are on disk without it."""
@@ -111,6 +109,9 @@ def build_logprob_call(
     continuations: tuple[str, ...] = (),
 ) -> Call:
     """Build the call that measures the log-probabilities of continuations, or of the next token without any."""
+    from auditor.models.continuation import weights_identity  # these modules load httpx (0.5 s)
+    from auditor.models.logprobs import measure_params
+
     is_local = measure is LogprobMeasure.CONTINUATION
     params = {"weights": weights_identity(model)} if is_local else {**measure_params(measure), **model.params}
     return Call(
