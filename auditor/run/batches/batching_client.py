@@ -20,7 +20,7 @@ from auditor.run.batches.collection import start_collecting
 from auditor.run.batches.manager import BatchManager
 from auditor.run.batches.model_queue import ModelBatchQueue, OpenBatch, PendingCall
 from auditor.run.batches.submission import submit_calls
-from auditor.storage import batches, ledger
+from auditor.storage import batches
 
 if TYPE_CHECKING:
     from auditor.agents.recording import CallRecorder
@@ -89,9 +89,7 @@ class BatchingClient:
             try:
                 reply = await self._wait_for_batch(queue, call, n_attempts + 1)
                 if reply is None:
-                    await ledger.record_dispatch(
-                        self._recorder.db, self._recorder.run_id, self._recorder.audit_id, call
-                    )
+                    await self._recorder.record_dispatch(call)
                 answer = reply.answer if reply else await self._send_individually(call)
             except AuditorError as error:
                 if earlier_answer is None:
@@ -134,7 +132,7 @@ class BatchingClient:
             pending_call.future.add_done_callback(lambda _: self._pending_calls.pop(call.key, None))
             self._pending_calls[call.key] = pending_call
             # The record of its batch says whether it was sent.
-            await ledger.clear_dispatch(self._recorder.db, self._recorder.run_id, call)
+            await self._recorder.clear_dispatch(call)
             if (open_batch := self._manager.find_open_batch(call.key)) is not None:
                 open_batch.pending_calls[call.key] = pending_call
                 start_collecting(self._manager, open_batch, queue)
