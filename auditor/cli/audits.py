@@ -214,7 +214,7 @@ def status(
     from auditor.reports.data.failures.build import load_failure_groups
     from auditor.reports.number_format import pluralize
     from auditor.run import resolve_storage_url
-    from auditor.run.batches import describe_waiting_calls
+    from auditor.run.batches.waiting_calls import describe_waiting_calls
     from auditor.storage import audits
     from auditor.storage.database import open_database
     from auditor.storage.failure_queries import count_unsent_calls
