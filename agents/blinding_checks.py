@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from auditor.agents.call_builders import blind_trace, build_review_call, fence_line, judge_params
+from auditor.agents.call_builders import blind_trace, build_review_call, fence_line
 from auditor.agents.call_runner import run_calls
-from auditor.agents.model_call import model_fields
+from auditor.agents.model_call import build_judge_call
 from auditor.agents.run_context import RunContext
 from auditor.agents.verdict_parsing import parse_verdict
 from auditor.config import ModelSection
@@ -102,13 +102,8 @@ def _build_guess_call(
         practices=options[1].numbered_list,
         analysts=options[2].numbered_list,
     )
-    call = Call(
-        **model_fields(judge),
-        messages=messages,
-        purpose=Purpose.GUESS,
-        params=judge_params(config, judge, derive_seed(config.seed, "guess", *trace.cell, trace.sample)),
-        schema=BlindGuess.__name__,
-    )
+    about = (*trace.cell, trace.sample)
+    call = build_judge_call(config, judge, Purpose.GUESS, messages, about=about, schema=BlindGuess.__name__)
     return options, call
 
 
@@ -188,11 +183,12 @@ def _build_restatement_call(context: RunContext, rewriter: ModelSection, trace: 
         fence=fence_line(text, config.seed, "rewrite", rewriter.model),
         max_words=str(config.direct.max_words),
     )
-    return Call(
-        **model_fields(rewriter),
-        messages=messages,
-        purpose=Purpose.REWRITE,
-        params=judge_params(config, rewriter, derive_seed(config.seed, "rewrite", *trace.cell, trace.sample)),
+    return build_judge_call(
+        config,
+        rewriter,
+        Purpose.REWRITE,
+        messages,
+        about=(*trace.cell, trace.sample),
         schema=Restated.__name__,
         max_words=2 * config.direct.max_words,
     )

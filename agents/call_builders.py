@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Iterable
-from pathlib import Path
 
 from auditor.agents.blinding import author_names, blind_and_truncate
 from auditor.agents.identifying_terms import country_terms, other_country_terms, topic_terms
 from auditor.agents.localization import language_of_sample, question_prompt_fields
-from auditor.agents.model_call import model_fields
+from auditor.agents.model_call import build_call, build_judge_call, effective_temperature
 from auditor.agents.task_prompts import answer_schema_name, item_prompt_fields, question_with_options, task_prompt_name
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import ENGLISH, Call, Cell, Message, Outcome, Purpose, Survey, Trace, canonical_hash, derive_seed
@@ -25,12 +24,8 @@ LABEL_CONSONANTS = "BCDFGHJKLMNPQRSTVWXZ"
 
 
 def build_direct_call(config: AuditConfig, survey: Survey, model: ModelSection, cell: Cell, sample: int) -> Call:
-    """Build the call that asks a model the question on a cell, or the item of a task, for one sample of its answer.
-
-    The seed depends on the cell and the sample, not on the model's name, so that renaming a model changes no call.
-    """
+    """Build the call that asks a model the question on a cell, or the item of a task, for one sample of its answer."""
     probe = config.direct
-    structured = probe.mode == "structured"
     language = ENGLISH if survey.task is not None else language_of_sample(config, cell.country, sample)
     if survey.task is None:
         prompt, fields = load_prompt(f"direct.{probe.mode}", language), question_prompt_fields(survey, cell, language)
@@ -42,19 +37,16 @@ def build_direct_call(config: AuditConfig, survey: Survey, model: ModelSection, 
         )
         schema = answer_schema_name(survey.task, cell)
     messages = prompt.render(preamble=model.system, max_words=str(probe.max_words), **fields)
-    return Call(
-        **model_fields(model),
-        messages=messages,
-        purpose=Purpose.DIRECT,
+    return build_call(
+        model,
+        Purpose.DIRECT,
+        messages,
+        temperature=effective_temperature(model, probe.temperature),
+        max_tokens=probe.max_tokens,
+        seed=derive_seed(config.seed, *cell, sample),
         sample=sample,
-        params=_request_params(
-            model,
-            _effective_temperature(model, probe.temperature),
-            probe.max_tokens,
-            derive_seed(config.seed, *cell, sample),
-        ),
-        schema=schema if structured else None,
-        max_words=probe.max_words if structured else None,
+        schema=schema if probe.mode == "structured" else None,
+        max_words=probe.max_words,
         cell=cell,
         language=language,
     )
@@ -67,15 +59,14 @@ def build_review_call(config: AuditConfig, survey: Survey, judge: ModelSection, 
         trace: the trace judged; its score or answer is shown, and its cell and sample determine the seed.
         text: the trace's text as shown to judges, from `blind_trace`.
     """
-    probe = config.probes.review
-    messages = _render_review_messages(config, survey, judge, text, trace)
-    return Call(
-        **model_fields(judge),
-        messages=messages,
-        purpose=Purpose.REVIEW,
-        params=judge_params(config, judge, derive_seed(config.seed, "review", *trace.cell, trace.sample)),
+    return build_judge_call(
+        config,
+        judge,
+        Purpose.REVIEW,
+        _render_review_messages(config, survey, judge, text, trace),
+        about=(*trace.cell, trace.sample),
         schema=(TraceReview if survey.task is None else AnswerReview).__name__,
-        max_words=probe.max_words,
+        max_words=config.probes.review.max_words,
     )
 
 
@@ -167,31 +158,3 @@ def fence_line(text: str, seed: int, *identity: object) -> str:
     while (line := f"=== {digest[:16]} ===") in text or digest[:16] in text:
         digest = hashlib.sha256(digest.encode()).hexdigest()
     return line
-
-
-def judge_params(config: AuditConfig, judge: ModelSection, seed: int) -> dict[str, object]:
-    """Request parameters of a call to a judge; if the models judge each other, none has a temperature of its own."""
-    probe = config.probes.review
-    temperature = probe.temperature if config.judges == "peers" else _effective_temperature(judge, probe.temperature)
-    return _request_params(judge, temperature, probe.max_tokens, seed)
-
-
-def _request_params(model: ModelSection, temperature: float, max_tokens: int, seed: int) -> dict[str, object]:
-    """Request parameters; the model's configured `params` override them.
-
-    For a model whose answers come from a file, `answers` holds the hash of that file.
-    """
-    answers_param = {"answers": _file_digest(model.answers)} if model.answers else {}
-    return {"temperature": temperature, "max_tokens": max_tokens, "seed": seed, **model.params, **answers_param}
-
-
-@functools.cache
-def _file_digest(filename: str) -> str:
-    """SHA-256 of a file of recorded answers, so that a changed file gives new calls; empty if it does not exist."""
-    path = Path(filename)
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
-
-
-def _effective_temperature(model: ModelSection, default_temperature: float) -> float:
-    """The temperature configured for the model, or the default if it has none."""
-    return default_temperature if model.temperature is None else model.temperature

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import TypeVar
 
 from auditor.agents.blinding_checks import judge_altered_traces
-from auditor.agents.call_builders import blind_trace, fence_line, judge_params, select_traces_for_review
+from auditor.agents.call_builders import blind_trace, fence_line, select_traces_for_review
 from auditor.agents.call_runner import run_calls
 from auditor.agents.fault_injection import TracePool, inject_faults, pad_trace
-from auditor.agents.model_call import model_fields
+from auditor.agents.model_call import build_judge_call
 from auditor.agents.run_context import RunContext
 from auditor.config import ModelSection
 from auditor.domain import Answer, Call, Cell, Conflict, Contest, Outcome, Purpose, Trace, derive_seed
@@ -151,11 +151,12 @@ def _build_contest_call(
         never=survey.scale[0],  # labels of the scale's ends, -1 and +1
         always=survey.scale[1],
     )
-    return Call(
-        **model_fields(judge),
-        messages=messages,
-        purpose=Purpose.CONTEST,
-        params=judge_params(config, judge, derive_seed(config.seed, "contest", *conflict.cell)),
+    return build_judge_call(
+        config,
+        judge,
+        Purpose.CONTEST,
+        messages,
+        about=conflict.cell,
         schema=SidePreference.__name__,
         max_words=config.probes.review.max_words,
     )

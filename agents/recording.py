@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from auditor.agents.run_context import ModelClient
@@ -15,9 +14,10 @@ from auditor.storage.database import Database
 
 @dataclass(frozen=True, slots=True)
 class CallRecorder:
-    """Records calls in the ledger.
+    """Records the calls of one run in the ledger.
 
     Attributes:
+        db: the database.
         audit_id: the audit to which the calls belong.
         run_id: id of the run. Calls that it has sent but not recorded when it dies may have been paid for.
     """
@@ -26,43 +26,51 @@ class CallRecorder:
     audit_id: int
     run_id: str
 
-    async def ask_and_record(self, call: Call, send: Callable[[Call], Awaitable[Answer]]) -> Answer:
-        """Send a call; record that it is sent beforehand, and its answer immediately afterwards.
+    async def record_dispatch(self, call: Call) -> None:
+        """Record that a call is about to be sent."""
+        await ledger.record_dispatch(self.db, self.run_id, self.audit_id, call)
+
+    async def clear_dispatch(self, call: Call) -> None:
+        """Record that a call was not sent."""
+        await ledger.clear_dispatch(self.db, self.run_id, call)
+
+    async def record_answer(self, call: Call, answer: Answer) -> Answer:
+        """Record a call's answer or failure, with its attempts, and return it as recorded.
 
         An answer that the database cannot store is returned as a failure of this call.
 
         Raises:
-            AuditorError: the call cannot be sent, or the database cannot be written.
+            StorageError: the database cannot be written.
         """
-        # Failpoints are where tests end the process, to check that nothing is lost or asked twice.
-        failpoint("before_dispatch")
-        await ledger.record_dispatch(self.db, self.run_id, self.audit_id, call)
-        try:
-            answer = await send(call)
-        except AuditorError as error:
-            if error.answer is None:
-                await ledger.clear_dispatch(self.db, self.run_id, call)
-            else:
-                await ledger.record_answer(self.db, call, error.answer, run_id=self.run_id, audit_id=self.audit_id)
-            raise
-        failpoint("after_response")
-        recorded_answer = await ledger.record_answer(self.db, call, answer, run_id=self.run_id, audit_id=self.audit_id)
-        failpoint("after_record")
-        return recorded_answer
+        return await ledger.record_answer(self.db, call, answer, run_id=self.run_id, audit_id=self.audit_id)
 
 
 class RecordingClient:
-    """A model client that records all calls."""
+    """Records each call that it passes on, and each answer before it returns it."""
 
     def __init__(self, client: ModelClient, recorder: CallRecorder) -> None:
         """Wrap a client that does not record calls."""
         self._client, self._recorder = client, recorder
 
     async def complete(self, call: Call) -> Answer:
-        """Send a call and return its answer after it is recorded.
+        """Send a call and return its answer as recorded.
 
         Raises:
             ModelSetupError: the model cannot be used at all.
-            StorageError: the database cannot be written.
+            AuditorError: the call cannot be sent, or the database cannot be written.
         """
-        return await self._recorder.ask_and_record(call, self._client.complete)
+        # Failpoints are where tests end the process, to check that nothing is lost or asked twice.
+        failpoint("before_dispatch")
+        await self._recorder.record_dispatch(call)
+        try:
+            answer = await self._client.complete(call)
+        except AuditorError as error:
+            if error.answer is None:
+                await self._recorder.clear_dispatch(call)
+            else:
+                await self._recorder.record_answer(call, error.answer)
+            raise
+        failpoint("after_response")
+        recorded_answer = await self._recorder.record_answer(call, answer)
+        failpoint("after_record")
+        return recorded_answer

@@ -6,13 +6,10 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from auditor.agents.model_call import model_fields
+from auditor.agents.model_call import build_logprob_call
 from auditor.config import ModelSection
 from auditor.domain import Answer, Call, Cell, LogprobMeasure, Message, Outcome, Purpose, SentencePairScore
-from auditor.models.continuation import weights_identity
-from auditor.models.logprobs import measure_params
 from auditor.prompts import fill_placeholders, load_prompt
 from auditor.prompts.sentence_pairs import load_sentence_pairs
 
@@ -63,31 +60,13 @@ def build_sentence_pairs(model: ModelSection, cell: Cell, measure: LogprobMeasur
 def _build_sentence_call(model: ModelSection, beginning: str, measure: LogprobMeasure) -> Call:
     """Build the call that measures the log-probabilities of all endings of one beginning."""
     ends = tuple(f" {end}" for pair in load_sentence_pairs().ends for end in pair)
-    return _build_logprob_call(model, (Message("user", beginning),), measure, ends)
+    return build_logprob_call(model, Purpose.LOGPROB, (Message("user", beginning),), measure, ends)
 
 
 def _build_choice_call(model: ModelSection, beginning: str, option_a: str, option_b: str) -> Call:
     """Build the call that offers two endings as options A and B."""
     messages = load_prompt("logprob.choice").render(preamble=model.system, beginning=beginning, a=option_a, b=option_b)
-    return _build_logprob_call(model, messages, LogprobMeasure.CHOICE)
-
-
-def _build_logprob_call(
-    model: ModelSection, messages: tuple[Message, ...], measure: LogprobMeasure, continuations: tuple[str, ...] = ()
-) -> Call:
-    """Build a log-probability call; local weights need no server."""
-    is_local = measure is LogprobMeasure.CONTINUATION
-    params: dict[str, Any] = (
-        {"weights": weights_identity(model)} if is_local else {**measure_params(measure), **model.params}
-    )
-    return Call(
-        **model_fields(model, on_this_machine=is_local),
-        messages=messages,
-        purpose=Purpose.LOGPROB,
-        params=params,
-        measure=measure,
-        continuations=continuations,
-    )
+    return build_logprob_call(model, Purpose.LOGPROB, messages, LogprobMeasure.CHOICE)
 
 
 def parse_sentence_pair_score(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from auditor.agents.model_call import model_fields
+from auditor.agents.model_call import build_call, build_logprob_call, effective_temperature
 from auditor.agents.sentence_pairs import letter_logprob_difference
 from auditor.config import AuditConfig, LogicProbe, ModelSection
 from auditor.domain import (
@@ -25,7 +25,6 @@ from auditor.domain import (
     Relation,
     derive_seed,
 )
-from auditor.models.logprobs import measure_params
 from auditor.models.structured import Preference, ReasonedPreference, parse_structured_answer
 from auditor.prompts import fill_placeholders, load_prompt
 from auditor.prompts.comparison_wording import load_comparison_wording
@@ -113,35 +112,27 @@ def build_comparison_call(
 ) -> Call:
     """Build the call for one question to one judge; the seed is the same for all judges."""
     if probe.answer == "probability":
-        return _build_letter_call(judge, item_set, question)
+        # The probability of each letter as the next token.
+        messages = _render_messages("logic.letter", judge.system, item_set, question, {})
+        return build_logprob_call(judge, Purpose.LOGIC, messages, LogprobMeasure.CHOICE)
     template = "logic.cot" if probe.cot else "logic.structured"
     extra_fields = {"max_words": str(probe.max_words)} if probe.cot else {}
     messages = _render_messages(template, judge.system, item_set, question, extra_fields)
-    seed = derive_seed(config.seed, "logic", item_set.context, question.relation, question.paraphrase, question.sample)
     # Repeats, from 1, have a temperature of their own.
-    default_temperature = probe.sample_temperature if question.sample else probe.temperature
-    temperature = default_temperature if judge.temperature is None else judge.temperature
-    params = {"temperature": temperature, "max_tokens": probe.max_tokens, "seed": seed, **judge.params}
-    return Call(
-        **model_fields(judge),
-        messages=messages,
-        purpose=Purpose.LOGIC,
+    temperature = probe.sample_temperature if question.sample else probe.temperature
+    return build_call(
+        judge,
+        Purpose.LOGIC,
+        messages,
+        temperature=effective_temperature(judge, temperature),
+        max_tokens=probe.max_tokens,
+        seed=derive_seed(
+            config.seed, "logic", item_set.context, question.relation, question.paraphrase, question.sample
+        ),
         sample=question.sample,
-        params=params,
         schema=(ReasonedPreference if probe.cot else Preference).__name__,
         max_words=probe.max_words if probe.cot else None,
         language=item_set.language,
-    )
-
-
-def _build_letter_call(judge: ModelSection, item_set: ItemSet, question: LogicQuestion) -> Call:
-    """Build the call that measures the probability of each letter as the next token."""
-    return Call(
-        **model_fields(judge),
-        messages=_render_messages("logic.letter", judge.system, item_set, question, {}),
-        purpose=Purpose.LOGIC,
-        params={**measure_params(LogprobMeasure.CHOICE), **judge.params},
-        measure=LogprobMeasure.CHOICE,
     )
 
 

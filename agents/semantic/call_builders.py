@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from auditor.agents.call_builders import fence_line
-from auditor.agents.model_call import model_fields
+from auditor.agents.model_call import build_call, effective_temperature
 from auditor.config import AuditConfig, ModelSection
 from auditor.config.semantic import SemanticProbe
 from auditor.domain import Call, Message, Purpose, derive_seed
@@ -42,13 +42,12 @@ def build_answer_call(
         "max_words": str(probe.max_words),
         **({} if rule is None else {"rule": truncate_shown_text(config, rule)}),
     }
-    default_temperature = probe.temperature if model.temperature is None else model.temperature
     return _build_call(
         config,
         model,
         Purpose.MORAL,
         load_prompt(f"{template}.{probe.mode}").render(preamble=model.system, **fields),
-        temperature=default_temperature if temperature is None else temperature,
+        temperature=effective_temperature(model, probe.temperature) if temperature is None else temperature,
         max_tokens=probe.max_tokens,
         schema=MoralAnswer if probe.mode == "structured" else None,
         max_words=probe.max_words,
@@ -70,7 +69,7 @@ def build_choice_call(config: AuditConfig, model: ModelSection, question: str, c
         model,
         Purpose.MORAL,
         messages,
-        temperature=probe.temperature if model.temperature is None else model.temperature,
+        temperature=effective_temperature(model, probe.temperature),
         max_tokens=probe.max_tokens,
         schema=Choice,
         max_words=probe.max_words,
@@ -165,21 +164,21 @@ def _build_call(
     max_words: int,
     sample: int = 0,
 ) -> Call:
-    """Build a call of the probe, with a reproducible seed.
+    """Build a call of the probe; its seed depends on the question.
 
     Args:
         schema: schema of the structured answer; None for free text.
         max_words: maximum length of each text in a structured answer.
         sample: index of the call among equal ones, from 0.
     """
-    # The seed depends on the question, not on the model's name, so that renaming a model changes no call.
-    seed = derive_seed(config.seed, purpose.value, messages[-1].content, sample)
-    return Call(
-        **model_fields(model),
-        messages=messages,
-        purpose=purpose,
+    return build_call(
+        model,
+        purpose,
+        messages,
+        temperature=temperature,
+        max_tokens=max_tokens,
+        seed=derive_seed(config.seed, purpose.value, messages[-1].content, sample),
         sample=sample,
-        params={"temperature": temperature, "max_tokens": max_tokens, "seed": seed, **model.params},
         schema=schema.__name__ if schema else None,
-        max_words=max_words if schema else None,
+        max_words=max_words,
     )

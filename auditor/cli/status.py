@@ -83,7 +83,7 @@ def _print_statuses(statuses: Sequence[dict[str, Any]], failures: Sequence[Seque
 def _print_remarks(audit_status: dict[str, Any]) -> None:
     """Print what an audit waits for, what its preflight cost, and which models changed."""
     from auditor.reports.number_format import pluralize
-    from auditor.run.batches import describe_waiting_calls
+    from auditor.run.batches.waiting_calls import describe_waiting_calls
 
     name = audit_status["audit"]
     if waiting_note := describe_waiting_calls([batch["calls"] for batch in audit_status["batches"]]):

@@ -36,7 +36,10 @@ ACCEPTED_OUTCOMES = (Outcome.OK, Outcome.REFUSED, Outcome.TRUNCATED, Outcome.UNP
 
 
 class Gateway:
-    """Sends calls to models. Create one per run, inside the event loop that uses it, and close it at the end."""
+    """Sends calls to models. Create one per run, inside the event loop that uses it.
+
+    Close it at the end, unless the dispatcher that it was created with is closed by itself.
+    """
 
     def __init__(
         self,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from auditor.run.audit_handle import AuditHandle, open_audit, resolve_storage_url
 from auditor.run.audit_runner import resume_after_review, run_audit
+from auditor.run.encoders import NO_ENCODER, direct_encoder_loader, semantic_encoder_loader
 from auditor.run.fingerprints import describe_environment, fingerprint
-from auditor.run.model_access import NO_ENCODER, direct_encoder_loader, run_with_models, semantic_encoder_loader
+from auditor.run.model_access import run_with_models
 from auditor.run.survey_plan import EMPTY_SURVEY, load_planned_survey, planned_cells
 
 __all__ = [

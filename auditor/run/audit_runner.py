@@ -14,9 +14,10 @@ from auditor.errors import NotAllowedError
 from auditor.run.audit_handle import AuditHandle, resolve_storage_url
 from auditor.run.capability_store import DiscoveryOptions
 from auditor.run.config_changes import describe_config_change
+from auditor.run.encoders import direct_encoder_loader
 from auditor.run.engines import require_engine
 from auditor.run.fingerprints import describe_environment, fingerprint
-from auditor.run.model_access import direct_encoder_loader, run_with_models
+from auditor.run.model_access import run_with_models
 from auditor.run.survey_plan import load_planned_survey, planned_cells
 from auditor.storage import audits
 from auditor.storage.database import Database, open_database, run_lock

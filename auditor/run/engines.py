@@ -1,9 +1,10 @@
-"""Choose what sends an audit's requests: this process, or workers on the hosts of a Ray cluster."""
+"""Choose what sends an audit's requests: processes of this machine, or workers on the hosts of a Ray cluster."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import os
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -43,27 +44,44 @@ def require_engine(config: AuditConfig, url: str) -> None:
 
 
 @asynccontextmanager
-async def open_dispatcher(config: AuditConfig, notify: Callable[[str], None]) -> AsyncIterator[Dispatcher | None]:
-    """Connect to the Ray cluster, and yield a dispatcher whose workers send requests.
+async def open_dispatcher(
+    config: AuditConfig, models: Collection[ModelSection], notify: Callable[[str], None]
+) -> AsyncIterator[Dispatcher]:
+    """Yield what sends requests, as `run.engine` says, and close it at the end.
 
-    Yields None if the engine is `local`: then this machine sends them.
+    Args:
+        config: the audit's configuration.
+        models: all models that may be called.
+        notify: receives notices for the user.
 
     Raises:
+        ConfigError: an API key is not in the environment.
         UsageError: there is no usable cluster.
-        AuditorError: a worker cannot work on its host.
+        AuditorError: an embedded model cannot be started, or a worker cannot work on its host.
     """
-    if config.run.engine == "local":
-        yield None
-        return
-    with ray_cluster.connect_to_cluster(config.run.ray_address) as cluster_name:
-        dispatcher = RayDispatcher(dedicated_model_selector(config), slot_factory(config), notify)
-        try:
+    async with AsyncExitStack() as resources:
+        if config.run.engine == "ray":
+            cluster_name = resources.enter_context(ray_cluster.connect_to_cluster(config.run.ray_address))
+            ray_dispatcher = RayDispatcher(dedicated_model_selector(config), slot_factory(config), notify)
+            resources.push_async_callback(ray_dispatcher.close)
             notify(f"Requests go out from workers in the Ray cluster at {cluster_name}.")
             if _network_models(config):
-                notify(f"The first to come is on: {', '.join(await dispatcher.wait_for_first_worker())}.")
-            yield dispatcher
-        finally:
-            await dispatcher.close()
+                notify(f"The first to come is on: {', '.join(await ray_dispatcher.wait_for_first_worker())}.")
+            yield ray_dispatcher
+        else:
+            local_dispatcher = _create_local_dispatcher(config, models)
+            resources.push_async_callback(local_dispatcher.close)
+            yield local_dispatcher
+
+
+def _create_local_dispatcher(config: AuditConfig, models: Collection[ModelSection]) -> Dispatcher:
+    """Create the dispatcher of this machine, with helper processes if it may have any."""
+    from auditor.models.dispatch import LocalDispatcher  # these modules load httpx (0.5 s)
+    from auditor.models.multiprocess_dispatch import MultiprocessDispatcher, max_helpers
+
+    # `run.processes` counts this process too; the helpers are the others.
+    n_helpers = max_helpers(os.cpu_count()) if config.run.processes is None else config.run.processes - 1
+    return MultiprocessDispatcher(models, n_helpers) if n_helpers else LocalDispatcher(models)
 
 
 def _models_by_name(config: AuditConfig) -> dict[str, ModelSection]:

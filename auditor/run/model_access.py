@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import functools
-import os
-import signal
 import sys
 import threading
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
 from auditor import bootstrap
@@ -18,22 +15,20 @@ from auditor.config import AuditConfig
 from auditor.domain import Survey
 from auditor.errors import RunInterrupted
 from auditor.run.api_keys import list_secret_variables, remember_secrets, short_secrets_warning
-from auditor.run.capability_store import DatabaseCapabilityStore, DiscoveryOptions
-from auditor.run.engines import open_dispatcher, require_engine
+from auditor.run.batches.waiting_calls import abandoned_batches_notice
+from auditor.run.capability_store import DiscoveryOptions
+from auditor.run.encoders import semantic_encoder_loader
+from auditor.run.engines import require_engine
+from auditor.run.request_path import open_request_path
+from auditor.run.signals import stop_on_signals
 from auditor.run.survey_plan import planned_cells
-from auditor.run.telemetry import TracedClient, open_telemetry_sink
-from auditor.storage import audits, costs, ledger, limit_changes
+from auditor.storage import audits
 from auditor.storage.database import Database
-from auditor.storage.new_results import load_new_results
 
 if TYPE_CHECKING:
-    from auditor.agents.recording import CallRecorder
-    from auditor.agents.run_context import ModelClient, ProgressReporter, RunContext, TextEncoder
-    from auditor.models.dispatch import Dispatcher
-    from auditor.models.gateway import Gateway
+    from auditor.agents.run_context import ProgressReporter, RunContext, TextEncoder
 
 T = TypeVar("T")
-NO_ENCODER = "none"
 THREAD_SWITCH_INTERVAL_S = 0.0002
 """How long a thread waits for the interpreter before it requests it; Python's default is 0.005 s."""
 
@@ -82,7 +77,7 @@ def run_with_models(
             config, survey, audit, db, progress or SilentProgress(), load_encoder, discovery or DiscoveryOptions()
         ) as context:
             try:
-                with _stop_on_signals(context.stop_event) if signals else _no_signals():
+                with stop_on_signals(context.stop_event) if signals else nullcontext():
                     return await work(context)
             except asyncio.CancelledError:
                 if context.stop_event.is_set():  # the second signal, which does not wait for open requests
@@ -92,91 +87,6 @@ def run_with_models(
 
     with _short_switch_interval(), bootstrap.infrequent_garbage_collection():
         return asyncio.run(run_work())
-
-
-def semantic_encoder_loader(config: AuditConfig) -> Callable[[], TextEncoder] | None:
-    """A function that loads the text encoder of the probe `semantic` once; None without that probe.
-
-    Whether the encoder and the packages of other similarity measures (`rivals`) can be used is checked at once.
-
-    Raises:
-        AuditorError: they cannot be used.
-    """
-    probe = config.probes.semantic
-    if probe is None:
-        return None
-    from auditor.models.embeddings import check_encoder, load_encoder  # loads httpx (0.2 s)
-    from auditor.models.text_similarity import check_similarity_packages  # for this probe only
-
-    encoder_name = probe.encoder or config.embedding.model
-    check_encoder(encoder_name)
-    check_similarity_packages(probe.rivals)
-    return functools.cache(lambda: load_encoder(encoder_name))
-
-
-def direct_encoder_loader(config: AuditConfig) -> Callable[[], TextEncoder] | None:
-    """A function that loads the text encoder that compares direct answers; None if no answers are compared.
-
-    None is needed without the direct probe, with fewer than two samples per cell, or with the model "none". Whether
-    the encoder can be used is checked at once.
-
-    Raises:
-        AuditorError: it cannot be used.
-    """
-    if config.embedding.model == NO_ENCODER or config.probes.direct is None or config.direct.samples < 2:
-        return None
-    from auditor.models.embeddings import check_encoder, load_encoder  # loads httpx (0.2 s)
-
-    check_encoder(config.embedding.model)
-    return functools.partial(load_encoder, config.embedding.model)
-
-
-def _create_gateway(
-    config: AuditConfig,
-    recorder: CallRecorder,
-    replayed_models: Container[str],
-    stop_event: threading.Event,
-    dispatcher: Dispatcher | None,
-    notify: Callable[[str], None],
-    *,
-    rediscover: bool,
-) -> Gateway:
-    """Create the gateway to all models that are not replayed from a file.
-
-    Args:
-        config: the audit's configuration.
-        recorder: names the database, run and audit that limits and costs are recorded for.
-        replayed_models: names of models whose answers come from a file.
-        stop_event: once set, no further request is sent.
-        dispatcher: sends requests from the workers of a cluster; None to send them from processes of this machine.
-        notify: receives notices for the user.
-        rediscover: whether to find out again what models accept.
-    """
-    from auditor.agents.structure_instruction import describe_structure  # loads scipy (1 s)
-    from auditor.models.gateway import Gateway  # loads httpx (0.3 s)
-    from auditor.models.multiprocess_dispatch import MultiprocessDispatcher, max_helpers  # loads httpx (0.5 s)
-
-    models = {
-        model.name: model for model in [*config.models, *config.judge_models] if model.name not in replayed_models
-    }
-    if dispatcher is None:
-        # `run.processes` counts this process too; the helpers are the others.
-        n_helpers = max_helpers(os.cpu_count()) if config.run.processes is None else config.run.processes - 1
-        dispatcher = MultiprocessDispatcher(models.values(), n_helpers)
-    return Gateway(
-        models.values(),
-        config.limits,
-        spent_usd=costs.sum_audit_cost(recorder.db, recorder.audit_id).usd or 0.0,
-        seed=config.seed,
-        stop_event=stop_event,
-        on_limit_change=functools.partial(
-            limit_changes.record_limit_change, recorder.db, recorder.run_id, recorder.audit_id
-        ),
-        dispatcher=dispatcher,
-        notify=notify,
-        capability_store=DatabaseCapabilityStore(recorder.db, recorder.audit_id, rediscover=rediscover),
-        describe_structure=describe_structure,
-    )
 
 
 @asynccontextmanager
@@ -189,52 +99,31 @@ async def _open_context(
     load_encoder: Callable[[], TextEncoder] | None,
     options: DiscoveryOptions,
 ) -> AsyncIterator[RunContext]:
-    """Yield the context of the graph's nodes, with a client for the audit's models, and close the client at the end."""
-    from auditor.agents.recording import CallRecorder, RecordingClient  # loads scipy (1 s)
+    """Yield the context of the graph's nodes, whose client sends calls through the path of requests."""
+    from auditor.agents.recording import CallRecorder  # loads scipy (1 s)
     from auditor.agents.run_context import RunContext  # loads scipy (1 s)
-    from auditor.run.batches import create_batching_client  # loads httpx (0.5 s)
-    from auditor.run.replay import ReplayClient, load_records  # loads the survey readers (0.1 s)
 
-    records = load_records(config.models, survey)
-    stop_event, run_id = threading.Event(), uuid.uuid4().hex
-    sink, recorder = open_telemetry_sink(config), CallRecorder(db, audit.id, run_id)
-    async with open_dispatcher(config, progress.on_notice) as dispatcher:
-        gateway = _create_gateway(
-            config, recorder, records, stop_event, dispatcher, progress.on_notice, rediscover=options.rediscover
+    if config.batch is None and (notice := abandoned_batches_notice(db, audit.id)):
+        progress.on_notice(notice)
+    stop_event, recorder = threading.Event(), CallRecorder(db, audit.id, run_id=uuid.uuid4().hex)
+    async with open_request_path(
+        config, survey, recorder, stop_event, progress.on_notice, rediscover=options.rediscover
+    ) as path:
+        yield RunContext(
+            config=config,
+            survey=survey,
+            audit_id=audit.id,
+            cells=planned_cells(survey),
+            db=db,
+            client=path.client,
+            load_encoder=load_encoder,
+            load_semantic_encoder=semantic_encoder_loader(config),
+            progress=progress,
+            stop_event=stop_event,
+            run_id=recorder.run_id,
+            capabilities=path.capabilities,
+            preflight=options.preflight,
         )
-        batching_client = create_batching_client(gateway, config, recorder, stop_event, progress.on_notice)
-        # Outermost first: recording, replay, telemetry, batches, gateway.
-        traced_client = (
-            TracedClient(batching_client or gateway, sink, config.name, config.telemetry)
-            if sink and config.telemetry
-            else None
-        )
-        model_client: ModelClient = traced_client or batching_client or gateway
-        started_at = ledger.utc_now()
-        try:
-            yield RunContext(
-                config=config,
-                survey=survey,
-                audit_id=audit.id,
-                cells=planned_cells(survey),
-                db=db,
-                client=RecordingClient(ReplayClient(model_client, records), recorder),
-                load_encoder=load_encoder,
-                load_semantic_encoder=semantic_encoder_loader(config),
-                progress=progress,
-                stop_event=stop_event,
-                run_id=run_id,
-                capabilities=gateway,
-                preflight=options.preflight,
-            )
-        finally:
-            if batching_client is not None:
-                await batching_client.close()
-            await gateway.close()
-            if traced_client is not None:
-                await asyncio.to_thread(
-                    traced_client.finish, load_new_results(db, audit.id, started_at), progress.on_notice
-                )
 
 
 @contextmanager
@@ -250,31 +139,3 @@ def _short_switch_interval() -> Iterator[None]:
         yield
     finally:
         sys.setswitchinterval(previous_interval)
-
-
-@contextmanager
-def _no_signals() -> Iterator[None]:
-    """A context that leaves signals as they are."""
-    yield
-
-
-@contextmanager
-def _stop_on_signals(stop_event: threading.Event) -> Iterator[None]:
-    """Set the event at the first signal, so that open requests finish; cancel the task at the second."""
-    loop = asyncio.get_running_loop()
-    task = asyncio.current_task()
-    signal_numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-
-    def on_signal() -> None:
-        """Ask the run to stop; if it was asked before, cancel it."""
-        if stop_event.is_set() and task is not None:
-            task.cancel()
-        stop_event.set()
-
-    for signal_number in signal_numbers:
-        loop.add_signal_handler(signal_number, on_signal)
-    try:
-        yield
-    finally:
-        for signal_number in signal_numbers:
-            loop.remove_signal_handler(signal_number)

@@ -8,8 +8,10 @@ of their request.
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from datetime import datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,9 +22,11 @@ from auditor.config.trust import resolve_collector_url
 from auditor.domain import Answer, Attempt, Call, LogprobMeasure, Outcome
 from auditor.extras import load_extra
 from auditor.models.finish_reasons import opentelemetry_finish_reason
-from auditor.storage.new_results import NewResult
+from auditor.storage import ledger
+from auditor.storage.new_results import NewResult, load_new_results
 
 if TYPE_CHECKING:
+    from auditor.agents.recording import CallRecorder
     from auditor.agents.run_context import ModelClient
 
 PROVIDER_NAMES = {
@@ -90,20 +94,6 @@ class TracedClient:
                 self._emit_request_span(call, answer, attempt)
         return answer
 
-    def finish(self, evaluations: Iterable[NewResult], notify: Callable[[str], None]) -> None:
-        """Export the run's scores and verdicts, and close the sink.
-
-        Args:
-            evaluations: the run's new scores and verdicts; only those of sampled calls are exported.
-            notify: receives a sentence about what was not delivered.
-        """
-        for evaluation in evaluations:
-            if is_sampled(evaluation.key, self._section.share):
-                ids = span_ids(evaluation.key, evaluation.number, evaluation.started_at)
-                self._sink.emit_event(ids, evaluation_attributes(evaluation, include_texts=self._section.texts))
-        if delivery_problem := self._sink.close():
-            notify(f"Telemetry: {delivery_problem} What was recorded is whole.")
-
     def _emit_request_span(self, call: Call, answer: Answer, attempt: Attempt) -> None:
         """Export one request as a span; the last attempt has the attributes of the answer."""
         attributes = request_attributes(call) | {"auditor.audit": self._audit_name, "auditor.attempt": attempt.number}
@@ -123,8 +113,18 @@ class TracedClient:
         self._sink.emit_span(name, ids, (attempt.started_at, attempt.latency_s), attributes, has_failed)
 
 
-def open_telemetry_sink(config: AuditConfig) -> TelemetrySink | None:
-    """Open the sink that the config's table `telemetry` asks for; None without that table.
+@asynccontextmanager
+async def open_telemetry_sink(
+    config: AuditConfig, recorder: CallRecorder, notify: Callable[[str], None]
+) -> AsyncIterator[TelemetrySink | None]:
+    """Yield the sink that the config's table `telemetry` asks for; None without that table.
+
+    At the end the run's scores and verdicts are exported too, and the sink is closed.
+
+    Args:
+        config: the audit's configuration.
+        recorder: names the database and audit of the scores and verdicts.
+        notify: receives a sentence about what was not delivered.
 
     Raises:
         ConfigError: no collector is named, or the environment variable of a header is not set.
@@ -132,7 +132,45 @@ def open_telemetry_sink(config: AuditConfig) -> TelemetrySink | None:
     """
     section, collector = config.telemetry, resolve_collector_url(config)
     if section is None or collector is None:
-        return None
+        yield None
+        return
+    sink, started_at = _create_sink(section, collector), ledger.utc_now()
+    try:
+        yield sink
+    finally:
+        evaluations = load_new_results(recorder.db, recorder.audit_id, started_at)
+        await asyncio.to_thread(finish_export, sink, section, evaluations, notify)
+
+
+def finish_export(
+    sink: TelemetrySink,
+    section: TelemetrySection,
+    evaluations: Iterable[NewResult],
+    notify: Callable[[str], None],
+) -> None:
+    """Export a run's scores and verdicts, and close the sink.
+
+    Args:
+        sink: exports the events.
+        section: the config's table `telemetry`.
+        evaluations: the run's new scores and verdicts; only those of sampled calls are exported.
+        notify: receives a sentence about what was not delivered.
+    """
+    for evaluation in evaluations:
+        if is_sampled(evaluation.key, section.share):
+            ids = span_ids(evaluation.key, evaluation.number, evaluation.started_at)
+            sink.emit_event(ids, evaluation_attributes(evaluation, include_texts=section.texts))
+    if delivery_problem := sink.close():
+        notify(f"Telemetry: {delivery_problem} What was recorded is whole.")
+
+
+def _create_sink(section: TelemetrySection, collector: str) -> TelemetrySink:
+    """Create the sink that sends to a collector over HTTP.
+
+    Raises:
+        ConfigError: the environment variable of a header is not set.
+        UsageError: OpenTelemetry is not installed.
+    """
     load_extra("opentelemetry.sdk.trace", "telemetry")
     load_extra("opentelemetry.exporter.otlp.proto.http.trace_exporter", "telemetry")
     from auditor.run.opentelemetry_sink import create_http_sink  # needs the extra `telemetry`

@@ -24,7 +24,7 @@ from auditor.models.capability_store import MemoryCapabilityStore
 from auditor.models.gateway import Gateway
 from auditor.models.logprobs import measure_params
 from auditor.run import load_planned_survey
-from auditor.run.batches import create_batching_client
+from auditor.run.batches.batching_client import BatchingClient
 from auditor.storage import audits, hash_chain
 from auditor.storage.database import Database, open_database, table_of
 from auditor.storage.tables import AttemptRow
@@ -268,8 +268,7 @@ async def _recording_client(
     if case.protocol not in BATCHES:
         yield RecordingClient(gateway, recorder)
         return
-    batches = create_batching_client(gateway, settings, recorder, threading.Event(), lambda _: None)
-    assert batches is not None
+    batches = BatchingClient(gateway, settings, recorder, threading.Event(), lambda _: None)
     try:
         yield RecordingClient(batches, recorder)
     finally:

@@ -16,7 +16,7 @@ from auditor.config.trust import describe_destinations, require_trust, required_
 from auditor.domain import Answer, Attempt, Call, Cell, Message, Outcome, Purpose, Ruling
 from auditor.errors import ConfigError
 from auditor.run import open_audit, run_audit
-from auditor.run.telemetry import TracedClient, evaluation_attributes, is_sampled, span_ids
+from auditor.run.telemetry import TracedClient, evaluation_attributes, finish_export, is_sampled, span_ids
 from auditor.storage.new_results import NewResult
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer, Reply, Request, answer
@@ -54,10 +54,11 @@ async def exported_telemetry(section: TelemetrySection, *new_results: NewResult)
     from auditor.run.opentelemetry_sink import OpenTelemetrySink
 
     spans, events = InMemorySpanExporter(), InMemoryLogRecordExporter()  # type: ignore[no-untyped-call]
-    client = TracedClient(FixedAnswerClient(), OpenTelemetrySink(spans, events, "here"), "audit", section)
+    sink = OpenTelemetrySink(spans, events, "here")
+    client = TracedClient(FixedAnswerClient(), sink, "audit", section)
     assert await client.complete(CALL) is ANSWER
     notes: list[str] = []
-    client.finish(new_results, notes.append)
+    finish_export(sink, section, new_results, notes.append)
     assert not notes
     return list(spans.get_finished_spans()), list(events.get_finished_logs())
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from auditor.agents.recording import CallRecorder
+from auditor.agents.recording import CallRecorder, RecordingClient
 from auditor.domain import Answer, AnswerForm, Attempt, Call, Outcome, ResponseBody
 from auditor.errors import StorageError, UnstorableError
 from auditor.storage import hash_chain, ledger
@@ -108,12 +108,12 @@ async def test_unstorable_values_of_an_attempt_are_stored_as_null_or_escaped(db:
 
 
 async def test_the_caller_gets_the_storage_failure(db: Database) -> None:
-    call = make_call(0)
+    class UnstorableAnswerClient:
+        async def complete(self, call: Call) -> Answer:
+            return replace(make_answer(call), prompt_tokens=10**30)
 
-    async def ask(_: Call) -> Answer:
-        return replace(make_answer(call), prompt_tokens=10**30)
-
-    recorded = await CallRecorder(db, save_sample_audit(db).id, "run").ask_and_record(call, ask)
+    recording_client = RecordingClient(UnstorableAnswerClient(), CallRecorder(db, save_sample_audit(db).id, "run"))
+    recorded = await recording_client.complete(make_call(0))
     assert recorded.outcome is Outcome.SERVER_ERROR
 
 

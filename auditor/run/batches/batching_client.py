@@ -20,7 +20,7 @@ from auditor.run.batches.collection import start_collecting
 from auditor.run.batches.manager import BatchManager
 from auditor.run.batches.model_queue import ModelBatchQueue, OpenBatch, PendingCall
 from auditor.run.batches.submission import submit_calls
-from auditor.storage import batches, ledger
+from auditor.run.batches.waiting_calls import describe_waiting_calls
 
 if TYPE_CHECKING:
     from auditor.agents.recording import CallRecorder
@@ -89,9 +89,7 @@ class BatchingClient:
             try:
                 reply = await self._wait_for_batch(queue, call, n_attempts + 1)
                 if reply is None:
-                    await ledger.record_dispatch(
-                        self._recorder.db, self._recorder.run_id, self._recorder.audit_id, call
-                    )
+                    await self._recorder.record_dispatch(call)
                 answer = reply.answer if reply else await self._send_individually(call)
             except AuditorError as error:
                 if earlier_answer is None:
@@ -134,7 +132,7 @@ class BatchingClient:
             pending_call.future.add_done_callback(lambda _: self._pending_calls.pop(call.key, None))
             self._pending_calls[call.key] = pending_call
             # The record of its batch says whether it was sent.
-            await ledger.clear_dispatch(self._recorder.db, self._recorder.run_id, call)
+            await self._recorder.clear_dispatch(call)
             if (open_batch := self._manager.find_open_batch(call.key)) is not None:
                 open_batch.pending_calls[call.key] = pending_call
                 start_collecting(self._manager, open_batch, queue)
@@ -247,39 +245,6 @@ class BatchingClient:
                 f"{f', and {waiting_note}' if waiting_note else ''}."
             )
         return RunInterrupted(self._interrupted_message, "Give the same command again: it collects what waits.")
-
-
-def create_batching_client(
-    gateway: Gateway,
-    config: AuditConfig,
-    recorder: CallRecorder,
-    stop_event: threading.Event,
-    notify: Callable[[str], None],
-) -> BatchingClient | None:
-    """Create the client for batches if the config has a table `batch`; else None.
-
-    Without that table, the user is notified of calls that still wait in batches of an earlier run.
-    """
-    if config.batch is not None:
-        return BatchingClient(gateway, config, recorder, stop_event, notify)
-    if waiting_note := describe_waiting_calls(
-        [batch.n_missing_calls for batch in batches.load_uncollected_batches(recorder.db, recorder.audit_id)]
-    ):
-        notify(f"{waiting_note}; without [batch] in the config they are asked, and paid, anew.")
-    return None
-
-
-def describe_waiting_calls(calls_per_batch: list[int]) -> str:
-    """A phrase with the number of calls and batches that wait at a provider; empty if there are none.
-
-    Args:
-        calls_per_batch: number of waiting calls of each batch.
-    """
-    if not calls_per_batch:
-        return ""
-    batch_count = f"{len(calls_per_batch)} batches" if len(calls_per_batch) > 1 else "a batch"
-    n_calls = sum(calls_per_batch)
-    return f"{n_calls} {'calls wait' if n_calls != 1 else 'call waits'} in {batch_count} at the provider"
 
 
 def _is_chat(call: Call) -> bool:
