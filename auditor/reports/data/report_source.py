@@ -22,7 +22,6 @@ from auditor.storage.costs import CallCounts, UnreturnedCallCount
 from auditor.storage.count_queries import (
     JudgeVerdictCounts,
     OutcomeCount,
-    PeerVerdictCounts,
     RepairCounts,
     RulingSplitCount,
 )
@@ -70,10 +69,6 @@ class ReportSource:
     """Answers to the items of a task, by model, item and sample."""
     semantic_models: Sequence[str] = ()
     """Models that answered moral questions."""
-
-    peer_verdict_counts: Sequence[PeerVerdictCounts] = field(default=(), repr=False)
-    """Valid verdicts by judged model and cell. Those that an adaptive panel requested on disputed traces only are left
-    out."""
 
     capability_history: Sequence[StoredCapability] = ()
     """What servers were found to accept, the oldest of each model first."""
@@ -238,7 +233,6 @@ _SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
     "conflicts": results.load_conflicts,
     "final_verdict_counts": count_queries.count_ruling_splits,
     "verdict_counts": count_queries.count_verdicts,
-    "peer_verdict_counts": count_queries.count_peer_verdicts,
     "scores": results.load_scores,
     "trace_counts": count_queries.count_traces,
     "sentence_pair_counts": count_queries.count_sentence_pairs,
