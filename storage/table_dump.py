@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import Boolean, Float, Integer, Select, Table, select, union
+from sqlalchemy import Boolean, Float, Integer, RowMapping, Select, Table, select, union
 from sqlmodel import SQLModel
 
 from auditor.domain.review_aspects import REVIEW_ASPECTS
@@ -59,7 +59,7 @@ def dump_rows(db: Database, audit_id: int, table_name: str, batch_size: int = 10
             yield [convert_row(row) for row in batch]
 
 
-def _expand_aspects(row: Mapping[str, Any]) -> dict[str, Any]:
+def _expand_aspects(row: RowMapping) -> dict[str, Any]:
     """Replace the JSON of a verdict's aspects by a value for each review aspect: True, False, or None if not rated."""
     values = dict(row)
     ratings = json.loads(values.pop("aspects"))
