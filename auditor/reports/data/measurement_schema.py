@@ -210,8 +210,9 @@ Row = TypeVar("Row", bound=ReportModel)
 def _add_aspect_fields(row_class: type[Row]) -> type[Row]:
     """Add a field for each review aspect, with its name: the share of verdicts that find it met."""
     shares: dict[str, Any] = {aspect.name: (ShareEstimate, ...) for aspect in REVIEW_ASPECTS}
-    origin = {"__module__": row_class.__module__, "__doc__": row_class.__doc__}
-    return create_model(row_class.__name__, __base__=row_class, **origin, **shares)
+    return create_model(
+        row_class.__name__, __base__=row_class, __module__=row_class.__module__, __doc__=row_class.__doc__, **shares
+    )
 
 
 @_add_aspect_fields
