@@ -13,6 +13,7 @@ from auditor.agents.model_call import build_call, build_judge_call, effective_te
 from auditor.agents.task_prompts import answer_schema_name, item_prompt_fields, question_with_options, task_prompt_name
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import ENGLISH, Call, Cell, Message, Outcome, Purpose, Survey, Trace, canonical_hash, derive_seed
+from auditor.domain.review_aspects import aspect_questions
 from auditor.errors import ConfigError
 from auditor.models.structured import AnswerReview, MoralJudgement, TraceReview
 from auditor.panel_assignment import TraceKey, select_reviewed
@@ -111,6 +112,7 @@ def _render_review_messages(
     task = survey.task
     identity = (judge.model, judge.system, judge.params, text, trace.score if task is None else trace.answer)
     field_values = {
+        "aspects": describe_aspects(for_task=task is not None),
         "label": analyst_label(config.seed, *identity),
         "trace": text,
         "fence": fence_line(text, config.seed, *identity),
@@ -124,6 +126,12 @@ def _render_review_messages(
         field_values |= {"answer": shown_answer, "question": question_with_options(task.item_for(trace.cell))}
     prompt = load_review_prompt(judge, for_task=task is not None)
     return prompt.render(preamble=judge.system, **{name: field_values[name] for name in prompt.fields})
+
+
+def describe_aspects(*, for_task: bool) -> str:
+    """The part of the review prompt that asks for the aspects, as keys of the judge's JSON."""
+    questions = aspect_questions(for_task=for_task).values()
+    return "; ".join(f'"{question.key}": {question.question}, true or false' for question in questions)
 
 
 def load_review_prompt(judge: ModelSection, *, for_task: bool = False) -> Prompt:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeAlias
 
 from auditor.agents.answer_parsing import begins_with_refusal
 from auditor.domain import ENGLISH, Answer, Call, Message, Outcome, Ruling, Trace, Verdict
-from auditor.models.structured import AnswerReview, TraceReview, parse_structured_answer
+from auditor.domain.review_aspects import aspect_questions
+from auditor.models.structured import AnswerReview, Review, TraceReview, parse_structured_answer
 from auditor.models.thinking import strip_thinking
 from auditor.prompts import load_prompt
 from auditor.text_safety import truncate_middle
-
-ReviewSchema: TypeAlias = TraceReview | AnswerReview
 
 
 def parse_verdict(
@@ -21,7 +19,7 @@ def parse_verdict(
     trace: Trace,
     max_words: int,
     shorter_answer: Answer | None = None,
-    schema: type[ReviewSchema] = TraceReview,
+    schema: type[Review] = TraceReview,
 ) -> Verdict:
     """Parse the verdict from a judge's answer.
 
@@ -53,9 +51,10 @@ def parse_verdict(
     return replace(
         unanswered,
         ruling=Ruling(review.verdict),
-        cultural_accuracy=review.cultural_accuracy if isinstance(review, TraceReview) else None,
-        logical_consistency=review.logical_consistency,
-        score_fit=review.score_fit if isinstance(review, TraceReview) else review.answer_fit,
+        aspects={
+            name: getattr(review, question.key)
+            for name, question in aspect_questions(for_task=schema is AnswerReview).items()
+        },
         confidence=None if review.confidence is None else review.confidence / 100,
         justification=truncate_words(justification, max_words),
         shortened=_word_count(justification) > max_words,
@@ -84,7 +83,7 @@ def build_shorter_call(call: Call, answer: Answer, max_words: int, max_chars: in
     return replace(call, messages=(*call.messages, shown_answer, follow_up[-1]))
 
 
-def review_schema(call: Call) -> type[ReviewSchema]:
+def review_schema(call: Call) -> type[Review]:
     """Schema of the verdict that a call asks for."""
     return AnswerReview if call.schema == AnswerReview.__name__ else TraceReview
 

@@ -46,9 +46,6 @@ class JudgeVerdictCounts(NamedTuple):
     Attributes:
         n: number of verdicts.
         valid: number of verdicts that say VALID.
-        cultural_accuracy, logical_consistency, score_fit: number of verdicts that say yes to the aspect.
-        n_cultural_accuracy, n_logical_consistency, n_score_fit: number that say yes or no, since an aspect may be
-            missing.
         shortened: number of verdicts whose justification was cut.
     """
 
@@ -57,33 +54,7 @@ class JudgeVerdictCounts(NamedTuple):
     outcome: str
     n: int
     valid: int
-    cultural_accuracy: int
-    n_cultural_accuracy: int
-    logical_consistency: int
-    n_logical_consistency: int
-    score_fit: int
-    n_score_fit: int
     shortened: int
-
-
-class PeerVerdictCounts(NamedTuple):
-    """Counts of the `ok` verdicts on one model's traces on a cell.
-
-    Only verdicts of judges that were asked in any case are counted: an adaptive panel asks its other judges about
-    disputed traces only. The attributes are those of `JudgeVerdictCounts`.
-    """
-
-    model: str
-    country: str
-    topic: str
-    n: int
-    valid: int
-    cultural_accuracy: int
-    n_cultural_accuracy: int
-    logical_consistency: int
-    n_logical_consistency: int
-    score_fit: int
-    n_score_fit: int
 
 
 class RulingSplitCount(NamedTuple):
@@ -161,31 +132,10 @@ def count_judge_verdicts(db: Database, audit_id: int) -> list[JudgeVerdictCounts
     """Count an audit's verdicts by judge, model judged and outcome, in this order."""
     table = table_of(VerdictRow)
     group = (table.c.judge, table.c.model, table.c.outcome)
-    columns = (*group, *_verdict_count_columns(table), count_if(table.c.shortened.is_(True)))
-    query = select(*columns).where(table.c.audit_id == audit_id).group_by(*group).order_by(*group)
+    n_valid = count_if(table.c.ruling == Ruling.VALID.value)
+    query = select(*group, func.count(), n_valid, count_if(table.c.shortened.is_(True)))
+    query = query.where(table.c.audit_id == audit_id).group_by(*group).order_by(*group)
     return fetch_rows(db, JudgeVerdictCounts._make, query)
-
-
-def count_peer_verdicts(db: Database, audit_id: int) -> list[PeerVerdictCounts]:
-    """Count an audit's `ok` verdicts by the model judged and cell, in this order; see `PeerVerdictCounts`."""
-    table = table_of(VerdictRow)
-    group = (table.c.model, table.c.country, table.c.topic)
-    conditions = (table.c.audit_id == audit_id, table.c.outcome == Outcome.OK.value, table.c.always.is_(True))
-    return fetch_rows(
-        db,
-        PeerVerdictCounts._make,
-        select(*group, *_verdict_count_columns(table)).where(*conditions).group_by(*group).order_by(*group),
-    )
-
-
-def _verdict_count_columns(table: Table) -> list[ColumnElement[int]]:
-    """Columns: number of verdicts, number of VALID, then for each aspect the number of yes, and of yes or no."""
-    aspects = [
-        column
-        for name in ("cultural_accuracy", "logical_consistency", "score_fit")
-        for column in (count_if(table.c[name].is_(True)), func.count(table.c[name]))
-    ]
-    return [func.count(), count_if(table.c.ruling == Ruling.VALID.value), *aspects]
 
 
 def count_ruling_splits(db: Database, audit_id: int) -> list[RulingSplitCount]:

@@ -4,6 +4,7 @@ hides.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, and_, case, func, select
@@ -131,9 +132,7 @@ def _load_verdicts(connection: Connection, audit_id: int, key: ConflictKey, mode
             sample=row["sample"],
             outcome=Outcome(row["outcome"]),
             ruling=None if row["ruling"] is None else Ruling(row["ruling"]),
-            cultural_accuracy=row["cultural_accuracy"],
-            logical_consistency=row["logical_consistency"],
-            score_fit=row["score_fit"],
+            aspects=json.loads(row["aspects"]),
             justification=row["justification"],
             key=row["key"],
         )

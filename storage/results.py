@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
@@ -31,6 +32,7 @@ from auditor.domain import (
     SentencePairScore,
     Trace,
     Verdict,
+    canonical_json,
 )
 from auditor.storage import hash_chain
 from auditor.storage.database import Database, coerce_values, table_of, upsert
@@ -258,6 +260,8 @@ def _to_row(audit_id: int, record: Any) -> dict[str, Any]:
     """Convert a record to a row of an audit: its fields as columns, `cell` split into country and topic."""
     values = asdict(record)
     country, topic = values.pop("cell")
+    if isinstance(record, Verdict):
+        values["aspects"] = canonical_json(values["aspects"])
     return {"audit_id": audit_id, "country": country, "topic": topic, **values}
 
 
@@ -310,4 +314,4 @@ def _column_parser(name: str) -> Callable[[Any], Any] | None:
     """Function that parses the stored values of a column; None if they need no parsing."""
     if name in COLUMN_ENUMS:
         return {member.value: member for member in COLUMN_ENUMS[name]}.__getitem__
-    return datetime.fromisoformat if name == "decided_at" else None
+    return {"decided_at": datetime.fromisoformat, "aspects": json.loads}.get(name)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import Boolean, Float, Integer, Select, Table, select, union
+from sqlalchemy import Boolean, Float, Integer, RowMapping, Select, Table, select, union
 from sqlmodel import SQLModel
 
+from auditor.domain.review_aspects import REVIEW_ASPECTS
 from auditor.storage import tables
 from auditor.storage.database import Database, table_of
 
@@ -48,12 +50,20 @@ def list_tables() -> list[DumpTable]:
 def dump_rows(db: Database, audit_id: int, table_name: str, batch_size: int = 10_000) -> Iterator[list[dict[str, Any]]]:
     """Yield the audit's rows of one table in order of its key, in batches of at most `batch_size`."""
     table = table_of(_audit_row_classes()[table_name])
+    convert_row = _expand_aspects if table_name == tables.VerdictRow.__tablename__ else dict
     query = _audit_rows_query(table, audit_id).order_by(*table.primary_key)
     with db.read() as connection:
         for batch in (
             connection.execution_options(yield_per=batch_size).execute(query).mappings().partitions(batch_size)
         ):
-            yield [dict(row) for row in batch]
+            yield [convert_row(row) for row in batch]
+
+
+def _expand_aspects(row: RowMapping) -> dict[str, Any]:
+    """Replace the JSON of a verdict's aspects by a value for each review aspect: True, False, or None if not rated."""
+    values = dict(row)
+    ratings = json.loads(values.pop("aspects"))
+    return values | {aspect.name: ratings.get(aspect.name) for aspect in REVIEW_ASPECTS}
 
 
 def list_excluded_tables() -> dict[str, str]:
@@ -106,7 +116,12 @@ def _call_key_queries(audit_id: int) -> Iterator[Select[Any]]:
 
 
 def _table_columns(table: Table) -> tuple[DumpColumn, ...]:
-    return tuple(DumpColumn(c.name, _column_kind(c.type), bool(c.nullable)) for c in table.columns)
+    """Columns of a dumped table; of verdicts, a column for each review aspect in place of their JSON."""
+    columns = tuple(DumpColumn(c.name, _column_kind(c.type), bool(c.nullable)) for c in table.columns)
+    if table.name != tables.VerdictRow.__tablename__:
+        return columns
+    aspects = (DumpColumn(aspect.name, "boolean", nullable=True) for aspect in REVIEW_ASPECTS)
+    return (*(column for column in columns if column.name != "aspects"), *aspects)
 
 
 def _column_kind(column_type: object) -> ColumnKind:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlalchemy import Column, Dialect, ForeignKey, Index, LargeBinary, String, Text, TypeDecorator
 from sqlmodel import AutoString, Field, SQLModel
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """Number of the latest revision in `migrations/versions`; each revision adds one."""
 REVISION = f"{SCHEMA_VERSION:04}"
 VERSION_TABLE = "auditor_version"
@@ -278,9 +278,6 @@ class VerdictRow(SQLModel, table=True):
     sample: int = Field(primary_key=True)
     outcome: str
     ruling: str | None = None
-    cultural_accuracy: bool | None = None
-    logical_consistency: bool | None = None
-    score_fit: bool | None = None
     justification: str | None = Field(default=None, sa_column=Column(Text))
     key: str | None = None
     confidence: float | None = None
@@ -288,6 +285,8 @@ class VerdictRow(SQLModel, table=True):
     again_key: str | None = None
     turn: int = 0
     always: bool = True
+    aspects: str = Field(sa_column=Column(Text, nullable=False))
+    """Canonical JSON: true or false by name of the aspect (`auditor.domain.review_aspects`), if the judge rated it."""
 
 
 class ComparisonSetRow(SQLModel, table=True):

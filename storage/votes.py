@@ -5,7 +5,8 @@ Arrays instead of objects, since a large audit has a million verdicts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Self
@@ -52,7 +53,9 @@ class VoteArrays:
         judges, traces: the judges and traces of the verdicts, in order.
         languages: language of each trace; None if the trace is not stored.
         lengths: length of each trace in characters; nan if the trace is not stored.
-        judge_index, trace_index: positions in `judges` and `traces`, shape (verdicts,), as all arrays below.
+        ratings: the different combinations of ratings of aspects, each by name of the aspect.
+        judge_index, trace_index, rating_index: positions in `judges`, `traces` and `ratings`, shape (verdicts,), as all
+            arrays below.
         valid: 1 is VALID, 0 INVALID.
         confidence: the judge's confidence in [0, 1]; nan if it gave none.
         always: whether the judge was asked in any case, not only because an adaptive panel was split.
@@ -63,8 +66,10 @@ class VoteArrays:
     traces: Sequence[TraceKey]
     languages: Sequence[str | None]
     lengths: Floats
+    ratings: Sequence[Mapping[str, bool]]
     judge_index: NDArray[np.intp]
     trace_index: NDArray[np.intp]
+    rating_index: NDArray[np.intp]
     valid: NDArray[np.int8]
     confidence: Floats
     always: NDArray[np.bool_]
@@ -74,10 +79,8 @@ class VoteArrays:
     def empty(cls) -> Self:
         """The votes of an audit without verdicts."""
         floats = np.zeros(0)
-        indices = floats.astype(np.intp)
-        return cls(
-            (), (), (), floats, indices, indices, floats.astype(np.int8), floats, floats.astype(np.bool_), floats
-        )
+        indices, bools = floats.astype(np.intp), floats.astype(np.bool_)
+        return cls((), (), (), floats, (), indices, indices, indices, floats.astype(np.int8), floats, bools, floats)
 
     def __len__(self) -> int:
         return len(self.valid)
@@ -97,17 +100,19 @@ def load_votes(db: Database, audit_id: int) -> VoteArrays:
         chunks = [_to_columns(rows, text_index) for rows in _read_chunks(connection, _votes_query(audit_id))]
         if not chunks:
             return VoteArrays.empty()
-        judge, model, country, topic, sample, *vote_columns = (
+        judge, model, country, topic, aspects, sample, *vote_columns = (
             np.concatenate(arrays) for arrays in zip(*chunks, strict=True)
         )
         judges, judge = text_index.sort_codes(judge)
+        aspect_texts, rating = text_index.sort_codes(aspects)
         samples, sample_index = np.unique(sample, return_inverse=True)
         traces, trace = _combine_trace_keys(
             [*map(text_index.sort_codes, (model, country, topic)), (samples.tolist(), sample_index)]
         )
         trace_facts = _load_languages_and_lengths(connection, audit_id, traces)
     languages, lengths = zip(*trace_facts, strict=True)
-    return VoteArrays(judges, traces, languages, np.array(lengths, dtype=np.float64), judge, trace, *vote_columns)
+    text_lengths, ratings = np.array(lengths, dtype=np.float64), [json.loads(text) for text in aspect_texts]
+    return VoteArrays(judges, traces, languages, text_lengths, ratings, judge, trace, rating, *vote_columns)
 
 
 class _TextIndex(dict[str, int]):
@@ -152,13 +157,15 @@ def _combine_trace_keys(
 def _votes_query(audit_id: int) -> Select[Any]:
     """Select an audit's `ok` verdicts in order of judge and trace, with the time when the answer was recorded."""
     verdicts, answers = table_of(VerdictRow), table_of(AnswerRow)
-    key = (verdicts.c.judge, verdicts.c.model, verdicts.c.country, verdicts.c.topic, verdicts.c.sample)
+    texts = (verdicts.c.judge, verdicts.c.model, verdicts.c.country, verdicts.c.topic)
     valid = case((verdicts.c.ruling == Ruling.VALID.value, 1), else_=0)
     always = type_coerce(verdicts.c.always, Integer)  # converting each to bool takes longer than reading it
-    query = select(*key, valid, verdicts.c.confidence, always, answers.c.created_at).select_from(
+    values = (valid, verdicts.c.confidence, always, answers.c.created_at)
+    query = select(*texts, verdicts.c.aspects, verdicts.c.sample, *values).select_from(
         verdicts.outerjoin(answers, answers.c.key == verdicts.c.key)
     )
-    return query.where(verdicts.c.audit_id == audit_id, verdicts.c.outcome == Outcome.OK.value).order_by(*key)
+    conditions = (verdicts.c.audit_id == audit_id, verdicts.c.outcome == Outcome.OK.value)
+    return query.where(*conditions).order_by(*texts, verdicts.c.sample)
 
 
 def _read_chunks(connection: Connection, query: Select[Any]) -> Iterator[Sequence[Any]]:
@@ -166,7 +173,7 @@ def _read_chunks(connection: Connection, query: Select[Any]) -> Iterator[Sequenc
 
 
 def _to_columns(rows: Iterable[Any], text_index: _TextIndex) -> tuple[NDArray[np.generic], ...]:
-    """Convert rows of `_votes_query` to arrays: codes of judge, model, country and topic, then as in `VoteArrays`."""
+    """Convert rows of `_votes_query` to arrays: codes of judge, model, country, topic and aspects, then as they are."""
     *texts, sample, valid, confidence, always, recorded_at = zip(*rows, strict=True)
     return (
         *(text_index.indices_of(column) for column in texts),

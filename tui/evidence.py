@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual.content import Content
 
 from auditor.domain import Outcome, Ruling, Verdict
+from auditor.domain.review_aspects import REVIEW_ASPECTS
 from auditor.review.item import ReviewItem, ReviewSide
 from auditor.tui.formatting import VERDICT_SYMBOLS, format_score, to_content, to_single_line
 from auditor.tui.wording import describe_decision
@@ -105,12 +106,7 @@ def _render_verdict(verdict: Verdict) -> Content:
     if verdict.outcome is not Outcome.OK or verdict.ruling is None:
         return Content.assemble((f"– {verdict.outcome}", "$text-muted"), judge_text)
     symbol = VERDICT_SYMBOLS[verdict.ruling]
-    aspects = {
-        "culture": verdict.cultural_accuracy,
-        "logic": verdict.logical_consistency,
-        "score": verdict.score_fit,
-    }
-    lacking = [name for name, holds in aspects.items() if holds is False]
+    lacking = [aspect.label for aspect in REVIEW_ASPECTS if verdict.aspects.get(aspect.name) is False]
     lacking_text = to_content(f" · lacks {', '.join(lacking)}" if lacking else "", "$text-muted")
     justification_text = to_content(f" — {to_single_line(verdict.justification)}" if verdict.justification else "")
     return Content.assemble(symbol.with_text(symbol.label), judge_text, lacking_text, justification_text)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from auditor.domain.identifiers import canonical_hash
@@ -73,6 +74,8 @@ class Verdict:
     """One judge's verdict on one trace; only the outcome `ok` has a ruling.
 
     Attributes:
+        aspects: whether the judge finds an aspect met, by name of the aspect (`auditor.domain.review_aspects`); aspects
+            that it did not rate are left out.
         confidence: the judge's stated confidence, in [0, 1]; None if it states none.
         shortened: whether the justification was cut because it was still too long after a request for a shorter one.
         again_key: key of the call that asked for a shorter justification; None without one.
@@ -88,9 +91,7 @@ class Verdict:
     sample: int
     outcome: Outcome
     ruling: Ruling | None = None
-    cultural_accuracy: bool | None = None
-    logical_consistency: bool | None = None
-    score_fit: bool | None = None
+    aspects: Mapping[str, bool] = field(default_factory=dict, hash=False)
     justification: str | None = None
     key: str | None = None
     confidence: float | None = None

@@ -155,15 +155,11 @@ def _build_scores(record: TraceRecord) -> dict[str, Score]:
     for verdict in record.verdicts:
         if verdict.ruling is None:
             continue
-        aspects = {
-            "cultural_accuracy": verdict.cultural_accuracy,
-            "logical_consistency": verdict.logical_consistency,
-            "score_fit": verdict.score_fit,
-            "confidence": verdict.confidence,
-        }
-        rated_aspects = {key: value for key, value in aspects.items() if value is not None}
+        ratings: dict[str, float | bool] = dict(verdict.aspects)
+        if verdict.confidence is not None:
+            ratings["confidence"] = verdict.confidence
         scores[judge_score_name(verdict.judge)] = Score(
-            value=verdict.ruling.value, explanation=verdict.justification, metadata=rated_aspects
+            value=verdict.ruling.value, explanation=verdict.justification, metadata=ratings
         )
     return scores
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError, cr
 from pydantic.json_schema import SkipJsonSchema
 
 from auditor.domain import OPTION_LETTERS, SCORE_MAX, SCORE_MIN
+from auditor.domain.review_aspects import SURVEY_REVIEW, TASK_REVIEW, aspect_questions
 from auditor.models.instructor_client import build_structured_request, read_structured_answer
 from auditor.models.json_extraction import extract_last_json, has_too_many_fields
 from auditor.models.thinking import strip_thinking
@@ -106,27 +107,9 @@ def _create_choice_schema(n_options: int) -> type[Structure]:
     )
 
 
-class AnswerReview(Structure):
-    """A judge's verdict on the reasoning behind an answer."""
+class Review(Structure):
+    """What the schemas of judges' verdicts have in common: all but the aspects."""
 
-    logical_consistency: bool
-    answer_fit: bool
-    justification: Annotated[str, _text_field("Why, in at most 60 words.")]
-    verdict: Literal["VALID", "INVALID"]
-    confidence: Confidence = Field(default=None, description="How sure of the verdict, from 0 to 100.")
-
-    model_config = ConfigDict(json_schema_extra=_require_all_properties)
-
-    _normalize_confidence = field_validator("confidence", mode="before")(_normalize_percent)
-    _normalize_verdict = field_validator("verdict", mode="before")(_normalize_case)
-
-
-class TraceReview(Structure):
-    """A judge's verdict on a trace."""
-
-    cultural_accuracy: bool
-    logical_consistency: bool
-    score_fit: bool
     justification: Annotated[str, _text_field("Why, in at most 60 words.")]
     verdict: Literal["VALID", "INVALID"]
     confidence: Confidence = Field(default=None, description="How sure of the verdict, from 0 to 100.")
@@ -136,6 +119,18 @@ class TraceReview(Structure):
 
     _normalize_confidence = field_validator("confidence", mode="before")(_normalize_percent)
     _normalize_verdict = field_validator("verdict", mode="before")(_normalize_case)
+
+
+def _create_review_schema(name: str, description: str, *, for_task: bool) -> type[Review]:
+    """Create the schema of a judge's verdict, which rates every aspect before it rules."""
+    ratings: dict[str, Any] = {question.key: (bool, ...) for question in aspect_questions(for_task=for_task).values()}
+    aspects: Any = create_model(f"{name}Aspects", __base__=Structure, **ratings)
+    # pydantic puts the fields of the last base first.
+    return create_model(name, __base__=(Review, aspects), __doc__=description)
+
+
+TraceReview = _create_review_schema(SURVEY_REVIEW, "A judge's verdict on a trace.", for_task=False)
+AnswerReview = _create_review_schema(TASK_REVIEW, "A judge's verdict on the reasoning behind an answer.", for_task=True)
 
 
 class Preference(Structure):

@@ -34,7 +34,7 @@ def fingerprint(config: AuditConfig) -> str:
     Raises:
         ConfigError: a judge's own prompt cannot be used.
     """
-    from auditor.agents.call_builders import load_review_prompt  # loads scipy (1 s)
+    from auditor.agents.call_builders import describe_aspects, load_review_prompt  # loads scipy (1 s)
 
     # Prompts are stored in one folder per language.
     folders = sorted(LANGUAGES) if config.languages != (ENGLISH,) else [ENGLISH]
@@ -58,6 +58,7 @@ def fingerprint(config: AuditConfig) -> str:
             config.hash,
             metadata.version("auditor"),
             prompt_texts,
+            describe_aspects(for_task=config.task is not None),
             *_logprob_inputs(config),
             *_comparison_inputs(config, folders),
         ]

@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 from auditor.agents.answer_parsing import parse_score, parse_trace
 from auditor.agents.verdict_parsing import parse_verdict
 from auditor.domain import Answer, Cell, Outcome, Trace
+from tests.support.review_answers import rate_aspects
 
 CELL = Cell("Germany", "divorce")
 JUDGEMENT = {"norms": "a", "reasoning": "b", "score": 0.25}
 REVIEW = {
-    "cultural_accuracy": True,
-    "logical_consistency": False,
-    "score_fit": True,
+    **rate_aspects(logical_consistency=False),
     "justification": "because",
     "verdict": "INVALID",
 }
@@ -89,7 +88,7 @@ def test_what_failed_has_no_number(outcome: Outcome) -> None:
     trace = parse_trace(answer, "m", CELL, 0, "structured")
     assert (trace.outcome, trace.score) == (outcome, None)
     verdict = parse_verdict(Answer("k", outcome, text=json.dumps(REVIEW)), "j", trace, 60)
-    assert (verdict.outcome, verdict.ruling, verdict.score_fit) == (outcome, None, None)
+    assert (verdict.outcome, verdict.ruling, verdict.aspects) == (outcome, None, {})
 
 
 def test_a_structured_trace_holds_norms_and_reasoning() -> None:

@@ -13,6 +13,7 @@ from auditor.config.probes import ReviewProbe
 from auditor.domain import Answer, AnswerKind, Cell, Outcome, Purpose, Task, TaskItem, Trace
 from auditor.surveys import load_survey
 from tests.support.audit_configs import config
+from tests.support.review_answers import rate_aspects
 
 SURVEY = load_survey("wvs7-sample")
 
@@ -108,10 +109,7 @@ def test_a_model_is_shown_its_own_answer_again_within_the_limit() -> None:
     assert len(repair_call.messages[-2].content) <= 1_000
     assert "characters left out …]" in repair_call.messages[-2].content
     judged = build_review_call(audit, SURVEY, audit.models[1], trace("x"), "x")
-    review = {
-        "cultural_accuracy": True, "logical_consistency": True, "score_fit": True, "justification": LONG,
-        "verdict": "VALID", "confidence": 50,
-    }  # fmt: skip
+    review = {**rate_aspects(), "justification": LONG, "verdict": "VALID", "confidence": 50}
     shorter = build_shorter_call(judged, Answer("k", Outcome.OK, text=json.dumps(review)), 60, 1_000)
     assert shorter is not None
     assert len(shorter.messages[-2].content) <= 1_000

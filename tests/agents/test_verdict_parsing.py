@@ -8,13 +8,12 @@ import pytest
 from auditor.agents.verdict_parsing import build_shorter_call, parse_verdict, truncate_words
 from auditor.domain import Answer, Call, Cell, Message, Outcome, Purpose, Ruling, Trace
 from auditor.models.structured import TraceReview, response_format
+from tests.support.review_answers import rate_aspects
 
 TRACE = Trace("m", Cell("Japan", "divorce"), 0, Outcome.OK, 0.1, "x", "k")
 CALL = Call("j", "p/j", (Message("system", "s"), Message("user", "u")), Purpose.REVIEW)
 REVIEW = {
-    "cultural_accuracy": True,
-    "logical_consistency": False,
-    "score_fit": True,
+    **rate_aspects(logical_consistency=False),
     "justification": "Too short a step.",
     "verdict": "INVALID",
     "confidence": 80,
@@ -95,7 +94,7 @@ def test_a_verdict_has_its_aspects_and_a_bounded_justification() -> None:
     long = {**REVIEW, "justification": " ".join(f"w{i}" for i in range(100))}
     verdict = parse_verdict(Answer("k2", Outcome.OK, text=json.dumps(long)), "j", TRACE, 60)
     assert verdict.ruling is Ruling.INVALID
-    assert (verdict.cultural_accuracy, verdict.logical_consistency, verdict.score_fit) == (True, False, True)
+    assert verdict.aspects == rate_aspects(logical_consistency=False)
     assert verdict.justification is not None
     assert len(verdict.justification.split()) == 61
     assert verdict.justification.endswith(" …")

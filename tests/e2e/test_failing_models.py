@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from auditor.config import AuditConfig
+from auditor.domain.review_aspects import SURVEY_REVIEW
 from auditor.reports.data.failures.schema import FailureGroup
 from tests.e2e.test_run import config_file
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
@@ -116,7 +117,7 @@ def test_a_run_whose_answers_are_all_rate_limited_exits_with_4(server: FakeServe
 
 def test_a_judge_without_a_usable_verdict_is_named(server: FakeServer, tmp_path: Path) -> None:
     def script(request: Request) -> Reply:
-        is_bad = request.schema == "TraceReview" and request.body["model"] == "scripted-b"
+        is_bad = request.schema == SURVEY_REVIEW and request.body["model"] == "scripted-b"
         return completion("I cannot say.") if is_bad else answer(request)
 
     server.script = script

@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import inspect
 
 from auditor.domain import Decision, Outcome, Rating
+from auditor.domain.review_aspects import REVIEW_ASPECTS
 from auditor.exports.tables import export_paper, export_tables
 from auditor.reports.output import render_report
 from auditor.review.export import write_ratings
@@ -29,7 +30,8 @@ from tests.support.fake_server import NEVER, FakeServer, Reply, Request, answer,
 SAMPLES, MODELS, CELLS = 3, 3, 9
 SENTINEL = 0.8137
 """A score that only failed answers have: wherever it is found, a failure was turned into a number."""
-UNRULED = ("ruling", "cultural_accuracy", "logical_consistency", "score_fit", "confidence", "justification")
+UNRULED = ("ruling", "confidence", "justification")
+ASPECTS = tuple(aspect.name for aspect in REVIEW_ASPECTS)
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 REFUSES = "I'm sorry, but I can't assign a score to that."
 
@@ -191,6 +193,7 @@ def test_failures_have_no_number_in_database_report_or_export(server: FakeServer
         unruled = [v for v in results.load_verdicts(db, audit.id) if v.outcome is not Outcome.OK]
         assert unruled
         assert all(getattr(v, f) is None for v in unruled for f in UNRULED)
+        assert not any(v.aspects for v in unruled)
         for s in results.load_scores(db, audit.id):
             assert (s.score is None) == (s.n_ok == 0 or (s.method == "logprob" and s.n_ok < s.n_planned))
         with db.read() as connection:
@@ -226,7 +229,7 @@ def check_exports(storage: str, folder: Path) -> None:
     assert not [text for text in (*texts, exported.getvalue(), json.dumps(weights_to_dict(learnt))) if "0.8137" in text]
     tables = {f.stem: [json.loads(line) for line in f.open()] for f in (folder / "tables").glob("*.jsonl")}
     failed_rows = {name: [r for r in rows if r.get("outcome", "ok") != "ok"] for name, rows in tables.items()}
-    for name, fields in {"trace": ("score",), "contrast": ("difference",), "verdict": UNRULED}.items():
+    for name, fields in {"trace": ("score",), "contrast": ("difference",), "verdict": (*UNRULED, *ASPECTS)}.items():
         assert failed_rows[name], name
         assert all(row[field] is None for row in failed_rows[name] for field in fields), name
     for name, rows in tables.items():

@@ -11,6 +11,7 @@ import pytest
 
 from auditor.config import AuditConfig, load_config
 from auditor.domain import Conflict, Outcome, Ruling, Verdict
+from auditor.domain.review_aspects import SURVEY_REVIEW
 from auditor.errors import ConfigError
 from auditor.experiments.bias import bias
 from auditor.experiments.declaration import ExperimentContext
@@ -43,7 +44,7 @@ def majorities(verdicts: list[Verdict], n_assigned: int) -> dict[object, Ruling 
 
 def fail_sometimes(request: Request) -> Reply:
     """Reply as judges that disagree, and with an error to 10% of reviews."""
-    if request.schema == "TraceReview" and request.number > 20 and request.draw("mood") < 0.1:
+    if request.schema == SURVEY_REVIEW and request.number > 20 and request.draw("mood") < 0.1:
         return error(400, "no")
     return answer(request)
 
@@ -103,7 +104,7 @@ def test_a_long_justification_is_asked_for_once_more(server: FakeServer, storage
     long_justification = " ".join(["word"] * 80)
 
     def script(request: Request) -> Reply:
-        if request.schema != "TraceReview":
+        if request.schema != SURVEY_REVIEW:
             return answer(request)
         review = json.loads(answer(request).body["choices"][0]["message"]["content"])
         is_second_request = len(request.body["messages"]) == 4
@@ -121,7 +122,7 @@ def test_a_long_justification_is_asked_for_once_more(server: FakeServer, storage
     server.script = script
     run_audit(config(server.url), storage=storage)
     verdicts, _ = stored(storage)
-    second_requests = [r for r in server.requests if r.schema == "TraceReview" and len(r.body["messages"]) == 4]
+    second_requests = [r for r in server.requests if r.schema == SURVEY_REVIEW and len(r.body["messages"]) == 4]
     assert len(second_requests) == len(verdicts)
     for v in verdicts:
         assert v.shortened == (v.judge == "model-b")
@@ -137,7 +138,7 @@ def test_long_traces_are_shortened_for_judges_and_counted_in_the_report(server: 
         answered = json.loads(answer(request).body["choices"][0]["message"]["content"])
         if request.schema == "MoralJudgement" and request.body["model"].endswith("-a"):
             answered["norms"] = f"BEGINNING {'Germany is far. ' * 100_000} END"
-        if request.schema == "TraceReview":
+        if request.schema == SURVEY_REVIEW:
             answered["justification"] = "word " * 20_000
         if request.schema == "Restated":
             answered["text"] = "Germany again. " * 10_000
@@ -149,11 +150,11 @@ def test_long_traces_are_shortened_for_judges_and_counted_in_the_report(server: 
     run_audit(audit, storage=storage)
     bias(ExperimentContext(storage), "scripted", 5)
     judge_requests = [r for r in server.requests if r.schema != "MoralJudgement"]
-    assert {r.schema for r in judge_requests} >= {"TraceReview", "BlindGuess", "Restated", "SidePreference"}
+    assert {r.schema for r in judge_requests} >= {SURVEY_REVIEW, "BlindGuess", "Restated", "SidePreference"}
     for request in judge_requests:
         assert max(len(m["content"]) for m in request.body["messages"]) < 2 * 2_000 + 2_000
         assert "Germany" not in request.body["messages"][1]["content"].split("Countries:")[0]
-    reviews = [r.text for r in judge_requests if r.schema == "TraceReview"]
+    reviews = [r.text for r in judge_requests if r.schema == SURVEY_REVIEW]
     assert any("BEGINNING" in text and "END" in text and "characters left out …]" in text for text in reviews)
     report = open_audit("scripted", storage=storage).report()
     assert report.coverage.shortened_traces == {"model-a": 9}
@@ -201,7 +202,7 @@ def test_each_judge_has_its_own_model_and_prompt(server: FakeServer, storage: st
     run_audit(write(tmp_path, server.url, STERN_PROMPT), storage=storage)
     verdicts, _ = stored(storage)
     assert {v.judge for v in verdicts} == {"stern", "mild"}
-    reviews = [r for r in server.requests if r.schema == "TraceReview"]
+    reviews = [r for r in server.requests if r.schema == SURVEY_REVIEW]
     assert {r.body["messages"][0]["content"][:24] for r in reviews if r.body["model"] == "stern"} == {
         "You are a stern reviewer"
     }

@@ -11,6 +11,7 @@ from sqlalchemy import select
 
 from auditor.config import AuditConfig, ModelSection
 from auditor.domain import Outcome
+from auditor.domain.review_aspects import SURVEY_REVIEW
 from auditor.run import run_audit
 from auditor.storage.database import open_database, table_of
 from auditor.storage.tables import AnswerRow
@@ -86,7 +87,7 @@ def test_reasoning_and_declared_capabilities_are_on_the_wire_of_every_request(se
 
 def by_words(request: Request) -> Reply:
     """The default answer to a request that describes its schema in words, after thinking."""
-    name = next(name for name in ("MoralJudgement", "TraceReview") if f'"title": "{name}"' in request.text)
+    name = next(name for name in ("MoralJudgement", SURVEY_REVIEW) if f'"title": "{name}"' in request.text)
     described = {"response_format": {"json_schema": {"name": name}}}
     return think_aloud(replace(request, body=request.body | described))
 

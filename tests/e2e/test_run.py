@@ -17,6 +17,7 @@ from sqlalchemy import select
 
 from auditor.config import AuditConfig
 from auditor.domain import Conflict, ConflictState, Decision, Outcome, Rating
+from auditor.domain.review_aspects import SURVEY_REVIEW
 from auditor.errors import ModelSetupError
 from auditor.exports.tables import export_tables
 from auditor.run import open_audit, resume_after_review, run_audit
@@ -100,7 +101,7 @@ def test_a_changed_config_asks_only_what_changed(server: FakeServer, storage: st
 def test_judges_do_not_see_author_country_or_topic(server: FakeServer, storage: str) -> None:
     server.script = lambda r: _reveal_author_and_cell(r) if r.schema == "MoralJudgement" else answer(r)
     run_audit(config(server.url), storage=storage)
-    reviews = [r.text for r in server.requests if r.schema == "TraceReview"]
+    reviews = [r.text for r in server.requests if r.schema == SURVEY_REVIEW]
     assert reviews
     for word in (
         "Germany",
@@ -166,7 +167,7 @@ def test_every_failure_is_counted_and_none_has_a_number(server: FakeServer, stor
 
 def _reply_by_mood(request: Request) -> Reply:
     """A random answer or failure; the first requests and all reviews never get an HTTP error."""
-    if request.number < MODELS or request.schema == "TraceReview":
+    if request.number < MODELS or request.schema == SURVEY_REVIEW:
         return answer(request) if request.draw("mood") < 0.8 else completion("garbage")
     moods = (
         answer(request),

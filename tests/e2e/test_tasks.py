@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from auditor.cli.app import app
 from auditor.domain import ConflictKind, Decision, Outcome
+from auditor.domain.review_aspects import TASK_REVIEW, aspect_questions
 from auditor.errors import UsageError
 from auditor.reports.number_format import format_count, format_interval, format_number
 from auditor.reports.output import render_report
@@ -43,7 +44,7 @@ def test_a_task_audit_runs_to_the_end(server: FakeServer, storage: str, tmp_path
         conflicts, verdicts = results.load_conflicts(db, stored.id), results.load_verdicts(db, stored.id)
     assert Counter(t.outcome for t in traces) == {Outcome.OK: ITEMS * MODELS * SAMPLES}
     assert len(verdicts) == ITEMS * MODELS * SAMPLES * (MODELS - 1)
-    assert {v.cultural_accuracy for v in verdicts} == {None}
+    assert {frozenset(v.aspects) for v in verdicts} == {frozenset(aspect_questions(for_task=True))}
     assert conflicts
     if kind == "score":
         assert all(t.score is not None and -1 <= t.score <= 1 for t in traces)
@@ -172,7 +173,7 @@ def test_judges_see_the_question_and_never_truth_or_author(server: FakeServer, s
     task.write_text("id,question,truth\na,How many moons has the Earth?,987654\n", encoding="utf-8")
     server.script = script
     run_audit(audit(server.url, tmp_path, task={"source": str(task), "answer": "exact"}), storage=storage)
-    reviews = [r.text for r in server.requests if r.schema == "AnswerReview"]
+    reviews = [r.text for r in server.requests if r.schema == TASK_REVIEW]
     assert reviews
     assert all("How many moons" in text for text in reviews)
     everything = "\n".join(r.text for r in server.requests)

@@ -19,6 +19,7 @@ from auditor.models.structured import (
     parse_structured_answer,
     response_format,
 )
+from tests.support.review_answers import rate_aspects
 
 SENT_SCHEMAS = Path(__file__).with_name("sent_schemas.json")
 """What is sent for each schema, by the schema's name. Names of removed schemas stay, so that none is reused."""
@@ -64,7 +65,7 @@ def test_an_unreadable_answer_gives_the_reason(text: str, expected_error: str) -
 
 
 def test_a_verdict_may_be_in_any_case_but_not_in_other_words() -> None:
-    review = {"cultural_accuracy": True, "logical_consistency": True, "score_fit": False, "justification": "x"}
+    review = {**rate_aspects(score_fit=False), "justification": "x"}
     parsed_review = parse_structured_answer(TraceReview, json.dumps({**review, "verdict": "Valid "}))
     assert isinstance(parsed_review, TraceReview)
     assert parsed_review.verdict == "VALID"

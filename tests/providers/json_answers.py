@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from tests.support.review_answers import rate_aspects
+
 JUDGEMENT = {"norms": "Families there value harmony.", "reasoning": "So most people object to it.", "score": -0.4}
 REVIEW = {
-    "cultural_accuracy": True,
-    "logical_consistency": True,
-    "score_fit": True,
+    **rate_aspects(),
     "justification": "The steps follow from the norms.",
     "verdict": "VALID",
     "confidence": 80,

@@ -8,18 +8,19 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, inspect, select, text
 
-from auditor.domain import Cell, Outcome, Trace, canonical_hash
+from auditor.domain import Cell, Outcome, Trace, canonical_hash, canonical_json
 from auditor.errors import StorageError
 from auditor.storage import audits, costs, hash_chain, migrations, results, schema, tables
 from auditor.storage.database import Database, open_database, table_of, upgrade_database
 from auditor.storage.engine import make_engine, read_only_options
 from auditor.storage.schema import VERSION_TABLE_DEFINITION, SchemaState
-from auditor.storage.tables import REVISION, AttemptRow, TraceRow
+from auditor.storage.tables import REVISION, AttemptRow, TraceRow, VerdictRow
 from tests.storage.test_database import CELL, save_sample_audit
 
 NEXT = f"{tables.SCHEMA_VERSION + 1:04}"
@@ -178,6 +179,36 @@ def test_attempts_of_an_older_program_are_kept_and_cost_what_their_answer_cost(t
             7,
             0,
         )
+
+
+def test_ratings_of_aspects_are_kept_as_json(two_storages: list[str]) -> None:
+    storage, _ = two_storages
+    engine = make_engine(storage, foreign_keys=False)
+    names = ("cultural_accuracy", "logical_consistency", "score_fit")
+    ratings = [dict(zip(names, values, strict=True)) for values in product((True, False, None), repeat=len(names))]
+    verdict = {"audit_id": 1, "judge": "j", "model": "m", "country": "c", "topic": "t", "outcome": "ok"}
+    verdict |= {"shortened": False, "turn": 0, "always": True}
+    columns = [*verdict, "sample", *names]
+    with engine.begin() as connection:
+        migrations.upgrade(connection, "0007")
+        connection.execute(
+            text(
+                "INSERT INTO audit (id, name, survey, stage, created_at, updated_at, environment)"
+                " VALUES (1, 'a', '{}', 'done', '1', '1', '{}')"
+            )
+        )
+        connection.execute(
+            text(f"INSERT INTO verdict ({', '.join(columns)}) VALUES ({', '.join(f':{name}' for name in columns)})"),
+            [{**verdict, "sample": sample, **values} for sample, values in enumerate(ratings)],
+        )
+    engine.dispose()
+    upgrade_database(storage)
+    with open_database(storage, create=False) as db:
+        stored = [dict(verdict.aspects) for verdict in results.load_verdicts(db, 1)]
+        with db.read() as connection:
+            texts = connection.execute(select(table_of(VerdictRow).c.aspects).order_by("sample")).scalars().all()
+    assert stored == [{name: value for name, value in values.items() if value is not None} for values in ratings]
+    assert texts == [canonical_json(values) for values in stored]
 
 
 def test_an_upgrade_keeps_every_row_and_a_backup(file_storage: str, versions: Path) -> None:

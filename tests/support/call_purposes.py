@@ -11,6 +11,7 @@ from typing import Any
 from unittest import mock
 
 from auditor.config import AuditConfig
+from auditor.domain.review_aspects import SURVEY_REVIEW, TASK_REVIEW
 from auditor.experiments.accuracy import accuracy
 from auditor.experiments.bias import bias
 from auditor.experiments.declaration import ExperimentContext
@@ -68,8 +69,8 @@ def _content(schema: str | None, request: Request, is_repeated: bool) -> str:
     """Text of the answer. The first question on abortion gets an unreadable answer, so that it is repeated."""
     if ("SCORE =" in request.text or schema == "MoralJudgement") and "abortion" in request.text and not is_repeated:
         return "Opinions differ." if schema is None else json.dumps({"norms": "Opinions differ."})
-    if schema == "TraceReview":
-        review = json.loads(_text(answer(_with_schema(request, "TraceReview"))))
+    if schema == SURVEY_REVIEW:
+        review = json.loads(_text(answer(_with_schema(request, SURVEY_REVIEW))))
         words = 3 if is_repeated else 80
         return json.dumps(review | {"justification": " ".join(["word"] * words)})
     if schema in ("TaskAnswer", "ScoredAnswer") or (schema or "").startswith("ChosenOf"):
@@ -77,7 +78,7 @@ def _content(schema: str | None, request: Request, is_repeated: bool) -> str:
             return "That is hard to say."
         answer_value: object = {"TaskAnswer": "10", "ScoredAnswer": 10}.get(schema or "", "A")
         return json.dumps({"reasoning": f"Step {int(100 * request.draw())}.", "answer": answer_value})
-    if schema == "AnswerReview":
+    if schema == TASK_REVIEW:
         return json.dumps(review_of_answer(request.draw() < 0.7))
     if schema in ("Preference", "ReasonedPreference"):
         return _preference(request)

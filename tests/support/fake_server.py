@@ -20,6 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
+from auditor.domain.review_aspects import SURVEY_REVIEW, TASK_REVIEW
+from tests.support.review_answers import rate_aspects
+
 if TYPE_CHECKING:
     from tests.support.fake_batches import FakeBatches
 
@@ -101,18 +104,16 @@ def error(status: int, message: str, *, code: str | None = None, headers: dict[s
 
 def answer(request: Request) -> Reply:
     """The default script: a plausible answer that depends only on the question and the seed."""
-    if request.schema == "TraceReview":
+    if request.schema == SURVEY_REVIEW:
         valid = request.draw() < 0.7
         review = {
-            "cultural_accuracy": request.draw("a") < 0.8,
-            "logical_consistency": valid,
-            "score_fit": valid,
+            **rate_aspects(valid, cultural_accuracy=request.draw("a") < 0.8),
             "justification": "The steps follow from the norms." if valid else "The score does not fit the norms.",
             "verdict": "VALID" if valid else "INVALID",
             "confidence": int(50 + 50 * request.draw("c")),
         }
         return completion(json.dumps(review))
-    if request.schema == "AnswerReview":
+    if request.schema == TASK_REVIEW:
         return completion(json.dumps(review_of_answer(request.draw() < 0.7, int(50 + 50 * request.draw("c")))))
     if request.schema == "BlindGuess":
         return completion(json.dumps({"country": 1, "practice": 1, "analyst": 1}))
@@ -131,8 +132,7 @@ def answer(request: Request) -> Reply:
 def review_of_answer(valid: bool, confidence: int = 80) -> dict[str, Any]:
     """A judge's verdict on the reasoning behind an answer."""
     return {
-        "logical_consistency": valid,
-        "answer_fit": valid,
+        **rate_aspects(valid, for_task=True),
         "justification": "Each step follows." if valid else "A step does not follow.",
         "verdict": "VALID" if valid else "INVALID",
         "confidence": confidence,

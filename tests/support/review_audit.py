@@ -20,6 +20,7 @@ from auditor.domain import (
     Verdict,
     canonical_json,
 )
+from auditor.domain.review_aspects import REVIEW_ASPECTS
 from auditor.storage import audits, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
@@ -123,5 +124,6 @@ def _verdicts(model: str, cell: Cell, samples: int, centre: float, *, hostile: b
             HOSTILE if hostile else "The score follows from the norms." if valid else "These are not its norms."
         )
         ruling = Ruling.VALID if valid else Ruling.INVALID
-        verdicts.append(Verdict(judge, model, cell, sample, Outcome.OK, ruling, valid, True, valid, justification))
+        aspects = {aspect.name: valid or aspect.name == "logical_consistency" for aspect in REVIEW_ASPECTS}
+        verdicts.append(Verdict(judge, model, cell, sample, Outcome.OK, ruling, aspects, justification))
     return verdicts

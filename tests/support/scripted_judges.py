@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.fake_server import Reply, Request, completion, error
+from tests.support.review_answers import rate_aspects
 
 JUDGES = ("always", "coin", "first", "long", "kin", "fails", "tired", "honest1", "honest2", "honest3")
 HONEST_ACCURACY = 0.8
@@ -105,9 +106,7 @@ def _author(request: Request) -> Reply:
 
 def _review(valid: bool) -> dict[str, Any]:
     return {
-        "cultural_accuracy": valid,
-        "logical_consistency": valid,
-        "score_fit": valid,
+        **rate_aspects(valid),
         "justification": "So it is.",
         "verdict": "VALID" if valid else "INVALID",
         "confidence": 70,

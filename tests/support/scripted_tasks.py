@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor.config import AuditConfig
+from auditor.domain.review_aspects import TASK_REVIEW
 from tests.support.audit_configs import config
 from tests.support.fake_server import Reply, Request, answer, completion, review_of_answer
 
@@ -46,7 +47,7 @@ def solver(request: Request) -> Reply:
     if addends is None:
         return answer(request)
     correct_sum = int(addends[1]) + int(addends[2])
-    if request.schema == "AnswerReview":
+    if request.schema == TASK_REVIEW:
         reviewed_answer = re.search(r"^Answer of \w+: (\d+)$", request.text, re.MULTILINE)
         assert reviewed_answer is not None
         share = VALID_OF_RIGHT if int(reviewed_answer[1]) == correct_sum else VALID_OF_WRONG

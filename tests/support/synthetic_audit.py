@@ -36,6 +36,7 @@ from auditor.domain import (
     Verdict,
     canonical_json,
 )
+from auditor.domain.review_aspects import REVIEW_ASPECTS
 from auditor.storage import audits, ledger, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, insert_new
@@ -189,6 +190,7 @@ def _verdicts(
     for (trace, judge), is_failure, is_valid in zip(pairs, failed.tolist(), valid.tolist(), strict=True):
         outcome = next(causes) if is_failure else Outcome.OK
         ok = outcome is Outcome.OK
+        ratings = {aspect.name: is_valid or aspect.name == "logical_consistency" for aspect in REVIEW_ASPECTS}
         call = _call(judge, Purpose.REVIEW, trace.cell, trace.sample, of=trace.model)
         verdicts.append(
             Verdict(
@@ -198,9 +200,7 @@ def _verdicts(
                 sample=trace.sample,
                 outcome=outcome,
                 ruling=(Ruling.VALID if is_valid else Ruling.INVALID) if ok else None,
-                cultural_accuracy=is_valid if ok else None,
-                logical_consistency=True if ok else None,
-                score_fit=is_valid if ok else None,
+                aspects=ratings if ok else {},
                 justification=("The score follows." if is_valid else "The score does not follow.") if ok else None,
                 key=call.key,
             )

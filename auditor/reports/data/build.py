@@ -29,7 +29,8 @@ from auditor.reports.data.coverage.model_versions import build_model_version_row
 from auditor.reports.data.coverage.refusals import build_reask_rows, build_refusals_report
 from auditor.reports.data.failures.build import build_failures_report
 from auditor.reports.data.logic.build import build_logic_report
-from auditor.reports.data.panel.build import build_panel_report, compute_peer_agreement, compute_self_consistency
+from auditor.reports.data.panel.build import build_panel_report, compute_self_consistency
+from auditor.reports.data.panel.peer_agreement import compute_peer_agreement
 from auditor.reports.data.panel.peer_alignment import compute_consistency_alignment
 from auditor.reports.data.report_schema import (
     AuditSummary,

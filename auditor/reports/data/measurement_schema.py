@@ -6,8 +6,11 @@ A figure that cannot be measured is null with a reason, never 0; every estimate 
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
+from pydantic import create_model
+
+from auditor.domain.review_aspects import REVIEW_ASPECTS
 from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.reports.data.agreement.alignment import AlignmentRow
@@ -206,6 +209,18 @@ class ConsistencyAlignmentRow(ReportModel):
     r: ModelCorrelation
 
 
+Row = TypeVar("Row", bound=ReportModel)
+
+
+def _add_aspect_fields(row_class: type[Row]) -> type[Row]:
+    """Add a field for each review aspect, with its name: the share of verdicts that find it met."""
+    shares: dict[str, Any] = {aspect.name: (ShareEstimate, ...) for aspect in REVIEW_ASPECTS}
+    return create_model(
+        row_class.__name__, __base__=row_class, __module__=row_class.__module__, __doc__=row_class.__doc__, **shares
+    )
+
+
+@_add_aspect_fields
 class PeerAgreementRow(ReportModel):
     """Verdicts of the other models on one model's traces. Intervals are over countries and topics."""
 
@@ -216,6 +231,3 @@ class PeerAgreementRow(ReportModel):
     """Number of VALID verdicts."""
     agreement: ShareEstimate
     """Peer agreement: the share valid / given."""
-    cultural_accuracy: ShareEstimate
-    logical_consistency: ShareEstimate
-    score_fit: ShareEstimate

@@ -19,7 +19,6 @@ from auditor.storage.costs import CallCounts, UnreturnedCallCount
 from auditor.storage.count_queries import (
     JudgeVerdictCounts,
     OutcomeCount,
-    PeerVerdictCounts,
     RepairCounts,
     RulingSplitCount,
 )
@@ -63,10 +62,6 @@ class ReportSource:
     """Answers to the items of a task, by model, item and sample."""
     semantic_models: Sequence[str] = ()
     """Models that answered moral questions."""
-
-    peer_verdict_counts: Sequence[PeerVerdictCounts] = field(default=(), repr=False)
-    """Valid verdicts by judged model and cell. Those that an adaptive panel requested on disputed traces only are left
-    out."""
 
     capability_history: Sequence[StoredCapability] = ()
     """What servers were found to accept, the oldest of each model first."""

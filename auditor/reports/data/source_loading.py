@@ -23,7 +23,6 @@ SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
     "conflicts": results.load_conflicts,
     "final_verdict_counts": count_queries.count_ruling_splits,
     "verdict_counts": count_queries.count_verdicts,
-    "peer_verdict_counts": count_queries.count_peer_verdicts,
     "scores": results.load_scores,
     "trace_counts": count_queries.count_traces,
     "sentence_pair_counts": count_queries.count_sentence_pairs,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from auditor.domain.review_aspects import aspect_questions
 from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.panel.schema import FaultDetectionRow, PanelReport, PositionBiasRow, SelfReviewRow
 from auditor.reports.data.report_schema import Report
@@ -57,13 +58,9 @@ def describe_kappa(panel: PanelReport) -> str:
 
 
 def list_aspects(report: Report) -> dict[str, str]:
-    """Titles of the aspects that judges rate besides the verdict, by field of `PeerAgreementRow`.
-
-    The aspect of cultural accuracy exists only for a survey.
-    """
-    titles = {"cultural_accuracy": "Cultural accuracy"} if report.task is None else {}
-    fit_title = "Fit of the score" if report.task is None else "Fit of the answer"
-    return titles | {"logical_consistency": "Logical consistency", "score_fit": fit_title}
+    """Titles of the aspects that judges rate besides the verdict, by field of `PeerAgreementRow`."""
+    questions = aspect_questions(for_task=report.task is not None)
+    return {name: question.title for name, question in questions.items()}
 
 
 def _build_peer_agreement(report: Report) -> list[Block]:

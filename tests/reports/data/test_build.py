@@ -12,7 +12,9 @@ from scipy import stats
 from scipy.stats import binomtest
 
 from auditor.domain import Cell, CellScore, Outcome
+from auditor.domain.review_aspects import REVIEW_ASPECTS
 from auditor.errors import StorageError
+from auditor.metrics.estimate import ShareEstimate
 from auditor.metrics.proportion import proportion
 from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
@@ -119,9 +121,9 @@ def test_peer_agreement_leaves_failed_verdicts_out(population: tuple[Database, A
         assert row.given == row.agreement.n == len(ok_verdicts) < len(model_verdicts)
         assert row.valid == sum(verdict.ruling == "VALID" for verdict in ok_verdicts)
         assert row.agreement.value == pytest.approx(row.valid / row.given)
-        assert row.score_fit.value == pytest.approx(
-            sum(verdict.score_fit is True for verdict in ok_verdicts) / len(ok_verdicts)
-        )
+        for aspect in REVIEW_ASPECTS:
+            share: ShareEstimate = getattr(row, aspect.name)
+            assert share.value == pytest.approx(np.mean([verdict.aspects[aspect.name] for verdict in ok_verdicts]))
 
 
 def test_kappa_is_over_traces_with_two_verdicts(population: tuple[Database, Audit], report: Report) -> None:

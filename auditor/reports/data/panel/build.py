@@ -1,9 +1,8 @@
-"""Self-consistency of models, peer agreement, and the panel section."""
+"""Self-consistency of models, and the panel section."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -35,8 +34,7 @@ from auditor.reports.data.panel.verdict_matrix import build_verdict_matrix
 from auditor.reports.data.panel.voting_rules import build_vote_rows
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.requests.sampling_settings import SamplingReport
-from auditor.reports.data.sampling_units import cell_units, sampling_units
-from auditor.storage.count_queries import PeerVerdictCounts
+from auditor.reports.data.sampling_units import cell_units
 
 OK = Outcome.OK.value
 MAX_VARIANCE = 2.0
@@ -103,62 +101,6 @@ def _straddling_shares(source: ReportSource, columns: Sequence[int], missing_rea
     units = cell_units(source.cells)
     tables = [ShareTable(np.nan_to_num(cells), (~np.isnan(cells)).astype(float), units) for cells in straddles]
     return shares_over_units(tables, empty_reason=missing_reason)
-
-
-def compute_peer_agreement(source: ReportSource) -> list[PeerAgreementRow]:
-    """Compute the share of VALID verdicts, overall and by criterion, for each model that was judged."""
-    judged_models = {count.model for count in source.judge_counts}
-    models = [model for model in source.models if model in judged_models]
-    counts_by_model = {model: [c for c in source.peer_verdict_counts if c.model == model] for model in models}
-    traces_by_cell = _count_judged_traces(source)
-    agreement = _peer_shares(counts_by_model, traces_by_cell, "valid", "n", "no verdict is usable")
-    criteria = {
-        name: _peer_shares(counts_by_model, traces_by_cell, name, f"n_{name}", "no verdict rates this aspect")
-        for name in ("cultural_accuracy", "logical_consistency", "score_fit")
-    }
-    return [
-        PeerAgreementRow(
-            model=model,
-            given=sum(counts.n for counts in model_counts),  # valid verdicts on its traces
-            valid=sum(counts.valid for counts in model_counts),
-            agreement=agreement[i],
-            **{name: shares[i] for name, shares in criteria.items()},
-        )
-        for i, (model, model_counts) in enumerate(counts_by_model.items())
-    ]
-
-
-def _peer_shares(
-    counts_by_model: Mapping[str, Sequence[PeerVerdictCounts]],
-    traces_by_cell: Mapping[tuple[str, str, str], int],
-    hits_field: str,
-    total_field: str,
-    missing_reason: str,
-) -> list[ShareEstimate]:
-    """Shares of hits among verdicts, one per model. Verdicts on one trace are not independent of each other.
-
-    Args:
-        traces_by_cell: number of judged traces by model, country and topic.
-        hits_field: field of `PeerVerdictCounts` with the number of hits.
-        total_field: field with the number of verdicts.
-        missing_reason: the reason of a model without verdicts.
-    """
-    tables = [
-        ShareTable(
-            [getattr(counts, hits_field) for counts in model_counts],
-            [getattr(counts, total_field) for counts in model_counts],
-            sampling_units([counts.country for counts in model_counts], [counts.topic for counts in model_counts]),
-            [traces_by_cell.get((model, counts.country, counts.topic), counts.n) for counts in model_counts],
-        )
-        for model, model_counts in counts_by_model.items()
-    ]
-    return shares_over_units(tables, empty_reason=missing_reason)
-
-
-def _count_judged_traces(source: ReportSource) -> Counter[tuple[str, str, str]]:
-    """Number of traces with a verdict that was asked for in any case, by model, country and topic."""
-    judged = np.unique(source.votes.trace_index[source.votes.always])
-    return Counter(source.votes.traces[trace][:3] for trace in judged.tolist())
 
 
 def build_panel_report(
