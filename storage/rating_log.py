@@ -181,14 +181,6 @@ def discloses_conflict(columns: Any) -> ColumnElement[bool]:
     return or_(columns.decision != Decision.SKIP.value, columns.act == RatingAction.REVEAL.value)
 
 
-def load_raters(db: Database, audit_id: int) -> list[str]:
-    """Load the names of an audit's raters, in order."""
-    column = table_of(RatingRow).c.rater
-    query = select(column).where(table_of(RatingRow).c.audit_id == audit_id).distinct().order_by(column)
-    with db.read() as connection:
-        return list(connection.execute(query).scalars())
-
-
 def _write(db: Database, job: Job[T]) -> T:
     """Run a job in the writer thread; its errors say that nothing was saved."""
     try:

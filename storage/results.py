@@ -239,14 +239,6 @@ def load_ratings(db: Database, audit_id: int) -> list[Rating]:
     return load_records(db, audit_id, RatingRow, Rating)
 
 
-def count_rows(db: Database, audit_id: int, row_class: type[SQLModel]) -> int:
-    """Count an audit's rows of one class."""
-    table = table_of(row_class)
-    with db.read() as connection:
-        query = select(func.count()).select_from(table).where(table.c.audit_id == audit_id)
-        return connection.execute(query).scalar_one()
-
-
 def save_rows(db: Database, audit_id: int, row_class: type[SQLModel], records: Sequence[Any]) -> None:
     """Store records, each with a field `cell`, as rows of an audit; a stored row with the same key is replaced."""
     rows = [_to_row(audit_id, record) for record in records]

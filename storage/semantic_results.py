@@ -204,13 +204,6 @@ def record_calls(db: Database, audit_id: int, calls: Iterable[tuple[str, str, st
     db.write(lambda connection: insert_new(connection, CallRow, rows))
 
 
-def load_call_keys(db: Database, audit_id: int) -> list[str]:
-    """Load the keys of an audit's stored calls."""
-    c = table_of(CallRow).c
-    with db.read() as connection:
-        return list(connection.execute(select(c.key).where(c.audit_id == audit_id)).scalars())
-
-
 # --- vectors ----------------------------------------------------------------------------------------------------
 
 

@@ -24,7 +24,6 @@ from auditor.storage.count_queries import (
     OutcomeCount,
     PeerVerdictCounts,
     RepairCounts,
-    RulingSplitCount,
 )
 from auditor.storage.database import Database
 from auditor.storage.judge_consistency import apply_consistency_weights
@@ -51,7 +50,6 @@ class ReportSource:
     trace_counts: Sequence[OutcomeCount] = ()
     verdict_counts: Sequence[OutcomeCount] = ()
     judge_counts: Sequence[JudgeVerdictCounts] = ()
-    final_verdict_counts: Sequence[RulingSplitCount] = ()
     call_counts: Sequence[CallCounts] = ()
     failed_attempt_counts: Sequence[UnreturnedCallCount] = ()
     conflicts: Sequence[Conflict] = field(default=(), repr=False)
@@ -236,7 +234,6 @@ _SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
     "n_repeated_verdicts": count_duplicate_verdicts,
     "judge_counts": count_queries.count_judge_verdicts,
     "conflicts": results.load_conflicts,
-    "final_verdict_counts": count_queries.count_ruling_splits,
     "verdict_counts": count_queries.count_verdicts,
     "peer_verdict_counts": count_queries.count_peer_verdicts,
     "scores": results.load_scores,
