@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Delete, Insert, RowMapping, Select, bindparam, delete, func, insert, select
+from sqlalchemy import Connection, Delete, Insert, RowMapping, Select, bindparam, delete, insert, select
 from sqlmodel import SQLModel
 
 from auditor.domain import Answer, AnswerForm, Attempt, Call, Outcome, canonical_json
@@ -315,9 +315,3 @@ def load_payload(db: Database, digest: str) -> bytes | None:
     with db.read() as connection:
         compressed = connection.execute(select(table.c.data).where(table.c.digest == digest)).scalar_one_or_none()
     return None if compressed is None else zlib.decompress(compressed)
-
-
-def count_attempts(db: Database) -> int:
-    """Count all requests recorded in the database."""
-    with db.read() as connection:
-        return connection.execute(select(func.count()).select_from(table_of(AttemptRow))).scalar_one()

@@ -8,7 +8,7 @@ survive the process and are shared by all processes of a rater.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -247,11 +247,7 @@ def _repeat_rating(rating: Rating, reference: Rating, act: RatingAction, row_id:
 
 def _insert_entry(connection: Connection, audit_id: int, rating: Rating) -> RatingEntry:
     """Append a rating to the log and the hash chain, and return it with the new row's id."""
-    values = asdict(rating)
-    country, topic = values.pop("cell")
-    values |= {"decided_at": rating.decided_at.isoformat(timespec="milliseconds")}
-    row = {"audit_id": audit_id, "country": country, "topic": topic, **values}
-    return RatingEntry(insert_rating(connection, row), rating)
+    return RatingEntry(insert_rating(connection, audit_id, rating), rating)
 
 
 def _load_rated_content(connection: Connection, audit_id: int, key: ConflictKey) -> RatedContent | None:

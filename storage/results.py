@@ -123,15 +123,10 @@ def replace_logic_conflicts(
     db.write(job)
 
 
-def add_rating(db: Database, audit_id: int, rating: Rating) -> None:
-    """Append a person's rating; durable when this returns."""
-    values = _to_row(audit_id, rating) | {"decided_at": rating.decided_at.isoformat(timespec="milliseconds")}
-    db.write(lambda connection: insert_rating(connection, values))
-
-
-def insert_rating(connection: Connection, values: dict[str, Any]) -> int:
-    """Append a rating's row to the table and its link to the hash chain; return its id."""
+def insert_rating(connection: Connection, audit_id: int, rating: Rating) -> int:
+    """Append a person's rating to the table and its link to the hash chain; return its id."""
     table = table_of(RatingRow)
+    values = _to_row(audit_id, rating) | {"decided_at": rating.decided_at.isoformat(timespec="milliseconds")}
     row = connection.execute(insert(table).returning(*table.c), coerce_values(RatingRow, values)).mappings().one()
     # RETURNING of SQLite gives an integral value of a float column as int, a later SELECT gives it as float.
     hash_chain.append_links(connection, "rating", [coerce_values(RatingRow, dict(row))])

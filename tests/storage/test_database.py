@@ -36,6 +36,7 @@ from auditor.storage import audits, ledger, results
 from auditor.storage.database import Database, open_database, run_lock, table_of
 from auditor.storage.schema import VERSION_TABLE_DEFINITION
 from auditor.storage.tables import REVISION, VectorRow
+from tests.support.stored_rows import count_attempts
 
 CELL = Cell("NO", "divorce")
 SURVEY = Survey(
@@ -117,7 +118,7 @@ def test_an_answer_is_recorded_once_and_attempts_always(db: Database) -> None:
     for words in ("first", "second"):
         asyncio.run(ledger.record_answer(db, call, Answer(call.key, Outcome.OK, words, attempts=(attempt,))))
     assert ledger.load_answers(db, [call.key])[call.key].text == "first"
-    assert ledger.count_attempts(db) == 2
+    assert count_attempts(db) == 2
 
 
 def test_failures_are_not_loaded_as_answers(db: Database) -> None:
