@@ -27,7 +27,7 @@ from tests.support.audit_configs import config
 from tests.support.fake_server import NEVER, FakeServer, Reply, Request, answer, completion, error
 from tests.support.stored_rows import add_rating
 
-SAMPLES, MODELS, CELLS = 3, 3, 9
+SAMPLES, CELLS = 3, 9
 SENTINEL = 0.8137
 """A score that only failed answers have: wherever it is found, a failure was turned into a number."""
 UNRULED = ("ruling", "cultural_accuracy", "logical_consistency", "score_fit", "confidence", "justification")
