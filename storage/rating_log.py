@@ -25,6 +25,7 @@ from auditor.storage.conflict_status import (
     rated_content,
 )
 from auditor.storage.database import Database, table_of
+from auditor.storage.record_parsing import parse_values
 from auditor.storage.results import insert_rating
 from auditor.storage.tables import ConflictRow, RatingRow
 from auditor.storage.writer import Job, T
@@ -320,6 +321,4 @@ def _is_conflict(columns: Any, key: ConflictKey) -> ColumnElement[bool]:
 def _parse_entry(row: RowMapping) -> RatingEntry:
     """Convert a row of the log to a `RatingEntry`."""
     values = {f.name: row[f.name] for f in fields(Rating) if f.name != "cell"}
-    values |= {"decision": Decision(row["decision"]), "act": RatingAction(row["act"]), "flagged": bool(row["flagged"])}
-    values["decided_at"] = datetime.fromisoformat(row["decided_at"])
-    return RatingEntry(row["id"], Rating(cell=Cell(row["country"], row["topic"]), **values))
+    return RatingEntry(row["id"], Rating(cell=Cell(row["country"], row["topic"]), **parse_values(Rating, values)))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
-from datetime import datetime
-from enum import StrEnum
 from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, select
@@ -17,23 +15,19 @@ from auditor.domain import (
     CellScore,
     Conflict,
     ConflictKind,
-    ConflictState,
     Contest,
-    Decision,
     Guess,
-    LogprobMeasure,
     Method,
     Outcome,
     Rating,
-    RatingAction,
     Restatement,
-    Ruling,
     SentencePairScore,
     Trace,
     Verdict,
 )
 from auditor.storage import hash_chain
 from auditor.storage.database import Database, coerce_values, table_of, upsert
+from auditor.storage.record_parsing import field_parsers
 from auditor.storage.tables import ClaimRow, ConflictRow, RatingRow, ScoreRow, SentencePairRow, TraceRow, VerdictRow
 
 R = TypeVar(
@@ -49,16 +43,6 @@ R = TypeVar(
     AlteredTraceVerdict,
     Contest,
 )
-
-COLUMN_ENUMS: dict[str, type[StrEnum]] = {
-    "outcome": Outcome,
-    "ruling": Ruling,
-    "kind": ConflictKind,
-    "state": ConflictState,
-    "decision": Decision,
-    "act": RatingAction,
-    "measure": LogprobMeasure,
-}
 
 
 def save_traces(db: Database, audit_id: int, traces: Sequence[Trace]) -> None:
@@ -257,10 +241,9 @@ def load_records(
     model: str | None = None,
 ) -> list[R]:
     """Load an audit's rows of a class as records, in order of their key, of some cells or all, of one model or all."""
-    names = [f.name for f in fields(record_class)]
     return [
         record_class(cell=cell, **values)
-        for cell, values in _iter_stored_rows(db, audit_id, table_of(row_class), names, cells, model)
+        for cell, values in _iter_stored_rows(db, audit_id, table_of(row_class), record_class, cells, model)
     ]
 
 
@@ -268,13 +251,13 @@ def _iter_stored_rows(
     db: Database,
     audit_id: int,
     table: Table,
-    column_names: Sequence[str],
+    record_class: type,
     cells: Iterable[Cell] | None,
     model: str | None,
 ) -> Iterator[tuple[Cell, dict[str, Any]]]:
-    """Yield the cell of each row, and those of the named columns that the table has, with enums and times parsed."""
-    stored_names = [name for name in column_names if name in table.c]
-    parsers = {name: parse for name in stored_names if (parse := _column_parser(name)) is not None}
+    """Yield the cell of each row, and the values of the record's fields that the table has, with enums and times."""
+    stored_names = [field.name for field in fields(record_class) if field.name in table.c]
+    parsers = {name: parse for name, parse in field_parsers(record_class).items() if name in stored_names}
     columns = [table.c.country, table.c.topic, *(table.c[name] for name in stored_names)]
     query = select(*columns).where(table.c.audit_id == audit_id).order_by(*table.primary_key)
     if model is not None:
@@ -291,10 +274,3 @@ def _iter_stored_rows(
                     cell,
                     values | {name: parse(values[name]) for name, parse in parsers.items() if values[name] is not None},
                 )
-
-
-def _column_parser(name: str) -> Callable[[Any], Any] | None:
-    """Function that parses the stored values of a column; None if they need no parsing."""
-    if name in COLUMN_ENUMS:
-        return {member.value: member for member in COLUMN_ENUMS[name]}.__getitem__
-    return datetime.fromisoformat if name == "decided_at" else None
