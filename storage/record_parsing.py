@@ -28,7 +28,8 @@ def field_parsers(record_class: type) -> dict[str, Callable[[Any], Any]]:
 
 def parse_values(record_class: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """Convert stored values to the types of a record's fields of the same names; None stays None."""
-    parsers = field_parsers(record_class)
-    return {
-        name: parsers[name](value) if name in parsers and value is not None else value for name, value in values.items()
-    }
+    parsed = dict(values)
+    for name, parse in field_parsers(record_class).items():
+        if parsed.get(name) is not None:
+            parsed[name] = parse(parsed[name])
+    return parsed
