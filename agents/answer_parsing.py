@@ -79,21 +79,13 @@ def parse_trace(answer: Answer, model: str, cell: Cell, sample: int, mode: str, 
     return Trace(model, cell, sample, outcome, score, text, answer.key, language)
 
 
-def apply_repair_answer(trace: Trace, answer: Answer, mode: str) -> Trace:
-    """Complete an unreadable trace with the score from the answer to the repair call, if that can be parsed.
+def merge_repaired_trace(trace: Trace, repaired_trace: Trace, mode: str) -> Trace:
+    """Complete an unreadable trace with the score from the answer to the repair call, if that could be parsed.
 
     Args:
         trace: parsed from the first answer.
-        answer: answer to the repair call, which shows the model its first answer.
+        repaired_trace: parsed from the answer to the repair call, which shows the model its first answer.
         mode: `structured` or `text`; in `text` mode the trace keeps its reasoning.
-    """
-    return merge_repaired_trace(
-        trace, parse_trace(answer, trace.model, trace.cell, trace.sample, mode, trace.language), mode
-    )
-
-
-def merge_repaired_trace(trace: Trace, repaired_trace: Trace, mode: str) -> Trace:
-    """Merge an unreadable trace with the one parsed from the repair call; see `apply_repair_answer`.
 
     Returns:
         If the second trace is `ok`: its score and answer, and in `structured` mode its text. Otherwise the first trace.

@@ -163,7 +163,7 @@ def build_repair_call(context: RunContext, call: Call, trace: Trace, text: str |
     task = context.survey.task
     if task is not None:
         prompt, field_values = load_prompt(f"repair.task.{probe.mode}"), dict[str, str]()
-        problem = describe_parse_problem(task, trace.cell, text)
+        problem = describe_parse_problem(task, text)
     else:
         fields = question_prompt_fields(context.survey, trace.cell, ENGLISH)
         prompt, field_values = (

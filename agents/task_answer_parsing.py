@@ -69,7 +69,7 @@ def parse_answer_line(task: Task, item: TaskItem, text: str) -> str | None:
     return answers.pop() if len(answers) == 1 else None
 
 
-def describe_parse_problem(task: Task, cell: Cell, text: str) -> str:
+def describe_parse_problem(task: Task, text: str) -> str:
     """Explain in one line why a structured answer is invalid, for the model that gave it."""
     parsed_answer = parse_structured_answer(_answer_schema(task), text)
     return (

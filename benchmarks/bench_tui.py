@@ -31,6 +31,7 @@ from auditor.domain import Conflict, Decision, Rating
 from auditor.storage import results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
+from tests.support.stored_rows import add_rating
 from tests.support.synthetic_audit import populate
 
 QUIET_S = 0.06
@@ -66,7 +67,7 @@ def add_decision(db: Database, audit: Audit, conflict: Conflict, rater: str) -> 
     """Store one rating of a conflict."""
     now = datetime.now(UTC)
     sides = (conflict.left, conflict.right, conflict.score_left, conflict.score_right)
-    results.add_rating(db, audit.id, Rating(conflict.cell, *sides, rater, Decision.LEFT, now))
+    add_rating(db, audit.id, Rating(conflict.cell, *sides, rater, Decision.LEFT, now))
 
 
 class Terminal:

@@ -19,7 +19,6 @@ class BlindingTerms(BaseModel):
     Attributes:
         strip: pattern of the ending that is removed from a term before matching.
         before, after: patterns of prefixes and endings that grammar may add to the stem.
-        joined: whether words are written without spaces, so that terms also match inside other words.
         introduces: pattern of the words that introduce a name ("my name is "), including the space after them.
         short: ordinary words of two and three letters, folded to lower case without accents.
         myself: patterns of a model's descriptions of itself.
@@ -32,7 +31,6 @@ class BlindingTerms(BaseModel):
     strip: str
     before: str
     after: str
-    joined: bool
     introduces: str
     short: frozenset[str]
     myself: tuple[re.Pattern[str], ...]

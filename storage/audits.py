@@ -10,45 +10,11 @@ from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
 from auditor.domain import Cell, Grouping, Phrasing, Region, Survey, SurveyCell, canonical_json
 from auditor.errors import StorageError, did_you_mean
-from auditor.storage import semantic_results, tasks
+from auditor.storage import tasks
 from auditor.storage.database import Database, table_of
 from auditor.storage.ledger import utc_now
-from auditor.storage.tables import (
-    AlteredTraceVerdictRow,
-    AuditRow,
-    ClaimRow,
-    ComparisonItemRow,
-    ComparisonRow,
-    ComparisonSetRow,
-    ConflictRow,
-    ContestRow,
-    GuessRow,
-    RestatementRow,
-    ScoreRow,
-    SentencePairRow,
-    SurveyCellRow,
-    TraceRow,
-    VerdictRow,
-)
+from auditor.storage.tables import AuditRow, DerivedRow, SurveyCellRow
 from auditor.text_safety import truncate_text
-
-DERIVED_TABLES = (
-    TraceRow,
-    SentencePairRow,
-    ScoreRow,
-    VerdictRow,
-    ConflictRow,
-    ClaimRow,
-    ComparisonSetRow,
-    ComparisonItemRow,
-    ComparisonRow,
-    GuessRow,
-    RestatementRow,
-    AlteredTraceVerdictRow,
-    ContestRow,
-    *semantic_results.DERIVED_TABLES,
-)
-"""Tables that are rebuilt from the ledger when an audit's configuration changes. Ratings are not among them."""
 
 AWAITING_HUMAN = "person"
 """Stage of an audit whose model calls are finished, and whose open conflicts wait for a human reviewer."""
@@ -113,7 +79,7 @@ def save_audit(
 ) -> Audit:
     """Create an audit, or update an existing one of the same name, and return it as stored.
 
-    If its configuration or survey changed, the rows of `DERIVED_TABLES` are deleted and it starts again at the stage
+    If its configuration or survey changed, its derived rows are deleted and it starts again at the stage
     "plan". Answers and ratings stay.
     """
 
@@ -198,7 +164,7 @@ def _find_audit_id(connection: Connection, name: str) -> int:
 
 def _delete_derived_rows(connection: Connection, audit_id: int) -> None:
     """Delete all rows of an audit that are rebuilt from the ledger."""
-    for row_class in DERIVED_TABLES:
+    for row_class in DerivedRow.__subclasses__():
         table = table_of(row_class)
         connection.execute(delete(table).where(table.c.audit_id == audit_id))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from sqlmodel import SQLModel
 
 from auditor.domain import Comparison, ComparisonChoice, Item, ItemSet, Outcome, Relation
 from auditor.storage.database import Database, table_of, upsert
+from auditor.storage.record_parsing import parse_values
 from auditor.storage.tables import ComparisonItemRow, ComparisonRow, ComparisonSetRow
 
 Floats = NDArray[np.float64]
@@ -110,7 +110,7 @@ def load_comparisons(db: Database, audit_id: int) -> list[Comparison]:
     """Load all comparisons of an audit, in order of their key."""
     names = {f.name for f in fields(Comparison)}
     return [
-        Comparison(**{name: _parse_column(name, value) for name, value in row.items() if name in names})
+        Comparison(**parse_values(Comparison, {name: value for name, value in row.items() if name in names}))
         for row in _load_rows(db, audit_id, ComparisonRow)
     ]
 
@@ -132,17 +132,6 @@ def _load_rows(
     with db.read() as connection:
         query = select(table).where(table.c.audit_id == audit_id).order_by(*order)
         return connection.execute(query).mappings().all()
-
-
-def _parse_column(name: str, value: Any) -> Any:
-    """Convert a stored value to the enum of its column; other values and None are returned as they are."""
-    enum_by_column = {
-        "relation": Relation,
-        "outcome": Outcome,
-        "decision": ComparisonChoice,
-        "people": ComparisonChoice,
-    }
-    return enum_by_column[name](value) if value is not None and name in enum_by_column else value
 
 
 # --- as arrays --------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -22,22 +23,16 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
-from auditor.domain import Purpose
 from auditor.storage.count_queries import count_if, fetch_rows
 from auditor.storage.database import Database, table_of
 from auditor.storage.tables import (
-    AlteredTraceVerdictRow,
+    CALL_REFERENCE,
     AnswerRow,
     AttemptRow,
+    CallReference,
     CallRow,
-    ComparisonRow,
-    ContestRow,
+    DerivedRow,
     DispatchRow,
-    GuessRow,
-    RestatementRow,
-    SentencePairRow,
-    TraceRow,
-    VerdictRow,
 )
 
 ColumnCollection = ReadOnlyColumnCollection[str, Any]
@@ -255,17 +250,7 @@ def select_audit_calls(audit_id: int) -> Subquery:
     Grouping by key first makes SQLite sort them once, after which their answers lie next to each other.
     """
     all_calls = union_all(
-        _calls_of_table(table_of(TraceRow), "model", Purpose.DIRECT, audit_id),
-        _calls_of_table(table_of(TraceRow), "model", Purpose.DIRECT, audit_id, key_column="repair_key"),
-        _calls_of_table(table_of(SentencePairRow), "model", Purpose.LOGPROB, audit_id),
-        _calls_of_table(table_of(SentencePairRow), "model", Purpose.LOGPROB, audit_id, key_column="key_swapped"),
-        _calls_of_table(table_of(VerdictRow), "judge", Purpose.REVIEW, audit_id),
-        _calls_of_table(table_of(VerdictRow), "judge", Purpose.REVIEW, audit_id, key_column="again_key"),
-        _calls_of_table(table_of(ComparisonRow), "judge", Purpose.LOGIC, audit_id),
-        _calls_of_table(table_of(AlteredTraceVerdictRow), "judge", Purpose.REVIEW, audit_id),
-        _calls_of_table(table_of(GuessRow), "judge", Purpose.GUESS, audit_id),
-        _calls_of_table(table_of(RestatementRow), "rewriter", Purpose.REWRITE, audit_id),
-        _calls_of_table(table_of(ContestRow), "judge", Purpose.CONTEST, audit_id),
+        *_referenced_calls(audit_id),
         _noted_calls(table_of(CallRow), audit_id),
         _attempted_calls(audit_id),
     ).subquery()
@@ -274,18 +259,20 @@ def select_audit_calls(audit_id: int) -> Subquery:
     return select(call.name, call.purpose, call.key, is_current).group_by(call.key, call.name, call.purpose).subquery()
 
 
-def _calls_of_table(
-    table: Table, name_column: str, purpose: Purpose, audit_id: int, key_column: str = "key"
-) -> Select[Any]:
-    """Select the calls that a table of an audit's results refers to: model name, purpose, key."""
-    columns = (
-        table.c[name_column].label("name"),
-        literal(purpose.value).label("purpose"),
-        table.c[key_column].label("key"),
-    )
-    return select(*columns, literal(1).label("is_current")).where(
-        table.c.audit_id == audit_id, table.c[key_column].is_not(None)
-    )
+def _referenced_calls(audit_id: int) -> Iterator[Select[Any]]:
+    """Yield for each column with a `CallReference` the query of its calls: model name, purpose, key."""
+    for row_class in DerivedRow.__subclasses__():
+        table = table_of(row_class)
+        for key in table.columns:
+            reference: CallReference | None = key.info.get(CALL_REFERENCE)
+            if reference is not None:
+                columns = (
+                    table.c[reference.name_column].label("name"),
+                    literal(reference.purpose.value).label("purpose"),
+                    key.label("key"),
+                )
+                query = select(*columns, literal(1).label("is_current"))
+                yield query.where(table.c.audit_id == audit_id, key.is_not(None))
 
 
 def _noted_calls(table: Table, audit_id: int) -> Select[Any]:

@@ -57,17 +57,6 @@ class JudgeVerdictCounts(NamedTuple):
     shortened: int
 
 
-class RulingSplitCount(NamedTuple):
-    """Number `n` of a model's traces on a cell that `valid` judges ruled VALID and `invalid` judges INVALID."""
-
-    model: str
-    country: str
-    topic: str
-    valid: int
-    invalid: int
-    n: int
-
-
 def count_traces(db: Database, audit_id: int) -> list[OutcomeCount]:
     """Count an audit's traces by model, cell and outcome, in this order."""
     return fetch_rows(db, OutcomeCount._make, _count_outcomes_by_cell(table_of(TraceRow), audit_id))
@@ -136,26 +125,6 @@ def count_judge_verdicts(db: Database, audit_id: int) -> list[JudgeVerdictCounts
     query = select(*group, func.count(), n_valid, count_if(table.c.shortened.is_(True)))
     query = query.where(table.c.audit_id == audit_id).group_by(*group).order_by(*group)
     return fetch_rows(db, JudgeVerdictCounts._make, query)
-
-
-def count_ruling_splits(db: Database, audit_id: int) -> list[RulingSplitCount]:
-    """Count an audit's traces by model, cell and the split of the judges' `ok` verdicts, in this order."""
-    table = table_of(VerdictRow)
-    valid = count_if(table.c.ruling == Ruling.VALID.value).label("valid")
-    invalid = count_if(table.c.ruling == Ruling.INVALID.value).label("invalid")
-    trace_key = (table.c.country, table.c.topic, table.c.model, table.c.sample)
-    splits = (
-        select(*trace_key, valid, invalid)
-        .where(table.c.audit_id == audit_id, table.c.outcome == Outcome.OK.value)
-        .group_by(*trace_key)
-        .subquery()
-    )
-    split_columns = (splits.c.model, splits.c.country, splits.c.topic, splits.c.valid, splits.c.invalid)
-    return fetch_rows(
-        db,
-        RulingSplitCount._make,
-        select(*split_columns, func.count()).group_by(*split_columns).order_by(*split_columns),
-    )
 
 
 def _count_outcomes_by_cell(table: Table, audit_id: int) -> Select[Any]:

@@ -29,6 +29,8 @@ _RESULT_TABLES: tuple[tuple[type[SQLModel], str, bool], ...] = (
     (ComparisonRow, "judge", True),
 )
 """Tables of results with their column of the model's name, and whether the model is a judge there."""
+_SENT_UNTIL_STOPPED: tuple[type[SQLModel], ...] = (TraceRow, SentencePairRow, VerdictRow, ComparisonRow)
+"""Tables of results whose calls are counted if they were not sent because their model was stopped."""
 _ANSWER_OUTCOMES = [outcome.value for outcome in Outcome if outcome.is_answer]
 
 
@@ -97,7 +99,7 @@ def count_unsent_calls(db: Database, audit_id: int) -> int:
                 table.c.key.is_not(None),
                 table.c.key.not_in(attempted_keys),
             )
-            for table in (table_of(TraceRow), table_of(SentencePairRow), table_of(VerdictRow), table_of(ComparisonRow))
+            for table in map(table_of, _SENT_UNTIL_STOPPED)
         )
     ).subquery()
     [n_unsent] = fetch_rows(db, lambda row: int(next(iter(row))), select(func.count()).select_from(keys))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from auditor.domain import AlteredTraceVerdict, Cell, Contest, Guess, Restatement
+from auditor.domain import AlteredTraceVerdict, Contest, Guess, Restatement
 from auditor.storage.database import Database
 from auditor.storage.results import load_records, save_rows
 from auditor.storage.tables import AlteredTraceVerdictRow, ContestRow, GuessRow, RestatementRow
@@ -33,11 +33,6 @@ def save_contests(db: Database, audit_id: int, contests: Sequence[Contest]) -> N
 def load_guesses(db: Database, audit_id: int) -> list[Guess]:
     """Load an audit's guesses."""
     return load_records(db, audit_id, GuessRow, Guess)
-
-
-def load_restatements(db: Database, audit_id: int, cells: Iterable[Cell] | None = None) -> list[Restatement]:
-    """Load an audit's restatements, of some cells or all."""
-    return load_records(db, audit_id, RestatementRow, Restatement, cells)
 
 
 def load_altered_trace_verdicts(db: Database, audit_id: int) -> list[AlteredTraceVerdict]:

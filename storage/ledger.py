@@ -8,23 +8,26 @@ from __future__ import annotations
 import functools
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Delete, Insert, RowMapping, Select, bindparam, delete, func, insert, select
+from sqlalchemy import Connection, Delete, Insert, RowMapping, Select, bindparam, delete, insert, select
 from sqlmodel import SQLModel
 
-from auditor.domain import Answer, AnswerForm, Attempt, Call, Outcome, canonical_json
+from auditor.domain import Answer, Attempt, Call, Outcome, canonical_json
 from auditor.errors import UnstorableError
 from auditor.storage import hash_chain
 from auditor.storage.database import Database, coerce_values, make_storable, table_of
+from auditor.storage.record_parsing import parse_values
 from auditor.storage.tables import AnswerRow, AttemptRow, DispatchRow, PayloadRow
 from auditor.storage.writer import GroupedJob
 
 ZLIB_LOOKAHEAD_BYTES = 262
 """Bytes of zlib's window that are used for its look-ahead (MIN_LOOKAHEAD in zlib)."""
+_ANSWER_FIELDS = tuple(field.name for field in fields(Answer) if field.name != "attempts")
+"""Fields of an answer that are columns of its row."""
 MAX_KEYS_PER_QUERY = 500
 """Maximum number of keys in one query; old versions of SQLite allow 999 variables."""
 
@@ -237,29 +240,15 @@ def _answer_columns(call: Call, answer: Answer) -> dict[str, object]:
     }
     if call.measure is not None:
         request["measure"] = [call.measure, *call.continuations]
-    return {
+    return {name: getattr(answer, name) for name in _ANSWER_FIELDS} | {
         "key": call.key,
         "model": call.model,
         "server": call.server,
         "purpose": call.purpose.value,
-        "request": canonical_json({**request, "sample": call.sample}),
         "outcome": answer.outcome.value,
-        "text": answer.text,
-        "finish_reason": answer.finish_reason,
-        "served_model": answer.served_model,
-        "prompt_tokens": answer.prompt_tokens,
-        "completion_tokens": answer.completion_tokens,
-        "cached_tokens": answer.cached_tokens,
-        "cost_usd": answer.cost_usd,
-        "error": answer.error,
+        "request": canonical_json({**request, "sample": call.sample}),
         "created_at": utc_now(),
-        "fingerprint": answer.fingerprint,
-        "sent": answer.sent,
-        "altered": answer.altered,
         "payload": body.digest if answer.attempts and (body := answer.attempts[-1].body) else None,
-        "capability": answer.capability,
-        "form": answer.form,
-        "reasoning_tokens": answer.reasoning_tokens,
     }
 
 
@@ -289,24 +278,7 @@ def _attempt_columns(call: Call, attempt: Attempt, audit_id: int | None = None) 
 
 def _parse_answer(row: RowMapping) -> Answer:
     """Convert a row of the ledger to an answer without its attempts."""
-    return Answer(
-        key=row["key"],
-        outcome=Outcome(row["outcome"]),
-        text=row["text"],
-        finish_reason=row["finish_reason"],
-        served_model=row["served_model"],
-        prompt_tokens=row["prompt_tokens"],
-        completion_tokens=row["completion_tokens"],
-        cached_tokens=row["cached_tokens"],
-        cost_usd=row["cost_usd"],
-        error=row["error"],
-        fingerprint=row["fingerprint"],
-        sent=row["sent"],
-        altered=row["altered"],
-        capability=row["capability"],
-        form=None if row["form"] is None else AnswerForm(row["form"]),
-        reasoning_tokens=row["reasoning_tokens"],
-    )
+    return Answer(**parse_values(Answer, {name: row[name] for name in _ANSWER_FIELDS}))
 
 
 def load_payload(db: Database, digest: str) -> bytes | None:
@@ -315,9 +287,3 @@ def load_payload(db: Database, digest: str) -> bytes | None:
     with db.read() as connection:
         compressed = connection.execute(select(table.c.data).where(table.c.digest == digest)).scalar_one_or_none()
     return None if compressed is None else zlib.decompress(compressed)
-
-
-def count_attempts(db: Database) -> int:
-    """Count all requests recorded in the database."""
-    with db.read() as connection:
-        return connection.execute(select(func.count()).select_from(table_of(AttemptRow))).scalar_one()

@@ -8,7 +8,7 @@ survive the process and are shared by all processes of a rater.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -25,6 +25,7 @@ from auditor.storage.conflict_status import (
     rated_content,
 )
 from auditor.storage.database import Database, table_of
+from auditor.storage.record_parsing import parse_values
 from auditor.storage.results import insert_rating
 from auditor.storage.tables import ConflictRow, RatingRow
 from auditor.storage.writer import Job, T
@@ -181,14 +182,6 @@ def discloses_conflict(columns: Any) -> ColumnElement[bool]:
     return or_(columns.decision != Decision.SKIP.value, columns.act == RatingAction.REVEAL.value)
 
 
-def load_raters(db: Database, audit_id: int) -> list[str]:
-    """Load the names of an audit's raters, in order."""
-    column = table_of(RatingRow).c.rater
-    query = select(column).where(table_of(RatingRow).c.audit_id == audit_id).distinct().order_by(column)
-    with db.read() as connection:
-        return list(connection.execute(query).scalars())
-
-
 def _write(db: Database, job: Job[T]) -> T:
     """Run a job in the writer thread; its errors say that nothing was saved."""
     try:
@@ -255,11 +248,7 @@ def _repeat_rating(rating: Rating, reference: Rating, act: RatingAction, row_id:
 
 def _insert_entry(connection: Connection, audit_id: int, rating: Rating) -> RatingEntry:
     """Append a rating to the log and the hash chain, and return it with the new row's id."""
-    values = asdict(rating)
-    country, topic = values.pop("cell")
-    values |= {"decided_at": rating.decided_at.isoformat(timespec="milliseconds")}
-    row = {"audit_id": audit_id, "country": country, "topic": topic, **values}
-    return RatingEntry(insert_rating(connection, row), rating)
+    return RatingEntry(insert_rating(connection, audit_id, rating), rating)
 
 
 def _load_rated_content(connection: Connection, audit_id: int, key: ConflictKey) -> RatedContent | None:
@@ -332,6 +321,4 @@ def _is_conflict(columns: Any, key: ConflictKey) -> ColumnElement[bool]:
 def _parse_entry(row: RowMapping) -> RatingEntry:
     """Convert a row of the log to a `RatingEntry`."""
     values = {f.name: row[f.name] for f in fields(Rating) if f.name != "cell"}
-    values |= {"decision": Decision(row["decision"]), "act": RatingAction(row["act"]), "flagged": bool(row["flagged"])}
-    values["decided_at"] = datetime.fromisoformat(row["decided_at"])
-    return RatingEntry(row["id"], Rating(cell=Cell(row["country"], row["topic"]), **values))
+    return RatingEntry(row["id"], Rating(cell=Cell(row["country"], row["topic"]), **parse_values(Rating, values)))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
-from datetime import datetime
-from enum import StrEnum
 from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, select
@@ -18,17 +15,12 @@ from auditor.domain import (
     CellScore,
     Conflict,
     ConflictKind,
-    ConflictState,
     Contest,
-    Decision,
     Guess,
-    LogprobMeasure,
     Method,
     Outcome,
     Rating,
-    RatingAction,
     Restatement,
-    Ruling,
     SentencePairScore,
     Trace,
     Verdict,
@@ -36,6 +28,7 @@ from auditor.domain import (
 )
 from auditor.storage import hash_chain
 from auditor.storage.database import Database, coerce_values, table_of, upsert
+from auditor.storage.record_parsing import field_parsers
 from auditor.storage.tables import ClaimRow, ConflictRow, RatingRow, ScoreRow, SentencePairRow, TraceRow, VerdictRow
 
 R = TypeVar(
@@ -51,16 +44,6 @@ R = TypeVar(
     AlteredTraceVerdict,
     Contest,
 )
-
-COLUMN_ENUMS: dict[str, type[StrEnum]] = {
-    "outcome": Outcome,
-    "ruling": Ruling,
-    "kind": ConflictKind,
-    "state": ConflictState,
-    "decision": Decision,
-    "act": RatingAction,
-    "measure": LogprobMeasure,
-}
 
 
 def save_traces(db: Database, audit_id: int, traces: Sequence[Trace]) -> None:
@@ -125,15 +108,10 @@ def replace_logic_conflicts(
     db.write(job)
 
 
-def add_rating(db: Database, audit_id: int, rating: Rating) -> None:
-    """Append a person's rating; durable when this returns."""
-    values = _to_row(audit_id, rating) | {"decided_at": rating.decided_at.isoformat(timespec="milliseconds")}
-    db.write(lambda connection: insert_rating(connection, values))
-
-
-def insert_rating(connection: Connection, values: dict[str, Any]) -> int:
-    """Append a rating's row to the table and its link to the hash chain; return its id."""
+def insert_rating(connection: Connection, audit_id: int, rating: Rating) -> int:
+    """Append a person's rating to the table and its link to the hash chain; return its id."""
     table = table_of(RatingRow)
+    values = _to_row(audit_id, rating) | {"decided_at": rating.decided_at.isoformat(timespec="milliseconds")}
     row = connection.execute(insert(table).returning(*table.c), coerce_values(RatingRow, values)).mappings().one()
     # RETURNING of SQLite gives an integral value of a float column as int, a later SELECT gives it as float.
     hash_chain.append_links(connection, "rating", [coerce_values(RatingRow, dict(row))])
@@ -241,14 +219,6 @@ def load_ratings(db: Database, audit_id: int) -> list[Rating]:
     return load_records(db, audit_id, RatingRow, Rating)
 
 
-def count_rows(db: Database, audit_id: int, row_class: type[SQLModel]) -> int:
-    """Count an audit's rows of one class."""
-    table = table_of(row_class)
-    with db.read() as connection:
-        query = select(func.count()).select_from(table).where(table.c.audit_id == audit_id)
-        return connection.execute(query).scalar_one()
-
-
 def save_rows(db: Database, audit_id: int, row_class: type[SQLModel], records: Sequence[Any]) -> None:
     """Store records, each with a field `cell`, as rows of an audit; a stored row with the same key is replaced."""
     rows = [_to_row(audit_id, record) for record in records]
@@ -274,10 +244,9 @@ def load_records(
     model: str | None = None,
 ) -> list[R]:
     """Load an audit's rows of a class as records, in order of their key, of some cells or all, of one model or all."""
-    names = [f.name for f in fields(record_class)]
     return [
         record_class(cell=cell, **values)
-        for cell, values in _iter_stored_rows(db, audit_id, table_of(row_class), names, cells, model)
+        for cell, values in _iter_stored_rows(db, audit_id, table_of(row_class), record_class, cells, model)
     ]
 
 
@@ -285,13 +254,13 @@ def _iter_stored_rows(
     db: Database,
     audit_id: int,
     table: Table,
-    column_names: Sequence[str],
+    record_class: type,
     cells: Iterable[Cell] | None,
     model: str | None,
 ) -> Iterator[tuple[Cell, dict[str, Any]]]:
-    """Yield the cell of each row, and those of the named columns that the table has, with enums and times parsed."""
-    stored_names = [name for name in column_names if name in table.c]
-    parsers = {name: parse for name in stored_names if (parse := _column_parser(name)) is not None}
+    """Yield the cell of each row, and the values of the record's fields that the table has, with enums and times."""
+    stored_names = [field.name for field in fields(record_class) if field.name in table.c]
+    parsers = {name: parse for name, parse in field_parsers(record_class).items() if name in stored_names}
     columns = [table.c.country, table.c.topic, *(table.c[name] for name in stored_names)]
     query = select(*columns).where(table.c.audit_id == audit_id).order_by(*table.primary_key)
     if model is not None:
@@ -308,10 +277,3 @@ def _iter_stored_rows(
                     cell,
                     values | {name: parse(values[name]) for name, parse in parsers.items() if values[name] is not None},
                 )
-
-
-def _column_parser(name: str) -> Callable[[Any], Any] | None:
-    """Function that parses the stored values of a column; None if they need no parsing."""
-    if name in COLUMN_ENUMS:
-        return {member.value: member for member in COLUMN_ENUMS[name]}.__getitem__
-    return {"decided_at": datetime.fromisoformat, "aspects": json.loads}.get(name)

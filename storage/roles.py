@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from sqlmodel import SQLModel
 
-from auditor.storage.tables import VERSION_TABLE
+from auditor.storage.tables import VERSION_TABLE, AppendOnlyRow, RatingRow
 
 GRAPH_SCHEMA = "auditor_graph"
 """Schema of the tables in which the audit graph stores its checkpoints."""
@@ -14,8 +14,6 @@ GRAPH_SCHEMA = "auditor_graph"
 READER, REVIEWER, RUNNER = "auditor_reader", "auditor_reviewer", "auditor_runner"
 REVIEWER_TABLES = ("rating", "link")
 """Tables into which a reviewer inserts rows: ratings, and the hash chain over them."""
-APPEND_ONLY_TABLES = ("answer", "attempt", "capability", "limit_change", "link", "payload", "vector")
-"""Tables into which a runner inserts rows that are never changed."""
 
 
 def build_roles_sql() -> str:
@@ -26,7 +24,9 @@ def build_roles_sql() -> str:
 def _sql_lines() -> Iterator[str]:
     """Yield the lines of the SQL: create the roles, revoke all rights, then grant those of each role."""
     tables = sorted(SQLModel.metadata.tables)
-    mutable_tables = [name for name in tables if name not in {*APPEND_ONLY_TABLES, "rating"}]
+    append_only_tables = sorted(str(row_class.__tablename__) for row_class in AppendOnlyRow.__subclasses__())
+    mutable_tables = [name for name in tables if name not in append_only_tables]
+    runner_tables = [name for name in (*append_only_tables, *mutable_tables) if name != RatingRow.__tablename__]
     yield "-- Roles for a database of auditor. Run it again after each upgrade: it may be run any number of times."
     yield "-- Then, for each person: GRANT auditor_reviewer TO ada;"
     yield "BEGIN;"
@@ -37,10 +37,10 @@ def _sql_lines() -> Iterator[str]:
     yield f"GRANT SELECT ON {_quote_names([*tables, VERSION_TABLE])} TO {READER}, {REVIEWER}, {RUNNER};"
     yield f"GRANT INSERT ON {_quote_names(REVIEWER_TABLES)} TO {REVIEWER};"
     yield f"GRANT USAGE ON SEQUENCE {_quote_names(_id_sequences(REVIEWER_TABLES))} TO {REVIEWER};"
-    yield f"GRANT INSERT ON {_quote_names([*APPEND_ONLY_TABLES, *mutable_tables])} TO {RUNNER};"
+    yield f"GRANT INSERT ON {_quote_names(runner_tables)} TO {RUNNER};"
     yield f"GRANT UPDATE ON {_quote_names(mutable_tables)} TO {RUNNER};"
     yield f"GRANT DELETE ON {_quote_names(name for name in mutable_tables if name != 'audit')} TO {RUNNER};"
-    yield f"GRANT USAGE ON SEQUENCE {_quote_names(_id_sequences([*APPEND_ONLY_TABLES, *mutable_tables]))} TO {RUNNER};"
+    yield f"GRANT USAGE ON SEQUENCE {_quote_names(_id_sequences(runner_tables))} TO {RUNNER};"
     yield f"GRANT USAGE ON SCHEMA {GRAPH_SCHEMA} TO {RUNNER};"
     yield f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {GRAPH_SCHEMA} TO {RUNNER};"
     yield "COMMIT;"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, delete, func, insert, select
 from sqlmodel import SQLModel
 
-from auditor.domain import Outcome, canonical_json
+from auditor.domain import canonical_json
 from auditor.domain.semantic import (
     MoralAnswerRecord,
     MoralQuestion,
@@ -25,6 +25,7 @@ from auditor.domain.semantic import (
 )
 from auditor.storage.database import Database, insert_new, table_of, upsert
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY
+from auditor.storage.record_parsing import parse_values
 from auditor.storage.tables import (
     CallRow,
     MoralAnswerRow,
@@ -36,18 +37,6 @@ from auditor.storage.tables import (
     SemanticFactsRow,
     VectorRow,
 )
-
-DERIVED_TABLES = (
-    CallRow,
-    MoralQuestionRow,
-    MoralWordingRow,
-    MoralAnswerRow,
-    QuestionScoreRow,
-    NullScoreRow,
-    PairVerdictRow,
-    SemanticFactsRow,
-)
-"""Tables that are rebuilt from the ledger when an audit's configuration changes."""
 
 R = TypeVar("R", MoralAnswerRecord, QuestionScore, NullScore, PairVerdict, MoralWording)
 
@@ -204,13 +193,6 @@ def record_calls(db: Database, audit_id: int, calls: Iterable[tuple[str, str, st
     db.write(lambda connection: insert_new(connection, CallRow, rows))
 
 
-def load_call_keys(db: Database, audit_id: int) -> list[str]:
-    """Load the keys of an audit's stored calls."""
-    c = table_of(CallRow).c
-    with db.read() as connection:
-        return list(connection.execute(select(c.key).where(c.audit_id == audit_id)).scalars())
-
-
 # --- vectors ----------------------------------------------------------------------------------------------------
 
 
@@ -285,10 +267,6 @@ def _load_records(
     names = {f.name for f in fields(record_class)}
     with db.read() as connection:
         return [
-            record_class(**{name: _parse_column(name, value) for name, value in row.items() if name in names})
+            record_class(**parse_values(record_class, {name: value for name, value in row.items() if name in names}))
             for row in connection.execute(query).mappings()
         ]
-
-
-def _parse_column(name: str, value: Any) -> Any:
-    return Outcome(value) if name in ("outcome", "rot_outcome") and value is not None else value

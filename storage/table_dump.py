@@ -105,13 +105,17 @@ def _audit_rows_query(table: Table, audit_id: int) -> Select[Any]:
     return select(table).where(table.c.audit_id == audit_id)
 
 
+def is_call_key(column_name: str) -> bool:
+    """Whether a column of this name holds keys of calls, by the naming convention of the tables."""
+    return column_name == "key" or column_name.endswith("_key") or column_name.startswith("key_")
+
+
 def _call_key_queries(audit_id: int) -> Iterator[Select[Any]]:
     """Yield a query for each column with call keys in the audit's own tables."""
     for row_class in _audit_row_classes().values():
         c = table_of(row_class).c
         for column in c:
-            is_key = column.name == "key" or column.name.endswith("_key") or column.name.startswith("key_")
-            if is_key and "audit_id" in c:
+            if is_call_key(column.name) and "audit_id" in c:
                 yield select(column).where(c.audit_id == audit_id, column.is_not(None))
 
 

@@ -2,12 +2,18 @@
 
 The table `answer` is the ledger: it is shared by all audits of a database, and its key covers all that determines an
 answer. Most other tables belong to one audit each and are derived from the ledger. `rating` is append-only.
+
+A table's base class says what may happen to its rows: `AppendOnlyRow`, `MutableRow` or `DerivedRow`.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from sqlalchemy import Column, Dialect, ForeignKey, Index, LargeBinary, String, Text, TypeDecorator
 from sqlmodel import AutoString, Field, SQLModel
+
+from auditor.domain import Purpose
 
 SCHEMA_VERSION = 8
 """Number of the latest revision in `migrations/versions`; each revision adds one."""
@@ -16,7 +22,19 @@ VERSION_TABLE = "auditor_version"
 """Table that holds the database's revision; its presence marks a database of auditor."""
 
 
-class AuditRow(SQLModel, table=True):
+class AppendOnlyRow(SQLModel):
+    """Base of rows that are never changed or deleted; in a team's database, no role has the right to."""
+
+
+class MutableRow(SQLModel):
+    """Base of rows that a run changes or deletes, and that cannot be rebuilt from the ledger."""
+
+
+class DerivedRow(SQLModel):
+    """Base of an audit's rows that a run rebuilds from the ledger; they are deleted when its configuration changes."""
+
+
+class AuditRow(MutableRow, table=True):
     """One audit; `config` and `survey` are canonical JSON."""
 
     __tablename__ = "audit"
@@ -32,11 +50,32 @@ class AuditRow(SQLModel, table=True):
     environment: str = Field(sa_column=Column(Text))
 
 
+class CallReference(NamedTuple):
+    """What a column with keys of calls says of them.
+
+    Attributes:
+        purpose: of the calls.
+        name_column: column of the same table with the name of the model that was called.
+    """
+
+    purpose: Purpose
+    name_column: str
+
+
+CALL_REFERENCE = "call"
+"""Key of a column's `CallReference` in `Column.info`."""
+
+
+def _call_key(purpose: Purpose, name_column: str) -> Any:
+    """A column with keys of calls, which count towards the audit's cost; see `CallReference`."""
+    return Field(default=None, sa_column_kwargs={"info": {CALL_REFERENCE: CallReference(purpose, name_column)}})
+
+
 def _audit_id_column() -> Column[int]:
     return Column(ForeignKey("audit.id", ondelete="CASCADE"), primary_key=True)
 
 
-class SurveyCellRow(SQLModel, table=True):
+class SurveyCellRow(MutableRow, table=True):
     """Ground truth as it was when the audit was planned."""
 
     __tablename__ = "survey_cell"
@@ -53,7 +92,7 @@ class SurveyCellRow(SQLModel, table=True):
     unacceptable: float | None = None
 
 
-class TaskItemRow(SQLModel, table=True):
+class TaskItemRow(MutableRow, table=True):
     """One question of a task; `options` is a JSON list, `truth` the right answer where it is known."""
 
     __tablename__ = "task_item"
@@ -66,7 +105,7 @@ class TaskItemRow(SQLModel, table=True):
     truth: str | None = Field(default=None, sa_column=Column(Text))
 
 
-class AnswerRow(SQLModel, table=True):
+class AnswerRow(AppendOnlyRow, table=True):
     """One answer that arrived, under the key of its call."""
 
     __tablename__ = "answer"
@@ -94,7 +133,7 @@ class AnswerRow(SQLModel, table=True):
     reasoning_tokens: int | None = None
 
 
-class AttemptRow(SQLModel, table=True):
+class AttemptRow(AppendOnlyRow, table=True):
     """One request that went out, whether or not an answer came of it; `audit_id` is the audit that asked.
 
     Rows of programs before revision 6 have NULL in all columns from `audit_id` on: their cost is the answer's.
@@ -122,7 +161,7 @@ class AttemptRow(SQLModel, table=True):
     estimated: bool | None = None
 
 
-class PayloadRow(SQLModel, table=True):
+class PayloadRow(AppendOnlyRow, table=True):
     """The beginning of a server's answer as it came, by zlib, under the SHA-256 of what is kept of it."""
 
     __tablename__ = "payload"
@@ -130,7 +169,7 @@ class PayloadRow(SQLModel, table=True):
     data: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
 
 
-class LimitChangeRow(SQLModel, table=True):
+class LimitChangeRow(AppendOnlyRow, table=True):
     """A change of how many requests may be in flight for one account: when, and why."""
 
     __tablename__ = "limit_change"
@@ -144,7 +183,7 @@ class LimitChangeRow(SQLModel, table=True):
     why: str
 
 
-class CapabilityRow(SQLModel, table=True):
+class CapabilityRow(AppendOnlyRow, table=True):
     """What a model's server was found to accept; `content` is canonical JSON, the highest number is the current one.
 
     `server` and `effort` are empty where the config sets none.
@@ -163,7 +202,7 @@ class CapabilityRow(SQLModel, table=True):
     created_at: str
 
 
-class DispatchRow(SQLModel, table=True):
+class DispatchRow(MutableRow, table=True):
     """A call that went out and has not come back: in flight, or lost with the run that asked it."""
 
     __tablename__ = "dispatch"
@@ -175,7 +214,7 @@ class DispatchRow(SQLModel, table=True):
     started_at: str
 
 
-class BatchRow(SQLModel, table=True):
+class BatchRow(MutableRow, table=True):
     """Calls that were put to a provider together, and whether their answers were collected; `calls` are their keys.
 
     `capability` is canonical JSON of what they were requested under; NULL in rows of programs before revision 7.
@@ -197,7 +236,7 @@ class BatchRow(SQLModel, table=True):
     capability: str | None = Field(default=None, sa_column=Column(Text))
 
 
-class ChainLinkRow(SQLModel, table=True):
+class ChainLinkRow(AppendOnlyRow, table=True):
     """One link of the chain of hashes over answers and ratings, in the order in which they were written."""
 
     __tablename__ = "link"
@@ -207,7 +246,7 @@ class ChainLinkRow(SQLModel, table=True):
     digest: str
 
 
-class TraceRow(SQLModel, table=True):
+class TraceRow(DerivedRow, table=True):
     """One sampled chain of thought, read."""
 
     __tablename__ = "trace"
@@ -219,13 +258,13 @@ class TraceRow(SQLModel, table=True):
     outcome: str
     score: float | None = None
     text: str | None = Field(default=None, sa_column=Column(Text))
-    key: str | None = None
+    key: str | None = _call_key(Purpose.DIRECT, "model")
     language: str = "en"
-    repair_key: str | None = None
+    repair_key: str | None = _call_key(Purpose.DIRECT, "model")
     answer: str | None = Field(default=None, sa_column=Column(Text))
 
 
-class ScoreRow(SQLModel, table=True):
+class ScoreRow(DerivedRow, table=True):
     """A model's score on a cell by one method."""
 
     __tablename__ = "score"
@@ -247,7 +286,7 @@ class ScoreRow(SQLModel, table=True):
     answer: str | None = Field(default=None, sa_column=Column(Text))
 
 
-class SentencePairRow(SQLModel, table=True):
+class SentencePairRow(DerivedRow, table=True):
     """One comparison behind a log-probability score."""
 
     __tablename__ = "contrast"
@@ -261,11 +300,11 @@ class SentencePairRow(SQLModel, table=True):
     outcome: str
     difference: float | None = None
     measure: str | None = None
-    key: str | None = None
-    key_swapped: str | None = None
+    key: str | None = _call_key(Purpose.LOGPROB, "model")
+    key_swapped: str | None = _call_key(Purpose.LOGPROB, "model")
 
 
-class VerdictRow(SQLModel, table=True):
+class VerdictRow(DerivedRow, table=True):
     """What one judge says of one trace."""
 
     __tablename__ = "verdict"
@@ -279,17 +318,17 @@ class VerdictRow(SQLModel, table=True):
     outcome: str
     ruling: str | None = None
     justification: str | None = Field(default=None, sa_column=Column(Text))
-    key: str | None = None
+    key: str | None = _call_key(Purpose.REVIEW, "judge")
     confidence: float | None = None
     shortened: bool = False
-    again_key: str | None = None
+    again_key: str | None = _call_key(Purpose.REVIEW, "judge")
     turn: int = 0
     always: bool = True
     aspects: str = Field(sa_column=Column(Text, nullable=False))
     """Canonical JSON: true or false by name of the aspect (`auditor.domain.review_aspects`), if the judge rated it."""
 
 
-class ComparisonSetRow(SQLModel, table=True):
+class ComparisonSetRow(DerivedRow, table=True):
     """Items that are compared with each other; `text` is what judges are told of them."""
 
     __tablename__ = "comparison_set"
@@ -301,7 +340,7 @@ class ComparisonSetRow(SQLModel, table=True):
     language: str
 
 
-class ComparisonItemRow(SQLModel, table=True):
+class ComparisonItemRow(DerivedRow, table=True):
     """One item of a set; `human` is people's score of it."""
 
     __tablename__ = "comparison_item"
@@ -313,7 +352,7 @@ class ComparisonItemRow(SQLModel, table=True):
     human: float | None = None
 
 
-class ComparisonRow(SQLModel, table=True):
+class ComparisonRow(DerivedRow, table=True):
     """One judge's answer to one question that shows `item_a` first; `decision` is A, B or TIE."""
 
     __tablename__ = "comparison"
@@ -329,10 +368,10 @@ class ComparisonRow(SQLModel, table=True):
     decision: str | None = None
     probability: float | None = None
     people: str | None = None
-    key: str | None = None
+    key: str | None = _call_key(Purpose.LOGIC, "judge")
 
 
-class ClaimRow(SQLModel, table=True):
+class ClaimRow(DerivedRow, table=True):
     """What one side of a conflict of kind `logic` says, in words; `model` is the side's name."""
 
     __tablename__ = "claim"
@@ -343,7 +382,7 @@ class ClaimRow(SQLModel, table=True):
     text: str = Field(sa_column=Column(Text, nullable=False))
 
 
-class GuessRow(SQLModel, table=True):
+class GuessRow(DerivedRow, table=True):
     """What one judge takes a blinded trace to be about and by."""
 
     __tablename__ = "guess"
@@ -360,10 +399,10 @@ class GuessRow(SQLModel, table=True):
     countries: int
     topics: int
     authors: int
-    key: str | None = None
+    key: str | None = _call_key(Purpose.GUESS, "judge")
 
 
-class RestatementRow(SQLModel, table=True):
+class RestatementRow(DerivedRow, table=True):
     """A trace in the words of a third model."""
 
     __tablename__ = "restatement"
@@ -375,10 +414,10 @@ class RestatementRow(SQLModel, table=True):
     rewriter: str
     outcome: str
     text: str | None = Field(default=None, sa_column=Column(Text))
-    key: str | None = None
+    key: str | None = _call_key(Purpose.REWRITE, "rewriter")
 
 
-class AlteredTraceVerdictRow(SQLModel, table=True):
+class AlteredTraceVerdictRow(DerivedRow, table=True):
     """What one judge says of an altered trace."""
 
     __tablename__ = "trial"
@@ -391,10 +430,10 @@ class AlteredTraceVerdictRow(SQLModel, table=True):
     sample: int = Field(primary_key=True)
     outcome: str
     ruling: str | None = None
-    key: str | None = None
+    key: str | None = _call_key(Purpose.REVIEW, "judge")
 
 
-class ContestRow(SQLModel, table=True):
+class ContestRow(DerivedRow, table=True):
     """Which of two traces one judge prefers when it sees both."""
 
     __tablename__ = "contest"
@@ -407,10 +446,10 @@ class ContestRow(SQLModel, table=True):
     swapped: bool = Field(primary_key=True)
     outcome: str
     prefers_first: bool | None = None
-    key: str | None = None
+    key: str | None = _call_key(Purpose.CONTEST, "judge")
 
 
-class ConflictRow(SQLModel, table=True):
+class ConflictRow(DerivedRow, table=True):
     """Two models that differ on a cell, and how the judges voted."""
 
     __tablename__ = "conflict"
@@ -432,7 +471,7 @@ class ConflictRow(SQLModel, table=True):
     answer_right: str | None = Field(default=None, sa_column=Column(Text))
 
 
-class RatingRow(SQLModel, table=True):
+class RatingRow(AppendOnlyRow, table=True):
     """What a person says of a conflict, with the scores it was about; appended, never changed."""
 
     __tablename__ = "rating"
@@ -465,7 +504,7 @@ class RatingRow(SQLModel, table=True):
 # --- the probe `semantic` -----------------------------------------------------------------------------------------
 
 
-class CallRow(SQLModel, table=True):
+class CallRow(DerivedRow, table=True):
     """One call of a probe that keeps its answers elsewhere; `name` is who was asked. Here for what it cost."""
 
     __tablename__ = "call"
@@ -475,7 +514,7 @@ class CallRow(SQLModel, table=True):
     key: str = Field(primary_key=True)
 
 
-class MoralQuestionRow(SQLModel, table=True):
+class MoralQuestionRow(DerivedRow, table=True):
     """A moral question; `topics` is a JSON list."""
 
     __tablename__ = "moral_question"
@@ -488,7 +527,7 @@ class MoralQuestionRow(SQLModel, table=True):
     language: str
 
 
-class MoralWordingRow(SQLModel, table=True):
+class MoralWordingRow(DerivedRow, table=True):
     """A wording of a question, or a candidate that was rejected: then `number` is NULL."""
 
     __tablename__ = "moral_wording"
@@ -506,7 +545,7 @@ class MoralWordingRow(SQLModel, table=True):
     language: str = "en"
 
 
-class MoralAnswerRow(SQLModel, table=True):
+class MoralAnswerRow(DerivedRow, table=True):
     """One answer to one wording, with its rule of thumb."""
 
     __tablename__ = "moral_answer"
@@ -523,7 +562,7 @@ class MoralAnswerRow(SQLModel, table=True):
     rot_key: str | None = None
 
 
-class QuestionScoreRow(SQLModel, table=True):
+class QuestionScoreRow(DerivedRow, table=True):
     """A model's consistency on a question, of one kind of text by one measure."""
 
     __tablename__ = "moral_score"
@@ -539,7 +578,7 @@ class QuestionScoreRow(SQLModel, table=True):
     lowest: float | None = None
 
 
-class NullScoreRow(SQLModel, table=True):
+class NullScoreRow(DerivedRow, table=True):
     """A model's mean score on answers that were shuffled between questions."""
 
     __tablename__ = "moral_null"
@@ -554,7 +593,7 @@ class NullScoreRow(SQLModel, table=True):
     reason: str | None = None
 
 
-class PairVerdictRow(SQLModel, table=True):
+class PairVerdictRow(DerivedRow, table=True):
     """What a judge says of two answers of a model to one question."""
 
     __tablename__ = "moral_verdict"
@@ -571,7 +610,7 @@ class PairVerdictRow(SQLModel, table=True):
     key: str | None = None
 
 
-class SemanticFactsRow(SQLModel, table=True):
+class SemanticFactsRow(DerivedRow, table=True):
     """How an audit's semantic scores were made, as JSON."""
 
     __tablename__ = "semantic_facts"
@@ -579,7 +618,7 @@ class SemanticFactsRow(SQLModel, table=True):
     facts: str = Field(sa_column=Column(Text, nullable=False))
 
 
-class VectorRow(SQLModel, table=True):
+class VectorRow(AppendOnlyRow, table=True):
     """A text's embedding, shared by all audits: 32-bit floats, little end first."""
 
     __tablename__ = "vector"

@@ -44,7 +44,6 @@ class ConflictScreen(ReviewScreen):
         self.sample_index = 0
         self.highlight_differences = True
         self.n_pending_saves = 0
-        self.last_message = ""
 
     def compose_body(self) -> ComposeResult:
         yield Static(id="cell")

@@ -28,7 +28,6 @@ class ProviderSetup(NamedTuple):
         api_base: base URL that the config names; with `ADDRESS_PLACEHOLDER` if each user has an address of their
             own; None for the provider's own servers, which litellm knows.
         params: entries of the table `params` that each model needs.
-        needs_base_model: whether prices are not found by the model's name, which the user chose.
         notes: what else a user must know; empty if nothing.
     """
 
@@ -40,7 +39,6 @@ class ProviderSetup(NamedTuple):
     environment: tuple[str, ...] = ()
     api_base: str | None = None
     params: Mapping[str, str] = _NO_PARAMS
-    needs_base_model: bool = False
     notes: str = ""
 
     @property
@@ -71,7 +69,6 @@ PROVIDERS: tuple[ProviderSetup, ...] = (
         "AZURE_API_KEY",
         api_base=f"https://{ADDRESS_PLACEHOLDER}.openai.azure.com",
         params=MappingProxyType({"api_version": "2024-10-21"}),
-        needs_base_model=True,
         notes="The model is the deployment's name. Allow the key to go to your resource: auditor trust CONFIG.",
     ),
     ProviderSetup("anthropic", "Anthropic", "anthropic", "claude-sonnet-4-5", "ANTHROPIC_API_KEY"),

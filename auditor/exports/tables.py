@@ -129,25 +129,6 @@ def export_paper(report: Report, folder: Path) -> list[Path]:
     return [folder / name for name, _ in files]
 
 
-def verify_tables(folder: Path) -> list[str]:
-    """Compare the files of an export with its manifest; return one line per problem, none if all are unchanged.
-
-    Raises:
-        UsageError: the folder holds no export.
-    """
-    manifest = _read_manifest(folder)
-    if manifest is None:
-        raise UsageError(f"{folder}: no export of auditor.", f"Name the folder that holds {MANIFEST}.")
-    problems = []
-    for file_entry in manifest["files"]:
-        path = folder / Path(file_entry["file"]).name
-        if not path.is_file():
-            problems.append(f"{path.name}: is missing")
-        elif _sha256(path) != file_entry["sha256"]:
-            problems.append(f"{path.name}: is not as it was written")
-    return problems
-
-
 # --- tables -----------------------------------------------------------------------------------------------------
 
 RowBatches = Iterable[list[dict[str, Any]]]

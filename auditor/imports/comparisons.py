@@ -37,7 +37,6 @@ class ImportedComparisons(NamedTuple):
         sets: sets of items (contexts).
         items: items of all sets.
         empty: rows without a decision; they are stored as not measurable.
-        with_people: rows about pairs for which people's decision is known.
         replaced: whether an earlier import of this name was replaced.
     """
 
@@ -46,7 +45,6 @@ class ImportedComparisons(NamedTuple):
     sets: int
     items: int
     empty: int
-    with_people: int
     replaced: bool
 
 
@@ -91,7 +89,6 @@ def import_comparisons(
         sets=len(item_sets),
         items=sum(len(item_set.items) for item_set in item_sets),
         empty=sum(comparison.decision is None for comparison in judge_comparisons),
-        with_people=sum(comparison.people is not None for comparison in judge_comparisons),
         replaced=replaced,
     )
 

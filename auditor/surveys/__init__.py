@@ -6,7 +6,7 @@ Importing official files is in `auditor.surveys.importer`, which needs numpy.
 from __future__ import annotations
 
 from auditor.surveys.baselines import compute_baselines, country_mean, regional_mean, topic_mean
-from auditor.surveys.checks import check_survey, findings_by_check
+from auditor.surveys.checks import findings_by_check
 from auditor.surveys.countries import country_code, country_name_forms
 from auditor.surveys.loader import builtin_surveys, load_survey
 from auditor.surveys.mapping import builtin_mappings, load_mapping
@@ -23,7 +23,6 @@ __all__ = [
     "builtin_groupings",
     "builtin_mappings",
     "builtin_surveys",
-    "check_survey",
     "compute_baselines",
     "country_code",
     "country_mean",

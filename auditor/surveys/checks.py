@@ -33,18 +33,13 @@ MAX_COMPARISON_COST = 80_000_000
 """Limit on the cost of comparing similar names, in units of about 20 ns; see `_comparison_cost`."""
 
 
-def check_survey(survey: Survey, facts: SurveyFacts | None = None) -> list[str]:
-    """Check a survey and return one line per finding; an empty list means no findings.
+def findings_by_check(survey: Survey, facts: SurveyFacts | None = None) -> list[list[str]]:
+    """Check a survey; return one line per finding, as one list per check in the order of the checks.
 
     Args:
         survey: the survey.
         facts: the facts of its microdata, if available.
     """
-    return [line for lines in findings_by_check(survey, facts) for line in lines]
-
-
-def findings_by_check(survey: Survey, facts: SurveyFacts | None = None) -> list[list[str]]:
-    """Return the findings of `check_survey` as one list per check, in the order of the checks."""
     checks = (
         _check_countries,
         _check_similar_names,

@@ -24,13 +24,11 @@ class PooledEstimate(NamedTuple):
         standard_error: from the variance within and between imputations; None with fewer than two imputations, or if
             one of them has no standard error.
         missing_information: share of the variance that is between imputations, in [0, 1]; None without standard_error.
-        n_imputations: number of imputations pooled.
     """
 
     mean: float | None
     standard_error: float | None
     missing_information: float | None
-    n_imputations: int
 
 
 def pool_estimates(means: Sequence[float], standard_errors: Sequence[float | None]) -> PooledEstimate:
@@ -40,15 +38,15 @@ def pool_estimates(means: Sequence[float], standard_errors: Sequence[float | Non
     """
     m = len(means)
     if m == 0:
-        return PooledEstimate(None, None, None, 0)
+        return PooledEstimate(None, None, None)
     mean = float(np.mean(means))
     known_errors = [error for error in standard_errors if error is not None]
     if m < 2 or len(known_errors) != m:
-        return PooledEstimate(mean, None, None, m)
+        return PooledEstimate(mean, None, None)
     within = float(np.mean(np.square(known_errors)))
     between = (1 + 1 / m) * float(np.var(means, ddof=1))
     total = within + between
-    return PooledEstimate(mean, math.sqrt(total), between / total if total > 0 else 0.0, m)
+    return PooledEstimate(mean, math.sqrt(total), between / total if total > 0 else 0.0)
 
 
 def impute_answers(answers: Floats, asked: NDArray[np.bool_], rng: np.random.Generator, n_imputations: int) -> Floats:

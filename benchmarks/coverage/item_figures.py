@@ -75,13 +75,6 @@ def _naive_share(sample: ItemSample) -> Interval:
     return naive.wilson_interval(float(sample.hits.sum()), float(sample.counts.sum()))
 
 
-def _naive_share_difference(sample: ItemSample) -> Interval:
-    flags = [
-        np.repeat([1.0, 0.0], [int(h.sum()), int((sample.counts - h).sum())]) for h in (sample.hits, sample.second_hits)
-    ]
-    return naive.welch_interval(flags[0], flags[1])
-
-
 def _correlation_over_questions(sample: ItemSample) -> Interval:
     questions = {"question": sample.item}
     return to_interval(correlate_over_units(sample.support, sample.closeness, questions).estimate)

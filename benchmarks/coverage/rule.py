@@ -33,7 +33,6 @@ class Record:
 
     n_covered: int = 0
     n_without_interval: int = 0
-    n_excluding_zero: int = 0
     errors: list[float] = field(default_factory=list)
     """Value minus truth in each run with a value."""
     widths: list[float] = field(default_factory=list)
@@ -52,7 +51,6 @@ class Record:
         self.widths.append(high - low)
         # A truth at an end of the scale, such as 0, is covered by an interval that ends there.
         self.n_covered += low - 1e-12 <= truth <= high + 1e-12
-        self.n_excluding_zero += low > 0 or high < 0
 
     def summarize(self, smaller_side: int, *, has_width_rule: bool = True) -> Summary:
         """Compare with the rule's limits.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from auditor.agents.answer_parsing import apply_repair_answer, is_refusal, parse_score, parse_trace
+from auditor.agents.answer_parsing import is_refusal, merge_repaired_trace, parse_score, parse_trace
 from auditor.domain import LANGUAGES, Answer, Cell, Outcome
 from auditor.models.thinking import strip_thinking
 from auditor.prompts.refusals import load_refusal_patterns
@@ -199,7 +199,8 @@ def test_a_readable_score_is_taken_though_its_words_sound_like_a_refusal() -> No
 def test_a_repaired_trace_keeps_its_reasoning_and_names_both_calls() -> None:
     first = parse_trace(Answer("k1", Outcome.OK, "Norms are strict. It leans to never."), "m", CELL, 0, "text")
     assert first.outcome is Outcome.UNPARSED
-    repaired_trace = apply_repair_answer(first, Answer("k2", Outcome.OK, "SCORE = -0.7"), "text")
+    second = parse_trace(Answer("k2", Outcome.OK, "SCORE = -0.7"), "m", CELL, 0, "text")
+    repaired_trace = merge_repaired_trace(first, second, "text")
     assert (repaired_trace.outcome, repaired_trace.score, repaired_trace.text) == (
         Outcome.OK,
         -0.7,
@@ -211,7 +212,8 @@ def test_a_repaired_trace_keeps_its_reasoning_and_names_both_calls() -> None:
 @pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.OK])
 def test_a_repair_that_fails_changes_no_outcome(outcome: Outcome) -> None:
     first = parse_trace(Answer("k1", Outcome.OK, "It leans to never."), "m", CELL, 0, "text")
-    repaired_trace = apply_repair_answer(first, Answer("k2", outcome), "text")
+    second = parse_trace(Answer("k2", outcome), "m", CELL, 0, "text")
+    repaired_trace = merge_repaired_trace(first, second, "text")
     assert (repaired_trace.outcome, repaired_trace.score, repaired_trace.repair_key) == (Outcome.UNPARSED, None, "k2")
 
 

@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from auditor.config import load_config, resolve_secret
 from auditor.errors import ConfigError
 from tests.config.test_audit import GOOD, write
+from tests.support.config_fields import iterate_fields
+
+SURVEY_WITH_FILES = """
+name = "files"
+survey = { source = "x", regions = "x" }
+embedding = { model = "./x" }
+judges = [{ name = "j", model = "openai/j", review_prompt = "x" }]
+models = [{ name = "a", model = "replay/a", answers = "x" }, { name = "b", model = "openai/b", weights = "x" }]
+[probes]
+direct = { mode = "text" }
+logprob = {}
+semantic = { questions = "x", encoder = "./x" }
+logic = { items = "x" }
+"""
+TASK_WITH_FILES = """
+name = "files"
+task = { source = "x", answer = "exact" }
+judges = []
+models = [{ name = "a", model = "openai/a" }]
+"""
+NAMES_A_FILE = re.compile(r"\b(file|folder|path)\b", re.IGNORECASE)
 
 
 def test_a_missing_file_and_a_strange_suffix(tmp_path: Path) -> None:
@@ -59,3 +82,26 @@ def test_the_hash_does_not_depend_on_the_working_directory(tmp_path: Path, monke
 
     moved = tmp_path.rename(tmp_path.with_name("moved"))
     assert load_config(moved / path.name).hash == loaded_configs[0].hash
+
+
+def keys_with_value(section: BaseModel, value: str) -> Iterator[str]:
+    """Keys of a section, and of those in it, that have a value, as `Section.key`."""
+    for name, setting in section:
+        if setting == value:
+            yield f"{type(section).__name__}.{name}"
+        for part in setting if isinstance(setting, list) else [setting]:
+            if isinstance(part, BaseModel):
+                yield from keys_with_value(part, value)
+
+
+def test_every_key_that_names_a_file_is_taken_from_the_folder_of_the_config(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("")
+    configs = [load_config(write(tmp_path, text)) for text in (SURVEY_WITH_FILES, TASK_WITH_FILES)]
+    resolved_keys = {key for config in configs for key in keys_with_value(config, str(tmp_path / "x"))}
+    described_keys = {
+        f"{section.__name__}.{name}"
+        for section, name, info in iterate_fields()
+        if "str" in repr(info.annotation) and NAMES_A_FILE.search(info.description or "")
+    }
+    not_paths = {"ModelSection.api_key", "TaskSection.options"}
+    assert resolved_keys == described_keys - not_paths | {"SemanticProbe.encoder"}

@@ -15,7 +15,8 @@ import pytest
 from auditor import config
 from auditor.config import AuditConfig, rephrasing, semantic
 from auditor.config.type_descriptions import field_types, type_at_step
-from auditor.config.validation_messages import explain_validation_error
+from auditor.config.validation_messages import SECRET_KEYS, explain_validation_error
+from tests.support.config_fields import iterate_fields
 
 Path = tuple[Any, ...]
 FOREIGN = re.compile(
@@ -175,3 +176,12 @@ def test_a_description_of_several_lines_is_shown_on_one() -> None:
     with pytest.raises(pydantic.ValidationError) as caught:
         Named.model_validate({"name": "b"})
     assert "A name that begins with a." in explain_validation_error(caught.value, {"name": "b"}, Named)
+
+
+def test_no_message_shows_a_key_or_an_address() -> None:
+    """Addresses and the URL of a database may hold a password, and `params` may hold anything."""
+    types = {name: repr((info.annotation, info.metadata)) for _, name, info in iterate_fields()}
+    holding_secrets = {name for name, type_ in types.items() if "os\\\\.environ" in type_ or "check_base_url" in type_}
+    assert holding_secrets == {"api_key", "api_base", "endpoint", "headers"}
+    assert set(SECRET_KEYS) == holding_secrets | {"params", "storage"}
+    assert types.keys() >= set(SECRET_KEYS)

@@ -17,7 +17,6 @@ from tests.reports.conftest import import_scores, survey_of
 from tests.support.audit_configs import config
 from tests.support.synthetic_audit import COUNTRIES, TOPICS
 
-CELLS = [(country, topic) for country in COUNTRIES[:12] for topic in TOPICS[:8]]
 CONFIG = config("http://127.0.0.1:1", 2)
 
 

@@ -26,8 +26,9 @@ from tests.models.test_gateway_wire_formats import tool_call
 from tests.models.test_logprobs import choice
 from tests.support.audit_configs import config
 from tests.support.fake_server import NEVER, FakeServer, Reply, Request, answer, completion, error
+from tests.support.stored_rows import add_rating
 
-SAMPLES, MODELS, CELLS = 3, 3, 9
+SAMPLES, CELLS = 3, 9
 SENTINEL = 0.8137
 """A score that only failed answers have: wherever it is found, a failure was turned into a number."""
 UNRULED = ("ruling", "confidence", "justification")
@@ -219,7 +220,7 @@ def check_exports(storage: str, folder: Path) -> None:
         for c in results.load_model_conflicts(db, audit.id):  # same as the judges, so that weights can be estimated
             decision = Decision.RIGHT if c.winner == c.right else Decision.LEFT
             rating = Rating(c.cell, c.left, c.right, c.score_left, c.score_right, "ann", decision, NOW)
-            results.add_rating(db, audit.id, rating)
+            add_rating(db, audit.id, rating)
         exported = io.StringIO()
         assert write_ratings(db, audit, exported) > 0
         export_tables(db, "scripted", folder / "tables", "jsonl")

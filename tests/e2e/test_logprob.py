@@ -19,7 +19,7 @@ from tests.support.audit_configs import config
 from tests.support.document_figures import assert_report_shows_figures
 from tests.support.fake_server import FakeServer, Reply, Request, answer, completion, error
 
-COUNTRIES, TOPICS, MODELS, EACH = 5, 5, 2, 10
+COUNTRIES, MODELS, EACH = 5, 2, 10
 BOTH: dict[str, Any] = {
     "survey": {
         "source": "wvs7-sample",

@@ -19,7 +19,6 @@ from auditor.errors import UsageError
 from auditor.reports.data.verification import verify_audit
 from auditor.run import open_audit, run_audit
 from auditor.storage.database import Database, open_database
-from auditor.storage.ledger import count_attempts
 from tests.e2e.test_killed import small
 from tests.e2e.test_run import exported, question, stored
 from tests.e2e.test_team import report
@@ -27,6 +26,7 @@ from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer, answer
 from tests.support.postgres_server import PASSWORD, Postgres
 from tests.support.ray_nodes import TIMEOUT_S, TOKEN, Clusters, clusters, environment
+from tests.support.stored_rows import count_attempts
 
 pytest.importorskip("ray", reason="needs Ray: pip install 'auditor[ray]'")
 

@@ -24,10 +24,13 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from auditor.domain import LogprobMeasure, Purpose
+from auditor.domain import LogprobMeasure, Message, Purpose
 from auditor.models.structured import SCHEMA_BY_NAME
+from auditor.prompts import Prompt
+from auditor.run import fingerprints
 from auditor.storage.database import open_database, table_of
 from auditor.storage.tables import AnswerRow
+from tests.run.test_fingerprints import PROMPTS_OF_EXPERIMENTS
 from tests.support.call_purposes import AUDITS, numbered_reply
 from tests.support.fake_batches import FakeBatches
 from tests.support.fake_server import FakeServer
@@ -46,6 +49,7 @@ def test_keys_and_bodies_are_those_of_the_record(
     name: str, monkeypatch: pytest.MonkeyPatch, storage: str, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("AUDITOR_TRUST", TRUST)
+    rendered, fingerprinted = record_prompts(monkeypatch)
     batches = FakeBatches() if name.endswith("_batches") else None
     with FakeServer(numbered_reply, batches) as server, at_fixed_address(server.url), word_encoder():
         AUDITS[name](storage, tmp_path)
@@ -54,6 +58,25 @@ def test_keys_and_bodies_are_those_of_the_record(
     for batch in batches.batches if batches else ():
         bodies |= {key: ("batch", body) for key, body in batch.bodies.items()}
     compare(name, calls_of(storage, bodies))
+    assert rendered - PROMPTS_OF_EXPERIMENTS - {"own"} <= fingerprinted, "the fingerprint lacks a prompt of the run"
+
+
+def record_prompts(monkeypatch: pytest.MonkeyPatch) -> tuple[set[str], set[str]]:
+    """Two sets that are filled while audits run: ids of the prompts that are rendered, and of those fingerprinted."""
+    rendered, fingerprinted = set[str](), set[str]()
+    render, load_prompt = Prompt.render, fingerprints.load_prompt
+
+    def record_rendered(prompt: Prompt, **values: Any) -> tuple[Message, ...]:
+        rendered.add(prompt.id)
+        return render(prompt, **values)
+
+    def record_fingerprinted(name: str, language: str = "en") -> Prompt:
+        fingerprinted.add(name)
+        return load_prompt(name, language)
+
+    monkeypatch.setattr(Prompt, "render", record_rendered)
+    monkeypatch.setattr(fingerprints, "load_prompt", record_fingerprinted)
+    return rendered, fingerprinted
 
 
 def calls_of(storage: str, bodies: dict[str, tuple[str, Any]]) -> list[Recorded]:

@@ -29,6 +29,7 @@ from tests.support.cli_runner import auditor
 from tests.support.fake_server import FakeServer, Reply, Request, Script, answer, completion, error
 from tests.support.forked_commands import start
 from tests.support.killed_runs import ALL_FAULTS
+from tests.support.stored_rows import add_rating
 
 CELLS, MODELS, SAMPLES = 9, 3, 3
 CALLS = CELLS * MODELS * SAMPLES * (1 + MODELS - 1)
@@ -366,7 +367,7 @@ def rate(storage: str, conflict: Conflict, decision: Decision) -> None:
             decision=decision,
             decided_at=datetime.now(UTC),
         )
-        results.add_rating(db, audits.get_audit(db, "scripted").id, rating)
+        add_rating(db, audits.get_audit(db, "scripted").id, rating)
 
 
 @pytest.mark.parametrize("memory_is_lost", [False, True])

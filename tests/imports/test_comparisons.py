@@ -70,7 +70,7 @@ def test_ties_are_left_out_and_an_empty_decision_is_not_measured(storage: str, t
 def test_human_comparisons_are_compared_with_judges(storage: str, tmp_path: Path) -> None:
     rows = ["ann,c,a,b,standard,B", "j,c,b,a,standard,A", "j,c,a,b,standard,A", "j,c,a,d,standard,A"]
     file = write_rows(tmp_path / "x.csv", *rows)
-    assert import_comparisons(file, audit="judged", storage=storage, people="ann").with_people == 3
+    assert import_comparisons(file, audit="judged", storage=storage, people="ann").rows == 4
     row = next(r for r in logic_section(storage).judges if r.judge == "j")
     assert (row.human_agreement.value, row.human_agreement.n) == (0.5, 2)
     # It names each item once, which is a tie once both orders are averaged.

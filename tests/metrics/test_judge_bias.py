@@ -16,7 +16,6 @@ from tests.support.judge_worlds import Panel, PanelWorld
 
 Floats = NDArray[np.float64]
 NAN = float("nan")
-HONEST = {"countries": 20, "topics": 10, "traces": 3}
 
 
 def fit_with_statsmodels(verdicts: Floats, exposures: Floats | None = None) -> Floats:

@@ -24,6 +24,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.data.requests.capabilities import CapabilityReportRow, RequestsReport
 from auditor.storage import audits, results
 from auditor.storage.database import Database
+from tests.support.stored_rows import add_rating
 
 EVIL = (
     "</style></title><script>alert(1)</script><img src=x onerror=alert(2)><svg onload=alert(3)>"
@@ -61,7 +62,7 @@ def hostile_report(db: Database) -> Report:
     results.replace_conflicts(db, audit.id, [conflict])
     decided_at = datetime(2026, 1, 1, tzinfo=UTC)
     rating = Rating(cells[0], names[0], names[1], 0.0, -1 / 6, NAME, Decision.LEFT, decided_at, note=EVIL)
-    results.add_rating(db, audit.id, rating)
+    add_rating(db, audit.id, rating)
     audits.set_stage(db, audit.id, audits.FINISHED)
     return build_report(db, "hostile").model_copy(update=_hostile_words_of_providers(names))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.domain import Outcome, Ruling, Verdict
+from auditor.domain import Ruling
 from auditor.storage import count_queries, results
 from auditor.storage.database import Database, open_database
 from tests.storage.conftest import ENGINES, new_database
@@ -49,18 +49,6 @@ def test_judge_counts_equal_those_of_the_rows(db: Database) -> None:
     assert sum(r.n for r in rows) == len(results.load_verdicts(db, AUDIT))
 
 
-def test_ruling_splits_equal_those_of_the_rows(db: Database) -> None:
-    by_trace: dict[tuple[str, ...], list[Verdict]] = {}
-    for v in results.load_verdicts(db, AUDIT):
-        if v.outcome is Outcome.OK:
-            by_trace.setdefault((v.model, *v.cell, str(v.sample)), []).append(v)
-    expected = Counter(
-        (*trace[:3], sum(v.ruling is Ruling.VALID for v in vs), sum(v.ruling is Ruling.INVALID for v in vs))
-        for trace, vs in by_trace.items()
-    )
-    assert {tuple(row[:5]): row.n for row in count_queries.count_ruling_splits(db, AUDIT)} == expected
-
-
 def test_verdicts_on_disputed_traces_count_for_judges(tmp_path: Path) -> None:
     with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
         audit = populate(db, countries=5, topics=5)
@@ -70,6 +58,6 @@ def test_verdicts_on_disputed_traces_count_for_judges(tmp_path: Path) -> None:
         assert count_queries.count_judge_verdicts(db, audit.id) == counts_before
 
 
-@pytest.mark.parametrize("name", ["count_traces", "count_verdicts", "count_ruling_splits"])
+@pytest.mark.parametrize("name", ["count_traces", "count_verdicts"])
 def test_another_audit_has_no_counts(db: Database, name: str) -> None:
     assert getattr(count_queries, name)(db, AUDIT + 1) == []

@@ -12,16 +12,28 @@ import pytest
 from sqlalchemy import update
 
 from auditor.domain import Answer, Attempt, Outcome
-from auditor.storage import ledger, results
+from auditor.storage import failure_queries, ledger, results
 from auditor.storage.database import Database, open_database, table_of
 from auditor.storage.failure_queries import count_failed_requests, count_model_outcomes, count_unsent_calls
-from auditor.storage.tables import AttemptRow, TraceRow
+from auditor.storage.tables import (
+    AlteredTraceVerdictRow,
+    AttemptRow,
+    ContestRow,
+    DerivedRow,
+    GuessRow,
+    MoralAnswerRow,
+    PairVerdictRow,
+    RestatementRow,
+    TraceRow,
+)
 from tests.storage.conftest import ENGINES, new_database
 from tests.storage.test_database import save_sample_audit
 from tests.storage.test_writer import make_answer, make_call
 from tests.support.synthetic_audit import populate
 
 AUDIT = 1
+TESTS_OF_JUDGES = {AlteredTraceVerdictRow, ContestRow, GuessRow, PairVerdictRow, RestatementRow}
+"""Their failures are listed by request only: an audit is complete without them."""
 
 
 def attempt(number: int, outcome: Outcome, status: int | None = None, error: str | None = None) -> Attempt:
@@ -89,3 +101,12 @@ def test_failed_calls_without_a_request_were_not_sent(db: Database) -> None:
     db.write(lambda connection: connection.execute(update(traces).where(one_trace).values(unsent)))
     assert count_unsent_calls(db, AUDIT) == n_before + 1  # the traces share one call
     assert count_unsent_calls(db, AUDIT + 1) == 0
+
+
+def test_every_table_of_results_is_counted_or_left_out_on_purpose() -> None:
+    tables_with_outcomes = {
+        row_class for row_class in DerivedRow.__subclasses__() if "outcome" in table_of(row_class).c
+    }
+    counted = {row_class for row_class, _, _ in failure_queries._RESULT_TABLES}
+    assert counted | TESTS_OF_JUDGES == tables_with_outcomes
+    assert {*failure_queries._SENT_UNTIL_STOPPED, MoralAnswerRow} | TESTS_OF_JUDGES == tables_with_outcomes

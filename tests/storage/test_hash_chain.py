@@ -36,6 +36,7 @@ from auditor.storage.tables import ChainLinkRow, RatingRow
 from tests.storage.conftest import ENGINES
 from tests.storage.test_database import CELL, save_sample_audit
 from tests.support.postgres_server import Postgres
+from tests.support.stored_rows import add_rating
 
 LEFT, RIGHT = "alder", "birch"
 KEY = ConflictKey(*CELL, LEFT, RIGHT)
@@ -105,7 +106,7 @@ def test_any_sequence_of_ratings_verifies(
 def test_an_imported_rating_of_whole_numbers_verifies(storage: str) -> None:
     rating = Rating(CELL, LEFT, RIGHT, 1, -1, "ada", Decision.SCORE, datetime.now(UTC), score=0, duration_s=3)
     with open_database(storage) as db:
-        results.add_rating(db, save_sample_audit(db).id, rating)
+        add_rating(db, save_sample_audit(db).id, rating)
         assert hash_chain.verify_chain(db).breaks == []
 
 
@@ -113,7 +114,7 @@ def test_a_link_hashes_the_numbers_as_read_back(storage: str) -> None:
     """Hashes recomputed from an export equal those of the chain."""
     rating = Rating(CELL, LEFT, RIGHT, 1, -0.0, "ada", Decision.SCORE, datetime.now(UTC), score=0, duration_s=3)
     with open_database(storage) as db:
-        results.add_rating(db, save_sample_audit(db).id, rating)
+        add_rating(db, save_sample_audit(db).id, rating)
         with db.read() as connection:
             row = connection.execute(select(table_of(RatingRow))).mappings().one()
             digest = connection.execute(select(table_of(ChainLinkRow).c.digest)).scalar_one()

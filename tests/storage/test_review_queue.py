@@ -90,22 +90,6 @@ def test_rows_show_the_current_ratings(db: Database, audit: Audit, rater: str) -
         assert (row.score_left, row.score_right, row.kind) == (conflict.score_left, conflict.score_right, conflict.kind)
 
 
-def test_majority_decisions_equal_those_of_the_current_ratings(db: Database, audit: Audit) -> None:
-    expected: dict[ConflictKey, Decision | None] = {}
-    for key, ratings in current_ratings(db, audit).items():
-        counts_by_decision = Counter(
-            rating.decision for rating in ratings.values() if rating.decision.resolves_conflict
-        )
-        if counts_by_decision:
-            top_decision, n = counts_by_decision.most_common(1)[0]
-            expected[key] = top_decision if 2 * n > counts_by_decision.total() else None
-    assert review_queue.load_majority_decisions(db, audit.id) == expected
-    assert None in expected.values()
-    status_by_key = {row.key: row.status for row in queue_rows(db, audit, "ada")}
-    for key, decision in expected.items():
-        assert status_by_key[key] is (ConflictStatus.DISPUTED if decision is None else ConflictStatus.PERSON)
-
-
 def test_counts_by_status_equal_those_of_the_rows(db: Database, audit: Audit) -> None:
     counted = Counter(row.status for row in queue_rows(db, audit, "ada"))
     counts = review_queue.ConflictQueue(db, audit.id, "ada").count_by_status()

@@ -22,6 +22,7 @@ from tests.storage.test_database import CELL, SURVEY
 from tests.storage.test_engine import record_answer
 from tests.support.postgres_server import PASSWORD, Postgres
 from tests.support.review_audit import save_review_audit
+from tests.support.stored_rows import add_rating
 
 PEOPLE = {"ro": "auditor_reader", "ada": "auditor_reviewer", "robot": "auditor_runner"}
 
@@ -70,7 +71,7 @@ def run_audit_steps(db: Database) -> None:
 
 def import_rating(db: Database) -> None:
     decided = Rating(CELL, "a", "b", 0.1, 0.9, "robot", Decision.LEFT, datetime.now(UTC))
-    results.add_rating(db, audits.get_audit(db, "moral").id, decided)
+    add_rating(db, audits.get_audit(db, "moral").id, decided)
 
 
 def execute_statement(statement: str) -> Callable[[Database], Any]:

@@ -23,6 +23,7 @@ from auditor.storage.database import Database, open_database, table_of
 from auditor.storage.tables import AnswerRow, AttemptRow, DispatchRow, PayloadRow, VectorRow
 from auditor.storage.writer import MAX_JOBS_PER_TRANSACTION
 from tests.storage.test_database import save_sample_audit
+from tests.support.stored_rows import count_attempts
 
 
 @pytest.fixture
@@ -140,7 +141,7 @@ async def test_the_same_answer_twice_in_a_group_is_recorded_once(db: Database) -
     await asyncio.gather(*tasks)
     await ledger.record_answer(db, call, make_answer(call))
     verification = hash_chain.verify_chain(db)
-    assert (verification.n_links, verification.breaks, ledger.count_attempts(db)) == (1, [], 3)
+    assert (verification.n_links, verification.breaks, count_attempts(db)) == (1, [], 3)
 
 
 async def test_cancelling_the_caller_keeps_its_write(db: Database) -> None:

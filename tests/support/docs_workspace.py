@@ -25,6 +25,7 @@ from auditor.storage import audits, results
 from auditor.storage.database import open_database
 from tests.support.audit_configs import KEY_VARIABLE
 from tests.support.fake_server import Reply, Request, answer, completion
+from tests.support.stored_rows import add_rating
 from tests.support.synthetic_audit import STARTED
 from tests.surveys.official_files import pew_columns, pew_sav, write_csv, wvs_columns
 
@@ -138,9 +139,7 @@ def _decide(name: str) -> None:
                 continue
             decision = Decision.LEFT if _draw(*c.cell, c.left) > 0 else Decision.RIGHT
             at = STARTED + timedelta(minutes=number)
-            results.add_rating(
-                db, audit.id, Rating(c.cell, c.left, c.right, c.score_left, c.score_right, "ada", decision, at)
-            )
+            add_rating(db, audit.id, Rating(c.cell, c.left, c.right, c.score_left, c.score_right, "ada", decision, at))
 
 
 def _tables(folder: Path) -> None:

@@ -24,7 +24,6 @@ from auditor.reports.document import (
     FigureGrid,
     HeatMap,
     HeatMapCell,
-    InlineEstimate,
     Link,
     List,
     ListItem,
@@ -83,7 +82,7 @@ def _findings() -> list[Block]:
     words += (("unclear", "may not agree with people"), ("negative", "disagrees with people"))
     items = [
         ListItem(
-            [Strong(Name(model)), f" {phrase}: r = ", InlineEstimate(_estimate(r)), "."],
+            [Strong(Name(model)), f" {phrase}: r = {r}."],
             status,
         )
         for (status, phrase), model, r in zip(words, MODELS, R, strict=True)

@@ -41,6 +41,7 @@ from auditor.storage import audits, ledger, results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, insert_new
 from auditor.storage.tables import AnswerRow, AttemptRow
+from tests.support.stored_rows import add_rating
 
 COUNTRIES = (
     "Australia", "Brazil", "China", "Egypt", "Germany", "Netherlands", "Nigeria", "United States", "Indonesia", "Japan",
@@ -114,7 +115,7 @@ def populate(
     conflicts = _conflicts(rng, names, scores)
     results.replace_conflicts(db, audit.id, conflicts)
     for rating in _ratings(conflicts):
-        results.add_rating(db, audit.id, rating)
+        add_rating(db, audit.id, rating)
     audits.set_stage(db, audit.id, audits.FINISHED)
     return audits.get_audit(db, name)
 

@@ -18,14 +18,13 @@ def test_rubins_rules_by_hand() -> None:
     assert pooled.mean == pytest.approx(2)
     assert pooled.standard_error == pytest.approx(math.sqrt(7))
     assert pooled.missing_information == pytest.approx(3 / 7)
-    assert pooled.n_imputations == 2
 
 
 def test_what_cannot_be_pooled_has_no_number() -> None:
-    assert pool_estimates([], []) == (None, None, None, 0)
-    assert pool_estimates([0.5], [0.1]) == (0.5, None, None, 1)
-    assert pool_estimates([0.5, 0.5], [None, None]) == (0.5, None, None, 2)
-    assert pool_estimates([0.5, 0.5], [0.0, 0.0]) == (0.5, 0.0, 0.0, 2)
+    assert pool_estimates([], []) == (None, None, None)
+    assert pool_estimates([0.5], [0.1]) == (0.5, None, None)
+    assert pool_estimates([0.5, 0.5], [None, None]) == (0.5, None, None)
+    assert pool_estimates([0.5, 0.5], [0.0, 0.0]) == (0.5, 0.0, 0.0)
 
 
 def people(rng: np.random.Generator, n: int = 3000) -> tuple[Floats, Floats]:

@@ -106,7 +106,7 @@ def tradeoff_plot(
         Dot(scales[0].share(p.cost) * width, (1 - scales[1].share(p.accuracy)) * height, radius, clean_text(p.label))
         for p, radius in zip(points, _radii(points), strict=True)
     ]
-    layers = [*_point_layers(rows, axes), text_layer(place_labels(dots, width, height), align="left")]
+    layers = [*_point_layers(axes), text_layer(place_labels(dots, width, height), align="left")]
     if legend_width:
         layers += _legend_layers(names, width + 24)
     padding = (LEFT_PX, TOP_PX, RIGHT_PX + legend_width, BOTTOM_PX)
@@ -170,9 +170,7 @@ def _rows(points: Sequence[TradeoffPoint], colors: Mapping[str, str]) -> list[di
     return rows
 
 
-def _point_layers(
-    rows: Sequence[dict[str, object]], axes: Mapping[str, Mapping[str, object]]
-) -> list[dict[str, object]]:
+def _point_layers(axes: Mapping[str, Mapping[str, object]]) -> list[dict[str, object]]:
     """The lines that join each series, the intervals, and above them the dots."""
     color: dict[str, object] = {"field": "color", "type": "nominal", "scale": None}
     lines: dict[str, object] = {

@@ -20,7 +20,6 @@ from auditor.storage.count_queries import (
     JudgeVerdictCounts,
     OutcomeCount,
     RepairCounts,
-    RulingSplitCount,
 )
 from auditor.storage.votes import VoteArrays
 
@@ -43,7 +42,6 @@ class ReportSource:
     trace_counts: Sequence[OutcomeCount] = ()
     verdict_counts: Sequence[OutcomeCount] = ()
     judge_counts: Sequence[JudgeVerdictCounts] = ()
-    final_verdict_counts: Sequence[RulingSplitCount] = ()
     call_counts: Sequence[CallCounts] = ()
     failed_attempt_counts: Sequence[UnreturnedCallCount] = ()
     conflicts: Sequence[Conflict] = field(default=(), repr=False)

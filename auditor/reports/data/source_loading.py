@@ -21,7 +21,6 @@ SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
     "n_repeated_verdicts": count_duplicate_verdicts,
     "judge_counts": count_queries.count_judge_verdicts,
     "conflicts": results.load_conflicts,
-    "final_verdict_counts": count_queries.count_ruling_splits,
     "verdict_counts": count_queries.count_verdicts,
     "scores": results.load_scores,
     "trace_counts": count_queries.count_traces,

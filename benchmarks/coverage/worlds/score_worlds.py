@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from scipy.stats import norm, rankdata
@@ -55,16 +54,6 @@ class ScoreSample:
     sampled: Floats
     sample_variance: Floats
     truths: Mapping[str, float]
-
-
-class ScoreWorld(Protocol):
-    """A population of audits with scores."""
-
-    name: str
-
-    def draw(self, design: Design, rng: np.random.Generator) -> ScoreSample:
-        """Simulate one audit."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.call_purposes import reply
 from tests.support.fake_server import FakeServer
 from tests.support.fixed_address import TRUST, at_fixed_address, word_encoder
+from tests.support.stored_rows import add_rating
 
 CONFIG = Path(__file__).with_name("databases") / "audit.toml"
 NAME = "golden"
@@ -57,7 +58,7 @@ def settle_all(storage: str) -> None:
         sides = (conflict.cell, conflict.left, conflict.right, conflict.score_left, conflict.score_right)
         with open_database(storage, create=False) as db:
             rating = Rating(*sides, "ada", Decision.LEFT, datetime.now(UTC))
-            results.add_rating(db, audits.get_audit(db, NAME).id, rating)
+            add_rating(db, audits.get_audit(db, NAME).id, rating)
     assert resume_after_review(NAME, storage=storage) == 0
 
 

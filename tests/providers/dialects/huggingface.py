@@ -19,7 +19,6 @@ from tests.providers.openai_body import OpenAIDialect
 from tests.support.fake_server import Reply, Request
 
 SECTION = {"api_base": "https://router.huggingface.co/v1"}
-RESPONSE_FORMATS = ("text", "json_object", "json_schema")
 MAX_OUTPUT_TOKENS = 32768
 VALID_BODY: Body = {
     "model": "meta-llama/Llama-3.3-70B-Instruct:groq",

@@ -17,6 +17,7 @@ from auditor.storage import audits, hash_chain, results
 from auditor.storage.database import Database, open_database
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer, answer, error
+from tests.support.stored_rows import add_rating
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +34,7 @@ def finished_audit(tmp_path_factory: pytest.TempPathFactory) -> Path:
         audit = audits.get_audit(db, "scripted")
         first = results.load_conflicts(db, audit.id)[0]
         sides = (first.left, first.right, first.score_left, first.score_right)
-        results.add_rating(
-            db, audit.id, Rating(first.cell, *sides, "ada", Decision.BOTH, datetime(2026, 1, 1, tzinfo=UTC))
-        )
+        add_rating(db, audit.id, Rating(first.cell, *sides, "ada", Decision.BOTH, datetime(2026, 1, 1, tzinfo=UTC)))
     resume_after_review("scripted", storage=f"sqlite:///{path}")
     return path
 

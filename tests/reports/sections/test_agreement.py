@@ -18,14 +18,11 @@ from auditor.reports.sections.agreement import (
     describe_alignment,
     summarize_alignment,
 )
-from auditor.reports.sections.phrasing import SeriesLabels
 from auditor.reports.sections.tiers import describe_preference
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 from tests.reports.hostile_report import hostile_report
 from tests.reports.sections.alignment_rows import make_alignment_row, make_two_way_estimates
-
-LABELS = SeriesLabels(shows_method=False)
 
 
 @pytest.mark.parametrize(

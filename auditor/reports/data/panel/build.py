@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from auditor.domain import Method, Outcome, Purpose
+from auditor.domain import Method, Purpose
 from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.metrics.unit_means import ShareTable, mean_over_units, shares_over_units
 from auditor.reports.data.agreement.alignment import AlignmentRow
@@ -36,7 +36,6 @@ from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.requests.sampling_settings import SamplingReport
 from auditor.reports.data.sampling_units import cell_units
 
-OK = Outcome.OK.value
 MAX_VARIANCE = 2.0
 """Sample variance of two scores at opposite ends of the scale."""
 

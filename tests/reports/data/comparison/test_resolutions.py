@@ -13,6 +13,7 @@ from auditor.reports.data.comparison.series_pairs import parse_target
 from auditor.storage import audits, results
 from auditor.storage.database import Database
 from tests.reports.data.comparison.test_compare import CELLS, save_imported_audit
+from tests.support.stored_rows import add_rating
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -68,6 +69,6 @@ def test_a_human_decision_overrides_the_judges_in_a_comparison(db: Database) -> 
         save_imported_audit(db, name, {"a": 0.1, "b": 0.1})
         _save_conflicts(db, name, ("a", "b"), ["a"])
     audit, cell = audits.get_audit(db, "two").id, Cell(*CELLS[0])
-    results.add_rating(db, audit, Rating(cell, "a", "b", 0.5, -0.5, "ann", Decision.RIGHT, NOW))
+    add_rating(db, audit, Rating(cell, "a", "b", 0.5, -0.5, "ann", Decision.RIGHT, NOW))
     [part] = compare_targets(db, [parse_target("one"), parse_target("two")]).settlements
     assert [(flip.first_by, flip.second_winner, flip.second_by) for flip in part.flips] == [("majority", "b", "person")]

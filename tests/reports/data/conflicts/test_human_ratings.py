@@ -15,6 +15,7 @@ from auditor.storage.audits import Audit
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database
 from auditor.storage.review_queue import ConflictQueue
+from tests.support.stored_rows import add_rating
 from tests.support.synthetic_audit import populate
 
 CELL = Cell("Egypt", "divorce")
@@ -67,7 +68,7 @@ def test_counts_equal_those_of_the_review_queue(db: Database) -> None:
                 right=conflict.right,
                 score_right=conflict.score_right,
             )
-            results.add_rating(db, audit.id, rating)
+            add_rating(db, audit.id, rating)
     report_counts = Counter(s.status for s in apply_ratings(conflicts, results.load_ratings(db, audit.id)))
     queue_counts = ConflictQueue(db, audit.id, "ada").count_by_status()
     assert {status: report_counts[status] for status in ConflictStatus} == queue_counts

@@ -21,6 +21,7 @@ from auditor.storage import audits, ledger, results
 from auditor.storage.audits import Audit
 from auditor.storage.costs import CallCounts
 from auditor.storage.database import Database
+from tests.support.stored_rows import count_attempts
 from tests.support.synthetic_audit import populate
 
 
@@ -52,7 +53,7 @@ def test_an_unknown_price_makes_the_total_a_lower_bound(report: Report) -> None:
 
 
 def test_all_attempts_are_counted(population: tuple[Database, Audit], report: Report) -> None:
-    assert report.cost.total.attempts == ledger.count_attempts(population[0]) > report.cost.total.calls
+    assert report.cost.total.attempts == count_attempts(population[0]) > report.cost.total.calls
 
 
 def reasoning_counts(name: str, **figures: Any) -> CallCounts:

@@ -1,0 +1,89 @@
+"""An audit's fingerprint covers every prompt that a run uses, and its environment the packages that affect results."""
+
+from __future__ import annotations
+
+import itertools
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+
+import auditor.prompts
+from auditor.config import AuditConfig
+from auditor.domain import LANGUAGES
+from auditor.run import fingerprints
+from tests.support.audit_configs import config
+
+PROMPTS_OF_EXPERIMENTS = {
+    "review.contest",
+    "semantic.choice",
+    "semantic.follow.structured",
+    "semantic.follow.text",
+}
+"""Experiments on a recorded audit ask with them; its results do not depend on them."""
+FILES_OF_THE_VERSION = {"blinding.toml", "faults.toml", "preflight.toml", "refusals.toml", "surveys.toml"}
+"""Files that a fingerprint covers by the program's version only, as it covers code."""
+FILES_IN_FINGERPRINTS = {"logic.toml", "logprob.toml"}
+PACKAGES_WITHOUT_EFFECT = {
+    *("aiolimiter", "aiosqlite", "alembic", "filelock", "httpx", "langgraph-checkpoint-postgres"),
+    *("langgraph-checkpoint-sqlite", "mlflow-skinny", "opentelemetry-exporter-otlp-proto-http", "opentelemetry-sdk"),
+    *("pandas", "platformdirs", "polars", "psycopg", "pyarrow", "pycountry", "pydantic", "pyreadstat", "pyyaml"),
+    *("ray", "rich", "sqlmodel", "textual", "textual-serve", "typer", "vl-convert-python", "wandb", "inspect-ai"),
+}
+PACKAGES_NOT_RECORDED = {"accelerate", "gguf", "rouge-score", "sacrebleu", "transformers"}
+"""Packages that compute figures of some audits, but whose version reports do not show."""
+
+
+def make_configs() -> list[AuditConfig]:
+    """Configs that together use every prompt of a run, in every language."""
+    modes = ("structured", "text")
+    configs = [config("http://localhost", survey=None, task={"source": "t.csv", "answer": "exact"})]
+    configs += [
+        config("http://localhost", survey=None, task={"source": "t.csv", "answer": "exact"}, probes=_direct("text"))
+    ]
+    configs += [
+        config("http://localhost", language=language, probes=_direct(mode) | {"logprob": {}, "logic": logic})
+        for language, mode, logic in itertools.product(LANGUAGES, modes, ({}, {"cot": True}, {"answer": "probability"}))
+    ]
+    embedding = {"model": "words"}
+    configs += [
+        config("http://localhost", probes=_direct(mode) | {"semantic": {"mode": mode}}, embedding=embedding)
+        for mode in modes
+    ]
+    return configs
+
+
+def _direct(mode: str) -> dict[str, Any]:
+    return {"direct": {"mode": mode, "repair": True}}
+
+
+def test_every_prompt_of_a_run_is_in_a_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+    load_prompt = fingerprints.load_prompt
+    loaded: set[tuple[str, str]] = set()
+
+    def record_prompt(name: str, language: str = "en") -> object:
+        loaded.add((language, name))
+        return load_prompt(name, language)
+
+    monkeypatch.setattr(fingerprints, "load_prompt", record_prompt)
+    for audit in make_configs():
+        fingerprints.fingerprint(audit)
+    folder = Path(auditor.prompts.__file__).parent
+    stored = {(file.parent.name, file.stem) for file in folder.glob("*/*.md")}
+    assert stored - {("en", name) for name in PROMPTS_OF_EXPERIMENTS} == loaded
+    other_files = {file.name for file in folder.glob("*/*.toml")}
+    assert other_files == FILES_OF_THE_VERSION | FILES_IN_FINGERPRINTS
+
+
+def test_every_package_is_recorded_or_has_no_effect_on_results() -> None:
+    requirements = [Requirement(line) for line in metadata.requires("auditor") or ()]
+    declared = {
+        requirement.name
+        for requirement in requirements
+        if requirement.name != "auditor" and not (requirement.marker and 'extra == "dev"' in str(requirement.marker))
+    }
+    recorded = set(fingerprints.RECORDED_PACKAGES)
+    assert recorded <= declared
+    assert declared == recorded | PACKAGES_WITHOUT_EFFECT | PACKAGES_NOT_RECORDED

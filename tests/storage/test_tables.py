@@ -1,0 +1,40 @@
+"""Every table says what may happen to its rows, and which calls they refer to."""
+
+from __future__ import annotations
+
+from sqlmodel import SQLModel
+
+from auditor.storage import table_dump
+from auditor.storage.database import table_of
+from auditor.storage.tables import (
+    CALL_REFERENCE,
+    AppendOnlyRow,
+    CallRow,
+    DerivedRow,
+    MoralAnswerRow,
+    MoralWordingRow,
+    MutableRow,
+    PairVerdictRow,
+)
+
+CALLS_RECORDED_APART = {CallRow, MoralAnswerRow, MoralWordingRow, PairVerdictRow}
+"""Tables of the probe `semantic`, which stores its calls by `semantic_results.record_calls`."""
+
+
+def test_every_table_is_append_only_mutable_or_derived() -> None:
+    bases = (AppendOnlyRow, MutableRow, DerivedRow)
+    declared_names = [table_of(row_class).name for base in bases for row_class in base.__subclasses__()]
+    assert sorted(declared_names) == sorted(SQLModel.metadata.tables)
+
+
+def test_derived_tables_belong_to_an_audit() -> None:
+    assert all("audit_id" in table_of(row_class).c for row_class in DerivedRow.__subclasses__())
+
+
+def test_every_key_of_a_call_counts_towards_the_cost() -> None:
+    tables = [table_of(row_class) for row_class in DerivedRow.__subclasses__() if row_class not in CALLS_RECORDED_APART]
+    keys = {column for table in tables for column in table.c if table_dump.is_call_key(column.name)}
+    references = {column: column.info[CALL_REFERENCE] for table in tables for column in table.c if column.info}
+    assert references.keys() == keys
+    assert len(keys) == 11
+    assert all(reference.name_column in key.table.c for key, reference in references.items())

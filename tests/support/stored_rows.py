@@ -1,0 +1,21 @@
+"""Write and count rows of a database, as no command of the program does."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, select
+
+from auditor.domain import Rating
+from auditor.storage import results
+from auditor.storage.database import Database, table_of
+from auditor.storage.tables import AttemptRow
+
+
+def add_rating(db: Database, audit_id: int, rating: Rating) -> None:
+    """Append a rating as it is, though no person saw the conflict; durable when this returns."""
+    db.write(lambda connection: results.insert_rating(connection, audit_id, rating))
+
+
+def count_attempts(db: Database) -> int:
+    """Number of all requests that are recorded in a database."""
+    with db.read() as connection:
+        return connection.execute(select(func.count()).select_from(table_of(AttemptRow))).scalar_one()
