@@ -125,8 +125,9 @@ def _create_review_schema(name: str, description: str, *, for_task: bool) -> typ
     """Create the schema of a judge's verdict, which rates every aspect before it rules."""
     ratings: dict[str, Any] = {question.key: (bool, ...) for question in aspect_questions(for_task=for_task).values()}
     aspects: Any = create_model(f"{name}Aspects", __base__=Structure, **ratings)
-    # pydantic puts the fields of the last base first.
-    return create_model(name, __base__=(Review, aspects), __doc__=description)
+    bases: Any = (Review, aspects)  # pydantic puts the fields of the last base first
+    review_schema: type[Review] = create_model(name, __base__=bases, __doc__=description)
+    return review_schema
 
 
 TraceReview = _create_review_schema(SURVEY_REVIEW, "A judge's verdict on a trace.", for_task=False)

@@ -55,7 +55,7 @@ def test_paraphrases_are_compared_with_repetitions_of_one_wording(server: FakeSe
     assert (cold.temperature, warm.temperature) == (0.0, 1.0)
     assert cold.same_words.n == cold.other_words.n == 6
     assert None not in (p_values := [cold.p_value, warm.p_value])
-    assert [cold.adjusted_p_value, warm.adjusted_p_value] == pytest.approx(holm(p_values))  # type: ignore[arg-type]
+    assert [cold.adjusted_p_value, warm.adjusted_p_value] == pytest.approx(holm(p_values))
     semantic_section = open_audit("moral", storage=storage).report().semantic
     assert semantic_section is not None
     # At the audit's own temperature the experiment reuses the audit's answers.

@@ -30,11 +30,11 @@ def test_enums_and_times_are_parsed_and_other_values_stay() -> None:
 @pytest.mark.parametrize(
     ("record_class", "names"),
     [
-        (Verdict, {"outcome", "ruling"}),
+        (Verdict, {"outcome", "ruling", "aspects"}),
         (Rating, {"decision", "act", "decided_at"}),
         (MoralAnswerRecord, {"outcome", "rot_outcome"}),
     ],
 )
-def test_only_enums_and_times_of_a_record_have_a_parser(record_class: type, names: set[str]) -> None:
+def test_only_enums_times_and_mappings_of_a_record_have_a_parser(record_class: type, names: set[str]) -> None:
     assert field_parsers(record_class).keys() == names
     assert field_parsers(Verdict)["ruling"]("VALID") is Ruling.VALID

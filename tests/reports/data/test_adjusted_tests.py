@@ -9,7 +9,7 @@ from scipy import stats
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.paired_difference import paired_difference
 from auditor.reports.data.adjusted_tests import adjust_rows, is_significant
-from auditor.reports.data.semantic.experiment_schema import RuleFollowingRow
+from auditor.reports.sections.experiments.consistency import RuleFollowingRow
 from tests.reports.sections.experiments.test_consistency import make_mean
 
 
@@ -39,7 +39,7 @@ def test_equal_models_are_rarely_significant_and_a_planted_one_is() -> None:
     def simulate(planted: float) -> list[RuleFollowingRow]:
         """Models of which the first becomes more consistent."""
         differences = [
-            paired_difference(np.zeros(30), rng.normal(planted * (i == 0), 0.1, 30), questions, flips=2000)
+            paired_difference(np.zeros(30), rng.normal(planted * (i == 0), 0.1, 30), questions, bounds=(-2.0, 2.0))
             for i in range(n_models)
         ]
         return adjust_rows([make_row(f"m{i}", d.p_value, d.estimate) for i, d in enumerate(differences)])

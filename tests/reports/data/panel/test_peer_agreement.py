@@ -11,7 +11,7 @@ from auditor.domain.review_aspects import REVIEW_ASPECTS
 from auditor.metrics.estimate import ShareEstimate
 from auditor.metrics.unit_means import ShareTable, shares_over_units
 from auditor.reports.data.panel.peer_agreement import compute_peer_agreement
-from auditor.reports.data.report_source import load_source
+from auditor.reports.data.source_loading import load_source
 from auditor.storage import results
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database
