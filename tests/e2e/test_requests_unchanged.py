@@ -26,7 +26,7 @@ from sqlalchemy import select
 
 from auditor.domain import LogprobMeasure, Message, Purpose
 from auditor.models.structured import SCHEMA_BY_NAME
-from auditor.prompts import Prompt
+from auditor.prompts import Prompt, load_prompt
 from auditor.run import fingerprints
 from auditor.storage.database import open_database, table_of
 from auditor.storage.tables import AnswerRow
@@ -64,7 +64,7 @@ def test_keys_and_bodies_are_those_of_the_record(
 def record_prompts(monkeypatch: pytest.MonkeyPatch) -> tuple[set[str], set[str]]:
     """Two sets that are filled while audits run: ids of the prompts that are rendered, and of those fingerprinted."""
     rendered, fingerprinted = set[str](), set[str]()
-    render, load_prompt = Prompt.render, fingerprints.load_prompt
+    render = Prompt.render
 
     def record_rendered(prompt: Prompt, **values: Any) -> tuple[Message, ...]:
         rendered.add(prompt.id)

@@ -13,6 +13,7 @@ from packaging.requirements import Requirement
 import auditor.prompts
 from auditor.config import AuditConfig
 from auditor.domain import LANGUAGES
+from auditor.prompts import load_prompt
 from auditor.run import fingerprints
 from tests.support.audit_configs import config
 
@@ -60,7 +61,6 @@ def _direct(mode: str) -> dict[str, Any]:
 
 
 def test_every_prompt_of_a_run_is_in_a_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
-    load_prompt = fingerprints.load_prompt
     loaded: set[tuple[str, str]] = set()
 
     def record_prompt(name: str, language: str = "en") -> object:
