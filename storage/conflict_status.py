@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from auditor.domain import Conflict, ConflictKind, Decision, Rating, canonical_hash
 
-CONFLICT_KEY_COLUMNS = ("country", "topic", "left", "right")
-
 
 class ConflictStatus(StrEnum):
     """Whether a conflict is resolved, people's decisions included."""
@@ -61,6 +59,7 @@ class RatedContent(NamedTuple):
 
 
 RATED_COLUMNS = RatedContent._fields
+CONFLICT_KEY_COLUMNS = ConflictKey._fields
 
 
 def rated_content(conflict_or_rating: Conflict | Rating) -> RatedContent:

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from auditor.config.base import ConfigSection
+from auditor.domain.semantic import MoralFoundation
 
 BUILT_IN_QUESTIONS = "built-in"
-MoralFoundation = Literal["care", "fairness", "liberty", "loyalty", "authority", "sanctity"]
 SimilarityMetric = Literal["bleu", "rouge_l", "bertscore"]
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from auditor.domain import Outcome
 
-FOUNDATIONS = ("care", "fairness", "liberty", "loyalty", "authority", "sanctity")
+MoralFoundation = Literal["care", "fairness", "liberty", "loyalty", "authority", "sanctity"]
+FOUNDATIONS: tuple[MoralFoundation, ...] = get_args(MoralFoundation)
 """The six moral foundations (Haidt and others), in the order used in all tables."""
 
 

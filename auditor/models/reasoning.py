@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
-from auditor.domain import Answer, Call, Capability, Outcome, ReasoningSettings
+from auditor.domain import Answer, Call, Capability, Outcome, ReasoningSettings, TokenLimitParam
 from auditor.models import litellm_client
 from auditor.models.thinking import strip_thinking
 
-OUTPUT_LIMIT_PARAMS = ("max_tokens", "max_completion_tokens")
+OUTPUT_LIMIT_PARAMS: tuple[TokenLimitParam, ...] = get_args(TokenLimitParam)
 """OpenAI's names of the limit on output tokens, as a call's parameters have them."""
 SENT_OUTPUT_LIMITS = frozenset({"maxtokens", "maxcompletiontokens", "maxoutputtokens", "maxnewtokens", "numpredict"})
 """Providers' names of the limit on output tokens, in lower case without underscores."""

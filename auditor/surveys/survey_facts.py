@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field
@@ -22,7 +22,7 @@ from auditor.surveys.loader import locate_survey
 
 FACTS_SUFFIX = ".facts.json"
 Treatment = Literal["drop", "neutral", "low", "high", "impute"]
-TREATMENTS: tuple[Treatment, ...] = ("drop", "neutral", "low", "high", "impute")
+TREATMENTS: tuple[Treatment, ...] = get_args(Treatment)
 """`low` and `high` are the lower and upper bound of the configured treatment `bounds`."""
 
 

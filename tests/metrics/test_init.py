@@ -6,6 +6,7 @@ import pkgutil
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -46,3 +47,15 @@ def test_scipy_loads_on_first_use() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="nothing"):
         _ = auditor.metrics.nothing
+
+
+def test_metrics_import_nothing_else_of_the_program() -> None:
+    folder = Path(auditor.metrics.__file__).parent
+    imported = {
+        str(node.module)
+        for source in folder.glob("*.py")
+        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom)
+    }
+    assert len(imported) > 10
+    assert not [name for name in imported if name.startswith("auditor") and not name.startswith("auditor.metrics")]

@@ -3,11 +3,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
-from auditor.domain import Conflict, Decision
+from auditor.domain import Conflict, Decision, Rating
 from auditor.review.export import RATING_COLUMNS, iter_rating_rows, write_ratings
 from auditor.review.session import ReviewSession
 from auditor.storage import results
@@ -39,6 +39,10 @@ def test_csv_and_jsonl_contain_the_full_log(db: Database, audit: Audit) -> None:
         assert float(rows[0]["score"]) == -0.5
         assert rows[1]["note"] == 'two\nlines, "quoted"'
         assert str(rows[2]["of"]) == str(rows[1]["id"])
+
+
+def test_every_field_of_a_rating_has_a_column() -> None:
+    assert {field.name for field in fields(Rating)} - {"cell"} | {"country", "topic"} <= set(RATING_COLUMNS)
 
 
 def test_rows_have_the_id_of_their_conflict(db: Database, audit: Audit) -> None:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,23 +60,28 @@ def test_a_web_address_and_a_time_are_words() -> None:
 
 
 names = st.tuples(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1))
-filters = st.builds(
-    QueueFilter,
-    words=st.just(()) | st.tuples(st.text("abc '\"\\", min_size=1)),
-    kinds=st.just(()) | st.tuples(st.sampled_from(ConflictKind)),
-    states=st.just(()) | st.tuples(st.sampled_from(ConflictStatus), st.sampled_from(ConflictStatus)),
-    countries=st.just(()) | names,
-    topics=st.just(()) | names,
-    min_gap=st.none() | st.sampled_from([0.0, 0.25, 2.0]),
-    max_gap=st.none() | st.sampled_from([0.5, 1.75]),
-    flagged=st.none() | st.booleans(),
-    todo=st.none() | st.booleans(),
-    sort=st.sampled_from(QueueSort),
-    reverse=st.booleans(),
-)
+STRATEGIES: dict[str, st.SearchStrategy[Any]] = {
+    "words": st.just(()) | st.tuples(st.text("abc '\"\\", min_size=1)),
+    "kinds": st.just(()) | st.tuples(st.sampled_from(ConflictKind)),
+    "states": st.just(()) | st.tuples(st.sampled_from(ConflictStatus), st.sampled_from(ConflictStatus)),
+    "countries": st.just(()) | names,
+    "topics": st.just(()) | names,
+    "models": st.just(()) | names,
+    "raters": st.just(()) | names,
+    "min_gap": st.none() | st.sampled_from([0.0, 0.25, 2.0]),
+    "max_gap": st.none() | st.sampled_from([0.5, 1.75]),
+    "flagged": st.none() | st.booleans(),
+    "todo": st.none() | st.booleans(),
+    "sort": st.sampled_from(QueueSort),
+    "reverse": st.booleans(),
+}
 
 
-@given(filters)
+def test_every_field_of_a_filter_is_tested() -> None:
+    assert STRATEGIES.keys() == {field.name for field in fields(QueueFilter)}
+
+
+@given(st.builds(QueueFilter, **STRATEGIES))
 def test_formatted_filters_parse_to_the_same_filter(queue_filter: QueueFilter) -> None:
     assert parse_filter(format_filter(queue_filter)) == queue_filter
 

@@ -1,0 +1,120 @@
+"""Tables by the members of an enumeration or of a closed set of words have all of them.
+
+A member that a table lacks would show only in the rare data that have it.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from importlib import import_module
+from typing import Any, get_args
+
+import pytest
+
+import auditor
+from auditor.config.sections import PanelSection
+from auditor.domain import (
+    LANGUAGES,
+    ConflictKind,
+    Decision,
+    LogprobMeasure,
+    Purpose,
+)
+from auditor.imports.comparisons import CRITERIA
+from auditor.metrics.judge_difference import Evidence, JudgeDifference
+from auditor.models.finish_reasons import FinishCategory
+from auditor.prompts.comparison_wording import load_comparison_wording
+from auditor.reports.data.agreement.sensitivity import SensitivityRow
+from auditor.reports.data.comparison.schema import ChangeLabel, ResolutionFlipRow
+from auditor.reports.data.conflicts.build import VOTED_CONFLICT_KINDS
+from auditor.reports.data.failures.build import JUDGE_PURPOSES
+from auditor.reports.data.gates.gate_check import GateStatus
+from auditor.reports.data.logic.schema import InstanceMeans
+from auditor.reports.data.panel.bias_sentences import PHRASES
+from auditor.reports.data.panel.copying_schema import PairVerdict
+from auditor.reports.data.panel.schema import JudgeRow
+from auditor.reports.data.sampling.experiment import SamplingExperiment
+from auditor.reports.sections import conflicts, judge_biases, judge_copying, logic, logic_tables, sensitivity
+from auditor.reports.sections.comparison import differences, verdicts
+from auditor.reports.sections.experiments import sampling
+from auditor.storage.conflict_status import ConflictStatus
+
+OMITTED: Mapping[str, set[Enum]] = {
+    "OPENTELEMETRY_NAMES": {FinishCategory.MALFORMED, FinishCategory.UNKNOWN},  # the conventions have no name for them
+    "OUTCOME_BY_CATEGORY": {FinishCategory.COMPLETE, FinishCategory.TOOL_CALL, FinishCategory.UNKNOWN},  # the text says
+    "STOP_REASONS": {FinishCategory.FAILED, FinishCategory.MALFORMED, FinishCategory.UNKNOWN},  # "unknown" in Inspect
+    "UNSUPPORTED_STATUSES": {LogprobMeasure.CONTINUATION},  # sends no request
+    "VERDICT_REASONS": {GateStatus.SKIPPED},  # of a gate, never of a whole check
+    "CORRECT_SIDES": {Decision.SCORE, Decision.SKIP},  # says nothing about the reasoning of a side
+    "DECISION_CODES": {Decision.SKIP},  # no decision
+    "MIRRORED_DECISIONS": {Decision.BOTH, Decision.NEITHER, Decision.SCORE, Decision.SKIP},  # the same when mirrored
+}
+"""Members that a table leaves out on purpose, by the table's name."""
+PURPOSES_OF_MODELS = {Purpose.DIRECT, Purpose.LOGPROB, Purpose.MORAL, Purpose.PARAPHRASE, Purpose.REWRITE, Purpose.RULE}
+
+
+def iterate_enum_tables() -> Iterator[tuple[str, type[Enum], set[Any]]]:
+    """Yield every constant of the program that is a table by members of one enumeration: its name, and its keys."""
+    seen = set()
+    for module in pkgutil.walk_packages(auditor.__path__, "auditor."):
+        if "migrations" in module.name or module.name == "auditor.__main__":
+            continue
+        for name, table in vars(import_module(module.name)).items():
+            if isinstance(table, Mapping) and id(table) not in seen and not name.startswith("__"):
+                seen.add(id(table))
+                keys = set(table) - {None}
+                key_types = {type(key) for key in keys}
+                if len(key_types) == 1 and issubclass(enumeration := key_types.pop(), Enum):
+                    yield name, enumeration, keys
+
+
+def test_tables_by_an_enumeration_have_every_member() -> None:
+    tables = list(iterate_enum_tables())
+    assert len(tables) > 15
+    omitted = [(name, set(enumeration) - keys) for name, enumeration, keys in tables]
+    assert {name: members for name, members in omitted if members} == OMITTED
+
+
+FIELDS_OF_DIFFERENCES = {name for name, field in JudgeRow.model_fields.items() if field.annotation is JudgeDifference}
+
+
+def literal_words(section: Any, field: str) -> set[str]:
+    """The words that a field of a pydantic model takes."""
+    return set(get_args(section.model_fields[field].annotation))
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (conflicts.STATE_LABELS, set(ConflictStatus)),
+        (conflicts.STATE_STATUS, set(ConflictStatus)),
+        (conflicts.KIND_EXPLANATIONS, set(ConflictKind)),
+        (conflicts.UNVOTED_KIND_LABELS, set(ConflictKind) - set(VOTED_CONFLICT_KINDS)),
+        (conflicts.VOTING_RULE_LABELS, literal_words(PanelSection, "vote")),
+        (conflicts.DECISION_LABELS, set(Decision) - {Decision.LEFT, Decision.RIGHT, Decision.SKIP}),
+        (differences.CHANGE_LABELS, {*get_args(ChangeLabel), "not tested"}),
+        (differences.CHANGE_PHRASES, {*get_args(ChangeLabel), "not tested"}),
+        (verdicts.RESOLVER_LABELS, literal_words(ResolutionFlipRow, "first_by")),
+        (sampling.SETTING_LABELS, literal_words(SamplingExperiment, "what")),
+        (sampling.EXPLANATIONS, literal_words(SamplingExperiment, "what")),
+        (sensitivity.FIGURE_LABELS, literal_words(SensitivityRow, "figure")),
+        (sensitivity.FIGURES_IN_SENTENCES, literal_words(SensitivityRow, "figure")),
+        (judge_biases.TITLES, FIELDS_OF_DIFFERENCES),
+        ([field for field, _ in PHRASES], FIELDS_OF_DIFFERENCES),
+        ([evidence for _, evidence in PHRASES], set(get_args(Evidence))),
+        (judge_biases.EVIDENCE_TITLES, set(get_args(Evidence))),
+        (judge_copying.FINDING_TITLES, set(get_args(PairVerdict))),
+        (logic_tables.SHARE_TITLES, set(InstanceMeans.model_fields)),
+        (logic.CRITERION_QUESTIONS, set(CRITERIA)),
+        ({*JUDGE_PURPOSES, *PURPOSES_OF_MODELS}, set(Purpose)),
+    ],
+)
+def test_tables_by_words_have_every_word(table: Any, words: set[str]) -> None:
+    assert set(table) == words
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_criterion_of_comparisons_has_words_in_every_language(language: str) -> None:
+    assert load_comparison_wording(language).criteria.keys() == set(CRITERIA)
