@@ -80,8 +80,8 @@ def find_passing_methods(planted: Iterable[PlantedResult]) -> Iterator[str]:
 def find_outdated_limits(results: Sequence[Result]) -> Iterator[Place]:
     """Known limits that were measured and are none."""
     measured = {(result.figure, result.world, result.design) for result in results}
-    found = {finding.place for finding in find_problems(results)}
-    return (place for place in load_known_limits() if place[:3] in measured and place not in found)
+    problem_places = {finding.place for finding in find_problems(results)}
+    return (place for place in load_known_limits() if place[:3] in measured and place not in problem_places)
 
 
 def find_violations(results: Sequence[Result], planted: Sequence[PlantedResult] = ()) -> list[str]:
