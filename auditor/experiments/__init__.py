@@ -1,1 +1,1 @@
-"""Experiments on a finished audit: whether other settings would have given other results."""
+"""Experiments on a finished audit: whether another choice would change its results; one module for each."""

@@ -27,7 +27,8 @@ from auditor.config.trust import (
 )
 from auditor.domain import Call, Message, Purpose
 from auditor.errors import ConfigError
-from auditor.experiments.judge_tests import run_judge_experiment
+from auditor.experiments.declaration import ExperimentContext
+from auditor.experiments.planted import planted
 from auditor.logic.ranking import RankingOptions, rank_items
 from auditor.models.gateway import Gateway
 from auditor.run import resolve_storage_url
@@ -67,7 +68,7 @@ def test_ranking_and_experiments_send_no_key_to_an_untrusted_server(
         run_audit(config(server.url, models=3, probes={"direct": {"samples": 1}}), storage=storage)
     request_count = len(server.requests)
     with pytest.raises(ConfigError, match="which you have not allowed"):
-        run_judge_experiment("scripted", "planted", 1, storage=storage)
+        planted(ExperimentContext(storage), "scripted", 1)
     assert len(server.requests) == request_count
 
 

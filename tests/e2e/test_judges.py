@@ -8,7 +8,9 @@ import pytest
 from scipy.special import stdtrit
 
 from auditor.config import AuditConfig
-from auditor.experiments.judge_tests import run_judge_experiment
+from auditor.experiments.bias import bias
+from auditor.experiments.declaration import ExperimentContext
+from auditor.experiments.planted import planted
 from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.data.panel.schema import (
     BlindingCheckRow,
@@ -66,8 +68,8 @@ def ten(tmp_path_factory: pytest.TempPathFactory) -> Report:
         patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
         patch.setattr("auditor.models.limiter.INITIAL_BACKOFF_S", 0.01)
         run_audit(AuditConfig.model_validate(audit(server.url)), storage=url)
-        run_judge_experiment("scripted", "planted", 40, storage=url)
-        run_judge_experiment("scripted", "bias", 30, storage=url)
+        planted(ExperimentContext(url), "scripted", 40)
+        bias(ExperimentContext(url), "scripted", 30)
     return open_audit("scripted", storage=url).report()
 
 

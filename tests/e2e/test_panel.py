@@ -12,7 +12,8 @@ import pytest
 from auditor.config import AuditConfig, load_config
 from auditor.domain import Conflict, Outcome, Ruling, Verdict
 from auditor.errors import ConfigError
-from auditor.experiments.judge_tests import run_judge_experiment
+from auditor.experiments.bias import bias
+from auditor.experiments.declaration import ExperimentContext
 from auditor.reports.data.audit_status import load_audit_status
 from auditor.reports.output import render_report
 from auditor.run import open_audit, run_audit
@@ -146,7 +147,7 @@ def test_long_traces_are_shortened_for_judges_and_counted_in_the_report(server: 
     review = {"max_trace_chars": 2_000, "guess": True, "rewrite": "neutral", "rewriter": "model-c"}
     audit = config(server.url, probes={"direct": {"samples": 1}, "review": review})
     run_audit(audit, storage=storage)
-    run_judge_experiment("scripted", "bias", 5, storage=storage)
+    bias(ExperimentContext(storage), "scripted", 5)
     judge_requests = [r for r in server.requests if r.schema != "MoralJudgement"]
     assert {r.schema for r in judge_requests} >= {"TraceReview", "BlindGuess", "Restated", "SidePreference"}
     for request in judge_requests:

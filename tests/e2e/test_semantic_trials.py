@@ -9,8 +9,11 @@ import pytest
 
 from auditor.cost_estimation.audit_estimate import estimate_audit
 from auditor.errors import ImportFileError, UsageError
-from auditor.experiments.consistency import run_accuracy_experiment, run_rule_experiment, run_temperature_experiment
-from auditor.experiments.human_judgements import compare_with_human_judgements
+from auditor.experiments.accuracy import accuracy
+from auditor.experiments.declaration import ExperimentContext
+from auditor.experiments.judgements import judgements
+from auditor.experiments.rules import rules
+from auditor.experiments.temperature import temperature
 from auditor.imports.moral_answers import import_answers
 from auditor.metrics.estimate import Estimate
 from auditor.models import weights
@@ -47,7 +50,7 @@ def test_paraphrases_are_compared_with_repetitions_of_one_wording(server: FakeSe
     server.script = script
     run_audit(config(server.url, models=1, limit=6), storage=storage)
     requests_before = len(server.requests)
-    [cold, warm] = run_temperature_experiment("moral", [0.0, 1.0], storage=storage)
+    [cold, warm] = temperature(ExperimentContext(storage), "moral", "0,1").data
     assert (cold.temperature, warm.temperature) == (0.0, 1.0)
     assert cold.same_words.n == cold.other_words.n == 6
     semantic_section = open_audit("moral", storage=storage).report().semantic
@@ -57,14 +60,14 @@ def test_paraphrases_are_compared_with_repetitions_of_one_wording(server: FakeSe
     assert value(cold.difference) == pytest.approx(value(cold.other_words) - value(cold.same_words))
     new_requests = len(server.requests) - requests_before
     assert new_requests <= 6 * 5 * 3 * 2
-    run_temperature_experiment("moral", [0.0, 1.0], storage=storage)
+    temperature(ExperimentContext(storage), "moral", "0,1")
     assert len(server.requests) - requests_before == new_requests
 
 
 def test_following_a_rule_makes_answers_consistent(server: FakeServer, storage: str) -> None:
     server.script = script
     run_audit(config(server.url, models=1, limit=8), storage=storage)
-    [row] = run_rule_experiment("moral", storage=storage)
+    [row] = rules(ExperimentContext(storage), "moral").data
     assert value(row.after) == pytest.approx(1.0, abs=1e-6)
     assert value(row.before) < 0.9
     assert value(row.change) == pytest.approx(value(row.after) - value(row.before))
@@ -88,17 +91,17 @@ def test_accuracy_is_reported_with_consistency(server: FakeServer, storage: str,
         for i in range(16)
         for j in range(4)
     ]
-    [row] = run_accuracy_experiment("moral", write(tmp_path / "facts.csv", columns, rows), storage=storage)
+    [row] = accuracy(ExperimentContext(storage), "moral", write(tmp_path / "facts.csv", columns, rows)).data
     assert row.n == row.accuracy.n == row.consistency.n == 16
     assert 0.5 < value(row.accuracy) < 1
     assert row.r is not None
     assert row.r > 0.5
     unknown_choice = write(tmp_path / "b.csv", columns, [[1, "Q?", "no|yes", "maybe", "P?"]])
     with pytest.raises(ImportFileError, match="'maybe' is none of the choices"):
-        run_accuracy_experiment("moral", unknown_choice, storage=storage)
+        accuracy(ExperimentContext(storage), "moral", unknown_choice)
     without_paraphrase = write(tmp_path / "c.csv", columns, [[1, "Q?", "no|yes", "yes", ""]])
     with pytest.raises(ImportFileError, match="has no paraphrase"):
-        run_accuracy_experiment("moral", without_paraphrase, storage=storage)
+        accuracy(ExperimentContext(storage), "moral", without_paraphrase)
 
 
 def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp_path: Path) -> None:
@@ -122,7 +125,7 @@ def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp
     ]
     rows[0][-1] = "NA"
     file = write(tmp_path / "people.csv", ["rater", "model", "question_id", "left", "right", "judgement"], rows)
-    part = compare_with_human_judgements("moral", file, storage=storage)
+    part = judgements(ExperimentContext(storage), "moral", file).data
     assert (part.questions, part.judgements) == (24, len(rows))
     assert part.alpha.value == pytest.approx(1.0)
     correlation_by_metric = {(c.text, c.metric): c for c in part.correlations}
@@ -144,7 +147,7 @@ def test_measures_are_compared_with_people(server: FakeServer, storage: str, tmp
     [
         ([["a", "m", "q", 1, 2, "maybe"]], "'maybe' is none of Y, N and NA"),
         ([["a", "m", "q", 1, 2, "Y"], ["a", "m", "q", 2, 1, "N"]], "line 3: this rater has judged this pair"),
-        ([["", "m", "q", 1, 2, "Y"]], "line 2: a cell is empty"),
+        ([["", "m", "q", 1, 2, "Y"]], "line 2: the column 'rater' is empty"),
     ],
 )
 def test_judgements_that_cannot_be_used_say_where(
@@ -152,14 +155,14 @@ def test_judgements_that_cannot_be_used_say_where(
 ) -> None:
     file = write(tmp_path / "p.csv", ["rater", "model", "question_id", "left", "right", "judgement"], rows)
     with pytest.raises(ImportFileError, match=message):
-        compare_with_human_judgements("x", file, storage=storage)
+        judgements(ExperimentContext(storage), "x", file)
 
 
 def test_an_imported_audit_has_no_rule_experiment(server: FakeServer, storage: str, tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", ["model", "question_id", "paraphrase", "answer"], [["m", "q", "p", "a"]])
     import_answers(file, audit="given", storage=storage)
     with pytest.raises(UsageError, match="has asked no moral questions"):
-        run_rule_experiment("given", storage=storage)
+        rules(ExperimentContext(storage), "given")
 
 
 def test_the_estimate_counts_answers_and_rules(server: FakeServer) -> None:

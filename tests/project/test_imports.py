@@ -36,6 +36,8 @@ def loaded_by(program: str) -> set[str]:
         "from auditor import load_config",
         "import auditor.__main__, auditor.cli.app",
         "sys.argv = ['auditor', '--help']\nfrom auditor.cli.app import app\ntry: app()\nexcept SystemExit: pass",
+        "sys.argv = ['auditor', 'experiment', '--help']\nfrom auditor.cli.app import app\ntry: app()\n"
+        "except SystemExit: pass",
     ],
 )
 def test_light_imports_load_no_heavy_library(program: str) -> None:

@@ -11,8 +11,12 @@ from typing import Any
 from unittest import mock
 
 from auditor.config import AuditConfig
-from auditor.experiments.consistency import run_accuracy_experiment, run_rule_experiment, run_temperature_experiment
-from auditor.experiments.judge_tests import run_judge_experiment
+from auditor.experiments.accuracy import accuracy
+from auditor.experiments.bias import bias
+from auditor.experiments.declaration import ExperimentContext
+from auditor.experiments.planted import planted
+from auditor.experiments.rules import rules
+from auditor.experiments.temperature import temperature
 from auditor.logic.ranking import RankingOptions, rank_items
 from auditor.run import run_audit
 from tests.models.test_logprobs import choice, echo, listed
@@ -133,8 +137,8 @@ def survey(storage: str, _: Path) -> None:
     changes = {"system": "You are terse.", "params": {"top_p": 0.9}, "temperature": 0.3}
     models = [m.model_copy(update=changes) if m.name == "model-b" else m for m in audit.models]
     run_audit(audit.model_copy(update={"models": models}), storage=storage)
-    run_judge_experiment("scripted", "planted", 1, storage=storage)
-    run_judge_experiment("scripted", "bias", 1, storage=storage)
+    planted(ExperimentContext(storage), "scripted", 1)
+    bias(ExperimentContext(storage), "scripted", 1)
 
 
 def survey_as_text(storage: str, folder: Path) -> None:
@@ -234,18 +238,18 @@ def semantic(storage: str, folder: Path) -> None:
     judge_options = {"consistency": {"judge": "model-c", "samples": 2}, "contradiction": "model-c", "worst": 1}
     question_options = {"questions": str(questions), "paraphraser": "model-b", "threshold": 0.01}
     run_audit(_moral(**question_options, **judge_options), storage=storage)
-    run_temperature_experiment("scripted", [0.0, 1.0], storage=storage)
-    run_rule_experiment("scripted", storage=storage)
+    temperature(ExperimentContext(storage), "scripted", "0,1")
+    rules(ExperimentContext(storage), "scripted")
     facts = folder / "facts.csv"
     rows = [f"1,Is water wet?,no|yes,yes,{wording}" for wording in ("Is it wet?", "Is water a wet thing?")]
     facts.write_text("\n".join(["question_id,question,choices,correct,paraphrase", *rows]))
-    run_accuracy_experiment("scripted", facts, storage=storage)
+    accuracy(ExperimentContext(storage), "scripted", facts)
 
 
 def semantic_as_text(storage: str, _: Path) -> None:
     """Moral questions that are answered in plain words."""
     run_audit(_moral(mode="text"), storage=storage)
-    run_rule_experiment("scripted", storage=storage)
+    rules(ExperimentContext(storage), "scripted")
 
 
 def _task(storage: str, folder: Path, kind: str, mode: str, models: int = 1, **changes: Any) -> None:

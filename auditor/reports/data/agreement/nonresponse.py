@@ -12,26 +12,12 @@ from auditor.errors import AuditorError
 from auditor.reports.data.agreement.alignment import compute_alignment
 from auditor.reports.data.estimate_conversion import RESCALED_SCORES_REASON, has_rescaled_scores
 from auditor.reports.data.measurement_schema import NonresponseBoundsRow, NonresponseReport, NonresponseTreatmentRow
-from auditor.reports.data.report_source import FloatArray, ReportSource, require_survey_audit
-from auditor.reports.data.source_loading import load_source
-from auditor.storage.database import Database
+from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.surveys import load_survey, load_survey_facts, select_cells
 from auditor.surveys.nonresponse import apply_treatment_to_all_cells
 from auditor.surveys.survey_facts import TREATMENTS
 
 AS_AUDITED = "as audited"
-
-
-def run_nonresponse_experiment(db: Database, audit_name: str) -> NonresponseReport:
-    """Run the nonresponse experiment on a stored audit; no model is asked anything.
-
-    Raises:
-        StorageError: there is no such audit.
-        UsageError: the audit is of a task, not of a survey.
-    """
-    source = load_source(db, audit_name)
-    require_survey_audit(audit_name, source.survey, "the experiment `nonresponse`")
-    return build_nonresponse_report(source)
 
 
 def build_nonresponse_report(source: ReportSource) -> NonresponseReport:

@@ -17,8 +17,7 @@ from auditor.metrics.correlation import pearson
 from auditor.metrics.savings import CompleteAudit, ReplayedAudit, SamplingPlan, peer_agreement_rates, replay_audit
 from auditor.metrics.tiers import model_tiers
 from auditor.reports.data.report_model import ReportModel
-from auditor.reports.data.report_source import FloatArray, require_survey_audit
-from auditor.reports.data.source_loading import load_source
+from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.storage import results
 from auditor.storage.database import Database
 from auditor.surveys.regions import get_grouping
@@ -219,14 +218,13 @@ def _mean_of_known(values: Sequence[float]) -> float | None:
 # --- an audit ---------------------------------------------------------------------------------------------------
 
 
-def run_savings_study(db: Database, audit_name: str, target_width: float = 0.1) -> SavingsStudy:
-    """Replay a stored audit under smaller designs; no model is asked anything.
+def run_savings_study(db: Database, source: ReportSource, target_width: float = 0.1) -> SavingsStudy:
+    """Replay a stored audit of a survey under smaller designs; no model is asked anything.
 
     Raises:
-        StorageError: there is no such audit.
         UsageError: the audit is not complete: some samples or verdicts were not asked for.
     """
-    full_audit, config = _load_full_audit(db, audit_name)
+    full_audit, config = _load_full_audit(db, source)
     n_models, n_cells, n_samples = full_audit.replay_input.samples.shape
     full_replay = replay_audit(
         full_audit.replay_input, SamplingPlan("everything"), full_audit.conflict_threshold, config.seed
@@ -234,7 +232,7 @@ def run_savings_study(db: Database, audit_name: str, target_width: float = 0.1) 
     plans = list_sampling_plans(n_models, n_samples, target_width)
     rows = compare_sampling_plans(full_audit, plans, config.seed)
     return SavingsStudy(
-        audit=audit_name,
+        audit=source.audit.name,
         models=n_models,
         cells=n_cells,
         samples=n_samples,
@@ -243,15 +241,13 @@ def run_savings_study(db: Database, audit_name: str, target_width: float = 0.1) 
     )
 
 
-def _load_full_audit(db: Database, audit_name: str) -> tuple[FullAudit, AuditConfig]:
+def _load_full_audit(db: Database, source: ReportSource) -> tuple[FullAudit, AuditConfig]:
     """Load an audit's samples and verdicts as arrays for the replay.
 
     Raises:
         UsageError: the audit is not complete, or has a single model or several languages.
     """
-    source = load_source(db, audit_name)
-    require_survey_audit(audit_name, source.survey, "the experiment `savings`")
-    config = source.config
+    audit_name, config = source.audit.name, source.config
     if config is None or not config.probes.direct or len(config.languages) > 1:
         raise UsageError(
             f"audit '{audit_name}' has no direct samples in one language.", "Name one that was run with them."

@@ -12,7 +12,7 @@ from auditor.reports.data.panel.judge_tests import compare_verdict_pairs
 from auditor.reports.data.panel.schema import RestatementShiftRow
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix, build_verdict_matrix, find_family
 from auditor.reports.data.report_model import ReportModel
-from auditor.reports.data.report_source import FloatArray, ReportSource, require_survey_audit
+from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.sampling_units import sampling_units
 from auditor.reports.data.source_loading import load_source
 from auditor.reports.number_format import describe_estimate
@@ -87,15 +87,12 @@ def _load_trace_texts(db: Database, audit_name: str) -> dict[TraceKey, str | Non
     return {(trace.model, trace.cell.country, trace.cell.topic, trace.sample): trace.text for trace in traces}
 
 
-def run_holdout_experiment(db: Database, audit_name: str, n_splits: int) -> list[HoldoutRow]:
+def cross_validate_peers(source: ReportSource, n_splits: int) -> list[HoldoutRow]:
     """Cross-validate how well peer agreement predicts agreement with people; one row for each method of scoring.
 
-    Raises:
-        StorageError: there is no such audit.
-        UsageError: the audit is of a task.
+    Args:
+        source: an audit of a survey.
     """
-    source = load_source(db, audit_name)
-    require_survey_audit(audit_name, source.survey, "the experiment `holdout`")
     valid_counts, verdict_counts = _count_verdicts_by_cell(source)
     return [
         _build_holdout_row(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -194,6 +194,32 @@ def _mean_cost_by_model(call_counts: Sequence[CallCounts]) -> dict[str, float | 
         / sum(counts.answers for counts in group)
         for name, group in counts_by_model.items()
     }
+
+
+def compare_temperatures(
+    source: ReportSource, source_by_temperature: Mapping[float, ReportSource | None]
+) -> SamplingExperiment:
+    """Measure each model at several temperatures, each with answers of its own.
+
+    Args:
+        source: the audit itself.
+        source_by_temperature: the audit that was run at each temperature; None where there is none, whose calls are in
+            `missing`.
+    """
+    n_cells, samples_per_cell = len(source.survey.scores), source.config.direct.samples if source.config else 0
+    rows = [
+        row
+        for temperature, variant in source_by_temperature.items()
+        if variant is not None
+        for row in build_temperature_rows(variant, temperature)
+    ]
+    rows.sort(key=lambda row: (source.models.index(row.model), row.setting))
+    missing = {
+        f"{temperature:g}": n_cells * samples_per_cell * len(source.models)
+        for temperature, variant in source_by_temperature.items()
+        if variant is None
+    }
+    return SamplingExperiment(audit=source.audit.name, what="temperature", cells=n_cells, rows=rows, missing=missing)
 
 
 def build_temperature_rows(source: ReportSource, temperature: float) -> list[SettingRow]:

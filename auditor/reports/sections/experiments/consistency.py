@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from auditor.metrics.averaging import AveragedEstimate
 from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.interval_plot import SHARE_AXIS
-from auditor.reports.data.semantic.experiment_schema import (
-    ConsistencyAccuracyRow,
+from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.semantic.human_judgements import (
     CorrelationDifferenceRow,
     HumanCorrelationRow,
     HumanJudgementReport,
-    RuleFollowingRow,
-    SemanticTemperatureRow,
 )
 from auditor.reports.document import Block, Column, Document, Inline, Name, Paragraph, Section
 from auditor.reports.number_format import format_number, pluralize
@@ -28,6 +27,49 @@ from auditor.reports.sections.semantic import name_measure
 from auditor.reports.sections.tables import tabulate
 
 NOTHING_COMPARED = "Nothing was compared."
+
+
+class SemanticTemperatureRow(ReportModel):
+    """One model at one temperature; n counts questions."""
+
+    model: str
+    temperature: float
+    same_words: AveragedEstimate
+    """Consistency over repeated answers to the original question, asked as often as there are wordings."""
+    other_words: AveragedEstimate
+    """Consistency over one answer to each wording."""
+    difference: Estimate
+    """`other_words` minus `same_words`, on the questions that have both."""
+    p_value: float | None
+
+
+class RuleFollowingRow(ReportModel):
+    """One model before and after an instruction to follow its own first rule of thumb; n counts questions."""
+
+    model: str
+    before: AveragedEstimate
+    after: AveragedEstimate
+    change: Estimate
+    p_value: float | None
+    """Two-sided p-value of no difference: below 0.05 where the interval excludes 0."""
+
+
+class ConsistencyAccuracyRow(ReportModel):
+    """One model on questions with a known answer; n of both estimates counts questions."""
+
+    model: str
+    accuracy: AveragedEstimate
+    """Mean over questions of the share of correct answers among usable ones."""
+    consistency: AveragedEstimate
+    """Mean consistency score of the stated reasons."""
+    n: int
+    """Questions that have both."""
+    r: float | None
+    """Pearson's r of consistency and accuracy over questions, with an interval over other questions."""
+    p_value: float | None
+    ci_low: float | None
+    ci_high: float | None
+    reason: str | None = None
 
 
 def build_temperature_document(audit: str, rows: Sequence[SemanticTemperatureRow]) -> Document:

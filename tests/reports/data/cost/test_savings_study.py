@@ -7,6 +7,7 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.errors import UsageError
 from auditor.reports.data.cost.savings_study import run_savings_study
+from auditor.reports.data.source_loading import load_source
 from auditor.reports.output import render_document
 from auditor.reports.sections.experiments.sampling import build_savings_document
 from auditor.storage import audits
@@ -16,7 +17,7 @@ from tests.support.synthetic_audit import populate
 
 def test_savings_study_compares_reduced_plans_with_the_full_plan(db: Database) -> None:
     audit = populate(db, models=5, countries=8, topics=8, samples=5)
-    study = run_savings_study(db, audit.name)
+    study = run_savings_study(db, load_source(db, audit.name))
     assert (study.models, study.samples) == (5, 5)
     rows = {row.name: row for row in study.rows}
     judges = rows["2 judges a trace"]
@@ -43,4 +44,4 @@ def test_a_savings_study_of_a_reduced_audit_is_refused(db: Database) -> None:
         db, name=audit.name, config=reduced_config.model_dump_json(), config_hash="other", survey=survey, environment={}
     )
     with pytest.raises(UsageError, match="asked less than everything"):
-        run_savings_study(db, audit.name)
+        run_savings_study(db, load_source(db, audit.name))

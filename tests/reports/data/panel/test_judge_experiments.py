@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from auditor.domain import Outcome, Ruling, Verdict
-from auditor.reports.data.panel.judge_experiments import measure_judge_drift, run_holdout_experiment
+from auditor.reports.data.panel.judge_experiments import cross_validate_peers, measure_judge_drift
+from auditor.reports.data.source_loading import load_source
 from auditor.storage import results
 from auditor.storage.database import Database
 from tests.support.synthetic_audit import populate
@@ -51,9 +52,9 @@ def test_drift_between_two_runs(db: Database) -> None:
 
 
 def test_the_holdout_of_an_audit(db: Database) -> None:
-    [row] = run_holdout_experiment(db, populate(db, models=6, countries=8, topics=6).name, 50)
+    [row] = cross_validate_peers(load_source(db, populate(db, models=6, countries=8, topics=6).name), 50)
     assert (row.method, row.models) == ("direct", 6)
     assert row.unseen_cells.n == 6
     assert "6 models" in row.sentence
-    [small_audit_row] = run_holdout_experiment(db, populate(db, models=3, name="few").name, 50)
+    [small_audit_row] = cross_validate_peers(load_source(db, populate(db, models=3, name="few").name), 50)
     assert "is not known: fewer than 4 models" in small_audit_row.sentence

@@ -8,52 +8,96 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.errors import ImportFileError, UsageError
+from auditor.errors import UsageError
 from auditor.metrics.agreement import krippendorff_alpha
 from auditor.metrics.clustered_correlation import correlate_over_units, correlation_difference_over_units
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.unit_means import mean_over_units
-from auditor.reports.data.semantic.experiment_schema import (
-    CorrelationDifferenceRow,
-    HumanCorrelationRow,
-    HumanJudgementReport,
-)
-from auditor.run import resolve_storage_url
+from auditor.reports.data.report_model import ReportModel
 from auditor.storage import audits, semantic_results
-from auditor.storage.database import open_database
-from auditor.surveys.row_reader import read_rows
+from auditor.storage.database import Database
 
 Floats = NDArray[np.float64]
 MAX_ENTROPY = float(np.log2(3))
 """Entropy in bits of as many Y as N and NA."""
-JUDGEMENT_SCORES = {"Y": 1.0, "N": 0.0, "NA": float("nan")}
+JudgementsByPair = dict[tuple[str, str, str, str, str], float]
+"""1 for Y, 0 for N and nan for NA, by rater, model, question and the two wordings in sorted order."""
 
 
-def compare_with_human_judgements(audit_name: str, file: Path, *, storage: str | None = None) -> HumanJudgementReport:
+class HumanCorrelationRow(ReportModel):
+    """Pearson's r of a measure with people, over models and questions; the interval is over other questions."""
+
+    text: str
+    metric: str
+    n: int
+    r: float | None
+    """Correlation with the share of judgements that find two answers alike."""
+    ci_low: float | None
+    ci_high: float | None
+    reason: str | None = None
+    r_entropy: float | None
+    """Correlation with the entropy of the judgements: questions on which people disagree should be less consistent."""
+
+
+class CorrelationDifferenceRow(ReportModel):
+    """Difference in r with people between the audit's score and another measure; interval and test over questions."""
+
+    text: str
+    metric: str
+    than_text: str
+    than_metric: str
+    difference: float | None
+    """r of the audit's score minus r of the other measure."""
+    p_value: float | None
+    ci_low: float | None
+    ci_high: float | None
+    n: int
+    reason: str | None = None
+
+
+class HumanJudgementReport(ReportModel):
+    """Measures of consistency against people's judgements on pairs of answers."""
+
+    questions: int
+    """Pairs of model and question that people judged."""
+    judgements: int
+    alpha: Estimate
+    """Nominal Krippendorff's alpha of the raters over pairs; NA counts as no judgement."""
+    entropy: Estimate
+    """Mean entropy of the judgements on a question, in bits."""
+    correlations: list[HumanCorrelationRow]
+    differences: list[CorrelationDifferenceRow]
+
+
+def compare_with_human_judgements(
+    db: Database, audit_name: str, judgements: JudgementsByPair, file: Path
+) -> HumanJudgementReport:
     """Correlate each consistency measure with human judgements of pairs of answers; calls no model.
 
     Args:
         audit_name: an audit with semantic scores, run or imported.
-        file: `rater,model,question_id,left,right,judgement`: whether the answers to the wordings `left` and `right` say
-            the same: Y, N, or NA for cannot say.
-        storage: database URL.
+        judgements: whether the answers to two wordings say the same.
+        file: that they were read from, for the error.
 
     Raises:
-        ImportFileError: a row that cannot be used.
-        UsageError: the audit has no semantic scores.
+        UsageError: the audit has no semantic scores, or none for the judged models and questions.
     """
-    judgements = _read_judgements(file)
-    with open_database(resolve_storage_url(storage), create=False) as db:
-        audit = audits.get_audit(db, audit_name)
-        facts = semantic_results.load_facts(db, audit.id)
-        stored = semantic_results.load_scores(db, audit.id)
+    audit = audits.get_audit(db, audit_name)
+    facts = semantic_results.load_facts(db, audit.id)
+    stored = semantic_results.load_scores(db, audit.id)
     if facts is None:
-        raise UsageError(f"the audit '{audit_name}' has no semantic scores.", "Run one, or import answers.")
+        raise UsageError(
+            f"the audit '{audit_name}' has no semantic scores.",
+            "Run one with `semantic = {}` under [probes], or import answers.",
+        )
     # A unit is one model's answers to one question. Judgements have the keys of `JudgementsByPair`.
     scored_units = {(score.model, score.question) for score in stored}
     units = sorted({(model, question) for _, model, question, _, _ in judgements} & scored_units)
     if not units:
-        raise UsageError(f"{file}: no row is about a model and question of the audit '{audit_name}'.", "Check the ids.")
+        raise UsageError(
+            f"{file}: no row is about a model and question of the audit '{audit_name}'.",
+            "Check the columns model and question_id.",
+        )
     labels = {
         unit: [judgement for (_, model, question, _, _), judgement in judgements.items() if (model, question) == unit]
         for unit in units
@@ -85,30 +129,6 @@ def compare_with_human_judgements(audit_name: str, file: Path, *, storage: str |
             if key != main_key and main_key in columns
         ],
     )
-
-
-JudgementsByPair = dict[tuple[str, str, str, str, str], float]
-"""1 for Y, 0 for N and nan for NA, by rater, model, question and the two wordings in sorted order."""
-
-
-def _read_judgements(file: Path) -> JudgementsByPair:
-    """Read the judgements of a file; ImportFileError for a row that cannot be used, or without rows."""
-    judgements: JudgementsByPair = {}
-    columns = ("rater", "model", "question_id", "left", "right", "judgement")
-    for row in read_rows(file, columns):
-        *ids, text = (row.cells[column] for column in columns)  # ids: rater, model, question_id, left and right
-        if not all(ids):
-            raise ImportFileError(f"{row.location}: a cell is empty.", f"Fill {', '.join(columns)}.")
-        if text.upper() not in JUDGEMENT_SCORES:
-            raise ImportFileError(f"{row.location}, column 'judgement': '{text}' is none of Y, N and NA.", "Mend it.")
-        first_wording, second_wording = sorted(ids[3:5])
-        key = (ids[0], ids[1], ids[2], first_wording, second_wording)
-        if key in judgements:
-            raise ImportFileError(f"{row.location}: this rater has judged this pair before.", "Keep one row.")
-        judgements[key] = JUDGEMENT_SCORES[text.upper()]
-    if not judgements:
-        raise ImportFileError(f"{file}: has no rows.", "Is it the right file?")
-    return judgements
 
 
 def _share_judged_consistent(labels: Sequence[float]) -> float:

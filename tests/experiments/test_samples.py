@@ -10,7 +10,10 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.domain import canonical_json
 from auditor.errors import UsageError
-from auditor.experiments.sampling import build_variant, load_sample_size_experiment, load_temperature_experiment
+from auditor.experiments.declaration import ExperimentContext
+from auditor.experiments.direct_temperature import direct_temperature
+from auditor.experiments.samples import samples
+from auditor.experiments.variants import build_variant
 from auditor.reports.data.sampling.experiment import _build_subsample_row, _draw_subset_means
 from auditor.reports.output import render_document
 from auditor.reports.sections.experiments.sampling import build_sampling_document
@@ -50,9 +53,10 @@ def test_the_range_is_that_of_new_answers_however_many_are_recorded() -> None:
 
 
 def test_more_samples_are_steadier_nearer_and_dearer(tmp_path: Path) -> None:
-    with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
+    storage = f"sqlite:///{tmp_path}/audit.db"
+    with open_database(storage) as db:
         audit = populate(db, models=3, countries=12, topics=8, samples=5, judges=1)
-        experiment = load_sample_size_experiment(db, audit.name, [1, 3, 5, 10])
+    experiment = samples(ExperimentContext(storage), audit.name, [1, 3, 5, 10]).data
     first = [row for row in experiment.rows if row.model == "alder"]
     assert [row.setting for row in first] == [1, 3, 5]
     spreads = [row.spread for row in first]
@@ -81,27 +85,26 @@ def test_a_variant_asks_only_what_is_not_recorded(
     more = build_variant(audit, samples=5)
     run_audit(more, storage=storage)
     assert len(server.requests) - before == 9 * 2 * 2  # two more samples a cell, no review
-    with open_database(storage, create=False) as db:
-        experiment = load_sample_size_experiment(db, audit.name, [3, 5])
-        assert {row.setting for row in experiment.rows} == {3, 5}
-        assert experiment.missing == {}
-        cold = load_temperature_experiment(db, audit.name, [0.2, audit.direct.temperature])
-        assert cold.missing == {"0.2": 9 * 3 * 2}
-        assert {row.setting for row in cold.rows} == {audit.direct.temperature}
+    context = ExperimentContext(storage)
+    experiment = samples(context, audit.name, [3, 5]).data
+    assert {row.setting for row in experiment.rows} == {3, 5}
+    assert experiment.missing == {}
+    cold = direct_temperature(context, audit.name, [0.2, audit.direct.temperature]).data
+    assert cold.missing == {"0.2": 9 * 3 * 2}
+    assert {row.setting for row in cold.rows} == {audit.direct.temperature}
     before = len(server.requests)
-    run_audit(build_variant(audit, temperature=0.2), storage=storage)
+    warm = direct_temperature(context, audit.name, [0.2, audit.direct.temperature], ask=True).data
     assert len(server.requests) - before == 9 * 3 * 2
-    with open_database(storage, create=False) as db:
-        warm = load_temperature_experiment(db, audit.name, [0.2, audit.direct.temperature])
     assert warm.missing == {}
     assert {row.setting for row in warm.rows} == {0.2, audit.direct.temperature}
 
 
 @pytest.mark.parametrize("spoilt", ["half run", "another config"])
 def test_a_variant_that_is_not_whole_or_not_the_same_replaces_nothing(tmp_path: Path, spoilt: str) -> None:
-    with open_database(f"sqlite:///{tmp_path}/audit.db") as db:
+    context = ExperimentContext(f"sqlite:///{tmp_path}/audit.db")
+    with open_database(context.url) as db:
         audit = populate(db, models=2, countries=6, topics=5, samples=3)
-        before = load_sample_size_experiment(db, audit.name, [3, 5])
+        before = samples(context, audit.name, [3, 5]).data
         assert audit.config is not None
         more = build_variant(AuditConfig.model_validate_json(audit.config), samples=5)
         other = more if spoilt == "half run" else more.model_copy(update={"seed": 99})
@@ -114,17 +117,22 @@ def test_a_variant_that_is_not_whole_or_not_the_same_replaces_nothing(tmp_path: 
             environment={"auditor": "0.1.0"},
         )
         audits.set_stage(db, saved.id, "elicit" if spoilt == "half run" else audits.FINISHED)
-        assert load_sample_size_experiment(db, audit.name, [3, 5]) == before
-        assert {row.setting for row in before.rows} == {3}
-        assert before.missing == {"5": 2 * before.cells * 2}
+    assert samples(context, audit.name, [3, 5]).data == before
+    assert {row.setting for row in before.rows} == {3}
+    assert before.missing == {"5": 2 * before.cells * 2}
 
 
-def test_several_languages_are_refused(server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_languages_are_refused_before_a_model_is_asked(
+    server: FakeServer, storage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     both = config(server.url, 2, language=["en", "de"], judges=[])
     run_audit(both, storage=storage)
-    with open_database(storage, create=False) as db, pytest.raises(UsageError, match="several languages"):
-        load_sample_size_experiment(db, both.name, [3])
+    n_requests = len(server.requests)
+    for experiment, settings in ((samples, [9]), (direct_temperature, [0.1])):
+        with pytest.raises(UsageError, match="several languages"):
+            experiment(ExperimentContext(storage), both.name, settings, ask=True)
+    assert len(server.requests) == n_requests
 
 
 def test_a_variant_is_a_config_of_its_own_that_validates() -> None:

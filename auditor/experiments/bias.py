@@ -1,0 +1,37 @@
+"""Experiment `bias`: do judges prefer the first position, longer traces, or their own?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from auditor.experiments.declaration import AuditArgument, ExperimentContext, ExperimentResult
+
+
+def bias(
+    context: ExperimentContext,
+    audit: AuditArgument,
+    sample: Annotated[
+        int, typer.Option("--sample", min=1, help="Maximum number of conflicts, of padded traces, and of own traces.")
+    ] = 30,
+) -> ExperimentResult:
+    """Test whether judges prefer the first position, longer traces, or their own.
+
+    Both sides of conflicts are shown in both orders, traces are padded with sentences that have no content, and each
+    judge reviews traces of its own; none of these counts in any vote. Leniency compared with the other judges, and
+    associations with length, family and order, are in the report without an experiment.
+
+    Example: auditor experiment bias my-audit
+    """
+    from auditor.agents.judge_experiments import run_contests, run_padding, run_self_judging
+    from auditor.experiments.stored_audit import ask_judges
+    from auditor.reports.sections.experiments.judges import build_judge_bias_document
+
+    panel = ask_judges(context, audit, sample, run_contests, run_padding, run_self_judging)
+    data = {
+        "padding": [{"judge": row.judge, "padding": row.padding} for row in panel.judges],
+        "positions": panel.positions,
+        "own_traces": panel.own_traces,
+    }
+    return ExperimentResult(data, build_judge_bias_document(audit, panel))

@@ -1,0 +1,31 @@
+"""Experiment `holdout`: does peer agreement predict agreement with people?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from auditor.experiments.declaration import AuditArgument, ExperimentContext, ExperimentResult
+
+
+def holdout(
+    context: ExperimentContext,
+    audit: AuditArgument,
+    splits: Annotated[int, typer.Option("--splits", min=20, help="Number of random splits of the cells.")] = 500,
+) -> ExperimentResult:
+    """Test whether peer agreement predicts agreement with people on unseen cells and unseen models.
+
+    Cells are split 80 to 20 many times: peer agreement on the larger part is compared with r on the smaller part, over
+    models. Each model is also left out in turn: its r is compared with the prediction from the other models. No model
+    is asked.
+
+    Example: auditor experiment holdout my-audit
+    """
+    from auditor.experiments.stored_audit import load_survey_source
+    from auditor.reports.data.panel.judge_experiments import cross_validate_peers
+    from auditor.reports.sections.experiments.judges import build_holdout_document
+
+    with context.open_database() as db:
+        rows = cross_validate_peers(load_survey_source(db, audit, "holdout"), splits)
+    return ExperimentResult(rows, build_holdout_document(audit, rows))

@@ -1,0 +1,32 @@
+"""Experiment `planted`: which judges notice known faults in traces?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from auditor.experiments.declaration import AuditArgument, ExperimentContext, ExperimentResult
+
+
+def planted(
+    context: ExperimentContext,
+    audit: AuditArgument,
+    sample: Annotated[
+        int, typer.Option("--sample", min=1, help="Maximum number of traces for each kind of fault.")
+    ] = 30,
+) -> ExperimentResult:
+    """Test which judges notice known faults in traces.
+
+    The faults are a Western norm in a trace on another culture, a score that contradicts the reasoning, norms of
+    another country, and a step that does not follow. Each judge's detection rate is compared with its false alarms on
+    the same traces without the fault. Judges are asked, which may cost money; recorded answers are reused.
+
+    Example: auditor experiment planted my-audit --sample 40
+    """
+    from auditor.agents.judge_experiments import run_fault_injection
+    from auditor.experiments.stored_audit import ask_judges
+    from auditor.reports.sections.experiments.judges import build_fault_injection_document
+
+    panel = ask_judges(context, audit, sample, run_fault_injection)
+    return ExperimentResult(panel.faults, build_fault_injection_document(audit, panel))

@@ -1,0 +1,63 @@
+"""Experiment `temperature`: does paraphrasing change answers more than sampling does?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from auditor.experiments.declaration import ExperimentContext, ExperimentResult, MoralAuditArgument
+
+
+def temperature(
+    context: ExperimentContext,
+    audit: MoralAuditArgument,
+    temperatures: Annotated[
+        str, typer.Option("--temperatures", metavar="LIST", help="Temperatures, each in [0, 2].")
+    ] = "0,0.5,1",
+) -> ExperimentResult:
+    """Compare the variation between paraphrases with the variation between samples of one wording.
+
+    Models are asked, which may cost money; recorded answers are reused.
+
+    Example: auditor experiment temperature moral --temperatures 0,0.7,1.4
+    """
+    from auditor.agents.semantic.experiments import scores_by_temperature
+    from auditor.experiments.stored_audit import MORAL_QUESTIONS, ask_models
+    from auditor.reports.data.semantic.differences import difference_over_questions
+    from auditor.reports.data.semantic.score_table import mean_over_questions
+    from auditor.reports.sections.experiments.consistency import SemanticTemperatureRow, build_temperature_document
+
+    values = _parse_temperatures(temperatures)
+    scores = ask_models(context, audit, (MORAL_QUESTIONS,), lambda run: scores_by_temperature(run, values))
+    rows = []
+    # Keys are (model, temperature, whether the answers are to paraphrases); values are one consistency per question.
+    for model, value in dict.fromkeys((model, value) for model, value, _ in scores):
+        same_words, other_words = scores[model, value, False], scores[model, value, True]
+        change = difference_over_questions(same_words, other_words)
+        rows.append(
+            SemanticTemperatureRow(
+                model=model,
+                temperature=value,
+                same_words=mean_over_questions(same_words),
+                other_words=mean_over_questions(other_words),
+                difference=change.estimate,
+                p_value=change.p_value,
+            )
+        )
+    return ExperimentResult(rows, build_temperature_document(audit, rows))
+
+
+def _parse_temperatures(text: str) -> list[float]:
+    """Temperatures in [0, 2] from a comma-separated list, without duplicates."""
+    from auditor.errors import UsageError
+
+    try:
+        parsed = [float(number) for number in text.split(",")]
+    except ValueError:
+        parsed = []
+    if not parsed or not all(0 <= number <= 2 for number in parsed):
+        raise UsageError(
+            f"--temperatures: '{text}' is not a list of numbers from 0 to 2.", "Separate them by commas: 0,0.7,1.4"
+        )
+    return list(dict.fromkeys(parsed))

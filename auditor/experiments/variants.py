@@ -1,0 +1,75 @@
+"""Variants of an audit: its config with another number of samples or another temperature, and the same ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from auditor.config import AuditConfig, PanelSection, Probes
+from auditor.experiments.declaration import ExperimentContext
+from auditor.experiments.stored_audit import (
+    DIRECT_SAMPLES,
+    EQUAL_SAMPLES,
+    ONE_LANGUAGE,
+    SURVEY,
+    read_config,
+    require_config,
+)
+from auditor.reports.data.report_source import ReportSource
+from auditor.reports.data.source_loading import load_source
+from auditor.run import run_audit
+from auditor.storage import audits
+from auditor.storage.database import Database
+
+
+def load_sampling_config(context: ExperimentContext, audit_name: str) -> AuditConfig:
+    """The config of an audit with as many direct samples in all cells; StorageError or UsageError for any other."""
+    with context.open_database() as db:
+        audit = audits.get_audit(db, audit_name)
+        return require_config(db, audit, DIRECT_SAMPLES, EQUAL_SAMPLES, SURVEY, ONE_LANGUAGE)
+
+
+def uses_temperature(config: AuditConfig, temperature: float) -> bool:
+    """Whether all models of the audit itself were asked at this temperature."""
+    default_temperature = config.direct.temperature
+    return all(
+        (default_temperature if model.temperature is None else model.temperature) == temperature
+        for model in config.models
+    )
+
+
+def build_variant(config: AuditConfig, *, samples: int | None = None, temperature: float | None = None) -> AuditConfig:
+    """The audit's config with another number of samples or another temperature, and without judges.
+
+    Its name is the audit's with a suffix such as `.k10` (samples) or `.t0.5` (temperature), of at most 100 characters.
+
+    Recorded calls are not repeated: the calls of a sample depend on the cell and the sample only.
+    """
+    direct_changes: dict[str, object] = {}
+    models, suffix = config.models, ""
+    if samples is not None:
+        direct_changes |= {"samples": samples, "tolerance": None, "target_width": None}
+        suffix += f".k{samples}"
+    if temperature is not None:
+        direct_changes |= {"temperature": temperature}
+        suffix += f".t{temperature:g}"
+        models = [model.model_copy(update={"temperature": None}) for model in models]
+    probes = Probes(direct=config.direct.model_copy(update=direct_changes), review=config.probes.review)
+    name = config.name[: 100 - len(suffix)] + suffix
+    config_changes = {"name": name, "judges": [], "probes": probes, "models": models, "panel": PanelSection()}
+    return config.model_copy(update=config_changes)
+
+
+def run_variants(context: ExperimentContext, variants: Iterable[AuditConfig]) -> None:
+    """Run variants of an audit, to get the answers that an experiment lacks."""
+    for variant in variants:
+        with context.open_progress() as progress:
+            run_audit(variant, storage=context.url, progress=progress, signals=context.handles_signals)
+
+
+def load_variant(db: Database, expected: AuditConfig) -> ReportSource | None:
+    """The results of a variant; None where it has not finished, or an audit of that name has another config."""
+    audit = audits.find_audit(db, expected.name)
+    if audit is None or audit.stage not in audits.FINAL_STAGES:
+        return None
+    config = read_config(audit)
+    return load_source(db, audit.name) if config and config.hash == expected.hash else None

@@ -1,0 +1,43 @@
+"""`auditor experiment NAME`: data on standard output, and the calls and their cost on standard error."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from auditor.experiments.declaration import ExperimentContext
+from auditor.experiments.drift import drift
+from auditor.run import run_audit
+from tests.support.audit_configs import config
+from tests.support.cli_runner import auditor
+from tests.support.fake_server import FakeServer
+
+
+def test_an_experiment_on_judges_prints_its_calls_and_data(
+    server: FakeServer, storage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_audit(config(server.url, 3, probes={"direct": {"samples": 1}}), storage=storage)
+    n_requests = len(server.requests)
+    monkeypatch.setenv("AUDITOR_STORAGE", storage)
+    page = tmp_path / "page.md"
+    first = auditor("experiment", "bias", "scripted", "--sample", "2", "--json", "-o", page)
+    assert first.returncode == 0, first.stderr
+    assert set(json.loads(first.stdout)) == {"padding", "positions", "own_traces"}
+    assert page.read_text(encoding="utf-8").startswith("# scripted: padding")
+    n_asked = len(server.requests) - n_requests
+    assert n_asked > 0
+    assert f"{n_asked} calls, " in first.stderr
+    again = auditor("experiment", "bias", "scripted", "--sample", "2", "--json")
+    assert again.stdout == first.stdout
+    assert "0 calls, " in again.stderr
+    assert len(server.requests) - n_requests == n_asked
+
+
+def test_the_data_of_an_experiment_is_what_it_prints(storage: str, server: FakeServer) -> None:
+    run_audit(config(server.url, 3, probes={"direct": {"samples": 1}}), storage=storage)
+    printed = auditor("experiment", "drift", "scripted", "scripted", "--storage", storage, "--json")
+    rows = drift(ExperimentContext(storage), "scripted", "scripted").data
+    assert rows
+    assert json.loads(printed.stdout) == [row.model_dump(mode="json") for row in rows]

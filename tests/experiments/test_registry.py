@@ -1,0 +1,43 @@
+"""The registry of experiments: it is complete, loads no library, and each command has an example that parses."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+import auditor.experiments
+from auditor.cli.app import app
+from auditor.experiments.declaration import Experiment
+from auditor.experiments.registry import EXPERIMENTS
+
+
+def test_every_module_with_an_experiment_is_registered() -> None:
+    [folder] = auditor.experiments.__path__
+    declared = {
+        path.stem for path in Path(folder).glob("*.py") if f"\ndef {path.stem}(" in path.read_text(encoding="utf-8")
+    }
+    assert len(declared) >= 12
+    assert sorted(declared) == sorted(experiment.__name__ for experiment in EXPERIMENTS)
+
+
+def test_the_registry_imports_no_other_package() -> None:
+    code = "import sys, auditor.experiments.registry\nprint(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    others = {name for name in loaded if name.startswith("auditor.") and not name.startswith("auditor.experiments")}
+    assert not others | ({"numpy", "pydantic", "sqlalchemy"} & set(loaded))
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda experiment: experiment.__name__)
+def test_the_example_of_an_experiment_parses(experiment: Experiment) -> None:
+    name = experiment.__name__.replace("_", "-")
+    command = get_command(app).commands["experiment"].commands[name]  # type: ignore[attr-defined]
+    [example] = re.findall(rf"^Example: auditor experiment {name} (.+)$", command.help, flags=re.MULTILINE)
+    arguments = command.make_context(name, example.split()).params
+    assert arguments["audit"]
+    assert {"output", "storage", "as_json"} < set(arguments)
+    assert "context" not in arguments
