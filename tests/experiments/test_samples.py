@@ -10,7 +10,7 @@ import pytest
 from auditor.config import AuditConfig
 from auditor.domain import canonical_json
 from auditor.errors import UsageError
-from auditor.experiments.declaration import ExperimentContext
+from auditor.experiments.declaration import Experiment, ExperimentContext
 from auditor.experiments.direct_temperature import direct_temperature
 from auditor.experiments.samples import samples
 from auditor.experiments.variants import build_variant
@@ -129,9 +129,10 @@ def test_several_languages_are_refused_before_a_model_is_asked(
     both = config(server.url, 2, language=["en", "de"], judges=[])
     run_audit(both, storage=storage)
     n_requests = len(server.requests)
-    for experiment, settings in ((samples, [9]), (direct_temperature, [0.1])):
+    experiments: dict[Experiment, float] = {samples: 9, direct_temperature: 0.1}
+    for experiment, setting in experiments.items():
         with pytest.raises(UsageError, match="several languages"):
-            experiment(ExperimentContext(storage), both.name, settings, ask=True)
+            experiment(ExperimentContext(storage), both.name, [setting], ask=True)
     assert len(server.requests) == n_requests
 
 

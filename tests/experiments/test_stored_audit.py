@@ -53,9 +53,10 @@ def test_an_audit_without_equal_samples_is_refused_before_a_model_is_asked(
         audits.save_audit(
             db, name=audit.name, config=audit.model_dump_json(), config_hash="x", survey=survey, environment={}
         )
-    for experiment, settings in ((samples, [9]), (direct_temperature, [0.1])):
+    experiments: dict[Experiment, float] = {samples: 9, direct_temperature: 0.1}
+    for experiment, setting in experiments.items():
         with pytest.raises(UsageError, match=message):
-            experiment(ExperimentContext(storage), audit.name, settings, ask=True)
+            experiment(ExperimentContext(storage), audit.name, [setting], ask=True)
     assert not server.requests
 
 
