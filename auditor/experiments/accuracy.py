@@ -11,7 +11,7 @@ from auditor.experiments.declaration import ExperimentContext, ExperimentResult,
 
 if TYPE_CHECKING:
     from auditor.agents.semantic.experiments import KnownAnswerQuestion
-    from auditor.experiments.consistency import Floats
+    from auditor.reports.data.report_source import FloatArray
     from auditor.reports.sections.experiments.consistency import ConsistencyAccuracyRow
     from auditor.surveys.row_reader import TextRow
 
@@ -35,18 +35,18 @@ def accuracy(
     from auditor.reports.sections.experiments.consistency import build_accuracy_document
 
     questions = _read_known_answers(file)
-    measures, _ = ask_models(context, audit, (MORAL_QUESTIONS,), lambda run: accuracy_and_consistency(run, questions))
+    measures = ask_models(context, audit, (MORAL_QUESTIONS,), lambda run: accuracy_and_consistency(run, questions))
     rows = [_build_row(model, *accuracy_consistency) for model, accuracy_consistency in measures.items()]
     return ExperimentResult(rows, build_accuracy_document(audit, rows))
 
 
-def _build_row(model: str, accuracies: Floats, consistencies: Floats) -> ConsistencyAccuracyRow:
+def _build_row(model: str, accuracies: FloatArray, consistencies: FloatArray) -> ConsistencyAccuracyRow:
     """Correlate a model's accuracy and consistency, shape (questions,) each, nan where there is none."""
     import numpy as np
 
-    from auditor.experiments.consistency import mean_over_questions
     from auditor.metrics.averaging import averaged_share
     from auditor.metrics.clustered_correlation import correlate_over_units
+    from auditor.reports.data.semantic.score_table import mean_over_questions
     from auditor.reports.sections.experiments.consistency import ConsistencyAccuracyRow
 
     units, has_answers = {"question": np.arange(len(accuracies))}, ~np.isnan(accuracies)

@@ -14,12 +14,13 @@ def rules(context: ExperimentContext, audit: MoralAuditArgument) -> ExperimentRe
     Example: auditor experiment rules moral
     """
     from auditor.agents.semantic.experiments import scores_by_rule
-    from auditor.experiments.consistency import difference_over_questions, mean_over_questions
     from auditor.experiments.stored_audit import MORAL_QUESTIONS, ask_models
     from auditor.reports.data.adjusted_tests import adjust_rows
+    from auditor.reports.data.semantic.differences import difference_over_questions
+    from auditor.reports.data.semantic.score_table import mean_over_questions
     from auditor.reports.sections.experiments.consistency import RuleFollowingRow, build_rules_document
 
-    scores, _ = ask_models(context, audit, (MORAL_QUESTIONS,), scores_by_rule)
+    scores = ask_models(context, audit, (MORAL_QUESTIONS,), scores_by_rule)
     rows = []
     # Keys are (model, whether it was told the rule); values are one consistency per question.
     for model in dict.fromkeys(model for model, _ in scores):

@@ -90,15 +90,12 @@ def ask_models(
     ask: Callable[[RunContext], Awaitable[T]],
     *,
     prints_cost: bool = False,
-) -> tuple[T, AuditConfig]:
+) -> T:
     """Ask the models of a stored audit, while no other process runs it; recorded calls are not repeated.
 
     Args:
-        ask: awaits the answers it needs, given the context of the run, and returns what is computed from them.
+        ask: awaits the answers it needs, given the context of the run; what it returns is returned.
         prints_cost: whether the number of calls and their cost are printed.
-
-    Returns:
-        What `ask` returned, and the audit's config.
 
     Raises:
         ConfigError, ModelSetupError, StorageError, UsageError: with the problem and how to fix it.
@@ -109,10 +106,7 @@ def ask_models(
         audit = audits.get_audit(db, audit_name)
         config, survey = require_config(db, audit, *requirements), audits.load_audit_survey(db, audit)
         with run_lock(db, audit_name), context.open_progress(prints_cost=prints_cost) as progress:
-            answers = run_with_models(
-                ask, config, survey, audit, db, progress=progress, signals=context.handles_signals
-            )
-    return answers, config
+            return run_with_models(ask, config, survey, audit, db, progress=progress, signals=context.handles_signals)
 
 
 def ask_judges(

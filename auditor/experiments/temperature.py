@@ -23,13 +23,14 @@ def temperature(
     Example: auditor experiment temperature moral --temperatures 0,0.7,1.4
     """
     from auditor.agents.semantic.experiments import scores_by_temperature
-    from auditor.experiments.consistency import difference_over_questions, mean_over_questions
     from auditor.experiments.stored_audit import MORAL_QUESTIONS, ask_models
     from auditor.reports.data.adjusted_tests import adjust_rows
+    from auditor.reports.data.semantic.differences import difference_over_questions
+    from auditor.reports.data.semantic.score_table import mean_over_questions
     from auditor.reports.sections.experiments.consistency import SemanticTemperatureRow, build_temperature_document
 
     values = _parse_temperatures(temperatures)
-    scores, _ = ask_models(context, audit, (MORAL_QUESTIONS,), lambda run: scores_by_temperature(run, values))
+    scores = ask_models(context, audit, (MORAL_QUESTIONS,), lambda run: scores_by_temperature(run, values))
     rows = []
     # Keys are (model, temperature, whether the answers are to paraphrases); values are one consistency per question.
     for model, value in dict.fromkeys((model, value) for model, value, _ in scores):

@@ -1,4 +1,4 @@
-"""Differences in consistency between models, on the questions that both have a score of."""
+"""Differences in consistency, such as between models, on the questions that both have a score of."""
 
 from __future__ import annotations
 
@@ -9,14 +9,20 @@ import numpy as np
 
 from auditor.domain import Purpose
 from auditor.metrics.multiple_testing import holm
-from auditor.metrics.paired_difference import paired_difference
+from auditor.metrics.paired_difference import PairedDifference, paired_difference
 from auditor.reports.data.estimate_conversion import missing_estimate
+from auditor.reports.data.report_source import FloatArray
 from auditor.reports.data.requests.sampling_settings import INCOMPARABLE_REASON, SamplingReport
 from auditor.reports.data.semantic.schema import SemanticDifferenceRow
 from auditor.reports.data.semantic.score_table import ScoreTable
 
 MAX_DIFFERENCE_BOUNDS = (-2.0, 2.0)
 """Smallest and largest possible difference between two consistencies, each in [-1, 1]."""
+
+
+def difference_over_questions(first: FloatArray, second: FloatArray) -> PairedDifference:
+    """Mean of second minus first, shape (questions,) each, nan where there is none, with an interval over questions."""
+    return paired_difference(first, second, {"question": np.arange(len(first))}, bounds=MAX_DIFFERENCE_BOUNDS)
 
 
 def build_difference_rows(
@@ -35,15 +41,8 @@ def build_difference_rows(
         for first, second in all_pairs
         if (first, second) not in pairs
     ]
-    question_ids = [question.id for question in table.questions]
     differences = [
-        paired_difference(
-            table.scores_of(first),
-            table.scores_of(second),
-            {"question": question_ids},
-            bounds=MAX_DIFFERENCE_BOUNDS,
-        )
-        for first, second in pairs
+        difference_over_questions(table.scores_of(first), table.scores_of(second)) for first, second in pairs
     ]
     adjusted_p_values = holm(
         [np.nan if difference.p_value is None else difference.p_value for difference in differences]

@@ -50,7 +50,9 @@ class ScoreTable:
         return self._scores.get(key, np.full(len(self.questions), np.nan))
 
 
-def mean_over_questions(question_scores: FloatArray, missing_reason: str) -> AveragedEstimate:
+def mean_over_questions(
+    question_scores: FloatArray, missing_reason: str = "no question has a value"
+) -> AveragedEstimate:
     """Mean over questions of scores in [-1, 1], ignoring nan, with an interval over questions."""
     units = {"question": np.arange(len(question_scores))}
     return mean_of_instances(question_scores, units, (-1.0, 1.0), empty_reason=missing_reason)
