@@ -21,6 +21,8 @@ from auditor.reports.output import render_report
 
 Params = dict[str, str]
 Metrics = dict[str, float]
+TRACKED_FIGURES = ("pearson_r", "spearman_rho", "mae", "rmse", "bias")
+"""Figures of agreement with people that are metrics: fields of `TwoWayEstimates`."""
 REPORT_FILES = {"report.html": "html", "report.json": "json", "report.md": "markdown"}
 
 
@@ -137,8 +139,8 @@ def _model_metrics(report: Report, model_name: str) -> Metrics:
 
 
 def _agreement_estimates(row: AlignmentRow) -> Iterable[tuple[str, Estimate]]:
-    """Yield r, Spearman's rho, MAE, RMSE and bias with their 95% CIs over countries and topics."""
-    for name in ("pearson_r", "spearman_rho", "mae", "rmse", "bias"):
+    """Yield the tracked figures with their 95% CIs over countries and topics."""
+    for name in TRACKED_FIGURES:
         yield name, getattr(row.crossed, name)
 
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 from scipy import stats
+from typer.main import get_command
 
+from auditor.cli.app import app
 from auditor.run import open_audit
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.cli_runner import auditor, run
@@ -26,15 +28,15 @@ def write_config(server: FakeServer, folder: Path, **changes: Any) -> Path:
     return path
 
 
-COMMANDS = [
-    ["run"], ["status"], ["report"], ["review"], ["graph"], ["init"], ["doctor"], ["trust"], ["verify"],
-    ["models", "list"], ["models", "pull"], ["surveys", "list"], ["import", "scores"],
-    ["import", "traces"], ["import", "verdicts"], ["export", "ratings"],
-    ["export", "weights"], ["surveys", "import"], ["surveys", "show"], ["surveys", "check"],
-    ["experiment", "nonresponse"], ["compare"], ["check"], ["estimate"], ["export", "tables"], ["export", "paper"],
-    ["export", "plots"], ["experiment", "samples"], ["experiment", "temperature"],
-    ["experiment", "direct-temperature"],
-]  # fmt: skip
+def list_commands(group: Any = None, path: tuple[str, ...] = ()) -> list[list[str]]:
+    """The words of every command of the program, in groups or not."""
+    commands = getattr(group or get_command(app), "commands", None)
+    if commands is None:
+        return [list(path)]
+    return [words for name, command in commands.items() for words in list_commands(command, (*path, name))]
+
+
+COMMANDS = list_commands()
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

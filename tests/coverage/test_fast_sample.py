@@ -6,10 +6,13 @@ The full study is `make coverage`. With so few runs only a fault is noticed that
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks import coverage
 from benchmarks.coverage.bound_figures import BOUND_STUDY
 from benchmarks.coverage.figures import Study
 from benchmarks.coverage.findings import MIN_PRINTED_RUNS, list_problems
@@ -25,6 +28,7 @@ from benchmarks.coverage.runner import measure
 from benchmarks.coverage.score_figures import SCORE_STUDY
 from benchmarks.coverage.set_figures import SET_STUDY
 from benchmarks.coverage.share_figures import SHARE_STUDY
+from benchmarks.coverage.studies import STUDIES
 from benchmarks.coverage.verdict_figures import VERDICT_STUDY
 
 MAX_SAMPLE_WIDTH = 1.7
@@ -44,6 +48,14 @@ SAMPLE = [
     (MODEL_STUDY, "gaussian", "12 models", 60),
 ]
 """A study, a world and a design, and the number of runs."""
+
+
+def test_every_study_is_measured_and_in_the_sample() -> None:
+    modules = [
+        import_module(f"benchmarks.coverage.{path.stem}") for path in Path(coverage.__path__[0]).glob("*_figures.py")
+    ]
+    studies = {id(value) for module in modules for value in vars(module).values() if isinstance(value, Study)}
+    assert studies == {id(study) for study in STUDIES} == {id(study) for study, *_ in SAMPLE}
 
 
 def find_place(study: Study, world: str, design: str) -> tuple[Any, Any]:

@@ -14,7 +14,8 @@ from benchmarks.coverage.worlds.design import DESIGNS, Design
 from benchmarks.coverage.worlds.effects import EffectKind, draw_effects
 from benchmarks.coverage.worlds.item_worlds import ITEM_TRUTHS, ITEM_WORLDS, measure_item_truth
 from benchmarks.coverage.worlds.model_worlds import MODEL_WORLDS, ModelDesign
-from benchmarks.coverage.worlds.panel_worlds import Plant, draw_panel
+from benchmarks.coverage.worlds.panel_worlds import EFFECTIVE_NUMBERS, Plant, draw_panel, measure_effective_number
+from benchmarks.coverage.worlds.preference_worlds import SET_TRUTHS, SET_WORLDS, measure_set_truth
 from benchmarks.coverage.worlds.real_tables import REAL_WORLDS
 from benchmarks.coverage.worlds.score_worlds import SCORE_TRUTHS, SIMULATED_SCORE_WORLDS, measure_truth
 from benchmarks.coverage.worlds.share_worlds import SHARE_WORLDS
@@ -89,10 +90,11 @@ def test_the_truths_of_scores_are_those_of_the_population(world: object) -> None
     [
         (VERDICT_WORLDS, VERDICT_TRUTHS, measure_verdict_truth, 40_000),
         (ITEM_WORLDS, ITEM_TRUTHS, measure_item_truth, 20_000),
+        (SET_WORLDS, SET_TRUTHS, measure_set_truth, 20_000),
     ],
-    ids=["verdicts", "items"],
+    ids=["verdicts", "items", "sets"],
 )
-def test_the_truths_of_verdicts_and_items_are_those_of_the_population(
+def test_the_truths_of_verdicts_items_and_sets_are_those_of_the_population(
     worlds: tuple[object, ...],
     truths: Mapping[str, Mapping[str, float]],
     measure: Callable[..., dict[str, float]],
@@ -101,6 +103,12 @@ def test_the_truths_of_verdicts_and_items_are_those_of_the_population(
     for world in worlds:
         measured = [measure(world, size, seed) for seed in range(100, 106)]
         assert is_close(truths[world.name], measured) == {}, world  # type: ignore[attr-defined]
+
+
+def test_the_effective_numbers_of_judges_are_those_of_the_population() -> None:
+    for plant, constant in EFFECTIVE_NUMBERS.items():
+        measured = [{"n": measure_effective_number(plant, 20_000, seed)} for seed in range(100, 106)]
+        assert is_close({"n": constant}, measured) == {}, plant
 
 
 @pytest.mark.parametrize("world", SHARE_WORLDS, ids=lambda world: world.name)

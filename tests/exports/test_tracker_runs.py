@@ -10,9 +10,10 @@ import pytest
 
 from auditor.errors import UsageError
 from auditor.exports.mlflow_runs import export_mlflow
-from auditor.exports.tracker_runs import build_runs
+from auditor.exports.tracker_runs import TRACKED_FIGURES, build_runs
 from auditor.exports.wandb_runs import export_wandb
 from auditor.metrics.estimate import Estimate
+from auditor.reports.data.agreement.alignment import TwoWayEstimates
 from auditor.reports.data.report_schema import Report
 
 
@@ -32,6 +33,12 @@ def test_every_metric_has_its_interval_and_n(report: Report) -> None:
     assert "cost_usd" in model_runs[0].metrics
     assert "cost_usd" not in model_runs[2].metrics  # its price is not known
     assert "cost_usd" not in audit_run.metrics
+
+
+def test_every_figure_of_agreement_is_a_metric_but_the_corrected_r() -> None:
+    """A new figure is added to them, or left out on purpose."""
+    estimates = {name for name, field in TwoWayEstimates.model_fields.items() if field.annotation is Estimate}
+    assert estimates - {"corrected_r"} == set(TRACKED_FIGURES)
 
 
 def test_missing_estimates_are_not_exported(report: Report) -> None:

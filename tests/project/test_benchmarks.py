@@ -1,12 +1,15 @@
-"""The benchmark of survey imports runs on a small file."""
+"""Every benchmark is in the suite or run apart from it; that of survey imports runs on a small file."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+BY_HAND = {"bench_savings.py", "bench_scale.py", "bench_surveys.py"}
+"""Run apart from the suite: for a table of the documentation, on a cluster, and by the test below."""
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "bench_surveys.py"
 
 
@@ -18,3 +21,9 @@ def test_the_benchmark_prints_time_and_memory_of_an_import() -> None:
     assert measurements["cells"] > 1000
     assert 0 < measurements["seconds_of_allowed"] < 1
     assert 0 < measurements["memory_of_allowed"] < 1
+
+
+def test_every_benchmark_is_in_the_suite_or_run_apart() -> None:
+    suite = (BENCHMARK.parent / "suite.py").read_text(encoding="utf-8")
+    scripts = {path.name for path in BENCHMARK.parent.glob("bench_*.py")}
+    assert scripts == set(re.findall(r'"(bench_\w+\.py)"', suite)) | BY_HAND

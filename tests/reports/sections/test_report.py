@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import pkgutil
+import re
+from importlib import import_module
+
 import pytest
 
 from auditor.domain import Cell, CellScore
+from auditor.reports import sections
 from auditor.reports.data.build import build_report
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Callout, Name, Section
@@ -24,8 +29,18 @@ def test_sections_are_in_order_and_in_the_contents(report: Report) -> None:
         "consistency", "panel", "conflicts", "refusals", "lost-samples", "coverage", "failures", "cost", "made",
     ]  # fmt: skip
     assert all(section.contents_title for section in document.sections)
-    assert len(SECTION_BUILDERS) == 26
     assert_consistent(document)
+
+
+def test_every_section_of_the_report_is_in_it() -> None:
+    """Sections within a section take a part of the report, not the report."""
+    builders = {
+        function
+        for module in pkgutil.iter_modules(sections.__path__, f"{sections.__name__}.")
+        for name, function in vars(import_module(module.name)).items()
+        if re.fullmatch("build_.*_section", name) and next(iter(function.__annotations__.values())) == "Report"
+    }
+    assert builders == set(SECTION_BUILDERS)
 
 
 def test_the_document_opens_with_key_figures(report: Report) -> None:

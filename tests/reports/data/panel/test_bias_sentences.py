@@ -11,7 +11,7 @@ from auditor.reports.data.panel.bias_sentences import describe_biases
 from auditor.reports.data.panel.schema import JudgeRow
 from auditor.reports.data.report_schema import Report
 
-FIELDS = ("padding", "leniency", "verbosity", "verbosity_against_truth", "own_family", "order")
+FIELDS = [name for name, field in JudgeRow.model_fields.items() if field.annotation is JudgeDifference]
 
 
 def difference(value: float, p_value: float, evidence: Evidence) -> JudgeDifference:

@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 
 from auditor.domain import AlteredTraceVerdict, Outcome, Ruling
+from auditor.metrics.judge_difference import JudgeDifference
 from auditor.metrics.multiple_testing import holm
 from auditor.reports.data.build import build_report
 from auditor.reports.data.panel.judge_biases import NO_PADDING_REASON, NO_TRUTH_REASON
+from auditor.reports.data.panel.schema import JudgeRow
 from auditor.reports.data.report_schema import Report
 from auditor.storage import judge_tests, results
 from auditor.storage.database import Database
 from tests.support.synthetic_audit import populate
 
-FIELDS = ("padding", "leniency", "verbosity", "verbosity_against_truth", "own_family", "order")
+FIELDS = [name for name, field in JudgeRow.model_fields.items() if field.annotation is JudgeDifference]
 
 
 def test_each_difference_says_its_evidence_and_what_was_resampled(report: Report) -> None:
