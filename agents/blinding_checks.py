@@ -20,6 +20,7 @@ from auditor.domain import (
     Call,
     Cell,
     Guess,
+    HarmlessAlteration,
     Outcome,
     Purpose,
     Restatement,
@@ -33,7 +34,6 @@ from auditor.storage import judge_tests
 
 MAX_GUESS_OPTIONS = 10
 """Maximum number of options in a list: a low chance level, yet short enough to read."""
-NEUTRAL = "neutral"
 
 
 async def ask_for_guesses(context: RunContext, traces: Iterable[Trace]) -> None:
@@ -170,7 +170,7 @@ async def restate_traces(context: RunContext, traces: Iterable[Trace]) -> None:
         for judge in context.panel_assignment.panel(TraceKey.from_trace(trace))
         if judge.name != rewriter.name
     ]
-    await judge_altered_traces(context, NEUTRAL, judges_and_traces)
+    await judge_altered_traces(context, HarmlessAlteration.NEUTRAL, judges_and_traces)
 
 
 def _build_restatement_call(context: RunContext, rewriter: ModelSection, trace: Trace) -> Call:

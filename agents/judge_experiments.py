@@ -15,13 +15,23 @@ from auditor.agents.fault_injection import TracePool, inject_faults, pad_trace
 from auditor.agents.model_call import build_judge_call
 from auditor.agents.run_context import RunContext
 from auditor.config import ModelSection
-from auditor.domain import Answer, Call, Cell, Conflict, Contest, Outcome, Purpose, Trace, derive_seed
+from auditor.domain import (
+    Answer,
+    Call,
+    Cell,
+    Conflict,
+    Contest,
+    HarmlessAlteration,
+    Outcome,
+    Purpose,
+    Trace,
+    derive_seed,
+)
 from auditor.models.structured import SidePreference, parse_structured_answer
 from auditor.panel_assignment import TraceKey
 from auditor.prompts import load_prompt
 from auditor.storage import judge_tests, results
 
-UNALTERED, SELF_JUDGED, PADDED = "none", "self", "padded"
 T = TypeVar("T")
 
 
@@ -45,7 +55,7 @@ async def run_fault_injection(context: RunContext, max_traces: int) -> None:
         # The audit asked for verdicts on the unaltered traces already: their answers come from the ledger.
         await judge_altered_traces(
             context,
-            UNALTERED,
+            HarmlessAlteration.NONE,
             [
                 (judge, trace)
                 for trace, _ in pairs
@@ -68,7 +78,9 @@ async def run_self_judging(context: RunContext, max_traces: int) -> None:
             judge_traces = _draw_sample(
                 context, "self", [trace for trace in traces if trace.model == model.name], max_traces
             )
-            await judge_altered_traces(context, SELF_JUDGED, [(judges[model.name], trace) for trace in judge_traces])
+            await judge_altered_traces(
+                context, HarmlessAlteration.SELF, [(judges[model.name], trace) for trace in judge_traces]
+            )
     context.raise_if_stopped()
 
 
@@ -82,7 +94,7 @@ async def run_padding(context: RunContext, max_traces: int) -> None:
     padded_traces = [pad_trace(trace) for trace in _draw_sample(context, "padding", traces, max_traces)]
     await judge_altered_traces(
         context,
-        PADDED,
+        HarmlessAlteration.PADDED,
         [
             (judge, trace)
             for trace in padded_traces

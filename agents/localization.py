@@ -12,10 +12,10 @@ from auditor.prompts.survey_translations import SurveyQuestionWording, load_tran
 from auditor.surveys.countries import country_code
 from auditor.surveys.description import DATA_FOLDER, read_description
 from auditor.surveys.languages import native_languages
+from auditor.surveys.loader import builtin_surveys
 
 MIN_STEMMED_WORD_LENGTH, MIN_WORD_LENGTH, MIN_WORD_LENGTH_IN_LONG_WORDING, MAX_WORDS_IN_SHORT_WORDING = 4, 5, 7, 2
 """Minimum lengths of words in a topic's wording that are masked; shorter words of a long wording reveal little."""
-BUILT_IN_SURVEYS = ("wvs7-sample", "pew2013-sample")
 
 
 def language_of_sample(config: AuditConfig, country: str, sample: int) -> str:
@@ -50,7 +50,7 @@ def localized_question(survey: Survey, language: str) -> SurveyQuestionWording:
         return SurveyQuestionWording(wording=survey.phrasings[language].wording, scale=survey.phrasings[language].scale)
     if language == ENGLISH:
         return SurveyQuestionWording(wording=survey.wording, scale=survey.scale)
-    for name in BUILT_IN_SURVEYS:
+    for name in builtin_surveys():
         built_in = read_description(DATA_FOLDER / f"{name}.csv")
         if (built_in.wording, built_in.scale) == (survey.wording, survey.scale):
             return load_translations(language).questions[name]

@@ -202,11 +202,7 @@ def load_conflicts(db: Database, audit_id: int) -> list[Conflict]:
 
 def load_model_conflicts(db: Database, audit_id: int) -> list[Conflict]:
     """Load an audit's conflicts between models, which judges can resolve."""
-    return [
-        conflict
-        for conflict in load_conflicts(db, audit_id)
-        if conflict.kind not in (ConflictKind.LOGIC, ConflictKind.METHODS)
-    ]
+    return [conflict for conflict in load_conflicts(db, audit_id) if conflict.kind.is_voted]
 
 
 def load_method_conflicts(db: Database, audit_id: int) -> list[Conflict]:

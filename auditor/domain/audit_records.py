@@ -12,11 +12,14 @@ from auditor.domain.terms import (
     ConflictKind,
     ConflictState,
     Decision,
+    HarmlessAlteration,
     LogprobMeasure,
     Outcome,
     RatingAction,
     Ruling,
 )
+
+_HARMLESS_ALTERATIONS = frozenset(HarmlessAlteration)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +151,7 @@ class AlteredTraceVerdict:
     """One judge's verdict on an altered trace; excluded from votes and from peer agreement.
 
     Attributes:
-        alteration: how the trace was altered: `neutral` (restated), `self` (the judge's own trace, unaltered), `none`
-            (a control), or the name of an injected fault.
+        alteration: how the trace was altered: a `HarmlessAlteration`, or the name of an injected fault.
     """
 
     alteration: str
@@ -160,6 +162,11 @@ class AlteredTraceVerdict:
     outcome: Outcome
     ruling: Ruling | None = None
     key: str | None = None
+
+    @property
+    def has_fault(self) -> bool:
+        """Whether a fault was planted in the trace."""
+        return self.alteration not in _HARMLESS_ALTERATIONS
 
 
 @dataclass(frozen=True, slots=True)

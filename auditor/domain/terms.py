@@ -89,6 +89,19 @@ class Ruling(StrEnum):
     INVALID = "INVALID"
 
 
+class HarmlessAlteration(StrEnum):
+    """Alterations of traces that plant no fault. Any other name of an alteration is that of an injected fault."""
+
+    NEUTRAL = "neutral"
+    """Restated by another model."""
+    SELF = "self"
+    """The judge's own trace, unaltered."""
+    NONE = "none"
+    """Unaltered, as a control."""
+    PADDED = "padded"
+    """With sentences without content appended."""
+
+
 class ConflictKind(StrEnum):
     """How two models differ on a cell."""
 
@@ -99,11 +112,16 @@ class ConflictKind(StrEnum):
     GRADIENT = "gradient"
     """The scores have the same sign, or one is exactly zero, but differ in size."""
     METHODS = "methods"
-    """The scores of one model by two methods differ by at least the threshold. Judges do not vote on these."""
+    """The scores of one model by two methods differ by at least the threshold."""
     ANSWERS = "answers"
     """Two models give different answers to an item of a task."""
     LOGIC = "logic"
     """A judge's verdict on a pair of items contradicts the ranking of all its verdicts; queued by a user's command."""
+
+    @property
+    def is_voted(self) -> bool:
+        """Whether judges vote on it: conflicts between two models, not within one model or one judge."""
+        return self not in (ConflictKind.METHODS, ConflictKind.LOGIC)
 
 
 class ConflictState(StrEnum):

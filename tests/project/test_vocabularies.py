@@ -14,11 +14,13 @@ from typing import Any, get_args
 import pytest
 
 import auditor
+from auditor.agents.fault_injection import FAULTS
 from auditor.config.sections import PanelSection
 from auditor.domain import (
     LANGUAGES,
     ConflictKind,
     Decision,
+    HarmlessAlteration,
     LogprobMeasure,
     Purpose,
 )
@@ -28,7 +30,6 @@ from auditor.models.finish_reasons import FinishCategory
 from auditor.prompts.comparison_wording import load_comparison_wording
 from auditor.reports.data.agreement.sensitivity import SensitivityRow
 from auditor.reports.data.comparison.schema import ChangeLabel, ResolutionFlipRow
-from auditor.reports.data.conflicts.build import VOTED_CONFLICT_KINDS
 from auditor.reports.data.failures.build import JUDGE_PURPOSES
 from auditor.reports.data.gates.gate_check import GateStatus
 from auditor.reports.data.logic.schema import InstanceMeans
@@ -91,7 +92,7 @@ def literal_words(section: Any, field: str) -> set[str]:
         (conflicts.STATE_LABELS, set(ConflictStatus)),
         (conflicts.STATE_STATUS, set(ConflictStatus)),
         (conflicts.KIND_EXPLANATIONS, set(ConflictKind)),
-        (conflicts.UNVOTED_KIND_LABELS, set(ConflictKind) - set(VOTED_CONFLICT_KINDS)),
+        (conflicts.UNVOTED_KIND_LABELS, {kind for kind in ConflictKind if not kind.is_voted}),
         (conflicts.VOTING_RULE_LABELS, literal_words(PanelSection, "vote")),
         (conflicts.DECISION_LABELS, set(Decision) - {Decision.LEFT, Decision.RIGHT, Decision.SKIP}),
         (differences.CHANGE_LABELS, {*get_args(ChangeLabel), "not tested"}),
@@ -118,3 +119,7 @@ def test_tables_by_words_have_every_word(table: Any, words: set[str]) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_criterion_of_comparisons_has_words_in_every_language(language: str) -> None:
     assert load_comparison_wording(language).criteria.keys() == set(CRITERIA)
+
+
+def test_no_fault_has_the_name_of_a_harmless_alteration() -> None:
+    assert not FAULTS.keys() & set(HarmlessAlteration)

@@ -7,15 +7,14 @@ import pytest
 from auditor.agents.localization import localized_question
 from auditor.domain import LANGUAGES
 from auditor.prompts.survey_translations import load_translations, translate_country
-from auditor.surveys import country_code, load_survey
+from auditor.surveys import builtin_surveys, country_code, load_survey
 from auditor.surveys.countries import DATA_FOLDER
 
 OTHERS = [code for code in LANGUAGES if code != "en"]
-SURVEYS = ("wvs7-sample", "pew2013-sample")
 
 
 @pytest.mark.parametrize("language", OTHERS)
-@pytest.mark.parametrize("name", SURVEYS)
+@pytest.mark.parametrize("name", builtin_surveys())
 def test_every_survey_can_be_asked(language: str, name: str) -> None:
     survey, words = load_survey(name), load_translations(language)
     assert set(survey.topics) <= set(words.topics)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from auditor.domain import Cell
+from auditor.domain import Cell, SurveyCell
 from auditor.errors import AuditorError, ImportFileError, SurveyError
-from auditor.surveys import builtin_surveys, load_survey
+from auditor.surveys import builtin_surveys, load_survey, loader
 
 HEADER = "country,topic,score\n"
 
@@ -20,6 +21,11 @@ def write(path: Path, text: str) -> str:
 
 
 # --- families of topics -----------------------------------------------------------------------------------------
+
+
+def test_every_field_of_a_cell_is_a_column() -> None:
+    columns = {*loader.REQUIRED_COLUMNS, *loader.OPTIONAL_COLUMNS}
+    assert columns == {field.name for field in fields(SurveyCell)} - {"cell"} | {"country", "topic"}
 
 
 def test_each_topic_of_the_built_in_surveys_is_in_one_family() -> None:

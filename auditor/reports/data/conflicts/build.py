@@ -33,8 +33,6 @@ from auditor.storage.evidence import BlindedSample
 MAX_LISTED_CONFLICTS = 200
 """Conflicts listed with their reasoning; more would make the report slow to open."""
 SCORE_CONFLICT_KINDS = (ConflictKind.BINARY, ConflictKind.OUTLIER, ConflictKind.GRADIENT)
-VOTED_CONFLICT_KINDS = (*SCORE_CONFLICT_KINDS, ConflictKind.ANSWERS)
-"""Kinds of conflict between two models, on which judges vote."""
 MAX_REASONING_CHARS = 2000
 """Length at which one side's reasoning is cut."""
 
@@ -52,7 +50,7 @@ def build_conflicts_report(db: Database, source: ReportSource) -> ConflictsRepor
             *_sort_key(reviewed),
         ),
     )
-    voted_conflicts = [conflict for conflict in source.conflicts if conflict.kind in VOTED_CONFLICT_KINDS]
+    voted_conflicts = [conflict for conflict in source.conflicts if conflict.kind.is_voted]
     quartile = compute_third_quartile(source)
     return ConflictsReport(
         third_quartile=quartile,
@@ -74,7 +72,7 @@ def build_conflicts_report(db: Database, source: ReportSource) -> ConflictsRepor
             for kind in _select_kinds(reviewed_conflicts)
         ],
         pairs=_build_pair_rows(
-            [reviewed for reviewed in reviewed_conflicts if reviewed.conflict.kind in VOTED_CONFLICT_KINDS],
+            [reviewed for reviewed in reviewed_conflicts if reviewed.conflict.kind.is_voted],
             source.models,
         ),
         largest=[_build_conflict_row(db, source, reviewed) for reviewed in largest],
@@ -148,7 +146,7 @@ def _build_pair_rows(reviewed_conflicts: Sequence[ReviewedConflict], models: Seq
     # `rank` is the position of each model; `counts` below is by (left model, right model), then by kind.
     rank, voted_kinds = (
         {name: i for i, name in enumerate(models)},
-        [kind for kind in _select_kinds(reviewed_conflicts) if kind in VOTED_CONFLICT_KINDS],
+        [kind for kind in _select_kinds(reviewed_conflicts) if kind.is_voted],
     )
     counts: dict[tuple[str, str], Counter[str]] = {}
     for reviewed in reviewed_conflicts:

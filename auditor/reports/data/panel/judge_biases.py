@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.domain import Outcome, Ruling
+from auditor.domain import HarmlessAlteration, Outcome, Ruling
 from auditor.metrics.judge_bias import exposure_effects, later_half, leniency
 from auditor.metrics.judge_difference import (
     JudgeDifference,
@@ -20,7 +20,6 @@ from auditor.metrics.judge_difference import (
 )
 from auditor.metrics.label_difference import length_bias_against_labels, leniency_against_labels
 from auditor.metrics.paired_shares import pair_verdicts, paired_differences_over_units
-from auditor.reports.data.panel.alterations import PADDED_ALTERATION
 from auditor.reports.data.panel.trace_labels import load_task_truth
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix
 from auditor.reports.data.report_source import FloatArray, ReportSource
@@ -85,7 +84,7 @@ def _estimate_padding_effects(source: ReportSource, matrix: VerdictMatrix) -> li
         trace = (test.model, *test.cell, test.sample)
         if test.judge not in row_by_judge or trace not in column_by_trace:
             continue  # no verdict to compare with
-        if test.alteration == PADDED_ALTERATION and test.outcome is Outcome.OK:
+        if test.alteration == HarmlessAlteration.PADDED and test.outcome is Outcome.OK:
             padded[row_by_judge[test.judge], column_by_trace[trace]] = float(test.ruling is Ruling.VALID)
     shifts = paired_differences_over_units(
         [

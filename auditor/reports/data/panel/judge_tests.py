@@ -8,13 +8,12 @@ from math import nan
 
 import numpy as np
 
-from auditor.domain import AlteredTraceVerdict, Cell, Contest, Guess, Outcome, Ruling
+from auditor.domain import AlteredTraceVerdict, Cell, Contest, Guess, HarmlessAlteration, Outcome, Ruling
 from auditor.metrics.estimate import ShareEstimate
 from auditor.metrics.paired_shares import PairedTable, pair_verdicts, paired_differences_over_units
 from auditor.metrics.share_p_values import share_p_values
 from auditor.metrics.unit_means import ShareTable, shares_over_units
 from auditor.reports.data.adjusted_tests import adjust_rows
-from auditor.reports.data.panel.alterations import NEUTRAL_ALTERATION, NO_ALTERATION, NOT_FAULTS, SELF_ALTERATION
 from auditor.reports.data.panel.judge_biases import estimate_self_preferences
 from auditor.reports.data.panel.schema import (
     BlindingCheckRow,
@@ -75,7 +74,9 @@ def build_restatement_rows(
     matrix: VerdictMatrix, judge_tests: Iterable[AlteredTraceVerdict]
 ) -> list[RestatementShiftRow]:
     """Compare each judge's verdicts on original and restated traces, over traces with both verdicts."""
-    restated_verdicts = _verdicts_by_judge(test for test in judge_tests if test.alteration == NEUTRAL_ALTERATION)
+    restated_verdicts = _verdicts_by_judge(
+        test for test in judge_tests if test.alteration == HarmlessAlteration.NEUTRAL
+    )
     pairs_by_judge: dict[str, tuple[FloatArray, FloatArray]] = {}
     for i, judge in enumerate(matrix.judges):
         if judge in restated_verdicts:  # skip the search through all traces, since most audits restate none
@@ -134,8 +135,8 @@ def compare_verdict_pairs(
 
 def build_fault_rows(judges: Sequence[str], judge_tests: Sequence[AlteredTraceVerdict]) -> list[FaultDetectionRow]:
     """Build one row for each fault and judge, over traces judged both with the fault and without it."""
-    unaltered_verdicts = _verdicts_by_judge(test for test in judge_tests if test.alteration == NO_ALTERATION)
-    faults = dict.fromkeys(test.alteration for test in judge_tests if test.alteration not in NOT_FAULTS)
+    unaltered_verdicts = _verdicts_by_judge(test for test in judge_tests if test.alteration == HarmlessAlteration.NONE)
+    faults = dict.fromkeys(test.alteration for test in judge_tests if test.has_fault)
     keys: list[tuple[str, str]] = []  # fault and judge
     tables: list[tuple[ShareTable, ShareTable, PairedTable]] = []  # objections with the fault, without it, and paired
     for fault in faults:
@@ -217,7 +218,7 @@ def build_position_rows(judges: Sequence[str], contests: Iterable[Contest]) -> l
 
 def build_self_review_rows(matrix: VerdictMatrix, judge_tests: Iterable[AlteredTraceVerdict]) -> list[SelfReviewRow]:
     """Compare judges' verdicts on their own traces with the other judges' verdicts on these; one row per judge."""
-    self_verdicts = _verdicts_by_judge(test for test in judge_tests if test.alteration == SELF_ALTERATION)
+    self_verdicts = _verdicts_by_judge(test for test in judge_tests if test.alteration == HarmlessAlteration.SELF)
     if not self_verdicts:
         return []
     verdicts, is_own_trace = (

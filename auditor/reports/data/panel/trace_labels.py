@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.domain import Cell, Outcome, Ruling
-from auditor.reports.data.panel.alterations import NOT_FAULTS
 from auditor.reports.data.panel.copying_schema import LabelSource
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix
 from auditor.reports.data.report_source import FloatArray, ReportSource
@@ -69,9 +68,7 @@ def load_task_truth(source: ReportSource, matrix: VerdictMatrix) -> FloatArray:
 def _collect_planted_faults(source: ReportSource) -> LabelledVerdicts:
     """Collect the verdicts on traces with a planted fault, whose truth is INVALID."""
     tests = [
-        test
-        for test in source.judge_tests
-        if test.alteration not in NOT_FAULTS and test.outcome is Outcome.OK and test.ruling is not None
+        test for test in source.judge_tests if test.has_fault and test.outcome is Outcome.OK and test.ruling is not None
     ]
     traces = sorted({(test.alteration, test.model, test.cell, test.sample) for test in tests})
     columns = {key: column for column, key in enumerate(traces)}

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.domain import AlteredTraceVerdict, Cell, Contest, Guess, Outcome, Ruling
+from auditor.domain import AlteredTraceVerdict, Cell, Contest, Guess, HarmlessAlteration, Outcome, Ruling
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.multiple_testing import holm
 from auditor.reports.data.adjusted_tests import is_significant
-from auditor.reports.data.panel.alterations import NO_ALTERATION
 from auditor.reports.data.panel.certificate import write_certificate
 from auditor.reports.data.panel.judge_tests import (
     build_blinding_rows,
@@ -69,7 +68,7 @@ def simulate_faults(seed: int, planted: float = 0.0) -> list[FaultDetectionRow]:
     rng = np.random.default_rng(seed)
     verdicts = [
         AlteredTraceVerdict(fault, judge, "m", cell, 0, Outcome.OK, Ruling.INVALID if is_object else Ruling.VALID)
-        for judge, fault in product(FEW_JUDGES, [NO_ALTERATION, *FAULTS])
+        for judge, fault in product(FEW_JUDGES, [HarmlessAlteration.NONE, *FAULTS])
         for cell, is_object in zip(
             CELLS,
             rng.random(len(CELLS)) < 0.3 + planted * ((judge, fault) == (FEW_JUDGES[0], FAULTS[0])),
