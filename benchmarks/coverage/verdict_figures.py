@@ -90,7 +90,12 @@ def _counts(sample: VerdictSample) -> Floats:
 
 def _bootstrap_over_traces(coefficient: Callable[[Floats, Floats], Floats]) -> Callable[[Any], Interval]:
     """The interval of a coefficient of agreement that resamples traces."""
-    return lambda sample: naive.bootstrap_over_rows(_counts(sample), coefficient, np.random.default_rng(0))
+
+    def compute(sample: VerdictSample) -> Interval:
+        with np.errstate(invalid="ignore"):  # bootstrap samples with one verdict only have no kappa
+            return naive.bootstrap_over_rows(_counts(sample), coefficient, np.random.default_rng(0))
+
+    return compute
 
 
 def _wilson_of_agreement(sample: VerdictSample) -> Interval:
