@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtr, stdtrit
 
 from auditor.metrics._agreement_coefficients import Coefficient, make_ac1, make_alpha, make_kappa
 from auditor.metrics._agreement_coefficients import MeasurementLevel as MeasurementLevel
@@ -160,12 +161,29 @@ def leave_one_rater_out(
             results.append(LeftOutRater(without, Estimate(value, without.n, reason=reason), None))
             continue
         replicates = _alpha_replicates(others, level, unit_labels).minus(panel_replicates)
-        difference = estimate_from_replicates(
-            value, without.n, replicates.units, bounds=(-2.0, 2.0), cells=replicates.cells
-        )
-        p_value = jackknife_interval(value, replicates.units, cells=replicates.cells).p_value
-        results.append(LeftOutRater(without, difference, p_value))
+        df = max(1, _count_units_with_rarer(others, unit_labels) - 1)
+        results.append(LeftOutRater(without, *_estimate_difference(value, without.n, replicates, df)))
     return tuple(results)
+
+
+def _estimate_difference(value: float, n: int, replicates: UnitReplicates, df: int) -> tuple[Estimate, float | None]:
+    """The difference of two alphas with its interval and p-value, by Student's distribution with `df`."""
+    interval = jackknife_interval(value, replicates.units, cells=replicates.cells)
+    if interval.ends_at is None or interval.std_error is None:
+        return Estimate(value, n, reason=interval.reason), None
+    low, high = interval.ends_at(float(stdtrit(df, 0.975)))
+    p_value = float(2 * stdtr(df, -abs(value) / interval.std_error))
+    return Estimate(value, n, max(-2.0, low), min(2.0, high), resampled=tuple(replicates.units)), p_value
+
+
+def _count_units_with_rarer(ratings: Floats, units: RatingUnits) -> int:
+    """The number of units, of the kind with fewest, that have a rating other than the most common one.
+
+    The other units hardly change how much raters agree, so they are no degrees of freedom.
+    """
+    counts = _count_by_category(ratings)[0]
+    is_rarer = np.delete(counts, counts.sum(axis=0).argmax(), axis=1).any(axis=1)
+    return min(len(np.unique(np.asarray(labels)[is_rarer])) for labels in units.values())
 
 
 def _alpha_replicates(ratings: Floats, level: MeasurementLevel, units: RatingUnits) -> UnitReplicates:

@@ -27,6 +27,7 @@ ALLOWED_MODULES = (
     "csv",
     "dataclasses",
     "functools",
+    "itertools",
     "numpy",
     "pathlib",
     "scipy",

@@ -110,7 +110,8 @@ def test_perfect_agreement_has_no_false_certainty() -> None:
     specific = 0.025 ** (1 / n_effective)
     assert (alpha.value, alpha.ci_low, alpha.ci_high) == pytest.approx((1, 1 - (1 - specific) / 0.5, 1))
     scores = krippendorff_alpha(np.tile([0.0, 1.0] * 10, (3, 1)), "interval")
-    assert (scores.value, scores.ci_low, scores.reason) == (pytest.approx(1), None, CONSTANT_REASON)
+    assert scores.value == pytest.approx(1)
+    assert (scores.ci_low, scores.reason) == (None, CONSTANT_REASON)
 
 
 @pytest.mark.parametrize("ratings", [np.full((3, 4), NAN), np.ones((1, 5)), np.ones((3, 0)), np.ones((0, 3))])
@@ -358,6 +359,27 @@ def test_the_difference_without_a_rater_is_a_jackknife_of_both_alphas() -> None:
     ends = (rater.difference.ci_low, rater.difference.ci_high)
     assert ends == pytest.approx((value - half_width, value + half_width), abs=1e-9)
     assert rater.p_value == pytest.approx(2 * stats.t.sf(abs(value) / total**0.5, 5))
+
+
+def test_the_difference_without_a_rater_has_as_many_degrees_of_freedom_as_items_with_the_rarer_rating() -> None:
+    rng = np.random.default_rng(3)
+    ratings = np.ones((4, 60))
+    ratings[:, :9] = rng.random((4, 9)) < 0.3
+    ratings[1:, 9:] = 1
+    ratings[0, 9:15] = 0  # only the rater that is left out gives them
+    rater = leave_one_rater_out(ratings)[0]
+    values = [
+        krippendorff.alpha(t[1:], level_of_measurement="nominal")
+        - krippendorff.alpha(t, level_of_measurement="nominal")
+        for t in (np.delete(ratings, i, axis=1) for i in range(60))
+    ]
+    std_error = (59 * np.var(values)) ** 0.5
+    assert (ratings[1:] == 0).any(axis=0).sum() == 9
+    ends = (rater.difference.ci_low, rater.difference.ci_high)
+    assert rater.difference.value is not None
+    half_width = stats.t.ppf(0.975, 8) * std_error
+    assert ends == pytest.approx((rater.difference.value - half_width, rater.difference.value + half_width))
+    assert rater.p_value == pytest.approx(2 * stats.t.sf(abs(rater.difference.value) / std_error, 8))
 
 
 def test_malformed_input_raises() -> None:
