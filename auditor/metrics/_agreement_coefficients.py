@@ -22,11 +22,13 @@ class Coefficient:
         moments: shape (items, k), what is summed.
         value: from sums, shape (replicates, k), to coefficients, shape (replicates,), nan where undefined.
         scale: on which it is nearly normal.
+        is_share: whether its interval is that of a share of the rarer ratings; see `_agreement_interval`.
     """
 
     moments: Floats
     value: Callable[[Floats], Floats]
     scale: Transform = IDENTITY
+    is_share: bool = False
 
 
 def make_kappa(counts: Floats) -> Coefficient:
@@ -37,7 +39,7 @@ def make_kappa(counts: Floats) -> Coefficient:
         agreement, prevalence = _mean_moments(sums)
         return _beyond_chance(agreement, (prevalence**2).sum(axis=1))
 
-    return Coefficient(_pair_moments(counts), kappa)
+    return Coefficient(_pair_moments(counts), kappa, is_share=_has_two_categories(counts))
 
 
 def make_ac1(counts: Floats, n_categories: int) -> Coefficient:
@@ -64,7 +66,7 @@ def make_alpha(counts: Floats, values: Floats, level: MeasurementLevel) -> Coeff
             total = sums[:, 1:].sum(axis=1)
             return _alpha(sums[:, 0], total, total**2 - (sums[:, 1:] ** 2).sum(axis=1))
 
-        return Coefficient(np.column_stack([disagreement, counts]), nominal_alpha)
+        return Coefficient(np.column_stack([disagreement, counts]), nominal_alpha, is_share=_has_two_categories(counts))
     centred = values - (counts.sum(axis=0) @ values) / counts.sum()
     scaled = centred / max(float(np.abs(centred).max()), 1e-300)
     first, second = counts @ scaled, counts @ scaled**2
@@ -76,6 +78,10 @@ def make_alpha(counts: Floats, values: Floats, level: MeasurementLevel) -> Coeff
         return _alpha(sums[:, 0], sums[:, 1], sums[:, 1] * sums[:, 3] - sums[:, 2] ** 2)
 
     return Coefficient(np.column_stack([distances, n_ratings, first, second]), interval_alpha)
+
+
+def _has_two_categories(counts: Floats) -> bool:
+    return int((counts.sum(axis=0) > 0).sum()) == 2
 
 
 def _pair_moments(counts: Floats) -> Floats:

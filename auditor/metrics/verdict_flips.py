@@ -11,12 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from auditor.metrics._agreement_interval import estimate_two_category_agreement
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics._unit_counts import Labels
 from auditor.metrics.estimate import Estimate
-from auditor.metrics.jackknife_interval import estimate_from_replicates
 from auditor.metrics.paired_shares import PairedTable, paired_difference_over_units
 from auditor.metrics.unit_replicates import replicate_over_units
+
+VERDICTS_BY_OUTCOME = np.array([[2, 0], [1, 1], [1, 1], [0, 2]])
+"""Numbers of VALID and of INVALID verdicts in a pair, by the column of counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,9 @@ def compare_verdicts_over_units(counts: ArrayLike, units: Labels) -> VerdictFlip
     has_verdicts = totals > 0
     used_units = {unit: np.asarray(labels)[has_verdicts] for unit, labels in units.items()}
     replicates = replicate_over_units(table[has_verdicts], _scotts_pi, used_units)
-    kappa = estimate_from_replicates(pi, n_verdicts, replicates.units, bounds=(-1.0, 1.0), cells=replicates.cells)
+    by_verdict = table[has_verdicts] @ VERDICTS_BY_OUTCOME
+    rarer = by_verdict[:, by_verdict.sum(axis=0).argmin()]
+    kappa = estimate_two_category_agreement(pi, n_verdicts, replicates, rarer, 2.0 * n_verdicts, used_units)
     return VerdictFlips(change.estimate, change.p_value, kappa)
 
 

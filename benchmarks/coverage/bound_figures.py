@@ -9,9 +9,9 @@ import numpy as np
 from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic
 from auditor.metrics.jackknife import crossed_jackknife
 from auditor.metrics.missing_bounds import bounded_statistic, planned_score_ranges
+from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study
 from benchmarks.coverage.rule import Interval
-from benchmarks.coverage.verdict_figures import to_interval
 from benchmarks.coverage.worlds.design import SIZES
 from benchmarks.coverage.worlds.lost_worlds import LOST_WORLDS, LostSample
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from auditor.metrics.averaging import averaged_share
 from auditor.metrics.clustered_correlation import correlate_over_units, correlation_difference_over_units
+from auditor.metrics.conflict import third_quartile
 from auditor.metrics.item_statistics import (
     area_under_curve,
     area_under_curve_within_items,
@@ -15,9 +16,9 @@ from auditor.metrics.item_statistics import (
 from auditor.metrics.paired_difference import paired_difference
 from auditor.metrics.unit_means import ShareTable, mean_over_units, shares_over_units
 from benchmarks.coverage import naive
+from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study
 from benchmarks.coverage.rule import Interval
-from benchmarks.coverage.verdict_figures import to_interval
 from benchmarks.coverage.worlds.item_worlds import ITEM_DESIGNS, ITEM_WORLDS, ItemSample
 
 
@@ -43,6 +44,10 @@ def _mean(sample: ItemSample) -> Interval:
 def _mean_difference(sample: ItemSample) -> Interval:
     paired = paired_difference(sample.means, sample.second_means, _item_units(sample), bounds=(-1.0, 1.0))
     return to_interval(paired.estimate)
+
+
+def _third_quartile(sample: ItemSample) -> Interval:
+    return to_interval(third_quartile(sample.differences, _item_units(sample)))
 
 
 def _set_mean(sample: ItemSample) -> Interval:
@@ -95,6 +100,7 @@ ITEM_FIGURES = (
     Figure("item share difference", _share_difference),
     Figure("item mean", _mean),
     Figure("item mean difference", _mean_difference),
+    Figure("third quartile over items", _third_quartile),
     Figure(
         "area under the curve",
         _area,

@@ -14,16 +14,12 @@ from auditor.metrics.judge_copying import PairErrors, compare_errors
 from auditor.metrics.judge_difference import length_association
 from auditor.metrics.label_difference import length_bias_against_labels, leniency_against_labels
 from benchmarks.coverage import naive
+from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study
 from benchmarks.coverage.rule import Interval
-from benchmarks.coverage.verdict_figures import to_interval
-from benchmarks.coverage.worlds.design import SIZES, Floats, Indices
+from benchmarks.coverage.worlds.design import SIZES, Floats
 from benchmarks.coverage.worlds.panel_worlds import LENIENT_JUDGE, N_JUDGES, PANEL_WORLDS, PanelSample
-
-
-def panel_units(sample: PanelSample) -> dict[str, Indices]:
-    """Country and topic of each trace."""
-    return {"country": sample.country, "topic": sample.topic}
+from benchmarks.coverage.worlds.trace_cells import TRACE_ITEM_DESIGNS
 
 
 def _of_first_judge(compute: Callable[[PanelSample], Sequence[Estimate]]) -> Callable[[PanelSample], Interval]:
@@ -38,7 +34,7 @@ def exposures_to_own_family(sample: PanelSample) -> Floats:
 
 @lru_cache(maxsize=1)
 def _compare_errors(sample: PanelSample) -> list[PairErrors]:
-    return compare_errors(sample.verdicts, sample.label, panel_units(sample))
+    return compare_errors(sample.verdicts, sample.label, sample.units)
 
 
 def _excess(sample: PanelSample) -> Interval:
@@ -51,7 +47,7 @@ def _max_excess_error(sample: PanelSample) -> float:
 
 
 def _effective_number(sample: PanelSample) -> Interval:
-    return to_interval(effective_judges(sample.verdicts, sample.label, panel_units(sample)).number)
+    return to_interval(effective_judges(sample.verdicts, sample.label, sample.units).number)
 
 
 def _naive_leniency(sample: PanelSample) -> Interval:
@@ -67,32 +63,33 @@ def _naive_length(sample: PanelSample) -> Interval:
 JUDGE_FIGURES = (
     Figure(
         "leniency against the median judge",
-        _of_first_judge(lambda s: leniency(s.verdicts, panel_units(s))),
+        _of_first_judge(lambda s: leniency(s.verdicts, s.units)),
         _naive_leniency,
         "against the mean of the others, Student's over traces",
     ),
     Figure(
         "leniency against labels",
-        _of_first_judge(lambda s: leniency_against_labels(s.verdicts, s.label, panel_units(s))),
+        _of_first_judge(lambda s: leniency_against_labels(s.verdicts, s.label, s.units)),
         lambda s: naive.student_interval(s.verdicts[0] - s.label),
         "Student's, over traces",
     ),
     Figure(
         "length association",
-        _of_first_judge(lambda s: length_association(s.verdicts, s.is_longer, panel_units(s))),
+        _of_first_judge(lambda s: length_association(s.verdicts, s.is_longer, s.units)),
     ),
     Figure(
         "length bias against labels",
-        _of_first_judge(lambda s: length_bias_against_labels(s.verdicts, s.label, s.is_longer, panel_units(s))),
+        _of_first_judge(lambda s: length_bias_against_labels(s.verdicts, s.label, s.is_longer, s.units)),
         _naive_length,
         "difference in VALID by length, quality not held fixed, Welch's over traces",
     ),
     Figure(
         "leniency with the judge's own family",
-        _of_first_judge(lambda s: exposure_effects(s.verdicts, exposures_to_own_family(s), panel_units(s))),
+        _of_first_judge(lambda s: exposure_effects(s.verdicts, exposures_to_own_family(s), s.units)),
     ),
     Figure("error correlation beyond other pairs", _excess, max_error=_max_excess_error),
     Figure("effective number of judges", _effective_number),
 )
 
 JUDGE_STUDY = Study("judges", __name__, JUDGE_FIGURES, PANEL_WORLDS, SIZES)
+ITEM_JUDGE_STUDY = Study("judges of items", __name__, JUDGE_FIGURES, PANEL_WORLDS, TRACE_ITEM_DESIGNS)

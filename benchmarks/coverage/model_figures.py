@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from auditor.metrics.model_correlation import correlate_models
 from benchmarks.coverage import naive
+from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study
 from benchmarks.coverage.rule import Interval
-from benchmarks.coverage.verdict_figures import to_interval
 from benchmarks.coverage.worlds.model_worlds import MODEL_DESIGNS, MODEL_WORLDS, ModelSample
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.coverage.findings import find_problems, list_problems
 from benchmarks.coverage.planted import PlantedResult
 from benchmarks.coverage.runner import Result
-from benchmarks.coverage.studies import PLANTED, STUDIES, figures_by_key, list_jobs
+from benchmarks.coverage.studies import PLANTED, figures_by_key, list_jobs
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 NOT_MEASURED = "Not measured"
@@ -77,13 +77,11 @@ def render_tables(results: Sequence[Result]) -> Iterator[str]:
     by_figure: dict[str, list[Result]] = {}
     for result in results:
         by_figure.setdefault(result.figure, []).append(result)
-    figures = figures_by_key()
-    for study in STUDIES:
-        for figure in study.figures:
-            if figure.key in by_figure:
-                yield f"### {make_title(figure.key)}"
-                yield ""
-                yield from _render_figure(by_figure[figure.key], figures[figure.key].naive_label)
+    for key, figure in figures_by_key().items():
+        if key in by_figure:
+            yield f"### {make_title(key)}"
+            yield ""
+            yield from _render_figure(by_figure[key], figure.naive_label)
 
 
 def render_planted(planted: Sequence[PlantedResult]) -> Iterator[str]:

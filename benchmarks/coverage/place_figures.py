@@ -9,9 +9,9 @@ from auditor.metrics.jackknife import STATISTIC_TRANSFORMS
 from auditor.metrics.jackknife_interval import IDENTITY, estimate_from_replicates
 from auditor.metrics.paired_errors import paired_error
 from benchmarks.coverage import naive
+from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study
 from benchmarks.coverage.rule import Interval
-from benchmarks.coverage.verdict_figures import to_interval
 from benchmarks.coverage.worlds.design import Floats
 from benchmarks.coverage.worlds.place_worlds import N_PLACES, PLACE_DESIGNS, PLACE_WORLDS, PlaceSample
 

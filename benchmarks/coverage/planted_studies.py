@@ -17,7 +17,7 @@ from auditor.metrics.judge_difference import JudgeDifference, adjust_p_values
 from auditor.metrics.label_difference import length_bias_against_labels, leniency_against_labels
 from auditor.metrics.multiple_testing import holm
 from benchmarks.coverage import naive
-from benchmarks.coverage.judge_figures import exposures_to_own_family, panel_units
+from benchmarks.coverage.judge_figures import exposures_to_own_family
 from benchmarks.coverage.planted import PlantedStudy, Scenario
 from benchmarks.coverage.rule import Interval
 from benchmarks.coverage.set_figures import to_judge_answers
@@ -30,7 +30,7 @@ FAULTS: tuple[Fault, ...] = ("always TIE", "constant", "random")
 
 def name_lenient(sample: PanelSample) -> set[int]:
     """Judges that differ from the median judge, adjusted for all judges and for the test of the own family."""
-    units = panel_units(sample)
+    units = sample.units
     tests = [
         *leniency(sample.verdicts, units),
         *exposure_effects(sample.verdicts, exposures_to_own_family(sample), units),
@@ -40,19 +40,17 @@ def name_lenient(sample: PanelSample) -> set[int]:
 
 def name_lenient_by_labels(sample: PanelSample) -> set[int]:
     """Judges that differ from the labels."""
-    return _significant(leniency_against_labels(sample.verdicts, sample.label, panel_units(sample)))
+    return _significant(leniency_against_labels(sample.verdicts, sample.label, sample.units))
 
 
 def name_verbose(sample: PanelSample) -> set[int]:
     """Judges that say VALID more often on longer traces than the labels do."""
-    return _significant(
-        length_bias_against_labels(sample.verdicts, sample.label, sample.is_longer, panel_units(sample))
-    )
+    return _significant(length_bias_against_labels(sample.verdicts, sample.label, sample.is_longer, sample.units))
 
 
 def name_copying(sample: PanelSample) -> set[int]:
     """Judges of pairs that err together more often than the other pairs."""
-    pairs = compare_errors(sample.verdicts, sample.label, panel_units(sample))
+    pairs = compare_errors(sample.verdicts, sample.label, sample.units)
     return {judge for pair in pairs if pair.is_copying for judge in (pair.first, pair.second)}
 
 
@@ -63,7 +61,7 @@ def name_lenient_or_copying(sample: PanelSample) -> set[int]:
 
 def name_disagreeing(sample: PanelSample) -> set[int]:
     """Judges without which the others agree better."""
-    rows = leave_one_rater_out(sample.verdicts, units=panel_units(sample))
+    rows = leave_one_rater_out(sample.verdicts, units=sample.units)
     adjusted = holm([np.nan if row.p_value is None else row.p_value for row in rows])
     return {i for i, row in enumerate(rows) if adjusted[i] < 0.05 and (row.difference.value or 0.0) > 0}
 

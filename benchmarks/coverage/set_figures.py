@@ -19,9 +19,9 @@ from auditor.metrics.logic import (
 )
 from auditor.metrics.set_transitivity import estimate_transitivity
 from benchmarks.coverage import naive
+from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study
 from benchmarks.coverage.rule import Interval
-from benchmarks.coverage.verdict_figures import to_interval
 from benchmarks.coverage.worlds.preference_worlds import SET_DESIGNS, SET_WORLDS, Comparisons, SetSample
 
 SUBSET_SIZE = 3

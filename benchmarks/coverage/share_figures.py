@@ -8,9 +8,9 @@ from functools import lru_cache
 from auditor.metrics.estimate import ShareEstimate
 from auditor.metrics.unit_means import ShareTable, mean_over_units, shares_over_units
 from benchmarks.coverage import naive
+from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study
 from benchmarks.coverage.rule import Interval
-from benchmarks.coverage.verdict_figures import to_interval
 from benchmarks.coverage.worlds.share_worlds import SHARE_WORLDS, ShareSample
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from benchmarks.coverage.bound_figures import BOUND_STUDY
 from benchmarks.coverage.figures import Design, Figure, Study, World
 from benchmarks.coverage.item_figures import ITEM_STUDY
-from benchmarks.coverage.judge_figures import JUDGE_STUDY
+from benchmarks.coverage.judge_figures import ITEM_JUDGE_STUDY, JUDGE_STUDY
 from benchmarks.coverage.model_figures import MODEL_STUDY
 from benchmarks.coverage.place_figures import PLACE_STUDY
 from benchmarks.coverage.planted import PlantedResult, PlantedStudy, measure_plant
@@ -22,7 +22,7 @@ from benchmarks.coverage.runner import Result, measure
 from benchmarks.coverage.score_figures import SCORE_STUDY
 from benchmarks.coverage.set_figures import SET_STUDY
 from benchmarks.coverage.share_figures import SHARE_STUDY
-from benchmarks.coverage.verdict_figures import VERDICT_STUDY
+from benchmarks.coverage.verdict_figures import ITEM_VERDICT_STUDY, VERDICT_STUDY
 from benchmarks.coverage.worlds.preference_worlds import SetDesign, SetWorld
 from benchmarks.coverage.worlds.real_tables import ResampledTable
 
@@ -35,7 +35,9 @@ STUDIES = (
     RANKING_STUDY,
     SHARE_STUDY,
     VERDICT_STUDY,
+    ITEM_VERDICT_STUDY,
     JUDGE_STUDY,
+    ITEM_JUDGE_STUDY,
     ITEM_STUDY,
     SET_STUDY,
     MODEL_STUDY,
@@ -115,7 +117,7 @@ def is_measurable(world: World, design: Design) -> bool:
 
 
 def figures_by_key(studies: Iterable[Study] = STUDIES) -> dict[str, Figure]:
-    """The figures of all studies.
+    """The figures of all studies, some of which are in two: over countries and topics, and over items.
 
     Raises:
         ValueError: two figures have one key.
@@ -123,7 +125,6 @@ def figures_by_key(studies: Iterable[Study] = STUDIES) -> dict[str, Figure]:
     figures: dict[str, Figure] = {}
     for study in studies:
         for figure in study.figures:
-            if figure.key in figures:
+            if figures.setdefault(figure.key, figure) is not figure:
                 raise ValueError(f"two figures are called {figure.key!r}")
-            figures[figure.key] = figure
     return figures

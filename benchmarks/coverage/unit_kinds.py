@@ -17,7 +17,9 @@ N_KINDS_BY_STUDY: Mapping[str, int] = {
     "rankings": 2,
     "shares": 2,
     "verdicts": 2,
+    "verdicts on items": 1,
     "judges": 2,
+    "judges of items": 1,
     "items": 1,
     "item sets": 1,
     "models": 1,
@@ -26,37 +28,17 @@ N_KINDS_BY_STUDY: Mapping[str, int] = {
 
 FIGURES_OVER_ITEMS: Mapping[str, str] = {
     "share": "item share",
-    "prevalence": "item share",
-    "valid share of a judge": "item share",
-    "agreement with the others": "item share",
     "cell mean": "item mean",
+    "third quartile": "third quartile over items",
 }
 """Figures that are simulated over countries and topics, by the figure that the same function has over items."""
 
-NOT_SIMULATED_OVER_ITEMS = (
-    "kappa",
-    "alpha",
-    "ac1",
-    "alpha without a judge",
-    "alpha change",
-    "third quartile",
-    "paired difference of verdicts",
-    "agreement of two series of verdicts",
-    "leniency against the median judge",
-    "length association",
-    "length bias against labels",
-    "leniency with the judge's own family",
-    "error correlation beyond other pairs",
-    "effective number of judges",
-)
-"""Figures that are simulated over countries and topics only: over items, where one variance takes the place of the sum
-of two, their coverage is not measured. docs/coverage.md says so."""
 
-
-def count_simulated_kinds(figure: str) -> int:
-    """The number of kinds of units that are resampled where a figure is simulated."""
-    [study] = [study for study in STUDIES if figure in {candidate.key for candidate in study.figures}]
-    return N_KINDS_BY_STUDY[study.name]
+def list_simulated_kinds(figure: str) -> frozenset[int]:
+    """The numbers of kinds of units that are resampled where a figure is simulated."""
+    return frozenset(
+        N_KINDS_BY_STUDY[study.name] for study in STUDIES if figure in {candidate.key for candidate in study.figures}
+    )
 
 
 def find_simulation(figure: str, n_kinds: int) -> str | None:
@@ -65,6 +47,6 @@ def find_simulation(figure: str, n_kinds: int) -> str | None:
     Args:
         figure: of the estimate, by the registry.
     """
-    if count_simulated_kinds(figure) == n_kinds:
+    if n_kinds in list_simulated_kinds(figure):
         return figure
     return FIGURES_OVER_ITEMS.get(figure) if n_kinds == 1 else None

@@ -8,70 +8,65 @@ from typing import Any
 import numpy as np
 
 from auditor.metrics.agreement import count_ratings, fleiss_kappa, gwet_ac1, krippendorff_alpha, leave_one_rater_out
-from auditor.metrics.estimate import Estimate
 from auditor.metrics.paired_shares import pair_verdicts, paired_difference_over_units
 from auditor.metrics.unit_means import share_over_units
 from auditor.metrics.verdict_flips import compare_verdicts_over_units
 from auditor.metrics.votes import agreement_with_others
 from benchmarks.coverage import naive
+from benchmarks.coverage.estimates import to_interval
 from benchmarks.coverage.figures import Figure, Study
 from benchmarks.coverage.rule import Interval
-from benchmarks.coverage.worlds.design import Floats, Indices
-from benchmarks.coverage.worlds.verdict_worlds import VERDICT_WORLDS, VerdictSample
-
-Units = dict[str, Indices]
-
-
-def to_interval(estimate: Estimate) -> Interval:
-    """The value and the ends of an estimate."""
-    return float("nan") if estimate.value is None else estimate.value, estimate.ci_low, estimate.ci_high
-
-
-def _units(sample: VerdictSample) -> Units:
-    return {"country": sample.country, "topic": sample.topic}
+from benchmarks.coverage.worlds.design import Floats
+from benchmarks.coverage.worlds.trace_cells import TRACE_ITEM_DESIGNS
+from benchmarks.coverage.worlds.verdict_worlds import (
+    GAUSSIAN_VERDICTS,
+    RARELY_INVALID,
+    VERDICT_WORLDS,
+    VerdictSample,
+)
 
 
 def _kappa(sample: VerdictSample) -> Interval:
-    return to_interval(fleiss_kappa(count_ratings(sample.verdicts), units=_units(sample)))
+    return to_interval(fleiss_kappa(count_ratings(sample.verdicts), units=sample.units))
 
 
 def _alpha(sample: VerdictSample) -> Interval:
-    return to_interval(krippendorff_alpha(sample.verdicts, units=_units(sample)))
+    return to_interval(krippendorff_alpha(sample.verdicts, units=sample.units))
 
 
 def _ac1(sample: VerdictSample) -> Interval:
-    return to_interval(gwet_ac1(sample.verdicts, 2, units=_units(sample)))
+    return to_interval(gwet_ac1(sample.verdicts, 2, units=sample.units))
 
 
 def _alpha_without(sample: VerdictSample) -> Interval:
-    return to_interval(krippendorff_alpha(sample.verdicts[1:], units=_units(sample)))
+    return to_interval(krippendorff_alpha(sample.verdicts[1:], units=sample.units))
 
 
 def _alpha_change(sample: VerdictSample) -> Interval:
-    return to_interval(leave_one_rater_out(sample.verdicts, units=_units(sample))[0].difference)
+    return to_interval(leave_one_rater_out(sample.verdicts, units=sample.units)[0].difference)
 
 
 def _prevalence(sample: VerdictSample) -> Interval:
     n_verdicts = (~np.isnan(sample.verdicts)).sum(axis=0)
     share = share_over_units(
-        np.nansum(sample.verdicts, axis=0), n_verdicts, _units(sample), independent_cases=np.minimum(n_verdicts, 1)
+        np.nansum(sample.verdicts, axis=0), n_verdicts, sample.units, independent_cases=np.minimum(n_verdicts, 1)
     )
     return to_interval(share)
 
 
 def _valid_share(sample: VerdictSample) -> Interval:
     verdicts = sample.verdicts[0]
-    return to_interval(share_over_units(np.nan_to_num(verdicts), ~np.isnan(verdicts), _units(sample)))
+    return to_interval(share_over_units(np.nan_to_num(verdicts), ~np.isnan(verdicts), sample.units))
 
 
 def _agreement_with_others(sample: VerdictSample) -> Interval:
-    return to_interval(agreement_with_others(sample.verdicts, units=_units(sample))[0])
+    return to_interval(agreement_with_others(sample.verdicts, units=sample.units)[0])
 
 
 def _paired_difference(sample: VerdictSample) -> Interval:
     """The second judge's share of VALID minus the first's, as before and after a change of the traces."""
     first, second, *_ = sample.verdicts
-    return to_interval(paired_difference_over_units(pair_verdicts(first, second, _units(sample))).estimate)
+    return to_interval(paired_difference_over_units(pair_verdicts(first, second, sample.units)).estimate)
 
 
 def _agreement_of_two(sample: VerdictSample) -> Interval:
@@ -79,7 +74,7 @@ def _agreement_of_two(sample: VerdictSample) -> Interval:
     is_paired = ~np.isnan(sample.verdicts[:2]).any(axis=0)
     outcomes = (first & second, ~first & second, first & ~second, ~first & ~second)
     counts = np.stack([outcome & is_paired for outcome in outcomes], axis=1)
-    return to_interval(compare_verdicts_over_units(counts, _units(sample)).kappa)
+    return to_interval(compare_verdicts_over_units(counts, sample.units).kappa)
 
 
 def _naive_paired_difference(sample: VerdictSample) -> Interval:
@@ -95,7 +90,12 @@ def _counts(sample: VerdictSample) -> Floats:
 
 def _bootstrap_over_traces(coefficient: Callable[[Floats, Floats], Floats]) -> Callable[[Any], Interval]:
     """The interval of a coefficient of agreement that resamples traces."""
-    return lambda sample: naive.bootstrap_over_rows(_counts(sample), coefficient, np.random.default_rng(0))
+
+    def compute(sample: VerdictSample) -> Interval:
+        with np.errstate(invalid="ignore"):  # bootstrap samples with one verdict only have no kappa
+            return naive.bootstrap_over_rows(_counts(sample), coefficient, np.random.default_rng(0))
+
+    return compute
 
 
 def _wilson_of_agreement(sample: VerdictSample) -> Interval:
@@ -124,3 +124,6 @@ VERDICT_FIGURES = (
 )
 
 VERDICT_STUDY = Study("verdicts", __name__, VERDICT_FIGURES, VERDICT_WORLDS)
+ITEM_VERDICT_STUDY = Study(
+    "verdicts on items", __name__, VERDICT_FIGURES, (GAUSSIAN_VERDICTS, RARELY_INVALID), TRACE_ITEM_DESIGNS
+)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from auditor.metrics.estimate import Estimate
@@ -14,6 +15,8 @@ from auditor.reports.data.report_schema import Report
 from auditor.run import open_audit, run_audit
 from auditor.storage.audits import Audit
 from auditor.storage.database import Database, open_database
+from benchmarks.coverage.figures import Study
+from benchmarks.coverage.judge_figures import ITEM_JUDGE_STUDY, JUDGE_STUDY
 from benchmarks.coverage.paths import iterate_estimates, iterate_schema_paths
 from benchmarks.coverage.registry import (
     PATHS_BY_FIGURE,
@@ -26,10 +29,10 @@ from benchmarks.coverage.studies import STUDIES, figures_by_key
 from benchmarks.coverage.unit_kinds import (
     FIGURES_OVER_ITEMS,
     N_KINDS_BY_STUDY,
-    NOT_SIMULATED_OVER_ITEMS,
-    count_simulated_kinds,
     find_simulation,
+    list_simulated_kinds,
 )
+from benchmarks.coverage.verdict_figures import ITEM_VERDICT_STUDY, VERDICT_STUDY
 from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.consistency_audits import save_logic_audit, save_semantic_audit
 from tests.support.fake_server import FakeServer
@@ -111,18 +114,26 @@ def test_each_interval_is_over_the_kinds_of_units_of_its_simulation(kind: str, f
         for path, estimate in iterate_intervals(full_reports[kind])
         for figure in find_figures(path)
         if find_simulation(figure, len(estimate.resampled)) is None
-        and not (estimate.resampled == ("item",) and figure in NOT_SIMULATED_OVER_ITEMS)
     }
     assert other_kinds == {}, "add them to benchmarks/coverage/unit_kinds.py, or map them to another figure"
 
 
 def test_figures_over_items_are_simulated_over_one_kind_of_units() -> None:
     assert set(N_KINDS_BY_STUDY) == {study.name for study in STUDIES}
-    assert {count_simulated_kinds(figure) for figure in FIGURES_OVER_ITEMS.values()} == {1}
-    assert {count_simulated_kinds(figure) for figure in (*FIGURES_OVER_ITEMS, *NOT_SIMULATED_OVER_ITEMS)} == {2}
-    assert not set(FIGURES_OVER_ITEMS) & set(NOT_SIMULATED_OVER_ITEMS)
+    assert {list_simulated_kinds(figure) for figure in FIGURES_OVER_ITEMS.values()} == {frozenset({1})}
+    assert {list_simulated_kinds(figure) for figure in FIGURES_OVER_ITEMS} == {frozenset({2})}
     assert (find_simulation("share", 2), find_simulation("share", 1)) == ("share", "item share")
-    assert (find_simulation("kappa", 1), find_simulation("item share", 2)) == (None, None)
+    assert (find_simulation("kappa", 1), find_simulation("kappa", 2)) == ("kappa", "kappa")
+    assert (find_simulation("r", 1), find_simulation("item share", 2)) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "study", [VERDICT_STUDY, ITEM_VERDICT_STUDY, JUDGE_STUDY, ITEM_JUDGE_STUDY], ids=lambda s: s.name
+)
+def test_the_units_of_verdicts_are_of_as_many_kinds_as_the_study_says(study: Study) -> None:
+    sample = study.worlds[0].draw(study.designs[0], np.random.default_rng(0))
+    assert len(sample.units) == N_KINDS_BY_STUDY[study.name]
+    assert {len(labels) for labels in sample.units.values()} == {sample.verdicts.shape[1]}
 
 
 def test_a_path_that_is_nowhere_is_noticed() -> None:

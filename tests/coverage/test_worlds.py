@@ -28,6 +28,7 @@ ALLOWED_MODULES = (
     "csv",
     "dataclasses",
     "functools",
+    "itertools",
     "numpy",
     "pathlib",
     "scipy",

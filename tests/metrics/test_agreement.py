@@ -15,7 +15,7 @@ from auditor.metrics.agreement import (
     krippendorff_alpha,
     leave_one_rater_out,
 )
-from auditor.metrics.jackknife_interval import CONSTANT_REASON
+from auditor.metrics.jackknife_interval import CONSTANT_REASON, UNDEFINED_REASON
 
 Floats = NDArray[np.float64]
 NAN = float("nan")
@@ -105,9 +105,13 @@ def test_all_the_same_is_not_perfect_agreement() -> None:
 
 def test_perfect_agreement_has_no_false_certainty() -> None:
     alpha = krippendorff_alpha(np.tile([0.0, 1.0] * 10, (3, 1)))
-    assert alpha.value == pytest.approx(1)
-    assert alpha.ci_low is None
-    assert alpha.reason == CONSTANT_REASON
+    # Each of the 10 items with the rarer rating counts as one case, of which Student's quantile needs more.
+    n_effective = 10 * (stats.norm.ppf(0.975) / stats.t.ppf(0.975, 19)) ** 2
+    specific = 0.025 ** (1 / n_effective)
+    assert (alpha.value, alpha.ci_low, alpha.ci_high) == pytest.approx((1, 1 - (1 - specific) / 0.5, 1))
+    scores = krippendorff_alpha(np.tile([0.0, 1.0] * 10, (3, 1)), "interval")
+    assert scores.value == pytest.approx(1)
+    assert (scores.ci_low, scores.reason) == (None, CONSTANT_REASON)
 
 
 @pytest.mark.parametrize("ratings", [np.full((3, 4), NAN), np.ones((1, 5)), np.ones((3, 0)), np.ones((0, 3))])
@@ -121,14 +125,92 @@ def test_nothing_to_compare(ratings: Floats) -> None:
         assert coefficient.n_dropped == ratings.shape[1]
 
 
-def test_a_rare_disagreement_gives_no_interval() -> None:
-    ratings = np.zeros((3, 50))
-    ratings[0, 0] = 1
-    alpha = krippendorff_alpha(ratings)
+@pytest.mark.parametrize(("n_items", "has_interval"), [(1, False), (4, False), (5, True)])
+def test_a_rating_in_few_items_gives_no_interval(n_items: int, has_interval: bool) -> None:
+    ratings = np.ones((3, 50))
+    ratings[0, :n_items] = 0
+    ratings[1, 0] = 0
+    for coefficient in (krippendorff_alpha(ratings), fleiss_kappa(count_ratings(ratings))):
+        assert coefficient.value is not None
+        assert (coefficient.ci_low is not None) == has_interval
+        if not has_interval:
+            assert coefficient.reason == (
+                "the rarer of the two ratings occurs in fewer than 5 items, too few for an interval for other items"
+            )
+    for rater in leave_one_rater_out(ratings):
+        assert rater.difference.value is not None
+        assert (rater.difference.ci_low is not None) == (rater.agreement.ci_low is not None and has_interval)
+        assert (rater.p_value is None) == (rater.difference.ci_low is None)
+
+
+def test_a_rating_in_few_topics_gives_no_interval_for_other_countries_and_topics() -> None:
+    countries, topics = np.repeat(np.arange(8), 6), np.tile(np.arange(6), 8)
+    ratings = np.ones((3, 48))
+    ratings[:2, topics < 4] = 0
+    ratings = 1 - ratings
+    kappa = fleiss_kappa(count_ratings(ratings[:, topics < 5]), units={"topic": topics[topics < 5]})
+    assert kappa.ci_low is not None  # the rarer rating is in all of the 5 topics
+    ratings[:, topics > 1] = 0
+    alpha = krippendorff_alpha(ratings, units={"country": countries, "topic": topics})
+    assert (alpha.ci_low, alpha.ci_high) == (None, None)
+    assert alpha.reason == (
+        "the rarer of the two ratings occurs in fewer than 5 topics, too few for an interval for other countries and "
+        "topics"
+    )
+
+
+def test_leaving_out_the_only_unit_with_a_rating_leaves_no_value() -> None:
+    # Unit 0 has all ratings of the more frequent category, so without it all ratings are the same.
+    ratings, units = np.zeros((2, 46)), {"item": np.r_[np.zeros(40, dtype=int), np.arange(1, 7)]}
+    ratings[:, 40:] = 1
+    assert krippendorff_alpha(ratings, units=units).reason == UNDEFINED_REASON
+
+
+def test_ratings_that_never_agree_have_the_interval_of_no_hit_in_as_many_units() -> None:
+    ratings = np.ones((2, 40))
+    ratings[0, :8] = 0
+    kappa = fleiss_kappa(count_ratings(ratings))
+    n_effective = 8 * (stats.norm.ppf(0.975) / stats.t.ppf(0.975, 39)) ** 2
+    largest_specific = 1 - 0.025 ** (1 / n_effective)
+    assert kappa.value == pytest.approx(1 - 1 / 0.9)
+    assert (kappa.ci_low, kappa.ci_high) == pytest.approx((1 - 1 / 0.9, 1 - (1 - largest_specific) / 0.9))
+
+
+def test_the_interval_of_two_categories_is_that_of_the_specific_agreement_by_hand() -> None:
+    countries, topics = np.repeat(np.arange(9), 7), np.tile(np.arange(7), 9)
+    rng = np.random.default_rng(8)
+    quality = rng.normal(size=9)[countries] + rng.normal(size=7)[topics] + rng.normal(size=63)
+    ratings = (quality + 0.8 * rng.normal(size=(4, 63)) > -1).astype(float)
+    ratings[rng.random(ratings.shape) < 0.1] = NAN
+    is_pairable = (~np.isnan(ratings)).sum(axis=0) >= 2
+    ratings, countries, topics = ratings[:, is_pairable], countries[is_pairable], topics[is_pairable]
+    alpha = krippendorff_alpha(ratings, units={"country": countries, "topic": topics})
+
+    def variance(labels: NDArray[np.intp]) -> float:
+        left_out = np.array(
+            [krippendorff.alpha(ratings[:, labels != u], level_of_measurement="nominal") for u in np.unique(labels)]
+        )
+        return float((len(left_out) - 1) * left_out.var())
+
+    by_country, by_topic = variance(countries), variance(topics)
+    total = max(by_country + by_topic - variance(np.arange(len(topics))) / 2, by_country, by_topic)
     assert alpha.value is not None
-    assert alpha.ci_low is None
-    assert alpha.reason is not None
-    assert alpha.reason == "leaving one unit out leaves no value: no interval"
+    rarer = ratings == 0
+    share = rarer.sum() / (~np.isnan(ratings)).sum()
+    assert share < 0.5
+    specific = 1 - (1 - alpha.value) * (1 - share)
+    n_effective = specific * (1 - specific) / (total * (1 - share) ** 2)
+    assert n_effective < rarer.sum()
+    n_effective *= (stats.norm.ppf(0.975) / stats.t.ppf(0.975, 6)) ** 2
+    hits = specific * n_effective
+    ends = stats.beta.ppf([0.025, 0.975], [hits, hits + 1], [n_effective - hits + 1, n_effective - hits])
+    assert (alpha.ci_low, alpha.ci_high) == pytest.approx(tuple(1 - (1 - ends) / (1 - share)))
+    assert alpha.resampled == ("country", "topic")
+
+
+def test_a_category_that_does_not_occur_changes_nothing() -> None:
+    counts = count_ratings(_panel(6, items=30) % 2)
+    assert fleiss_kappa(np.column_stack([counts, np.zeros(30)])).ci_low == fleiss_kappa(counts).ci_low is not None
 
 
 def test_without_units_items_are_left_out_as_a_hand_jackknife_does() -> None:
@@ -277,6 +359,27 @@ def test_the_difference_without_a_rater_is_a_jackknife_of_both_alphas() -> None:
     ends = (rater.difference.ci_low, rater.difference.ci_high)
     assert ends == pytest.approx((value - half_width, value + half_width), abs=1e-9)
     assert rater.p_value == pytest.approx(2 * stats.t.sf(abs(value) / total**0.5, 5))
+
+
+def test_the_difference_without_a_rater_has_as_many_degrees_of_freedom_as_items_with_the_rarer_rating() -> None:
+    rng = np.random.default_rng(3)
+    ratings = np.ones((4, 60))
+    ratings[:, :9] = rng.random((4, 9)) < 0.3
+    ratings[1:, 9:] = 1
+    ratings[0, 9:15] = 0  # only the rater that is left out gives them
+    rater = leave_one_rater_out(ratings)[0]
+    values = [
+        krippendorff.alpha(t[1:], level_of_measurement="nominal")
+        - krippendorff.alpha(t, level_of_measurement="nominal")
+        for t in (np.delete(ratings, i, axis=1) for i in range(60))
+    ]
+    std_error = (59 * np.var(values)) ** 0.5
+    assert (ratings[1:] == 0).any(axis=0).sum() == 9
+    ends = (rater.difference.ci_low, rater.difference.ci_high)
+    assert rater.difference.value is not None
+    half_width = stats.t.ppf(0.975, 8) * std_error
+    assert ends == pytest.approx((rater.difference.value - half_width, rater.difference.value + half_width))
+    assert rater.p_value == pytest.approx(2 * stats.t.sf(abs(rater.difference.value) / std_error, 8))
 
 
 def test_malformed_input_raises() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy import stats
 
 from auditor.metrics.agreement import fleiss_kappa
 from auditor.metrics.verdict_flips import compare_verdicts_over_units
@@ -25,18 +24,22 @@ def test_scotts_pi_and_its_interval_are_fleiss_kappa_of_two() -> None:
     assert (flips.change.n, flips.kappa.n) == (60, 60)
     counts = one_each @ [[2, 0], [1, 1], [1, 1], [0, 2]]
     assert flips.kappa.value == pytest.approx(fleiss_kappa(counts).value)
-
-    def variance(labels: NDArray[np.intp]) -> float:
-        k = len(np.unique(labels))
-        left_out = np.array([fleiss_kappa(counts[labels != unit]).value for unit in range(k)], dtype=float)
-        return float((k - 1) / k * ((left_out - left_out.mean()) ** 2).sum())
-
-    by_country, by_topic = variance(units["country"]), variance(units["topic"])
-    total = max(by_country + by_topic - variance(np.arange(60)) / 2, by_country, by_topic)
-    assert flips.kappa.ci_high is not None
-    assert flips.kappa.value is not None
-    assert flips.kappa.ci_high - flips.kappa.value == pytest.approx(stats.t.ppf(0.975, 5) * total**0.5)
+    kappa = fleiss_kappa(counts, units=units)
+    assert (flips.kappa.ci_low, flips.kappa.ci_high) == pytest.approx((kappa.ci_low, kappa.ci_high))
     assert flips.kappa.generalizes_to == "other countries and topics like these"
+
+
+def test_kappa_has_no_interval_where_the_rarer_verdict_is_in_few_countries() -> None:
+    units = _units(6, 5)
+    counts = np.tile([4, 0, 0, 0], (30, 1))
+    counts[units["country"] < 4] = [2, 1, 0, 1]
+    flips = compare_verdicts_over_units(counts, units)
+    assert (flips.kappa.ci_low, flips.kappa.ci_high) == (None, None)
+    assert flips.kappa.reason == (
+        "the rarer of the two ratings occurs in fewer than 5 countries, too few for an interval for other countries "
+        "and topics"
+    )
+    assert flips.change.ci_low is not None
 
 
 def test_many_judges_of_one_trace_are_no_more_cells() -> None:

@@ -7,7 +7,8 @@ another prompt, shares part of the item's effect. Only items are resampled.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 from scipy.special import ndtr
@@ -57,7 +58,7 @@ class ItemSample:
         hits, second_hits: right answers of each item under two conditions, shape (items,); counts: all answers.
         item, is_correct, support, weaker_support, closeness: of each answer under the first condition, shape
             (answers,).
-        means, second_means: a score in [0, 1] of each item under two conditions, shape (items,).
+        means, second_means, third_means: a score in [0, 1] of each item under three conditions, shape (items,).
     """
 
     hits: Floats
@@ -70,7 +71,14 @@ class ItemSample:
     closeness: Floats
     means: Floats
     second_means: Floats
+    third_means: Floats
     truths: Mapping[str, float]
+
+    @property
+    def differences(self) -> Floats:
+        """Differences between the scores under each two conditions, shape (pairs, items)."""
+        pairs = combinations((self.means, self.second_means, self.third_means), 2)
+        return np.stack([first - second for first, second in pairs])
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +113,7 @@ class ItemWorld:
         is_correct, second_is_correct = (merit > 0 for merit in merits)
         support = SUPPORT_SLOPE * merits[0] + 0.5 * draw_effects(self.kind, rng, n_items)[item]
         scores = [ndtr(self.level + shift + effect) for shift, effect in zip((0.0, SECOND_SHIFT), by_item, strict=True)]
-        return ItemSample(
+        sample = ItemSample(
             np.bincount(item, is_correct, minlength=n_items).astype(np.float64),
             np.bincount(item, second_is_correct, minlength=n_items).astype(np.float64),
             counts.astype(np.float64),
@@ -116,8 +124,12 @@ class ItemWorld:
             merits[0] + rng.normal(size=len(item)),
             np.clip(scores[0] + 0.1 * rng.normal(size=n_items), 0, 1),
             np.clip(scores[1] + 0.1 * rng.normal(size=n_items), 0, 1),
+            np.empty(0),
             truths,
         )
+        third_effect = ITEM_SD * (SHARED**0.5 * common + (1 - SHARED) ** 0.5 * draw_effects(self.kind, rng, n_items))
+        third_means = ndtr(self.level + third_effect) + 0.1 * rng.normal(size=n_items)
+        return replace(sample, third_means=np.clip(third_means, 0, 1))
 
 
 def measure_item_truth(world: ItemWorld, n_items: int, seed: int = 1) -> dict[str, float]:
@@ -139,6 +151,7 @@ def measure_item_truth(world: ItemWorld, n_items: int, seed: int = 1) -> dict[st
         "item share difference": share - second_share,
         "item mean": float(sample.means.mean()),
         "item mean difference": float((sample.second_means - sample.means).mean()),
+        "third quartile over items": float(np.quantile(np.abs(sample.differences), 0.75)),
         "area under the curve": area,
         "area within items": area_within,
         "rank correlation of answers": float(np.corrcoef(ranks, rankdata(sample.closeness))[0, 1]),
@@ -164,6 +177,7 @@ ITEM_TRUTHS: dict[str, dict[str, float]] = {
         "item share difference": 0.08566,
         "item mean": 0.64082,
         "item mean difference": -0.08305,
+        "third quartile over items": 0.31600,
         "area under the curve": 0.80532,
         "area within items": 0.77834,
         "rank correlation of answers": 0.49972,
@@ -178,6 +192,7 @@ ITEM_TRUTHS: dict[str, dict[str, float]] = {
         "item share difference": 0.09239,
         "item mean": 0.65362,
         "item mean difference": -0.09032,
+        "third quartile over items": 0.28677,
         "area under the curve": 0.79852,
         "area within items": 0.77685,
         "rank correlation of answers": 0.48073,
@@ -192,6 +207,7 @@ ITEM_TRUTHS: dict[str, dict[str, float]] = {
         "item share difference": 0.09282,
         "item mean": 0.62495,
         "item mean difference": -0.09118,
+        "third quartile over items": 0.29781,
         "area under the curve": 0.79559,
         "area within items": 0.77350,
         "rank correlation of answers": 0.49122,
@@ -206,6 +222,7 @@ ITEM_TRUTHS: dict[str, dict[str, float]] = {
         "item share difference": 0.02777,
         "item mean": 0.92160,
         "item mean difference": -0.02348,
+        "third quartile over items": 0.13853,
         "area under the curve": 0.86820,
         "area within items": 0.80722,
         "rank correlation of answers": 0.49972,

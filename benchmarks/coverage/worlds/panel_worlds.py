@@ -14,7 +14,8 @@ from functools import cache
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from benchmarks.coverage.worlds.design import Design, Floats, Indices
+from benchmarks.coverage.worlds.design import Floats, Indices
+from benchmarks.coverage.worlds.trace_cells import TraceCells, TraceDesign, draw_trace_cells
 
 N_JUDGES = 5
 NOISE_SDS = np.array([0.6, 0.7, 0.8, 0.9, 1.0])
@@ -77,12 +78,12 @@ class PanelSample:
     """Verdicts, shape (judges, traces), 1 VALID, 0 INVALID, nan none, and what is known of the traces, shape (traces,).
 
     Attributes:
+        units: what is resampled: country and topic, or item, of each trace, shape (traces,).
         model: which of four models wrote the trace; judge i is of the family of model i.
         label: 1 where the trace is sound; is_longer: 1 for the longer half, 0 for the other.
     """
 
-    country: Indices
-    topic: Indices
+    units: Mapping[str, Indices]
     model: Indices
     verdicts: Floats
     label: Floats
@@ -98,36 +99,32 @@ class PanelWorld:
     name: str
     plant: Plant
 
-    def draw(self, design: Design, rng: np.random.Generator) -> PanelSample:
+    def draw(self, design: TraceDesign, rng: np.random.Generator) -> PanelSample:
         """Simulate one audit."""
         return replace(draw_panel(self.plant, design, rng), truths=compute_panel_truths(self.plant))
 
 
-def draw_panel(plant: Plant, design: Design, rng: np.random.Generator) -> PanelSample:
+def draw_panel(plant: Plant, design: TraceDesign, rng: np.random.Generator) -> PanelSample:
     """Simulate one audit with a planted fault."""
-    cell_country, cell_topic = design.draw_cells(rng)
-    cell = np.repeat(np.arange(len(cell_country)), design.draw_case_counts(rng, len(cell_country), TRACES_PER_CELL))
-    return _draw_traces(plant, rng, cell_country[cell], cell_topic[cell], cell)
+    return _draw_traces(plant, rng, draw_trace_cells(design, rng, TRACES_PER_CELL))
 
 
-def _draw_traces(
-    plant: Plant, rng: np.random.Generator, country: Indices, topic: Indices, cell: Indices
-) -> PanelSample:
-    """Draw traces with these countries, topics and cells, and their verdicts."""
-    n_traces = len(cell)
+def _draw_traces(plant: Plant, rng: np.random.Generator, cells: TraceCells) -> PanelSample:
+    """Draw the traces of these cells, and their verdicts."""
+    n_traces, country, topic = len(cells.cell), cells.country[cells.cell], cells.topic[cells.cell]
     is_longer = (rng.permutation(n_traces) % 2).astype(np.float64)
     soundness = (
         plant.level
         + _draw_by_unit(SOUNDNESS_SDS[0], rng, country)
         + _draw_by_unit(SOUNDNESS_SDS[1], rng, topic)
-        + _draw_by_unit(SOUNDNESS_SDS[2], rng, cell)
+        + _draw_by_unit(SOUNDNESS_SDS[2], rng, cells.cell)
         + plant.quality_of_length * (is_longer - 0.5)
         + rng.normal(size=n_traces)
     )
     label = (soundness > 0).astype(np.float64)
     model = np.arange(n_traces) % TRACES_PER_CELL
-    sample = PanelSample(country, topic, model, np.empty(0), label, is_longer, plant)
-    return replace(sample, verdicts=_draw_verdicts(sample, soundness, rng))
+    sample = PanelSample(cells.units, model, np.empty(0), label, is_longer, plant)
+    return replace(sample, verdicts=_draw_verdicts(sample, soundness, country, topic, rng))
 
 
 def _draw_by_unit(sd: float, rng: np.random.Generator, unit: Indices) -> Floats:
@@ -135,15 +132,17 @@ def _draw_by_unit(sd: float, rng: np.random.Generator, unit: Indices) -> Floats:
     return np.asarray(sd * rng.normal(size=int(unit.max()) + 1)[unit])
 
 
-def _draw_verdicts(sample: PanelSample, soundness: Floats, rng: np.random.Generator) -> Floats:
+def _draw_verdicts(
+    sample: PanelSample, soundness: Floats, country: Indices, topic: Indices, rng: np.random.Generator
+) -> Floats:
     """The verdicts of all judges, with the planted faults."""
     plant, n_traces = sample.plant, len(soundness)
     verdicts = np.empty((N_JUDGES, n_traces))
     for judge in range(N_JUDGES):
         perceived = (
             soundness
-            + _draw_by_unit(JUDGE_SDS[0], rng, sample.country)
-            + _draw_by_unit(JUDGE_SDS[1], rng, sample.topic)
+            + _draw_by_unit(JUDGE_SDS[0], rng, country)
+            + _draw_by_unit(JUDGE_SDS[1], rng, topic)
             + plant.noise_sds[judge] * rng.normal(size=n_traces)
         )
         if judge == LENIENT_JUDGE:
@@ -206,7 +205,8 @@ def compute_panel_truths(plant: Plant) -> dict[str, float]:
 def measure_effective_number(plant: Plant, n_traces: int, seed: int = 1) -> float:
     """1' R^-1 1 of the judges' errors, whose correlations R are within labels, from traces with units of their own."""
     trace = np.arange(n_traces)
-    sample = _draw_traces(plant, np.random.default_rng(seed), trace, trace, trace)
+    cells = TraceCells(trace, trace, trace, is_item=True)
+    sample = _draw_traces(plant, np.random.default_rng(seed), cells)
     errors = sample.verdicts != sample.label
     covariances = sum(np.cov(errors[:, sample.label == label]) * (sample.label == label).mean() for label in (0.0, 1.0))
     sds = np.sqrt(np.diag(covariances))

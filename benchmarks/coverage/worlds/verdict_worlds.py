@@ -1,4 +1,5 @@
-"""Worlds of verdicts: five judges rule on the traces of four models, in cells of countries and topics.
+"""Worlds of verdicts: five judges rule on the traces of four models, in cells of countries
+and topics or of the items of a task.
 
 A trace has a soundness with effects of its country, topic, model and cell. A judge says VALID where the soundness that
 it perceives is above 0; it perceives that with effects of its own of the topic and the country, and with noise. Judges
@@ -12,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.coverage.worlds.design import Design, Floats, Indices
+from benchmarks.coverage.worlds.design import Floats, Indices
 from benchmarks.coverage.worlds.effects import EffectKind, draw_effects
+from benchmarks.coverage.worlds.trace_cells import TraceDesign, draw_trace_cells
 
 JUDGE_LENIENCIES = np.array([0.3, 0.15, 0.0, -0.15, -0.3])
 MODEL_QUALITIES = np.array([0.3, 0.1, -0.1, -0.3])
@@ -29,11 +31,13 @@ MEAN_TRACES = 4
 
 @dataclass(frozen=True, slots=True)
 class VerdictSample:
-    """Verdicts of one simulated audit, shape (judges, traces): 1 is VALID, 0 INVALID, nan missing."""
+    """Verdicts of one simulated audit, shape (judges, traces): 1 is VALID, 0 INVALID, nan missing.
 
-    country: Indices
-    topic: Indices
-    model: Indices
+    Attributes:
+        units: what is resampled: country and topic, or item, of each trace, shape (traces,).
+    """
+
+    units: Mapping[str, Indices]
     verdicts: Floats
     truths: Mapping[str, float]
 
@@ -52,15 +56,14 @@ class VerdictWorld:
     level: float = 0.4
     judge_scale: float = 1.0
 
-    def draw(self, design: Design, rng: np.random.Generator) -> VerdictSample:
+    def draw(self, design: TraceDesign, rng: np.random.Generator) -> VerdictSample:
         """Simulate one audit."""
-        cell_country, cell_topic = design.draw_cells(rng)
-        n_traces = design.draw_case_counts(rng, len(cell_country), MEAN_TRACES)
-        cell = np.repeat(np.arange(len(cell_country)), n_traces)
-        model = (np.arange(len(cell)) if not design.is_uneven else rng.integers(0, 4, len(cell))) % 4
-        verdicts = self.draw_verdicts(rng, cell_country, cell_topic, cell, model)
+        cells = draw_trace_cells(design, rng, MEAN_TRACES)
+        n_traces = len(cells.cell)
+        model = (np.arange(n_traces) if not design.is_uneven else rng.integers(0, 4, n_traces)) % 4
+        verdicts = self.draw_verdicts(rng, cells.country, cells.topic, cells.cell, model)
         verdicts[rng.random(verdicts.shape) < MISSING_VERDICTS] = np.nan
-        return VerdictSample(cell_country[cell], cell_topic[cell], model, verdicts, VERDICT_TRUTHS[self.name])
+        return VerdictSample(cells.units, verdicts, VERDICT_TRUTHS[self.name])
 
     def draw_verdicts(
         self,
