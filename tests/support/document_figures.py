@@ -18,7 +18,6 @@ from auditor.reports.document import (
     Document,
     Figure,
     HeatMap,
-    InlineEstimate,
     LowerBound,
     Reason,
     Row,
@@ -52,8 +51,6 @@ def iterate_figures(node: object) -> Iterator[ShownFigure]:
     match node:
         case Figure() | HeatMap() | str():
             return
-        case InlineEstimate():
-            yield _show_estimate(node.estimate, node.style, node.digits, shows_n=node.estimate.value is not None)
         case Table():
             yield from iterate_figures(node.caption)
             for _, column, cell in iterate_cells(node):

@@ -20,7 +20,7 @@ from auditor.reports.document.blocks import (
     Status,
     Tag,
 )
-from auditor.reports.document.inline import Code, Inline, InlineEstimate, Link, Name, Strong, Text
+from auditor.reports.document.inline import Code, Inline, Link, Name, Strong, Text
 from auditor.reports.document.tables import (
     BarSegment,
     Cell,
@@ -52,7 +52,6 @@ __all__ = [
     "HeatMap",
     "HeatMapCell",
     "Inline",
-    "InlineEstimate",
     "Link",
     "List",
     "ListItem",

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from auditor.metrics.estimate import Estimate
-from auditor.reports.number_format import NumberStyle
-
 
 @dataclass(frozen=True, slots=True)
 class Name:
@@ -38,15 +35,6 @@ class Link:
     section_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class InlineEstimate:
-    """An estimate within a text: its value, interval and n, or the reason why it is missing."""
-
-    estimate: Estimate
-    digits: int = 2
-    style: NumberStyle = "decimal"
-
-
-Inline = str | Name | Strong | Code | Link | InlineEstimate
+Inline = str | Name | Strong | Code | Link
 Text = Inline | Sequence[Inline]
 """Plain text, or a sequence of inline nodes that are joined without spaces."""

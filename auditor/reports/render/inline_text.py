@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from auditor.reports.document import Code, InlineEstimate, Link, Name, Strong, Text
-from auditor.reports.number_format import describe_interval, format_count, format_styled
+from auditor.reports.document import Code, Link, Name, Strong, Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +40,4 @@ def render_inline(text: Text, markup: InlineMarkup) -> str:
             return markup.code(text.text)
         case Link():
             return markup.link(text.text, text.section_id)
-        case InlineEstimate():
-            return markup.text(_describe_estimate(text))
     return "".join(render_inline(node, markup) for node in text)
-
-
-def _describe_estimate(node: InlineEstimate) -> str:
-    """Format an estimate as "0.52 (95% CI 0.31 to 0.68, n 25)", or say why it or its interval is missing."""
-    estimate = node.estimate
-    if estimate.value is None:
-        return f"not available: {estimate.reason}"
-    value = format_styled(estimate.value, node.style, node.digits)
-    interval, n_text = describe_interval(estimate, node.digits, node.style), f"n {format_count(estimate.n)}"
-    has_interval = estimate.ci_low is not None and estimate.ci_high is not None
-    return f"{value} ({interval}, {n_text})" if has_interval else f"{value} ({n_text}, {interval})"
