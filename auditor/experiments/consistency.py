@@ -14,7 +14,8 @@ from auditor.config import AuditConfig
 from auditor.errors import ImportFileError, UsageError
 from auditor.metrics.averaging import AveragedEstimate, averaged_share, mean_of_instances
 from auditor.metrics.clustered_correlation import correlate_over_units
-from auditor.metrics.paired_difference import PairedDifference, paired_difference
+from auditor.metrics.estimate import EstimateWithTest
+from auditor.metrics.paired_difference import paired_difference
 from auditor.reports.data.semantic.experiment_schema import (
     ConsistencyAccuracyRow,
     RuleFollowingRow,
@@ -75,7 +76,7 @@ def run_temperature_experiment(
                 temperature=temperature,
                 same_words=_mean_over_questions(same_words),
                 other_words=_mean_over_questions(other_words),
-                difference=change.estimate,
+                difference=change,
                 p_value=change.p_value,
             )
         )
@@ -105,7 +106,7 @@ def run_rule_experiment(
                 model=model,
                 before=_mean_over_questions(before),
                 after=_mean_over_questions(after),
-                change=change.estimate,
+                change=change,
                 p_value=change.p_value,
             )
         )
@@ -140,8 +141,7 @@ def run_accuracy_experiment(
     )
     rows = []
     for model, (accuracy, consistency) in measures_by_model.items():
-        correlation = correlate_over_units(consistency, accuracy, {"question": np.arange(len(accuracy))})
-        r = correlation.estimate
+        r = correlate_over_units(consistency, accuracy, {"question": np.arange(len(accuracy))})
         rows.append(
             ConsistencyAccuracyRow(
                 model=model,
@@ -149,7 +149,7 @@ def run_accuracy_experiment(
                 consistency=_mean_over_questions(consistency),
                 n=r.n,
                 r=r.value,
-                p_value=correlation.p_value,
+                p_value=r.p_value,
                 ci_low=r.ci_low,
                 ci_high=r.ci_high,
                 reason=r.reason,
@@ -165,7 +165,7 @@ def _mean_over_questions(scores: Floats) -> AveragedEstimate:
     )
 
 
-def _difference_over_questions(first: Floats, second: Floats) -> PairedDifference:
+def _difference_over_questions(first: Floats, second: Floats) -> EstimateWithTest:
     """Mean of second minus first, shape (questions,) each, with an interval over other questions."""
     bounds = (CONSISTENCY_BOUNDS[0] - CONSISTENCY_BOUNDS[1], CONSISTENCY_BOUNDS[1] - CONSISTENCY_BOUNDS[0])
     return paired_difference(first, second, {"question": np.arange(len(first))}, bounds=bounds)

@@ -153,7 +153,7 @@ def _split_correlations(
         r = pearson(
             groups.average(_peer_agreement_rates(valid_counts[:, ~held_out], verdict_counts[:, ~held_out])),
             groups.average(_human_correlations(scores[:, held_out], truth[held_out])),
-        ).r
+        ).value
         if r is not None:
             correlations.append(r)
     return np.array(correlations)
@@ -167,7 +167,7 @@ def _peer_agreement_rates(valid_counts: Floats, verdict_counts: Floats) -> Float
 
 def _human_correlations(scores: Floats, truth: Floats) -> Floats:
     """Pearson's r of each model's scores with the truth, shape (models,); nan where it is undefined."""
-    return np.array([np.nan if (r := pearson(model_scores, truth).r) is None else r for model_scores in scores])
+    return np.array([np.nan if (r := pearson(model_scores, truth).value) is None else r for model_scores in scores])
 
 
 def _mean_correlation(correlations: Floats, n_splits: int, groups: _ModelGroups) -> Estimate:

@@ -13,7 +13,6 @@ from auditor.metrics.cell_statistics import BIAS
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import paired_jackknife
 from auditor.metrics.share_difference import difference_of_shares
-from auditor.reports.data.estimate_conversion import interval_to_estimate
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.storage import results
@@ -149,9 +148,7 @@ def _build_difference_rows(
             model=model,
             first=languages[0],
             second=languages[position],
-            difference=interval_to_estimate(
-                paired_jackknife(BIAS, mean_scores[position, i], mean_scores[0, i], *zero_truth_and_places)
-            ),
+            difference=paired_jackknife(BIAS, mean_scores[position, i], mean_scores[0, i], *zero_truth_and_places),
         )
         for position in range(1, len(languages))
         for i, model in enumerate(source.models)

@@ -115,7 +115,7 @@ def compare_verdict_pairs(
         strict=True,
     )
     return [
-        RestatementShiftRow(judge=judge, valid=valid, restated=restated, shift=shift.estimate, changed=changed)
+        RestatementShiftRow(judge=judge, valid=valid, restated=restated, shift=shift, changed=changed)
         for judge, valid, restated, shift, changed in columns
     ]
 
@@ -153,9 +153,7 @@ def build_fault_rows(judges: Sequence[str], judge_tests: Sequence[AlteredTraceVe
         strict=True,
     )
     return [
-        FaultDetectionRow(
-            judge=judge, fault=fault, detected=detected, false_alarms=false_alarms, difference=difference.estimate
-        )
+        FaultDetectionRow(judge=judge, fault=fault, detected=detected, false_alarms=false_alarms, difference=difference)
         for (fault, judge), detected, false_alarms, difference in columns
     ]
 

@@ -13,7 +13,6 @@ from auditor.metrics.correlation import pearson
 from auditor.metrics.error import mae
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.agreement.alignment import compute_alignment
-from auditor.reports.data.estimate_conversion import missing_estimate
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.requests.sampling_settings import build_sampling_report
@@ -120,7 +119,7 @@ def _build_subsample_row(
         [_draw_subset_means(sample_scores, n_samples, rng) for _ in range(1 if uses_all_samples else N_SUBSETS)]
     )
     r_by_subset = np.array(
-        [np.nan if (subset_r := pearson(scores, truth).r) is None else subset_r for scores in subset_means]
+        [np.nan if (subset_r := pearson(scores, truth).value) is None else subset_r for scores in subset_means]
     )
     mae_by_subset = np.array(
         [np.nan if (subset_mae := mae(scores, truth).value) is None else subset_mae for scores in subset_means]
@@ -160,7 +159,7 @@ def _estimate_over_subsets(
     """
     known = subset_figures[~np.isnan(subset_figures)]
     if not len(known):
-        return missing_estimate("too few cells, or no variation among them", n_cells)
+        return Estimate(None, n_cells, reason="too few cells, or no variation among them")
     if len(subset_figures) == 1:
         return Estimate(value=float(known[0]), n=n_cells, reason="all samples: there is one subset, and so no range")
     mean = float(known.mean())
@@ -219,8 +218,8 @@ def build_temperature_rows(source: ReportSource, temperature: float) -> list[Set
                 model=row.model,
                 setting=temperature,
                 samples=samples_per_cell,
-                r=missing_estimate(REFUSED_REASON, row.n) if is_refused else row.crossed.pearson_r,
-                mae=missing_estimate(REFUSED_REASON, row.n) if is_refused else row.crossed.mae,
+                r=Estimate(None, row.n, reason=REFUSED_REASON) if is_refused else row.crossed.pearson_r,
+                mae=Estimate(None, row.n, reason=REFUSED_REASON) if is_refused else row.crossed.mae,
                 spread=None
                 if is_refused or mean_variance is None or not samples_per_cell
                 else float(np.sqrt(mean_variance / samples_per_cell)),
