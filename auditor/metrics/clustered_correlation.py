@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 from auditor.metrics._complete_cases import Floats, complete_cases
 from auditor.metrics.cell_statistics import PEARSON
 from auditor.metrics.estimate import EstimateWithTest
-from auditor.metrics.jackknife_interval import FISHER_Z, IDENTITY, Transform, jackknife_interval, leave_one_out_sums
+from auditor.metrics.jackknife_interval import FISHER_Z, IDENTITY, Transform, jackknife_interval
+from auditor.metrics.unit_replicates import replicate_over_units
 
 MIN_OBSERVATIONS = 3
 """Fewest observations for a correlation."""
@@ -61,7 +62,8 @@ def _correlation_without_units(x: Floats, y: Floats, labels: ArrayLike) -> tuple
     if len(x) < MIN_OBSERVATIONS:
         return float("nan"), np.empty(0)
     moments = PEARSON.moments(x, y)
-    return float(PEARSON.value(moments.sum(axis=0)[None])[0]), PEARSON.value(leave_one_out_sums(moments, labels))
+    replicates = replicate_over_units(moments, PEARSON.value, {"unit": labels})
+    return float(PEARSON.value(moments.sum(axis=0)[None])[0]), replicates.units["unit"]
 
 
 def _to_estimate(

@@ -14,6 +14,7 @@ from auditor.metrics.correlation import pearson
 from auditor.metrics.estimate import PLURAL_BY_UNIT, Estimate
 from auditor.metrics.jackknife_interval import IDENTITY, LOG, estimate_from_replicates
 from auditor.metrics.model_correlation import MIN_INTERVAL_UNITS, average_families
+from auditor.metrics.unit_replicates import recompute_without_units
 
 HOLDOUT_SHARE = 0.2
 """Share of the cells that are held out in each split."""
@@ -203,7 +204,7 @@ def _leave_one_model_out(
         undefined = Estimate(None, len(x), reason=f"fewer than {MIN_MODELS} {plural} whose r is defined ({len(x)})")
         return undefined, undefined, undefined
     figures = _prediction_errors(x, y)
-    without = np.array([_prediction_errors(np.delete(x, i), np.delete(y, i)) for i in range(len(x))])
+    without = recompute_without_units(lambda included: _prediction_errors(x[included], y[included]), np.arange(len(x)))
     line, mean, gain = (
         estimate_from_replicates(value, len(x), {groups.unit: replicates}, transform)
         for value, replicates, transform in zip(figures, without.T, (LOG, LOG, IDENTITY), strict=True)

@@ -27,6 +27,7 @@ from auditor.metrics.jackknife_interval import (
     jackknife_interval,
     jackknife_variance,
 )
+from auditor.metrics.unit_replicates import recompute_without_units
 
 STATISTIC_TRANSFORMS: Mapping[Statistic, Transform] = {PEARSON: FISHER_Z, MAE: LOG, RMSE: LOG}
 """Transforms for the interval of one statistic; others are used as they are."""
@@ -230,5 +231,4 @@ def _rank_correlation(x: Floats, y: Floats) -> float:
 
 def _rank_correlations_without(x: Floats, y: Floats, unit_index: NDArray[np.intp]) -> Floats:
     """Spearman's rank correlation without each unit, shape (units,)."""
-    n_units = int(unit_index.max(initial=-1)) + 1
-    return np.array([_rank_correlation(x[unit_index != unit], y[unit_index != unit]) for unit in range(n_units)])
+    return recompute_without_units(lambda included: _rank_correlation(x[included], y[included]), unit_index)

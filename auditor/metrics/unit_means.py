@@ -21,7 +21,6 @@ from auditor.metrics._unit_counts import Labels as Labels
 from auditor.metrics._unit_counts import (
     UnitCounts,
     UnitIndex,
-    cell_index,
     clopper_pearson,
     count_units,
     few_units_factor,
@@ -33,9 +32,9 @@ from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.metrics.jackknife_interval import (
     CONSTANT_REASON,
     estimate_from_replicates,
-    leave_one_out_sums,
     too_few_reason,
 )
+from auditor.metrics.unit_replicates import replicate_over_units
 
 
 class ShareTable(NamedTuple):
@@ -221,15 +220,10 @@ def _pool_design_effects(counts: Sequence[UnitCounts]) -> float | None:
 def _unbounded_mean(values: Floats, units: UnitIndex, bounds: tuple[float, float]) -> Estimate:
     """The mean with Student's interval; its ends are clipped to the bounds."""
     moments = np.stack([values, np.ones_like(values)], axis=1)
-
-    def means_without(labels: ArrayLike) -> Floats:
-        sums = leave_one_out_sums(moments, labels)
-        means: Floats = sums[:, 0] / sums[:, 1]
-        return means
-
-    replicates = {unit: means_without(labels) for unit, labels in units.items()}
-    cells = means_without(cell_index(units)) if len(units) > 1 else None
-    return estimate_from_replicates(float(values.mean()), len(values), replicates, bounds=bounds, cells=cells)
+    replicates = replicate_over_units(moments, lambda sums: sums[:, 0] / sums[:, 1], units)
+    return estimate_from_replicates(
+        float(values.mean()), len(values), replicates.units, bounds=bounds, cells=replicates.cells
+    )
 
 
 def _widen_to_monotone(shares: list[ShareEstimate], rows: Sequence[int]) -> None:
