@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from auditor.metrics.attenuation import CorrectedCorrelation, corrected_pearson
-from auditor.metrics.correlation import Correlation, pearson
+from auditor.metrics.attenuation import crossed_corrected
+from auditor.metrics.correlation import pearson
+from auditor.metrics.estimate import Estimate
 from auditor.metrics.savings import CompleteAudit, SamplingPlan, replay_audit
 from auditor.metrics.stopping import is_narrow, next_interim_look
 from auditor.reports.data.cost.savings_study import (
@@ -103,9 +104,10 @@ def compare_with_truth(population: Population, plan: SamplingPlan, seed: int) ->
     """Mean bias of r and of the corrected r, then the coverage of Fisher's 95% CI of r, under a sampling plan."""
     replayed = replay_audit(population.studied.replay_input, plan, population.studied.conflict_threshold, seed)
     truth = population.studied.replay_input.truth
+    places = (population.studied.country_index, population.studied.topic_index)
     correlations = [pearson(scores, truth) for scores in replayed.scores]
     corrected_correlations = [
-        corrected_pearson(scores, truth, variances, np.maximum(counts, 1))
+        crossed_corrected(scores, truth, variances, np.maximum(counts, 1), *places)
         for scores, variances, counts in zip(replayed.scores, replayed.variances, replayed.counts, strict=True)
     ]
     is_covered = [
@@ -117,9 +119,11 @@ def compare_with_truth(population: Population, plan: SamplingPlan, seed: int) ->
     return bias, corrected_bias, float(np.mean(is_covered))
 
 
-def _mean_error(rows: Sequence[Correlation | CorrectedCorrelation], true_r: Floats) -> float:
+def _mean_error(rows: Sequence[Estimate], true_r: Floats) -> float:
     """Mean of r minus the true r, over the models with an r."""
-    return float(np.mean([row.r - r for row, r in zip(rows, true_r.tolist(), strict=True) if row.r is not None]))
+    return float(
+        np.mean([row.value - r for row, r in zip(rows, true_r.tolist(), strict=True) if row.value is not None])
+    )
 
 
 def _mean_row(rows: list[SamplingPlanRow]) -> SamplingPlanRow:
@@ -169,7 +173,7 @@ def _stop_once(rng: np.random.Generator, r: float, width: float, cells: int) -> 
     covered = [
         (estimate.ci_low or -1) <= r <= (estimate.ci_high or 1) for estimate in (correlation, control_correlation)
     ]
-    return n_cells, (correlation.r or 0.0) - r, covered[0], covered[1]
+    return n_cells, (correlation.value or 0.0) - r, covered[0], covered[1]
 
 
 def main() -> None:

@@ -171,13 +171,13 @@ def _print_ranking(judge_ranking: JudgeRanking) -> None:
         print_message(
             f"  {ranking.failed} without an answer, {ranking.over_budget} over the budget: placed without preference."
         )
-    if correlation.r is not None:
+    if correlation.value is not None:
         interval = (
             "no interval"
             if correlation.ci_low is None
             else f"95% interval {correlation.ci_low:.2f} to {correlation.ci_high:.2f}"
         )
-        print_message(f"  Spearman's rho with people: {correlation.r:.2f} ({interval}, n {correlation.n})")
+        print_message(f"  Spearman's rho with people: {correlation.value:.2f} ({interval}, n {correlation.n})")
     print_table(
         ["place", "item"],
         [
@@ -197,7 +197,7 @@ def _ranking_to_dict(judge_ranking: JudgeRanking) -> dict[str, object]:
         "failed": judge_ranking.ranking.failed,
         "over_budget": judge_ranking.ranking.over_budget,
         "all_pairs": judge_ranking.n_all_pairs,
-        "spearman_rho": judge_ranking.human_correlation.r,
+        "spearman_rho": judge_ranking.human_correlation.value,
         "ci_low": judge_ranking.human_correlation.ci_low,
         "ci_high": judge_ranking.human_correlation.ci_high,
         "n": judge_ranking.human_correlation.n,

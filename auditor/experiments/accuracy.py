@@ -50,8 +50,7 @@ def _build_row(model: str, accuracies: FloatArray, consistencies: FloatArray) ->
     from auditor.reports.sections.experiments.consistency import ConsistencyAccuracyRow
 
     units, has_answers = {"question": np.arange(len(accuracies))}, ~np.isnan(accuracies)
-    correlation = correlate_over_units(consistencies, accuracies, units)
-    r = correlation.estimate
+    r = correlate_over_units(consistencies, accuracies, units)
     return ConsistencyAccuracyRow(
         model=model,
         accuracy=averaged_share(
@@ -64,7 +63,7 @@ def _build_row(model: str, accuracies: FloatArray, consistencies: FloatArray) ->
         consistency=mean_over_questions(consistencies),
         n=r.n,
         r=r.value,
-        p_value=correlation.p_value,
+        p_value=r.p_value,
         ci_low=r.ci_low,
         ci_high=r.ci_high,
         reason=r.reason,

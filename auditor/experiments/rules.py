@@ -31,7 +31,7 @@ def rules(context: ExperimentContext, audit: MoralAuditArgument) -> ExperimentRe
                 model=model,
                 before=mean_over_questions(before),
                 after=mean_over_questions(after),
-                change=change.estimate,
+                change=change,
                 p_value=change.p_value,
             )
         )

@@ -42,7 +42,7 @@ def temperature(
                 temperature=value,
                 same_words=mean_over_questions(same_words),
                 other_words=mean_over_questions(other_words),
-                difference=change.estimate,
+                difference=change,
                 p_value=change.p_value,
             )
         )

@@ -16,7 +16,8 @@ from auditor.agents.semantic.answer_collection import run_audit_calls
 from auditor.config import AuditConfig, LogicProbe, ModelSection
 from auditor.domain import ItemSet, Survey, derive_seed
 from auditor.errors import UsageError
-from auditor.metrics.correlation import Correlation, spearman
+from auditor.metrics.correlation import spearman
+from auditor.metrics.estimate import Estimate
 from auditor.metrics.pairs_ranking import PairQuestion, PairsRanking, rank_with_pairs
 from auditor.run import describe_environment, fingerprint, load_planned_survey, resolve_storage_url, run_with_models
 from auditor.storage import audits, comparisons
@@ -50,7 +51,7 @@ class JudgeRanking:
     judge: str
     item_set: ItemSet
     ranking: PairsRanking
-    human_correlation: Correlation
+    human_correlation: Estimate
 
     @property
     def n_all_pairs(self) -> int:

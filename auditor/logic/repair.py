@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from auditor.domain import ComparisonChoice, ItemSet
 from auditor.errors import UsageError
 from auditor.metrics.logic import JudgeAnswers, estimate_commutativity
-from auditor.metrics.ranking import Repair, add_flip_noise, repair
+from auditor.metrics.preference_repair import Repair, add_flip_noise, repair
 from auditor.metrics.repair_effect import measure_repair_effect
 from auditor.metrics.set_transitivity import estimate_transitivity
 from auditor.storage import audits, comparisons

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from auditor.metrics.agreement import gwet_ac1 as gwet_ac1
     from auditor.metrics.agreement import krippendorff_alpha as krippendorff_alpha
     from auditor.metrics.agreement import leave_one_rater_out as leave_one_rater_out
-    from auditor.metrics.attenuation import corrected_pearson as corrected_pearson
     from auditor.metrics.attenuation import crossed_corrected as crossed_corrected
     from auditor.metrics.calibration import calibrate as calibrate
     from auditor.metrics.cell_statistics import BIAS as BIAS
@@ -48,9 +47,9 @@ if TYPE_CHECKING:
     from auditor.metrics.preference import human_agreement as human_agreement
     from auditor.metrics.preference import negation_invariance as negation_invariance
     from auditor.metrics.preference import self_agreement as self_agreement
+    from auditor.metrics.preference_repair import repair as repair
     from auditor.metrics.ranking import bradley_terry as bradley_terry
     from auditor.metrics.ranking import elo as elo
-    from auditor.metrics.ranking import repair as repair
     from auditor.metrics.ranking import win_loss_rate as win_loss_rate
     from auditor.metrics.rater_model import dawid_skene as dawid_skene
     from auditor.metrics.rater_model import posterior_of_seats as posterior_of_seats
@@ -73,7 +72,7 @@ if TYPE_CHECKING:
 
 _NAMES_BY_MODULE = {
     "agreement": ("count_ratings", "fleiss_kappa", "gwet_ac1", "krippendorff_alpha", "leave_one_rater_out"),
-    "attenuation": ("corrected_pearson", "crossed_corrected"),
+    "attenuation": ("crossed_corrected",),
     "jackknife": ("crossed_jackknife", "gap_jackknife", "paired_jackknife"),
     "cell_statistics": ("BIAS", "MAE", "PEARSON", "RMSE"),
     "calibration": ("calibrate",),
@@ -85,7 +84,8 @@ _NAMES_BY_MODULE = {
     "panel_design": ("balanced_panels",),
     "preference": ("commutativity", "human_agreement", "negation_invariance", "self_agreement"),
     "proportion": ("proportion",),
-    "ranking": ("bradley_terry", "elo", "repair", "win_loss_rate"),
+    "preference_repair": ("repair",),
+    "ranking": ("bradley_terry", "elo", "win_loss_rate"),
     "self_consistency": (
         "score_variance",
         "self_consistencies",

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
-from auditor.metrics.cell_statistics import Statistic, TwoWayEstimate
+from auditor.metrics.cell_statistics import Statistic
+from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import crossed_jackknife
 
 MIN_CELLS = 4
@@ -22,31 +23,30 @@ OVERCORRECTED_REASON = "the correction gives a correlation above 1, because near
 
 
 @dataclass(frozen=True, slots=True)
-class CorrectedCorrelation:
-    """A correlation without sampling noise, in [-1, 1]; `reason` says why it is None.
+class CorrectedCorrelation(Estimate):
+    """A correlation without sampling noise, in [-1, 1]; `n` counts cells."""
 
-    Attributes:
-        reliability: share of the variance of the cells' means that is not noise, at most 1; None where unknown.
-    """
-
-    r: float | None
-    n: int
-    n_dropped: int
-    reliability: float | None
-    reason: str | None = None
+    reliability: float | None = None
+    """Share of the variance of the cells' means that is not noise, at most 1; None where unknown."""
 
 
-def corrected_pearson(
-    scores: ArrayLike, truth: ArrayLike, variances: ArrayLike, samples: ArrayLike
+def crossed_corrected(
+    scores: ArrayLike,
+    truth: ArrayLike,
+    variances: ArrayLike,
+    samples: ArrayLike,
+    countries: ArrayLike,
+    topics: ArrayLike,
 ) -> CorrectedCorrelation:
     """Pearson's r of cell means with the truth, estimated for an unlimited number of samples a cell.
 
     Sampling that stops early when samples agree underestimates the noise, which makes the correction too small. The
-    interval is in `crossed_corrected`.
+    interval is over other countries and topics, as that of `crossed_jackknife`, on Fisher's z. It includes the
+    uncertainty about the noise.
 
     Args:
-        scores: shape (n,), means of the samples; a cell with a nan in scores or truth is dropped and counted.
-        truth: shape (n,).
+        scores: shape (n,), means of the samples; a cell with a nan in scores or truth is left out.
+        truth, countries, topics: shape (n,).
         variances: shape (n,), of the samples of a cell (n - 1 in the denominator); nan where there is one sample only,
             for which the pooled variance of the other cells is used.
         samples: shape (n,), number of samples of each cell.
@@ -59,50 +59,19 @@ def corrected_pearson(
         ValueError: shapes differ, or a value is infinite.
     """
     moments, is_complete, reason = _cell_moments(scores, truth, variances, samples)
-    n, n_dropped = int(is_complete.sum()), int((~is_complete).sum())
     if moments is None:
-        return CorrectedCorrelation(None, n, n_dropped, None, reason)
-    sums = moments.sum(axis=0)
-    reliability, z = float(_reliability(sums[None])[0]), float(_corrected_fisher_z(sums[None])[0])
-    if not np.isfinite(z):
-        reason = OVERCORRECTED_REASON if reliability > 0 else "no variance beside noise"
-        return CorrectedCorrelation(None, n, n_dropped, reliability, reason)
-    return CorrectedCorrelation(float(np.tanh(z)), n, n_dropped, reliability)
-
-
-def crossed_corrected(
-    scores: ArrayLike,
-    truth: ArrayLike,
-    variances: ArrayLike,
-    samples: ArrayLike,
-    countries: ArrayLike,
-    topics: ArrayLike,
-) -> TwoWayEstimate:
-    """As `corrected_pearson`, with the interval over other countries and topics of `crossed_jackknife` on Fisher's z.
-
-    The interval includes the uncertainty about the noise.
-    """
-    moments, is_complete, reason = _cell_moments(scores, truth, variances, samples)
+        return CorrectedCorrelation(None, int(is_complete.sum()), reason=reason)
+    reliability = float(_reliability(moments.sum(axis=0)[None])[0])
     cluster_labels = [np.asarray(labels)[is_complete] for labels in (countries, topics)]
-    if moments is None:
-        n_clusters = [len(np.unique(labels)) for labels in cluster_labels]
-        return TwoWayEstimate(None, None, None, n_clusters[0], n_clusters[1], int(is_complete.sum()), 0, reason)
     # The moments need more than scores and truth, so the scores that the jackknife passes on are ignored.
     statistic = Statistic(lambda x, y: moments, _corrected_fisher_z)
     unused_scores = np.zeros(len(moments))
-    z_estimate = crossed_jackknife(statistic, unused_scores, unused_scores, *cluster_labels)
-    estimate, low, high = (
-        None if end is None else float(np.tanh(end)) for end in (z_estimate.estimate, z_estimate.low, z_estimate.high)
-    )
-    n_clusters = [z_estimate.n_countries, z_estimate.n_topics]
-    interval_reason = z_estimate.reason
-    if estimate is None:
-        interval_reason = (
-            OVERCORRECTED_REASON if _reliability(moments.sum(axis=0)[None])[0] > 0 else "no variance beside noise"
-        )
-    return TwoWayEstimate(
-        estimate, low, high, n_clusters[0], n_clusters[1], z_estimate.n_cells, z_estimate.replicates, interval_reason
-    )
+    z = crossed_jackknife(statistic, unused_scores, unused_scores, *cluster_labels)
+    if z.value is None:
+        reason = OVERCORRECTED_REASON if reliability > 0 else "no variance beside noise"
+        return CorrectedCorrelation(None, z.n, reason=reason, reliability=reliability)
+    low, high = (None if end is None else float(np.tanh(end)) for end in (z.ci_low, z.ci_high))
+    return CorrectedCorrelation(float(np.tanh(z.value)), z.n, low, high, z.reason, z.resampled, reliability=reliability)
 
 
 def _cell_moments(

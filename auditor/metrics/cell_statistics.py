@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from auditor.metrics._complete_cases import Floats, is_constant
+from auditor.metrics.estimate import EstimateWithTest
 from auditor.metrics.jackknife_interval import JackknifeInterval
 
 
 @dataclass(frozen=True, slots=True)
-class TwoWayEstimate:
-    """An estimate with a 95% interval over other countries and topics; `reason` says why something is None.
+class TwoWayEstimate(EstimateWithTest):
+    """A statistic with its interval over other countries and topics; `n` counts cells.
 
-    Attributes:
-        p_value: two-sided, of a true value of 0, in [0, 1]; None where that is no question, as for an MAE.
-        interval: the interval on the scale on which it was computed; None without one.
+    There is no p-value where a true value of 0 is no question, as for an MAE.
     """
 
-    estimate: float | None
-    low: float | None
-    high: float | None
-    n_countries: int
-    n_topics: int
-    n_cells: int
-    replicates: int
-    reason: str | None = None
-    p_value: float | None = None
-    interval: JackknifeInterval | None = None
+    interval: JackknifeInterval | None = field(default=None, compare=False, repr=False)
+    """The interval on the scale on which it was computed; None without a value."""
 
 
 @dataclass(frozen=True, slots=True)

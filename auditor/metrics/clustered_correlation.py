@@ -6,36 +6,23 @@ Each unit is left out in turn, with all its observations (`auditor.metrics.jackk
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from auditor.metrics._complete_cases import Floats, complete_cases
 from auditor.metrics.cell_statistics import PEARSON
-from auditor.metrics.estimate import Estimate
-from auditor.metrics.jackknife_interval import FISHER_Z, IDENTITY, Transform, jackknife_interval, leave_one_out_sums
+from auditor.metrics.estimate import EstimateWithTest
+from auditor.metrics.jackknife_interval import FISHER_Z, IDENTITY, Transform, jackknife_interval
+from auditor.metrics.unit_replicates import replicate_over_units
 
 MIN_OBSERVATIONS = 3
 """Fewest observations for a correlation."""
 UNDEFINED_REASON = "too few values, or all values of a side are equal"
 
 
-@dataclass(frozen=True, slots=True)
-class ClusteredCorrelation:
-    """A correlation, or a difference of two.
-
-    Attributes:
-        estimate: with the interval over other units; n counts observations.
-        p_value: two-sided, of a true value of 0, from the same interval; None without an interval.
-    """
-
-    estimate: Estimate
-    p_value: float | None
-
-
-def correlate_over_units(x: ArrayLike, y: ArrayLike, units: Mapping[str, ArrayLike]) -> ClusteredCorrelation:
-    """Pearson's r, with its interval on Fisher's z.
+def correlate_over_units(x: ArrayLike, y: ArrayLike, units: Mapping[str, ArrayLike]) -> EstimateWithTest:
+    """Pearson's r, with its interval on Fisher's z and the p-value of r = 0; `n` counts observations.
 
     Args:
         x, y: shape (n,); observations with a nan on either side are left out.
@@ -52,8 +39,8 @@ def correlate_over_units(x: ArrayLike, y: ArrayLike, units: Mapping[str, ArrayLi
 
 def correlation_difference_over_units(
     outcome: ArrayLike, first: ArrayLike, second: ArrayLike, units: Mapping[str, ArrayLike]
-) -> ClusteredCorrelation:
-    """The correlation of `first` with the outcome minus that of `second`, over the same observations.
+) -> EstimateWithTest:
+    """The correlation of `first` with the outcome minus that of `second`, over the same observations; `n` counts them.
 
     Args:
         outcome, first, second, units: as for `correlate_over_units`.
@@ -75,7 +62,8 @@ def _correlation_without_units(x: Floats, y: Floats, labels: ArrayLike) -> tuple
     if len(x) < MIN_OBSERVATIONS:
         return float("nan"), np.empty(0)
     moments = PEARSON.moments(x, y)
-    return float(PEARSON.value(moments.sum(axis=0)[None])[0]), PEARSON.value(leave_one_out_sums(moments, labels))
+    replicates = replicate_over_units(moments, PEARSON.value, {"unit": labels})
+    return float(PEARSON.value(moments.sum(axis=0)[None])[0]), replicates.units["unit"]
 
 
 def _to_estimate(
@@ -85,11 +73,11 @@ def _to_estimate(
     replicates: Floats,
     transform: Transform,
     bounds: tuple[float, float] = (-1.0, 1.0),
-) -> ClusteredCorrelation:
+) -> EstimateWithTest:
     """A statistic with its interval; without a value, and a reason, where it is undefined."""
     if not np.isfinite(value):
-        return ClusteredCorrelation(Estimate(None, n, reason=UNDEFINED_REASON), None)
+        return EstimateWithTest(None, n, reason=UNDEFINED_REASON)
     interval = jackknife_interval(value, {unit: replicates}, transform, bounds)
     if interval.low is None or interval.high is None:
-        return ClusteredCorrelation(Estimate(value, n, reason=interval.reason), None)
-    return ClusteredCorrelation(Estimate(value, n, interval.low, interval.high, resampled=(unit,)), interval.p_value)
+        return EstimateWithTest(value, n, reason=interval.reason)
+    return EstimateWithTest(value, n, interval.low, interval.high, resampled=(unit,), p_value=interval.p_value)

@@ -2,50 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtr
 
 from auditor.metrics._complete_cases import Z_95, Floats, complete_cases, is_constant
+from auditor.metrics.estimate import EstimateWithTest
 
 
-@dataclass(frozen=True, slots=True)
-class Correlation:
-    """A correlation over `n` complete pairs; `reason` says why `r`, or its interval, is None."""
-
-    r: float | None
-    p_value: float | None
-    ci_low: float | None
-    ci_high: float | None
-    n: int
-    n_dropped: int
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CorrelationDifference:
-    """r(truth, first) - r(truth, second), with Williams' t (n - 3 degrees of freedom) and a 95% interval."""
-
-    difference: float | None
-    t: float | None
-    p_value: float | None
-    ci_low: float | None
-    ci_high: float | None
-    n: int
-    n_dropped: int
-    reason: str | None = None
-
-
-def pearson(x: ArrayLike, y: ArrayLike) -> Correlation:
+def pearson(x: ArrayLike, y: ArrayLike) -> EstimateWithTest:
     """Pearson's product-moment correlation.
 
     The p-value is of the two-sided t test against 0, the 95% interval from Fisher's z with variance 1 / (n - 3). Both
     assume independent pairs; where cells share countries and topics, see `crossed_jackknife`.
 
     Args:
-        x, y: shape (n,); pairs with nan on either side are dropped and counted.
+        x, y: shape (n,); pairs with nan on either side are left out.
 
     Returns:
         r in [-1, 1]; None with a reason for fewer than 3 pairs or a constant side. No interval for 3 pairs or |r| = 1.
@@ -53,28 +25,28 @@ def pearson(x: ArrayLike, y: ArrayLike) -> Correlation:
     Raises:
         ValueError: shapes differ, or a value is infinite.
     """
-    (a, b), is_complete = complete_cases(x, y)
-    return _correlation(a, b, int((~is_complete).sum()), ranks=False)
+    (a, b), _ = complete_cases(x, y)
+    return _correlation(a, b, ranks=False)
 
 
-def spearman(x: ArrayLike, y: ArrayLike) -> Correlation:
+def spearman(x: ArrayLike, y: ArrayLike) -> EstimateWithTest:
     """Spearman's rank correlation; ties have their mean rank.
 
     As `pearson`, but Fisher's z has the variance (1 + r²/2) / (n - 3) of Bonett and Wright (Psychometrika 65, 2000,
     23-28): the usual one gives intervals that are too narrow for ranks.
     """
-    (a, b), is_complete = complete_cases(x, y)
-    return _correlation(_ranks(a), _ranks(b), int((~is_complete).sum()), ranks=True)
+    (a, b), _ = complete_cases(x, y)
+    return _correlation(_ranks(a), _ranks(b), ranks=True)
 
 
-def dependent_correlation_difference(truth: ArrayLike, first: ArrayLike, second: ArrayLike) -> CorrelationDifference:
+def dependent_correlation_difference(truth: ArrayLike, first: ArrayLike, second: ArrayLike) -> EstimateWithTest:
     """Test whether `first` correlates better with `truth` than `second` does, on the same rows.
 
     Test: Williams' t (Steiger, Psychological Bulletin 87, 1980, eq. 7). Interval: Zou (Psychological Methods 12, 2007,
     eq. 15), which combines the Fisher intervals of both correlations.
 
     Args:
-        truth, first, second: shape (n,); rows with a nan are dropped and counted.
+        truth, first, second: shape (n,); rows with a nan are left out.
 
     Returns:
         The difference, in [-2, 2]; None with a reason for fewer than 4 rows, a constant or a collinear column.
@@ -82,36 +54,34 @@ def dependent_correlation_difference(truth: ArrayLike, first: ArrayLike, second:
     Raises:
         ValueError: shapes differ, or a value is infinite.
     """
-    columns, is_complete = complete_cases(truth, first, second)
-    n, n_dropped = int(is_complete.sum()), int((~is_complete).sum())
+    columns, _ = complete_cases(truth, first, second)
+    n = len(columns[0])
     if n < 4:
-        return CorrelationDifference(None, None, None, None, None, n, n_dropped, f"fewer than 4 rows ({n})")
+        return EstimateWithTest(None, n, reason=f"fewer than 4 rows ({n})")
     if any(is_constant(column) for column in columns):
-        return CorrelationDifference(None, None, None, None, None, n, n_dropped, "a column is constant")
+        return EstimateWithTest(None, n, reason="a column is constant")
     r: Floats = np.corrcoef(np.stack(columns))
     j, k, h = float(r[0, 1]), float(r[0, 2]), float(r[1, 2])
     if float(np.linalg.det(r)) < 1e-12:
         reason = "a column is a linear function of the others: no test"
-        return CorrelationDifference(j - k, None, None, None, None, n, n_dropped, reason)
-    t = _williams_t(j, k, h, n)
-    low, high = _zou_interval(j, k, h, n)
-    return CorrelationDifference(j - k, t, _two_sided_p_value(t, n - 3), low, high, n, n_dropped)
+        return EstimateWithTest(j - k, n, reason=reason)
+    p_value = _two_sided_p_value(_williams_t(j, k, h, n), n - 3)
+    return EstimateWithTest(j - k, n, *_zou_interval(j, k, h, n), p_value=p_value)
 
 
-def _correlation(x: Floats, y: Floats, n_dropped: int, *, ranks: bool) -> Correlation:
+def _correlation(x: Floats, y: Floats, *, ranks: bool) -> EstimateWithTest:
     """Pearson's r of complete pairs with its t test and Fisher interval; `ranks` selects the variance for ranks."""
     n = len(x)
     reason = _undefined_reason(x, y)
     if reason is not None:
-        return Correlation(None, None, None, None, n, n_dropped, reason)
+        return EstimateWithTest(None, n, reason=reason)
     r = _product_moment(x, y)
     if 1 - abs(r) < 1e-14:
-        return Correlation(r, 0.0, None, None, n, n_dropped, "|r| = 1: no interval")
+        return EstimateWithTest(r, n, reason="|r| = 1: no interval", p_value=0.0)
     p = _two_sided_p_value(r * float(np.sqrt((n - 2) / ((1 - r) * (1 + r)))), n - 2)
     if n == 3:
-        return Correlation(r, p, None, None, n, n_dropped, "an interval needs 4 pairs")
-    low, high = _fisher_interval(r, n, 1 + r * r / 2 if ranks else 1.0)
-    return Correlation(r, p, low, high, n, n_dropped)
+        return EstimateWithTest(r, n, reason="an interval needs 4 pairs", p_value=p)
+    return EstimateWithTest(r, n, *_fisher_interval(r, n, 1 + r * r / 2 if ranks else 1.0), p_value=p)
 
 
 def _undefined_reason(x: Floats, y: Floats) -> str | None:

@@ -41,8 +41,10 @@ class Estimate:
         "extra": "forbid",
         "use_attribute_docstrings": True,
         "allow_inf_nan": False,
+        "revalidate_instances": "subclass-instances",
     }
-    """How pydantic validates it where a report embeds it; this module does not import pydantic."""
+    """How pydantic validates it where a report embeds it; this module does not import pydantic. A field of this type
+    that is given a subclass's instance keeps the figures of this class only, as its JSON does."""
 
     value: float | None
     n: int
@@ -70,6 +72,14 @@ class Estimate:
             raise ValueError("a missing value or interval needs a reason")
         if self.resampled and self.generalizes_to is None:
             object.__setattr__(self, "generalizes_to", describe_population(self.resampled))
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateWithTest(Estimate):
+    """An estimate with the p-value of a test."""
+
+    p_value: float | None = None
+    """Two-sided, of a true value of 0, in [0, 1]; null without a test."""
 
 
 @dataclass(frozen=True, slots=True)

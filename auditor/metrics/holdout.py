@@ -14,6 +14,7 @@ from auditor.metrics.correlation import pearson
 from auditor.metrics.estimate import PLURAL_BY_UNIT, Estimate
 from auditor.metrics.jackknife_interval import IDENTITY, LOG, estimate_from_replicates
 from auditor.metrics.model_correlation import MIN_INTERVAL_UNITS, average_families
+from auditor.metrics.unit_replicates import recompute_without_units
 
 HOLDOUT_SHARE = 0.2
 """Share of the cells that are held out in each split."""
@@ -153,7 +154,7 @@ def _split_correlations(
         r = pearson(
             groups.average(_peer_agreement_rates(valid_counts[:, ~held_out], verdict_counts[:, ~held_out])),
             groups.average(_human_correlations(scores[:, held_out], truth[held_out])),
-        ).r
+        ).value
         if r is not None:
             correlations.append(r)
     return np.array(correlations)
@@ -167,7 +168,7 @@ def _peer_agreement_rates(valid_counts: Floats, verdict_counts: Floats) -> Float
 
 def _human_correlations(scores: Floats, truth: Floats) -> Floats:
     """Pearson's r of each model's scores with the truth, shape (models,); nan where it is undefined."""
-    return np.array([np.nan if (r := pearson(model_scores, truth).r) is None else r for model_scores in scores])
+    return np.array([np.nan if (r := pearson(model_scores, truth).value) is None else r for model_scores in scores])
 
 
 def _mean_correlation(correlations: Floats, n_splits: int, groups: _ModelGroups) -> Estimate:
@@ -203,7 +204,7 @@ def _leave_one_model_out(
         undefined = Estimate(None, len(x), reason=f"fewer than {MIN_MODELS} {plural} whose r is defined ({len(x)})")
         return undefined, undefined, undefined
     figures = _prediction_errors(x, y)
-    without = np.array([_prediction_errors(np.delete(x, i), np.delete(y, i)) for i in range(len(x))])
+    without = recompute_without_units(lambda included: _prediction_errors(x[included], y[included]), np.arange(len(x)))
     line, mean, gain = (
         estimate_from_replicates(value, len(x), {groups.unit: replicates}, transform)
         for value, replicates, transform in zip(figures, without.T, (LOG, LOG, IDENTITY), strict=True)

@@ -8,7 +8,6 @@ turn with all its cases: the jackknife of a graph's nodes, which is conservative
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,21 +15,14 @@ from numpy.typing import NDArray
 from auditor.metrics._unit_counts import clopper_pearson, few_units_factor
 from auditor.metrics.averaging import Averaging
 from auditor.metrics.case_counts import CaseCounts
+from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife_interval import UNDEFINED_REASON, jackknife_covariance, too_few_reason
 
 Floats = NDArray[np.float64]
 
 
-class ItemInterval(NamedTuple):
-    """A 95% interval over other items; `reason` says why there is none."""
-
-    low: float | None
-    high: float | None
-    reason: str | None = None
-
-
-def interval_over_items(counts: Sequence[CaseCounts], names: Sequence[str], averaged: Averaging) -> ItemInterval:
-    """Compute the interval of a share over other items of the same sets.
+def share_over_items(counts: Sequence[CaseCounts], names: Sequence[str], averaged: Averaging) -> Estimate:
+    """Estimate a share with an interval over other items of the same sets; `n` counts cases.
 
     Args:
         counts: one entry per set and wording, each with decided cases.
@@ -38,26 +30,26 @@ def interval_over_items(counts: Sequence[CaseCounts], names: Sequence[str], aver
         averaged: over the sets, or pooled.
     """
     tables = [entry.by_item for entry in counts if entry.by_item is not None]
-    if len(tables) < len(counts):
-        return ItemInterval(None, None, "its cases are not about single items: no interval")
     groups = [[i for i, name in enumerate(names) if name == group] for group in dict.fromkeys(names)]
+    hits, totals = np.array([entry.hits for entry in counts]), np.array([float(entry.n) for entry in counts])
+    value, n = _average(hits, totals, groups, averaged), sum(entry.n for entry in counts)
+    if len(tables) < len(counts):
+        return Estimate(value, n, reason="its cases are not about single items: no interval")
     n_items = [len(tables[group[0]]) for group in groups]
     reason = too_few_reason({"item": n_items})
     if reason is not None:
-        return ItemInterval(None, None, reason)
-    hits, totals = np.array([entry.hits for entry in counts]), np.array([float(entry.n) for entry in counts])
-    value = _average(hits, totals, groups, averaged)
+        return Estimate(value, n, reason=reason)
     # Independent cases of a share that is the same in all of them: no two with a common item.
     n_effective = float(sum(n // counts[0].case_size for n in n_items))
     if 0.0 < value < 1.0:
         replicates = [_leave_items_out(hits, totals, tables, groups, group, averaged) for group in groups]
         if not all(np.isfinite(stratum).all() for stratum in replicates):
-            return ItemInterval(None, None, UNDEFINED_REASON)
+            return Estimate(value, n, reason=UNDEFINED_REASON)
         variance = sum(float(jackknife_covariance(stratum[None])[0, 0]) for stratum in replicates)
         n_effective = float(totals.sum())
         if variance >= 1e-24:
             n_effective = value * (1 - value) / variance * few_units_factor(min(n_items))
-    return ItemInterval(*clopper_pearson(value, n_effective))
+    return Estimate(value, n, *clopper_pearson(value, n_effective), resampled=("item",))
 
 
 def _average(hits: Floats, totals: Floats, groups: Sequence[Sequence[int]], averaged: Averaging) -> float:

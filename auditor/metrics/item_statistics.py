@@ -18,8 +18,8 @@ from auditor.metrics.jackknife_interval import (
     LOGIT,
     Transform,
     estimate_from_replicates,
-    leave_one_out_sums,
 )
+from auditor.metrics.unit_replicates import recompute_without_units, replicate_over_units
 
 MAX_JACKKNIFE_GROUPS = 200
 """The jackknife leaves items out one by one up to this many items; more are left out in this many groups."""
@@ -54,8 +54,9 @@ def share_difference_over_items(
     totals, n = moments.sum(axis=0), int(moments[:, [1, 3]].sum())
     if not totals[1] or not totals[3]:
         return Estimate(None, n, reason="one side has no answer")
-    replicates = {"item": _difference_of_shares(leave_one_out_sums(moments, np.arange(len(moments))))}
-    return estimate_from_replicates(float(_difference_of_shares(totals[None])[0]), n, replicates, bounds=(-1.0, 1.0))
+    replicates = replicate_over_units(moments, _difference_of_shares, {"item": np.arange(len(moments))})
+    difference = float(_difference_of_shares(totals[None])[0])
+    return estimate_from_replicates(difference, n, replicates.units, bounds=(-1.0, 1.0))
 
 
 def area_under_curve(support: ArrayLike, is_correct: ArrayLike, items: ArrayLike) -> Estimate:
@@ -199,5 +200,5 @@ def _estimate_over_items(
     item_names, item_index = np.unique(item_labels, return_inverse=True)
     n_groups = min(len(item_names), MAX_JACKKNIFE_GROUPS)
     value = statistic(np.ones(len(item_labels), dtype=np.bool_))
-    replicates = np.array([statistic(item_index % n_groups != group) for group in range(n_groups)])
+    replicates = recompute_without_units(statistic, item_index % n_groups)
     return estimate_from_replicates(value, n, {"item": replicates}, transform)

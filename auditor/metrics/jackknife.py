@@ -27,6 +27,7 @@ from auditor.metrics.jackknife_interval import (
     jackknife_interval,
     jackknife_variance,
 )
+from auditor.metrics.unit_replicates import recompute_without_units
 
 STATISTIC_TRANSFORMS: Mapping[Statistic, Transform] = {PEARSON: FISHER_Z, MAE: LOG, RMSE: LOG}
 """Transforms for the interval of one statistic; others are used as they are."""
@@ -185,7 +186,7 @@ def _difference_estimate(statistic: Statistic, grids: Sequence[Floats], table: T
         return float(ends[0]), float(ends[1])
 
     interval = replace(interval, ends_at=compute_ends)
-    return replace(estimate, low=low, high=high, p_value=p_value, interval=interval)
+    return replace(estimate, ci_low=low, ci_high=high, p_value=p_value, interval=interval)
 
 
 def _to_two_way_estimate(
@@ -203,11 +204,11 @@ def _to_two_way_estimate(
         replicates: the statistic, or the difference, without each country, each topic and, optionally, each cell.
         jackknifed_value: the figure over all cells on the scale of the replicates, where that is not `value`.
     """
-    counts = (table.n_countries, table.n_topics, len(table.row_index))
-    if not counts[2]:
-        return TwoWayEstimate(None, None, None, *counts, 0, "no cell has all its values")
+    n = len(table.row_index)
+    if not n:
+        return TwoWayEstimate(None, 0, reason="no cell has all its values")
     if np.isnan(value):
-        return TwoWayEstimate(None, None, None, *counts, 0, "too few cells, or no variation among them")
+        return TwoWayEstimate(None, n, reason="too few cells, or no variation among them")
     interval = jackknife_interval(
         value if jackknifed_value is None else jackknifed_value,
         {unit: replicates[unit] for unit in ("country", "topic")},
@@ -215,8 +216,10 @@ def _to_two_way_estimate(
         cells=replicates.get("cell"),
     )
     p_value = interval.p_value if has_p_value else None
-    n_replicates = 0 if interval.low is None else sum(counts[:2])
-    return TwoWayEstimate(value, interval.low, interval.high, *counts, n_replicates, interval.reason, p_value, interval)
+    resampled = () if interval.low is None else ("country", "topic")
+    return TwoWayEstimate(
+        value, n, interval.low, interval.high, interval.reason, resampled, p_value=p_value, interval=interval
+    )
 
 
 def _rank_correlation(x: Floats, y: Floats) -> float:
@@ -228,5 +231,4 @@ def _rank_correlation(x: Floats, y: Floats) -> float:
 
 def _rank_correlations_without(x: Floats, y: Floats, unit_index: NDArray[np.intp]) -> Floats:
     """Spearman's rank correlation without each unit, shape (units,)."""
-    n_units = int(unit_index.max(initial=-1)) + 1
-    return np.array([_rank_correlation(x[unit_index != unit], y[unit_index != unit]) for unit in range(n_units)])
+    return recompute_without_units(lambda included: _rank_correlation(x[included], y[included]), unit_index)

@@ -204,23 +204,6 @@ def pairwise_variances(covariances: Floats) -> Floats:
     return np.maximum(variances[:, None] + variances[None, :] - 2 * covariances, 0.0)
 
 
-def leave_one_out_sums(moments: Floats, labels: ArrayLike) -> Floats:
-    """Sums of the observations' moments without each unit, in the sorted order of the labels.
-
-    Args:
-        moments: shape (n, k), numbers per observation whose sums determine a statistic.
-        labels: shape (n,), the unit of each observation, of any kind.
-
-    Returns:
-        Shape (units, k).
-    """
-    unit_index = np.unique(np.asarray(labels), return_inverse=True)[1]
-    n_units = int(unit_index.max(initial=-1)) + 1
-    by_unit = np.stack([np.bincount(unit_index, column, minlength=n_units) for column in moments.T], axis=1)
-    left_out: Floats = moments.sum(axis=0) - by_unit
-    return left_out
-
-
 def jackknife_variance(strata: Sequence[Floats]) -> float:
     """Jackknife variance of a statistic over the units of one kind: the sum over its strata."""
     return sum(float(jackknife_covariance(stratum[None])[0, 0]) for stratum in strata)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from auditor.metrics._complete_cases import complete_cases
 from auditor.metrics.cell_statistics import Statistic
-from auditor.metrics.jackknife_interval import leave_one_out_sums
+from auditor.metrics.unit_replicates import leave_one_out_sums
 
 
 class LeaveOutValue(NamedTuple):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from auditor.metrics.averaging import AveragedEstimate, Averaging, averaged_share, instance_values
 from auditor.metrics.case_counts import CaseCounts
-from auditor.metrics.item_interval import interval_over_items
+from auditor.metrics.item_interval import share_over_items
 from auditor.metrics.jackknife_interval import MIN_UNITS
 from auditor.metrics.preference import (
     commutativity,
@@ -178,9 +178,9 @@ def estimate_over_sets(
     low, high, reason, resampled = share.ci_low, share.ci_high, share.reason, share.resampled
     n_sets = len(set(measured_names))
     if 0 < n_sets < MIN_UNITS:
-        over_items = interval_over_items(measured_counts, measured_names, averaged)
+        over_items = share_over_items(measured_counts, measured_names, averaged)
         if over_items.reason is None:
-            low, high, resampled = over_items.low, over_items.high, ("item",)
+            low, high, resampled = over_items.ci_low, over_items.ci_high, over_items.resampled
             reason = f"{reason}: the interval is over other items of {'this set' if n_sets == 1 else 'these sets'}"
         else:
             reason = f"{reason}; {over_items.reason}"

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats, complete_cases
 from auditor.metrics._two_way_table import TwoWayTable, build_two_way_table
-from auditor.metrics.cell_statistics import PEARSON, Statistic, TwoWayEstimate
+from auditor.metrics.cell_statistics import PEARSON, Statistic
 from auditor.metrics.difference_interval import recover_difference
+from auditor.metrics.estimate import EstimateWithTest
 from auditor.metrics.jackknife import statistic_replicates
 from auditor.metrics.jackknife_interval import (
     CONSTANT_REASON,
@@ -31,27 +32,24 @@ TOO_FEW_REASON = f"an interval needs two groups of {MIN_UNITS} countries, and as
 
 
 @dataclass(frozen=True, slots=True)
-class MaxGapEstimate:
-    """The largest gap among several groups.
+class MaxGap(EstimateWithTest):
+    """The largest gap among several groups: high minus low; `n` counts the cells of both.
 
-    Attributes:
-        low_group, high_group: the groups with the smallest and the largest value, or the given pair; empty with fewer
-            than two groups.
-        interval: high minus low; its 95% interval holds simultaneously for all pairs of the compared groups, and so
-            does its p-value of no gap. Correlations have no p-value.
-        compared: number of groups from which the two were selected.
-        left_out: groups with too few countries to be compared.
+    Its 95% interval holds simultaneously for all pairs of the compared groups, and so does its p-value of no gap.
+    Correlations have no p-value.
     """
 
-    low_group: str
-    high_group: str
-    interval: TwoWayEstimate
-    compared: int
-    left_out: tuple[str, ...]
+    low_group: str = ""
+    """The group with the smallest value, or that of the given pair; empty with fewer than two groups."""
+    high_group: str = ""
+    compared: int = 0
+    """Number of groups from which the two were selected."""
+    left_out: tuple[str, ...] = ()
+    """Groups with too few countries to be compared."""
 
 
 @dataclass(frozen=True, slots=True)
-class _GroupEstimate:
+class _GroupReplicates:
     """The statistic of one group, and its values without each of its countries, each topic, and each of its cells."""
 
     name: str
@@ -70,7 +68,7 @@ def widest_gap(
     groups: ArrayLike,
     *,
     pair: tuple[str, str] | None = None,
-) -> MaxGapEstimate:
+) -> MaxGap:
     """The largest difference of a statistic between two of several groups of countries.
 
     The largest of several gaps is biased upwards, so an interval for that pair alone would be too narrow. Here the
@@ -91,42 +89,51 @@ def widest_gap(
     labels = np.asarray(groups, dtype=np.str_)
     if labels.shape != is_complete.shape:
         raise ValueError(f"groups must have the shape {is_complete.shape}, but has {labels.shape}")
-    n_countries_by_group = {
-        str(group): len(np.unique(np.asarray(countries)[is_complete & (labels == group)]))
-        for group in np.unique(labels[is_complete])
-    }
-    large_groups = [group for group, n in n_countries_by_group.items() if n >= MIN_UNITS]
-    compared = large_groups if len(large_groups) > 1 else list(n_countries_by_group)
+    compared, left_out, n_large = _choose_groups(labels[is_complete], np.asarray(countries)[is_complete])
     in_compared_group = is_complete & np.isin(labels, compared)
     table = build_two_way_table(
         countries, topics, in_compared_group, [in_compared_group & (labels == group) for group in compared]
     )
     moments = statistic.moments(x[in_compared_group[is_complete]], y[in_compared_group[is_complete]])
-    left_out = tuple(group for group in n_countries_by_group if group not in compared)
     estimates = _estimate_groups(statistic, table, moments, compared)
     names = [estimate.name for estimate in estimates]
     if len(estimates) < 2 or not set(pair or ()) <= set(names):
-        undefined = TwoWayEstimate(None, None, None, 0, table.n_topics, 0, 0, "fewer than two groups have a value")
-        return MaxGapEstimate("", "", undefined, len(estimates), left_out)
+        reason = "fewer than two groups have a value"
+        return MaxGap(None, 0, reason=reason, compared=len(estimates), left_out=left_out)
     order = sorted(range(len(estimates)), key=lambda i: estimates[i].value)
     low_index, high_index = (order[0], order[-1]) if pair is None else map(names.index, pair)
-    low, high = estimates[low_index], estimates[high_index]
-    has_interval = len(large_groups) > 1 and table.n_topics >= MIN_UNITS
+    has_interval = n_large > 1 and table.n_topics >= MIN_UNITS
     test = _simultaneous_test(statistic, estimates, (high_index, low_index)) if has_interval else TOO_FEW_REASON
-    n_countries = len(low.by_country) + len(high.by_country)
-    counts = (n_countries, table.n_topics, len(low.by_cell) + len(high.by_cell))
-    gap = high.value - low.value
-    interval = (
-        TwoWayEstimate(gap, None, None, *counts, 0, test)
-        if isinstance(test, str)
-        else TwoWayEstimate(gap, test.low, test.high, *counts, n_countries + table.n_topics, p_value=test.p_value)
+    gap = _describe_gap(estimates[low_index], estimates[high_index], test)
+    return replace(gap, compared=len(estimates), left_out=left_out)
+
+
+def _choose_groups(labels: NDArray[np.str_], countries: NDArray[np.generic]) -> tuple[list[str], tuple[str, ...], int]:
+    """The groups to compare, those that are left out, and how many have at least 5 countries.
+
+    Args:
+        labels, countries: shape (n,), the group and the country of each cell with both scores.
+    """
+    n_countries = {str(group): len(np.unique(countries[labels == group])) for group in np.unique(labels)}
+    large_groups = [group for group, n in n_countries.items() if n >= MIN_UNITS]
+    compared = large_groups if len(large_groups) > 1 else list(n_countries)
+    return compared, tuple(group for group in n_countries if group not in compared), len(large_groups)
+
+
+def _describe_gap(low: _GroupReplicates, high: _GroupReplicates, test: _SimultaneousTest | str) -> MaxGap:
+    """The gap between two groups, with its interval and p-value or the reason for none."""
+    gap, n = high.value - low.value, len(low.by_cell) + len(high.by_cell)
+    if isinstance(test, str):
+        return MaxGap(gap, n, reason=test, low_group=low.name, high_group=high.name)
+    units = ("country", "topic")
+    return MaxGap(
+        gap, n, test.low, test.high, resampled=units, p_value=test.p_value, low_group=low.name, high_group=high.name
     )
-    return MaxGapEstimate(low.name, high.name, interval, len(estimates), left_out)
 
 
 def _estimate_groups(
     statistic: Statistic, table: TwoWayTable, moments: Floats, group_names: Sequence[str]
-) -> list[_GroupEstimate]:
+) -> list[_GroupReplicates]:
     """The statistic and its jackknife replicates for each group in which it is defined.
 
     Args:
@@ -143,7 +150,7 @@ def _estimate_groups(
         value, replicates = statistic_replicates(statistic, grid[members], group_table)
         if not np.isnan(value):
             estimates.append(
-                _GroupEstimate(name, value, *(replicates[unit][0] for unit in ("country", "topic", "cell")))
+                _GroupReplicates(name, value, *(replicates[unit][0] for unit in ("country", "topic", "cell")))
             )
     return estimates
 
@@ -157,7 +164,7 @@ class _SimultaneousTest(NamedTuple):
 
 
 def _simultaneous_test(
-    statistic: Statistic, groups: Sequence[_GroupEstimate], pair: tuple[int, int]
+    statistic: Statistic, groups: Sequence[_GroupReplicates], pair: tuple[int, int]
 ) -> _SimultaneousTest | str:
     """Interval and p-value of the gap of one pair that hold simultaneously for all pairs, or the reason for none.
 

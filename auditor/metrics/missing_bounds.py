@@ -186,23 +186,23 @@ def _combine(
     reason = None if value is not None else NO_SCORES_REASON
     if ends is None:
         ends_reason = low.reason or high.reason or reason
-        return BoundedEstimate(value, low.n_cells, reason=ends_reason, bound_low=low.estimate, bound_high=high.estimate)
+        return BoundedEstimate(value, low.n, reason=ends_reason, bound_low=low.value, bound_high=high.value)
     return BoundedEstimate(
         value,
-        low.n_cells,
+        low.n,
         ci_low=max(ends[0], possible[0]),
         ci_high=min(ends[1], possible[1]),
         reason=reason,
         resampled=("country", "topic"),
-        bound_low=low.estimate,
-        bound_high=high.estimate,
+        bound_low=low.value,
+        bound_high=high.value,
     )
 
 
 def _exact_at(bound: TwoWayEstimate, possible_end: float, centre: float) -> JackknifeInterval:
     """The jackknife interval of a bound; exact, without an error, where the bound is the end of the possible values."""
     interval = bound.interval or JackknifeInterval(None, None, reason=bound.reason)
-    if interval.centre is None and bound.estimate is not None and abs(bound.estimate - possible_end) < 1e-12:
+    if interval.centre is None and bound.value is not None and abs(bound.value - possible_end) < 1e-12:
         return JackknifeInterval(
             possible_end, possible_end, centre, 0.0, df=10**6, ends_at=lambda _: (possible_end, possible_end)
         )

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 
 from auditor.metrics._complete_cases import Floats, complete_cases
-from auditor.metrics.correlation import Correlation, pearson, spearman
+from auditor.metrics.correlation import pearson, spearman
 from auditor.metrics.estimate import PLURAL_BY_UNIT, Estimate
 
 MIN_TEST_UNITS = 5
@@ -84,15 +84,15 @@ def correlate_models(
     reason = _explain_missing(correlation, unit)
     low, high = (correlation.ci_low, correlation.ci_high) if reason is None else (None, None)
     return ModelCorrelation(
-        correlation.r,
+        correlation.value,
         correlation.n,
         low,
         high,
         reason,
         (unit,) if reason is None else (),
-        p_value=_permutation_p_value(a, b, ranks=ranks) if correlation.r is not None else None,
+        p_value=_permutation_p_value(a, b, ranks=ranks) if correlation.value is not None else None,
         models=n_models,
-        r_over_models=over_models.r,
+        r_over_models=over_models.value,
     )
 
 
@@ -109,10 +109,10 @@ def average_families(values: Floats, families: Sequence[str | None]) -> Floats:
     return means
 
 
-def _explain_missing(correlation: Correlation, unit: str) -> str | None:
+def _explain_missing(correlation: Estimate, unit: str) -> str | None:
     """Why there is no value, or no interval; None where there is one."""
     plural = PLURAL_BY_UNIT[unit]
-    if correlation.r is None:
+    if correlation.value is None:
         return (correlation.reason or "").replace("pairs", plural)
     if correlation.n < MIN_TEST_UNITS:
         return f"too few {plural}: a test needs at least {MIN_TEST_UNITS}, and an interval {MIN_INTERVAL_UNITS}"

@@ -19,7 +19,7 @@ from scipy.special import stdtr, stdtrit
 
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics._unit_counts import Labels, UnitIndex, count_units, index_units, ratio_variance
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import EstimateWithTest
 from auditor.metrics.jackknife_interval import MIN_UNITS, JackknifeInterval, jackknife_interval, too_few_reason
 from auditor.metrics.unit_replicates import UnitReplicates, replicate_over_units
 
@@ -39,19 +39,6 @@ class PairedTable(NamedTuple):
     units: Labels
 
 
-@dataclass(frozen=True, slots=True)
-class PairedShareDifference:
-    """The second share minus the first, in [-1, 1].
-
-    Attributes:
-        estimate: `n` counts cases.
-        p_value: two-sided, of no difference; None without an interval.
-    """
-
-    estimate: Estimate
-    p_value: float | None
-
-
 def pair_verdicts(before: ArrayLike, after: ArrayLike, units: Labels) -> PairedTable:
     """Pair two series of verdicts.
 
@@ -64,7 +51,7 @@ def pair_verdicts(before: ArrayLike, after: ArrayLike, units: Labels) -> PairedT
     return PairedTable(is_paired & (second > first), is_paired & (second < first), is_paired, units)
 
 
-def paired_difference_over_units(table: PairedTable, *, design_effect: float | None = None) -> PairedShareDifference:
+def paired_difference_over_units(table: PairedTable, *, design_effect: float | None = None) -> EstimateWithTest:
     """Estimate the second share minus the first, with an interval over other units.
 
     Args:
@@ -73,24 +60,27 @@ def paired_difference_over_units(table: PairedTable, *, design_effect: float | N
             used where it is larger than that of these cases.
 
     Returns:
-        No interval, with a reason, below 5 units of a kind.
+        In [-1, 1], with the p-value of no difference; `n` counts cases. No interval, with a reason, below 5 units of a
+        kind.
 
     Raises:
         ValueError: shapes differ, or gained and lost are not counts that sum to at most the totals.
     """
     counts = _read_counts(table)
     if not counts.n:
-        return PairedShareDifference(Estimate(None, 0, reason="nothing to compare"), None)
+        return EstimateWithTest(None, 0, reason="nothing to compare")
     reason = too_few_reason({unit: [n] for unit, n in counts.n_units.items()})
     if reason is not None:
-        return PairedShareDifference(Estimate(counts.difference, counts.n, reason=reason), None)
+        return EstimateWithTest(counts.difference, counts.n, reason=reason)
     interval = _count_interval(counts, design_effect)
     if counts.has_enough_exceptions:
         replicates = counts.replicates()
         jackknifed = jackknife_interval(counts.difference, replicates.units, bounds=(-1.0, 1.0), cells=replicates.cells)
         interval = interval if jackknifed.reason else jackknifed
-    estimate = Estimate(counts.difference, counts.n, interval.low, interval.high, resampled=tuple(counts.units))
-    return PairedShareDifference(estimate, interval.p_value)
+    resampled = tuple(counts.units)
+    return EstimateWithTest(
+        counts.difference, counts.n, interval.low, interval.high, resampled=resampled, p_value=interval.p_value
+    )
 
 
 def constant_difference_interval(value: float, n_units: int) -> JackknifeInterval:
@@ -129,7 +119,7 @@ def _bonett_price_interval(shares: tuple[float, float], n: float, effect: float,
     return JackknifeInterval(min(low, value), max(high, value), centre, std_error, n_units - 1, p_value)
 
 
-def paired_differences_over_units(tables: Sequence[PairedTable]) -> list[PairedShareDifference]:
+def paired_differences_over_units(tables: Sequence[PairedTable]) -> list[EstimateWithTest]:
     """Estimate the differences of rows of one figure, such as one per judge, with the design effect pooled over them.
 
     The pooled design effect is the ratio of the sum of the rows' variances to the sum of those of independent cases.

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import sqrt
 
 from auditor.metrics._complete_cases import Z_95
+from auditor.metrics.estimate import Estimate
 
 
-@dataclass(frozen=True, slots=True)
-class Proportion:
-    """A share of `n`, with its 95% Wilson interval; all None if n is 0."""
+def proportion(part: int, whole: int, unit: str = "") -> Estimate:
+    """Share of `part` in `whole` with the 95% score interval of Wilson (JASA 22, 1927, 209-212).
 
-    value: float | None
-    n: int
-    ci_low: float | None
-    ci_high: float | None
-    reason: str | None = None
+    The interval stays in [0, 1] and has a width even when all or none were counted. It assumes independent cases.
 
+    Args:
+        unit: what a case is, a key of `PLURAL_BY_UNIT` such as `item`, where the interval is over other cases.
 
-def proportion(part: int, whole: int) -> Proportion:
-    """Share of `part` in `whole` with the score interval of Wilson (JASA 22, 1927, 209-212).
-
-    The interval stays in [0, 1] and has a width even when all or none were counted.
+    Returns:
+        None with a reason if `whole` is 0.
 
     Raises:
-        ValueError: not 0 <= part <= whole.
+        ValueError: not 0 <= part <= whole, or an unknown unit.
     """
     if not 0 <= part <= whole:
         raise ValueError(f"a part must be between 0 and the whole, but got {part} of {whole}")
     if whole == 0:
-        return Proportion(None, 0, None, None, "nothing to count")
+        return Estimate(None, 0, reason="nothing to count")
     p = part / whole
-    return Proportion(p, whole, *wilson_interval(p, whole))
+    return Estimate(p, whole, *wilson_interval(p, whole), resampled=(unit,) if unit else ())
 
 
 def wilson_interval(p: float, n: float) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Rankings from noisy comparisons.
+"""Ratings of items from noisy comparisons.
 
 `comparisons` is an array (m, 3), a row one comparison: item i, item j, outcome. The outcome is 1 where i was preferred,
 0 where j was, 0.5 for a tie, a value between for the probability that i is preferred; rows with nan are left out.
@@ -35,22 +35,6 @@ class BradleyTerry:
     n: int
     iterations: int
     reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Repair:
-    """Comparisons made consistent.
-
-    `rating` (N,) is the win-loss rate of the items, `order` the items that have one, best first. `preferences` and
-    `negated` (N, N) are the answers implied by it, nan where there is none. `flipped` (m, 2) are the questions,
-    (shown first, shown second), whose decision the repair reverses, for human review.
-    """
-
-    order: tuple[int, ...]
-    rating: Floats
-    preferences: Floats
-    negated: Floats
-    flipped: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,50 +237,3 @@ def elo(comparisons: ArrayLike, n_items: int, k: float = 16.0, shuffles: int = 1
     ratings[:, comparison_components(i, j, n_items) < 0] = np.nan
     low, high = np.quantile(ratings, [0.025, 0.975], axis=0)
     return Elo(ratings.mean(axis=0), low, high, len(i), shuffles)
-
-
-def repair(preferences: ArrayLike) -> Repair:
-    """The comparisons implied by the items' win-loss rates (REPAIR, Aligning with Logic).
-
-    They are transitive, the same in both orders, and have their negated form. There is none for two items of equal
-    rate, for an item without a valid answer, and between sets of items that were never compared with each other.
-
-    Args:
-        preferences: shape (N, N), see `auditor.metrics.preference`.
-
-    Raises:
-        ValueError: as `as_preferences`.
-    """
-    values = as_preferences(preferences)
-    comparisons = comparisons_from_preferences(values)
-    rating = win_loss_rate(comparisons, len(values))
-    components = comparison_components(
-        comparisons[:, 0].astype(np.intp), comparisons[:, 1].astype(np.intp), len(values)
-    )
-    gap = rating[:, None] - rating[None, :]
-    # Rates are quotients of sums: differences within rounding error are ties.
-    is_comparable = (components[:, None] == components[None, :]) & (np.abs(gap) > 1e-9)
-    consistent = np.where(is_comparable, (gap > 0).astype(float), np.nan)
-    flipped = np.argwhere((consistent - 0.5) * (values - 0.5) < -1e-9)
-    order = tuple(int(item) for item in np.argsort(-rating, kind="stable") if components[item] >= 0)
-    return Repair(order, rating, consistent, 1.0 - consistent, flipped)
-
-
-def add_flip_noise(preferences: ArrayLike, share: float, seed: int = 0) -> Floats:
-    """A copy in which a share of the valid answers, drawn at random, is reversed: noise to test a repair with.
-
-    Args:
-        preferences: shape (N, N); the two orders of a pair are separate answers.
-        share: in [0, 1], of the valid answers; their number is rounded.
-        seed: of the draw.
-
-    Raises:
-        ValueError: the share is not in [0, 1], or as `as_preferences`.
-    """
-    if not 0 <= share <= 1:
-        raise ValueError(f"share must be in [0, 1], but got {share!r}")
-    values = as_preferences(preferences)
-    valid = np.argwhere(~np.isnan(values))
-    i, j = np.random.default_rng(seed).permutation(valid)[: round(share * len(valid))].T
-    values[i, j] = 1.0 - values[i, j]
-    return values

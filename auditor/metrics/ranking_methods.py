@@ -157,7 +157,7 @@ def _summarize_runs(
 def _spearman_rhos(scores: tuple[Floats, ...], truth: Floats) -> Iterator[float]:
     """Spearman's rho of each array of scores with the truth; nan if undefined."""
     for ranking_scores in scores:
-        r = spearman(ranking_scores, truth).r
+        r = spearman(ranking_scores, truth).value
         yield np.nan if r is None else r
 
 

@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from auditor.metrics.estimate import Estimate
-from auditor.metrics.jackknife_interval import estimate_from_replicates, leave_one_out_sums
+from auditor.metrics.jackknife_interval import estimate_from_replicates
 from auditor.metrics.logic import Bools, Floats, JudgeAnswers, LogicEstimate, estimate_human_agreement, name_sets
 from auditor.metrics.preference import decisions, pair_probabilities
+from auditor.metrics.unit_replicates import replicate_over_units
 
 
 class RepairEffect(NamedTuple):
@@ -77,10 +78,10 @@ def _estimate_gain(gains: Sequence[tuple[float, float]], names: Sequence[str]) -
     if not has_questions.any():
         return Estimate(None, 0, reason="no question is decided by people, by the judge and by its ranking")
     difference, n = moments.sum(axis=0)
-    sums = leave_one_out_sums(moments[has_questions], np.asarray(names)[has_questions])
+    sets = {"set": np.asarray(names)[has_questions]}
     with np.errstate(invalid="ignore"):
-        replicates = {"set": sums[:, 0] / sums[:, 1]}
-    return estimate_from_replicates(float(difference / n), int(n), replicates, bounds=(-1.0, 1.0))
+        replicates = replicate_over_units(moments[has_questions], lambda sums: sums[:, 0] / sums[:, 1], sets)
+    return estimate_from_replicates(float(difference / n), int(n), replicates.units, bounds=(-1.0, 1.0))
 
 
 def _decided_mask(preferences: Floats) -> Bools:

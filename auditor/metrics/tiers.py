@@ -1,9 +1,23 @@
-"""Tiers of models, intervals of their ranks, and which of them may be the best."""
+"""Tiers of models, intervals of their ranks, and which of them may be the best.
+
+Models are compared on Fisher's z of a correlation, or on the logarithm of an error. The variance of a difference is the
+jackknife's over countries plus that over topics.
+
+- One model beats another if their difference is more than c standard errors, where c holds for all pairs simultaneously
+  (`auditor.metrics.simultaneous`). So some of several equal models are put in different tiers in at most about 5% of
+  audits. The first tier has the models that no other beats; the next tier the models that no other beats except those
+  of the tiers above.
+- The interval of a rank leaves out the positions of the models that beat the model, or that it beats (Mogstad, Romano,
+  Shaikh & Wilhelm, Review of Economic Studies 91, 2024).
+- The interval of the difference from the best other model is that of multiple comparisons with the best (Hsu, Annals of
+  Statistics 12, 1984; Hsu, Multiple Comparisons, 1996, ch. 4). It ends at 0 on one side, unless several models may be
+  the best. A model is significantly the best if it alone may be the best.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -90,20 +104,7 @@ def model_tiers(
     *,
     larger_is_better: bool,
 ) -> ModelTiers:
-    """Group models into tiers, and find those that may be the best.
-
-    Models are compared on Fisher's z of a correlation, or on the logarithm of an error. The variance of a difference is
-    the jackknife's over countries plus that over topics.
-
-    - One model beats another if their difference is more than c standard errors, where c holds for all pairs
-      simultaneously (`auditor.metrics.simultaneous`). So some of several equal models are put in different tiers in at
-      most about 5% of audits. The first tier has the models that no other beats; the next tier the models that no other
-      beats except those of the tiers above.
-    - The interval of a rank leaves out the positions of the models that beat the model, or that it beats (Mogstad,
-      Romano, Shaikh & Wilhelm, Review of Economic Studies 91, 2024).
-    - The interval of the difference from the best other model is that of multiple comparisons with the best (Hsu,
-      Annals of Statistics 12, 1984; Hsu, Multiple Comparisons, 1996, ch. 4). It ends at 0 on one side, unless several
-      models may be the best. A model is significantly the best if it alone may be the best.
+    """Group models into tiers, and find those that may be the best; the module describes the methods.
 
     Args:
         scores: one array of shape (n,) a model; cells in which any of them or the truth is nan are left out.
@@ -115,43 +116,55 @@ def model_tiers(
     """
     (*models, y), is_complete = complete_cases(*scores, truth)
     table = build_two_way_table(countries, topics, is_complete)
-    counts = (len(y), table.n_countries, table.n_topics)
+    comparison = ModelTiers(np.full(len(models), np.nan), len(y), table.n_countries, table.n_topics)
     if not len(y):
-        return ModelTiers(np.full(len(models), np.nan), *counts, reason="no cell has a score of all models")
+        return replace(comparison, reason="no cell has a score of all models")
     replicates = [
         statistic_replicates(statistic, table.to_grid(statistic.moments(model_scores, y)), table)
         for model_scores in models
     ]
-    values = np.array([value for value, _ in replicates])
+    comparison = replace(comparison, values=np.array([value for value, _ in replicates]))
     if min(table.n_countries, table.n_topics) < MIN_UNITS:
         reason = f"tiers need at least {MIN_UNITS} countries and {MIN_UNITS} topics that all models share"
-        return ModelTiers(values, *counts, reason=reason)
+        return replace(comparison, reason=reason)
     by_country, by_topic = (np.stack([kinds[unit][0] for _, kinds in replicates]) for unit in ("country", "topic"))
-    transform = STATISTIC_TRANSFORMS.get(statistic, IDENTITY)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        transformed = [transform.forward(figures) for figures in (values, by_country, by_topic)]
-    if not all(np.isfinite(figures).all() for figures in transformed):
-        # A perfect model, whose logarithm or Fisher's z is infinite, can be compared on the statistic's own scale.
-        transform, transformed = IDENTITY, [values, by_country, by_topic]
-    if not all(np.isfinite(figures).all() for figures in transformed):
-        return ModelTiers(values, *counts, reason="the figure of a model is undefined")
+    transform, figures = _transform_figures(statistic, (comparison.values, by_country, by_topic))
+    if not all(np.isfinite(array).all() for array in figures):
+        return replace(comparison, reason="the figure of a model is undefined")
     if len(models) == 1:
         only = np.ones(1, dtype=np.intp)
-        return ModelTiers(values, *counts, only, only, only, may_be_best=np.ones(1, dtype=np.bool_))
-    pairs = _compare_all_pairs(transformed[0], transformed[1:], transform, 1 if larger_is_better else -1)
+        return replace(comparison, tiers=only, rank_low=only, rank_high=only, may_be_best=only.astype(np.bool_))
+    pairs = _compare_all_pairs(figures[0], figures[1:], transform, 1 if larger_is_better else -1)
+    return _rank_models(comparison, pairs)
+
+
+def _transform_figures(statistic: Statistic, figures: Sequence[Floats]) -> tuple[Transform, Sequence[Floats]]:
+    """The figures on the scale on which models are compared.
+
+    A perfect model, whose logarithm or Fisher's z is infinite, can be compared on the statistic's own scale.
+
+    Args:
+        figures: the statistic of each model, and without each country and each topic.
+    """
+    transform = STATISTIC_TRANSFORMS.get(statistic, IDENTITY)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        transformed = [transform.forward(array) for array in figures]
+    return (transform, transformed) if all(np.isfinite(array).all() for array in transformed) else (IDENTITY, figures)
+
+
+def _rank_models(comparison: ModelTiers, pairs: _AllPairs) -> ModelTiers:
+    """Add the tiers, the intervals of ranks and the comparison with the best, for at least two models."""
     beats = pairs.differences > np.maximum(pairs.critical.all_pairs * pairs.std_errors, TIE_TOLERANCE)
-    rank_low, rank_high = 1 + beats.sum(axis=0), len(models) - beats.sum(axis=1)
-    from_best, from_best_low, from_best_high, may_be_best = _compare_with_best(pairs, values)
-    return ModelTiers(
-        values,
-        *counts,
-        _assign_tiers(beats),
-        rank_low,
-        rank_high,
-        from_best,
-        from_best_low,
-        from_best_high,
-        may_be_best,
+    from_best, from_best_low, from_best_high, may_be_best = _compare_with_best(pairs, comparison.values)
+    return replace(
+        comparison,
+        tiers=_assign_tiers(beats),
+        rank_low=1 + beats.sum(axis=0),
+        rank_high=len(beats) - beats.sum(axis=1),
+        from_best=from_best,
+        from_best_low=from_best_low,
+        from_best_high=from_best_high,
+        may_be_best=may_be_best,
     )
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from auditor.metrics.estimate import Estimate
 from auditor.metrics.preference import TIE_TOLERANCE, Bools, Floats, Ints, pair_probabilities
 from auditor.metrics.proportion import proportion
 
@@ -22,24 +23,20 @@ _BLOCK_CELLS = 4_000_000  # entries of the subsets' preference graphs in memory 
 
 
 @dataclass(frozen=True, slots=True)
-class Transitivity:
-    """Share of the K-item subsets without a cycle; None with a reason where it is undefined.
+class Transitivity(Estimate):
+    """Share of the K-item subsets without a cycle; `n` counts the subsets that were checked.
 
-    The 95% Wilson interval is the error from sampling `n_subsets`; it has no width when all subsets were checked
-    (`exhaustive`). `pairs_answered` of `pairs` have a preference or a tie: the others have no edge, and cannot be part
-    of a cycle.
+    The 95% Wilson interval is the error from drawing subsets; it has no width when all were checked (`exhaustive`).
     """
 
-    value: float | None
-    k: int
-    n_subsets: int
-    ci_low: float | None
-    ci_high: float | None
-    n_items: int
-    exhaustive: bool
-    pairs_answered: int
-    pairs: int
-    reason: str | None = None
+    k: int = 0
+    """Number of items in a subset."""
+    n_items: int = 0
+    exhaustive: bool = False
+    """Whether all subsets were checked."""
+    pairs_answered: int = 0
+    """Pairs that have a preference or a tie. The others have no edge, and cannot be part of a cycle."""
+    pairs: int = 0
 
 
 def transitivity(
@@ -63,11 +60,17 @@ def transitivity(
     n_pairs = n_items * (n_items - 1) // 2
     if n_items < k or n_answered == 0:
         reason = f"{n_items} items have no subset of {k}" if n_items < k else "no pair has a valid answer"
-        return Transitivity(None, k, 0, None, None, n_items, n_items >= k, n_answered, n_pairs, reason)
+        return Transitivity(
+            None, 0, reason=reason,
+            k=k, n_items=n_items, exhaustive=n_items >= k, pairs_answered=n_answered, pairs=n_pairs,
+        )  # fmt: skip
     subsets, exhaustive = choose_subsets(n_items, k, max_subsets, seed)
     share = proportion(int(acyclic_mask(answers > 0.5 + TIE_TOLERANCE, subsets).sum()), len(subsets))
     low, high = (share.value, share.value) if exhaustive else (share.ci_low, share.ci_high)
-    return Transitivity(share.value, k, len(subsets), low, high, n_items, exhaustive, n_answered, n_pairs)
+    return Transitivity(
+        share.value, share.n, low, high,
+        k=k, n_items=n_items, exhaustive=exhaustive, pairs_answered=n_answered, pairs=n_pairs,
+    )  # fmt: skip
 
 
 class CheckedSubsets(NamedTuple):

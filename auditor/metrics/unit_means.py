@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import inf, isfinite
+from math import inf, isfinite, nan
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +21,6 @@ from auditor.metrics._unit_counts import Labels as Labels
 from auditor.metrics._unit_counts import (
     UnitCounts,
     UnitIndex,
-    cell_index,
     clopper_pearson,
     count_units,
     few_units_factor,
@@ -33,9 +32,9 @@ from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.metrics.jackknife_interval import (
     CONSTANT_REASON,
     estimate_from_replicates,
-    leave_one_out_sums,
     too_few_reason,
 )
+from auditor.metrics.unit_replicates import replicate_over_units
 
 
 class ShareTable(NamedTuple):
@@ -83,6 +82,7 @@ def share_over_units(
 def shares_over_units(tables: Sequence[ShareTable], *, empty_reason: str = "nothing to count") -> list[ShareEstimate]:
     """Estimate the shares of rows of one figure, such as one per model, with the design effect pooled over them.
 
+    A single row with cases has nothing to be pooled with: its interval is that of `share_over_units`.
     Among rows with the same number of cases, a larger share never has a smaller end of its interval: intervals are
     widened where the rows' own design effects would say otherwise.
 
@@ -91,7 +91,7 @@ def shares_over_units(tables: Sequence[ShareTable], *, empty_reason: str = "noth
         empty_reason: the reason given where a row has no case at all.
     """
     counts = [read_counts(*table) for table in tables]
-    design_effect = _pool_design_effects(counts)
+    design_effect = _pool_design_effects(counts) if sum(row.n > 0 for row in counts) > 1 else None
     shares = [_estimate_share(row, design_effect, empty_reason) for row in counts]
     for n in {share.n for share in shares}:
         _widen_to_monotone(shares, [i for i, share in enumerate(shares) if share.n == n and share.ci_low is not None])
@@ -131,22 +131,69 @@ def mean_over_units(
     Raises:
         ValueError: shapes differ, or a value is infinite or outside the bounds.
     """
-    (present,), is_present = complete_cases(values)
-    if not len(present):
-        return Estimate(None, 0, reason=empty_reason)
-    tolerance = 1e-6 * max(1.0, float(np.abs(present).max()))
-    if present.min() < bounds[0] - tolerance or present.max() > bounds[1] + tolerance:
-        raise ValueError(f"values must be from {bounds[0]} to {bounds[1]}")
-    present = np.clip(present, *bounds)
-    unit_index, mean, n = index_units(units, is_present), float(present.mean()), len(present)
-    reason = too_few_reason({unit: [count] for unit, count in count_units(unit_index).items()})
-    if reason is None and is_constant(present) and mean not in bounds:
-        reason = CONSTANT_REASON
+    if isfinite(bounds[1] - bounds[0]):
+        return bounded_mean_over_units(values, units, bounds, empty_reason=empty_reason).estimate
+    present, unit_index = _read_values(values, units, bounds)
+    reason = _reason_against_interval(present, unit_index, bounds) if len(present) else empty_reason
     if reason is not None:
-        return Estimate(mean, n, reason=reason)
-    if not isfinite(bounds[1] - bounds[0]):
-        return _unbounded_mean(present, unit_index, bounds)
-    return _bounded_mean(present, unit_index, bounds)
+        return Estimate(float(present.mean()) if len(present) else None, len(present), reason=reason)
+    return _unbounded_mean(present, unit_index, bounds)
+
+
+class BoundedMean(NamedTuple):
+    """A mean of values between two bounds, and the figures that its interval is computed from.
+
+    Attributes:
+        share: the mean as a share of the range, in [0, 1]; nan without a value.
+        n_independent: number of independent cases that would give the share the same variance, not yet reduced for few
+            units; None without an interval.
+    """
+
+    estimate: Estimate
+    share: float
+    n_independent: float | None
+
+
+def bounded_mean_over_units(
+    values: ArrayLike, units: Labels, bounds: tuple[float, float], *, empty_reason: str = "no value"
+) -> BoundedMean:
+    """As `mean_over_units` with two finite bounds, with the figures that the interval is computed from."""
+    present, unit_index = _read_values(values, units, bounds)
+    if not len(present):
+        return BoundedMean(Estimate(None, 0, reason=empty_reason), nan, None)
+    width = bounds[1] - bounds[0]
+    shares = (present - bounds[0]) / width
+    mean, share, n = float(present.mean()), float(shares.mean()), len(present)
+    reason = _reason_against_interval(present, unit_index, bounds)
+    if reason is not None:
+        return BoundedMean(Estimate(mean, n, reason=reason), share, None)
+    fewest = min(count_units(unit_index).values())
+    n_independent, factor = float(fewest), 1.0
+    if 0 < share < 1:
+        variance = ratio_variance(shares, np.ones_like(shares), unit_index)
+        if variance <= 1e-24:
+            return BoundedMean(Estimate(mean, n, reason=CONSTANT_REASON), share, None)
+        n_independent, factor = share * (1 - share) / variance, few_units_factor(fewest)
+    low, high = (bounds[0] + width * end for end in clopper_pearson(share, n_independent * factor))
+    return BoundedMean(Estimate(mean, n, low, high, resampled=tuple(unit_index)), share, n_independent)
+
+
+def _read_values(values: ArrayLike, units: Labels, bounds: tuple[float, float]) -> tuple[Floats, UnitIndex]:
+    """The values there are, clipped to the bounds, and the units of each; ValueError as for `mean_over_units`."""
+    (present,), is_present = complete_cases(values)
+    if len(present):
+        tolerance = 1e-6 * max(1.0, float(np.abs(present).max()))
+        if present.min() < bounds[0] - tolerance or present.max() > bounds[1] + tolerance:
+            raise ValueError(f"values must be from {bounds[0]} to {bounds[1]}")
+    return np.clip(present, *bounds), index_units(units, is_present)
+
+
+def _reason_against_interval(values: Floats, units: UnitIndex, bounds: tuple[float, float]) -> str | None:
+    """Why there is no interval of a mean of at least one value; None where there is one."""
+    reason = too_few_reason({unit: [count] for unit, count in count_units(units).items()})
+    if reason is None and is_constant(values) and float(values.mean()) not in bounds:
+        return CONSTANT_REASON
+    return reason
 
 
 def _estimate_share(counts: UnitCounts, design_effect: float | None, empty_reason: str) -> ShareEstimate:
@@ -170,33 +217,13 @@ def _pool_design_effects(counts: Sequence[UnitCounts]) -> float | None:
     return max(1.0, sum(c.variance for c in usable) / binomial_variance)
 
 
-def _bounded_mean(values: Floats, units: UnitIndex, bounds: tuple[float, float]) -> Estimate:
-    """The mean with its interval as a share of the range between two bounds."""
-    width = bounds[1] - bounds[0]
-    shares = (values - bounds[0]) / width
-    mean, fewest = float(shares.mean()), min(count_units(units).values())
-    n_effective = float(fewest)
-    if 0 < mean < 1:
-        variance = ratio_variance(shares, np.ones_like(shares), units)
-        if variance <= 1e-24:
-            return Estimate(float(values.mean()), len(values), reason=CONSTANT_REASON)
-        n_effective = mean * (1 - mean) / variance * few_units_factor(fewest)
-    low, high = (bounds[0] + width * end for end in clopper_pearson(mean, n_effective))
-    return Estimate(float(values.mean()), len(values), low, high, resampled=tuple(units))
-
-
 def _unbounded_mean(values: Floats, units: UnitIndex, bounds: tuple[float, float]) -> Estimate:
     """The mean with Student's interval; its ends are clipped to the bounds."""
     moments = np.stack([values, np.ones_like(values)], axis=1)
-
-    def means_without(labels: ArrayLike) -> Floats:
-        sums = leave_one_out_sums(moments, labels)
-        means: Floats = sums[:, 0] / sums[:, 1]
-        return means
-
-    replicates = {unit: means_without(labels) for unit, labels in units.items()}
-    cells = means_without(cell_index(units)) if len(units) > 1 else None
-    return estimate_from_replicates(float(values.mean()), len(values), replicates, bounds=bounds, cells=cells)
+    replicates = replicate_over_units(moments, lambda sums: sums[:, 0] / sums[:, 1], units)
+    return estimate_from_replicates(
+        float(values.mean()), len(values), replicates.units, bounds=bounds, cells=replicates.cells
+    )
 
 
 def _widen_to_monotone(shares: list[ShareEstimate], rows: Sequence[int]) -> None:

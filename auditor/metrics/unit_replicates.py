@@ -1,4 +1,12 @@
-"""A statistic of sums over rows without each unit and without each cell: the input of the jackknife interval."""
+"""Statistics without each unit: what is resampled for an interval, and how.
+
+A unit, such as a country, is left out with all its rows; of two kinds of units, so is each combination, a cell. These
+replicates are what `auditor.metrics.jackknife_interval` makes an interval of. Three schemes compute them:
+
+- `replicate_over_units`, for a statistic of sums over rows, which costs a few subtractions a unit;
+- `recompute_without_units`, for any other statistic;
+- `auditor.metrics.jackknife.statistic_replicates`, for a statistic of the cells of a table of countries and topics.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +14,10 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics._unit_counts import cell_index, index_units
-from auditor.metrics.jackknife_interval import leave_one_out_sums
 
 
 class UnitReplicates(NamedTuple):
@@ -47,3 +54,34 @@ def replicate_over_units(
     replicates = {unit: value(leave_one_out_sums(moments, labels)) for unit, labels in unit_index.items()}
     cells = value(leave_one_out_sums(moments, cell_index(unit_index))) if len(unit_index) > 1 else None
     return UnitReplicates(replicates, cells)
+
+
+def leave_one_out_sums(moments: Floats, labels: ArrayLike) -> Floats:
+    """Sums of the observations' moments without each unit, in the sorted order of the labels.
+
+    Args:
+        moments: shape (n, k), numbers per observation whose sums determine a statistic.
+        labels: shape (n,), the unit of each observation, of any kind.
+
+    Returns:
+        Shape (units, k).
+    """
+    unit_index = np.unique(np.asarray(labels), return_inverse=True)[1]
+    n_units = int(unit_index.max(initial=-1)) + 1
+    by_unit = np.stack([np.bincount(unit_index, column, minlength=n_units) for column in moments.T], axis=1)
+    left_out: Floats = moments.sum(axis=0) - by_unit
+    return left_out
+
+
+def recompute_without_units(statistic: Callable[[NDArray[np.bool_]], ArrayLike], labels: ArrayLike) -> Floats:
+    """Compute a statistic anew without each unit, in the sorted order of the labels.
+
+    Args:
+        statistic: from the mask of the included rows, shape (n,), to one or several figures.
+        labels: shape (n,), the unit of each row.
+
+    Returns:
+        Shape (units,), or (units, figures).
+    """
+    unit_index = np.unique(np.asarray(labels), return_inverse=True)[1]
+    return np.array([statistic(unit_index != unit) for unit in range(int(unit_index.max(initial=-1)) + 1)])

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from auditor.metrics._agreement_interval import estimate_two_category_agreement
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics._unit_counts import Labels
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, EstimateWithTest
 from auditor.metrics.paired_shares import PairedTable, paired_difference_over_units
 from auditor.metrics.unit_replicates import replicate_over_units
 
@@ -28,12 +28,10 @@ class VerdictFlips:
 
     Attributes:
         change: share of VALID on the second side minus that on the first.
-        p_value: two-sided, of no change; None without an interval.
         kappa: agreement beyond chance (Scott's pi, which is Fleiss' kappa of two).
     """
 
-    change: Estimate
-    p_value: float | None
+    change: EstimateWithTest
     kappa: Estimate
 
 
@@ -54,21 +52,19 @@ def compare_verdicts_over_units(counts: ArrayLike, units: Labels) -> VerdictFlip
     totals = table.sum(axis=1)
     n_verdicts = int(totals.sum())
     if not n_verdicts:
-        undefined = Estimate(None, 0, reason="no verdict on both sides")
-        return VerdictFlips(undefined, None, undefined)
+        reason = "no verdict on both sides"
+        return VerdictFlips(EstimateWithTest(None, 0, reason=reason), Estimate(None, 0, reason=reason))
     change = paired_difference_over_units(PairedTable(table[:, 1], table[:, 2], totals, units))
     pi = float(_scotts_pi(table.sum(axis=0)[None])[0])
     if np.isnan(pi):
-        return VerdictFlips(
-            change.estimate, change.p_value, Estimate(None, n_verdicts, reason="all verdicts are the same")
-        )
+        return VerdictFlips(change, Estimate(None, n_verdicts, reason="all verdicts are the same"))
     has_verdicts = totals > 0
     used_units = {unit: np.asarray(labels)[has_verdicts] for unit, labels in units.items()}
     replicates = replicate_over_units(table[has_verdicts], _scotts_pi, used_units)
     by_verdict = table[has_verdicts] @ VERDICTS_BY_OUTCOME
     rarer = by_verdict[:, by_verdict.sum(axis=0).argmin()]
     kappa = estimate_two_category_agreement(pi, n_verdicts, replicates, rarer, 2.0 * n_verdicts, used_units)
-    return VerdictFlips(change.estimate, change.p_value, kappa)
+    return VerdictFlips(change, kappa)
 
 
 def _scotts_pi(counts: Floats) -> Floats:

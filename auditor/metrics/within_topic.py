@@ -38,14 +38,14 @@ def within_topic_correlation(
     topic_index = np.unique(topic, return_inverse=True)[1]
     centred_scores, centred_truth = _center_by_topic(x, topic_index), _center_by_topic(y, topic_index)
     z_estimate = crossed_jackknife(_within_topic_statistic(topic_index), centred_scores, centred_truth, country, topic)
-    if z_estimate.estimate is None:
+    if z_estimate.value is None:
         constant_sides = [
             name for name, side in (("scores", centred_scores), ("truth", centred_truth)) if len(x) and not side.any()
         ]
         reason = f"{' and '.join(constant_sides)} constant within topics" if constant_sides else z_estimate.reason
         return replace(z_estimate, reason=reason)
-    low, high = (None if end is None else tanh(end) for end in (z_estimate.low, z_estimate.high))
-    return replace(z_estimate, estimate=tanh(z_estimate.estimate), low=low, high=high)
+    low, high = (None if end is None else tanh(end) for end in (z_estimate.ci_low, z_estimate.ci_high))
+    return replace(z_estimate, value=tanh(z_estimate.value), ci_low=low, ci_high=high)
 
 
 def _center_by_topic(values: Floats, topic_index: NDArray[np.intp]) -> Floats:

@@ -7,7 +7,7 @@ import functools
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field, ValidationError, create_model, field_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -126,8 +126,8 @@ def _create_review_schema(name: str, description: str, *, for_task: bool) -> typ
     ratings: dict[str, Any] = {question.key: (bool, ...) for question in aspect_questions(for_task=for_task).values()}
     aspects: Any = create_model(f"{name}Aspects", __base__=Structure, **ratings)
     bases: Any = (Review, aspects)  # pydantic puts the fields of the last base first
-    review_schema: type[Review] = create_model(name, __base__=bases, __doc__=description)
-    return review_schema
+    review_schema: Any = create_model(name, __base__=bases, __doc__=description)
+    return cast(type[Review], review_schema)
 
 
 TraceReview = _create_review_schema(SURVEY_REVIEW, "A judge's verdict on a trace.", for_task=False)

@@ -32,7 +32,7 @@ def _ignore_losses(statistic: Statistic) -> Callable[[LostSample], Interval]:
 
     def compute(sample: LostSample) -> Interval:
         estimate = crossed_jackknife(statistic, sample.scores, sample.survey, sample.country, sample.topic)
-        return np.nan if estimate.estimate is None else estimate.estimate, estimate.low, estimate.high
+        return np.nan if estimate.value is None else estimate.value, estimate.ci_low, estimate.ci_high
 
     return compute
 

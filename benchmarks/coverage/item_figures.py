@@ -42,8 +42,7 @@ def _mean(sample: ItemSample) -> Interval:
 
 
 def _mean_difference(sample: ItemSample) -> Interval:
-    paired = paired_difference(sample.means, sample.second_means, _item_units(sample), bounds=(-1.0, 1.0))
-    return to_interval(paired.estimate)
+    return to_interval(paired_difference(sample.means, sample.second_means, _item_units(sample), bounds=(-1.0, 1.0)))
 
 
 def _third_quartile(sample: ItemSample) -> Interval:
@@ -82,13 +81,13 @@ def _naive_share(sample: ItemSample) -> Interval:
 
 def _correlation_over_questions(sample: ItemSample) -> Interval:
     questions = {"question": sample.item}
-    return to_interval(correlate_over_units(sample.support, sample.closeness, questions).estimate)
+    return to_interval(correlate_over_units(sample.support, sample.closeness, questions))
 
 
 def _correlation_difference(sample: ItemSample) -> Interval:
     questions = {"question": sample.item}
     difference = correlation_difference_over_units(sample.closeness, sample.support, sample.weaker_support, questions)
-    return to_interval(difference.estimate)
+    return to_interval(difference)
 
 
 OVER_ANSWERS = "Wilson's, over answers"

@@ -37,7 +37,7 @@ def _bias(sample: PlaceSample) -> Interval:
 
 
 def _mae_difference(sample: PlaceSample) -> Interval:
-    difference = paired_error(sample.first, sample.second, sample.survey)
+    difference = paired_error(sample.first, sample.second, sample.survey, "topic")
     return difference.value or 0.0, difference.ci_low, difference.ci_high
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from auditor.metrics.attenuation import crossed_corrected
-from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, RMSE, Statistic, TwoWayEstimate
+from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, RMSE, Statistic
 from auditor.metrics.conflict import third_quartile
+from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import crossed_jackknife, gap_jackknife, paired_jackknife, spearman_jackknife
 from auditor.metrics.max_gap import widest_gap
 from auditor.metrics.within_topic import within_topic_correlation
@@ -23,9 +24,9 @@ from benchmarks.coverage.worlds.score_worlds import N_SAMPLES, SIMULATED_SCORE_W
 Compute = Callable[[Any], Interval]
 
 
-def _to_interval(estimate: TwoWayEstimate) -> Interval:
+def _to_interval(estimate: Estimate) -> Interval:
     """The value and the ends of a two-way estimate."""
-    return float("nan") if estimate.estimate is None else estimate.estimate, estimate.low, estimate.high
+    return float("nan") if estimate.value is None else estimate.value, estimate.ci_low, estimate.ci_high
 
 
 def _one_model(statistic: Statistic) -> Compute:
@@ -68,7 +69,7 @@ def _largest_gap(sample: ScoreSample) -> Interval:
     """The largest gap in MAE between regions, minus the true gap between the two that were selected."""
     regions = np.char.add("region ", sample.region.astype(np.str_))
     gap = widest_gap(MAE, sample.uneven, sample.survey, sample.country, sample.topic, regions)
-    value, low, high = _to_interval(gap.interval)
+    value, low, high = _to_interval(gap)
     if low is None or high is None:
         return value, None, None
     is_in_group = [bool(sample.in_group[regions == name].all()) for name in (gap.low_group, gap.high_group)]

@@ -66,7 +66,7 @@ def _agreement_with_others(sample: VerdictSample) -> Interval:
 def _paired_difference(sample: VerdictSample) -> Interval:
     """The second judge's share of VALID minus the first's, as before and after a change of the traces."""
     first, second, *_ = sample.verdicts
-    return to_interval(paired_difference_over_units(pair_verdicts(first, second, sample.units)).estimate)
+    return to_interval(paired_difference_over_units(pair_verdicts(first, second, sample.units)))
 
 
 def _agreement_of_two(sample: VerdictSample) -> Interval:

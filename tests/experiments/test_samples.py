@@ -14,7 +14,7 @@ from auditor.experiments.declaration import Experiment, ExperimentContext
 from auditor.experiments.direct_temperature import direct_temperature
 from auditor.experiments.samples import samples
 from auditor.experiments.variants import build_variant
-from auditor.reports.data.sampling.experiment import _build_subsample_row, _draw_subset_means
+from auditor.reports.data.sampling.experiment import _build_subsample_row
 from auditor.reports.output import render_document
 from auditor.reports.sections.experiments.sampling import build_sampling_document
 from auditor.run import run_audit
@@ -23,17 +23,6 @@ from auditor.storage.database import open_database
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer
 from tests.support.synthetic_audit import populate
-
-
-def test_a_mean_of_all_samples_is_the_score_and_failures_stay_out() -> None:
-    rng = np.random.default_rng(0)
-    values = np.array([[0.1, 0.3, np.nan], [np.nan, np.nan, np.nan]])
-    subset_means = _draw_subset_means(values, 3, rng)
-    assert subset_means[0] == pytest.approx(0.2)
-    assert np.isnan(subset_means[1])
-    ones = np.stack([_draw_subset_means(values, 1, rng) for _ in range(600)])[:, 0]
-    assert set(np.round(ones[~np.isnan(ones)], 6)) == {0.1, 0.3}
-    assert np.isnan(ones).mean() == pytest.approx(1 / 3, abs=0.07)  # a failed sample may be the one that is drawn
 
 
 def test_the_range_is_that_of_new_answers_however_many_are_recorded() -> None:

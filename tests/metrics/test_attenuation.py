@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 from scipy import stats
 
-from auditor.metrics.attenuation import CorrectedCorrelation, corrected_pearson, crossed_corrected
+from auditor.metrics.attenuation import CorrectedCorrelation, crossed_corrected
 from auditor.metrics.correlation import pearson
 from tests.support.two_way_tables import World
 
@@ -21,9 +22,15 @@ def world(rng: np.random.Generator, cells: int, k: int, noise: float = 0.5) -> t
     return truth, model_scores[:, None] + spread * rng.normal(size=(cells, k))
 
 
+def correct(scores: ArrayLike, truth: ArrayLike, variances: ArrayLike, sizes: ArrayLike) -> CorrectedCorrelation:
+    """The correction with cells of one topic in as many countries, for which there is no interval."""
+    n_cells = len(np.asarray(scores))
+    return crossed_corrected(scores, truth, variances, sizes, np.arange(n_cells), np.zeros(n_cells))
+
+
 def corrected(truth: np.ndarray, samples: np.ndarray) -> CorrectedCorrelation:
     n = np.full(len(samples), samples.shape[1])
-    return corrected_pearson(samples.mean(axis=1), truth, samples.var(axis=1, ddof=1), n)
+    return correct(samples.mean(axis=1), truth, samples.var(axis=1, ddof=1), n)
 
 
 def test_reliability_is_that_of_the_analysis_of_variance() -> None:
@@ -32,15 +39,15 @@ def test_reliability_is_that_of_the_analysis_of_variance() -> None:
     f = stats.f_oneway(*samples).statistic
     assert corrected_r.reliability == pytest.approx(1 - 1 / f)
     r = stats.pearsonr(samples.mean(axis=1), truth).statistic
-    assert corrected_r.r == pytest.approx(r / np.sqrt(1 - 1 / f))
+    assert corrected_r.value == pytest.approx(r / np.sqrt(1 - 1 / f))
 
 
 @pytest.mark.parametrize("k", [3, 5, 10])
 def test_it_finds_the_true_r(k: int) -> None:
     rng, runs = np.random.default_rng(k), 400
     corrected_rs = [corrected(*world(rng, 250, k, noise=1.0)) for _ in range(runs)]
-    raw = [pearson(s.mean(axis=1), t).r or 0 for t, s in (world(rng, 250, k, noise=1.0) for _ in range(50))]
-    values = np.array([f.r for f in corrected_rs], dtype=float)
+    raw = [pearson(s.mean(axis=1), t).value or 0 for t, s in (world(rng, 250, k, noise=1.0) for _ in range(50))]
+    values = np.array([f.value for f in corrected_rs], dtype=float)
     assert values.mean() == pytest.approx(TRUE_R, abs=0.006)
     assert np.mean(raw) < TRUE_R - 0.02
 
@@ -48,13 +55,13 @@ def test_it_finds_the_true_r(k: int) -> None:
 def test_no_noise_changes_nothing_and_one_sample_has_the_noise_of_the_others() -> None:
     truth, samples = world(np.random.default_rng(2), 60, 4)
     means, zeros = samples.mean(axis=1), np.zeros(60)
-    assert corrected_pearson(means, truth, zeros, np.full(60, 4)).r == pytest.approx(pearson(means, truth).r)
+    assert correct(means, truth, zeros, np.full(60, 4)).value == pytest.approx(pearson(means, truth).value)
     variances, sizes = np.full(60, 0.2), np.full(60, 4)
     some = np.where(np.arange(60) < 20, np.nan, variances)
     singles = np.where(np.arange(60) < 20, 1, 4)
     by_hand = 1 - (20 * 0.2 + 40 * 0.05) / 60 / means.var(ddof=1)
-    assert corrected_pearson(means, truth, some, singles).reliability == pytest.approx(by_hand)
-    assert corrected_pearson(means, truth, variances, sizes).reliability == pytest.approx(1 - 0.05 / means.var(ddof=1))
+    assert correct(means, truth, some, singles).reliability == pytest.approx(by_hand)
+    assert correct(means, truth, variances, sizes).reliability == pytest.approx(1 - 0.05 / means.var(ddof=1))
 
 
 @pytest.mark.parametrize(
@@ -69,20 +76,20 @@ def test_no_noise_changes_nothing_and_one_sample_has_the_noise_of_the_others() -
 )
 def test_what_cannot_be_corrected_is_named(scores: list[float], variances: list[float], reason: str) -> None:
     truth = np.arange(len(scores)) / 10
-    corrected_r = corrected_pearson(scores, truth, variances, [3] * len(scores))
-    assert (corrected_r.r, corrected_r.n) == (None, len(scores))
+    corrected_r = correct(scores, truth, variances, [3] * len(scores))
+    assert (corrected_r.value, corrected_r.n) == (None, len(scores))
     assert reason in (corrected_r.reason or "")
     labels = [str(i) for i in range(len(scores))]
     two_way = crossed_corrected(scores, truth, variances, [3] * len(scores), labels, labels)
-    assert (two_way.estimate, two_way.low) == (None, None)
+    assert (two_way.value, two_way.ci_low) == (None, None)
     assert reason in (two_way.reason or "")
 
 
 def test_shapes_that_differ_and_infinite_noise_are_refused() -> None:
     with pytest.raises(ValueError, match="variances and samples must have the shape"):
-        corrected_pearson([1, 2, 3, 4], [1, 2, 3, 4], [1, 2], [3] * 4)
+        correct([1, 2, 3, 4], [1, 2, 3, 4], [1, 2], [3] * 4)
     with pytest.raises(ValueError, match="one is infinite"):
-        corrected_pearson([1, 2, 3, 4], [1, 2, 3, 4], [np.inf] * 4, [3] * 4)
+        correct([1, 2, 3, 4], [1, 2, 3, 4], [np.inf] * 4, [3] * 4)
 
 
 def test_over_countries_and_topics_it_is_the_same_figure_with_a_wider_interval_than_fishers() -> None:
@@ -91,9 +98,9 @@ def test_over_countries_and_topics_it_is_the_same_figure_with_a_wider_interval_t
     sizes = np.full(w.truth.size, 5)
     narrow = pearson(w.first, w.truth)
     wide = crossed_corrected(w.first, w.truth, noise, sizes, w.countries, w.topics)
-    assert wide.estimate == pytest.approx(corrected_pearson(w.first, w.truth, noise, sizes).r)
-    assert wide.low is not None
-    assert wide.high is not None
+    assert wide.value == pytest.approx(correct(w.first, w.truth, noise, sizes).value)
+    assert wide.ci_low is not None
+    assert wide.ci_high is not None
     assert narrow.ci_low is not None
     assert narrow.ci_high is not None
-    assert wide.high - wide.low > 1.5 * (narrow.ci_high - narrow.ci_low)
+    assert wide.ci_high - wide.ci_low > 1.5 * (narrow.ci_high - narrow.ci_low)

@@ -26,10 +26,10 @@ def test_each_question_is_left_out_with_all_its_models() -> None:
     error = (8 / 9 * ((z - z.mean()) ** 2).sum()) ** 0.5
     r = np.corrcoef(truth, first)[0, 1]
     expected = np.tanh(np.arctanh(r) + np.array([-1, 1]) * stats.t.ppf(0.975, 8) * error)
-    assert result.estimate.value == pytest.approx(r, abs=1e-12)
-    assert (result.estimate.ci_low, result.estimate.ci_high) == pytest.approx(tuple(expected), abs=1e-9)
+    assert result.value == pytest.approx(r, abs=1e-12)
+    assert (result.ci_low, result.ci_high) == pytest.approx(tuple(expected), abs=1e-9)
     assert result.p_value == pytest.approx(2 * stats.t.sf(abs(np.arctanh(r)) / error, 8), abs=1e-9)
-    assert (result.estimate.n, result.estimate.resampled) == (27, ("question",))
+    assert (result.n, result.resampled) == (27, ("question",))
 
     difference = correlation_difference_over_units(truth, first, second, {"question": questions})
     gaps = [
@@ -38,18 +38,18 @@ def test_each_question_is_left_out_with_all_its_models() -> None:
     ]
     half_width = stats.t.ppf(0.975, 8) * (8 / 9 * ((np.array(gaps) - np.mean(gaps)) ** 2).sum()) ** 0.5
     value = r - np.corrcoef(truth, second)[0, 1]
-    assert difference.estimate.value == pytest.approx(value, abs=1e-12)
-    assert difference.estimate.ci_high == pytest.approx(value + half_width, abs=1e-9)
+    assert difference.value == pytest.approx(value, abs=1e-12)
+    assert difference.ci_high == pytest.approx(value + half_width, abs=1e-9)
 
 
 def test_what_cannot_be_correlated_has_a_reason() -> None:
     constant = correlate_over_units([1.0] * 8, np.arange(8.0), {"question": range(8)})
-    assert (constant.estimate.value, constant.p_value) == (None, None)
-    assert "all values of a side are equal" in str(constant.estimate.reason)
+    assert (constant.value, constant.p_value) == (None, None)
+    assert "all values of a side are equal" in str(constant.reason)
     few = correlate_over_units([1.0, 2, 4, np.nan], [2.0, 1, 5, 1], {"question": range(4)})
-    assert few.estimate.value is not None
-    assert few.estimate.reason == "an interval needs at least 5 questions, but there are 3 questions"
-    assert correlate_over_units([1.0, 2.0], [1.0, 2.0], {"question": range(2)}).estimate.value is None
+    assert few.value is not None
+    assert few.reason == "an interval needs at least 5 questions, but there are 3 questions"
+    assert correlate_over_units([1.0, 2.0], [1.0, 2.0], {"question": range(2)}).value is None
 
 
 def test_intervals_cover_other_questions_and_fishers_do_not() -> None:
@@ -59,8 +59,8 @@ def test_intervals_cover_other_questions_and_fishers_do_not() -> None:
     covered, by_fisher, differences, n_runs = 0, 0, 0, 300
     for _ in range(n_runs):
         truth, first, second, questions = simulate(rng, 20, 4)
-        estimate = correlate_over_units(truth, first, {"question": questions}).estimate
-        difference = correlation_difference_over_units(truth, first, second, {"question": questions}).estimate
+        estimate = correlate_over_units(truth, first, {"question": questions})
+        difference = correlation_difference_over_units(truth, first, second, {"question": questions})
         fisher = pearson(truth, first)
         assert None not in (estimate.ci_low, estimate.ci_high, difference.ci_low, difference.ci_high)
         covered += (estimate.ci_low or 0) <= r <= (estimate.ci_high or 0)

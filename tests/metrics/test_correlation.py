@@ -18,14 +18,14 @@ def data(request: pytest.FixtureRequest) -> tuple[NDArray[np.float64], NDArray[n
 def test_pearson_is_scipys(data: tuple[NDArray[np.float64], NDArray[np.float64]]) -> None:
     correlation, want = pearson(*data), stats.pearsonr(*data)
     interval = want.confidence_interval()
-    assert correlation.r == pytest.approx(want.statistic, abs=1e-12)
+    assert correlation.value == pytest.approx(want.statistic, abs=1e-12)
     assert correlation.p_value == pytest.approx(want.pvalue, rel=1e-9)
     assert (correlation.ci_low, correlation.ci_high) == pytest.approx((interval.low, interval.high), abs=1e-12)
 
 
 def test_spearman_is_scipys(data: tuple[NDArray[np.float64], NDArray[np.float64]]) -> None:
     rank_correlation, want = spearman(*data), stats.spearmanr(*data)
-    assert rank_correlation.r == pytest.approx(want.statistic, abs=1e-12)
+    assert rank_correlation.value == pytest.approx(want.statistic, abs=1e-12)
     assert rank_correlation.p_value == pytest.approx(want.pvalue, rel=1e-9)
 
 
@@ -34,16 +34,16 @@ def test_spearman_interval_by_hand() -> None:
     rank_correlation = spearman(np.arange(7), [2, 1, 4, 3, 6, 5, 7])
     rho = 25 / 28
     half = 1.959963985 * np.sqrt((1 + rho**2 / 2) / 4)
-    assert rank_correlation.r == pytest.approx(rho, abs=1e-14)
+    assert rank_correlation.value == pytest.approx(rho, abs=1e-14)
     assert rank_correlation.ci_low == pytest.approx(np.tanh(np.arctanh(rho) - half), abs=1e-9)
     assert rank_correlation.ci_high == pytest.approx(np.tanh(np.arctanh(rho) + half), abs=1e-9)
 
 
-def test_pairs_with_a_gap_are_dropped_and_counted() -> None:
+def test_pairs_with_a_gap_are_left_out() -> None:
     nan = float("nan")
     correlation = pearson([1, 2, nan, 4, 5, 7], [2, nan, 1, 3, 5, 4])
-    assert (correlation.n, correlation.n_dropped) == (4, 2)
-    assert correlation.r == pytest.approx(stats.pearsonr([1, 4, 5, 7], [2, 3, 5, 4]).statistic, abs=1e-12)
+    assert correlation.n == 4
+    assert correlation.value == pytest.approx(stats.pearsonr([1, 4, 5, 7], [2, 3, 5, 4]).statistic, abs=1e-12)
 
 
 @pytest.mark.parametrize("correlate", [pearson, spearman])
@@ -53,19 +53,19 @@ def test_degenerate_input_has_a_reason(correlate: object) -> None:
     assert f([], []).n == 0
     flat = f([0.1 + 0.2, 0.3, 0.3], [1, 2, 3])
     if f is pearson:  # ranks see the rounding error, the values must not
-        assert (flat.r, flat.p_value, flat.reason) == (None, None, "x constant")
+        assert (flat.value, flat.p_value, flat.reason) == (None, None, "x constant")
     assert f([0, 0, 0], [5, 5, 5]).reason == "x and y constant"
     three = f([1, 2, 3], [1, 3, 2])
-    assert three.r == pytest.approx(0.5)
+    assert three.value == pytest.approx(0.5)
     assert (three.ci_low, three.ci_high) == (None, None)
     perfect = f([1, 2, 3, 4], [2, 4, 6, 8])
-    assert perfect.r == pytest.approx(1)
+    assert perfect.value == pytest.approx(1)
     assert perfect.ci_low is None
     assert perfect.reason is not None
 
 
 def test_tiny_values_are_not_constant() -> None:
-    assert pearson(np.array([1, 2, 3, 5]) * 1e-200, [1, 2, 3, 5]).r == pytest.approx(1)
+    assert pearson(np.array([1, 2, 3, 5]) * 1e-200, [1, 2, 3, 5]).value == pytest.approx(1)
 
 
 @pytest.mark.parametrize("bad", [([1, 2], [1, 2, 3]), ([1, 2, np.inf], [1, 2, 3]), ([[1, 2]], [[1, 2]])])
@@ -87,9 +87,8 @@ def test_williams_known_case() -> None:
     difference = dependent_correlation_difference(
         *_with_correlations([[1, 0.4, 0.5], [0.4, 1, 0.1], [0.5, 0.1, 1]], 103)
     )
-    assert difference.difference == pytest.approx(-0.1)
-    assert difference.t == pytest.approx(-0.89, abs=0.005)
-    assert difference.p_value == pytest.approx(0.37, abs=0.006)
+    assert difference.value == pytest.approx(-0.1)
+    assert difference.p_value == pytest.approx(2 * stats.t.sf(0.89, 100), abs=0.003)
     assert difference.ci_low is not None
     assert difference.ci_high is not None
     assert difference.ci_low < -0.1 < difference.ci_high
@@ -118,6 +117,6 @@ def test_difference_degenerate() -> None:
     assert dependent_correlation_difference(x[:3], x[:3], x[:3]).reason == "fewer than 4 rows (3)"
     assert dependent_correlation_difference(x, np.ones(6), x**2).reason == "a column is constant"
     twice = dependent_correlation_difference(x, [1, 3, 2, 5, 4, 6], [1, 3, 2, 5, 4, 6])
-    assert twice.difference == pytest.approx(0)
+    assert twice.value == pytest.approx(0)
     assert twice.p_value is None
     assert twice.reason is not None

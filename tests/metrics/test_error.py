@@ -47,7 +47,7 @@ def test_rmse_interval_covers() -> None:
 def test_degenerate(metric: object) -> None:
     f = {id(m): m for m in (mae, rmse, bias)}[id(metric)]
     none = f([np.nan, 1], [0, np.nan])
-    assert (none.value, none.n, none.n_dropped, none.reason) == (None, 0, 2, "no pairs")
+    assert (none.value, none.n, none.reason) == (None, 0, "no pairs")
     one = f([1], [0])
     assert (one.value, one.ci_low, one.ci_high) == (1, None, None)
     same = f([1.1, 1.2, 1.3], [0.1, 0.2, 0.3])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.estimate import Estimate, EstimateWithTest
 
 
 @pytest.mark.parametrize(("value", "reason", "message"), [
@@ -37,3 +37,10 @@ def test_an_estimate_survives_json() -> None:
     adapter = TypeAdapter(Estimate)
     estimate = Estimate(0.5, 25, 0.31, 0.68)
     assert adapter.validate_json(adapter.dump_json(estimate)) == estimate
+
+
+def test_a_field_keeps_the_figures_of_its_own_type() -> None:
+    tested = EstimateWithTest(0.5, 3, 0.1, 0.9, resampled=("item",), p_value=0.04)
+    stored = TypeAdapter(list[Estimate]).validate_python([tested])
+    assert stored == [Estimate(0.5, 3, 0.1, 0.9, resampled=("item",))]
+    assert TypeAdapter(EstimateWithTest).validate_python(tested) is tested

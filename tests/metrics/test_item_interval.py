@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from auditor.metrics.averaging import AVERAGINGS, Averaging
 from auditor.metrics.case_counts import CaseCounts
-from auditor.metrics.item_interval import interval_over_items
+from auditor.metrics.item_interval import share_over_items
 from auditor.metrics.preference import commutativity
 
 
@@ -43,34 +43,36 @@ def test_each_item_is_left_out_with_all_its_pairs(averaged: Averaging) -> None:
         variance += (k - 1) / k * float(((np.array(replicates) - np.mean(replicates)) ** 2).sum())
     value = total(shares, n_pairs)
     size = value * (1 - value) / variance * (stats.norm.ppf(0.975) / stats.t.ppf(0.975, 6)) ** 2
-    interval = interval_over_items(counts, ["a", "b"], averaged)
-    assert interval.low == pytest.approx(stats.beta.ppf(0.025, value * size, size * (1 - value) + 1), abs=1e-9)
-    assert interval.high == pytest.approx(stats.beta.ppf(0.975, value * size + 1, size * (1 - value)), abs=1e-9)
+    interval = share_over_items(counts, ["a", "b"], averaged)
+    assert interval.value == pytest.approx(value)
+    assert (interval.n, interval.resampled) == (sum(n_pairs), ("item",))
+    assert interval.ci_low == pytest.approx(stats.beta.ppf(0.025, value * size, size * (1 - value) + 1), abs=1e-9)
+    assert interval.ci_high == pytest.approx(stats.beta.ppf(0.975, value * size + 1, size * (1 - value)), abs=1e-9)
 
 
 def test_wordings_of_a_set_share_its_items() -> None:
     counts = commutativity(judge(np.random.default_rng(1), 10, 1.0))
-    one, three = interval_over_items([counts], ["a"], "pooled"), interval_over_items([counts] * 3, ["a"] * 3, "pooled")
-    assert (three.low, three.high) == pytest.approx((one.low, one.high))
-    three_sets = interval_over_items([counts] * 3, ["a", "b", "c"], "pooled")
-    assert (three_sets.high or 0) - (three_sets.low or 0) < 0.75 * ((one.high or 0) - (one.low or 0))
+    one, three = share_over_items([counts], ["a"], "pooled"), share_over_items([counts] * 3, ["a"] * 3, "pooled")
+    assert (three.ci_low, three.ci_high) == pytest.approx((one.ci_low, one.ci_high))
+    three_sets = share_over_items([counts] * 3, ["a", "b", "c"], "pooled")
+    assert (three_sets.ci_high or 0) - (three_sets.ci_low or 0) < 0.75 * ((one.ci_high or 0) - (one.ci_low or 0))
 
 
 def test_a_share_without_spread_counts_pairs_without_a_common_item() -> None:
     truth = (np.arange(9)[:, None] < np.arange(9)[None, :]).astype(float)
-    interval = interval_over_items([commutativity(truth)], ["a"], "pooled")
-    assert interval.low == pytest.approx(
+    interval = share_over_items([commutativity(truth)], ["a"], "pooled")
+    assert interval.ci_low == pytest.approx(
         0.025 ** (1 / 4)
     )  # four pairs of nine items; Clopper and Pearson without a miss
-    assert interval.high == 1.0
+    assert interval.ci_high == 1.0
 
 
 def test_too_few_items_say_so() -> None:
     truth = (np.arange(4)[:, None] < np.arange(4)[None, :]).astype(float)
-    assert interval_over_items([commutativity(truth)], ["a"], "pooled").reason == (
+    assert share_over_items([commutativity(truth)], ["a"], "pooled").reason == (
         "an interval needs at least 5 items, but there are 4 items"
     )
-    assert "not about single items" in str(interval_over_items([CaseCounts(2.5, 3)], ["a"], "pooled").reason)
+    assert "not about single items" in str(share_over_items([CaseCounts(2.5, 3)], ["a"], "pooled").reason)
 
 
 @pytest.mark.parametrize("n_items", [8, 14])
@@ -79,8 +81,8 @@ def test_other_items_are_covered(n_items: int) -> None:
     truth = np.mean([commutativity(judge(rng, n_items)).value for _ in range(4000)])
     n_runs, covered = 250, 0.0
     for _ in range(n_runs):
-        interval = interval_over_items([commutativity(judge(rng, n_items))], ["a"], "pooled")
-        assert interval.low is not None
-        assert interval.high is not None
-        covered += interval.low <= truth <= interval.high
+        interval = share_over_items([commutativity(judge(rng, n_items))], ["a"], "pooled")
+        assert interval.ci_low is not None
+        assert interval.ci_high is not None
+        covered += interval.ci_low <= truth <= interval.ci_high
     assert covered / n_runs > 0.94  # the jackknife of a graph's nodes is conservative

@@ -39,22 +39,22 @@ def test_it_is_what_leaving_out_by_hand_gives(missing: int) -> None:
     country, topic = spread(without_country), spread(without_topic)
     half = stats.t.ppf(0.975, 6) * max(country + topic - cell / 2, country, topic) ** 0.5
     estimate = crossed_jackknife(PEARSON, x, w.truth, w.countries, w.topics)
-    assert estimate.low == pytest.approx(np.tanh(z - half))
-    assert estimate.high == pytest.approx(np.tanh(z + half))
+    assert estimate.ci_low == pytest.approx(np.tanh(z - half))
+    assert estimate.ci_high == pytest.approx(np.tanh(z + half))
     assert estimate.p_value == pytest.approx(2 * stats.t.sf(abs(z) / (half / stats.t.ppf(0.975, 6)), 6))
-    assert (estimate.n_countries, estimate.n_topics, estimate.n_cells) == (9, 7, 63 - missing)
+    assert (estimate.n, estimate.resampled) == (63 - missing, ("country", "topic"))
 
 
 def test_a_paired_p_value_says_what_the_interval_says() -> None:
     w = World(5, 12, 9)
     for second in (w.second, w.uneven):
         difference = paired_jackknife(MAE, w.first, second, w.truth, w.countries, w.topics)
-        assert difference.low is not None
-        assert difference.high is not None
+        assert difference.ci_low is not None
+        assert difference.ci_high is not None
         assert difference.p_value is not None
-        assert (difference.p_value < 0.05) == (difference.low > 0 or difference.high < 0)
+        assert (difference.p_value < 0.05) == (difference.ci_low > 0 or difference.ci_high < 0)
     same = paired_jackknife(MAE, w.first, w.first, w.truth, w.countries, w.topics)
-    assert (same.estimate, same.low) == (0.0, None)
+    assert (same.value, same.ci_low) == (0.0, None)
     assert same.reason
 
 
@@ -62,17 +62,19 @@ def test_two_correlations_are_at_most_two_apart() -> None:
     for seed in range(40):
         w = World(seed, 5, 5)
         difference = paired_jackknife(PEARSON, w.first, -w.second, w.truth, w.countries, w.topics)
-        assert difference.low is None or (difference.high is not None and -2 <= difference.low <= difference.high <= 2)
+        assert difference.ci_low is None or (
+            difference.ci_high is not None and -2 <= difference.ci_low <= difference.ci_high <= 2
+        )
 
 
 def test_a_gap_has_its_sign_and_is_the_difference_of_the_groups() -> None:
     w = World(1, 14, 8)
     gap = gap_jackknife(MAE, w.uneven, w.truth, w.countries, w.topics, w.group)
     d = np.abs(w.uneven - w.truth)
-    assert gap.estimate == pytest.approx(d[w.group].mean() - d[~w.group].mean())
+    assert gap.value == pytest.approx(d[w.group].mean() - d[~w.group].mean())
     other = gap_jackknife(MAE, w.uneven, w.truth, w.countries, w.topics, ~w.group)
-    assert other.low == pytest.approx(-(gap.high or 0))
-    assert other.high == pytest.approx(-(gap.low or 0))
+    assert other.ci_low == pytest.approx(-(gap.ci_high or 0))
+    assert other.ci_high == pytest.approx(-(gap.ci_low or 0))
 
 
 @pytest.mark.parametrize("statistic", [PEARSON, MAE, RMSE, BIAS])
@@ -86,8 +88,8 @@ def test_a_gap_has_its_sign_and_is_the_difference_of_the_groups() -> None:
 )
 def test_what_has_no_interval_says_why(statistic: Statistic, change: object, reason: str) -> None:
     estimate = crossed_jackknife(statistic, *change(World(0, 9, 8)))  # type: ignore[operator]
-    assert estimate.low is None
-    assert estimate.high is None
+    assert estimate.ci_low is None
+    assert estimate.ci_high is None
     assert reason in (estimate.reason or "no reason")
     assert estimate.reason
 
@@ -97,7 +99,7 @@ def test_errors_have_intervals_above_zero() -> None:
         w = World(seed, 6, 5)
         for statistic in (MAE, RMSE):
             estimate = crossed_jackknife(statistic, w.first, w.truth, w.countries, w.topics)
-            assert estimate.low is None or 0 < estimate.low < (estimate.estimate or 0) < (estimate.high or 0)
+            assert estimate.ci_low is None or 0 < estimate.ci_low < (estimate.value or 0) < (estimate.ci_high or 0)
 
 
 def test_ties_are_ties_in_spite_of_rounding_errors() -> None:
@@ -106,8 +108,8 @@ def test_ties_are_ties_in_spite_of_rounding_errors() -> None:
     noisy = tied + 1e-13 * np.random.default_rng(0).normal(size=tied.size)
     exact, rounded = (spearman_jackknife(scores, truth, w.countries, w.topics) for scores in (tied, noisy))
     assert exact == rounded
-    assert exact.estimate == pytest.approx(stats.spearmanr(tied, truth).statistic)
-    assert exact.estimate != stats.spearmanr(noisy, truth).statistic
+    assert exact.value == pytest.approx(stats.spearmanr(tied, truth).statistic)
+    assert exact.value != stats.spearmanr(noisy, truth).statistic
 
 
 def test_spearmans_interval_is_what_leaving_out_by_hand_gives() -> None:
@@ -120,15 +122,15 @@ def test_spearmans_interval_is_what_leaving_out_by_hand_gives() -> None:
     without_country, without_topic = ([rho(labels != i) for i in set(labels)] for labels in (w.countries, w.topics))
     half = stats.t.ppf(0.975, 5) * (spread(without_country) + spread(without_topic)) ** 0.5
     estimate = spearman_jackknife(w.first, w.truth, w.countries, w.topics)
-    assert (estimate.low, estimate.high) == pytest.approx((np.tanh(z - half), np.tanh(z + half)))
+    assert (estimate.ci_low, estimate.ci_high) == pytest.approx((np.tanh(z - half), np.tanh(z + half)))
 
 
 @pytest.mark.parametrize("jackknife", [spearman_jackknife, partial(crossed_jackknife, PEARSON)])
 def test_a_perfect_correlation_has_no_interval(jackknife: Callable[..., TwoWayEstimate]) -> None:
     w = World(0, 6, 6)
     estimate = jackknife(w.truth, w.truth, w.countries, w.topics)
-    assert estimate.estimate == pytest.approx(1.0)
-    assert (estimate.low, estimate.high) == (None, None)
+    assert estimate.value == pytest.approx(1.0)
+    assert (estimate.ci_low, estimate.ci_high) == (None, None)
     assert estimate.reason
 
 
@@ -148,9 +150,9 @@ def test_differences_of_unequal_correlations_are_covered() -> None:
         true = (people / (people + error / 4)) ** 0.5 - (people / (people + error)) ** 0.5
         countries, topics = (index.ravel() for index in np.indices((20, 10)))
         difference = paired_jackknife(PEARSON, first, second, truth, countries, topics)
-        assert difference.low is not None
-        assert difference.high is not None
-        n_covered += difference.low <= true <= difference.high
-        n_consistent += ((difference.p_value or 0.0) < 0.05) == (difference.low > 0 or difference.high < 0)
+        assert difference.ci_low is not None
+        assert difference.ci_high is not None
+        n_covered += difference.ci_low <= true <= difference.ci_high
+        n_consistent += ((difference.p_value or 0.0) < 0.05) == (difference.ci_low > 0 or difference.ci_high < 0)
     assert n_consistent == 150
     assert n_covered >= stats.binom.ppf(0.001, 150, 0.95)

@@ -10,7 +10,8 @@ import statsmodels.api as sm
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from auditor.metrics.judge_bias import NO_COMPARISON_REASON, exposure_effects, later_half, leniency
+from auditor.metrics.additive_verdicts import NO_COMPARISON_REASON
+from auditor.metrics.judge_bias import exposure_effects, later_half, leniency
 from auditor.metrics.judge_difference import JudgeDifference, adjust_p_values, length_association
 from tests.support.judge_worlds import Panel, PanelWorld
 

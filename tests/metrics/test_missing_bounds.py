@@ -136,8 +136,8 @@ def test_without_a_loss_the_intervals_are_the_usual_ones() -> None:
                 paired_jackknife(statistic, first, second, *places),
             ),
         ):
-            assert (bounded.bound_low, bounded.bound_high) == pytest.approx((usual.estimate, usual.estimate))
-            assert (bounded.ci_low, bounded.ci_high) == pytest.approx((usual.low, usual.high), abs=1e-6)
+            assert (bounded.bound_low, bounded.bound_high) == pytest.approx((usual.value, usual.value))
+            assert (bounded.ci_low, bounded.ci_high) == pytest.approx((usual.ci_low, usual.ci_high), abs=1e-6)
 
 
 def test_total_loss_has_no_bounds_of_r_and_exact_bounds_of_mae() -> None:
@@ -204,9 +204,9 @@ def test_the_interval_covers_the_figure_over_all_samples_and_the_plain_one_does_
         for statistic, true_value in truths.items():
             bounded = bounded_statistic(statistic, 0.0, ranges, truth.ravel(), countries, topics)
             plain = crossed_jackknife(statistic, scores, truth.ravel(), countries, topics)
-            assert None not in (bounded.ci_low, bounded.ci_high, plain.low, plain.high)
+            assert None not in (bounded.ci_low, bounded.ci_high, plain.ci_low, plain.ci_high)
             n_covered[statistic] += (bounded.ci_low or 0.0) <= true_value <= (bounded.ci_high or 0.0)
-            n_plain[statistic] += (plain.low or 0.0) <= true_value <= (plain.high or 0.0)
+            n_plain[statistic] += (plain.ci_low or 0.0) <= true_value <= (plain.ci_high or 0.0)
             full = evaluate(statistic, samples.mean(axis=-1).ravel(), truth.ravel())
             assert (bounded.bound_low or 0.0) <= full <= (bounded.bound_high or 0.0)
     assert all(n / 80 >= 0.95 for n in n_covered.values())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,25 +11,26 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from auditor.metrics.paired_difference import PairedDifference, paired_difference
+from auditor.metrics.estimate import EstimateWithTest
+from auditor.metrics.paired_difference import paired_difference
 from auditor.metrics.unit_means import mean_over_units
 
 BOUNDS = (-2.0, 2.0)
 
 
-def compare(first: ArrayLike, second: ArrayLike, bounds: tuple[float, float] = BOUNDS) -> PairedDifference:
+def compare(first: ArrayLike, second: ArrayLike, bounds: tuple[float, float] = BOUNDS) -> EstimateWithTest:
     return paired_difference(first, second, {"question": np.arange(len(np.asarray(first)))}, bounds=bounds)
 
 
-def compare_with_zero(differences: ArrayLike, bounds: tuple[float, float] = BOUNDS) -> PairedDifference:
+def compare_with_zero(differences: ArrayLike, bounds: tuple[float, float] = BOUNDS) -> EstimateWithTest:
     return compare(np.zeros(len(np.asarray(differences))), differences, bounds)
 
 
-def assert_interval_and_p_value_agree(difference: PairedDifference) -> None:
-    low, high, p_value = difference.estimate.ci_low, difference.estimate.ci_high, difference.p_value
+def assert_interval_and_p_value_agree(difference: EstimateWithTest) -> None:
+    low, high, p_value = difference.ci_low, difference.ci_high, difference.p_value
     if low is None or high is None or p_value is None:
         assert (low, high, p_value) == (None, None, None)
-        assert difference.estimate.reason
+        assert difference.reason
     else:
         assert 0 <= p_value <= 1
         assert (low > 0 or high < 0) == (p_value < 0.05)
@@ -37,8 +40,9 @@ def test_the_interval_is_that_of_a_bounded_mean() -> None:
     first, second = np.random.default_rng(3).uniform(-1, 1, size=(2, 12))
     second[4] = np.nan
     questions = {"question": np.arange(12)}
-    result = paired_difference(first, second, questions, bounds=BOUNDS).estimate
-    assert result == mean_over_units(second - first, questions, BOUNDS)
+    result = paired_difference(first, second, questions, bounds=BOUNDS)
+    mean = mean_over_units(second - first, questions, BOUNDS)
+    assert result == EstimateWithTest(**asdict(mean), p_value=result.p_value)
     assert (result.n, result.resampled) == (11, ("question",))
 
 
@@ -81,7 +85,7 @@ def test_with_many_pairs_the_p_value_is_near_students() -> None:
 def test_the_other_order_has_the_other_sign_and_the_same_p_value() -> None:
     first, second = np.random.default_rng(5).uniform(-1, 1, size=(2, 15))
     one, other = compare(first, second), compare(second, first)
-    assert one.estimate.value == pytest.approx(-(other.estimate.value or 0))
+    assert one.value == pytest.approx(-(other.value or 0))
     assert one.p_value == pytest.approx(other.p_value)
 
 
@@ -98,15 +102,15 @@ def test_equal_pairs_are_found_to_differ_as_often_as_the_p_value_says() -> None:
 
 def test_equal_differences_have_neither_an_interval_nor_a_p_value() -> None:
     same = compare([0.1, 0.2, 0.3, 0.4, 0.5], [0.1, 0.2, 0.3, 0.4, 0.5])
-    assert (same.estimate.value, same.estimate.ci_low, same.p_value) == (0.0, None, None)
-    assert same.estimate.reason
+    assert (same.value, same.ci_low, same.p_value) == (0.0, None, None)
+    assert same.reason
 
 
 def test_what_cannot_be_compared_has_a_reason() -> None:
     none = compare([np.nan], [1.0])
-    assert (none.p_value, none.estimate.reason) == (None, "no pair has both values")
+    assert (none.p_value, none.reason) == (None, "no pair has both values")
     few = compare([0.1, np.nan, 0.3], [0.2, 0.1, 0.3])
-    assert (few.estimate.n, few.estimate.ci_low, few.p_value) == (2, None, None)
+    assert (few.n, few.ci_low, few.p_value) == (2, None, None)
     with pytest.raises(ValueError, match="one length"):
         compare([1.0], [1.0, 2.0])
     with pytest.raises(ValueError, match="from -2"):

@@ -19,7 +19,7 @@ def test_is_the_paired_t_test_of_the_absolute_errors() -> None:
     errors = [np.abs(v[keep] - truth[keep]) for v in (second, first)]
     outside = stats.ttest_rel(*errors)
     low, high = outside.confidence_interval(0.95)
-    difference = paired_error(first, second, truth)
+    difference = paired_error(first, second, truth, "country")
     assert difference.n == 10
     assert (difference.value, difference.ci_low, difference.ci_high, difference.p_value) == pytest.approx(
         (errors[0].mean() - errors[1].mean(), low, high, outside.pvalue)
@@ -30,7 +30,7 @@ def test_is_the_paired_t_test_of_the_absolute_errors() -> None:
     ("first", "reason"), [([], "no cell"), ([0.1, 0.2, 0.3, 0.4], "needs 5 cells"), ([0.1] * 5, "equal")]
 )
 def test_degenerate_input_says_why(first: list[float], reason: str) -> None:
-    difference = paired_error(first, [0.3] * len(first), [0.0] * len(first))
+    difference = paired_error(first, [0.3] * len(first), [0.0] * len(first), "topic")
     assert reason in str(difference.reason)
     assert difference.p_value is None
     assert difference.ci_low is None

@@ -50,24 +50,24 @@ def test_the_interval_is_the_jackknifes_over_countries_and_topics() -> None:
     by_country, by_topic = variance(units["country"]), variance(units["topic"])
     total = max(by_country + by_topic - variance(np.arange(56)) / 2, by_country, by_topic)
     difference, half_width = (after - before).mean(), stats.t.ppf(0.975, 6) * total**0.5
-    assert result.estimate.value == pytest.approx(difference)
-    ends = (result.estimate.ci_low, result.estimate.ci_high)
+    assert result.value == pytest.approx(difference)
+    ends = (result.ci_low, result.ci_high)
     assert ends == pytest.approx((difference - half_width, difference + half_width), abs=1e-9)
     assert result.p_value == pytest.approx(2 * stats.t.sf(abs(difference) / total**0.5, 6))
-    assert (result.estimate.n, result.estimate.resampled) == (56, ("country", "topic"))
+    assert (result.n, result.resampled) == (56, ("country", "topic"))
 
 
 def test_a_difference_of_all_cases_has_bonett_and_prices_interval_with_each_unit_as_one_case() -> None:
     result = paired_difference_over_units(pair_verdicts(np.ones(60), np.zeros(60), _units(10, 6)))
     # 6 cases, one gained and one lost added: (1 - 7) / 8, with variance (8/8 - (6/8)²) / 8.
     half_width = stats.t.ppf(0.975, 5) * ((1 - 0.75**2) / 8) ** 0.5
-    assert (result.estimate.value, result.estimate.ci_low) == (-1.0, -1.0)
-    assert result.estimate.ci_high == pytest.approx(-0.75 + half_width)
+    assert (result.value, result.ci_low) == (-1.0, -1.0)
+    assert result.ci_high == pytest.approx(-0.75 + half_width)
 
 
 def test_where_no_verdict_changed_the_interval_is_around_0() -> None:
     before, _ = _verdict_pairs(np.random.default_rng(3), 10, 6, 0.0)
-    estimate = paired_difference_over_units(pair_verdicts(before, before, _units(10, 6))).estimate
+    estimate = paired_difference_over_units(pair_verdicts(before, before, _units(10, 6)))
     assert estimate.value == 0
     assert estimate.ci_low is not None
     assert estimate.ci_high is not None
@@ -80,9 +80,9 @@ def test_other_rows_say_how_many_cases_are_independent() -> None:
     tables = [pair_verdicts(*_verdict_pairs(rng, 20, 10, -1.0), units) for _ in range(4)]
     unchanged = pair_verdicts(np.ones(200), np.ones(200), units)
     pooled, single = paired_differences_over_units([*tables, unchanged])[-1], paired_difference_over_units(unchanged)
-    assert pooled.estimate.ci_high is not None
-    assert single.estimate.ci_high is not None
-    assert pooled.estimate.ci_high < single.estimate.ci_high / 2
+    assert pooled.ci_high is not None
+    assert single.ci_high is not None
+    assert pooled.ci_high < single.ci_high / 2
 
 
 @pytest.mark.parametrize(("mean", "shift"), [(0.5, 0.0), (1.0, -2.5), (2.5, -0.5)])
@@ -92,7 +92,7 @@ def test_intervals_cover_other_countries_and_topics(mean: float, shift: float) -
     hits, units = 0, _units(20, 10)
     for seed in range(300):
         pair = _verdict_pairs(np.random.default_rng(seed), 20, 10, shift, mean)
-        estimate = paired_difference_over_units(pair_verdicts(*pair, units)).estimate
+        estimate = paired_difference_over_units(pair_verdicts(*pair, units))
         assert estimate.ci_low is not None
         assert estimate.ci_high is not None
         hits += estimate.ci_low <= truth <= estimate.ci_high
@@ -101,10 +101,10 @@ def test_intervals_cover_other_countries_and_topics(mean: float, shift: float) -
 
 def test_without_enough_units_there_is_a_reason() -> None:
     few = paired_difference_over_units(pair_verdicts(np.ones(40), np.zeros(40), _units(10, 4)))
-    assert (few.estimate.value, few.estimate.ci_low, few.p_value) == (-1.0, None, None)
-    assert "but there are 4 topics" in str(few.estimate.reason)
+    assert (few.value, few.ci_low, few.p_value) == (-1.0, None, None)
+    assert "but there are 4 topics" in str(few.reason)
     none = paired_difference_over_units(pair_verdicts([NAN, 1.0], [1.0, NAN], {"item": [1, 2]}))
-    assert (none.estimate.value, none.estimate.reason) == (None, "nothing to compare")
+    assert (none.value, none.reason) == (None, "nothing to compare")
 
 
 def test_verdicts_without_a_partner_are_left_out() -> None:

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from auditor.metrics.preference import commutativity, human_agreement, negation_invariance
+from auditor.metrics.preference_repair import add_flip_noise, repair
 from auditor.metrics.ranking import (
-    add_flip_noise,
     bradley_terry,
     comparisons_from_preferences,
     elo,
-    repair,
     win_loss_rate,
 )
 from auditor.metrics.transitive_subsets import transitivity

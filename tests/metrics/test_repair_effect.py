@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from auditor.metrics.logic import JudgeAnswers
-from auditor.metrics.ranking import repair
+from auditor.metrics.preference_repair import repair
 from auditor.metrics.repair_effect import measure_repair_effect
 
 N = 5

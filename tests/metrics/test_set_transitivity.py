@@ -66,7 +66,7 @@ def test_instances_are_the_mean_over_sets() -> None:
     of_large = transitivity(large, 3)
     assert of_large.value is not None
     assert figures.complete["instances"].value == pytest.approx((0.0 + of_large.value) / 2, abs=1e-12)
-    n = of_large.n_subsets
+    n = of_large.n
     assert figures.complete["pooled"].value == pytest.approx(of_large.value * n / (n + 1), abs=1e-12)
     assert (figures.complete["instances"].n, figures.complete["pooled"].n) == (2, n + 1)
 

@@ -58,7 +58,7 @@ def test_random_relations_match_networkx(k: int, unknown: float, ties: float, ca
         transitive_share = transitivity(values, k=k, calibrated=calibrated)
         assert transitive_share.value == by_networkx(preference_graph(values, calibrated), k)
         assert transitive_share.exhaustive
-        assert transitive_share.n_subsets == math.comb(8, k)
+        assert transitive_share.n == math.comb(8, k)
         assert transitive_share.ci_low == transitive_share.ci_high == transitive_share.value
 
 

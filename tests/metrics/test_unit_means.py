@@ -115,6 +115,16 @@ def test_without_a_hit_the_design_effect_is_borrowed_or_each_unit_is_one_case() 
     assert (all_hits.ci_low, all_hits.ci_high) == pytest.approx((0.025 ** (1 / 10), 1.0))
 
 
+@pytest.mark.parametrize("n_items_with_hits", [0, 3, 4, 5, 12])
+def test_a_single_row_has_the_interval_of_its_share_alone(n_items_with_hits: int) -> None:
+    items = {"item": np.arange(20)}
+    hits, cases = np.where(np.arange(20) < n_items_with_hits, 3, 0), np.full(20, 4)
+    alone = share_over_units(hits, cases, items)
+    assert alone.ci_high is not None
+    assert shares_over_units([ShareTable(hits, cases, items)]) == [alone]
+    assert shares_over_units([ShareTable(hits, cases, items), ShareTable([0], [0], {"item": [0]})])[0] == alone
+
+
 def test_the_design_effect_of_independent_cases_is_near_one_and_never_below() -> None:
     rng = np.random.default_rng(5)
     effects = [pooled_design_effect([(rng.binomial(5, 0.2, 200), CASES, UNITS) for _ in range(4)]) for _ in range(30)]

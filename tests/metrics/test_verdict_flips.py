@@ -48,7 +48,7 @@ def test_many_judges_of_one_trace_are_no_more_cells() -> None:
     one, ten = compare_verdicts_over_units(once, units), compare_verdicts_over_units(10 * once, units)
     assert (one.change.n, ten.change.n) == (40, 400)
     assert (one.change.ci_low, one.change.ci_high) == pytest.approx((ten.change.ci_low, ten.change.ci_high))
-    assert (one.kappa.ci_low, one.p_value) == pytest.approx((ten.kappa.ci_low, ten.p_value))
+    assert (one.kappa.ci_low, one.change.p_value) == pytest.approx((ten.kappa.ci_low, ten.change.p_value))
 
 
 def _two_judges(rng: np.random.Generator, n_countries: int, n_topics: int) -> Floats:
@@ -72,7 +72,7 @@ def test_judges_with_their_own_views_of_topics_are_not_found_more_lenient() -> N
     for seed in range(n_runs):
         rng = np.random.default_rng(seed)
         counts = _two_judges(rng, 20, 10)
-        p_value = compare_verdicts_over_units(counts, units).p_value
+        p_value = compare_verdicts_over_units(counts, units).change.p_value
         assert p_value is not None
         rejected += p_value < 0.05
         rejected_over_cells += _sign_flip_p_value(counts[:, 1] - counts[:, 2], rng) < 0.05
@@ -87,7 +87,7 @@ def test_missing_figures_have_a_reason() -> None:
     assert (same.change.value, same.kappa.value) == (0.0, None)
     assert same.kappa.reason == "all verdicts are the same"
     few = compare_verdicts_over_units([[3, 1, 0, 2]] * 12, _units(4, 3))
-    assert (few.change.ci_low, few.kappa.ci_low, few.p_value) == (None, None, None)
+    assert (few.change.ci_low, few.kappa.ci_low, few.change.p_value) == (None, None, None)
     assert "but there are 4 countries and 3 topics" in str(few.change.reason)
     with pytest.raises(ValueError, match="at least 0"):
         compare_verdicts_over_units([[1, -1, 0, 0]], {"item": [1]})

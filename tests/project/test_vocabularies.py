@@ -31,7 +31,7 @@ from auditor.prompts.comparison_wording import load_comparison_wording
 from auditor.reports.data.agreement.sensitivity import SensitivityRow
 from auditor.reports.data.comparison.schema import ChangeLabel, ResolutionFlipRow
 from auditor.reports.data.failures.build import JUDGE_PURPOSES
-from auditor.reports.data.gates.gate_check import GateStatus
+from auditor.reports.data.gates.schema import GateStatus
 from auditor.reports.data.logic.schema import InstanceMeans
 from auditor.reports.data.panel.bias_sentences import PHRASES
 from auditor.reports.data.panel.copying_schema import PairVerdict

@@ -39,6 +39,7 @@ from auditor.reports.document import (
     Table,
     Tag,
 )
+from auditor.reports.number_format import describe_estimate
 from tests.reports.hostile_report import EVIL
 
 MODELS = ("alder-7b", "birch-instruct", "נועה-مدل", "日本モデル")
@@ -82,7 +83,7 @@ def _findings() -> list[Block]:
     words += (("unclear", "may not agree with people"), ("negative", "disagrees with people"))
     items = [
         ListItem(
-            [Strong(Name(model)), f" {phrase}: r = {r}."],
+            [Strong(Name(model)), f" {phrase}: {describe_estimate('r', _estimate(r))}."],
             status,
         )
         for (status, phrase), model, r in zip(words, MODELS, R, strict=True)

@@ -8,8 +8,8 @@ from typing import Protocol, Self
 
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.agreement.alignment import AlignmentRow
-from auditor.reports.data.estimate_conversion import has_rescaled_scores
 from auditor.reports.data.report_schema import Report
+from auditor.reports.data.rescaled_scores import has_rescaled_scores
 from auditor.reports.document import Inline, ListItem, Name, Status, Strong, Text
 from auditor.reports.number_format import describe_estimate as describe_estimate
 from auditor.reports.number_format import describe_interval as describe_interval

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.interval_plot import error_axis
-from auditor.reports.data.estimate_conversion import has_rescaled_scores
 from auditor.reports.data.measurement_schema import RegionGapRow, RegionRow, RegionsReport
 from auditor.reports.data.report_schema import Report
+from auditor.reports.data.rescaled_scores import has_rescaled_scores
 from auditor.reports.document import Block, Cell, Code, Column, Figure, Name, Paragraph, Section, Table, Text
 from auditor.reports.number_format import format_percent
 from auditor.reports.sections.estimate_plots import build_interval_figure

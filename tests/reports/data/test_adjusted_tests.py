@@ -42,7 +42,7 @@ def test_equal_models_are_rarely_significant_and_a_planted_one_is() -> None:
             paired_difference(np.zeros(30), rng.normal(planted * (i == 0), 0.1, 30), questions, bounds=(-2.0, 2.0))
             for i in range(n_models)
         ]
-        return adjust_rows([make_row(f"m{i}", d.p_value, d.estimate) for i, d in enumerate(differences)])
+        return adjust_rows([make_row(f"m{i}", d.p_value, d) for i, d in enumerate(differences)])
 
     audits = [simulate(0.0) for _ in range(n_audits)]
     expected = stats.binom.ppf(0.99, n_audits, 0.05)

@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 
 from auditor.metrics.estimate import Estimate, ShareEstimate
-from auditor.reports.data.estimate_conversion import estimate_share
+from auditor.metrics.proportion import proportion
 from auditor.reports.data.report_schema import (
     ConflictKindRow,
     ListedConflictReport,
@@ -47,7 +47,7 @@ def report_with_conflicts(report: Report, rule: Rule, scored: int = 6) -> Report
         "kinds": kinds,
         "total": scored + 14,
         "states": {**none, "open": 15, "majority": 4, "person": 1},
-        "settled": estimate_share(4 if scored else 0, scored),
+        "settled": proportion(4 if scored else 0, scored),
         "voting": voting,
     }
     return report.model_copy(update={"conflicts": report.conflicts.model_copy(update=changes)})

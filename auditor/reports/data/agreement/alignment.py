@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from auditor.metrics.attenuation import CorrectedCorrelation, corrected_pearson, crossed_corrected
-from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, RMSE, TwoWayEstimate
-from auditor.metrics.correlation import Correlation, pearson
+from auditor.metrics.attenuation import CorrectedCorrelation, crossed_corrected
+from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, RMSE
+from auditor.metrics.correlation import pearson
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import crossed_jackknife, spearman_jackknife
 from auditor.reports.data.coverage.lost_samples import (
@@ -18,14 +18,9 @@ from auditor.reports.data.coverage.lost_samples import (
     has_large_loss,
 )
 from auditor.reports.data.coverage.missing_scores import missing_r_reason, missing_score_reason, with_missing_reason
-from auditor.reports.data.estimate_conversion import (
-    RESCALED_SCORES_REASON,
-    has_rescaled_scores,
-    interval_to_estimate,
-    missing_estimate,
-)
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import ReportSource
+from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON, has_rescaled_scores
 
 
 class TwoWayEstimates(ReportModel):
@@ -116,8 +111,10 @@ def _build_alignment_row(
     method, model = source.columns[column]
     scores, truth = source.score_matrix[column], source.survey_scores
     fisher_r = pearson(scores, truth)
-    r = crossed_jackknife(PEARSON, scores, truth, source.country_index, source.topic_index)
-    corrected = corrected_pearson(scores, truth, source.variance_matrix[column], source.column_values("n_ok", column))
+    places = (source.country_index, source.topic_index)
+    r = crossed_jackknife(PEARSON, scores, truth, *places)
+    sample_arrays = (source.variance_matrix[column], source.column_values("n_ok", column))
+    corrected = crossed_corrected(scores, truth, *sample_arrays, *places)
     figures = _compute_two_way_figures(source, column, r, fisher_r, corrected)
     lost = counts.count_lost()
     values = {PEARSON: figures.pearson_r.value, MAE: figures.mae.value, BIAS: figures.bias.value}
@@ -148,7 +145,7 @@ def _build_alignment_row(
         lost_samples=lost,
         worst_case=bound_figures(source, column, counts, ~np.isnan(truth), values) if has_large_loss(lost) else None,
         ceiling=ceiling,
-        n_dropped=fisher_r.n_dropped,
+        n_dropped=len(scores) - fisher_r.n,
         n_without_survey=int(np.isnan(truth).sum()),
         reason=figures.pearson_r.reason,
     )
@@ -157,8 +154,8 @@ def _build_alignment_row(
 def _compute_two_way_figures(
     source: ReportSource,
     column: int,
-    r: TwoWayEstimate,
-    fisher_r: Correlation,
+    r: Estimate,
+    fisher_r: Estimate,
     corrected: CorrectedCorrelation,
 ) -> TwoWayEstimates:
     """Compute the figures with intervals over countries and topics.
@@ -167,27 +164,23 @@ def _compute_two_way_figures(
         column: index of the model and method in `source.columns`.
         r: Pearson's r with its two-way interval.
         fisher_r: the same r, which names the reason where it is undefined.
-        corrected: r corrected for sampling noise, which does the same.
+        corrected: r corrected for sampling noise.
     """
     aligned_arrays = (source.score_matrix[column], source.survey_scores, source.country_index, source.topic_index)
-    sample_arrays = (source.variance_matrix[column], source.column_values("n_ok", column))
+    has_both = ~(np.isnan(aligned_arrays[0]) | np.isnan(aligned_arrays[1]))
     score_reason = missing_score_reason(source, column)
     r_reason = missing_r_reason(fisher_r, score_reason)
-    # The first two arrays are scores and survey scores, the last two the country and topic of each cell.
-    corrected_r = crossed_corrected(*aligned_arrays[:2], *sample_arrays, *aligned_arrays[2:])
     if has_rescaled_scores(source.columns[column][0]):  # a column is (method, model)
-        errors = [missing_estimate(RESCALED_SCORES_REASON, r.n_cells)] * 3
+        errors = [Estimate(None, r.n, reason=RESCALED_SCORES_REASON)] * 3
     else:
-        errors = [
-            interval_to_estimate(crossed_jackknife(statistic, *aligned_arrays)) for statistic in (MAE, RMSE, BIAS)
-        ]
+        errors = [crossed_jackknife(statistic, *aligned_arrays) for statistic in (MAE, RMSE, BIAS)]
     mae_estimate, rmse_estimate, bias_estimate = (with_missing_reason(error, score_reason) for error in errors)
     return TwoWayEstimates(
-        countries=r.n_countries,
-        topics=r.n_topics,
-        pearson_r=with_missing_reason(interval_to_estimate(r), r_reason),
-        spearman_rho=with_missing_reason(interval_to_estimate(spearman_jackknife(*aligned_arrays)), r_reason),
-        corrected_r=with_missing_reason(interval_to_estimate(corrected_r), missing_r_reason(corrected, score_reason)),
+        countries=len(np.unique(source.country_index[has_both])),
+        topics=len(np.unique(source.topic_index[has_both])),
+        pearson_r=with_missing_reason(r, r_reason),
+        spearman_rho=with_missing_reason(spearman_jackknife(*aligned_arrays), r_reason),
+        corrected_r=with_missing_reason(corrected, missing_r_reason(corrected, score_reason)),
         mae=mae_estimate,
         rmse=rmse_estimate,
         bias=bias_estimate,

@@ -14,7 +14,6 @@ from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import crossed_jackknife
 from auditor.metrics.within_topic import within_topic_correlation
 from auditor.reports.data.coverage.missing_scores import missing_score_reason, with_missing_reason
-from auditor.reports.data.estimate_conversion import interval_to_estimate, missing_estimate
 from auditor.reports.data.measurement_schema import BaselineRow, CeilingRow, GainRow
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.surveys.baselines import compute_baselines as compute_leave_one_out_baselines
@@ -36,7 +35,7 @@ def compute_ceilings(source: ReportSource) -> list[CeilingRow]:
     facts = _load_survey_facts(source)
     if isinstance(facts, str):
         return [
-            CeilingRow(scope=scope, reliability=missing_estimate(facts), largest_r=None)
+            CeilingRow(scope=scope, reliability=Estimate(None, 0, reason=facts), largest_r=None)
             for scope in ("all", "within topics")
         ]
     return [
@@ -96,14 +95,12 @@ def _build_baseline_row(
     method, model = source.columns[column]
     missing = np.isnan(source.score_matrix[column]) | np.isnan(leave_one_out_scores)
     r, mae = (
-        interval_to_estimate(
-            crossed_jackknife(
-                statistic,
-                np.where(missing, np.nan, scores),
-                source.survey_scores,
-                source.country_index,
-                source.topic_index,
-            )
+        crossed_jackknife(
+            statistic,
+            np.where(missing, np.nan, scores),
+            source.survey_scores,
+            source.country_index,
+            source.topic_index,
         )
         for statistic, scores in ((PEARSON, full_scores), (MAE, leave_one_out_scores))
     )
@@ -131,9 +128,7 @@ def _build_gain_row(source: ReportSource, column: int) -> GainRow:
     reworded_correlation = replace(
         correlation, reason=NO_VARIATION_REASONS.get(correlation.reason or "", correlation.reason)
     )
-    within_topics = with_missing_reason(
-        interval_to_estimate(reworded_correlation), missing_score_reason(source, column)
-    )
+    within_topics = with_missing_reason(reworded_correlation, missing_score_reason(source, column))
     return GainRow(model=model, method=method, within_topics=within_topics, p_value=correlation.p_value)
 
 

@@ -14,15 +14,11 @@ from auditor.metrics.jackknife import STATISTIC_TRANSFORMS
 from auditor.metrics.jackknife_interval import IDENTITY, estimate_from_replicates
 from auditor.reports.data.coverage.lost_samples import SampleCounts, count_samples
 from auditor.reports.data.coverage.missing_scores import missing_score_reason, with_missing_reason
-from auditor.reports.data.estimate_conversion import (
-    RESCALED_SCORES_REASON,
-    has_rescaled_scores,
-    missing_estimate,
-)
 from auditor.reports.data.measurement_schema import (
     GroupErrorRow,
 )
 from auditor.reports.data.report_source import FloatArray, ReportSource
+from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON, has_rescaled_scores
 
 
 def compute_topic_errors(source: ReportSource) -> list[GroupErrorRow]:
@@ -79,7 +75,7 @@ def _build_place_row(
 
     def estimate_error(statistic: Statistic, n_comparisons: int = 1) -> Estimate:
         if has_rescaled_scores(method):
-            error = missing_estimate(RESCALED_SCORES_REASON, len(x))
+            error = Estimate(None, len(x), reason=RESCALED_SCORES_REASON)
         else:
             error = _estimate_over_cells(statistic, x, y, unit, n_comparisons)
         return with_missing_reason(error, missing_reason)

@@ -16,7 +16,6 @@ from auditor.metrics.jackknife import paired_jackknife
 from auditor.metrics.judge_difference import SIGNIFICANCE_LEVEL
 from auditor.metrics.multiple_testing import holm
 from auditor.metrics.paired_shares import PairedTable, pair_verdicts, paired_differences_over_units
-from auditor.reports.data.estimate_conversion import interval_to_estimate
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.sampling_units import cell_units
@@ -152,7 +151,7 @@ def _select_uneven(answers_by_model: Mapping[str, AnswersByLanguage]) -> set[str
     return {
         model
         for model, difference, p_value in zip(compared, differences, adjusted, strict=True)
-        if p_value < SIGNIFICANCE_LEVEL and abs(difference.estimate.value or 0.0) > MIN_USABLE_SHARE_GAP
+        if p_value < SIGNIFICANCE_LEVEL and abs(difference.value or 0.0) > MIN_USABLE_SHARE_GAP
     }
 
 
@@ -169,9 +168,7 @@ def _build_difference_rows(
             model=model,
             first=languages[0],
             second=languages[position],
-            difference=interval_to_estimate(
-                paired_jackknife(BIAS, mean_scores[position, i], mean_scores[0, i], *zero_truth_and_places)
-            ),
+            difference=paired_jackknife(BIAS, mean_scores[position, i], mean_scores[0, i], *zero_truth_and_places),
         )
         for position in range(1, len(languages))
         for i, model in enumerate(source.models)

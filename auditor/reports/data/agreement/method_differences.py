@@ -10,7 +10,6 @@ from auditor.metrics.correlation import pearson
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import paired_jackknife
 from auditor.reports.data.coverage.missing_scores import missing_r_reason, missing_score_reason, with_missing_reason
-from auditor.reports.data.estimate_conversion import interval_to_estimate
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import ReportSource
 
@@ -47,9 +46,7 @@ def _build_method_row(source: ReportSource, model: str, direct_column: int, logp
     correlations = [
         pearson(scores[is_shared], source.survey_scores[is_shared]) for scores in (direct_scores, logprob_scores)
     ]
-    difference = interval_to_estimate(
-        paired_jackknife(PEARSON, direct_scores, logprob_scores, source.survey_scores, *places)
-    )
+    difference = paired_jackknife(PEARSON, direct_scores, logprob_scores, source.survey_scores, *places)
     measures_used = {
         score.measure
         for score in source.scores
@@ -59,13 +56,13 @@ def _build_method_row(source: ReportSource, model: str, direct_column: int, logp
     correlation_reasons = [
         f"{method_label}: {missing_r_reason(correlation)}"
         for method_label, correlation in zip(("direct", "log-probability"), correlations, strict=True)
-        if correlation.r is None
+        if correlation.value is None
     ]
     missing_reason = next((reason for reason in (*score_reasons, "; ".join(correlation_reasons)) if reason), None)
     return MethodDifferenceRow(
         model=model,
         measures=[m.value for m in LogprobMeasure if m in measures_used],
         difference=with_missing_reason(difference, missing_reason),
-        direct_r=correlations[0].r,
-        logprob_r=correlations[1].r,
+        direct_r=correlations[0].value,
+        logprob_r=correlations[1].value,
     )

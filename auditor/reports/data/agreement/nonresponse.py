@@ -10,9 +10,9 @@ import numpy as np
 from auditor.domain import Survey
 from auditor.errors import AuditorError
 from auditor.reports.data.agreement.alignment import compute_alignment
-from auditor.reports.data.estimate_conversion import RESCALED_SCORES_REASON, has_rescaled_scores
 from auditor.reports.data.measurement_schema import NonresponseBoundsRow, NonresponseReport, NonresponseTreatmentRow
 from auditor.reports.data.report_source import FloatArray, ReportSource
+from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON, has_rescaled_scores
 from auditor.surveys import load_survey, load_survey_facts, select_cells
 from auditor.surveys.nonresponse import apply_treatment_to_all_cells
 from auditor.surveys.survey_facts import TREATMENTS

@@ -28,14 +28,9 @@ from auditor.reports.data.coverage.lost_samples import (
     loss_differs,
 )
 from auditor.reports.data.coverage.missing_scores import missing_r_reason, missing_score_reason, with_missing_reason
-from auditor.reports.data.estimate_conversion import (
-    RESCALED_SCORES_REASON,
-    has_rescaled_scores,
-    interval_to_estimate,
-    missing_estimate,
-)
 from auditor.reports.data.measurement_schema import RegionGapRow, RegionRow, RegionsReport
 from auditor.reports.data.report_source import ReportSource
+from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON, has_rescaled_scores
 from auditor.surveys.regions import get_grouping
 
 
@@ -104,24 +99,22 @@ def _build_region_row(
     ]
     # The first two arrays are the scores and the survey scores.
     r, score_reason = pearson(*region_arrays[:2]), missing_score_reason(source, column)
-    two_way_r = with_missing_reason(
-        interval_to_estimate(crossed_jackknife(PEARSON, *region_arrays)), missing_r_reason(r, score_reason)
-    )
-    mae, bias = (interval_to_estimate(crossed_jackknife(statistic, *region_arrays)) for statistic in (MAE, BIAS))
+    two_way_r = with_missing_reason(crossed_jackknife(PEARSON, *region_arrays), missing_r_reason(r, score_reason))
+    mae, bias = (crossed_jackknife(statistic, *region_arrays) for statistic in (MAE, BIAS))
     lost = counts.count_lost(in_region)
-    values = {PEARSON: r.r, MAE: mae.value, BIAS: bias.value}
+    values = {PEARSON: r.value, MAE: mae.value, BIAS: bias.value}
     return RegionRow(
         model=model,
         method=method,
         region=region,
         countries=n_countries,
         n=r.n,
-        n_dropped=r.n_dropped,
-        pearson_r=r.r,
+        n_dropped=int(in_region.sum()) - r.n,
+        pearson_r=r.value,
         ci_low=two_way_r.ci_low,
         ci_high=two_way_r.ci_high,
         mae=with_missing_reason(
-            missing_estimate(RESCALED_SCORES_REASON, r.n) if has_rescaled_scores(method) else mae, score_reason
+            Estimate(None, r.n, reason=RESCALED_SCORES_REASON) if has_rescaled_scores(method) else mae, score_reason
         ),
         lost_samples=lost,
         worst_case=bound_figures(source, column, counts, in_region, values) if has_large_loss(lost) else None,
@@ -150,11 +143,11 @@ def _compare_regions(
         source.topic_index[is_compared],
     )
     regions = region_by_cell[is_compared]
-    missing_mae = missing_estimate(RESCALED_SCORES_REASON)
+    missing_mae = Estimate(None, 0, reason=RESCALED_SCORES_REASON)
     if len(region_names) == 2:
         gaps = [gap_jackknife(statistic, *cell_arrays, regions == region_names[1]) for statistic in (MAE, PEARSON)]
         score_reason = missing_score_reason(source, column)
-        mae_gap, r_gap = (with_missing_reason(interval_to_estimate(gap), score_reason) for gap in gaps)
+        mae_gap, r_gap = (with_missing_reason(gap, score_reason) for gap in gaps)
         yield _RegionPair(
             region_names[0],
             region_names[1],
@@ -166,11 +159,11 @@ def _compare_regions(
         )
     elif len(region_names) > 2:
         selected = widest_gap(PEARSON if is_rescaled else MAE, *cell_arrays, regions)
-        if selected.interval.estimate is not None:
+        if selected.value is not None:
             pair = (selected.low_group, selected.high_group)
-            r_gap = interval_to_estimate(widest_gap(PEARSON, *cell_arrays, regions, pair=pair).interval)
-            mae_gap = missing_mae if is_rescaled else interval_to_estimate(selected.interval)
-            p_value = selected.interval.p_value  # None for r, by which rescaled scores are compared
+            r_gap = widest_gap(PEARSON, *cell_arrays, regions, pair=pair)
+            mae_gap = missing_mae if is_rescaled else selected
+            p_value = selected.p_value  # None for r, by which rescaled scores are compared
             yield _RegionPair(*pair, mae_gap, r_gap, p_value, selected.compared, selected.left_out)
 
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic
 from auditor.metrics.leave_out import leave_out_range
-from auditor.reports.data.estimate_conversion import has_rescaled_scores
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import ReportSource
+from auditor.reports.data.rescaled_scores import has_rescaled_scores
 from auditor.surveys.regions import region_of
 
 ZONE_GROUPINGS = ("inglehart_welzel", "un_m49")

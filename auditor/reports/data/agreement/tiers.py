@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from auditor.metrics.cell_statistics import MAE, PEARSON
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.tiers import ModelTiers, model_tiers
-from auditor.reports.data.estimate_conversion import RESCALED_SCORES_REASON, has_rescaled_scores
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import ReportSource
+from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON, has_rescaled_scores
 from auditor.reports.number_format import format_percent
 from auditor.surveys.regions import get_grouping
 

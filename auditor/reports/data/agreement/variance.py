@@ -20,9 +20,9 @@ from auditor.metrics.variance_components import (
     language_variance,
     sizes_for_half_error,
 )
-from auditor.reports.data.estimate_conversion import has_rescaled_scores
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource
+from auditor.reports.data.rescaled_scores import has_rescaled_scores
 
 Figure = Literal["r", "MAE", "bias"]
 STATISTICS = {"r": PEARSON, "MAE": MAE, "bias": BIAS}

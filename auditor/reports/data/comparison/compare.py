@@ -39,15 +39,15 @@ from auditor.reports.data.coverage.lost_samples import (
     has_large_loss,
     loss_differs,
 )
-from auditor.reports.data.estimate_conversion import RESCALED_SCORES_REASON, has_rescaled_scores, missing_estimate
 from auditor.reports.data.requests.sampling_settings import settings_differ
+from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON, has_rescaled_scores
 from auditor.storage.database import Database
 
 ERROR_NOT_MEASURABLE = SeriesDifference(
     name="all",
     first=None,
     second=None,
-    difference=missing_estimate(RESCALED_SCORES_REASON),
+    difference=Estimate(None, 0, reason=RESCALED_SCORES_REASON),
     p_value=None,
     p_holm=None,
     change="not measurable",

@@ -11,11 +11,10 @@ from auditor.metrics.cell_statistics import MAE, Statistic
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import paired_jackknife
 from auditor.metrics.multiple_testing import holm
-from auditor.metrics.paired_errors import PairedError, paired_error
+from auditor.metrics.paired_errors import paired_error
 from auditor.reports.data.comparison.schema import ChangeLabel, SeriesDifference
 from auditor.reports.data.comparison.series_pairs import ScoreSeries
 from auditor.reports.data.comparison.shared_cells import SharedCells
-from auditor.reports.data.estimate_conversion import interval_to_estimate
 from auditor.reports.data.report_source import FloatArray
 from auditor.surveys.regions import get_grouping
 
@@ -37,7 +36,7 @@ def estimate_difference(
         name,
         first_value,
         second_value,
-        interval_to_estimate(interval),
+        interval,
         interval.p_value,
         larger_is_better=larger_is_better,
     )
@@ -89,24 +88,18 @@ def estimate_group_differences(
             float(np.abs(scores - survey_scores).mean()) if len(scores) else None
             for scores in (first_scores, second_scores)
         ]
-        paired = paired_error(first_scores, second_scores, survey_scores)
+        paired = paired_error(first_scores, second_scores, survey_scores, unit)
         differences.append(
             _build_difference(
                 name,
                 mean_errors[0],
                 mean_errors[1],
-                _paired_error_to_estimate(paired, unit),
+                paired,
                 paired.p_value,
                 larger_is_better=False,
             )
         )
     return sorted(differences, key=lambda difference: -(difference.difference.value or 0.0))
-
-
-def _paired_error_to_estimate(paired: PairedError, unit: str) -> Estimate:
-    """Copy a difference of MAE (second minus first) with its interval into an `Estimate`; the p-value is left out."""
-    resampled = () if paired.ci_low is None else (unit,)
-    return Estimate(paired.value, paired.n, paired.ci_low, paired.ci_high, paired.reason, resampled)
 
 
 def _build_difference(

@@ -106,7 +106,7 @@ def _compare_verdicts(
         to_invalid=n_to_invalid,
         other_answers=sum(ruling_pair_counts.values()) - int(cell_counts.sum()),
         change=flips.change,
-        p_value=flips.p_value,
+        p_value=flips.change.p_value,
         kappa=flips.kappa,
         flips=[VerdictFlipRow(**flip._asdict()) for flip in load_verdict_flips(db, *sides, max_listed)],
         not_listed=max(0, n_flipped - max_listed),

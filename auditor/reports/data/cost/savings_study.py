@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from auditor.config import AuditConfig
 from auditor.domain import Cell, Outcome, derive_seed
 from auditor.errors import UsageError
-from auditor.metrics.attenuation import corrected_pearson
+from auditor.metrics.attenuation import crossed_corrected
 from auditor.metrics.cell_statistics import PEARSON
 from auditor.metrics.correlation import pearson
 from auditor.metrics.savings import CompleteAudit, ReplayedAudit, SamplingPlan, peer_agreement_rates, replay_audit
@@ -162,17 +162,16 @@ class _Conclusions:
 
 def _compute_conclusions(full_audit: FullAudit, replayed: ReplayedAudit) -> _Conclusions:
     """Compute the conclusions of one replay: r, tiers, peer agreement, and the winners of conflicts."""
-    truth = full_audit.replay_input.truth
+    truth, places = full_audit.replay_input.truth, (full_audit.country_index, full_audit.topic_index)
     ranking = model_tiers(
-        PEARSON, list(replayed.scores), truth, full_audit.country_index, full_audit.topic_index,
-        larger_is_better=True,
+        PEARSON, list(replayed.scores), truth, *places, larger_is_better=True,
     )  # fmt: skip
     corrected_r = [
-        corrected_pearson(scores, truth, variances, np.maximum(counts, 1)).r
+        crossed_corrected(scores, truth, variances, np.maximum(counts, 1), *places).value
         for scores, variances, counts in zip(replayed.scores, replayed.variances, replayed.counts, strict=True)
     ]
     return _Conclusions(
-        pearson_r=np.array([_none_to_nan(pearson(scores, truth).r) for scores in replayed.scores]),
+        pearson_r=np.array([_none_to_nan(pearson(scores, truth).value) for scores in replayed.scores]),
         corrected_r=np.array([_none_to_nan(r) for r in corrected_r]),
         tiers=ranking.tiers,
         peer_agreement=peer_agreement_rates(replayed.counted_verdicts),

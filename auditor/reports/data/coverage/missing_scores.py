@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
 from auditor.domain import Method
-from auditor.metrics.attenuation import CorrectedCorrelation
-from auditor.metrics.correlation import Correlation
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_source import ReportSource
+
+AnyEstimate = TypeVar("AnyEstimate", bound=Estimate)
 
 CONSTANT_SERIES_REASONS = {
     "x constant": "the model gives every cell the same score",
@@ -53,13 +55,13 @@ def _missing_logprob_reason(source: ReportSource, model: str) -> str:
     return "no cell has all its comparisons"
 
 
-def missing_r_reason(correlation: Correlation | CorrectedCorrelation, score_reason: str | None = None) -> str | None:
+def missing_r_reason(correlation: Estimate, score_reason: str | None = None) -> str | None:
     """Return the reason why a correlation with people, or its interval, is missing; None where both exist.
 
     Args:
         score_reason: why the model has no scores at all, from `missing_score_reason`.
     """
-    if score_reason is not None and correlation.r is None:
+    if score_reason is not None and correlation.value is None:
         return score_reason
     return None if correlation.reason is None else CONSTANT_SERIES_REASONS.get(correlation.reason, correlation.reason)
 
@@ -69,3 +71,8 @@ def with_missing_reason(estimate: Estimate, missing_reason: str | None) -> Estim
     return (
         estimate if missing_reason is None or estimate.value is not None else replace(estimate, reason=missing_reason)
     )
+
+
+def replace_reason(estimate: AnyEstimate, labels: Mapping[str, str]) -> AnyEstimate:
+    """The estimate with its reason in the words of `labels`, by the metric's reason; unchanged if it has no label."""
+    return replace(estimate, reason=labels.get(estimate.reason or "", estimate.reason))

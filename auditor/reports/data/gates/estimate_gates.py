@@ -7,7 +7,6 @@ from typing import Literal
 
 from auditor.config import CheckSection
 from auditor.metrics.estimate import Estimate
-from auditor.reports.data.estimate_conversion import RESCALED_SCORES_REASON
 from auditor.reports.data.gates.gate_estimates import (
     SubjectEstimates,
     consistency_estimates,
@@ -18,6 +17,7 @@ from auditor.reports.data.gates.gate_estimates import (
 )
 from auditor.reports.data.gates.schema import Gate, GateStatus
 from auditor.reports.data.report_schema import Report
+from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON
 from auditor.reports.number_format import describe_estimate
 
 BoundKind = Literal["min", "max"]

@@ -8,8 +8,8 @@ from typing import Literal
 from auditor.domain import Purpose
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.coverage.lost_samples import UNKNOWN_SIGN_REASON, has_unknown_sign
-from auditor.reports.data.estimate_conversion import RESCALED_SCORES_REASON, has_rescaled_scores, missing_estimate
 from auditor.reports.data.report_schema import Report
+from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON, has_rescaled_scores
 
 SETTINGS_REASON = "the configured sampling settings were not accepted, so it cannot be compared"
 SubjectEstimates = list[tuple[str, Estimate]]
@@ -32,7 +32,7 @@ def region_gap_estimates(report: Report) -> SubjectEstimates:
     Without an interval where lost samples leave the sign of the gap open: a confident gate is then undecided.
     """
     rows = [
-        (column_label(report, row), missing_estimate(RESCALED_SCORES_REASON))
+        (column_label(report, row), Estimate(None, 0, reason=RESCALED_SCORES_REASON))
         for row in report.alignment
         if has_rescaled_scores(row.method)
     ]
@@ -69,7 +69,7 @@ def worst_topic_estimates(report: Report, confident: bool) -> SubjectEstimates:
         tested_error = row.mae_simultaneous.ci_high if confident else row.mae.value
         key, sort_error = (row.model, row.method), inf if tested_error is None else tested_error
         if has_rescaled_scores(row.method):
-            worst[key] = (inf, column_label(report, row), missing_estimate(RESCALED_SCORES_REASON))
+            worst[key] = (inf, column_label(report, row), Estimate(None, 0, reason=RESCALED_SCORES_REASON))
         elif row.mae.value is not None and (key not in worst or sort_error > worst[key][0]):
             worst[key] = (sort_error, f"{column_label(report, row)}: {row.name}", row.mae_simultaneous)
     return [(name, estimate) for _, name, estimate in worst.values()]
@@ -86,7 +86,7 @@ def consistency_estimates(report: Report, field: Literal["cosine", "variance"]) 
     return [
         (
             column_label(report, row),
-            missing_estimate(f"{SETTINGS_REASON} ({labels[row.model]})")
+            Estimate(None, 0, reason=f"{SETTINGS_REASON} ({labels[row.model]})")
             if row.model in refusing_models
             else getattr(row, field),
         )

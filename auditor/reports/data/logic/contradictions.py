@@ -10,7 +10,7 @@ from auditor.domain import ItemSet
 from auditor.metrics.cycles import minimum_feedback_arcs, shortest_cycles
 from auditor.metrics.logic import JudgeAnswers
 from auditor.metrics.preference import preference_graph
-from auditor.metrics.ranking import repair
+from auditor.metrics.preference_repair import repair
 from auditor.metrics.repair_effect import measure_repair_effect
 from auditor.reports.data.logic.schema import ArcRow, ContradictionRow, CycleRow, RankingRepairRow
 from auditor.storage.comparisons import ItemSetAnswers

@@ -94,16 +94,16 @@ def _estimate_padding_effects(source: ReportSource, matrix: VerdictMatrix) -> li
     )
     return [
         missing_difference(NO_PADDING_REASON, "experiment")
-        if estimate.value is None
+        if shift.value is None
         else JudgeDifference(
-            estimate.value,
-            estimate.n,
-            estimate.ci_low,
-            estimate.ci_high,
-            estimate.reason,
-            estimate.resampled,
+            shift.value,
+            shift.n,
+            shift.ci_low,
+            shift.ci_high,
+            shift.reason,
+            shift.resampled,
             evidence="experiment",
-            p_value=p_value,
+            p_value=shift.p_value,
         )
-        for estimate, p_value in ((shift.estimate, shift.p_value) for shift in shifts)
+        for shift in shifts
     ]

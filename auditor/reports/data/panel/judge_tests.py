@@ -124,7 +124,7 @@ def compare_verdict_pairs(
                 judge=judge,
                 valid=valid,
                 restated=restated,
-                shift=shift.estimate,
+                shift=shift,
                 changed=changed,
                 p_value=shift.p_value,
             )
@@ -172,7 +172,7 @@ def build_fault_rows(judges: Sequence[str], judge_tests: Sequence[AlteredTraceVe
                 fault=fault,
                 detected=detected,
                 false_alarms=false_alarms,
-                difference=difference.estimate,
+                difference=difference,
                 p_value=difference.p_value,
             )
             for (fault, judge), detected, false_alarms, difference in columns

@@ -9,7 +9,7 @@ import numpy as np
 from auditor.config import AuditConfig
 from auditor.metrics.model_correlation import ModelCorrelation, correlate_models
 from auditor.reports.data.agreement.alignment import AlignmentRow
-from auditor.reports.data.estimate_conversion import replace_reason
+from auditor.reports.data.coverage.missing_scores import replace_reason
 from auditor.reports.data.measurement_schema import ConsistencyAlignmentRow, ConsistencyRow, PeerAgreementRow
 from auditor.reports.data.panel.schema import PeerAlignmentRow
 from auditor.reports.data.panel.verdict_matrix import find_family

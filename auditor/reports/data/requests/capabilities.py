@@ -16,7 +16,6 @@ from auditor.metrics.correlation import pearson
 from auditor.metrics.error import mae
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import crossed_jackknife
-from auditor.reports.data.estimate_conversion import interval_to_estimate
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import ReportSource
 from auditor.storage import request_forms
@@ -165,8 +164,7 @@ def _build_form_row(source: ReportSource, model: str, form: str, scores: Sequenc
     cell_scores = np.array([score_by_cell.get(cell, np.nan) for cell in source.cells], dtype=float)
     places = (source.country_index, source.topic_index)
     r_interval, mae_interval = (
-        interval_to_estimate(crossed_jackknife(statistic, cell_scores, source.survey_scores, *places))
-        for statistic in (PEARSON, MAE)
+        crossed_jackknife(statistic, cell_scores, source.survey_scores, *places) for statistic in (PEARSON, MAE)
     )
     return FormSplitRow(
         model=model,
@@ -174,6 +172,6 @@ def _build_form_row(source: ReportSource, model: str, form: str, scores: Sequenc
         answers=sum(score.answers for score in scores),
         cells=len(score_by_cell),
         # With too few countries or topics there is no interval, but a value.
-        pearson_r=replace(r_interval, value=pearson(cell_scores, source.survey_scores).r),
+        pearson_r=replace(r_interval, value=pearson(cell_scores, source.survey_scores).value),
         mae=replace(mae_interval, value=mae(cell_scores, source.survey_scores).value),
     )

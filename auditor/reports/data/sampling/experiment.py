@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from auditor.domain import Method, Outcome, Purpose, derive_seed
 from auditor.metrics.correlation import pearson
 from auditor.metrics.error import mae
 from auditor.metrics.estimate import Estimate
+from auditor.metrics.sample_subsets import draw_subset_means, estimate_over_subsets, subset_standard_error
 from auditor.reports.data.agreement.alignment import compute_alignment
-from auditor.reports.data.estimate_conversion import missing_estimate
 from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.requests.sampling_settings import build_sampling_report
@@ -116,11 +115,9 @@ def _build_subsample_row(
     uses_all_samples = sample_scores.shape[1] == n_samples
     unused_share = 1 - n_samples / sample_scores.shape[1]
     rng = np.random.default_rng(derive_seed(seed, "samples", model, n_samples))
-    subset_means = np.stack(
-        [_draw_subset_means(sample_scores, n_samples, rng) for _ in range(1 if uses_all_samples else N_SUBSETS)]
-    )
+    subset_means = draw_subset_means(sample_scores, n_samples, 1 if uses_all_samples else N_SUBSETS, rng)
     r_by_subset = np.array(
-        [np.nan if (subset_r := pearson(scores, truth).r) is None else subset_r for scores in subset_means]
+        [np.nan if (subset_r := pearson(scores, truth).value) is None else subset_r for scores in subset_means]
     )
     mae_by_subset = np.array(
         [np.nan if (subset_mae := mae(scores, truth).value) is None else subset_mae for scores in subset_means]
@@ -130,55 +127,13 @@ def _build_subsample_row(
         model=model,
         setting=n_samples,
         samples=n_samples,
-        r=_estimate_over_subsets(r_by_subset, n_cells, unused_share, (-1.0, 1.0)),
-        mae=_estimate_over_subsets(mae_by_subset, n_cells, unused_share, (0.0, 2.0)),
-        spread=_standard_error(sample_scores, n_samples),
+        r=estimate_over_subsets(r_by_subset, n_cells, unused_share, (-1.0, 1.0)),
+        mae=estimate_over_subsets(mae_by_subset, n_cells, unused_share, (0.0, 2.0)),
+        spread=subset_standard_error(sample_scores, n_samples),
         scored=float((~np.isnan(subset_means)).mean()),
         calls=n_samples * len(truth),
         usd=None if cost_per_answer is None else cost_per_answer * n_samples * len(truth),
     )
-
-
-def _draw_subset_means(sample_scores: FloatArray, n_samples: int, rng: np.random.Generator) -> FloatArray:
-    """Mean of samples drawn without replacement in each cell, shape (cells,); nan where none drawn is usable."""
-    drawn_scores = np.take_along_axis(
-        sample_scores, rng.random(sample_scores.shape).argsort(axis=1)[:, :n_samples], axis=1
-    )
-    n_usable = (~np.isnan(drawn_scores)).sum(axis=1)
-    return np.where(n_usable > 0, np.nansum(drawn_scores, axis=1) / np.maximum(n_usable, 1), np.nan)
-
-
-def _estimate_over_subsets(
-    subset_figures: FloatArray, n_cells: int, unused_share: float, bounds: tuple[float, float]
-) -> Estimate:
-    """Mean over subsets, with the 95% range expected for new answers.
-
-    Args:
-        subset_figures: r or MAE of each subset; nan where undefined.
-        unused_share: 1 - k / K, the share of the samples that a subset leaves out.
-        bounds: limits of the range.
-    """
-    known = subset_figures[~np.isnan(subset_figures)]
-    if not len(known):
-        return missing_estimate("too few cells, or no variation among them", n_cells)
-    if len(subset_figures) == 1:
-        return Estimate(value=float(known[0]), n=n_cells, reason="all samples: there is one subset, and so no range")
-    mean = float(known.mean())
-    low, high = np.clip(mean + (np.quantile(known, (0.025, 0.975)) - mean) / np.sqrt(unused_share), *bounds)
-    return Estimate(value=mean, n=n_cells, ci_low=float(low), ci_high=float(high), resampled=("sample",))
-
-
-def _standard_error(sample_scores: FloatArray, n_samples: int) -> float | None:
-    """Standard error of a mean of `n_samples`, from the within-cell variance pooled over cells.
-
-    None where no cell has two usable samples.
-    """
-    n_usable = (~np.isnan(sample_scores)).sum(axis=1)
-    has_several = n_usable > 1
-    if not has_several.any():
-        return None
-    variance: NDArray[np.float64] = np.nanvar(sample_scores[has_several], axis=1, ddof=1)
-    return float(np.sqrt(variance.mean() / n_samples))
 
 
 def _mean_cost_by_model(call_counts: Sequence[CallCounts]) -> dict[str, float | None]:
@@ -245,8 +200,8 @@ def build_temperature_rows(source: ReportSource, temperature: float) -> list[Set
                 model=row.model,
                 setting=temperature,
                 samples=samples_per_cell,
-                r=missing_estimate(REFUSED_REASON, row.n) if is_refused else row.crossed.pearson_r,
-                mae=missing_estimate(REFUSED_REASON, row.n) if is_refused else row.crossed.mae,
+                r=Estimate(None, row.n, reason=REFUSED_REASON) if is_refused else row.crossed.pearson_r,
+                mae=Estimate(None, row.n, reason=REFUSED_REASON) if is_refused else row.crossed.mae,
                 spread=None
                 if is_refused or mean_variance is None or not samples_per_cell
                 else float(np.sqrt(mean_variance / samples_per_cell)),

@@ -8,9 +8,9 @@ from itertools import combinations
 import numpy as np
 
 from auditor.domain import Purpose
+from auditor.metrics.estimate import Estimate, EstimateWithTest
 from auditor.metrics.multiple_testing import holm
-from auditor.metrics.paired_difference import PairedDifference, paired_difference
-from auditor.reports.data.estimate_conversion import missing_estimate
+from auditor.metrics.paired_difference import paired_difference
 from auditor.reports.data.report_source import FloatArray
 from auditor.reports.data.requests.sampling_settings import INCOMPARABLE_REASON, SamplingReport
 from auditor.reports.data.semantic.schema import SemanticDifferenceRow
@@ -20,7 +20,7 @@ MAX_DIFFERENCE_BOUNDS = (-2.0, 2.0)
 """Smallest and largest possible difference between two consistencies, each in [-1, 1]."""
 
 
-def difference_over_questions(first: FloatArray, second: FloatArray) -> PairedDifference:
+def difference_over_questions(first: FloatArray, second: FloatArray) -> EstimateWithTest:
     """Mean of second minus first, shape (questions,) each, nan where there is none, with an interval over questions."""
     return paired_difference(first, second, {"question": np.arange(len(first))}, bounds=MAX_DIFFERENCE_BOUNDS)
 
@@ -36,7 +36,7 @@ def build_difference_rows(
     pairs = [pair for pair in all_pairs if sampling.are_comparable(*pair, Purpose.MORAL)]
     withheld = [
         SemanticDifferenceRow(
-            first=first, second=second, difference=missing_estimate(INCOMPARABLE_REASON), p_value=None
+            first=first, second=second, difference=Estimate(None, 0, reason=INCOMPARABLE_REASON), p_value=None
         )
         for first, second in all_pairs
         if (first, second) not in pairs
@@ -51,7 +51,7 @@ def build_difference_rows(
         SemanticDifferenceRow(
             first=first,
             second=second,
-            difference=difference.estimate,
+            difference=difference,
             p_value=None if np.isnan(p_value) else float(p_value),
         )
         for (first, second), difference, p_value in zip(pairs, differences, adjusted_p_values, strict=True)

@@ -179,7 +179,7 @@ def _correlation_row(
             and the entropy of its judgements in bits.
         questions: of these values.
     """
-    with_people = correlate_over_units(human_scores, values, {"question": questions}).estimate
+    with_people = correlate_over_units(human_scores, values, {"question": questions})
     return HumanCorrelationRow(
         text=metric_key[0],
         metric=metric_key[1],
@@ -188,7 +188,7 @@ def _correlation_row(
         ci_low=with_people.ci_low,
         ci_high=with_people.ci_high,
         reason=with_people.reason,
-        r_entropy=correlate_over_units(entropy, values, {"question": questions}).estimate.value,
+        r_entropy=correlate_over_units(entropy, values, {"question": questions}).value,
     )
 
 
@@ -209,16 +209,15 @@ def _correlation_difference(
         questions: of these values.
     """
     difference = correlation_difference_over_units(human_scores, first, second, {"question": questions})
-    estimate = difference.estimate
     return CorrelationDifferenceRow(
         text=metric_key[0],
         metric=metric_key[1],
         than_text=main_key[0],
         than_metric=main_key[1],
-        difference=estimate.value,
+        difference=difference.value,
         p_value=difference.p_value,
-        ci_low=estimate.ci_low,
-        ci_high=estimate.ci_high,
-        n=estimate.n,
-        reason=estimate.reason,
+        ci_low=difference.ci_low,
+        ci_high=difference.ci_high,
+        n=difference.n,
+        reason=difference.reason,
     )

@@ -14,8 +14,8 @@ import numpy as np
 from auditor.domain import AnswerKind, Cell, Task, TaskItem
 from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.metrics.item_statistics import correlation_over_items
+from auditor.metrics.proportion import proportion
 from auditor.metrics.unit_means import ShareTable, mean_over_units, share_over_units, shares_over_units
-from auditor.reports.data.estimate_conversion import estimate_share, missing_estimate
 from auditor.reports.data.report_source import FloatArray, ReportSource
 from auditor.reports.data.task.schema import ScoreAccuracy, TaskItemReport, TaskModelRow, TaskReport
 from auditor.tasks import is_correct, most_common_answer
@@ -129,9 +129,9 @@ def _build_model_row(answers: TaskAnswerSet, model: str, accuracy: ShareEstimate
         accuracy=accuracy,
         bound_low=n_right / planned if is_known else None,
         bound_high=(n_right + planned - usable) / planned if is_known else None,
-        commonest=estimate_share(sum(map(bool, commonest_right)), len(commonest_right), "item")
+        commonest=proportion(sum(map(bool, commonest_right)), len(commonest_right), "item")
         if is_known
-        else missing_estimate(answers.accuracy_missing_reason or NO_TRUTH_REASON),
+        else Estimate(None, 0, reason=answers.accuracy_missing_reason or NO_TRUTH_REASON),
         undecided=sum(bool(sample_answers) for sample_answers in answers_by_cell.values()) - len(commonest_answers),
         sample_agreement=_estimate_sample_agreement(answers, model),
         score=_compute_score_accuracy(answers, model) if answers.task.kind is AnswerKind.SCORE else None,
@@ -180,7 +180,7 @@ def _compute_score_accuracy(answers: TaskAnswerSet, model: str) -> ScoreAccuracy
     )
     spread = np.array([stdev(scores) if len(scores) > 1 else np.nan for scores in scores_by_item.values()])
     if not answers.items_with_truth:
-        r = rho = mae = bias = missing_estimate(NO_TRUTH_REASON)
+        r = rho = mae = bias = Estimate(None, 0, reason=NO_TRUTH_REASON)
     else:
         items, no_answer_reason = np.arange(len(means)), "no item has a usable answer"
         r, rho = (_correlate_with_truth(means, truth, ranks=ranks) for ranks in (False, True))

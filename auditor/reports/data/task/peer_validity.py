@@ -18,7 +18,7 @@ from auditor.metrics.item_statistics import (
 )
 from auditor.metrics.model_correlation import ModelCorrelation, correlate_models
 from auditor.metrics.unit_means import ShareTable, share_over_units, shares_over_units
-from auditor.reports.data.estimate_conversion import replace_reason
+from auditor.reports.data.coverage.missing_scores import replace_reason
 from auditor.reports.data.panel.peer_agreement import compute_peer_agreement
 from auditor.reports.data.panel.verdict_matrix import find_family
 from auditor.reports.data.report_source import ReportSource
