@@ -119,10 +119,10 @@ def test_without_a_hit_the_design_effect_is_borrowed_or_each_unit_is_one_case() 
 def test_a_single_row_has_the_interval_of_its_share_alone(n_items_with_hits: int) -> None:
     items = {"item": np.arange(20)}
     hits, cases = np.where(np.arange(20) < n_items_with_hits, 3, 0), np.full(20, 4)
-    alone = share_over_units(hits, cases, items)
-    assert alone.ci_high is not None
-    assert shares_over_units([ShareTable(hits, cases, items)]) == [alone]
-    assert shares_over_units([ShareTable(hits, cases, items), ShareTable([0], [0], {"item": [0]})])[0] == alone
+    single_row = share_over_units(hits, cases, items)
+    assert single_row.ci_high is not None
+    assert shares_over_units([ShareTable(hits, cases, items)]) == [single_row]
+    assert shares_over_units([ShareTable(hits, cases, items), ShareTable([0], [0], {"item": [0]})])[0] == single_row
 
 
 def test_the_design_effect_of_independent_cases_is_near_one_and_never_below() -> None:

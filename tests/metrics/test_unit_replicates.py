@@ -13,7 +13,7 @@ def test_sums_without_each_unit_follow_the_sorted_labels() -> None:
     assert leave_one_out_sums(moments, ["b", "a", "b"]).tolist() == [[5.0, 50.0], [2.0, 20.0]]
 
 
-def test_a_statistic_of_sums_is_that_computed_anew_without_each_unit() -> None:
+def test_a_statistic_of_sums_is_that_recomputed_without_each_unit() -> None:
     rng = np.random.default_rng(1)
     values, countries, topics = rng.normal(size=60), rng.integers(0, 7, 60), rng.integers(0, 5, 60)
     moments = np.stack([values, np.ones(60)], axis=1)
@@ -25,8 +25,8 @@ def test_a_statistic_of_sums_is_that_computed_anew_without_each_unit() -> None:
         (topics, replicates.units["topic"]),
         (countries * 5 + topics, replicates.cells),
     ):
-        anew = recompute_without_units(lambda included: float(values[included].mean()), labels)
-        assert by_sums == pytest.approx(anew)
+        recomputed = recompute_without_units(lambda included: float(values[included].mean()), labels)
+        assert by_sums == pytest.approx(recomputed)
     assert len(replicates.units["country"]) == 7
 
 
