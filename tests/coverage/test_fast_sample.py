@@ -17,7 +17,7 @@ from benchmarks.coverage.bound_figures import BOUND_STUDY
 from benchmarks.coverage.figures import Study
 from benchmarks.coverage.findings import MIN_PRINTED_RUNS, list_problems
 from benchmarks.coverage.item_figures import ITEM_STUDY
-from benchmarks.coverage.judge_figures import JUDGE_STUDY
+from benchmarks.coverage.judge_figures import ITEM_JUDGE_STUDY, JUDGE_STUDY
 from benchmarks.coverage.known_limits import Place, load_known_limits
 from benchmarks.coverage.model_figures import MODEL_STUDY
 from benchmarks.coverage.place_figures import PLACE_STUDY
@@ -29,7 +29,7 @@ from benchmarks.coverage.score_figures import SCORE_STUDY
 from benchmarks.coverage.set_figures import SET_STUDY
 from benchmarks.coverage.share_figures import SHARE_STUDY
 from benchmarks.coverage.studies import STUDIES
-from benchmarks.coverage.verdict_figures import VERDICT_STUDY
+from benchmarks.coverage.verdict_figures import ITEM_VERDICT_STUDY, VERDICT_STUDY
 
 MAX_SAMPLE_WIDTH = 1.7
 """The width is compared with an oracle from few runs."""
@@ -42,7 +42,9 @@ SAMPLE = [
     (SHARE_STUDY, "moderate", "20 × 10", 150),
     (SHARE_STUDY, "rare", "55 × 19", 80),
     (VERDICT_STUDY, "gaussian", "20 × 10", 80),
+    (ITEM_VERDICT_STUDY, "gaussian", "20 items", 80),
     (JUDGE_STUDY, "lenient judge", "20 × 10", 40),
+    (ITEM_JUDGE_STUDY, "lenient judge", "20 items", 40),
     (ITEM_STUDY, "gaussian", "20 items", 100),
     (SET_STUDY, "sets that differ", "10 sets of 8", 50),
     (MODEL_STUDY, "gaussian", "12 models", 60),
