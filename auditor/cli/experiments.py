@@ -187,9 +187,9 @@ def _run_variants(audit: str, url: str, variants: Callable[[AuditConfig], list[A
         stored_config = audits.get_audit(db, audit).config
     if stored_config is None:
         raise UsageError(f"audit '{audit}' was imported: there is nothing to ask.", "Name one that was run.")
-    from auditor.config import AuditConfig
+    from auditor.config import load_stored_config
 
-    for config in variants(AuditConfig.model_validate_json(stored_config)):
+    for config in variants(load_stored_config(stored_config)):
         with RunProgress(expected_reviews=0) as progress:
             run_audit(config, storage=url, progress=progress, signals=True)
 

@@ -12,7 +12,7 @@ from auditor.agents.logic.item_sets import build_item_sets
 from auditor.agents.logic.questions import build_comparison_call, plan_pairs, questions_about
 from auditor.agents.run_context import OfflineClient, RunContext
 from auditor.agents.sentence_pairs import build_sentence_pairs
-from auditor.config import EMBEDDED_PREFIX, AuditConfig, BatchSection, ModelSection
+from auditor.config import EMBEDDED_PREFIX, AuditConfig, BatchSection, ModelSection, load_stored_config
 from auditor.cost_estimation.call_counts import (
     USABLE_TRACE_SHARES,
     count_direct_calls,
@@ -97,7 +97,7 @@ def estimate_past_audit(db: Database, audit_name: str) -> CostForecast:
     audit = audits.get_audit(db, audit_name)
     if audit.config is None:
         raise UsageError(f"audit '{audit_name}' was imported: nothing was asked.", "Name one that was run.")
-    config = AuditConfig.model_validate_json(audit.config)
+    config = load_stored_config(audit.config)
     survey = audits.load_audit_survey(db, audit)
     cells = list(survey.asked_cells)
     forecast = estimate_audit(config, survey, cells)

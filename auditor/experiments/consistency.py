@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor import bootstrap
-from auditor.config import AuditConfig
+from auditor.config import load_stored_config
 from auditor.errors import ImportFileError, UsageError
 from auditor.metrics.averaging import AveragedEstimate, averaged_share, mean_of_instances
 from auditor.metrics.clustered_correlation import correlate_over_units
@@ -245,7 +245,7 @@ def _ask_audit_models(
     bootstrap.prepare_environment()
     with open_database(resolve_storage_url(storage), create=False) as db:
         audit = audits.get_audit(db, audit_name)
-        config = AuditConfig.model_validate_json(audit.config) if audit.config else None
+        config = load_stored_config(audit.config)
         if config is None or config.probes.semantic is None or not semantic_results.load_questions(db, audit.id):
             raise UsageError(
                 f"the audit '{audit_name}' has asked no moral questions.",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from auditor import bootstrap
 from auditor.agents import judge_experiments
-from auditor.config import AuditConfig
+from auditor.config import load_stored_config
 from auditor.errors import UsageError
 from auditor.run import resolve_storage_url, run_with_models
 from auditor.storage import audits
@@ -56,7 +56,7 @@ def run_judge_experiment(
                 f"the audit '{audit_name}' is of a task, and faults are planted in traces on a survey.",
                 "Its report says already what judges make of right and of wrong answers.",
             )
-        config = AuditConfig.model_validate_json(audit.config)
+        config = load_stored_config(audit.config)
         if not config.judge_models or not config.probes.direct:
             raise UsageError(f"the audit '{audit_name}' has no judges.", "Give its config some, and run it again.")
         survey = audits.load_audit_survey(db, audit)

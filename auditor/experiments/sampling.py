@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.config import AuditConfig, PanelSection, Probes
+from auditor.config import AuditConfig, PanelSection, Probes, load_stored_config
 from auditor.errors import UsageError
 from auditor.reports.data.report_source import ReportSource, load_source
 from auditor.reports.data.sampling.experiment import SamplingExperiment, build_temperature_rows, compare_sample_sizes
@@ -93,14 +93,14 @@ def _load_variant(db: Database, expected: AuditConfig) -> ReportSource | None:
     audit = audits.find_audit(db, expected.name)
     if audit is None or audit.config is None or audit.stage not in audits.FINAL_STAGES:
         return None
-    has_same_config = AuditConfig.model_validate_json(audit.config).hash == expected.hash
+    has_same_config = load_stored_config(audit.config).hash == expected.hash
     return load_source(db, audit.name) if has_same_config else None
 
 
 def _load_audit_config(db: Database, audit_name: str) -> AuditConfig:
     """The config of an audit with direct samples; UsageError where it does not fit these experiments."""
     audit = audits.get_audit(db, audit_name)
-    config = AuditConfig.model_validate_json(audit.config) if audit.config else None
+    config = load_stored_config(audit.config)
     if config is None or not config.probes.direct:
         raise UsageError(f"audit '{audit_name}' has no direct samples.", "Name one that asked for direct scores.")
     if config.direct.is_open_ended:

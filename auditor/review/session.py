@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from auditor.config import load_stored_config
 from auditor.domain import ENGLISH, ConflictKind, Decision, Rating, RatingAction, lettered_options
 from auditor.errors import StorageError
 from auditor.review.item import ReviewItem, ReviewSide
@@ -323,5 +324,5 @@ def _hash_to_fraction(*parts: str) -> float:
 
 def _list_audit_models(audit: Audit) -> list[tuple[str, str]]:
     """Return the name and model string of each model in the audit's configuration; empty without one."""
-    config = json.loads(audit.config) if audit.config else {"models": []}
-    return [(model["name"], model["model"]) for model in config["models"]]
+    config = load_stored_config(audit.config)
+    return [(model.name, model.model) for model in config.models] if config else []

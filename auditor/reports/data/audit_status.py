@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from auditor.config import AuditConfig
+from auditor.config import AuditConfig, load_stored_config
 from auditor.domain import Outcome, Purpose
 from auditor.reports.data.conflicts.human_ratings import apply_ratings
 from auditor.reports.data.coverage.build import count_planned_verdicts
@@ -33,7 +33,7 @@ def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
     - `cost_usd`: sum of the known prices, None if none is known; `unpriced`: number of answers without a price.
     - `preflight`: requests, and the part of these costs, that only found out what judges accept.
     """
-    config = AuditConfig.model_validate_json(audit.config) if audit.config else None
+    config = load_stored_config(audit.config)
     trace_counts, verdict_counts = count_queries.count_traces(db, audit.id), count_queries.count_verdicts(db, audit.id)
     comparison_counts, semantic_counts = (
         comparisons.count_outcomes(db, audit.id),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.config import AuditConfig
+from auditor.config import AuditConfig, load_stored_config
 from auditor.domain import AlteredTraceVerdict, Cell, CellScore, Conflict, Contest, Guess, Method, Rating, Survey
 from auditor.errors import UsageError
 from auditor.panel_assignment import TraceKey, assign_panels, select_reviewed
@@ -261,7 +261,7 @@ def load_source(db: Database, audit_name: str) -> ReportSource:
         StorageError: there is no such audit.
     """
     audit = audits.get_audit(db, audit_name)
-    config = None if audit.config is None else AuditConfig.model_validate_json(audit.config)
+    config = load_stored_config(audit.config)
     survey = audits.load_audit_survey(db, audit)
     queries = dict(_SOURCE_QUERIES)
     if survey.task:
