@@ -33,6 +33,7 @@ from auditor.domain import (
     Verdict,
 )
 from auditor.storage import hash_chain
+from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database, coerce_values, table_of, upsert
 from auditor.storage.tables import ClaimRow, ConflictRow, RatingRow, ScoreRow, SentencePairRow, TraceRow, VerdictRow
 
@@ -55,6 +56,7 @@ COLUMN_ENUMS: dict[str, type[StrEnum]] = {
     "ruling": Ruling,
     "kind": ConflictKind,
     "state": ConflictState,
+    "status": ConflictStatus,
     "decision": Decision,
     "act": RatingAction,
     "measure": LogprobMeasure,
@@ -287,7 +289,7 @@ def _iter_stored_rows(
 ) -> Iterator[tuple[Cell, dict[str, Any]]]:
     """Yield the cell of each row, and those of the named columns that the table has, with enums and times parsed."""
     stored_names = [name for name in column_names if name in table.c]
-    parsers = {name: parse for name in stored_names if (parse := _column_parser(name)) is not None}
+    parse_row = make_row_parser(stored_names)
     columns = [table.c.country, table.c.topic, *(table.c[name] for name in stored_names)]
     query = select(*columns).where(table.c.audit_id == audit_id).order_by(*table.primary_key)
     if model is not None:
@@ -297,13 +299,27 @@ def _iter_stored_rows(
         query = query.where(table.c.country.in_({cell.country for cell in selected_cells}))
     with db.read() as connection:
         for row in connection.execute(query):
-            cell = Cell(row[0], row[1])  # country, topic; the other columns follow in order of `stored_names`
+            cell, values = parse_row(row)
             if selected_cells is None or cell in selected_cells:
-                values = dict(zip(stored_names, row[2:], strict=True))
-                yield (
-                    cell,
-                    values | {name: parse(values[name]) for name, parse in parsers.items() if values[name] is not None},
-                )
+                yield cell, values
+
+
+def make_row_parser(column_names: Sequence[str]) -> Callable[[Sequence[Any]], tuple[Cell, dict[str, Any]]]:
+    """Make a function that splits a row into its cell and its named values, with enums and times parsed.
+
+    Args:
+        column_names: columns of the row after the first two, which are country and topic.
+    """
+    parsers = [(i, parse) for i, name in enumerate(column_names) if (parse := _column_parser(name)) is not None]
+
+    def parse_row(row: Sequence[Any]) -> tuple[Cell, dict[str, Any]]:
+        country, topic, *values = row
+        for i, parse in parsers:
+            if values[i] is not None:
+                values[i] = parse(values[i])
+        return Cell(country, topic), dict(zip(column_names, values, strict=True))
+
+    return parse_row
 
 
 def _column_parser(name: str) -> Callable[[Any], Any] | None:

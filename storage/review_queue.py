@@ -1,8 +1,7 @@
-"""The review queue: an audit's conflicts as one rater sees them, and people's majority decisions.
+"""The review queue: an audit's conflicts as one rater sees them.
 
-A rater's valid rating of a conflict is the last one about the scores that the conflict has now. People resolve a
-conflict by a strict majority of the raters who decided it. Nothing in this module shows authors, verdicts or survey to
-a blind rater; `storage.evidence` loads those.
+A rater's valid rating of a conflict is the last one about the scores that the conflict has now. Nothing in this module
+shows authors, verdicts or survey to a blind rater; `storage.evidence` loads those.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from auditor.domain import ConflictKind, Decision
 from auditor.storage.conflict_status import CONFLICT_KEY_COLUMNS, ConflictKey, ConflictStatus, QueueFilter, QueueRow
 from auditor.storage.database import Database
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY
-from auditor.storage.queue_sql import KEYS_PARAMETER, ConflictQuery, select_current_ratings
+from auditor.storage.queue_sql import KEYS_PARAMETER, ConflictQuery
 
 
 class ConflictQueue:
@@ -68,29 +67,6 @@ class ConflictQueue:
         with self._db.read() as connection:
             n_by_status = {ConflictStatus(name): int(n) for name, n in connection.execute(query)}
         return {status: n_by_status.get(status, 0) for status in ConflictStatus}
-
-
-def load_majority_decisions(db: Database, audit_id: int) -> dict[ConflictKey, Decision | None]:
-    """Load the decision of a strict majority of people for each conflict that any decided; None if there is none.
-
-    Each rater's last rating counts if it is about the scores that the conflict has now. `score` is a decision too, and
-    upholds neither side.
-    """
-    ratings = select_current_ratings(audit_id)
-    key_columns = [ratings.c[name] for name in CONFLICT_KEY_COLUMNS]
-    query = select(*key_columns, ratings.c.decision, func.count()).where(ratings.c.decision != Decision.SKIP.value)
-    votes_by_conflict: dict[ConflictKey, dict[Decision, int]] = {}
-    with db.read() as connection:
-        group = (*key_columns, ratings.c.decision)
-        for *key_parts, decision, n in connection.execute(query.group_by(*group).order_by(*group)):
-            votes_by_conflict.setdefault(ConflictKey(*key_parts), {})[Decision(decision)] = n
-    return {key: _majority_decision(votes) for key, votes in votes_by_conflict.items()}
-
-
-def _majority_decision(votes: dict[Decision, int]) -> Decision | None:
-    """The decision with more than half of the votes; None if there is none."""
-    leading = max(votes, key=votes.__getitem__)
-    return leading if 2 * votes[leading] > sum(votes.values()) else None
 
 
 def _parse_queue_row(row: RowMapping) -> QueueRow:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.config import AuditConfig, load_stored_config
-from auditor.domain import AlteredTraceVerdict, Cell, CellScore, Conflict, Contest, Guess, Method, Rating, Survey
+from auditor.domain import AlteredTraceVerdict, Cell, CellScore, Conflict, Contest, Guess, Method, Survey
 from auditor.errors import UsageError
 from auditor.panel_assignment import TraceKey, assign_panels, select_reviewed
 from auditor.storage import audits, capabilities, costs, count_queries, judge_tests, results, semantic_results, tasks
@@ -28,6 +28,7 @@ from auditor.storage.count_queries import (
 )
 from auditor.storage.database import Database
 from auditor.storage.judge_consistency import apply_consistency_weights
+from auditor.storage.reviewed_conflicts import ReviewedConflict, load_reviewed_conflicts
 from auditor.storage.votes import VoteArrays, count_duplicate_verdicts, load_votes
 
 FloatArray = NDArray[np.float64]
@@ -54,8 +55,7 @@ class ReportSource:
     final_verdict_counts: Sequence[RulingSplitCount] = ()
     call_counts: Sequence[CallCounts] = ()
     failed_attempt_counts: Sequence[UnreturnedCallCount] = ()
-    conflicts: Sequence[Conflict] = field(default=(), repr=False)
-    ratings: Sequence[Rating] = field(default=(), repr=False)
+    reviewed_conflicts: Sequence[ReviewedConflict] = field(default=(), repr=False)
     sentence_pair_counts: Sequence[OutcomeCount] = ()
     votes: VoteArrays = field(default_factory=VoteArrays.empty, repr=False)
     n_repeated_verdicts: int = 0
@@ -80,6 +80,11 @@ class ReportSource:
 
     scored_traces: Sequence[tuple[str, Cell, int]] = field(default=(), repr=False)
     """Model, cell and sample of the traces that have a score; empty unless the review varies by trace."""
+
+    @cached_property
+    def conflicts(self) -> list[Conflict]:
+        """Conflicts of all kinds as the judges' votes left them."""
+        return [reviewed.conflict for reviewed in self.reviewed_conflicts]
 
     @cached_property
     def reviewed_traces(self) -> list[TraceKey]:
@@ -235,7 +240,7 @@ _SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
     "votes": load_votes,
     "n_repeated_verdicts": count_duplicate_verdicts,
     "judge_counts": count_queries.count_judge_verdicts,
-    "conflicts": results.load_conflicts,
+    "reviewed_conflicts": load_reviewed_conflicts,
     "final_verdict_counts": count_queries.count_ruling_splits,
     "verdict_counts": count_queries.count_verdicts,
     "peer_verdict_counts": count_queries.count_peer_verdicts,
@@ -244,7 +249,6 @@ _SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
     "sentence_pair_counts": count_queries.count_sentence_pairs,
     "repair_counts": count_queries.count_repairs,
     "failed_attempt_counts": costs.count_unreturned_calls,
-    "ratings": results.load_ratings,
     "semantic_models": semantic_results.list_answering_models,
     "author_guesses": judge_tests.load_guesses,
     "judge_tests": judge_tests.load_altered_trace_verdicts,

@@ -9,7 +9,6 @@ from heapq import nsmallest
 from auditor.config import PanelSection
 from auditor.domain import Conflict, ConflictKind, ConflictState, Outcome
 from auditor.metrics.conflict import settle
-from auditor.reports.data.conflicts.human_ratings import ReviewedConflict, apply_ratings
 from auditor.reports.data.conflicts.method_conflicts import (
     compute_third_quartile,
     effective_threshold,
@@ -29,6 +28,7 @@ from auditor.storage import evidence
 from auditor.storage.conflict_status import ConflictKey, ConflictStatus
 from auditor.storage.database import Database
 from auditor.storage.evidence import BlindedSample
+from auditor.storage.reviewed_conflicts import ReviewedConflict
 
 MAX_LISTED_CONFLICTS = 200
 """Conflicts listed with their reasoning; more would make the report slow to open."""
@@ -41,7 +41,7 @@ MAX_REASONING_CHARS = 2000
 
 def build_conflicts_report(db: Database, source: ReportSource) -> ConflictsReport:
     """Count all conflicts, and list the largest with both sides' reasoning."""
-    reviewed_conflicts = apply_ratings(source.conflicts, source.ratings)
+    reviewed_conflicts = source.reviewed_conflicts
     # Conflicts of verdicts on pairs of items have no size: they are listed after differences of scores.
     largest = nsmallest(
         MAX_LISTED_CONFLICTS,
