@@ -17,6 +17,7 @@ from auditor.domain import (
     CellScore,
     Conflict,
     ConflictKind,
+    ConflictSides,
     ConflictState,
     Contest,
     Decision,
@@ -61,6 +62,8 @@ COLUMN_ENUMS: dict[str, type[StrEnum]] = {
     "act": RatingAction,
     "measure": LogprobMeasure,
 }
+CLAIM_KINDS = [kind.value for kind in ConflictKind if kind.spec.sides is ConflictSides.CLAIMS]
+"""Kinds of conflicts that a user's command queues; a run neither makes nor deletes them."""
 
 
 def save_traces(db: Database, audit_id: int, traces: Sequence[Trace]) -> None:
@@ -84,22 +87,21 @@ def save_verdicts(db: Database, audit_id: int, verdicts: Sequence[Verdict]) -> N
 
 
 def replace_conflicts(db: Database, audit_id: int, conflicts: Sequence[Conflict]) -> None:
-    """Store an audit's conflicts between scores in place of those it had; those of kind `logic` are not touched."""
+    """Store an audit's conflicts between scores in place of those it had; those between claims are not touched."""
 
     def job(connection: Connection) -> None:
         table = table_of(ConflictRow)
-        is_about_scores = table.c.kind != ConflictKind.LOGIC.value
-        connection.execute(delete(table).where(table.c.audit_id == audit_id, is_about_scores))
+        connection.execute(delete(table).where(table.c.audit_id == audit_id, table.c.kind.not_in(CLAIM_KINDS)))
         if conflicts:
             connection.execute(insert(table), [_to_row(audit_id, conflict) for conflict in conflicts])
 
     db.write(job)
 
 
-def replace_logic_conflicts(
+def replace_claim_conflicts(
     db: Database, audit_id: int, claims_by_conflict: Mapping[Conflict, tuple[str, str]]
 ) -> None:
-    """Store an audit's conflicts of kind `logic` in place of those it had, with the claims of the two sides."""
+    """Store an audit's conflicts between claims in place of those it had, with the claims of the two sides."""
     rows = [_to_row(audit_id, conflict) for conflict in claims_by_conflict]
     claims = [
         {
@@ -115,8 +117,7 @@ def replace_logic_conflicts(
 
     def job(connection: Connection) -> None:
         table, claim = table_of(ConflictRow), table_of(ClaimRow)
-        is_about_logic = table.c.kind == ConflictKind.LOGIC.value
-        connection.execute(delete(table).where(table.c.audit_id == audit_id, is_about_logic))
+        connection.execute(delete(table).where(table.c.audit_id == audit_id, table.c.kind.in_(CLAIM_KINDS)))
         connection.execute(delete(claim).where(claim.c.audit_id == audit_id))
         if rows:
             connection.execute(insert(table), rows)
@@ -222,18 +223,15 @@ def load_conflicts(db: Database, audit_id: int) -> list[Conflict]:
     return load_records(db, audit_id, ConflictRow, Conflict)
 
 
-def load_model_conflicts(db: Database, audit_id: int) -> list[Conflict]:
-    """Load an audit's conflicts between models, which judges can resolve."""
-    return [
-        conflict
-        for conflict in load_conflicts(db, audit_id)
-        if conflict.kind not in (ConflictKind.LOGIC, ConflictKind.METHODS)
-    ]
+def load_voted_conflicts(db: Database, audit_id: int) -> list[Conflict]:
+    """Load an audit's conflicts between models, on which judges vote."""
+    return [conflict for conflict in load_conflicts(db, audit_id) if conflict.kind.is_voted]
 
 
-def load_method_conflicts(db: Database, audit_id: int) -> list[Conflict]:
-    """Load an audit's conflicts between two methods of one model, which only people can resolve."""
-    return [conflict for conflict in load_conflicts(db, audit_id) if conflict.kind is ConflictKind.METHODS]
+def load_unvoted_conflicts(db: Database, audit_id: int) -> list[Conflict]:
+    """Load an audit's conflicts between scores on which judges do not vote, so that only people can resolve them."""
+    conflicts = load_conflicts(db, audit_id)
+    return [c for c in conflicts if not c.kind.is_voted and c.kind.spec.sides is not ConflictSides.CLAIMS]
 
 
 def load_ratings(db: Database, audit_id: int) -> list[Rating]:

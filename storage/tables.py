@@ -334,7 +334,7 @@ class ComparisonRow(SQLModel, table=True):
 
 
 class ClaimRow(SQLModel, table=True):
-    """What one side of a conflict of kind `logic` says, in words; `model` is the side's name."""
+    """What one side of a conflict between claims says, in words; `model` is the side's name."""
 
     __tablename__ = "claim"
     audit_id: int = Field(sa_column=_audit_id_column())

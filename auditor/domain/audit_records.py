@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from auditor.domain.conflict_kinds import ConflictKind
 from auditor.domain.identifiers import canonical_hash
 from auditor.domain.terms import (
     Cell,
-    ConflictKind,
     ConflictState,
     Decision,
     LogprobMeasure,

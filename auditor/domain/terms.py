@@ -89,23 +89,6 @@ class Ruling(StrEnum):
     INVALID = "INVALID"
 
 
-class ConflictKind(StrEnum):
-    """How two models differ on a cell."""
-
-    BINARY = "binary"
-    """The scores lie on opposite sides of zero."""
-    OUTLIER = "outlier"
-    """One of the two differs from all other models on the cell, which agree with each other."""
-    GRADIENT = "gradient"
-    """The scores have the same sign, or one is exactly zero, but differ in size."""
-    METHODS = "methods"
-    """The scores of one model by two methods differ by at least the threshold. Judges do not vote on these."""
-    ANSWERS = "answers"
-    """Two models give different answers to an item of a task."""
-    LOGIC = "logic"
-    """A judge's verdict on a pair of items contradicts the ranking of all its verdicts; queued by a user's command."""
-
-
 class ConflictState(StrEnum):
     """Whether a conflict is open, or settled by the judges' majority or by a person."""
 

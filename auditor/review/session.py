@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from auditor.config import load_stored_config
-from auditor.domain import ENGLISH, ConflictKind, Decision, Rating, RatingAction, lettered_options
+from auditor.domain import ENGLISH, ConflictSides, Decision, Rating, RatingAction, lettered_options
 from auditor.errors import StorageError
 from auditor.review.item import ReviewItem, ReviewSide
 from auditor.review.word_comparison import escape_unstorable
@@ -148,7 +148,7 @@ class ReviewSession:
         return ReviewItem(
             key=key,
             row=self._swap_row_if_shown_swapped(row),
-            question=PAIR_QUESTION if row.kind is ConflictKind.LOGIC else self._format_question(key),
+            question=PAIR_QUESTION if row.kind.spec.sides is ConflictSides.CLAIMS else self._format_question(key),
             left=right if swapped else left,
             right=left if swapped else right,
             swapped=swapped,

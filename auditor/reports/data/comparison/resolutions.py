@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from auditor.domain import ConflictKind
 from auditor.metrics.unit_means import share_over_units
 from auditor.reports.data.comparison.schema import ResolutionComparison, ResolutionFlipRow
 from auditor.reports.data.comparison.series_pairs import ScoreSeries, SeriesPair
@@ -97,11 +96,7 @@ def _build_flip_row(in_first: ReviewedConflict, in_second: ReviewedConflict) -> 
 
 def _load_resolved_conflicts(db: Database, series: ScoreSeries) -> list[ReviewedConflict]:
     """Load the conflicts between models of the audit that a series is from, with people's ratings applied."""
-    return [
-        reviewed
-        for reviewed in load_reviewed_conflicts(db, series.audit_id)
-        if reviewed.conflict.kind not in (ConflictKind.LOGIC, ConflictKind.METHODS)
-    ]
+    return [reviewed for reviewed in load_reviewed_conflicts(db, series.audit_id) if reviewed.conflict.kind.is_voted]
 
 
 def _index_by_conflict(

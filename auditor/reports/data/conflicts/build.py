@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from heapq import nsmallest
 
 from auditor.config import PanelSection
-from auditor.domain import Conflict, ConflictKind, ConflictState, Outcome
+from auditor.domain import Conflict, ConflictKind, ConflictSides, ConflictState, Outcome
 from auditor.metrics.conflict import settle
 from auditor.reports.data.conflicts.method_conflicts import (
     compute_third_quartile,
@@ -32,9 +32,6 @@ from auditor.storage.reviewed_conflicts import ReviewedConflict
 
 MAX_LISTED_CONFLICTS = 200
 """Conflicts listed with their reasoning; more would make the report slow to open."""
-SCORE_CONFLICT_KINDS = (ConflictKind.BINARY, ConflictKind.OUTLIER, ConflictKind.GRADIENT)
-VOTED_CONFLICT_KINDS = (*SCORE_CONFLICT_KINDS, ConflictKind.ANSWERS)
-"""Kinds of conflict between two models, on which judges vote."""
 MAX_REASONING_CHARS = 2000
 """Length at which one side's reasoning is cut."""
 
@@ -42,17 +39,17 @@ MAX_REASONING_CHARS = 2000
 def build_conflicts_report(db: Database, source: ReportSource) -> ConflictsReport:
     """Count all conflicts, and list the largest with both sides' reasoning."""
     reviewed_conflicts = source.reviewed_conflicts
-    # Conflicts of verdicts on pairs of items have no size: they are listed after differences of scores.
+    # Conflicts of claims have no size: they are listed after differences of scores.
     largest = nsmallest(
         MAX_LISTED_CONFLICTS,
         reviewed_conflicts,
         key=lambda reviewed: (
-            _is_logic_conflict(reviewed),
+            reviewed.conflict.kind.spec.sides is ConflictSides.CLAIMS,
             -abs(reviewed.conflict.difference or 0.0),
             *_sort_key(reviewed),
         ),
     )
-    voted_conflicts = [conflict for conflict in source.conflicts if conflict.kind in VOTED_CONFLICT_KINDS]
+    voted_conflicts = [conflict for conflict in source.conflicts if conflict.kind.is_voted]
     quartile = compute_third_quartile(source)
     return ConflictsReport(
         third_quartile=quartile,
@@ -74,7 +71,7 @@ def build_conflicts_report(db: Database, source: ReportSource) -> ConflictsRepor
             for kind in _select_kinds(reviewed_conflicts)
         ],
         pairs=_build_pair_rows(
-            [reviewed for reviewed in reviewed_conflicts if reviewed.conflict.kind in VOTED_CONFLICT_KINDS],
+            [reviewed for reviewed in reviewed_conflicts if reviewed.conflict.kind.is_voted],
             source.models,
         ),
         largest=[_build_conflict_row(db, source, reviewed) for reviewed in largest],
@@ -82,15 +79,15 @@ def build_conflicts_report(db: Database, source: ReportSource) -> ConflictsRepor
     )
 
 
-def _is_logic_conflict(reviewed: ReviewedConflict) -> bool:
-    return reviewed.conflict.kind is ConflictKind.LOGIC
-
-
 def _select_kinds(reviewed_conflicts: Sequence[ReviewedConflict]) -> list[ConflictKind]:
     """Kinds to list: score conflicts always, others where they occur; in audits of answers only kinds that occur."""
     present_kinds = {reviewed.conflict.kind for reviewed in reviewed_conflicts}
-    default_kinds = () if ConflictKind.ANSWERS in present_kinds else SCORE_CONFLICT_KINDS
-    return [kind for kind in ConflictKind if kind in default_kinds or kind in present_kinds]
+    has_answers = any(kind.spec.sides is ConflictSides.ANSWERS for kind in present_kinds)
+    return [
+        kind
+        for kind in ConflictKind
+        if kind in present_kinds or (kind.spec.sides is ConflictSides.SCORES and not has_answers)
+    ]
 
 
 def _sort_key(reviewed: ReviewedConflict) -> tuple[str, ...]:
@@ -148,7 +145,7 @@ def _build_pair_rows(reviewed_conflicts: Sequence[ReviewedConflict], models: Seq
     # `rank` is the position of each model; `counts` below is by (left model, right model), then by kind.
     rank, voted_kinds = (
         {name: i for i, name in enumerate(models)},
-        [kind for kind in _select_kinds(reviewed_conflicts) if kind in VOTED_CONFLICT_KINDS],
+        [kind for kind in _select_kinds(reviewed_conflicts) if kind.is_voted],
     )
     counts: dict[tuple[str, str], Counter[str]] = {}
     for reviewed in reviewed_conflicts:

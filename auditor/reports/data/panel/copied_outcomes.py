@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from auditor.config import AuditConfig
-from auditor.domain import Conflict, ConflictKind, ConflictState
+from auditor.domain import Conflict, ConflictState
 from auditor.metrics.conflict import judge_vote
 from auditor.metrics.votes import weighted_majority
 from auditor.reports.data.panel.trace_votes import decide_by_weight, share_weights
 from auditor.reports.data.panel.verdict_matrix import VerdictMatrix
 from auditor.reports.data.report_source import ReportSource
 
-VOTED_KINDS = (ConflictKind.BINARY, ConflictKind.OUTLIER, ConflictKind.GRADIENT, ConflictKind.ANSWERS)
 Groups = Sequence[Sequence[int]]
 ConflictSide = tuple[str, str, str]
 """Model, country and topic."""
@@ -44,9 +43,7 @@ def count_copied_conflicts(source: ReportSource, matrix: VerdictMatrix, groups: 
     assigned = _assigned_judges(matrix)
     group_by_judge = {matrix.judges[judge]: number for number, group in enumerate(groups) for judge in group}
     settled = [
-        conflict
-        for conflict in source.conflicts
-        if conflict.kind in VOTED_KINDS and conflict.state is ConflictState.MAJORITY
+        conflict for conflict in source.conflicts if conflict.kind.is_voted and conflict.state is ConflictState.MAJORITY
     ]
     return sum(
         _split_winner(source.config, conflict, counts, assigned, group_by_judge) != conflict.winner
