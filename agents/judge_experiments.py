@@ -111,7 +111,7 @@ async def run_contests(context: RunContext, max_conflicts: int) -> None:
     Args:
         max_conflicts: maximum number of conflicts.
     """
-    conflicts = await asyncio.to_thread(results.load_model_conflicts, context.db, context.audit_id)
+    conflicts = await asyncio.to_thread(results.load_voted_conflicts, context.db, context.audit_id)
     first_traces: dict[tuple[str, Cell], Trace] = {}
     for trace in await _load_traces_for_review(context):
         first_traces.setdefault((trace.model, trace.cell), trace)

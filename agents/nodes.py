@@ -254,7 +254,7 @@ async def resolve(state: AuditState, runtime: Runtime[RunContext]) -> AuditState
 
 async def _complete_adaptive_panels(context: RunContext) -> None:
     """Ask the remaining judges whose verdicts a conflict needs, a batch of conflicts at a time."""
-    all_conflicts = await asyncio.to_thread(results.load_model_conflicts, context.db, context.audit_id)
+    all_conflicts = await asyncio.to_thread(results.load_voted_conflicts, context.db, context.audit_id)
     counts_in_conflicts = await asyncio.to_thread(_verdict_filter, context)
     for start in range(0, len(all_conflicts), CONFLICTS_PER_BATCH):
         conflicts = all_conflicts[start : start + CONFLICTS_PER_BATCH]
@@ -270,18 +270,18 @@ async def _complete_adaptive_panels(context: RunContext) -> None:
 
 
 def _resolve_by_vote(context: RunContext) -> list[Conflict]:
-    """Count the votes on all conflicts between models; store and return these with the conflicts between methods."""
+    """Count the votes on the conflicts that have any; store and return these with the other conflicts of scores."""
     verdicts = results.load_verdicts(context.db, context.audit_id)
     counts_in_conflicts = _verdict_filter(context)
     verdicts = [verdict for verdict in verdicts if counts_in_conflicts((verdict.model, verdict.cell, verdict.sample))]
-    model_conflicts, assigned_judges = results.load_model_conflicts(context.db, context.audit_id), None
+    model_conflicts, assigned_judges = results.load_voted_conflicts(context.db, context.audit_id), None
     if context.config.panel.judges_per_trace is not None:
         scored_keys = (TraceKey(*key) for key in results.load_scored_trace_keys(context.db, context.audit_id))
         assigned_judges = context.panel_assignment.judges_by_cell(
             filter(counts_in_conflicts, select_reviewed(context.config, scored_keys))
         )
     conflicts = resolve_conflicts(context.config, model_conflicts, verdicts, assigned_judges)
-    conflicts += results.load_method_conflicts(context.db, context.audit_id)
+    conflicts += results.load_unvoted_conflicts(context.db, context.audit_id)
     results.replace_conflicts(context.db, context.audit_id, conflicts)
     return conflicts
 

@@ -98,7 +98,7 @@ def _load_method_samples(
 
 
 def _load_claim(connection: Connection, audit_id: int, key: ConflictKey, model: str) -> tuple[BlindedSample, ...]:
-    """Load the claim of a side of a conflict of kind `logic`, with the side's score, as a single sample."""
+    """Load the claim of a side of a conflict between claims, with the side's score, as a single sample."""
     claim, conflict = table_of(ClaimRow), table_of(ConflictRow)
     score = conflict.c.score_left if model == key.left else conflict.c.score_right
     same_cell = [claim.c[name] == conflict.c[name] for name in ("audit_id", "country", "topic")]

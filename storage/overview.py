@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import Connection, func, select
 from sqlmodel import SQLModel
 
-from auditor.config import AuditConfig
+from auditor.config import AuditConfig, load_stored_config
 from auditor.domain import Outcome
+from auditor.errors import ConfigError
 from auditor.storage import costs
 from auditor.storage.audits import FINAL_STAGES, Audit, load_audits
 from auditor.storage.conflict_status import ConflictStatus
@@ -28,9 +28,9 @@ class AuditOverview:
         audit: the audit as stored.
         title: of the survey, or the source of the task.
         runner: process that runs it now, as `process 42 on host`; None if there is none, or it is not known.
-        models: number of models audited.
+        models: number of models audited; 0 without a config that this version can read.
         planned_samples: number of samples that the config asks for; the maximum as long as adaptive sampling goes on.
-            None for imported scores.
+            None for imported scores, and without a config that this version can read.
         traces, verdicts, answers, comparisons: number of rows so far (`answers`: to moral questions).
         traces_ok, verdicts_ok, answers_ok, comparisons_ok: number of these whose outcome is `ok`.
         cost_usd: sum of the known costs in US dollars; None if none is known.
@@ -83,7 +83,7 @@ def load_overviews(db: Database) -> list[AuditOverview]:
 
 def _load_overview(db: Database, audit: Audit) -> AuditOverview:
     """Load the overview of one audit."""
-    config = json.loads(audit.config) if audit.config else None
+    config = _load_readable_config(audit)
     survey = json.loads(audit.survey)
     with db.read() as connection:
         row_counts = [  # per table: (number of rows, number of those with the outcome `ok`)
@@ -97,7 +97,7 @@ def _load_overview(db: Database, audit: Audit) -> AuditOverview:
         audit=audit,
         title=survey["task"]["source"] if survey.get("task") else survey["title"],
         runner=find_runner(db, audit.name),
-        models=len(config["models"]) if config else 0,
+        models=len(config.models) if config else 0,
         planned_samples=_count_planned_samples(
             config, cells, survey.get("native", {}), traces if audit.stage in FINAL_STAGES else None
         )
@@ -117,6 +117,17 @@ def _load_overview(db: Database, audit: Audit) -> AuditOverview:
     )
 
 
+def _load_readable_config(audit: Audit) -> AuditConfig | None:
+    """The audit's configuration; None for imported scores, and if another version stored it in a form unknown here.
+
+    The other audits are listed all the same; opening this one explains the problem.
+    """
+    try:
+        return load_stored_config(audit.config)
+    except ConfigError:
+        return None
+
+
 def _count_rows(connection: Connection, audit_id: int, row_class: type[SQLModel]) -> tuple[int, int]:
     """Return the number of an audit's rows of a class, and the number of those whose outcome is `ok`."""
     c = table_of(row_class).c
@@ -134,13 +145,12 @@ def _count_cells_by_country(connection: Connection, audit_id: int, *, of_task: b
 
 
 def _count_planned_samples(
-    stored_config: Any,
+    config: AuditConfig,
     cells_by_country: Mapping[str, int],
     native_languages: Mapping[str, Sequence[str]],
     n_taken: int | None,
 ) -> int:
     """Maximum number of samples; if sampling could stop early and has ended, the number that was taken."""
-    config = AuditConfig.model_validate(stored_config)
     if config.direct.is_open_ended and n_taken is not None:
         return n_taken
     samples_per_model = sum(

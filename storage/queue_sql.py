@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, literal, or_, select, tuple_
 from sqlalchemy.sql.selectable import CTE, FromClause
 
-from auditor.domain import ConflictState, Decision
+from auditor.domain import Decision
 from auditor.storage.conflict_status import CONFLICT_KEY_COLUMNS, RATED_COLUMNS, ConflictStatus, QueueFilter, QueueSort
 from auditor.storage.database import table_of
 from auditor.storage.rating_log import discloses_conflict
@@ -44,7 +44,7 @@ class ConflictQuery:
         self._selected_only = selected_only
         self.conflict = conflict = table_of(ConflictRow)
         self._ratings = ratings = select_current_ratings(audit_id, selected_only=selected_only)
-        self._rating_summary = rating_summary = _summarize_ratings(ratings, rater)
+        self._rating_summary = rating_summary = summarize_ratings(ratings, rater)
         self._decided_counts = {name: _count_decided(rating_summary, name) for name in ("topic", "country")}
         self.from_clause: FromClause = conflict.outerjoin(rating_summary, is_same_conflict(conflict, rating_summary))
         for name, decided_counts in self._decided_counts.items():
@@ -52,15 +52,7 @@ class ConflictQuery:
         self.key_columns = [conflict.c[name] for name in CONFLICT_KEY_COLUMNS]
         self.in_audit = conflict.c.audit_id == audit_id
         self.n_raters = func.coalesce(rating_summary.c.raters, 0)
-        has_majority = or_(
-            *(rating_summary.c[f"n_{decision}"] * 2 > rating_summary.c.raters for decision in RESOLVING_DECISIONS)
-        )
-        self.status = case(
-            (has_majority, ConflictStatus.PERSON.value),
-            (rating_summary.c.raters > 0, ConflictStatus.DISPUTED.value),
-            (conflict.c.state == ConflictState.MAJORITY.value, ConflictStatus.MAJORITY.value),
-            else_=ConflictStatus.OPEN.value,
-        )
+        self.status = conflict_status(conflict, rating_summary)
         self._is_cell_known = _knows_cell(audit_id, rater, conflict)
         self._gap = func.abs(conflict.c.score_left - conflict.c.score_right)
         self._distance = func.coalesce(self._gap, MAX_GAP)
@@ -214,7 +206,28 @@ def select_current_ratings(audit_id: int, *, selected_only: bool = False) -> CTE
     return select(rating).select_from(source).cte("said")
 
 
-def _summarize_ratings(ratings: CTE, rater: str) -> CTE:
+def majority_decision(rating_summary: CTE) -> ColumnElement[str | None]:
+    """The decision of more than half of the people who decided a conflict; NULL if there is none."""
+    n_raters = rating_summary.c.raters
+    return case(
+        *((rating_summary.c[f"n_{decision}"] * 2 > n_raters, decision.value) for decision in RESOLVING_DECISIONS)
+    )
+
+
+def conflict_status(conflict: FromClause, rating_summary: CTE) -> ColumnElement[str]:
+    """The `ConflictStatus` of a conflict, by people's decision if any decided, else by the judges' votes.
+
+    People resolve a conflict by a strict majority of those who decided it; without one they disagree. Their decision
+    overrides the judges'. This is the one place of that rule: queue, report and overview read its result.
+    """
+    return case(
+        (majority_decision(rating_summary).is_not(None), ConflictStatus.PERSON.value),
+        (rating_summary.c.raters > 0, ConflictStatus.DISPUTED.value),
+        else_=conflict.c.state,  # a `ConflictState`, whose values are those of the status
+    )
+
+
+def summarize_ratings(ratings: CTE, rater: str = "") -> CTE:
     """One row per conflict: number of people who decided, number of each decision, and the given rater's own rating."""
     key = [ratings.c[name] for name in CONFLICT_KEY_COLUMNS]
     is_by_rater = ratings.c.rater == rater

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, RowMapping, and_, not_, or_, select
 from sqlalchemy.exc import DBAPIError
 
-from auditor.domain import Cell, ConflictKind, Decision, Rating, RatingAction
+from auditor.domain import Cell, ConflictKind, ConflictSides, Decision, Rating, RatingAction
 from auditor.errors import StorageError
 from auditor.storage.conflict_status import (
     CONFLICT_KEY_COLUMNS,
@@ -276,7 +276,8 @@ def _find_disclosed_elsewhere(connection: Connection, audit_id: int, key: Confli
     kind = connection.execute(
         select(conflict.kind).where(conflict.audit_id == audit_id, _is_conflict(conflict, key))
     ).scalar()
-    return PAIR_DISCLOSURE if kind == ConflictKind.LOGIC.value else CELL_DISCLOSURE
+    is_about_claims = kind is not None and ConflictKind(kind).spec.sides is ConflictSides.CLAIMS
+    return PAIR_DISCLOSURE if is_about_claims else CELL_DISCLOSURE
 
 
 def _load_last_rating(

@@ -15,6 +15,7 @@ from auditor.domain import (
     CellScore,
     Conflict,
     ConflictKind,
+    ConflictSides,
     Contest,
     Guess,
     Method,
@@ -28,7 +29,7 @@ from auditor.domain import (
 )
 from auditor.storage import hash_chain
 from auditor.storage.database import Database, coerce_values, table_of, upsert
-from auditor.storage.record_parsing import field_parsers
+from auditor.storage.record_parsing import field_parsers, make_row_parser
 from auditor.storage.tables import ClaimRow, ConflictRow, RatingRow, ScoreRow, SentencePairRow, TraceRow, VerdictRow
 
 R = TypeVar(
@@ -44,6 +45,9 @@ R = TypeVar(
     AlteredTraceVerdict,
     Contest,
 )
+
+CLAIM_KINDS = [kind.value for kind in ConflictKind if kind.spec.sides is ConflictSides.CLAIMS]
+"""Kinds of conflicts that a user's command queues; a run neither makes nor deletes them."""
 
 
 def save_traces(db: Database, audit_id: int, traces: Sequence[Trace]) -> None:
@@ -67,22 +71,21 @@ def save_verdicts(db: Database, audit_id: int, verdicts: Sequence[Verdict]) -> N
 
 
 def replace_conflicts(db: Database, audit_id: int, conflicts: Sequence[Conflict]) -> None:
-    """Store an audit's conflicts between scores in place of those it had; those of kind `logic` are not touched."""
+    """Store an audit's conflicts between scores in place of those it had; those between claims are not touched."""
 
     def job(connection: Connection) -> None:
         table = table_of(ConflictRow)
-        is_about_scores = table.c.kind != ConflictKind.LOGIC.value
-        connection.execute(delete(table).where(table.c.audit_id == audit_id, is_about_scores))
+        connection.execute(delete(table).where(table.c.audit_id == audit_id, table.c.kind.not_in(CLAIM_KINDS)))
         if conflicts:
             connection.execute(insert(table), [_to_row(audit_id, conflict) for conflict in conflicts])
 
     db.write(job)
 
 
-def replace_logic_conflicts(
+def replace_claim_conflicts(
     db: Database, audit_id: int, claims_by_conflict: Mapping[Conflict, tuple[str, str]]
 ) -> None:
-    """Store an audit's conflicts of kind `logic` in place of those it had, with the claims of the two sides."""
+    """Store an audit's conflicts between claims in place of those it had, with the claims of the two sides."""
     rows = [_to_row(audit_id, conflict) for conflict in claims_by_conflict]
     claims = [
         {
@@ -98,8 +101,7 @@ def replace_logic_conflicts(
 
     def job(connection: Connection) -> None:
         table, claim = table_of(ConflictRow), table_of(ClaimRow)
-        is_about_logic = table.c.kind == ConflictKind.LOGIC.value
-        connection.execute(delete(table).where(table.c.audit_id == audit_id, is_about_logic))
+        connection.execute(delete(table).where(table.c.audit_id == audit_id, table.c.kind.in_(CLAIM_KINDS)))
         connection.execute(delete(claim).where(claim.c.audit_id == audit_id))
         if rows:
             connection.execute(insert(table), rows)
@@ -200,14 +202,15 @@ def load_conflicts(db: Database, audit_id: int) -> list[Conflict]:
     return load_records(db, audit_id, ConflictRow, Conflict)
 
 
-def load_model_conflicts(db: Database, audit_id: int) -> list[Conflict]:
-    """Load an audit's conflicts between models, which judges can resolve."""
+def load_voted_conflicts(db: Database, audit_id: int) -> list[Conflict]:
+    """Load an audit's conflicts between models, on which judges vote."""
     return [conflict for conflict in load_conflicts(db, audit_id) if conflict.kind.is_voted]
 
 
-def load_method_conflicts(db: Database, audit_id: int) -> list[Conflict]:
-    """Load an audit's conflicts between two methods of one model, which only people can resolve."""
-    return [conflict for conflict in load_conflicts(db, audit_id) if conflict.kind is ConflictKind.METHODS]
+def load_unvoted_conflicts(db: Database, audit_id: int) -> list[Conflict]:
+    """Load an audit's conflicts between scores on which judges do not vote, so that only people can resolve them."""
+    conflicts = load_conflicts(db, audit_id)
+    return [c for c in conflicts if not c.kind.is_voted and c.kind.spec.sides is not ConflictSides.CLAIMS]
 
 
 def load_ratings(db: Database, audit_id: int) -> list[Rating]:
@@ -256,7 +259,7 @@ def _iter_stored_rows(
 ) -> Iterator[tuple[Cell, dict[str, Any]]]:
     """Yield the cell of each row, and the values of the record's fields that the table has, with enums and times."""
     stored_names = [field.name for field in fields(record_class) if field.name in table.c]
-    parsers = {name: parse for name, parse in field_parsers(record_class).items() if name in stored_names}
+    parse_row = make_row_parser(stored_names, field_parsers(record_class))
     columns = [table.c.country, table.c.topic, *(table.c[name] for name in stored_names)]
     query = select(*columns).where(table.c.audit_id == audit_id).order_by(*table.primary_key)
     if model is not None:
@@ -266,10 +269,6 @@ def _iter_stored_rows(
         query = query.where(table.c.country.in_({cell.country for cell in selected_cells}))
     with db.read() as connection:
         for row in connection.execute(query):
-            cell = Cell(row[0], row[1])  # country, topic; the other columns follow in order of `stored_names`
+            cell, values = parse_row(row)
             if selected_cells is None or cell in selected_cells:
-                values = dict(zip(stored_names, row[2:], strict=True))
-                yield (
-                    cell,
-                    values | {name: parse(values[name]) for name, parse in parsers.items() if values[name] is not None},
-                )
+                yield cell, values

@@ -1,8 +1,7 @@
-"""The review queue: an audit's conflicts as one rater sees them, and people's majority decisions.
+"""The review queue: an audit's conflicts as one rater sees them.
 
-A rater's valid rating of a conflict is the last one about the scores that the conflict has now. People resolve a
-conflict by a strict majority of the raters who decided it. Nothing in this module shows authors, verdicts or survey to
-a blind rater; `storage.evidence` loads those.
+A rater's valid rating of a conflict is the last one about the scores that the conflict has now. Nothing in this module
+shows authors, verdicts or survey to a blind rater; `storage.evidence` loads those.
 """
 
 from __future__ import annotations

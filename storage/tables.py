@@ -372,7 +372,7 @@ class ComparisonRow(DerivedRow, table=True):
 
 
 class ClaimRow(DerivedRow, table=True):
-    """What one side of a conflict of kind `logic` says, in words; `model` is the side's name."""
+    """What one side of a conflict between claims says, in words; `model` is the side's name."""
 
     __tablename__ = "claim"
     audit_id: int = Field(sa_column=_audit_id_column())

@@ -91,7 +91,7 @@ class ConflictScreen(ReviewScreen):
         """Render the loaded conflict: heading, both sides, evidence and status line."""
         item = self.item
         assert item is not None
-        kind = item.row.kind if item.row.gap is None else f"{item.row.kind} · gap {item.row.gap:.2f}"
+        kind = item.row.kind.label if item.row.gap is None else f"{item.row.kind.label} · gap {item.row.gap:.2f}"
         heading = Content.assemble(
             to_content(to_single_line(item.key.topic), "bold $text-accent"),
             to_content(f" in {to_single_line(item.key.country)}" if item.key.country else "", "bold"),

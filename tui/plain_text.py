@@ -39,15 +39,15 @@ def describe_queue_row(position: int, row: QueueRow) -> str:
     left = _format_spoken_answer(row.score_left, row.answer_left)
     right = _format_spoken_answer(row.score_right, row.answer_right)
     scores = f"left {left}, right {right}"
-    cell = format_cell(row.key.country, row.key.topic)
-    return f"{position}. {cell}: {row.kind}, {scores}, {STATUS_LABELS[row.status]}, yours: {decision_text}{flag_note}."
+    heading = f"{format_cell(row.key.country, row.key.topic)}: {row.kind.label}"
+    return f"{position}. {heading}, {scores}, {STATUS_LABELS[row.status]}, yours: {decision_text}{flag_note}."
 
 
 def describe_item(item: ReviewItem) -> Iterator[str]:
     """Yield lines that describe a conflict, as far as the rater may see it."""
     yield f"{format_cell(item.key.country, item.key.topic)}. {to_single_line(item.question)}"
     second_opinion_note = " A second opinion is wanted." if item.needs_second_rater else ""
-    yield f"Kind: {item.row.kind}. State: {STATUS_LABELS[item.row.status]}.{second_opinion_note}"
+    yield f"Kind: {item.row.kind.label}. State: {STATUS_LABELS[item.row.status]}.{second_opinion_note}"
     for name, side in (("Left", item.left), ("Right", item.right)):
         samples = [sample for sample in side.samples if sample.score is not None or sample.answer is not None]
         scores = ", ".join(_format_spoken_answer(sample.score, sample.answer) for sample in samples) or "none"

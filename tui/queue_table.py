@@ -15,7 +15,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from auditor.domain import Decision
+from auditor.domain import ConflictKind, Decision
 from auditor.storage.conflict_status import ConflictKey, QueueRow
 from auditor.tui.formatting import (
     DECISION_SYMBOLS,
@@ -29,7 +29,8 @@ from auditor.tui.formatting import (
 ROWS_PER_FETCH = 64
 """Rows fetched at once."""
 MAX_CACHED_PAGES = 16
-MARKER_WIDTH, STATUS_WIDTH, KIND_WIDTH, GAP_WIDTH, RATING_WIDTH = 2, 11, 9, 6, 10
+MARKER_WIDTH, STATUS_WIDTH, GAP_WIDTH, RATING_WIDTH = 2, 11, 6, 10
+KIND_WIDTH = max(len(kind.label) for kind in ConflictKind) + 1
 LEFT_GLYPH, RIGHT_GLYPH = "●", "◇"
 
 FetchRows = Callable[[Sequence[ConflictKey]], list[QueueRow]]
@@ -205,7 +206,7 @@ def format_cells(row: QueueRow, width: int, *, is_cursor: bool) -> list[tuple[st
     return [
         ("▌ " if is_cursor else "  ", "axis"),
         (fit_width(f"{symbol.glyph} {symbol.label}", STATUS_WIDTH), str(row.status)),
-        (fit_width(str(row.kind), KIND_WIDTH), "muted"),
+        (fit_width(row.kind.label, KIND_WIDTH), "muted"),
         (cell_columns + " ", ""),
         (answers_text + " ", "axis"),
         (fit_width("" if gap is None else f" {gap:.2f}", GAP_WIDTH), "muted"),

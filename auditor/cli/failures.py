@@ -93,10 +93,10 @@ def _select_audit(db: Database, name: str | None) -> Audit:
 
 def _require_model(name: str, audit: Audit, failures: Sequence[FailureGroup]) -> None:
     """Raise UsageError if an audit has no model of this name."""
-    from auditor.config import AuditConfig
+    from auditor.config import load_stored_config
     from auditor.errors import UsageError, did_you_mean
 
-    config = AuditConfig.model_validate_json(audit.config) if audit.config else None
+    config = load_stored_config(audit.config)
     names = {failure.name for failure in failures}
     names |= {section.name for section in (*config.models, *config.judge_models)} if config else set()
     if name not in names:

@@ -32,6 +32,7 @@ from auditor.config.sections import (
     TelemetrySection,
     UnitFloat,
 )
+from auditor.config.stored import load_stored_config, rename_old_keys
 
 __all__ = [
     "AUDIT_NAME_PATTERN",
@@ -66,6 +67,8 @@ __all__ = [
     "TelemetrySection",
     "UnitFloat",
     "load_config",
+    "load_stored_config",
+    "rename_old_keys",
     "require_audit_name",
     "resolve_secret",
 ]

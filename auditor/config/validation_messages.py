@@ -54,6 +54,24 @@ def explain_validation_error(error: pydantic.ValidationError, data: Any, root_mo
         data: the validated data, for the names of list items.
         root_model: model of the whole file.
     """
+    problems = _deduplicate_problems(
+        _explain_problem(error_details, location, data)
+        for error_details, location in _locate_specific_errors(error, root_model)
+    )
+    n_unlisted = len(problems) - MAX_PROBLEMS
+    return "\n  also: ".join([*problems[:MAX_PROBLEMS], *([f"{n_unlisted} more problems."] if n_unlisted > 0 else [])])
+
+
+def list_wrong_settings(error: pydantic.ValidationError, data: Any, root_model: type[BaseModel]) -> list[str]:
+    """List the keys that a validation refused, such as `models[1 'gpt'].timeout_s`; arguments as above."""
+    locations = [location for _, location in _locate_specific_errors(error, root_model)]
+    return list(dict.fromkeys(_format_path(location.path, data) for location in locations if location.path))
+
+
+def _locate_specific_errors(
+    error: pydantic.ValidationError, root_model: type[BaseModel]
+) -> list[tuple[dict[str, Any], _ErrorLocation]]:
+    """Locate pydantic's errors, without those of tables and lists that have an error inside."""
     located_errors = [
         (dict(error_details), _locate_error(error_details["loc"], root_model))
         for error_details in error.errors(include_url=False)
@@ -61,14 +79,7 @@ def explain_validation_error(error: pydantic.ValidationError, data: Any, root_mo
     # If a word or a list is allowed, pydantic reports both; the errors within the list are more specific.
     # These are all proper prefixes of the errors' paths, that is, the tables and lists around them.
     outer_paths = {location.path[:n] for _, location in located_errors for n in range(len(location.path))}
-    specific_errors = [
-        (error_details, location) for error_details, location in located_errors if location.path not in outer_paths
-    ]
-    problems = _deduplicate_problems(
-        _explain_problem(error_details, location, data) for error_details, location in specific_errors
-    )
-    n_unlisted = len(problems) - MAX_PROBLEMS
-    return "\n  also: ".join([*problems[:MAX_PROBLEMS], *([f"{n_unlisted} more problems."] if n_unlisted > 0 else [])])
+    return [(error_details, location) for error_details, location in located_errors if location.path not in outer_paths]
 
 
 def _deduplicate_problems(problems: Iterable[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.config import AuditConfig
+from auditor.config import AuditConfig, load_stored_config
 from auditor.cost_estimation.detectable_difference import plan_detectable_differences
 from auditor.cost_estimation.preflight_calls import discovery_check
 from auditor.cost_estimation.probe_calls import describe_unestimated_probes, plan_calls
@@ -65,7 +65,7 @@ def estimate_past_audit(db: Database, audit_name: str) -> CostForecast:
     audit = audits.get_audit(db, audit_name)
     if audit.config is None:
         raise UsageError(f"audit '{audit_name}' was imported: nothing was asked.", "Name one that was run.")
-    config = AuditConfig.model_validate_json(audit.config)
+    config = load_stored_config(audit.config)
     survey = audits.load_audit_survey(db, audit)
     cells = list(survey.asked_cells)
     forecast = estimate_audit(config, survey, cells)

@@ -28,6 +28,7 @@ from auditor.domain.capabilities import (
     TokenLimitParam,
 )
 from auditor.domain.comparisons import Comparison, ComparisonChoice, Item, ItemSet, Relation
+from auditor.domain.conflict_kinds import ConflictKind, ConflictSides
 from auditor.domain.ground_truth import Grouping, Phrasing, Region, Survey, SurveyCell
 from auditor.domain.identifiers import canonical_hash, canonical_json, derive_seed, method_side_name, parse_method_side
 from auditor.domain.tasks import OPTION_LETTERS, AnswerKind, Task, TaskItem, lettered_options
@@ -38,7 +39,6 @@ from auditor.domain.terms import (
     SCORE_MAX,
     SCORE_MIN,
     Cell,
-    ConflictKind,
     ConflictState,
     Decision,
     HarmlessAlteration,
@@ -71,6 +71,7 @@ __all__ = [
     "ComparisonChoice",
     "Conflict",
     "ConflictKind",
+    "ConflictSides",
     "ConflictState",
     "Contest",
     "Decision",

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from auditor.domain.conflict_kinds import ConflictKind
 from auditor.domain.identifiers import canonical_hash
 from auditor.domain.terms import (
     Cell,
-    ConflictKind,
     ConflictState,
     Decision,
     HarmlessAlteration,

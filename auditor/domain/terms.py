@@ -102,28 +102,6 @@ class HarmlessAlteration(StrEnum):
     """With sentences without content appended."""
 
 
-class ConflictKind(StrEnum):
-    """How two models differ on a cell."""
-
-    BINARY = "binary"
-    """The scores lie on opposite sides of zero."""
-    OUTLIER = "outlier"
-    """One of the two differs from all other models on the cell, which agree with each other."""
-    GRADIENT = "gradient"
-    """The scores have the same sign, or one is exactly zero, but differ in size."""
-    METHODS = "methods"
-    """The scores of one model by two methods differ by at least the threshold."""
-    ANSWERS = "answers"
-    """Two models give different answers to an item of a task."""
-    LOGIC = "logic"
-    """A judge's verdict on a pair of items contradicts the ranking of all its verdicts; queued by a user's command."""
-
-    @property
-    def is_voted(self) -> bool:
-        """Whether judges vote on it: conflicts between two models, not within one model or one judge."""
-        return self not in (ConflictKind.METHODS, ConflictKind.LOGIC)
-
-
 class ConflictState(StrEnum):
     """Whether a conflict is open, or settled by the judges' majority or by a person."""
 

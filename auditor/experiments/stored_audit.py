@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from auditor import bootstrap
-from auditor.config import AuditConfig
+from auditor.config import AuditConfig, load_stored_config
 from auditor.errors import UsageError
 from auditor.experiments.declaration import ExperimentContext
 from auditor.reports.data.report_source import ReportSource, require_survey_audit
@@ -61,14 +61,9 @@ MORAL_QUESTIONS = Requirement(
 )
 
 
-def read_config(audit: Audit) -> AuditConfig | None:
-    """The config that an audit was run with; None if the audit was imported."""
-    return AuditConfig.model_validate_json(audit.config) if audit.config else None
-
-
 def require_config(db: Database, audit: Audit, *requirements: Requirement) -> AuditConfig:
     """The config of an audit; UsageError for the first requirement that it fails. An imported audit fails all."""
-    config = read_config(audit)
+    config = load_stored_config(audit.config)
     for requirement in requirements:
         if config is None or not requirement.is_met(db, audit, config):
             raise UsageError(f"audit '{audit.name}' {requirement.problem}.", requirement.how_to_fix)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from auditor.config import AuditConfig, PanelSection, Probes
+from auditor.config import AuditConfig, PanelSection, Probes, load_stored_config
 from auditor.experiments.declaration import ExperimentContext
 from auditor.experiments.stored_audit import (
     DIRECT_SAMPLES,
     EQUAL_SAMPLES,
     ONE_LANGUAGE,
     SURVEY,
-    read_config,
     require_config,
 )
 from auditor.reports.data.report_source import ReportSource
@@ -71,5 +70,5 @@ def load_variant(db: Database, expected: AuditConfig) -> ReportSource | None:
     audit = audits.find_audit(db, expected.name)
     if audit is None or audit.stage not in audits.FINAL_STAGES:
         return None
-    config = read_config(audit)
+    config = load_stored_config(audit.config)
     return load_source(db, audit.name) if config and config.hash == expected.hash else None

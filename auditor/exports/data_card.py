@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from importlib import metadata
 
+from auditor.config import load_stored_config
 from auditor.reports.document import Block, Code, Column, Document, Name, Paragraph, Section, Table
 from auditor.storage import audits, table_dump
 from auditor.storage.audits import Audit
@@ -67,9 +67,10 @@ def _describe_survey(db: Database, audit: Audit) -> Paragraph:
 
 def _list_models(audit: Audit) -> Block:
     """Tabulate the models, or state that there are none."""
-    if not audit.config:
+    config = load_stored_config(audit.config)
+    if config is None:
         return Paragraph("Scores were imported; no model was asked.")
-    rows = [(Name(model["name"]), Name(model["model"])) for model in json.loads(audit.config)["models"]]
+    rows = [(Name(model.name), Name(model.model)) for model in config.models]
     return Table("models-table", "Models", "Models of the audit.", MODEL_COLUMNS, rows)
 
 

@@ -29,7 +29,7 @@ def send_to_review(db: Database, audit_name: str, flips: Sequence[FlippedCompari
         conflict, claims = _build_conflict(flip)
         if not any(queued.id == conflict.id for queued in conflicts):
             conflicts[conflict] = claims
-    results.replace_logic_conflicts(db, audits.get_audit(db, audit_name).id, conflicts)
+    results.replace_claim_conflicts(db, audits.get_audit(db, audit_name).id, conflicts)
     return len(conflicts)
 
 

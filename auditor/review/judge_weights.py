@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from auditor.config import AuditConfig
+from auditor.config import load_stored_config
 from auditor.errors import ReviewError
 from auditor.metrics.estimate import ShareEstimate
 from auditor.review.judge_calibration import (
@@ -68,7 +68,8 @@ def estimate_panel_weights(db: Database, audit: Audit) -> PanelWeights:
         calibration.judge: calibration
         for calibration in calibrate_judges(load_judged_sides(db, audit.id, blind_decisions))
     }
-    configured_judges = AuditConfig.model_validate_json(audit.config).judge_models if audit.config else []
+    config = load_stored_config(audit.config)
+    configured_judges = config.judge_models if config else []
     # The judges of the configuration come first, then judges that only the stored verdicts name.
     names = [*(model.name for model in configured_judges), *calibration_by_judge]
     _require_enough_decisions(audit.name, list(dict.fromkeys(names)), calibration_by_judge)

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from auditor.domain import ENGLISH, ConflictKind, Decision, Rating, RatingAction, lettered_options
+from auditor.config import load_stored_config
+from auditor.domain import ENGLISH, ConflictSides, Decision, Rating, RatingAction, lettered_options
 from auditor.errors import StorageError
 from auditor.review.item import ReviewItem, ReviewSide
 from auditor.review.word_comparison import escape_unstorable
@@ -147,7 +148,7 @@ class ReviewSession:
         return ReviewItem(
             key=key,
             row=self._swap_row_if_shown_swapped(row),
-            question=PAIR_QUESTION if row.kind is ConflictKind.LOGIC else self._format_question(key),
+            question=PAIR_QUESTION if row.kind.spec.sides is ConflictSides.CLAIMS else self._format_question(key),
             left=right if swapped else left,
             right=left if swapped else right,
             swapped=swapped,
@@ -323,5 +324,5 @@ def _hash_to_fraction(*parts: str) -> float:
 
 def _list_audit_models(audit: Audit) -> list[tuple[str, str]]:
     """Return the name and model string of each model in the audit's configuration; empty without one."""
-    config = json.loads(audit.config) if audit.config else {"models": []}
-    return [(model["name"], model["model"]) for model in config["models"]]
+    config = load_stored_config(audit.config)
+    return [(model.name, model.model) for model in config.models] if config else []

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from auditor.config import AuditConfig
+from auditor.config import AuditConfig, load_stored_config
 from auditor.config.trust import require_trusted_storage
 from auditor.run.notebook import load_frame, render_audit_html
 from auditor.storage import audits, results
@@ -64,7 +64,7 @@ class AuditHandle:
 
         with open_database(self.storage, create=False) as db:
             audit = audits.get_audit(db, self.name)
-            config = AuditConfig.model_validate_json(audit.config) if audit.config else None
+            config = load_stored_config(audit.config)
             return check_report(build_report(db, self.name), resolve_thresholds(config, changes))
 
     def scores(self) -> dict[tuple[str, str, str, str], float | None]:

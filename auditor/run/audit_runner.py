@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from auditor import bootstrap
-from auditor.config import AuditConfig, load_config
+from auditor.config import AuditConfig, load_config, load_stored_config
 from auditor.config.trust import describe_destinations
 from auditor.errors import NotAllowedError
 from auditor.run.audit_handle import AuditHandle, resolve_storage_url
@@ -113,7 +113,7 @@ def resume_after_review(name: str, *, storage: str | None = None) -> int:
             with suppress(
                 NotAllowedError
             ):  # a reviewer's database role may not; the decisions are saved, and the next run ends the audit
-                asyncio.run(_resume_graph(AuditConfig.model_validate_json(audit.config), audit, db, n_open_conflicts))
+                asyncio.run(_resume_graph(load_stored_config(audit.config), audit, db, n_open_conflicts))
         return n_open_conflicts
 
 

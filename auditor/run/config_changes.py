@@ -6,9 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic import ValidationError
-
-from auditor.config import AuditConfig
+from auditor.config import AuditConfig, load_stored_config, rename_old_keys
+from auditor.errors import ConfigError
 from auditor.storage.audits import Audit
 
 MAX_SHOWN_KEYS = 6
@@ -47,11 +46,11 @@ def describe_config_change(stored_audit: Audit | None, config: AuditConfig, fing
 
 
 def _fill_defaults(stored_config: str) -> str:
-    """A stored configuration with defaults for keys that were added later: such a key has not changed."""
+    """A stored configuration with present names of keys, and defaults for those added later: none of these changed."""
     try:
-        return AuditConfig.model_validate_json(stored_config).model_dump_json()
-    except ValidationError:  # stored by a version that accepted other values
-        return stored_config
+        return load_stored_config(stored_config).model_dump_json()
+    except ConfigError:  # stored by a version that accepted other values
+        return json.dumps(rename_old_keys(json.loads(stored_config)))
 
 
 def _iter_leaves(node: Any, path: str = "") -> Iterator[tuple[str, Any]]:

@@ -217,7 +217,7 @@ def check_exports(storage: str, folder: Path) -> None:
     """Check that no export of an audit with failures, ratings and weights has a number for a failed call."""
     with open_database(storage, create=False) as db:
         audit = audits.get_audit(db, "scripted")
-        for c in results.load_model_conflicts(db, audit.id):  # same as the judges, so that weights can be estimated
+        for c in results.load_voted_conflicts(db, audit.id):  # same as the judges, so that weights can be estimated
             decision = Decision.RIGHT if c.winner == c.right else Decision.LEFT
             rating = Rating(c.cell, c.left, c.right, c.score_left, c.score_right, "ann", decision, NOW)
             add_rating(db, audit.id, rating)

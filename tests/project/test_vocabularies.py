@@ -18,7 +18,6 @@ from auditor.agents.fault_injection import FAULTS
 from auditor.config.sections import PanelSection
 from auditor.domain import (
     LANGUAGES,
-    ConflictKind,
     Decision,
     HarmlessAlteration,
     LogprobMeasure,
@@ -91,8 +90,6 @@ def literal_words(section: Any, field: str) -> set[str]:
     [
         (conflicts.STATE_LABELS, set(ConflictStatus)),
         (conflicts.STATE_STATUS, set(ConflictStatus)),
-        (conflicts.KIND_EXPLANATIONS, set(ConflictKind)),
-        (conflicts.UNVOTED_KIND_LABELS, {kind for kind in ConflictKind if not kind.is_voted}),
         (conflicts.VOTING_RULE_LABELS, literal_words(PanelSection, "vote")),
         (conflicts.DECISION_LABELS, set(Decision) - {Decision.LEFT, Decision.RIGHT, Decision.SKIP}),
         (differences.CHANGE_LABELS, {*get_args(ChangeLabel), "not tested"}),

@@ -24,13 +24,13 @@ def test_a_conflict_between_methods_has_the_direct_samples_and_is_queued(db: Dat
     conflict = Conflict(
         trace.cell, f"{trace.model} (direct)", f"{trace.model} (logprob)", 0.9, -0.9, ConflictKind.METHODS
     )
-    results.replace_conflicts(db, audit.id, [*results.load_model_conflicts(db, audit.id), conflict])
+    results.replace_conflicts(db, audit.id, [*results.load_voted_conflicts(db, audit.id), conflict])
     key = ConflictKey(*trace.cell, conflict.left, conflict.right)
     direct_samples, logprob_samples = evidence.load_sides(db, audit.id, key)
     assert trace.text in {s.text for s in direct_samples}
     assert logprob_samples == ()
-    assert results.load_method_conflicts(db, audit.id) == [conflict]
-    assert conflict not in results.load_model_conflicts(db, audit.id)
+    assert results.load_unvoted_conflicts(db, audit.id) == [conflict]
+    assert conflict not in results.load_voted_conflicts(db, audit.id)
     session = ReviewSession(db, audit, "ada")
     assert session.conflict_keys(QueueFilter(kinds=(ConflictKind.METHODS,))) == [key]
     assert trace.model not in str(

@@ -14,6 +14,7 @@ from auditor.storage.audits import Audit
 from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFilter, QueueRow, QueueSort
 from auditor.storage.database import Database, open_database
 from auditor.storage.rating_log import RatingChange
+from auditor.storage.reviewed_conflicts import load_reviewed_conflicts
 from tests.storage.conftest import ENGINES, new_database
 from tests.support.synthetic_audit import populate
 
@@ -88,6 +89,29 @@ def test_rows_show_the_current_ratings(db: Database, audit: Audit, rater: str) -
         assert row.decision is (own_rating and own_rating.decision)
         assert row.note == (own_rating.note if own_rating else "")
         assert (row.score_left, row.score_right, row.kind) == (conflict.score_left, conflict.score_right, conflict.kind)
+
+
+def test_reviewed_conflicts_have_the_decision_of_the_majority_and_the_status_of_the_queue(
+    db: Database, audit: Audit
+) -> None:
+    ratings_by_conflict = current_ratings(db, audit)
+    status_by_key = {row.key: row.status for row in queue_rows(db, audit, "ada")}
+    reviewed_conflicts = load_reviewed_conflicts(db, audit.id)
+    assert [reviewed.conflict for reviewed in reviewed_conflicts] == results.load_conflicts(db, audit.id)
+    for reviewed in reviewed_conflicts:
+        conflict = reviewed.conflict
+        key = ConflictKey(*conflict.cell, conflict.left, conflict.right)
+        ratings = ratings_by_conflict.get(key, {})
+        deciding = [rating for _, rating in sorted(ratings.items()) if rating.decision.resolves_conflict]
+        counts_by_decision = Counter(rating.decision for rating in deciding)
+        majority = [decision for decision, n in counts_by_decision.items() if 2 * n > len(deciding)]
+        assert reviewed.decision is (majority[0] if majority else None)
+        assert reviewed.ratings == tuple(deciding)
+        assert reviewed.status is status_by_key[key]
+        sides = {Decision.LEFT: conflict.left, Decision.RIGHT: conflict.right}
+        decided_winner = None if reviewed.decision is None else sides.get(reviewed.decision)
+        assert reviewed.winner == (decided_winner if deciding else conflict.winner)
+    assert len({(reviewed.status, reviewed.decision) for reviewed in reviewed_conflicts}) > len(Decision)
 
 
 def test_counts_by_status_equal_those_of_the_rows(db: Database, audit: Audit) -> None:

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from auditor.config import AuditConfig
+from auditor.config import AuditConfig, load_stored_config
 from auditor.domain import Outcome, Purpose
-from auditor.reports.data.conflicts.human_ratings import apply_ratings
 from auditor.reports.data.coverage.build import count_planned_verdicts
 from auditor.reports.data.coverage.model_versions import build_model_version_rows, find_models_with_version_changes
 from auditor.reports.data.coverage.score_coverage import CoverageUnit
@@ -19,6 +18,7 @@ from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.costs import CallCounts
 from auditor.storage.count_queries import OutcomeCount
 from auditor.storage.database import Database
+from auditor.storage.review_queue import ConflictQueue
 
 
 def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
@@ -33,13 +33,13 @@ def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
     - `cost_usd`: sum of the known prices, None if none is known; `unpriced`: number of answers without a price.
     - `preflight`: requests, and the part of these costs, that only found out what judges accept.
     """
-    config = AuditConfig.model_validate_json(audit.config) if audit.config else None
+    config = load_stored_config(audit.config)
     trace_counts, verdict_counts = count_queries.count_traces(db, audit.id), count_queries.count_verdicts(db, audit.id)
     comparison_counts, semantic_counts = (
         comparisons.count_outcomes(db, audit.id),
         semantic_results.count_outcomes(db, audit.id),
     )
-    reviewed_conflicts = apply_ratings(results.load_conflicts(db, audit.id), results.load_ratings(db, audit.id))
+    n_by_status = ConflictQueue(db, audit.id, rater="").count_by_status()
     call_counts, audit_cost = costs.count_calls(db, audit.id), costs.sum_audit_cost(db, audit.id)
     versions = build_model_version_rows(call_counts)
     return {
@@ -61,10 +61,8 @@ def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
         # Each row of `semantic_counts` has the outcome in its third place and the number of answers in its last.
         "moral_answers": sum(n for *_, n in semantic_counts),
         "moral_answers_ok": sum(n for _, _, outcome, _, n in semantic_counts if outcome == Outcome.OK.value),
-        "conflicts": len(reviewed_conflicts),
-        "open": sum(
-            conflict.status in (ConflictStatus.OPEN, ConflictStatus.DISPUTED) for conflict in reviewed_conflicts
-        ),
+        "conflicts": sum(n_by_status.values()),
+        "open": n_by_status[ConflictStatus.OPEN] + n_by_status[ConflictStatus.DISPUTED],
         "cost_usd": audit_cost.usd,
         "unpriced": audit_cost.unpriced,
         "preflight": _sum_preflight(call_counts),

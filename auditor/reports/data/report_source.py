@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.config import AuditConfig
-from auditor.domain import AlteredTraceVerdict, Cell, CellScore, Conflict, Contest, Guess, Method, Rating, Survey
+from auditor.domain import AlteredTraceVerdict, Cell, CellScore, Conflict, Contest, Guess, Method, Survey
 from auditor.errors import UsageError
 from auditor.panel_assignment import TraceKey, assign_panels, select_reviewed
 from auditor.storage.audits import Audit
@@ -21,6 +21,7 @@ from auditor.storage.count_queries import (
     OutcomeCount,
     RepairCounts,
 )
+from auditor.storage.reviewed_conflicts import ReviewedConflict
 from auditor.storage.votes import VoteArrays
 
 FloatArray = NDArray[np.float64]
@@ -44,8 +45,7 @@ class ReportSource:
     judge_counts: Sequence[JudgeVerdictCounts] = ()
     call_counts: Sequence[CallCounts] = ()
     failed_attempt_counts: Sequence[UnreturnedCallCount] = ()
-    conflicts: Sequence[Conflict] = field(default=(), repr=False)
-    ratings: Sequence[Rating] = field(default=(), repr=False)
+    reviewed_conflicts: Sequence[ReviewedConflict] = field(default=(), repr=False)
     sentence_pair_counts: Sequence[OutcomeCount] = ()
     votes: VoteArrays = field(default_factory=VoteArrays.empty, repr=False)
     n_repeated_verdicts: int = 0
@@ -66,6 +66,11 @@ class ReportSource:
 
     scored_traces: Sequence[tuple[str, Cell, int]] = field(default=(), repr=False)
     """Model, cell and sample of the traces that have a score; empty unless the review varies by trace."""
+
+    @cached_property
+    def conflicts(self) -> list[Conflict]:
+        """Conflicts of all kinds as the judges' votes left them."""
+        return [reviewed.conflict for reviewed in self.reviewed_conflicts]
 
     @cached_property
     def reviewed_traces(self) -> list[TraceKey]:

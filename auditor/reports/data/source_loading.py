@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from auditor.config import AuditConfig
+from auditor.config import load_stored_config
 from auditor.reports.data.report_source import ReportSource
 from auditor.storage import audits, capabilities, costs, count_queries, judge_tests, results, semantic_results, tasks
 from auditor.storage.database import Database
 from auditor.storage.judge_consistency import apply_consistency_weights
+from auditor.storage.reviewed_conflicts import load_reviewed_conflicts
 from auditor.storage.votes import count_duplicate_verdicts, load_votes
 
 MAX_CONCURRENT_QUERIES = 2
@@ -20,14 +21,13 @@ SOURCE_QUERIES: Mapping[str, Callable[[Database, int], Any]] = {
     "votes": load_votes,
     "n_repeated_verdicts": count_duplicate_verdicts,
     "judge_counts": count_queries.count_judge_verdicts,
-    "conflicts": results.load_conflicts,
+    "reviewed_conflicts": load_reviewed_conflicts,
     "verdict_counts": count_queries.count_verdicts,
     "scores": results.load_scores,
     "trace_counts": count_queries.count_traces,
     "sentence_pair_counts": count_queries.count_sentence_pairs,
     "repair_counts": count_queries.count_repairs,
     "failed_attempt_counts": costs.count_unreturned_calls,
-    "ratings": results.load_ratings,
     "semantic_models": semantic_results.list_answering_models,
     "author_guesses": judge_tests.load_guesses,
     "judge_tests": judge_tests.load_altered_trace_verdicts,
@@ -44,7 +44,7 @@ def load_source(db: Database, audit_name: str) -> ReportSource:
         StorageError: there is no such audit.
     """
     audit = audits.get_audit(db, audit_name)
-    config = None if audit.config is None else AuditConfig.model_validate_json(audit.config)
+    config = load_stored_config(audit.config)
     survey = audits.load_audit_survey(db, audit)
     queries = dict(SOURCE_QUERIES)
     if survey.task:

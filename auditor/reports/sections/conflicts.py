@@ -34,23 +34,10 @@ STATE_LABELS = {
     "person": "settled by people",
 }
 STATE_STATUS: dict[str, Status] = {"open": "open", "disputed": "open", "majority": "settled", "person": "settled"}
-UNVOTED_KIND_LABELS = {
-    ConflictKind.METHODS.value: "between two methods of one model",
-    ConflictKind.LOGIC.value: "of judges’ verdicts on pairs of items",
-}
-"""Kinds of conflict that are not between two models, so that judges have no vote on them."""
 VOTING_RULE_LABELS = {
     "majority": "by a majority of the assigned judges",
     "weighted": "by more than half of the assigned weight",
     "dawid_skene": "by Dawid and Skene’s model of the judges",
-}
-KIND_EXPLANATIONS = {
-    "answers": "two models give different answers",
-    "binary": "the scores are on opposite sides of zero",
-    "outlier": "one model differs from all others, which agree with each other",
-    "gradient": "the scores have the same direction but differ in strength",
-    "methods": "one model’s scores by two methods differ; only people settle these",
-    "logic": "a judge’s verdict on a pair of items contradicts the ranking by all its verdicts",
 }
 DECISION_LABELS = {"both": "both are right", "neither": "neither is right", "score": "another score is right"}
 MAX_OPEN_PAIRS = 10
@@ -74,7 +61,7 @@ def build_conflicts_section(report: Report) -> Section | None:
 def describe_conflicts(report: Report) -> str:
     """Describe how many conflicts there are, how many are in each status, and how a conflict is defined."""
     conflicts = report.conflicts
-    voted_kinds = [row for row in conflicts.kinds if row.kind not in UNVOTED_KIND_LABELS]
+    voted_kinds = [row for row in conflicts.kinds if ConflictKind(row.kind).is_voted]
     total = sum(row.total for row in voted_kinds)
     counts_by_state = {state: sum(row.states.get(state, 0) for row in voted_kinds) for state in conflicts.states}
     state_counts = [f"{format_count(n)} {STATE_LABELS[state]}" for state, n in counts_by_state.items() if n]
@@ -97,9 +84,9 @@ def describe_conflicts(report: Report) -> str:
         )
     sentences.append(_describe_definition(report))
     unvoted_counts = [
-        f"{format_count(row.total)} {UNVOTED_KIND_LABELS[row.kind]}"
+        f"{format_count(row.total)} {ConflictKind(row.kind).spec.unvoted_label}"
         for row in conflicts.kinds
-        if row.total and row.kind in UNVOTED_KIND_LABELS
+        if row.total and not ConflictKind(row.kind).is_voted
     ]
     if unvoted_counts:
         sentences.append(f"Further conflicts are {' and '.join(unvoted_counts)}; judges do not vote on them.")
@@ -182,12 +169,13 @@ def _build_method_tables(conflicts: ConflictsReport) -> Iterator[Table]:
 def _build_count_tables(conflicts: ConflictsReport) -> Iterator[Block]:
     """Build the tables that count conflicts by kind and status, and by pair of models."""
     all_column = Column("All", "number", emphasis=True)
-    kind_labels = [
-        f"{row.kind}: {KIND_EXPLANATIONS[row.kind]}" for row in conflicts.kinds if row.kind in KIND_EXPLANATIONS
-    ]
-    caption = f"Number of conflicts by kind and status. Contested: people disagree. Kinds: {'; '.join(kind_labels)}."
+    kinds = [ConflictKind(row.kind) for row in conflicts.kinds]
+    explanations = "; ".join(f"{kind.label}: {kind.spec.explanation}" for kind in kinds)
+    caption = f"Number of conflicts by kind and status. Contested: people disagree. Kinds: {explanations}."
     state_columns = [Column(STATE_LABELS[state].capitalize(), "number") for state in conflicts.states]
-    rows = [Row([row.kind, *row.states.values(), row.total]) for row in conflicts.kinds]
+    rows = [
+        Row([kind.label, *row.states.values(), row.total]) for kind, row in zip(kinds, conflicts.kinds, strict=True)
+    ]
     rows.append(Row(["all", *conflicts.states.values(), conflicts.total], is_total=True))
     columns = [Column("Kind", "name"), *state_columns, all_column]
     yield Table("conflicts-by-kind", "Conflicts by kind and status", caption, columns, rows)
@@ -195,7 +183,7 @@ def _build_count_tables(conflicts: ConflictsReport) -> Iterator[Block]:
         title, caption = "Conflicts by pair of models", "Number of conflicts between each two models, by kind."
         columns = [
             *make_columns("name", {"left": "First model", "right": "Second model"}),
-            *(Column(kind.capitalize(), "number") for kind in conflicts.pairs[0].kinds),
+            *(Column(ConflictKind(kind).label.capitalize(), "number") for kind in conflicts.pairs[0].kinds),
             all_column,
         ]
         rows = [Row([row.left, row.right, *row.kinds.values(), row.total]) for row in conflicts.pairs]
@@ -225,7 +213,7 @@ def _build_conflict(row: ListedConflictReport, *, is_printed: bool) -> Disclosur
         cell,
         [Paragraph(describe_conflict(row), "note"), *map(_build_quote, (row.left, row.right)), *notes],
         detail=[*_build_side(row.left), " / ", *_build_side(row.right)],
-        tags=[Tag(row.kind), Tag(STATE_LABELS[row.state], STATE_STATUS[row.state])],
+        tags=[Tag(ConflictKind(row.kind).label), Tag(STATE_LABELS[row.state], STATE_STATUS[row.state])],
         in_print="open" if is_printed else "hidden",
     )
 
@@ -243,6 +231,7 @@ def _build_quote(side: ConflictSideReport) -> Quote:
 
 def describe_conflict(row: ListedConflictReport) -> list[Inline]:
     """Describe one conflict: people's score or the right answer, the difference, the judges' votes, and the outcome."""
+    is_voted = ConflictKind(row.kind).is_voted
     if row.country:
         score = f"People’s score is {format_signed(row.survey)}."
         nodes: list[Inline] = [score if row.survey is not None else "People there were not asked."]
@@ -251,14 +240,14 @@ def describe_conflict(row: ListedConflictReport) -> list[Inline]:
     else:
         nodes = ["The correct answer is not known."]
     if row.difference is not None:
-        sides = "two scores" if row.kind == "methods" else "models’ scores"
+        sides = "models’ scores" if is_voted else "two scores"
         scale = " on the scale from −1 to +1" if row.left.answer is not None else ""
         nodes.append(f" The {sides} differ by {format_number(abs(row.difference))}{scale}.")
     if row.seats:
         nodes += [f" Of {pluralize(row.seats, 'assigned judge')}, {format_count(row.left.votes)} voted for "]
         nodes += [Name(row.left.model), f" and {format_count(row.right.votes)} for ", Name(row.right.model), "."]
     else:
-        nodes.append(" Judges do not vote on it." if row.kind == "methods" else " No judge voted.")
+        nodes.append(" No judge voted." if is_voted else " Judges do not vote on it.")
     if row.decision is not None:
         side = {"left": row.left, "right": row.right}.get(row.decision)
         decision: list[Inline] = [DECISION_LABELS.get(row.decision, row.decision)]

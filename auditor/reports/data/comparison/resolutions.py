@@ -8,11 +8,10 @@ from typing import Literal
 from auditor.metrics.unit_means import share_over_units
 from auditor.reports.data.comparison.schema import ResolutionComparison, ResolutionFlipRow
 from auditor.reports.data.comparison.series_pairs import ScoreSeries, SeriesPair
-from auditor.reports.data.conflicts.human_ratings import ReviewedConflict, apply_ratings
 from auditor.reports.data.sampling_units import sampling_units
-from auditor.storage import results
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database
+from auditor.storage.reviewed_conflicts import ReviewedConflict, load_reviewed_conflicts
 
 ConflictKey = tuple[str, str, frozenset[str]]
 """Country, topic and the two models, in any order."""
@@ -97,7 +96,7 @@ def _build_flip_row(in_first: ReviewedConflict, in_second: ReviewedConflict) -> 
 
 def _load_resolved_conflicts(db: Database, series: ScoreSeries) -> list[ReviewedConflict]:
     """Load the conflicts between models of the audit that a series is from, with people's ratings applied."""
-    return apply_ratings(results.load_model_conflicts(db, series.audit_id), results.load_ratings(db, series.audit_id))
+    return [reviewed for reviewed in load_reviewed_conflicts(db, series.audit_id) if reviewed.conflict.kind.is_voted]
 
 
 def _index_by_conflict(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.config import AuditConfig
+from auditor.config import load_stored_config
 from auditor.domain import Cell, Method, Survey
 from auditor.errors import UsageError
 from auditor.reports.data.coverage.lost_samples import SampleCounts, count_samples
@@ -108,7 +108,7 @@ def load_series(
         UsageError: the audit is of a task.
     """
     audit = audits.get_audit(db, audit_name)
-    config = AuditConfig.model_validate_json(audit.config) if audit.config else None
+    config = load_stored_config(audit.config)
     survey = audits.load_audit_survey(db, audit)
     require_survey_audit(audit_name, survey, "comparing scores", TASK_COMPARISON_HINT)
     source = ReportSource(audit, config, survey, results.load_scores(db, audit.id))

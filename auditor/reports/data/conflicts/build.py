@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from heapq import nsmallest
 
 from auditor.config import PanelSection
-from auditor.domain import Conflict, ConflictKind, ConflictState, Outcome
+from auditor.domain import Conflict, ConflictKind, ConflictSides, ConflictState, Outcome
 from auditor.metrics.conflict import settle
-from auditor.reports.data.conflicts.human_ratings import ReviewedConflict, apply_ratings
 from auditor.reports.data.conflicts.method_conflicts import (
     compute_third_quartile,
     effective_threshold,
@@ -29,23 +28,23 @@ from auditor.storage import evidence
 from auditor.storage.conflict_status import ConflictKey, ConflictStatus
 from auditor.storage.database import Database
 from auditor.storage.evidence import BlindedSample
+from auditor.storage.reviewed_conflicts import ReviewedConflict
 
 MAX_LISTED_CONFLICTS = 200
 """Conflicts listed with their reasoning; more would make the report slow to open."""
-SCORE_CONFLICT_KINDS = (ConflictKind.BINARY, ConflictKind.OUTLIER, ConflictKind.GRADIENT)
 MAX_REASONING_CHARS = 2000
 """Length at which one side's reasoning is cut."""
 
 
 def build_conflicts_report(db: Database, source: ReportSource) -> ConflictsReport:
     """Count all conflicts, and list the largest with both sides' reasoning."""
-    reviewed_conflicts = apply_ratings(source.conflicts, source.ratings)
-    # Conflicts of verdicts on pairs of items have no size: they are listed after differences of scores.
+    reviewed_conflicts = source.reviewed_conflicts
+    # Conflicts of claims have no size: they are listed after differences of scores.
     largest = nsmallest(
         MAX_LISTED_CONFLICTS,
         reviewed_conflicts,
         key=lambda reviewed: (
-            _is_logic_conflict(reviewed),
+            reviewed.conflict.kind.spec.sides is ConflictSides.CLAIMS,
             -abs(reviewed.conflict.difference or 0.0),
             *_sort_key(reviewed),
         ),
@@ -80,15 +79,15 @@ def build_conflicts_report(db: Database, source: ReportSource) -> ConflictsRepor
     )
 
 
-def _is_logic_conflict(reviewed: ReviewedConflict) -> bool:
-    return reviewed.conflict.kind is ConflictKind.LOGIC
-
-
 def _select_kinds(reviewed_conflicts: Sequence[ReviewedConflict]) -> list[ConflictKind]:
     """Kinds to list: score conflicts always, others where they occur; in audits of answers only kinds that occur."""
     present_kinds = {reviewed.conflict.kind for reviewed in reviewed_conflicts}
-    default_kinds = () if ConflictKind.ANSWERS in present_kinds else SCORE_CONFLICT_KINDS
-    return [kind for kind in ConflictKind if kind in default_kinds or kind in present_kinds]
+    has_answers = any(kind.spec.sides is ConflictSides.ANSWERS for kind in present_kinds)
+    return [
+        kind
+        for kind in ConflictKind
+        if kind in present_kinds or (kind.spec.sides is ConflictSides.SCORES and not has_answers)
+    ]
 
 
 def _sort_key(reviewed: ReviewedConflict) -> tuple[str, ...]:

@@ -1,0 +1,85 @@
+"""The conflicts of an audit with their status after human review, by the rules of the review queue (`queue_sql`)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, fields
+
+from sqlalchemy import Connection, select
+from sqlalchemy.sql.selectable import CTE
+
+from auditor.domain import Conflict, Decision, Rating
+from auditor.storage.conflict_status import ConflictStatus
+from auditor.storage.database import Database, table_of
+from auditor.storage.queue_sql import (
+    conflict_status,
+    is_same_conflict,
+    majority_decision,
+    select_current_ratings,
+    summarize_ratings,
+)
+from auditor.storage.record_parsing import field_parsers, make_row_parser
+from auditor.storage.tables import ConflictRow
+
+CONFLICT_FIELDS, RATING_FIELDS = (
+    [field.name for field in fields(record_class) if field.name != "cell"] for record_class in (Conflict, Rating)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewedConflict:
+    """A conflict with its status after human review.
+
+    Attributes:
+        decision: the decision of a strict majority of the raters; None without one.
+        ratings: the rating of each rater who decided, by rater name.
+    """
+
+    conflict: Conflict
+    status: ConflictStatus
+    decision: Decision | None = None
+    ratings: tuple[Rating, ...] = ()
+
+    @property
+    def winner(self) -> str | None:
+        """The model whose side was upheld; None while undecided, or when people chose both, neither or a score."""
+        if not self.ratings:
+            return self.conflict.winner
+        sides = {Decision.LEFT: self.conflict.left, Decision.RIGHT: self.conflict.right}
+        return None if self.decision is None else sides.get(self.decision)
+
+
+def load_reviewed_conflicts(db: Database, audit_id: int) -> list[ReviewedConflict]:
+    """Load an audit's conflicts of all kinds, in order of country, topic and sides."""
+    table, ratings = table_of(ConflictRow), select_current_ratings(audit_id)
+    summary = summarize_ratings(ratings)
+    columns = [table.c.country, table.c.topic, *(table.c[name] for name in CONFLICT_FIELDS)]
+    query = (
+        select(*columns, conflict_status(table, summary), majority_decision(summary))
+        .select_from(table.outerjoin(summary, is_same_conflict(table, summary)))
+        .where(table.c.audit_id == audit_id)
+        .order_by(*table.primary_key)
+    )
+    parsers = {**field_parsers(Conflict), **field_parsers(ReviewedConflict)}
+    parse_row = make_row_parser([*CONFLICT_FIELDS, "status", "decision"], parsers)
+    with db.read() as connection:
+        ratings_by_conflict = _load_ratings_by_conflict(connection, ratings)
+        reviewed_conflicts = []
+        for cell, values in map(parse_row, connection.execute(query)):
+            status, decision = values.pop("status"), values.pop("decision")
+            conflict_ratings = ratings_by_conflict.get((*cell, values["left"], values["right"]), ())
+            conflict = Conflict(cell=cell, **values)
+            reviewed_conflicts.append(ReviewedConflict(conflict, status, decision, tuple(conflict_ratings)))
+    return reviewed_conflicts
+
+
+def _load_ratings_by_conflict(connection: Connection, current_ratings: CTE) -> dict[tuple[str, ...], list[Rating]]:
+    """Load the current ratings that decide a conflict, by conflict and in order of their raters."""
+    c = current_ratings.c
+    columns = [c.country, c.topic, *(c[name] for name in RATING_FIELDS)]
+    query = select(*columns).where(c.decision != Decision.SKIP.value).order_by(c.rater)
+    parse_rating = make_row_parser(RATING_FIELDS, field_parsers(Rating))
+    ratings_by_conflict: defaultdict[tuple[str, ...], list[Rating]] = defaultdict(list)
+    for cell, values in map(parse_rating, connection.execute(query)):
+        ratings_by_conflict[*cell, values["left"], values["right"]].append(Rating(cell=cell, **values))
+    return ratings_by_conflict

@@ -1,0 +1,107 @@
+"""Configurations of stored audits, and that they are read in one place."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import AliasChoices, Field
+
+from auditor.config import load_stored_config, rename_old_keys
+from auditor.config.base import ConfigSection
+from auditor.errors import ConfigError
+from tests.support.audit_configs import config
+
+ROOT = Path(__file__).parents[2]
+PARSERS = ("loads", "model_validate", "model_validate_json", "validate_json")
+READERS = {"auditor/config/loader.py", "auditor/config/stored.py", "auditor/run/config_changes.py"}
+"""The files of configurations, the stored ones, and the comparison of a stored configuration with a new one."""
+OTHER_CONFIGS = {"auditor/cli/starter_config.py", "auditor/models/helper_process.py"}
+"""The file that `auditor init` writes, and the settings of a process of its own."""
+
+
+def test_a_stored_configuration_is_read_as_it_was() -> None:
+    audit = config("http://127.0.0.1:1")
+    assert load_stored_config(audit.model_dump_json()) == audit
+    assert load_stored_config(None) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected_keys"),
+    [
+        ({"limits": {"ceiling": 3}}, ": limits.ceiling."),
+        ({"survey": 7, "seed": "x"}, ": survey, seed."),
+        ({f"k{i}": 1 for i in range(7)}, ": k0, k1, k2, k3, k4 and 2 more."),
+    ],
+)
+def test_an_unreadable_configuration_is_explained(changes: dict[str, Any], expected_keys: str) -> None:
+    stored = config("http://127.0.0.1:1").model_dump(mode="json") | changes
+    with pytest.raises(ConfigError) as raised:
+        load_stored_config(json.dumps(stored))
+    expected = f"the stored configuration of audit 'scripted' cannot be read by this version of auditor{expected_keys}"
+    assert raised.value.message == expected
+    assert raised.value.how_to_fix.startswith("Use the version that ran the audit")
+
+
+@pytest.mark.parametrize("text", ["", "{", "7", "[]", '{"name": 3}'])
+def test_a_text_that_is_no_configuration_is_explained(text: str) -> None:
+    with pytest.raises(ConfigError, match="the stored configuration of an audit cannot be read"):
+        load_stored_config(text)
+
+
+class _Server(ConfigSection):
+    timeout_s: float = Field(default=1.0, validation_alias=AliasChoices("timeout_s", "patience_s"))
+
+
+class _Settings(ConfigSection):
+    servers: list[_Server] | str = Field(default="none", validation_alias="hosts")
+    fallback: _Server | None = None
+    labels: dict[str, str] = Field(default_factory=dict)
+
+
+def test_keys_with_an_alias_get_their_present_name() -> None:
+    data = {
+        "hosts": [{"patience_s": 2}, {"timeout_s": 3, "unknown": {"patience_s": 4}}],
+        "fallback": {"patience_s": 5},
+        "labels": {"hosts": "patience_s"},
+        "gone": 6,
+    }
+    assert rename_old_keys(data, _Settings) == {
+        "servers": [{"timeout_s": 2}, {"timeout_s": 3, "unknown": {"patience_s": 4}}],
+        "fallback": {"timeout_s": 5},
+        "labels": {"hosts": "patience_s"},
+        "gone": 6,
+    }
+    assert rename_old_keys({"hosts": "none"}, _Settings) == {"servers": "none"}
+
+
+def test_no_other_module_parses_a_stored_configuration() -> None:
+    folders = (ROOT / name for name in ("agents", "auditor", "prompts", "storage", "tui"))
+    modules = {path.resolve().relative_to(ROOT) for folder in folders for path in folder.rglob("*.py")}
+    parsing = {
+        f"{module.as_posix()}: {call}"
+        for module in modules
+        if module.as_posix() not in READERS | OTHER_CONFIGS
+        for call in parsed_configs((ROOT / module).read_text(encoding="utf-8"))
+    }
+    assert len(modules) > 400
+    assert not parsing, f"{sorted(parsing)}. How to fix: Call auditor.config.load_stored_config."
+
+
+def test_a_module_that_parses_a_stored_configuration_is_found() -> None:
+    calls = ["json.loads(audit.config)", "AuditConfig.model_validate_json(text)", "loads(stored_config)"]
+    assert [list(parsed_configs(call)) for call in calls] == [[call] for call in calls]
+    assert not list(parsed_configs("json.loads(audit.survey); load_stored_config(audit.config)"))
+
+
+def parsed_configs(source: str) -> Iterator[str]:
+    """Yield the calls of a module that parse a configuration."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in PARSERS:
+            call = ast.unparse(node)
+            if "config" in call.lower():
+                yield call
