@@ -11,7 +11,7 @@ from auditor.domain import ConflictKind, ConflictSides
 from auditor.metrics.conflict import ConflictKindName
 
 
-def test_the_kinds_that_the_metrics_tell_apart_are_declared() -> None:
+def test_the_kinds_that_the_metrics_distinguish_are_declared() -> None:
     """`auditor.metrics` imports nothing of ours, so it names its kinds by value."""
     kinds = [ConflictKind(name) for name in get_args(ConflictKindName)]
     assert kinds == [kind for kind in ConflictKind if kind.spec.sides is ConflictSides.SCORES]
