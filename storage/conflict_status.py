@@ -110,7 +110,7 @@ class QueueRow:
 
     Attributes:
         n_raters: number of people who decided the conflict, this rater included.
-        decision: None if the rater has done nothing yet; `skip` if they did something but decided nothing.
+        decision: None if the rater has done nothing yet; it resolves nothing if they did something but did not decide.
         revealed: whether authors, verdicts and survey were shown to the rater.
     """
 

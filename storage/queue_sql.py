@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, literal, or_, select, tuple_
+from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, literal, not_, or_, select, tuple_
 from sqlalchemy.sql.selectable import CTE, FromClause
 
 from auditor.domain import Decision
 from auditor.storage.conflict_status import CONFLICT_KEY_COLUMNS, RATED_COLUMNS, ConflictStatus, QueueFilter, QueueSort
 from auditor.storage.database import table_of
-from auditor.storage.rating_log import discloses_conflict
+from auditor.storage.rating_log import discloses_conflict, resolves_conflict
 from auditor.storage.tables import ConflictRow, RatingRow
 
 KEYS_PARAMETER = "keys"
@@ -93,7 +93,7 @@ class ConflictQuery:
                 .where(
                     is_same_conflict(self.conflict, ratings),
                     ratings.c.rater.in_(queue_filter.raters),
-                    ratings.c.decision != Decision.SKIP.value,
+                    resolves_conflict(ratings.c.decision),
                 )
                 .exists()
             )
@@ -118,7 +118,8 @@ class ConflictQuery:
     @property
     def _needs_rating(self) -> ColumnElement[bool]:
         """Condition: the rater has not decided the conflict, and it is open, disputed or decided by one other rater."""
-        undecided = func.coalesce(self._rating_summary.c.decision, Decision.SKIP.value) == Decision.SKIP.value
+        decision = self._rating_summary.c.decision
+        undecided = or_(decision.is_(None), not_(resolves_conflict(decision)))
         needs = self.status.in_([ConflictStatus.OPEN.value, ConflictStatus.DISPUTED.value])
         return and_(undecided, or_(needs, self.n_raters == 1))
 
@@ -144,7 +145,7 @@ class ConflictQuery:
     def _rating_rank(self) -> ColumnElement[int]:
         """0 for conflicts that the rater has not rated, 1 for those they skipped, 2 for those they decided."""
         decision = self._rating_summary.c.decision
-        return case((decision.is_(None), 0), (decision == Decision.SKIP.value, 1), else_=2)
+        return case((decision.is_(None), 0), (resolves_conflict(decision), 2), else_=1)
 
     @property
     def _informativeness(self) -> ColumnElement[Any]:
@@ -178,7 +179,7 @@ class ConflictQuery:
 def _count_decided(rating_summary: CTE, column_name: str) -> CTE:
     """Count the conflicts that the rater has decided by topic or country, whichever `column_name` names."""
     column = rating_summary.c[column_name]
-    query = select(column, func.count().label("n")).where(rating_summary.c.decision != Decision.SKIP.value)
+    query = select(column, func.count().label("n")).where(resolves_conflict(rating_summary.c.decision))
     return query.group_by(column).cte(f"known_{column_name}")
 
 
@@ -238,7 +239,7 @@ def summarize_ratings(ratings: CTE, rater: str = "") -> CTE:
     decision_counts = [
         _count_if(ratings.c.decision == decision.value).label(f"n_{decision}") for decision in RESOLVING_DECISIONS
     ]
-    n_raters = _count_if(ratings.c.decision != Decision.SKIP.value).label("raters")
+    n_raters = _count_if(resolves_conflict(ratings.c.decision)).label("raters")
     return select(*key, n_raters, *decision_counts, *rater_columns, flagged).group_by(*key).cte("people")
 
 

@@ -56,7 +56,7 @@ class RatingChange:
     Attributes:
         act: kind of the change.
         decision: the new decision.
-        score: set together with the decision `score`; any other decision clears it.
+        score: set together with a decision that needs one; any other decision clears it.
         note: the new note.
         flagged: whether the conflict is flagged.
         shown, swapped, duration_s: see `Rating`.
@@ -177,9 +177,14 @@ def find_disclosed_elsewhere(db: Database, audit_id: int, key: ConflictKey, rate
         return _find_disclosed_elsewhere(connection, audit_id, key, rater)
 
 
+def resolves_conflict(decision: ColumnElement[str]) -> ColumnElement[bool]:
+    """Condition: a decision, given as a column, closes its conflict; NULL for NULL."""
+    return decision.not_in([member.value for member in Decision if not member.resolves_conflict])
+
+
 def discloses_conflict(columns: Any) -> ColumnElement[bool]:
     """Condition: the row revealed its conflict to the rater, by a decision or a reveal; no undo changes this."""
-    return or_(columns.decision != Decision.SKIP.value, columns.act == RatingAction.REVEAL.value)
+    return or_(resolves_conflict(columns.decision), columns.act == RatingAction.REVEAL.value)
 
 
 def _write(db: Database, job: Job[T]) -> T:

@@ -18,6 +18,7 @@ from auditor.storage.queue_sql import (
     select_current_ratings,
     summarize_ratings,
 )
+from auditor.storage.rating_log import resolves_conflict
 from auditor.storage.record_parsing import field_parsers, make_row_parser
 from auditor.storage.tables import ConflictRow
 
@@ -42,11 +43,11 @@ class ReviewedConflict:
 
     @property
     def winner(self) -> str | None:
-        """The model whose side was upheld; None while undecided, or when people chose both, neither or a score."""
+        """The model whose side was upheld; None while undecided, or when people did not uphold one side only."""
         if not self.ratings:
             return self.conflict.winner
-        sides = {Decision.LEFT: self.conflict.left, Decision.RIGHT: self.conflict.right}
-        return None if self.decision is None else sides.get(self.decision)
+        side = self.decision and self.decision.upheld_side
+        return None if side is None else {"left": self.conflict.left, "right": self.conflict.right}[side]
 
 
 def load_reviewed_conflicts(db: Database, audit_id: int) -> list[ReviewedConflict]:
@@ -77,7 +78,7 @@ def _load_ratings_by_conflict(connection: Connection, current_ratings: CTE) -> d
     """Load the current ratings that decide a conflict, by conflict and in order of their raters."""
     c = current_ratings.c
     columns = [c.country, c.topic, *(c[name] for name in RATING_FIELDS)]
-    query = select(*columns).where(c.decision != Decision.SKIP.value).order_by(c.rater)
+    query = select(*columns).where(resolves_conflict(c.decision)).order_by(c.rater)
     parse_rating = make_row_parser(RATING_FIELDS, field_parsers(Rating))
     ratings_by_conflict: defaultdict[tuple[str, ...], list[Rating]] = defaultdict(list)
     for cell, values in map(parse_rating, connection.execute(query)):

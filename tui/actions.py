@@ -7,6 +7,8 @@ from typing import Literal
 
 from textual.binding import Binding, BindingType
 
+from auditor.domain import Decision
+
 ScreenName = Literal["everywhere", "home", "queue", "conflict", "people", "errors"]
 
 
@@ -43,6 +45,15 @@ class Action:
         return Binding(self.keys, self.name, self.label, show=self.in_footer, id=self.id)
 
 
+def _make_decide_action(decision: Decision) -> Action:
+    """Build the action of the conflict screen that makes a decision."""
+    range_note = ", from -1 to 1" if decision.needs_score else ""
+    help_text = f"{decision.spec.help}{range_note}."
+    return Action(
+        "conflict", f"decide('{decision}')", decision.spec.keys, decision.value, help_text, True, decision.value
+    )
+
+
 ACTIONS = (
     Action("everywhere", "help", "question_mark,f1", "keys", "Show every key of this screen.", True, "help"),
     Action("everywhere", "command_palette", "ctrl+p", "palette", "Find any of these by its name."),
@@ -73,12 +84,7 @@ ACTIONS = (
     Action("queue", "last", "G,end", "last", "Go to the last line."),
     Action("queue", "reload", "R", "reload", "Read the queue anew.", plain_text_command="list"),
     Action("queue", "leave", "q,escape", "back", "Back to the audits.", True, "audits"),
-    Action("conflict", "decide('left')", "1", "left", "The left side is right.", True, "left"),
-    Action("conflict", "decide('right')", "2", "right", "The right side is right.", True, "right"),
-    Action("conflict", "decide('both')", "3", "both", "Both sides are right.", True, "both"),
-    Action("conflict", "decide('neither')", "4", "neither", "Neither side is right.", True, "neither"),
-    Action("conflict", "score", "5,equals_sign", "score", "Give a score of your own, from -1 to 1.", True, "score"),
-    Action("conflict", "skip", "s", "skip", "Leave it undecided and go on.", True, "skip"),
+    *map(_make_decide_action, Decision),
     Action("conflict", "best", "space,enter", "next", "Go to the undecided one that teaches most.", True, "next"),
     Action("conflict", "undo", "u", "undo", "Take back your last decision, note, flag.", True, "undo"),
     Action("conflict", "redo", "r", "redo", "Bring back what was taken back.", plain_text_command="redo"),

@@ -23,7 +23,7 @@ from auditor.tui.evidence import render_evidence
 from auditor.tui.formatting import DECISION_SYMBOLS, STATUS_LABELS, STATUS_SYMBOLS, to_content, to_single_line
 from auditor.tui.screen import ReviewScreen
 from auditor.tui.side_panel import SidePanel
-from auditor.tui.wording import describe_decision, describe_undo
+from auditor.tui.wording import describe_decision, describe_undo, explain_missing_scores
 
 T = TypeVar("T")
 
@@ -124,7 +124,10 @@ class ConflictScreen(ReviewScreen):
             symbol = DECISION_SYMBOLS[item.decision]
             state = to_content(f"✓ saved: {symbol.glyph} {describe_decision(item.decision, row.score)}", symbol.style)
         else:
-            state = Content("○ not decided by you" if item.decision is None else "– skipped, not decided by you")
+            symbol = DECISION_SYMBOLS[item.decision]
+            state = Content(
+                f"{symbol.glyph} {symbol.label}, not decided by you" if item.decision else "○ not decided by you"
+            )
         parts = [state]
         if row.flagged:
             parts.append(Content.styled("⚑ flagged", "$text-error"))
@@ -144,38 +147,37 @@ class ConflictScreen(ReviewScreen):
 
     def action_decide(self, decision: str) -> None:
         """Store a decision, given as the value of a `Decision`, about the sides as shown."""
-        item = self.item
-        if item:
-            self._save_rating(lambda: self.session.decide(item, Decision(decision)))
+        item, made_decision = self.item, Decision(decision)
+        if not made_decision.resolves_conflict:
+            self._skip(item, made_decision)
+        elif item and made_decision.needs_score:
+            self._ask_score(item, made_decision)
+        elif item:
+            self._save_rating(lambda: self.session.decide(item, made_decision))
 
-    def action_score(self) -> None:
-        """Ask for a score, starting from the stored one or the mean of both sides, and store it."""
-        item = self.item
-        if item is None:
-            return
+    def _skip(self, item: ReviewItem | None, decision: Decision) -> None:
+        """Store a decision that resolves nothing, unless the rater has decided the conflict, and go to the next one."""
+        if item and (item.decision is None or not item.decision.resolves_conflict):
+            self._save_rating(lambda: self.session.decide(item, decision), on_saved=self.action_best)
+        else:
+            self.action_best()
+
+    def _ask_score(self, item: ReviewItem, decision: Decision) -> None:
+        """Ask for a score, starting from the stored one or the mean of both sides, and store it with a decision."""
+
+        def store(score: float | None) -> None:
+            """Store a score in [-1, 1]; None comes from a cancelled dialog."""
+            if score is not None:
+                self._save_rating(lambda: self.session.decide(item, decision, score=score))
+
         left_score, right_score = item.left.score, item.right.score
         if left_score is None or right_score is None:
-            self.notify("These answers are no scores: say left, right, both or neither, or write a note.", markup=False)
+            self.notify(f"These answers are no scores: {explain_missing_scores(item)}", markup=False)
             return
         initial_score = item.row.score if item.row.score is not None else (left_score + right_score) / 2
         self.app.push_screen(
-            ScoreDialog(initial_score, left_score, right_score, is_task_audit=self.session.is_task_audit),
-            self._save_score,
+            ScoreDialog(initial_score, left_score, right_score, is_task_audit=self.session.is_task_audit), store
         )
-
-    def _save_score(self, score: float | None) -> None:
-        """Store a score in [-1, 1] as the decision; None, from a cancelled dialog, stores nothing."""
-        item = self.item
-        if item and score is not None:
-            self._save_rating(lambda: self.session.decide(item, Decision.SCORE, score=score))
-
-    def action_skip(self) -> None:
-        """Store a skip, unless the rater has decided the conflict, and go to the next one."""
-        item = self.item
-        if item and (item.decision is None or not item.decision.resolves_conflict):
-            self._save_rating(lambda: self.session.decide(item, Decision.SKIP), on_saved=self.action_best)
-        else:
-            self.action_best()
 
     def action_note(self) -> None:
         """Ask for a note, and store it if it changed."""

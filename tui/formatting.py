@@ -48,14 +48,16 @@ VERDICT_SYMBOLS = {
     Ruling.VALID: StatusSymbol("✓", "VALID", "$text-success"),
     Ruling.INVALID: StatusSymbol("✕", "INVALID", "$text-error"),
 }
-DECISION_SYMBOLS = {
+DECISION_SYMBOLS: dict[Decision | None, StatusSymbol] = {
     None: StatusSymbol("·", "", "$text-muted"),
-    Decision.LEFT: StatusSymbol("◀", "left", "$text-success"),
-    Decision.RIGHT: StatusSymbol("▶", "right", "$text-success"),
-    Decision.BOTH: StatusSymbol("◆", "both", "$text-success"),
-    Decision.NEITHER: StatusSymbol("✕", "neither", "$text-success"),
-    Decision.SCORE: StatusSymbol("±", "score", "$text-success"),
-    Decision.SKIP: StatusSymbol("–", "skipped", "$text-muted"),
+    **{
+        decision: StatusSymbol(
+            decision.spec.glyph,
+            decision.spec.label,
+            "$text-success" if decision.resolves_conflict else "$text-muted",
+        )
+        for decision in Decision
+    },
 }
 
 

@@ -61,11 +61,9 @@ def describe_item(item: ReviewItem) -> Iterator[str]:
     if item.revealed:
         yield from describe_hidden_evidence(item)
     else:
-        truth_name, score_command = ("survey", " score,") if item.key.country else ("the right answer", "")
-        yield (
-            f"Authors, verdicts and {truth_name} are hidden until you decide: left, right, both, neither,"
-            f"{score_command} or skip."
-        )
+        truth_name = "survey" if item.key.country else "the right answer"
+        *first, last = item.possible_decisions
+        yield f"Authors, verdicts and {truth_name} are hidden until you decide: {', '.join(first)}, or {last}."
         if item.disclosed_elsewhere:
             yield "You have seen this cell in another conflict, so your decision settles this one but is not blind."
 

@@ -24,7 +24,7 @@ from auditor.tui.plain_text import (
     describe_samples,
 )
 from auditor.tui.settings import ReviewSettings
-from auditor.tui.wording import describe_decision, describe_log_entry, describe_undo
+from auditor.tui.wording import describe_decision, describe_log_entry, describe_undo, explain_missing_scores
 
 ROWS_PER_PAGE = 20
 
@@ -216,26 +216,32 @@ class PlainTextReview:
             self._write_lines(describe_hidden_evidence(self._item))
         self._completion_notifier.notify_if_complete(self.session)
 
-    def save_score(self, argument: str) -> None:
-        """Store a score of the rater as the decision; UsageError unless it is in [-1, 1]."""
+    def run_decision(self, decision: Decision, argument: str) -> None:
+        """Make a decision; one that needs a score reads it from the argument, and one that resolves nothing goes on."""
+        if decision.needs_score:
+            self.decide(decision, self._parse_score(argument))
+        elif decision.resolves_conflict:
+            self.decide(decision)
+        else:
+            if self.item.decision is None or not self.item.decision.resolves_conflict:
+                self.session.decide(self.item, decision)
+                self._write_line(f"{decision.spec.label.capitalize()}.")
+            self.show_next("")
+
+    def _parse_score(self, argument: str) -> float:
+        """Parse a score of the rater; UsageError unless it is in [-1, 1] and the sides have scores."""
         try:
             score = float(argument.replace("−", "-"))
         except ValueError:
             score = 2.0  # outside the range, so that it is refused below
         if self.item.left.score is None:
-            raise UsageError("these answers are no scores.", "Say left, right, both or neither, or write a note.")
+            advice = explain_missing_scores(self.item)
+            raise UsageError("these answers are no scores.", advice[0].upper() + advice[1:])
         if not -1 <= score <= 1:
             raise UsageError(
                 f"'{to_single_line(argument)}' is not a score.", "Give a number from -1 to 1, as in: score -0.4"
             )
-        self.decide(Decision.SCORE, score)
-
-    def skip_conflict(self, argument: str) -> None:
-        """Store a skip, unless the rater has decided the conflict, and show the next one."""
-        if self.item.decision is None or not self.item.decision.resolves_conflict:
-            self.session.decide(self.item, Decision.SKIP)
-            self._write_line("Skipped.")
-        self.show_next("")
+        return score
 
     def save_note(self, argument: str) -> None:
         self.session.save_note(self.item, argument)
@@ -297,9 +303,11 @@ class PlainTextReview:
         self._write_lines(f"{command}: {text}" for command, (_, text) in COMMANDS.items())
 
 
-def _make_decide_command(decision: Decision) -> Command:
-    """Return a command that stores a decision and ignores its argument."""
-    return lambda review, argument: review.decide(decision)
+def _make_decide_command(decision: Decision) -> tuple[Command, str]:
+    """Build the command that makes a decision, with its help text."""
+    example = f", as in: {decision} -0.4" if decision.needs_score else "."
+    help_text = f"{decision.spec.help[0].lower()}{decision.spec.help[1:]}{example}"
+    return lambda review, argument: review.run_decision(decision, argument), help_text
 
 
 def _parse_number(text: str, maximum: int) -> int:
@@ -319,12 +327,7 @@ COMMANDS: dict[str, tuple[Command, str]] = {
     "list": (PlainTextReview.list_conflicts, "list the conflicts, 20 at a time."),
     "next": (PlainTextReview.show_next, "show the undecided conflict that teaches most."),
     "show": (PlainTextReview.show_current, "show the open conflict again."),
-    "left": (_make_decide_command(Decision.LEFT), "the left side is right."),
-    "right": (_make_decide_command(Decision.RIGHT), "the right side is right."),
-    "both": (_make_decide_command(Decision.BOTH), "both sides are right."),
-    "neither": (_make_decide_command(Decision.NEITHER), "neither side is right."),
-    "score": (PlainTextReview.save_score, "give a score of your own, as in: score -0.4"),
-    "skip": (PlainTextReview.skip_conflict, "leave it undecided and go on."),
+    **{decision.value: _make_decide_command(decision) for decision in Decision},
     "note": (PlainTextReview.save_note, "write a note on the conflict, as in: note translation looks wrong"),
     "flag": (PlainTextReview.toggle_flag, "mark the conflict for attention, or take the mark off."),
     "reveal": (PlainTextReview.reveal, "show what is hidden before deciding; it is logged."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textual.content import Content
 
+from auditor.domain import Decision
 from auditor.review.item import ReviewItem, ReviewSide
 from auditor.tui.formatting import DECISION_SYMBOLS, draw_score_axis, format_answer, to_content, to_single_line
 from auditor.tui.side_panel import SAMPLE_GLYPH, sort_samples
@@ -22,15 +23,19 @@ def render_preview(item: ReviewItem) -> Content:
             "\n",
             to_content(to_single_line(item.question) if item.key.country else item.question, "italic $text-muted"),
         ),
-        _render_side("1 left", item.left),
-        _render_side("2 right", item.right),
+        _render_side(Decision.LEFT, item.left),
+        _render_side(Decision.RIGHT, item.right),
         _render_rating(item),
     ]
     return Content("\n\n").join(parts)
 
 
-def _render_side(side_name: str, side: ReviewSide) -> Content:
-    """Render a side's answer, its samples' scores on the scale, and the start of its first usable text."""
+def _render_side(decision: Decision, side: ReviewSide) -> Content:
+    """Render a side's answer, its samples' scores on the scale, and the start of its first usable text.
+
+    Args:
+        decision: the one that upholds this side; its key and label are the heading.
+    """
     scores = [(sample.score, SAMPLE_GLYPH) for sample in side.samples if sample.score is not None]
     usable_samples = [
         sample
@@ -39,6 +44,7 @@ def _render_side(side_name: str, side: ReviewSide) -> Content:
     ]
     text = usable_samples[0].text if usable_samples and usable_samples[0].text else "no text came back"
     excerpt = text if len(text) <= MAX_EXCERPT_CHARS else text[:MAX_EXCERPT_CHARS] + "…"
+    heading = f"{decision.spec.keys} {decision.spec.label}"
     score_axis = Content.assemble(
         ("−1 ", "$text-muted"),
         (draw_score_axis(SCORE_AXIS_WIDTH, scores), "$text-primary"),
@@ -46,7 +52,7 @@ def _render_side(side_name: str, side: ReviewSide) -> Content:
         "\n",
     )
     return Content.assemble(
-        to_content(f"{side_name}  {format_answer(side.score, side.answer)}", "bold $text-primary"),
+        to_content(f"{heading}  {format_answer(side.score, side.answer)}", "bold $text-primary"),
         "\n",
         score_axis if side.score is not None else "",
         to_content(excerpt),

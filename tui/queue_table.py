@@ -15,7 +15,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from auditor.domain import ConflictKind, Decision
+from auditor.domain import ConflictKind
 from auditor.storage.conflict_status import ConflictKey, QueueRow
 from auditor.tui.formatting import (
     DECISION_SYMBOLS,
@@ -220,7 +220,9 @@ def format_cells(row: QueueRow, width: int, *, is_cursor: bool) -> list[tuple[st
 def format_rating(row: QueueRow) -> str:
     """Format the rater's decision, with symbols for a flag and a note."""
     symbol = DECISION_SYMBOLS[row.decision]
-    label = format_score(row.score) if row.decision is Decision.SCORE and row.score is not None else symbol.label
+    label = (
+        format_score(row.score) if row.decision and row.decision.needs_score and row.score is not None else symbol.label
+    )
     marks = ("⚑" if row.flagged else "") + ("✎" if row.note else "")
     rating_text = f"{symbol.glyph} {label}".rstrip()
     return fit_width(rating_text, RATING_WIDTH - cell_len(marks) - 1) + marks if marks else rating_text

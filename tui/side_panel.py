@@ -8,7 +8,7 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from auditor.domain import Outcome
+from auditor.domain import Decision, Outcome
 from auditor.review.item import ReviewSide
 from auditor.review.word_comparison import find_unique_words
 from auditor.storage.evidence import BlindedSample
@@ -80,10 +80,10 @@ class SidePanel(VerticalScroll):
 
         With `highlight_differences`, words that the other side's sample does not use are underlined.
         """
-        number = "1" if side_name == "left" else "2"
+        keys = Decision(side_name).spec.keys
         author = "" if side.author is None else f" · {side.author}"
         self.border_title = Content(
-            to_single_line(f"{number} {side_name}{author} · {format_answer(side.score, side.answer)}")
+            to_single_line(f"{keys} {side_name}{author} · {format_answer(side.score, side.answer)}")
         )
         scores = tuple(sample.score for sample in side.samples if sample.score is not None)
         scale = self.query_one(ScoreScale)

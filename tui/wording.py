@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from auditor.domain import Decision, RatingAction
+from auditor.review.item import ReviewItem
 from auditor.storage.rating_log import RatingEntry
 from auditor.tui.formatting import format_score, to_single_line
-
-DECISION_PHRASES = {
-    Decision.LEFT: "left is right",
-    Decision.RIGHT: "right is right",
-    Decision.BOTH: "both are right",
-    Decision.NEITHER: "neither is right",
-    Decision.SCORE: "a score of your own",
-    Decision.SKIP: "undecided",
-}
 
 
 def describe_decision(decision: Decision, score: float | None = None) -> str:
     """Describe a decision about the sides as shown, with its custom score if it has one."""
-    score_note = f": {format_score(score)}" if decision is Decision.SCORE and score is not None else ""
-    return DECISION_PHRASES[decision] + score_note
+    score_note = f": {format_score(score)}" if decision.needs_score and score is not None else ""
+    return decision.spec.phrase + score_note
+
+
+def explain_missing_scores(item: ReviewItem) -> str:
+    """Say what a rater can do instead of giving a score, for sides that have none."""
+    *first, last = [decision.value for decision in item.possible_decisions if decision.resolves_conflict]
+    return f"say {', '.join(first)} or {last}, or write a note."
 
 
 def describe_undo(act: RatingAction, entry: RatingEntry | None) -> str:
@@ -40,9 +38,9 @@ def describe_log_entry(entry: RatingEntry) -> str:
     """Describe a row of the rating log: time, action, duration, and whether it was blind."""
     rating = entry.rating
     action_text = {
-        RatingAction.DECIDE: "skipped"
-        if not rating.decision.resolves_conflict
-        else describe_decision(rating.decision, rating.score),
+        RatingAction.DECIDE: describe_decision(rating.decision, rating.score)
+        if rating.decision.resolves_conflict
+        else rating.decision.spec.label,
         RatingAction.NOTE: f"note: {to_single_line(rating.note)}" if rating.note else "note taken off",
         RatingAction.FLAG: "flagged" if rating.flagged else "flag taken off",
         RatingAction.REVEAL: "asked to see what is hidden",

@@ -29,6 +29,7 @@ from auditor.domain.capabilities import (
 )
 from auditor.domain.comparisons import Comparison, ComparisonChoice, Item, ItemSet, Relation
 from auditor.domain.conflict_kinds import ConflictKind, ConflictSides
+from auditor.domain.decisions import Decision
 from auditor.domain.ground_truth import Grouping, Phrasing, Region, Survey, SurveyCell
 from auditor.domain.identifiers import canonical_hash, canonical_json, derive_seed, method_side_name, parse_method_side
 from auditor.domain.tasks import OPTION_LETTERS, AnswerKind, Task, TaskItem, lettered_options
@@ -40,7 +41,6 @@ from auditor.domain.terms import (
     SCORE_MIN,
     Cell,
     ConflictState,
-    Decision,
     HarmlessAlteration,
     LogprobMeasure,
     Method,

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from auditor.domain.conflict_kinds import ConflictKind
+from auditor.domain.decisions import Decision
 from auditor.domain.identifiers import canonical_hash
 from auditor.domain.terms import (
     Cell,
     ConflictState,
-    Decision,
     HarmlessAlteration,
     LogprobMeasure,
     Outcome,
@@ -275,7 +275,7 @@ class Rating:
 
     Attributes:
         decision, score, note, flagged: the rater's complete current rating; an undo appends an entry that repeats the
-            earlier rating. `score`, in [-1, 1], is set only with the decision `score`.
+            earlier rating. `score`, in [-1, 1], is set only with a decision that needs one.
         act: what the person did; acts other than `decide` repeat the decision in force.
         of: id of the entry that an undo reverts, or that a redo restores.
         shown: what was visible in addition to the cell, the reasoning and the scores, such as

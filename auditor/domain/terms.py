@@ -1,4 +1,4 @@
-"""Enumerations used across the package (outcomes, purposes, methods, rulings, decisions), and the cell."""
+"""Enumerations used across the package (outcomes, purposes, methods, rulings), and the cell."""
 
 from __future__ import annotations
 
@@ -108,24 +108,6 @@ class ConflictState(StrEnum):
     OPEN = "open"
     MAJORITY = "majority"
     PERSON = "person"
-
-
-class Decision(StrEnum):
-    """A person's decision on a conflict."""
-
-    LEFT = "left"
-    RIGHT = "right"
-    BOTH = "both"
-    NEITHER = "neither"
-    SCORE = "score"
-    """Neither side; the person enters a custom score."""
-    SKIP = "skip"
-    """No decision; also the state after the first decision is undone."""
-
-    @property
-    def resolves_conflict(self) -> bool:
-        """Whether the decision closes the conflict."""
-        return self is not Decision.SKIP
 
 
 class RatingAction(StrEnum):

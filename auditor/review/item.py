@@ -52,3 +52,9 @@ class ReviewItem:
     first_decision: Decision | None
     needs_second_rater: bool
     shown_at: float
+
+    @property
+    def possible_decisions(self) -> tuple[Decision, ...]:
+        """The decisions that the rater can make; a custom score needs sides that have scores."""
+        has_scores = self.left.score is not None and self.right.score is not None
+        return tuple(decision for decision in Decision if has_scores or not decision.needs_score)

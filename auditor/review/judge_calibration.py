@@ -9,7 +9,7 @@ from math import log
 
 import numpy as np
 
-from auditor.domain import Cell, Decision
+from auditor.domain import Cell
 from auditor.metrics.agreement import Agreement
 from auditor.metrics.calibration import Calibration, calibrate
 from auditor.metrics.estimate import ShareEstimate
@@ -19,13 +19,6 @@ from auditor.review.rater_agreement import BlindDecisions, compute_fleiss_kappa,
 from auditor.storage import evidence
 from auditor.storage.database import Database
 
-CORRECT_SIDES = {
-    Decision.LEFT: (True, False),
-    Decision.RIGHT: (False, True),
-    Decision.BOTH: (True, True),
-    Decision.NEITHER: (False, False),
-}
-"""For each decision whether it calls the left and the right side correct; a custom score does not."""
 MIN_SIDES = 10
 """Sides that a weight requires; with fewer, it would mostly reflect chance."""
 
@@ -78,10 +71,10 @@ def load_judged_sides(db: Database, audit_id: int, blind_decisions: BlindDecisio
     net_votes_by_side: Counter[tuple[str, Cell]] = Counter()
     for key, decisions in blind_decisions.items():
         decision = find_majority(decisions.values())
-        if decision not in CORRECT_SIDES:
+        if decision is None or decision.spec.upholds is None:
             continue
         cell = Cell(key.country, key.topic)
-        for model, is_correct in zip((key.left, key.right), CORRECT_SIDES[decision], strict=True):
+        for model, is_correct in zip((key.left, key.right), decision.spec.upholds, strict=True):
             net_votes_by_side[model, cell] += 1 if is_correct else -1
     # `side[1]` is the cell. More votes for correct than for wrong make the side correct; equal numbers leave it out.
     return [

@@ -12,7 +12,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from auditor.config import load_stored_config
 from auditor.domain import ENGLISH, ConflictSides, Decision, Rating, RatingAction, lettered_options
@@ -27,7 +27,6 @@ from auditor.storage.rating_log import FULL_DISCLOSURE, RatingChange, RatingEntr
 
 DEFAULT_SECOND_RATER_SHARE = 0.2
 """Share of the conflicts that two raters decide, so that their agreement can be measured."""
-MIRRORED_DECISIONS: dict[Any, Any] = {Decision.LEFT: Decision.RIGHT, Decision.RIGHT: Decision.LEFT}
 DecisionT = TypeVar("DecisionT", Decision, Decision | None)
 
 
@@ -161,7 +160,7 @@ class ReviewSession:
             correct_answer=correct_answer,
             first_decision=self._find_first_decision(key, row, swapped),
             needs_second_rater=row.n_raters == 1
-            and row.decision in (None, Decision.SKIP)
+            and not (row.decision and row.decision.resolves_conflict)
             and self.needs_second_rater(key),
             shown_at=time.monotonic(),
         )
@@ -172,14 +171,14 @@ class ReviewSession:
         """Store a decision about the sides as shown; it is durable when this returns.
 
         Args:
-            score: custom score in [-1, 1], for `Decision.SCORE` only.
+            score: custom score in [-1, 1], only for a decision that needs one.
 
         Raises:
             ValueError: a score is missing, out of range, or given with another decision; or the sides have no scores.
         """
-        if (decision is Decision.SCORE) != (score is not None) or not -1 <= (score or 0.0) <= 1:
-            raise ValueError("a score in [-1, 1] goes with the decision `score`, and with no other")
-        if score is not None and item.left.score is None:
+        if decision.needs_score != (score is not None) or not -1 <= (score or 0.0) <= 1:
+            raise ValueError(f"a score in [-1, 1] goes only with a decision that needs one, but got {decision} {score}")
+        if decision not in item.possible_decisions:
             raise ValueError("answers that are no scores are not settled by one")
         stored_decision = _mirror_decision(decision, item.swapped)
         entry = self._append_to_log(
@@ -259,7 +258,7 @@ class ReviewSession:
 
     def _find_first_decision(self, key: ConflictKey, row: QueueRow, swapped: bool) -> Decision | None:
         """The rater's first decision about the sides as shown, if it differs from the current one; otherwise None."""
-        if row.decision in (None, Decision.SKIP):
+        if row.decision is None or not row.decision.resolves_conflict:
             return None
         entries = rating_log.load_entries(self.db, self.audit.id, rater=self.rater, key=key)
         first_decision = next(
@@ -312,8 +311,8 @@ class ReviewSession:
 
 
 def _mirror_decision(decision: DecisionT, swapped: bool) -> DecisionT:
-    """Exchange the decisions left and right if the sides are swapped; other decisions stay as they are."""
-    return MIRRORED_DECISIONS.get(decision, decision) if swapped else decision
+    """Return the decision about the sides in their other order if they are swapped."""
+    return decision.mirrored if swapped and decision is not None else decision
 
 
 def _hash_to_fraction(*parts: str) -> float:

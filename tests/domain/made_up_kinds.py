@@ -6,9 +6,8 @@ The declarations come before the other imports, since modules derive their table
 from __future__ import annotations
 
 import json
-import tempfile
+import sys
 from dataclasses import replace
-from pathlib import Path
 
 from auditor.domain.conflict_kinds import ConflictKind, ConflictKindSpec, ConflictSides
 from tests.support.enum_members import add_member
@@ -33,8 +32,8 @@ from tests.support.synthetic_audit import populate
 
 
 def main() -> None:
-    """Store conflicts of both kinds, and print what queue, terminal, page and JSON show of them."""
-    with tempfile.TemporaryDirectory() as folder, open_database(f"sqlite:///{Path(folder, 'audits.db')}") as db:
+    """Store conflicts of both kinds in a database of the folder that is the argument, and print where they show up."""
+    with open_database(f"sqlite:///{sys.argv[1]}/audits.db") as db:
         audit = populate(db)
         first, second, *others = results.load_conflicts(db, audit.id)
         changed = [replace(first, kind=ConflictKind("hair_splitting")), replace(second, kind=ConflictKind("moods"))]

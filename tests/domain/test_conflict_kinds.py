@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import get_args
 
 from auditor.domain import ConflictKind, ConflictSides
@@ -17,8 +18,8 @@ def test_the_kinds_that_the_metrics_distinguish_are_declared() -> None:
     assert kinds == [kind for kind in ConflictKind if kind.spec.sides is ConflictSides.SCORES]
 
 
-def test_a_declared_kind_shows_up_everywhere() -> None:
-    program = [sys.executable, "-m", "tests.domain.made_up_kinds"]
+def test_a_declared_kind_shows_up_everywhere(tmp_path: Path) -> None:
+    program = [sys.executable, "-m", "tests.domain.made_up_kinds", str(tmp_path)]
     shown = json.loads(subprocess.run(program, check=True, capture_output=True, text=True).stdout)
     assert shown["filter"] == "kind:hair_splitting kind:moods"
     assert {line.split(": ")[1].split(",")[0] for line in shown["lines"]} == {"hair splitting", "moods"}

@@ -91,7 +91,6 @@ def literal_words(section: Any, field: str) -> set[str]:
         (conflicts.STATE_LABELS, set(ConflictStatus)),
         (conflicts.STATE_STATUS, set(ConflictStatus)),
         (conflicts.VOTING_RULE_LABELS, literal_words(PanelSection, "vote")),
-        (conflicts.DECISION_LABELS, set(Decision) - {Decision.LEFT, Decision.RIGHT, Decision.SKIP}),
         (differences.CHANGE_LABELS, {*get_args(ChangeLabel), "not tested"}),
         (differences.CHANGE_PHRASES, {*get_args(ChangeLabel), "not tested"}),
         (verdicts.RESOLVER_LABELS, literal_words(ResolutionFlipRow, "first_by")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.domain import ConflictKind
+from auditor.domain import ConflictKind, Decision
 from auditor.metrics.conflict import MIN_THRESHOLD
 from auditor.reports.data.report_schema import ConflictSideReport, ConflictsReport, ListedConflictReport, Report
 from auditor.reports.document import (
@@ -39,7 +39,6 @@ VOTING_RULE_LABELS = {
     "weighted": "by more than half of the assigned weight",
     "dawid_skene": "by Dawid and Skene’s model of the judges",
 }
-DECISION_LABELS = {"both": "both are right", "neither": "neither is right", "score": "another score is right"}
 MAX_OPEN_PAIRS = 10
 """Pairs of models above which their table is closed at first."""
 MAX_PRINTED_CONFLICTS = 20
@@ -249,11 +248,23 @@ def describe_conflict(row: ListedConflictReport) -> list[Inline]:
     else:
         nodes.append(" No judge voted." if is_voted else " Judges do not vote on it.")
     if row.decision is not None:
-        side = {"left": row.left, "right": row.right}.get(row.decision)
-        decision: list[Inline] = [DECISION_LABELS.get(row.decision, row.decision)]
-        decision = [Name(side.model), " is right"] if side else decision
-        return [*nodes, " ", *join_names(row.raters), " decided: ", *decision, "."]
+        return [
+            *nodes,
+            " ",
+            *join_names(row.raters),
+            " decided: ",
+            *_describe_decision(row, Decision(row.decision)),
+            ".",
+        ]
     if row.within_noise:
         nodes.append(" The difference is within the sampling noise.")
     nodes.append(f" Status: {STATE_LABELS[row.state]}")
     return [*nodes, ", for ", Name(row.winner), "."] if row.winner else [*nodes, "."]
+
+
+def _describe_decision(row: ListedConflictReport, decision: Decision) -> list[Inline]:
+    """Describe what people decided; a decision for one side names its model."""
+    if decision.upheld_side is None:
+        return [decision.spec.report_phrase or decision.spec.phrase]
+    side = row.left if decision.upheld_side == "left" else row.right
+    return [Name(side.model), " is right"]

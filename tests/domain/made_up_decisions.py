@@ -1,0 +1,108 @@
+"""A program that declares more decisions of people, makes them in both interfaces, and prints as JSON what came of it.
+
+The declarations come before the other imports, since modules derive their tables when they are imported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from auditor.domain.decisions import Decision, DecisionSpec
+from tests.support.enum_members import add_member
+
+if __name__ == "__main__":  # not where a test run imports this module
+    for name, key, mirrored, upholds, phrase in (
+        ("lean_left", "6", "lean_right", (True, False), "left is rather right"),
+        ("lean_right", "7", "lean_left", (False, True), "right is rather right"),
+        ("unclear", "8", "", None, "the question is unclear"),
+    ):
+        spec = DecisionSpec(
+            keys=key, glyph="~", label=name, help=phrase, phrase=phrase, upholds=upholds, mirrored=mirrored
+        )
+        add_member(Decision, name.upper(), name, spec)
+    later = DecisionSpec(keys="w", glyph="w", label="put off", help="Decide later", phrase="put off", resolves=False)
+    add_member(Decision, "LATER", "later", later)
+
+from auditor.reports.data.build import build_report
+from auditor.reports.output import render_report
+from auditor.review.export import iter_rating_rows
+from auditor.review.judge_calibration import load_judged_sides
+from auditor.review.rater_agreement import compute_rater_agreement, load_blind_decisions
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database, open_database
+from auditor.storage.reviewed_conflicts import load_reviewed_conflicts
+from auditor.tui.actions import render_key_tables
+from auditor.tui.app import ReviewApp
+from auditor.tui.plain_text_app import run_plain_text_review
+from auditor.tui.settings import SETTINGS_FOLDER_VARIABLE, ReviewSettings
+from tests.support.review_audit import save_review_audit
+from tests.tui.app_driver import Driver
+
+
+async def press_keys(db: Database, folder: Path) -> str:
+    """Open a conflict on the screen, decide it and the next one by key, and return what the screens showed."""
+    app = ReviewApp(db, rater="grace", audit="moral", settings=ReviewSettings(folder))
+    async with app.run_test(size=(160, 50)) as pilot:
+        driver: Any = Driver(app, pilot)
+        await driver.settle()
+        await driver.press("enter", "6")
+        screens = [driver.text]
+        await driver.press("space", "8")
+        screens.append(driver.text)
+        await driver.press("space", "w", "q")
+        return "\n".join([*screens, driver.text])
+
+
+def type_commands(url: str) -> str:
+    """Decide in plain text, and return what was printed."""
+    commands = ("next", "lean_right", "next", "unclear", "next", "later", "help")
+    output = io.StringIO()
+    run_plain_text_review(url, "moral", rater="ada", stdin=io.StringIO("\n".join(commands)), stdout=output)
+    return output.getvalue()
+
+
+def collect_results(db: Database, audit: Audit) -> dict[str, Any]:
+    """Collect what the status of conflicts, calibration, export and report make of the decisions."""
+    blind_decisions = load_blind_decisions(db, audit.id)
+    report = build_report(db, audit.name)
+    reviewed_conflicts = load_reviewed_conflicts(db, audit.id)
+    rows = list(iter_rating_rows(db, audit))
+    return {
+        "settled": [
+            (reviewed.status, reviewed.decision, reviewed.winner is not None)
+            for reviewed in reviewed_conflicts
+            if reviewed.ratings
+        ],
+        "upheld": [
+            ({"lean_left": row["left"], "lean_right": row["right"]}[row["decision"]], row["rater"])
+            for row in rows
+            if row["decision"].startswith("lean_")
+        ],
+        "winners": [reviewed.winner for reviewed in reviewed_conflicts if reviewed.ratings and reviewed.winner],
+        "exported": [row["decision"] for row in rows],
+        "decided": compute_rater_agreement(blind_decisions).n_decided_by_rater,
+        "judged_cells": len({side.cell for side in load_judged_sides(db, audit.id, blind_decisions)}),
+        "json": [row.decision for row in report.conflicts.largest if row.decision],
+        "page": " ".join(render_report(report, "text").split()),
+    }
+
+
+def main() -> None:
+    """Make the decisions on the screen and in plain text, in a database of the folder that is the argument."""
+    folder = Path(sys.argv[1])
+    os.environ[SETTINGS_FOLDER_VARIABLE] = str(folder)
+    url = f"sqlite:///{folder}/audits.db"
+    with open_database(url) as db:
+        audit = save_review_audit(db)
+        figures = {"screens": asyncio.run(press_keys(db, folder)), "transcript": type_commands(url)}
+        print(json.dumps({**figures, "keys": render_key_tables(), **collect_results(db, audit)}))
+
+
+if __name__ == "__main__":
+    main()
