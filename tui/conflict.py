@@ -125,7 +125,7 @@ class ConflictScreen(ReviewScreen):
             state = to_content(f"✓ saved: {symbol.glyph} {describe_decision(item.decision, row.score)}", symbol.style)
         else:
             symbol = DECISION_SYMBOLS[item.decision]
-            state = Content(
+            state = to_content(
                 f"{symbol.glyph} {symbol.label}, not decided by you" if item.decision else "○ not decided by you"
             )
         parts = [state]

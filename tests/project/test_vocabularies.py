@@ -47,9 +47,7 @@ OMITTED: Mapping[str, set[Enum]] = {
     "STOP_REASONS": {FinishCategory.FAILED, FinishCategory.MALFORMED, FinishCategory.UNKNOWN},  # "unknown" in Inspect
     "UNSUPPORTED_STATUSES": {LogprobMeasure.CONTINUATION},  # sends no request
     "VERDICT_REASONS": {GateStatus.SKIPPED},  # of a gate, never of a whole check
-    "CORRECT_SIDES": {Decision.SCORE, Decision.SKIP},  # says nothing about the reasoning of a side
     "DECISION_CODES": {Decision.SKIP},  # no decision
-    "MIRRORED_DECISIONS": {Decision.BOTH, Decision.NEITHER, Decision.SCORE, Decision.SKIP},  # the same when mirrored
 }
 """Members that a table leaves out on purpose, by the table's name."""
 PURPOSES_OF_MODELS = {Purpose.DIRECT, Purpose.LOGPROB, Purpose.MORAL, Purpose.PARAPHRASE, Purpose.REWRITE, Purpose.RULE}
