@@ -4,7 +4,7 @@
 config, the model and the builder. A changed key asks everything again that was paid for; see
 `tests/e2e/test_requests_unchanged.py`. To record new calls:
 
-    AUDITOR_GOLDEN=write pytest tests/agents/test_call_fields.py
+    AUDITOR_GOLDEN=write pytest tests/e2e/test_call_fields.py
 """
 
 from __future__ import annotations
