@@ -41,10 +41,8 @@ class Estimate:
         "extra": "forbid",
         "use_attribute_docstrings": True,
         "allow_inf_nan": False,
-        "revalidate_instances": "subclass-instances",
     }
-    """How pydantic validates it where a report embeds it; this module does not import pydantic. A field of this type
-    that is given a subclass's instance keeps the figures of this class only, as its JSON does."""
+    """How pydantic validates it where a report embeds it; this module does not import pydantic."""
 
     value: float | None
     n: int

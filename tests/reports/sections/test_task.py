@@ -101,7 +101,6 @@ def test_models_are_listed_best_first_and_unknown_ones_last(report: Report) -> N
 
 def test_scores_have_their_distance_from_the_truth(report: Report) -> None:
     r, mae = Estimate(0.6, 10, 0.1, 0.9), Estimate(6.0, 10, 1.0, 11.0)
-    no_agreement = Estimate(None, 0, reason=MISSING.reason)
     score = ScoreAccuracy(pearson_r=r, spearman_rho=r, mae=mae, bias=mae, spread=mae)
     rows = [make_row("m", MISSING, score=score), make_row("n", MISSING)]
     section = build(report, make_task(rows, kind=AnswerKind.SCORE, range=(0, 200), tolerance=2, chance=None))
@@ -110,7 +109,7 @@ def test_scores_have_their_distance_from_the_truth(report: Report) -> None:
         "truth (r = 0.60, 95% CI 0.10 to 0.90)."
     )
     assert cells_of(tables_of(section)["task-accuracy"])[0] == [
-        "m", MISSING, no_agreement, 1, no_agreement, 20, 20, r, r, mae, mae, mae
+        "m", MISSING, MISSING, 1, MISSING, 20, 20, r, r, mae, mae, mae
     ]  # fmt: skip
     assert "a number in a range from 0 to 200" in text_of(section)
     assert "differs from the known answer by at most 2." in text_of(section)
