@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import TypedDict
 
 
-class CellBatch(TypedDict):
-    """A range of cells, [start, stop), by position in the audit's list of cells."""
+class Batch(TypedDict):
+    """A range of positions, [start, stop), in a list of the audit: of cells, questions or pairs of items."""
 
     start: int
     stop: int
+
+
+def split_into_batches(n: int, size: int, start: int = 0) -> list[Batch]:
+    """Split the positions from `start` up to `n`, exclusive, into batches of at most `size`."""
+    return [Batch(start=first, stop=min(first + size, n)) for first in range(start, n, size)]
 
 
 class AuditState(TypedDict, total=False):

@@ -9,7 +9,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from auditor.agents import nodes
-from auditor.agents.audit_state import AuditState, CellBatch
+from auditor.agents.audit_state import AuditState, Batch
 from auditor.agents.logic.graph import build_logic_graph
 from auditor.agents.logprob_scoring import LogprobBatch, score_logprobs
 from auditor.agents.preflight import preflight
@@ -37,7 +37,7 @@ def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> AuditGr
     ):
         graph.add_node(node)
     for branch in (nodes.elicit, nodes.review):
-        graph.add_node(branch, input_schema=CellBatch)
+        graph.add_node(branch, input_schema=Batch)
     graph.add_node("semantic", build_semantic_graph())
     graph.add_node("logic", build_logic_graph())
     graph.add_node(score_logprobs, input_schema=LogprobBatch)

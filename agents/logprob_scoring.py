@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TypedDict
 
 from langgraph.runtime import Runtime
 
-from auditor.agents.audit_state import AuditState
+from auditor.agents.audit_state import AuditState, Batch
 from auditor.agents.call_runner import run_calls
 from auditor.agents.run_context import RunContext
 from auditor.agents.sentence_pairs import build_sentence_pairs, parse_sentence_pair_score
@@ -20,11 +19,9 @@ from auditor.storage import results
 STAGE = "logprobs"
 
 
-class LogprobBatch(TypedDict):
+class LogprobBatch(Batch):
     """A range of cells, [start, stop), and each model's measure by name; None if it supports no measure."""
 
-    start: int
-    stop: int
     measures: dict[str, str | None]
 
 

@@ -13,7 +13,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send, interrupt
 
 from auditor.agents.answer_conflicts import add_answers, commonest_answer_filter, find_answer_conflicts
-from auditor.agents.audit_state import AuditState, CellBatch
+from auditor.agents.audit_state import AuditState, Batch, split_into_batches
 from auditor.agents.blinding_checks import ask_for_guesses, restate_traces
 from auditor.agents.call_builders import select_traces_for_review
 from auditor.agents.cell_scoring import compute_cell_score, compute_logprob_scores, evidence_hash, self_consistencies
@@ -49,7 +49,7 @@ async def plan(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:
 
 def route_elicit(state: AuditState, runtime: Runtime[RunContext]) -> list[Send] | Literal["measure"]:
     """Start one branch for each batch of cells and each probe that asks about cells; go to `measure` without any."""
-    probes, batches = runtime.context.config.probes, _cell_batches(state["cells"])
+    probes, batches = runtime.context.config.probes, split_into_batches(state["cells"], CELLS_PER_BATCH)
     logprob_batches = [
         Send("score_logprobs", {**batch, "measures": state["measures"]}) for batch in batches if probes.logprob
     ]
@@ -67,7 +67,7 @@ def _next_elicitation_batches(context: RunContext, n_reached: int) -> list[Send]
         return []
     n_cells = len(context.cells_in_elicitation_order)
     end = n_cells if context.config.direct.target_width is None else next_interim_look(n_reached, n_cells)
-    return [Send("elicit", batch) for batch in _cell_batches(end, n_reached)]
+    return [Send("elicit", batch) for batch in split_into_batches(end, CELLS_PER_BATCH, n_reached)]
 
 
 async def check_precision(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:
@@ -111,7 +111,7 @@ def _intervals_are_narrow(context: RunContext, n_reached: int, width: float) -> 
     return is_narrow(list(scores.values()), [survey_scores[cell] for cell in row_by_cell], width)
 
 
-async def elicit(state: CellBatch, runtime: Runtime[RunContext]) -> AuditState:
+async def elicit(state: Batch, runtime: Runtime[RunContext]) -> AuditState:
     """Ask every model about every cell of the batch, with k samples in every language."""
     context = runtime.context
     if state["start"] == 0:
@@ -183,10 +183,10 @@ def route_review(state: AuditState, runtime: Runtime[RunContext]) -> list[Send] 
     """Start one review branch for each batch of cells; go to `detect` without direct scores or judges."""
     if not runtime.context.config.probes.direct or not runtime.context.config.judge_models:
         return "detect"
-    return [Send("review", batch) for batch in _cell_batches(state["cells"])]
+    return [Send("review", batch) for batch in split_into_batches(state["cells"], CELLS_PER_BATCH)]
 
 
-async def review(state: CellBatch, runtime: Runtime[RunContext]) -> AuditState:
+async def review(state: Batch, runtime: Runtime[RunContext]) -> AuditState:
     """Have panels review the traces of the batch, with the configured checks of blinding."""
     context = runtime.context
     if state["start"] == 0:
@@ -315,14 +315,6 @@ async def report(state: AuditState, runtime: Runtime[RunContext]) -> AuditState:
     await enter_stage(runtime.context, "report")
     await asyncio.to_thread(audits.set_stage, runtime.context.db, runtime.context.audit_id, audits.FINISHED)
     return {}
-
-
-def _cell_batches(n_cells: int, start: int = 0) -> list[CellBatch]:
-    """Split the positions of cells from `start` up to `n_cells`, exclusive, into batches."""
-    return [
-        CellBatch(start=batch_start, stop=min(batch_start + CELLS_PER_BATCH, n_cells))
-        for batch_start in range(start, n_cells, CELLS_PER_BATCH)
-    ]
 
 
 def _group_by_model_and_cell(traces: Iterable[Trace]) -> dict[tuple[str, Cell], list[Trace]]:

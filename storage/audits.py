@@ -6,12 +6,12 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, insert, select, update
+from sqlalchemy import Connection, RowMapping, insert, select, update
 
 from auditor.domain import Cell, Grouping, Phrasing, Region, Survey, SurveyCell, canonical_json
 from auditor.errors import StorageError, did_you_mean
 from auditor.storage import tasks
-from auditor.storage.database import Database, table_of
+from auditor.storage.database import Database, replace_rows, table_of
 from auditor.storage.ledger import utc_now
 from auditor.storage.tables import AuditRow, DerivedRow, SurveyCellRow
 from auditor.text_safety import truncate_text
@@ -165,8 +165,7 @@ def _find_audit_id(connection: Connection, name: str) -> int:
 def _delete_derived_rows(connection: Connection, audit_id: int) -> None:
     """Delete all rows of an audit that are rebuilt from the ledger."""
     for row_class in DerivedRow.__subclasses__():
-        table = table_of(row_class)
-        connection.execute(delete(table).where(table.c.audit_id == audit_id))
+        replace_rows(connection, row_class, audit_id, [])
 
 
 def _serialize_survey(survey: Survey) -> str:
@@ -200,10 +199,7 @@ def _has_same_truth(connection: Connection, audit_id: int, survey: Survey) -> bo
 
 def _save_survey(connection: Connection, audit_id: int, survey: Survey) -> None:
     """Store the cells of a survey and the items of its task in place of those that the audit had."""
-    table = table_of(SurveyCellRow)
-    connection.execute(delete(table).where(table.c.audit_id == audit_id))
-    if survey.cells:
-        connection.execute(insert(table), _survey_cell_rows(audit_id, survey))
+    replace_rows(connection, SurveyCellRow, audit_id, _survey_cell_rows(audit_id, survey))
     tasks.save_items(connection, audit_id, survey.task)
 
 

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, RowMapping, delete, func, insert, select
+from sqlalchemy import Connection, RowMapping, delete, func, select
 from sqlmodel import SQLModel
 
 from auditor.domain import Comparison, ComparisonChoice, Item, ItemSet, Outcome, Relation
-from auditor.storage.database import Database, table_of, upsert
+from auditor.storage.database import Database, replace_rows, table_of, upsert
 from auditor.storage.record_parsing import parse_values
 from auditor.storage.tables import ComparisonItemRow, ComparisonRow, ComparisonSetRow
 
@@ -67,11 +67,8 @@ def replace_item_sets(db: Database, audit_id: int, item_sets: Sequence[ItemSet])
         ]
 
     def job(connection: Connection) -> None:
-        for row_class, rows in ((ComparisonSetRow, set_rows), (ComparisonItemRow, item_rows)):
-            table = table_of(row_class)
-            connection.execute(delete(table).where(table.c.audit_id == audit_id))
-            if rows:
-                connection.execute(insert(table), rows)
+        replace_rows(connection, ComparisonSetRow, audit_id, set_rows)
+        replace_rows(connection, ComparisonItemRow, audit_id, item_rows)
 
     db.write(job)
 

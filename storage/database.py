@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Column, Connection, Engine, Insert, Table, event
+from sqlalchemy import Column, Connection, Engine, Insert, Table, delete, event, insert
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlmodel import SQLModel
@@ -256,6 +256,16 @@ def insert_new(connection: Connection, row_class: type[SQLModel], values: list[d
     """Insert rows; a row whose key exists is skipped."""
     if values:
         connection.execute(_insert_statement(connection, row_class).on_conflict_do_nothing(), values)
+
+
+def replace_rows(
+    connection: Connection, row_class: type[SQLModel], audit_id: int, values: list[dict[str, Any]]
+) -> None:
+    """Insert rows in place of all that an audit has of this class."""
+    table = table_of(row_class)
+    connection.execute(delete(table).where(table.c.audit_id == audit_id))
+    if values:
+        connection.execute(insert(table), values)
 
 
 def upsert(connection: Connection, row_class: type[SQLModel], values: list[dict[str, Any]]) -> None:

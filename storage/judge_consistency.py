@@ -11,6 +11,7 @@ from auditor.config import AuditConfig, LogicProbe
 from auditor.metrics.judge_consistency import ConsistencyMeasures, VoteWeight, consistency_weights, measure_consistency
 from auditor.metrics.logic import JudgeAnswers
 from auditor.storage import comparisons
+from auditor.storage.comparisons import ItemSetAnswers
 from auditor.storage.database import Database
 
 
@@ -22,6 +23,21 @@ class JudgeConsistency(NamedTuple):
     weight: VoteWeight
 
 
+def to_judge_answers(answers: ItemSetAnswers) -> JudgeAnswers:
+    """Convert stored answers to the input of the metrics.
+
+    All wordings of a set carry the same context, which names the cluster, since they are about the same items.
+    """
+    return JudgeAnswers(
+        answers.preferences,
+        answers.negated,
+        answers.asked,
+        answers.samples,
+        answers.human_preferences,
+        answers.item_set.context,
+    )
+
+
 def measure_judge_consistency(db: Database, audit_id: int, config: AuditConfig) -> list[JudgeConsistency]:
     """Measure the consistency of every judge of an audit by its comparisons in the audit."""
     probe = config.probes.logic or LogicProbe()
@@ -31,16 +47,7 @@ def measure_judge_consistency(db: Database, audit_id: int, config: AuditConfig) 
     answers_by_judge: dict[str, list[JudgeAnswers]] = {judge.name: [] for judge in config.judge_models}
     for set_answers in answers:
         if set_answers.judge in answers_by_judge:
-            answers_by_judge[set_answers.judge].append(
-                JudgeAnswers(
-                    set_answers.preferences,
-                    set_answers.negated,
-                    set_answers.asked,
-                    set_answers.samples,
-                    set_answers.human_preferences,
-                    set_answers.item_set.context,
-                )
-            )
+            answers_by_judge[set_answers.judge].append(to_judge_answers(set_answers))
     consistency_by_judge = {
         name: measure_consistency(judge_answers, min(probe.k), probe.max_subsets, config.seed)
         for name, judge_answers in answers_by_judge.items()

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, func, select
 from sqlmodel import SQLModel
 
 from auditor.domain import canonical_json
@@ -23,7 +23,7 @@ from auditor.domain.semantic import (
     QuestionScore,
     SemanticScoringSettings,
 )
-from auditor.storage.database import Database, insert_new, table_of, upsert
+from auditor.storage.database import Database, insert_new, replace_rows, table_of, upsert
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY
 from auditor.storage.record_parsing import parse_values
 from auditor.storage.tables import (
@@ -49,7 +49,7 @@ def replace_questions(db: Database, audit_id: int, questions: Sequence[MoralQues
          "language": question.language}
         for i, question in enumerate(questions)
     ]  # fmt: skip
-    _replace_rows(db, audit_id, MoralQuestionRow, rows)
+    db.write(lambda connection: replace_rows(connection, MoralQuestionRow, audit_id, rows))
 
 
 def load_questions(db: Database, audit_id: int) -> list[MoralQuestion]:
@@ -127,17 +127,12 @@ def replace_scores(
     """Store an audit's scores, null scores and the settings they were computed with, in place of those it had."""
     score_rows = [_to_row(audit_id, score) for score in scores]
     null_score_rows = [_to_row(audit_id, null_score) for null_score in null_scores]
+    facts_row = {"audit_id": audit_id, "facts": canonical_json(asdict(facts))}
 
     def job(connection: Connection) -> None:
-        for row_class, rows in (
-            (QuestionScoreRow, score_rows),
-            (NullScoreRow, null_score_rows),
-            (SemanticFactsRow, [{"audit_id": audit_id, "facts": canonical_json(asdict(facts))}]),
-        ):
-            table = table_of(row_class)
-            connection.execute(delete(table).where(table.c.audit_id == audit_id))
-            if rows:
-                connection.execute(insert(table), rows)
+        replace_rows(connection, QuestionScoreRow, audit_id, score_rows)
+        replace_rows(connection, NullScoreRow, audit_id, null_score_rows)
+        replace_rows(connection, SemanticFactsRow, audit_id, [facts_row])
 
     db.write(job)
 
@@ -224,18 +219,6 @@ def save_vectors(db: Database, revision: str, vectors: Mapping[str, NDArray[np.f
 
 
 # --- rows -------------------------------------------------------------------------------------------------------
-
-
-def _replace_rows(db: Database, audit_id: int, row_class: type[SQLModel], rows: list[dict[str, Any]]) -> None:
-    """Store rows in place of all of an audit's rows of this class."""
-
-    def job(connection: Connection) -> None:
-        table = table_of(row_class)
-        connection.execute(delete(table).where(table.c.audit_id == audit_id))
-        if rows:
-            connection.execute(insert(table), rows)
-
-    db.write(job)
 
 
 def _save_records(db: Database, audit_id: int, row_class: type[SQLModel], records: Sequence[Any]) -> None:

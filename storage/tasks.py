@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, delete, insert, select
+from sqlalchemy import Connection, RowMapping, select
 
 from auditor.domain import AnswerKind, Cell, Outcome, Task, TaskItem
-from auditor.storage.database import Database, table_of
+from auditor.storage.database import Database, replace_rows, table_of
 from auditor.storage.tables import TaskItemRow, TraceRow
 
 
@@ -55,8 +55,6 @@ def load_answers(db: Database, audit_id: int) -> dict[tuple[str, Cell, int], str
 
 def save_items(connection: Connection, audit_id: int, task: Task | None) -> None:
     """Store a task's items in place of those that the audit had; no task, no items."""
-    table = table_of(TaskItemRow)
-    connection.execute(delete(table).where(table.c.audit_id == audit_id))
     rows = [
         {
             "audit_id": audit_id,
@@ -69,8 +67,7 @@ def save_items(connection: Connection, audit_id: int, task: Task | None) -> None
         }
         for position, item in enumerate(task.items.values() if task else ())
     ]
-    if rows:
-        connection.execute(insert(table), rows)
+    replace_rows(connection, TaskItemRow, audit_id, rows)
 
 
 def _parse_item(row: RowMapping) -> TaskItem:

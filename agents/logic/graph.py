@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from auditor.agents.audit_state import AuditState
+from auditor.agents.audit_state import AuditState, Batch, split_into_batches
 from auditor.agents.call_runner import run_calls
 from auditor.agents.logic.item_sets import build_item_sets
 from auditor.agents.logic.questions import build_comparison_call, parse_comparison, plan_pairs, questions_about
@@ -30,18 +30,11 @@ class LogicState(AuditState, total=False):
     pairs: int
 
 
-class PairBatch(TypedDict):
-    """A range of pairs, [start, stop), by position among all pairs."""
-
-    start: int
-    stop: int
-
-
 def build_logic_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
     """Build the graph of the probe; it ends immediately if the probe is not configured."""
     graph = StateGraph(LogicState, context_schema=RunContext)
     graph.add_node(store_item_sets)
-    graph.add_node(compare, input_schema=PairBatch)
+    graph.add_node(compare, input_schema=Batch)
     graph.add_edge(START, "store_item_sets")
     graph.add_conditional_edges("store_item_sets", route_compare, ["compare", END])
     graph.add_edge("compare", END)
@@ -62,15 +55,10 @@ async def store_item_sets(state: LogicState, runtime: Runtime[RunContext]) -> Lo
 
 def route_compare(state: LogicState) -> list[Send] | Literal["__end__"]:
     """Start one branch for each batch of pairs; end without pairs."""
-    n_pairs = state["pairs"]
-    sends = [
-        Send("compare", PairBatch(start=batch_start, stop=min(batch_start + PAIRS_PER_BATCH, n_pairs)))
-        for batch_start in range(0, n_pairs, PAIRS_PER_BATCH)
-    ]
-    return sends or "__end__"
+    return [Send("compare", batch) for batch in split_into_batches(state["pairs"], PAIRS_PER_BATCH)] or "__end__"
 
 
-async def compare(state: PairBatch, runtime: Runtime[RunContext]) -> LogicState:
+async def compare(state: Batch, runtime: Runtime[RunContext]) -> LogicState:
     """Ask every model all questions about the pairs of the batch, and store the answers."""
     context = runtime.context
     config, probe = context.config, context.config.probes.logic

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from auditor.agents.audit_state import AuditState
+from auditor.agents.audit_state import AuditState, Batch, split_into_batches
 from auditor.agents.run_context import RunContext
 from auditor.agents.semantic.answer_collection import collect_answers
 from auditor.agents.semantic.call_builders import semantic_probe
@@ -39,18 +39,11 @@ class SemanticState(AuditState, total=False):
     questions: int
 
 
-class QuestionBatch(TypedDict):
-    """A range of questions, [start, stop), by position among all questions."""
-
-    start: int
-    stop: int
-
-
 def build_semantic_graph() -> CompiledStateGraph[Any, RunContext, Any, Any]:
     """Build the graph of the probe; it ends immediately if the probe is not configured."""
     graph = StateGraph(SemanticState, context_schema=RunContext)
     graph.add_node(store_questions)
-    graph.add_node(answer, input_schema=QuestionBatch)
+    graph.add_node(answer, input_schema=Batch)
     for node in (paraphrase, score, judge):
         graph.add_node(node)
     graph.add_edge(START, "store_questions")
@@ -113,15 +106,10 @@ async def _question_batches(context: RunContext) -> AsyncIterator[list[MoralQues
 
 def route_answer(state: SemanticState) -> list[Send]:
     """Start one branch for each batch of questions."""
-    n_questions = state["questions"]
-    batch_starts = range(0, n_questions, QUESTIONS_PER_BATCH)
-    return [
-        Send("answer", QuestionBatch(start=batch_start, stop=min(batch_start + QUESTIONS_PER_BATCH, n_questions)))
-        for batch_start in batch_starts
-    ]
+    return [Send("answer", batch) for batch in split_into_batches(state["questions"], QUESTIONS_PER_BATCH)]
 
 
-async def answer(state: QuestionBatch, runtime: Runtime[RunContext]) -> SemanticState:
+async def answer(state: Batch, runtime: Runtime[RunContext]) -> SemanticState:
     """Ask every model all wordings of the batch, and the rule of thumb behind each answer."""
     context = runtime.context
     questions = await asyncio.to_thread(semantic_results.load_questions, context.db, context.audit_id)

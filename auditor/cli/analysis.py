@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import JsonOption, PageFileOption, StorageOption
+from auditor.cli.options import AuditArgument, JsonOption, PageFileOption, StorageOption
 from auditor.cli.output import print_json, print_message
 from auditor.cli.page_output import present_document, print_document, resolve_page_format
 
@@ -83,7 +83,7 @@ def _parse_model_rename(text: str) -> tuple[str, str]:
 
 
 def check(
-    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
+    audit: AuditArgument,
     min_pearson: Annotated[float | None, typer.Option(help="Minimum r of every model.")] = None,
     max_mae: Annotated[float | None, typer.Option(help="Maximum mean absolute error of every model.")] = None,
     max_region_gap: Annotated[

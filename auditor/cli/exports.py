@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli.options import JsonOption, StorageOption
+from auditor.cli.options import AuditArgument, JsonOption, StorageOption
 from auditor.cli.output import print_data, print_json, print_message
 
 export_app = typer.Typer(name="export", help="Write tables out for other programs.", no_args_is_help=True)
@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 @export_app.command("ratings")
 def export_ratings(
-    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
+    audit: AuditArgument,
     file_format: Annotated[
         RatingsFormatOption, typer.Option("--format", "-f", help="csv or jsonl.")
     ] = RatingsFormatOption.CSV,
@@ -62,7 +62,7 @@ def export_ratings(
 
 @export_app.command("weights")
 def export_weights(
-    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
+    audit: AuditArgument,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -95,7 +95,7 @@ class TableFormatOption(StrEnum):
 
 @export_app.command("tables")
 def export_tables(
-    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
+    audit: AuditArgument,
     file_format: Annotated[
         TableFormatOption, typer.Option("--format", "-f", help="parquet or jsonl.")
     ] = TableFormatOption.PARQUET,
@@ -130,7 +130,7 @@ def export_tables(
 
 @export_app.command("inspect")
 def export_inspect(
-    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
+    audit: AuditArgument,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="A folder; AUDIT-inspect if not given.")
     ] = None,
@@ -162,7 +162,7 @@ def export_inspect(
 
 @export_app.command("mlflow")
 def export_mlflow(
-    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
+    audit: AuditArgument,
     tracking_uri: Annotated[
         str | None,
         typer.Option(
@@ -193,7 +193,7 @@ def export_mlflow(
 
 @export_app.command("wandb")
 def export_wandb(
-    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
+    audit: AuditArgument,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="A folder; AUDIT-wandb if not given.")
     ] = None,
@@ -223,7 +223,7 @@ def export_wandb(
 
 @export_app.command("paper")
 def export_paper(
-    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
+    audit: AuditArgument,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="A folder; AUDIT-paper if not given.")
     ] = None,
@@ -255,7 +255,7 @@ class PlotFormatOption(StrEnum):
 
 @export_app.command("plots")
 def export_plots(
-    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
+    audit: AuditArgument,
     file_format: Annotated[
         PlotFormatOption,
         typer.Option("--format", "-f", help="svg, png or pdf; or vega for the Vega-Lite specification."),

@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+AuditArgument: TypeAlias = Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")]
 StorageOption: TypeAlias = Annotated[
     str | None,
     typer.Option("--storage", metavar="URL", help="Database, such as sqlite:///auditor.db (or set AUDITOR_STORAGE)."),

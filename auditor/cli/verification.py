@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import JsonOption, StorageOption
+from auditor.cli.options import AuditArgument, JsonOption, StorageOption
 from auditor.cli.output import print_json, print_message, print_table
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 
 def verify(
-    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")],
+    audit: AuditArgument,
     head: Annotated[
         str | None, typer.Option("--head", metavar="HASH", help="A head noted earlier: must be in the chain still.")
     ] = None,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from pathlib import Path
+from typing import Any, get_type_hints
 
 import ormsgpack
 import pytest
 from langgraph.checkpoint.serde.jsonplus import EXT_CONSTRUCTOR_SINGLE_ARG
 
-from auditor.agents.audit_state import AuditState, CellBatch
 from auditor.agents.checkpoints import open_checkpointer
-from auditor.agents.logprob_scoring import LogprobBatch
+from auditor.agents.graph import build_graph
 from auditor.run import run_audit
 from auditor.storage.database import open_database
 from tests.support.audit_configs import KEY, KEY_VARIABLE, config
@@ -53,9 +53,12 @@ def test_the_state_holds_ids_and_counts_and_no_words_of_models(server: FakeServe
     stored_bytes = b"".join(p.read_bytes() for p in memory(storage).parent.glob("audits.graph.db*"))
     for words in ("hold norm", "SCORE", "Germany", "divorce", KEY, KEY_VARIABLE, server.url):
         assert words.encode() not in stored_bytes, words
-    plain = {"str", "int", "dict[str, str | None]"}
-    for state in (AuditState, CellBatch, LogprobBatch):
-        assert {str(a.__forward_arg__) for a in state.__annotations__.values()} <= plain, state
+    graph = build_graph()
+    subgraphs: list[Any] = [subgraph for _, subgraph in graph.get_subgraphs()]
+    states = {state for part in (graph, *subgraphs) for state in part.builder.schemas}
+    assert {state.__name__ for state in states} > {"AuditState", "LogicState", "SemanticState"}
+    for state in states:
+        assert all(kind in (str, int, dict[str, str | None]) for kind in get_type_hints(state).values()), state
 
 
 def test_what_the_graph_remembers_is_deleted_when_the_audit_ends(server: FakeServer, storage: str) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from auditor.models.batches.client import FILE_TRANSFER_TIMEOUT_S, BatchClient, BatchRequestFailed, quote_path_segment
-from auditor.models.batches.openai import NO_BATCHES_STATUSES, PAGE_SIZE, require_id
+from auditor.models.batches.client import FILE_TRANSFER_TIMEOUT_S, BatchClient, quote_path_segment
+from auditor.models.batches.openai import PAGE_SIZE, require_id
 from auditor.models.batches.provider import BatchCallResponse, BatchStatus, encode_body
 
 HTTP_STATUS_BY_ERROR = {
@@ -38,14 +38,7 @@ class _AnthropicBatches:
 
     async def has_batches(self, client: BatchClient) -> bool:
         """Whether batches can be listed."""
-        try:
-            page = await client.request_json("GET", "/messages/batches", params={"limit": 1})
-        except BatchRequestFailed as error:
-            # 200: the server answers this path, but not with a JSON object, so it has no batch endpoints.
-            if error.http_status in NO_BATCHES_STATUSES or error.http_status == 200:
-                return False
-            raise
-        return isinstance(page.get("data"), list)
+        return await client.has_list("/messages/batches")
 
     def format_call(self, key: str, body: bytes) -> bytes:
         """Format one call as an element of the list of requests: its key, and the body of a single request as JSON."""

@@ -19,6 +19,7 @@ BATCH_REQUEST_TIMEOUT_S, FILE_TRANSFER_TIMEOUT_S = 60.0, 1800.0
 """Time limits of a request about a batch, and of the upload or download of a file."""
 CONTENT_HEADERS = ("host", "content-length", "content-type", "accept", "accept-encoding", "connection", "user-agent")
 """Headers of a call that are not needed for authentication, and are not copied to requests about batches."""
+NO_BATCHES_STATUSES = (404, 405, 501)
 
 
 class BatchRequestFailed(Exception):
@@ -52,6 +53,21 @@ class BatchClient:
         """
         self._base_url = base_url
         self._headers = {name: value for name, value in headers.items() if name.lower() not in CONTENT_HEADERS}
+
+    async def has_list(self, path: str) -> bool:
+        """Whether the server lists the batches under a path.
+
+        Raises:
+            BatchRequestFailed: the request failed for another reason than a server without batch endpoints.
+        """
+        try:
+            page = await self.request_json("GET", path, params={"limit": 1})
+        except BatchRequestFailed as error:
+            # 200: the server answers this path, but not with a JSON object, so it has no batch endpoints.
+            if error.http_status in NO_BATCHES_STATUSES or error.http_status == 200:
+                return False
+            raise
+        return isinstance(page.get("data"), list)
 
     async def request_json(
         self,

@@ -18,7 +18,6 @@ TAG_KEY = "auditor"
 """Key in a batch's metadata that holds our tag."""
 END_STATUSES = ("completed", "failed", "expired", "cancelled")
 QUEUE_FULL_CODE = "token_limit_exceeded"
-NO_BATCHES_STATUSES = (404, 405, 501)
 PAGE_SIZE = 100
 
 
@@ -31,14 +30,7 @@ class _OpenAIBatches:
 
     async def has_batches(self, client: BatchClient) -> bool:
         """Whether batches can be listed."""
-        try:
-            page = await client.request_json("GET", "/batches", params={"limit": 1})
-        except BatchRequestFailed as error:
-            # 200: the server answers this path, but not with a JSON object, so it has no batch endpoints.
-            if error.http_status in NO_BATCHES_STATUSES or error.http_status == 200:
-                return False
-            raise
-        return isinstance(page.get("data"), list)
+        return await client.has_list("/batches")
 
     def format_call(self, key: str, body: bytes) -> bytes:
         """Format one call as a line of the file of requests: its key, and the body of a single request as JSON."""

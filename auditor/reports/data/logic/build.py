@@ -20,7 +20,7 @@ from auditor.metrics.logic import (
 )
 from auditor.metrics.model_correlation import correlate_models
 from auditor.metrics.set_transitivity import estimate_transitivity
-from auditor.reports.data.logic.contradictions import build_contradiction_row, build_repair_row, to_answered_sets
+from auditor.reports.data.logic.contradictions import build_contradiction_row, build_repair_row
 from auditor.reports.data.logic.ranking import build_ranking_rows
 from auditor.reports.data.logic.schema import (
     InstanceMeans,
@@ -35,7 +35,7 @@ from auditor.reports.data.report_source import ReportSource
 from auditor.storage import comparisons
 from auditor.storage.comparisons import ItemSetAnswers
 from auditor.storage.database import Database
-from auditor.storage.judge_consistency import JudgeConsistency, measure_judge_consistency
+from auditor.storage.judge_consistency import JudgeConsistency, measure_judge_consistency, to_judge_answers
 
 
 def build_logic_report(db: Database, source: ReportSource) -> LogicReport | None:
@@ -100,7 +100,7 @@ def _build_logic_row(
         for set_answers in answers
         if set_answers.judge == judge and wording in (None, set_answers.paraphrase)
     ]
-    sets = to_answered_sets(judge_answers)
+    sets = list(map(to_judge_answers, judge_answers))
     valid_comparisons = [
         comparison
         for comparison in all_comparisons

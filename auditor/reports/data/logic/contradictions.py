@@ -2,41 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from auditor.domain import ItemSet
 from auditor.metrics.cycles import minimum_feedback_arcs, shortest_cycles
-from auditor.metrics.logic import JudgeAnswers
 from auditor.metrics.preference import preference_graph
 from auditor.metrics.preference_repair import repair
 from auditor.metrics.repair_effect import measure_repair_effect
 from auditor.reports.data.logic.schema import ArcRow, ContradictionRow, CycleRow, RankingRepairRow
 from auditor.storage.comparisons import ItemSetAnswers
+from auditor.storage.judge_consistency import to_judge_answers
 
 ACCEPTABILITY = "acceptability"
 MAX_EXACT_ITEMS = 20
 """Largest strongly connected component whose minimum number of reversals is proved; larger ones may take long."""
 MAX_LISTED_CYCLES = 5
-
-
-def to_answered_sets(answers: Iterable[ItemSetAnswers]) -> list[JudgeAnswers]:
-    """Convert stored answers to the input of the metrics.
-
-    All wordings of a set carry the same context, which names the cluster, since they are about the same items.
-    """
-    return [
-        JudgeAnswers(
-            set_answers.preferences,
-            set_answers.negated,
-            set_answers.asked,
-            set_answers.samples,
-            set_answers.human_preferences,
-            set_answers.item_set.context,
-        )
-        for set_answers in answers
-    ]
 
 
 def build_contradiction_row(answers: ItemSetAnswers) -> ContradictionRow:
@@ -66,7 +48,9 @@ def item_names(item_set: ItemSet) -> list[str]:
 def build_repair_row(judge: str, answers: Sequence[ItemSetAnswers]) -> RankingRepairRow:
     """Compute how ranking the items changes one judge's answers and their agreement with people, over all sets."""
     repaired = [repair(set_answers.preferences) for set_answers in answers]
-    effect = measure_repair_effect(to_answered_sets(answers), [repaired_set.preferences for repaired_set in repaired])
+    effect = measure_repair_effect(
+        list(map(to_judge_answers, answers)), [repaired_set.preferences for repaired_set in repaired]
+    )
     return RankingRepairRow(
         judge=judge,
         questions=sum(int((~np.isnan(set_answers.preferences)).sum()) for set_answers in answers),
