@@ -1,7 +1,8 @@
-"""The audit's graph: its nodes, in `auditor.agents.nodes` and the subgraphs of two probes, and their edges."""
+"""The audit's graph: its nodes, in `auditor.agents.nodes` and the subgraphs of probes, and their edges."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -10,11 +11,10 @@ from langgraph.graph.state import CompiledStateGraph
 
 from auditor.agents import nodes
 from auditor.agents.audit_state import AuditState, Batch
-from auditor.agents.logic.graph import build_logic_graph
 from auditor.agents.logprob_scoring import LogprobBatch, score_logprobs
 from auditor.agents.preflight import preflight
 from auditor.agents.run_context import RunContext
-from auditor.agents.semantic.graph import build_semantic_graph
+from auditor.config.probes import STAGE_PROBES
 
 RECURSION_LIMIT = 500
 """Maximum number of graph steps; each precision check takes two."""
@@ -38,8 +38,8 @@ def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> AuditGr
         graph.add_node(node)
     for branch in (nodes.elicit, nodes.review):
         graph.add_node(branch, input_schema=Batch)
-    graph.add_node("semantic", build_semantic_graph())
-    graph.add_node("logic", build_logic_graph())
+    for name, section_class in STAGE_PROBES.items():
+        graph.add_node(name, section_class.parts.load("build_graph")())
     graph.add_node(score_logprobs, input_schema=LogprobBatch)
     graph.add_edge(START, "plan")
     graph.add_edge("plan", "preflight")
@@ -47,9 +47,10 @@ def build_graph(checkpointer: BaseCheckpointSaver[Any] | None = None) -> AuditGr
     graph.add_edge("elicit", "check_precision")
     graph.add_edge("score_logprobs", "check_precision")
     graph.add_conditional_edges("check_precision", nodes.route_precision_check, ["elicit", "measure"])
-    graph.add_edge("measure", "semantic")
-    graph.add_edge("semantic", "logic")
-    graph.add_conditional_edges("logic", nodes.route_review, ["review", "detect"])
+    stages = ["measure", *STAGE_PROBES]
+    for stage, next_stage in pairwise(stages):
+        graph.add_edge(stage, next_stage)
+    graph.add_conditional_edges(stages[-1], nodes.route_review, ["review", "detect"])
     graph.add_edge("review", "detect")
     graph.add_edge("detect", "resolve")
     graph.add_conditional_edges("resolve", nodes.route_human_review, ["await_human", "report"])

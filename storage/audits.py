@@ -13,7 +13,8 @@ from auditor.errors import StorageError, did_you_mean
 from auditor.storage import tasks
 from auditor.storage.database import Database, replace_rows, table_of
 from auditor.storage.ledger import utc_now
-from auditor.storage.tables import AuditRow, DerivedRow, SurveyCellRow
+from auditor.storage.row_types import DerivedRow
+from auditor.storage.tables import AuditRow, SurveyCellRow
 from auditor.text_safety import truncate_text
 
 AWAITING_HUMAN = "person"

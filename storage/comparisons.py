@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, RowMapping, delete, func, select
+from sqlalchemy import Connection, RowMapping, delete, select
 from sqlmodel import SQLModel
 
 from auditor.domain import Comparison, ComparisonChoice, Item, ItemSet, Outcome, Relation
+from auditor.storage.comparison_tables import ComparisonItemRow, ComparisonRow, ComparisonSetRow
 from auditor.storage.database import Database, replace_rows, table_of, upsert
 from auditor.storage.record_parsing import parse_values
-from auditor.storage.tables import ComparisonItemRow, ComparisonRow, ComparisonSetRow
 
 Floats = NDArray[np.float64]
 PREFERENCE_VALUES = {ComparisonChoice.FIRST: 1.0, ComparisonChoice.TIE: 0.5, ComparisonChoice.SECOND: 0.0}
@@ -110,14 +110,6 @@ def load_comparisons(db: Database, audit_id: int) -> list[Comparison]:
         Comparison(**parse_values(Comparison, {name: value for name, value in row.items() if name in names}))
         for row in _load_rows(db, audit_id, ComparisonRow)
     ]
-
-
-def count_outcomes(db: Database, audit_id: int) -> dict[str, int]:
-    """Count an audit's comparisons by outcome."""
-    c = table_of(ComparisonRow).c
-    query = select(c.outcome, func.count()).where(c.audit_id == audit_id).group_by(c.outcome).order_by(c.outcome)
-    with db.read() as connection:
-        return {outcome: int(n) for outcome, n in connection.execute(query)}
 
 
 def _load_rows(

@@ -25,15 +25,8 @@ from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 from auditor.storage.count_queries import count_if, fetch_rows
 from auditor.storage.database import Database, table_of
-from auditor.storage.tables import (
-    CALL_REFERENCE,
-    AnswerRow,
-    AttemptRow,
-    CallReference,
-    CallRow,
-    DerivedRow,
-    DispatchRow,
-)
+from auditor.storage.row_types import CALL_REFERENCE, CallReference, DerivedRow
+from auditor.storage.tables import AnswerRow, AttemptRow, CallRow, DispatchRow
 
 ColumnCollection = ReadOnlyColumnCollection[str, Any]
 

@@ -5,31 +5,18 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from sqlalchemy import Select, func, literal, or_, select, union, union_all
-from sqlmodel import SQLModel
 
 from auditor.domain import Outcome
 from auditor.storage.costs import select_audit_calls
 from auditor.storage.count_queries import count_if, fetch_rows
 from auditor.storage.database import Database, table_of
-from auditor.storage.tables import (
-    AnswerRow,
-    AttemptRow,
-    ComparisonRow,
-    MoralAnswerRow,
-    SentencePairRow,
-    TraceRow,
-    VerdictRow,
-)
+from auditor.storage.probe_answers import ANSWER_ROWS
+from auditor.storage.row_types import CALL_REFERENCE
+from auditor.storage.tables import AnswerRow, AttemptRow, SentencePairRow, TraceRow, VerdictRow
 
-_RESULT_TABLES: tuple[tuple[type[SQLModel], str, bool], ...] = (
-    (TraceRow, "model", False),
-    (SentencePairRow, "model", False),
-    (MoralAnswerRow, "model", False),
-    (VerdictRow, "judge", True),
-    (ComparisonRow, "judge", True),
-)
-"""Tables of results with their column of the model's name, and whether the model is a judge there."""
-_SENT_UNTIL_STOPPED: tuple[type[SQLModel], ...] = (TraceRow, SentencePairRow, VerdictRow, ComparisonRow)
+_RESULT_TABLES = [table_of(row_class) for row_class in (TraceRow, SentencePairRow, VerdictRow, *ANSWER_ROWS.values())]
+"""Tables of results; the column `judge` has the model's name where the model is a judge, otherwise `model`."""
+_SENT_UNTIL_STOPPED = [table for table in _RESULT_TABLES if CALL_REFERENCE in table.c.key.info]
 """Tables of results whose calls are counted if they were not sent because their model was stopped."""
 _ANSWER_OUTCOMES = [outcome.value for outcome in Outcome if outcome.is_answer]
 
@@ -76,11 +63,13 @@ def count_model_outcomes(db: Database, audit_id: int) -> list[ModelOutcomeCount]
     """Count what an audit has from each model, by outcome: answers of all probes, and verdicts and comparisons."""
     results = union_all(
         *(
-            select(table.c[column].label("name"), literal(int(is_judge)).label("is_judge"), table.c.outcome).where(
-                table.c.audit_id == audit_id
-            )
-            for row_class, column, is_judge in _RESULT_TABLES
-            for table in [table_of(row_class)]
+            select(
+                table.c["judge" if is_judge else "model"].label("name"),
+                literal(int(is_judge)).label("is_judge"),
+                table.c.outcome,
+            ).where(table.c.audit_id == audit_id)
+            for table in _RESULT_TABLES
+            for is_judge in ["judge" in table.c]
         )
     ).subquery()
     group = (results.c.name, results.c.is_judge, results.c.outcome)
@@ -99,7 +88,7 @@ def count_unsent_calls(db: Database, audit_id: int) -> int:
                 table.c.key.is_not(None),
                 table.c.key.not_in(attempted_keys),
             )
-            for table in map(table_of, _SENT_UNTIL_STOPPED)
+            for table in _SENT_UNTIL_STOPPED
         )
     ).subquery()
     [n_unsent] = fetch_rows(db, lambda row: int(next(iter(row))), select(func.count()).select_from(keys))

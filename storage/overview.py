@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select
-from sqlmodel import SQLModel
 
 from auditor.config import AuditConfig, load_stored_config
-from auditor.domain import Outcome
+from auditor.config.probes import STAGE_PROBES
 from auditor.errors import ConfigError
 from auditor.storage import costs
 from auditor.storage.audits import FINAL_STAGES, Audit, load_audits
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database, find_runner, table_of
+from auditor.storage.probe_answers import AnswerCount, count_answers, count_probe_answers
 from auditor.storage.review_queue import ConflictQueue
-from auditor.storage.tables import ComparisonRow, MoralAnswerRow, SurveyCellRow, TraceRow, VerdictRow
+from auditor.storage.tables import SurveyCellRow, TraceRow, VerdictRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class AuditOverview:
         models: number of models audited; 0 without a config that this version can read.
         planned_samples: number of samples that the config asks for; the maximum as long as adaptive sampling goes on.
             None for imported scores, and without a config that this version can read.
-        traces, verdicts, answers, comparisons: number of rows so far (`answers`: to moral questions).
-        traces_ok, verdicts_ok, answers_ok, comparisons_ok: number of these whose outcome is `ok`.
+        traces, verdicts: recorded so far.
+        probe_answers: recorded answers of the other probes, by the probe's name; of every probe, if only zero.
         cost_usd: sum of the known costs in US dollars; None if none is known.
         unpriced: number of calls that were answered at an unknown price.
         conflicts: number of conflicts by status, people's decisions included.
@@ -43,14 +43,9 @@ class AuditOverview:
     runner: str | None
     models: int
     planned_samples: int | None
-    traces: int
-    traces_ok: int
-    verdicts: int
-    verdicts_ok: int
-    answers: int
-    answers_ok: int
-    comparisons: int
-    comparisons_ok: int
+    traces: AnswerCount
+    verdicts: AnswerCount
+    probe_answers: dict[str, AnswerCount]
     cost_usd: float | None
     unpriced: int
     conflicts: dict[ConflictStatus, int]
@@ -62,13 +57,23 @@ class AuditOverview:
     @property
     def progress(self) -> float | None:
         """Share of the planned samples that were collected, in [0, 1]; None if none were planned."""
-        return min(self.traces / self.planned_samples, 1.0) if self.planned_samples else None
+        return min(self.traces.n / self.planned_samples, 1.0) if self.planned_samples else None
 
     @property
     def usable_share(self) -> float | None:
-        """Share of the samples, moral answers and comparisons whose outcome is `ok`, in [0, 1]; None without any."""
-        n_collected = self.traces + self.answers + self.comparisons
-        return (self.traces_ok + self.answers_ok + self.comparisons_ok) / n_collected if n_collected else None
+        """Share of the samples and the answers of other probes whose outcome is `ok`, in [0, 1]; None without any."""
+        counts = [self.traces, *self.probe_answers.values()]
+        n_collected = sum(count.n for count in counts)
+        return sum(count.ok for count in counts) / n_collected if n_collected else None
+
+    def describe_probe_answers(self) -> list[str]:
+        """Name the number of answers of each probe that has some, such as "1,200 comparisons"."""
+        nouns = {name: section_class.parts.answers_noun for name, section_class in STAGE_PROBES.items()}
+        return [
+            f"{count.n:,} {nouns[name]}{'' if count.n == 1 else 's'}"
+            for name, count in self.probe_answers.items()
+            if count.n
+        ]
 
     @property
     def n_conflicts(self) -> int:
@@ -86,31 +91,23 @@ def _load_overview(db: Database, audit: Audit) -> AuditOverview:
     config = _load_readable_config(audit)
     survey = json.loads(audit.survey)
     with db.read() as connection:
-        row_counts = [  # per table: (number of rows, number of those with the outcome `ok`)
-            _count_rows(connection, audit.id, row_class)
-            for row_class in (TraceRow, VerdictRow, MoralAnswerRow, ComparisonRow)
-        ]
+        traces, verdicts = (count_answers(connection, audit.id, row_class) for row_class in (TraceRow, VerdictRow))
+        probe_answers = count_probe_answers(connection, audit.id)
         cells = _count_cells_by_country(connection, audit.id, of_task=survey.get("task") is not None)
     cost = costs.sum_audit_cost(db, audit.id)
-    (traces, traces_ok), (verdicts, verdicts_ok), (answers, answers_ok), (comparisons, comparisons_ok) = row_counts
     return AuditOverview(
         audit=audit,
         title=survey["task"]["source"] if survey.get("task") else survey["title"],
         runner=find_runner(db, audit.name),
         models=len(config.models) if config else 0,
         planned_samples=_count_planned_samples(
-            config, cells, survey.get("native", {}), traces if audit.stage in FINAL_STAGES else None
+            config, cells, survey.get("native", {}), traces.n if audit.stage in FINAL_STAGES else None
         )
         if config
         else None,
         traces=traces,
-        traces_ok=traces_ok,
         verdicts=verdicts,
-        verdicts_ok=verdicts_ok,
-        answers=answers,
-        answers_ok=answers_ok,
-        comparisons=comparisons,
-        comparisons_ok=comparisons_ok,
+        probe_answers=probe_answers,
         cost_usd=cost.usd,
         unpriced=cost.unpriced,
         conflicts=ConflictQueue(db, audit.id, rater="").count_by_status(),
@@ -126,14 +123,6 @@ def _load_readable_config(audit: Audit) -> AuditConfig | None:
         return load_stored_config(audit.config)
     except ConfigError:
         return None
-
-
-def _count_rows(connection: Connection, audit_id: int, row_class: type[SQLModel]) -> tuple[int, int]:
-    """Return the number of an audit's rows of a class, and the number of those whose outcome is `ok`."""
-    c = table_of(row_class).c
-    query = select(c.outcome, func.count()).where(c.audit_id == audit_id).group_by(c.outcome)
-    n_by_outcome = {outcome: int(n) for outcome, n in connection.execute(query)}
-    return sum(n_by_outcome.values()), n_by_outcome.get(Outcome.OK.value, 0)
 
 
 def _count_cells_by_country(connection: Connection, audit_id: int, *, of_task: bool) -> dict[str, int]:

@@ -26,8 +26,7 @@ from auditor.domain.semantic import (
 from auditor.storage.database import Database, insert_new, replace_rows, table_of, upsert
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY
 from auditor.storage.record_parsing import parse_values
-from auditor.storage.tables import (
-    CallRow,
+from auditor.storage.semantic_tables import (
     MoralAnswerRow,
     MoralQuestionRow,
     MoralWordingRow,
@@ -35,8 +34,8 @@ from auditor.storage.tables import (
     PairVerdictRow,
     QuestionScoreRow,
     SemanticFactsRow,
-    VectorRow,
 )
+from auditor.storage.tables import CallRow, VectorRow
 
 R = TypeVar("R", MoralAnswerRecord, QuestionScore, NullScore, PairVerdict, MoralWording)
 

@@ -3,35 +3,31 @@
 The table `answer` is the ledger: it is shared by all audits of a database, and its key covers all that determines an
 answer. Most other tables belong to one audit each and are derived from the ledger. `rating` is append-only.
 
-A table's base class says what may happen to its rows: `AppendOnlyRow`, `MutableRow` or `DerivedRow`.
+The rows of a probe with a stage of its own are in a module that its `ProbeParts` name; they are loaded here.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
-from sqlalchemy import Column, Dialect, ForeignKey, Index, LargeBinary, String, Text, TypeDecorator
+from sqlalchemy import Column, ForeignKey, Index, LargeBinary, String, Text
 from sqlmodel import AutoString, Field, SQLModel
 
+from auditor.config.probes import STAGE_PROBES
 from auditor.domain import Purpose
+from auditor.storage.migrations import find_latest_revision
+from auditor.storage.row_types import (
+    AppendOnlyRow,
+    DerivedRow,
+    MutableRow,
+    ServerText,
+    audit_id_column,
+    call_key_column,
+)
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = find_latest_revision()
 """Number of the latest revision in `migrations/versions`; each revision adds one."""
 REVISION = f"{SCHEMA_VERSION:04}"
 VERSION_TABLE = "auditor_version"
 """Table that holds the database's revision; its presence marks a database of auditor."""
-
-
-class AppendOnlyRow(SQLModel):
-    """Base of rows that are never changed or deleted; in a team's database, no role has the right to."""
-
-
-class MutableRow(SQLModel):
-    """Base of rows that a run changes or deletes, and that cannot be rebuilt from the ledger."""
-
-
-class DerivedRow(SQLModel):
-    """Base of an audit's rows that a run rebuilds from the ledger; they are deleted when its configuration changes."""
 
 
 class AuditRow(MutableRow, table=True):
@@ -50,36 +46,11 @@ class AuditRow(MutableRow, table=True):
     environment: str = Field(sa_column=Column(Text))
 
 
-class CallReference(NamedTuple):
-    """What a column with keys of calls says of them.
-
-    Attributes:
-        purpose: of the calls.
-        name_column: column of the same table with the name of the model that was called.
-    """
-
-    purpose: Purpose
-    name_column: str
-
-
-CALL_REFERENCE = "call"
-"""Key of a column's `CallReference` in `Column.info`."""
-
-
-def _call_key(purpose: Purpose, name_column: str) -> Any:
-    """A column with keys of calls, which count towards the audit's cost; see `CallReference`."""
-    return Field(default=None, sa_column_kwargs={"info": {CALL_REFERENCE: CallReference(purpose, name_column)}})
-
-
-def _audit_id_column() -> Column[int]:
-    return Column(ForeignKey("audit.id", ondelete="CASCADE"), primary_key=True)
-
-
 class SurveyCellRow(MutableRow, table=True):
     """Ground truth as it was when the audit was planned."""
 
     __tablename__ = "survey_cell"
-    audit_id: int = Field(sa_column=_audit_id_column())
+    audit_id: int = Field(sa_column=audit_id_column())
     position: int
     country: str = Field(primary_key=True)
     topic: str = Field(primary_key=True)
@@ -96,7 +67,7 @@ class TaskItemRow(MutableRow, table=True):
     """One question of a task; `options` is a JSON list, `truth` the right answer where it is known."""
 
     __tablename__ = "task_item"
-    audit_id: int = Field(sa_column=_audit_id_column())
+    audit_id: int = Field(sa_column=audit_id_column())
     id: str = Field(primary_key=True)
     position: int
     question: str = Field(sa_column=Column(Text, nullable=False))
@@ -190,7 +161,7 @@ class CapabilityRow(AppendOnlyRow, table=True):
     """
 
     __tablename__ = "capability"
-    audit_id: int = Field(sa_column=_audit_id_column())
+    audit_id: int = Field(sa_column=audit_id_column())
     model: str = Field(primary_key=True)
     server: str = Field(primary_key=True)
     effort: str = Field(primary_key=True)
@@ -250,7 +221,7 @@ class TraceRow(DerivedRow, table=True):
     """One sampled chain of thought, read."""
 
     __tablename__ = "trace"
-    audit_id: int = Field(sa_column=_audit_id_column())
+    audit_id: int = Field(sa_column=audit_id_column())
     model: str = Field(primary_key=True)
     country: str = Field(primary_key=True)
     topic: str = Field(primary_key=True)
@@ -258,9 +229,9 @@ class TraceRow(DerivedRow, table=True):
     outcome: str
     score: float | None = None
     text: str | None = Field(default=None, sa_column=Column(Text))
-    key: str | None = _call_key(Purpose.DIRECT, "model")
+    key: str | None = call_key_column(Purpose.DIRECT, "model")
     language: str = "en"
-    repair_key: str | None = _call_key(Purpose.DIRECT, "model")
+    repair_key: str | None = call_key_column(Purpose.DIRECT, "model")
     answer: str | None = Field(default=None, sa_column=Column(Text))
 
 
@@ -268,7 +239,7 @@ class ScoreRow(DerivedRow, table=True):
     """A model's score on a cell by one method."""
 
     __tablename__ = "score"
-    audit_id: int = Field(sa_column=_audit_id_column())
+    audit_id: int = Field(sa_column=audit_id_column())
     model: str = Field(primary_key=True)
     country: str = Field(primary_key=True)
     topic: str = Field(primary_key=True)
@@ -290,7 +261,7 @@ class SentencePairRow(DerivedRow, table=True):
     """One comparison behind a log-probability score."""
 
     __tablename__ = "contrast"
-    audit_id: int = Field(sa_column=_audit_id_column())
+    audit_id: int = Field(sa_column=audit_id_column())
     model: str = Field(primary_key=True)
     country: str = Field(primary_key=True)
     topic: str = Field(primary_key=True)
@@ -300,8 +271,8 @@ class SentencePairRow(DerivedRow, table=True):
     outcome: str
     difference: float | None = None
     measure: str | None = None
-    key: str | None = _call_key(Purpose.LOGPROB, "model")
-    key_swapped: str | None = _call_key(Purpose.LOGPROB, "model")
+    key: str | None = call_key_column(Purpose.LOGPROB, "model")
+    key_swapped: str | None = call_key_column(Purpose.LOGPROB, "model")
 
 
 class VerdictRow(DerivedRow, table=True):
@@ -309,7 +280,7 @@ class VerdictRow(DerivedRow, table=True):
 
     __tablename__ = "verdict"
     __table_args__ = (Index("ix_verdict_trace", "audit_id", "country", "topic", "model"),)
-    audit_id: int = Field(sa_column=_audit_id_column())
+    audit_id: int = Field(sa_column=audit_id_column())
     judge: str = Field(primary_key=True)
     model: str = Field(primary_key=True)
     country: str = Field(primary_key=True)
@@ -318,64 +289,21 @@ class VerdictRow(DerivedRow, table=True):
     outcome: str
     ruling: str | None = None
     justification: str | None = Field(default=None, sa_column=Column(Text))
-    key: str | None = _call_key(Purpose.REVIEW, "judge")
+    key: str | None = call_key_column(Purpose.REVIEW, "judge")
     confidence: float | None = None
     shortened: bool = False
-    again_key: str | None = _call_key(Purpose.REVIEW, "judge")
+    again_key: str | None = call_key_column(Purpose.REVIEW, "judge")
     turn: int = 0
     always: bool = True
     aspects: str = Field(sa_column=Column(Text, nullable=False))
     """Canonical JSON: true or false by name of the aspect (`auditor.domain.review_aspects`), if the judge rated it."""
 
 
-class ComparisonSetRow(DerivedRow, table=True):
-    """Items that are compared with each other; `text` is what judges are told of them."""
-
-    __tablename__ = "comparison_set"
-    audit_id: int = Field(sa_column=_audit_id_column())
-    context: str = Field(primary_key=True)
-    position: int
-    text: str = Field(sa_column=Column(Text, nullable=False))
-    criterion: str
-    language: str
-
-
-class ComparisonItemRow(DerivedRow, table=True):
-    """One item of a set; `human` is people's score of it."""
-
-    __tablename__ = "comparison_item"
-    audit_id: int = Field(sa_column=_audit_id_column())
-    context: str = Field(primary_key=True)
-    item: str = Field(primary_key=True)
-    position: int
-    text: str = Field(sa_column=Column(Text, nullable=False))
-    human: float | None = None
-
-
-class ComparisonRow(DerivedRow, table=True):
-    """One judge's answer to one question that shows `item_a` first; `decision` is A, B or TIE."""
-
-    __tablename__ = "comparison"
-    audit_id: int = Field(sa_column=_audit_id_column())
-    judge: str = Field(primary_key=True)
-    context: str = Field(primary_key=True)
-    item_a: str = Field(primary_key=True)
-    item_b: str = Field(primary_key=True)
-    relation: str = Field(primary_key=True)
-    paraphrase: int = Field(primary_key=True)
-    sample: int = Field(primary_key=True)
-    outcome: str
-    decision: str | None = None
-    probability: float | None = None
-    people: str | None = None
-    key: str | None = _call_key(Purpose.LOGIC, "judge")
-
-
 class ClaimRow(DerivedRow, table=True):
     """What one side of a conflict between claims says, in words; `model` is the side's name."""
 
     __tablename__ = "claim"
-    audit_id: int = Field(sa_column=_audit_id_column())
+    audit_id: int = Field(sa_column=audit_id_column())
     country: str = Field(primary_key=True)
     topic: str = Field(primary_key=True)
     model: str = Field(primary_key=True)
@@ -386,7 +314,7 @@ class GuessRow(DerivedRow, table=True):
     """What one judge takes a blinded trace to be about and by."""
 
     __tablename__ = "guess"
-    audit_id: int = Field(sa_column=_audit_id_column())
+    audit_id: int = Field(sa_column=audit_id_column())
     judge: str = Field(primary_key=True)
     model: str = Field(primary_key=True)
     country: str = Field(primary_key=True)
@@ -399,14 +327,14 @@ class GuessRow(DerivedRow, table=True):
     countries: int
     topics: int
     authors: int
-    key: str | None = _call_key(Purpose.GUESS, "judge")
+    key: str | None = call_key_column(Purpose.GUESS, "judge")
 
 
 class RestatementRow(DerivedRow, table=True):
     """A trace in the words of a third model."""
 
     __tablename__ = "restatement"
-    audit_id: int = Field(sa_column=_audit_id_column())
+    audit_id: int = Field(sa_column=audit_id_column())
     model: str = Field(primary_key=True)
     country: str = Field(primary_key=True)
     topic: str = Field(primary_key=True)
@@ -414,14 +342,14 @@ class RestatementRow(DerivedRow, table=True):
     rewriter: str
     outcome: str
     text: str | None = Field(default=None, sa_column=Column(Text))
-    key: str | None = _call_key(Purpose.REWRITE, "rewriter")
+    key: str | None = call_key_column(Purpose.REWRITE, "rewriter")
 
 
 class AlteredTraceVerdictRow(DerivedRow, table=True):
     """What one judge says of an altered trace."""
 
     __tablename__ = "trial"
-    audit_id: int = Field(sa_column=_audit_id_column())
+    audit_id: int = Field(sa_column=audit_id_column())
     alteration: str = Field(primary_key=True)
     judge: str = Field(primary_key=True)
     model: str = Field(primary_key=True)
@@ -430,14 +358,14 @@ class AlteredTraceVerdictRow(DerivedRow, table=True):
     sample: int = Field(primary_key=True)
     outcome: str
     ruling: str | None = None
-    key: str | None = _call_key(Purpose.REVIEW, "judge")
+    key: str | None = call_key_column(Purpose.REVIEW, "judge")
 
 
 class ContestRow(DerivedRow, table=True):
     """Which of two traces one judge prefers when it sees both."""
 
     __tablename__ = "contest"
-    audit_id: int = Field(sa_column=_audit_id_column())
+    audit_id: int = Field(sa_column=audit_id_column())
     judge: str = Field(primary_key=True)
     country: str = Field(primary_key=True)
     topic: str = Field(primary_key=True)
@@ -446,14 +374,14 @@ class ContestRow(DerivedRow, table=True):
     swapped: bool = Field(primary_key=True)
     outcome: str
     prefers_first: bool | None = None
-    key: str | None = _call_key(Purpose.CONTEST, "judge")
+    key: str | None = call_key_column(Purpose.CONTEST, "judge")
 
 
 class ConflictRow(DerivedRow, table=True):
     """Two models that differ on a cell, and how the judges voted."""
 
     __tablename__ = "conflict"
-    audit_id: int = Field(sa_column=_audit_id_column())
+    audit_id: int = Field(sa_column=audit_id_column())
     country: str = Field(primary_key=True)
     topic: str = Field(primary_key=True)
     left: str = Field(primary_key=True)
@@ -501,121 +429,14 @@ class RatingRow(AppendOnlyRow, table=True):
     answer_right: str | None = Field(default=None, sa_column=Column(Text))
 
 
-# --- the probe `semantic` -----------------------------------------------------------------------------------------
-
-
 class CallRow(DerivedRow, table=True):
     """One call of a probe that keeps its answers elsewhere; `name` is who was asked. Here for what it cost."""
 
     __tablename__ = "call"
-    audit_id: int = Field(sa_column=_audit_id_column())
+    audit_id: int = Field(sa_column=audit_id_column())
     name: str = Field(primary_key=True)
     purpose: str = Field(primary_key=True)
     key: str = Field(primary_key=True)
-
-
-class MoralQuestionRow(DerivedRow, table=True):
-    """A moral question; `topics` is a JSON list."""
-
-    __tablename__ = "moral_question"
-    audit_id: int = Field(sa_column=_audit_id_column())
-    id: str = Field(primary_key=True)
-    position: int
-    text: str = Field(sa_column=Column(Text, nullable=False))
-    foundation: str
-    topics: str
-    language: str
-
-
-class MoralWordingRow(DerivedRow, table=True):
-    """A wording of a question, or a candidate that was rejected: then `number` is NULL."""
-
-    __tablename__ = "moral_wording"
-    audit_id: int = Field(sa_column=_audit_id_column())
-    question: str = Field(primary_key=True)
-    candidate: int = Field(primary_key=True)
-    number: int | None = None
-    text: str = Field(sa_column=Column(Text, nullable=False))
-    source: str
-    similarity: float | None = None
-    distance: float | None = None
-    score: float | None = None
-    reason: str | None = None
-    key: str | None = None
-    language: str = "en"
-
-
-class MoralAnswerRow(DerivedRow, table=True):
-    """One answer to one wording, with its rule of thumb."""
-
-    __tablename__ = "moral_answer"
-    audit_id: int = Field(sa_column=_audit_id_column())
-    model: str = Field(primary_key=True)
-    question: str = Field(primary_key=True)
-    wording: int = Field(primary_key=True)
-    sample: int = Field(primary_key=True)
-    outcome: str
-    text: str | None = Field(default=None, sa_column=Column(Text))
-    key: str | None = None
-    rot: str | None = Field(default=None, sa_column=Column(Text))
-    rot_outcome: str | None = None
-    rot_key: str | None = None
-
-
-class QuestionScoreRow(DerivedRow, table=True):
-    """A model's consistency on a question, of one kind of text by one measure."""
-
-    __tablename__ = "moral_score"
-    audit_id: int = Field(sa_column=_audit_id_column())
-    model: str = Field(primary_key=True)
-    question: str = Field(primary_key=True)
-    text: str = Field(primary_key=True)
-    metric: str = Field(primary_key=True)
-    value: float | None = None
-    n: int
-    left: int | None = None
-    right: int | None = None
-    lowest: float | None = None
-
-
-class NullScoreRow(DerivedRow, table=True):
-    """A model's mean score on answers that were shuffled between questions."""
-
-    __tablename__ = "moral_null"
-    audit_id: int = Field(sa_column=_audit_id_column())
-    model: str = Field(primary_key=True)
-    kind: str = Field(primary_key=True)
-    mean: float | None = None
-    low: float | None = None
-    high: float | None = None
-    shuffles: int
-    questions: int
-    reason: str | None = None
-
-
-class PairVerdictRow(DerivedRow, table=True):
-    """What a judge says of two answers of a model to one question."""
-
-    __tablename__ = "moral_verdict"
-    audit_id: int = Field(sa_column=_audit_id_column())
-    judge: str = Field(primary_key=True)
-    purpose: str = Field(primary_key=True)
-    model: str = Field(primary_key=True)
-    question: str = Field(primary_key=True)
-    left: int = Field(primary_key=True)
-    right: int = Field(primary_key=True)
-    outcome: str
-    holds: bool | None = None
-    reason: str | None = Field(default=None, sa_column=Column(Text))
-    key: str | None = None
-
-
-class SemanticFactsRow(DerivedRow, table=True):
-    """How an audit's semantic scores were made, as JSON."""
-
-    __tablename__ = "semantic_facts"
-    audit_id: int = Field(sa_column=_audit_id_column())
-    facts: str = Field(sa_column=Column(Text, nullable=False))
 
 
 class VectorRow(AppendOnlyRow, table=True):
@@ -628,18 +449,8 @@ class VectorRow(AppendOnlyRow, table=True):
     values: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
 
 
-# --- texts on a server --------------------------------------------------------------------------------------------
-
-
-class ServerText(TypeDecorator[str]):
-    """Text column for PostgreSQL: compared byte by byte, as in SQLite, and with NUL, which it refuses, as `\\x00`."""
-
-    impl = String
-    cache_ok = True
-
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        return None if value is None else value.replace("\0", "\\x00")
-
+for _probe in STAGE_PROBES.values():
+    _probe.parts.load("tables")
 
 for _table in SQLModel.metadata.tables.values():
     for _column in _table.columns:

@@ -170,13 +170,10 @@ def _render_progress(overview: AuditOverview) -> Content:
 
 def _format_answer_counts(overview: AuditOverview) -> Iterator[str]:
     """Yield the number of recorded answers of each kind that the audit contains."""
-    if overview.planned_samples != 0 or overview.traces:
+    if overview.planned_samples != 0 or overview.traces.n:
         planned_text = "" if overview.planned_samples is None else f"/{overview.planned_samples:,}"
-        yield f"{overview.traces:,}{planned_text} samples"
-    if overview.answers:
-        yield _pluralize(overview.answers, "moral answer")
-    if overview.comparisons:
-        yield _pluralize(overview.comparisons, "comparison")
+        yield f"{overview.traces.n:,}{planned_text} samples"
+    yield from overview.describe_probe_answers()
 
 
 def _format_cost(overview: AuditOverview) -> str:

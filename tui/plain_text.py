@@ -18,8 +18,7 @@ def describe_audit(number: int, overview: AuditOverview) -> str:
     run_state = "stopped" if overview.runner is None else "running"
     state = "done" if overview.is_finished else f"{run_state} at stage {to_single_line(overview.audit.stage)}"
     progress = "" if overview.progress is None else f", {overview.progress:.0%} of the samples in"
-    progress += f", {overview.answers:,} moral answers" if overview.answers else ""
-    progress += f", {overview.comparisons:,} comparisons" if overview.comparisons else ""
+    progress += "".join(f", {answers}" for answers in overview.describe_probe_answers())
     usable = "" if overview.usable_share is None else f", {overview.usable_share:.0%} of them usable"
     cost = "cost unknown" if overview.cost_usd is None else f"cost {overview.cost_usd:.2f} dollars"
     name = to_single_line(overview.audit.name)

@@ -138,8 +138,7 @@ def check_items(config: AuditConfig, survey: Survey) -> None:
         ConfigError, ImportFileError: something is missing or invalid; the message names it.
     """
     probe = config.probes.logic
-    if probe is None:
-        return
+    assert probe is not None
     if probe.items not in (TOPIC_ITEMS, TRACE_ITEMS):
         load_item_sets(Path(probe.items), probe.relation)
         return

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from auditor.config import AuditConfig
 from auditor.config.semantic import BUILT_IN_QUESTIONS, SemanticProbe
+from auditor.domain import Survey
 from auditor.domain.semantic import FOUNDATIONS, MoralQuestion, MoralWording
 from auditor.errors import ConfigError, ImportFileError
 from auditor.input_files import read_text
@@ -19,6 +21,16 @@ OPTIONAL_COLUMNS = ("paraphrase", "paraphrased", "foundation", "topics", "langua
 TOPIC_SEPARATOR = "|"
 """Separates several topics in one table cell."""
 MAX_QUESTION_BYTES = 10_000_000
+
+
+def check_questions(config: AuditConfig, survey: Survey) -> str:
+    """Load the questions that a config selects, and describe their number.
+
+    Raises:
+        ConfigError, ImportFileError: as `load_planned_questions`.
+    """
+    assert config.probes.semantic is not None
+    return f"{len(load_planned_questions(config.probes.semantic))} moral questions"
 
 
 def load_planned_questions(probe: SemanticProbe) -> list[MoralQuestion]:

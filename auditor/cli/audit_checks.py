@@ -93,23 +93,19 @@ def _check_config(config: AuditConfig, url: str) -> Iterator[DoctorCheck]:
 
 
 def _describe_plan(config: AuditConfig) -> str:
-    """Describe the audit's models, cells, samples and moral questions in numbers.
+    """Describe the audit's models, cells, samples and what other probes plan, in numbers.
 
     Raises:
         AuditorError: the survey, the items or the questions cannot be used.
     """
-    from auditor.agents.logic.item_sets import check_items
-    from auditor.agents.semantic.questions import load_planned_questions
-    from auditor.run import load_planned_survey
+    from auditor.run import check_probe_input, load_planned_survey
 
     survey = load_planned_survey(config)
-    check_items(config, survey)
     plan_parts = [f"{len(config.models)} models"]
     if config.survey is not None:
         cells = config.samples_by_cell(survey)
         plan_parts += [f"{len(cells)} cells", f"{sum(cells.values()) * len(config.models)} samples"]
-    if config.probes.semantic is not None:
-        plan_parts += [f"{len(load_planned_questions(config.probes.semantic))} moral questions"]
+    plan_parts += check_probe_input(config, survey)
     return f"{config.name}: {', '.join(plan_parts)}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from auditor.config.audit import AuditConfig
 from auditor.config.loader import MAX_CONFIG_BYTES, MODEL_PATH_KEYS, load_config, require_audit_name, resolve_secret
+from auditor.config.logic import LogicProbe
 from auditor.config.model_section import (
     DEFAULT_PROVIDER_CONCURRENCY,
     DEFAULT_SERVER_CONCURRENCY,
@@ -15,7 +16,7 @@ from auditor.config.model_section import (
     Price,
     ReasoningSection,
 )
-from auditor.config.probes import DirectProbe, LogicProbe, LogprobProbe, Probes, ReviewProbe
+from auditor.config.probes import DirectProbe, LogprobProbe, Probes, ReviewProbe
 from auditor.config.sections import (
     AUDIT_NAME_PATTERN,
     BatchSection,

@@ -12,7 +12,6 @@ from pydantic import Field, field_validator, model_validator
 from auditor.config.base import ConfigSection
 from auditor.config.cross_table_rules import (
     is_same_model,
-    require_comparable_items,
     require_distinct_models,
     require_enough_judges,
     require_known_rewriter,
@@ -41,7 +40,6 @@ from auditor.config.sections import (
     TelemetrySection,
 )
 from auditor.domain import ENGLISH, LANGUAGES, NATIVE, Cell, Survey, canonical_hash
-from auditor.errors import did_you_mean
 
 
 class AuditConfig(ConfigSection):
@@ -209,12 +207,6 @@ class AuditConfig(ConfigSection):
         return self
 
     @model_validator(mode="after")
-    def _require_comparable_items(self) -> AuditConfig:
-        """Check the probe `logic`; see `require_comparable_items`."""
-        require_comparable_items(self.probes, has_survey=self.survey is not None)
-        return self
-
-    @model_validator(mode="after")
     def _check_names_and_judges(self) -> AuditConfig:
         """Check that names are unique, that every model has enough judges, and that the judges' weights can be used."""
         require_unique_names([model.name for model in self.models], "models")
@@ -239,18 +231,10 @@ class AuditConfig(ConfigSection):
         return self
 
     @model_validator(mode="after")
-    def _check_semantic_probe(self) -> AuditConfig:
-        """Require a sentence encoder, and known helper models, for the probe `semantic`."""
-        probe = self.probes.semantic
-        if probe is None:
-            return self
-        if (probe.encoder or self.embedding.model) == "none":
-            raise ValueError("the probe 'semantic' needs a sentence encoder. How to fix: Name one under embedding.")
-        model_names = list(dict.fromkeys(model.name for model in [*self.models, *self.judge_models]))
-        for key, name in probe.helper_models.items():
-            if name not in model_names:
-                hint = did_you_mean(name, model_names, f"Known: {', '.join(model_names)}.")
-                raise ValueError(f"probes.semantic.{key}: there is no model or judge '{name}'. How to fix: {hint}")
+    def _check_stage_probes(self) -> AuditConfig:
+        """Check the rules between the tables of probes with a stage of their own and the other tables."""
+        for probe in self.probes.stages.values():
+            probe.check(self)
         return self
 
     @property

@@ -159,25 +159,3 @@ def require_standalone_task(probes: Probes, languages: Sequence[str], *, has_sur
         raise ValueError(
             f'language: a task is asked in its own words. How to fix: Set language = "{ENGLISH}" or leave it out.'
         )
-
-
-def require_comparable_items(probes: Probes, *, has_survey: bool) -> None:
-    """Require what the probe `logic` needs: its source of items, and a relation and an answer that fit them."""
-    logic = probes.logic
-    if logic is None:
-        return
-    if logic.cot and logic.answer == "probability":
-        raise ValueError(
-            "probes.logic.cot: the next token is no chain of thought. How to fix: Leave out one of the two."
-        )
-    if logic.items == "topics" and not has_survey:
-        raise ValueError("the key 'survey' is missing. How to fix: Add it; the probe 'logic' compares its topics.")
-    if logic.items == "traces" and not probes.direct:
-        raise ValueError(
-            "probes.logic.items: there are no traces without the probe 'direct'. How to fix: Add direct = {}."
-        )
-    if logic.items in ("topics", "traces") and logic.relation != "preference":
-        raise ValueError(
-            f"probes.logic.relation: {logic.items} are compared by preference. "
-            "How to fix: Name a file of items for other relations."
-        )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pydantic
 
 from auditor.config.audit import AuditConfig
 from auditor.config.model_section import ENV_PREFIX
-from auditor.config.probes import Probes
 from auditor.config.sections import AUDIT_NAME_PATTERN, EmbeddingSection
 from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import ConfigError, UsageError
@@ -84,23 +82,9 @@ def _resolve_paths(config: AuditConfig, folder: Path) -> AuditConfig:
             update[key] = [
                 section.model_copy(update=paths) for section, paths in zip(sections, paths_by_section, strict=True)
             ]
-    probes = _resolve_semantic_paths(config.probes, resolved)
-    if logic := probes.logic:
-        items = logic.model_copy(update={"items": resolved(logic.items)})
-        probes = probes.model_copy(update={"logic": items})
-    update["probes"] = probes
+    probe_paths = {name: probe.resolve_paths(resolved) for name, probe in config.probes.stages.items()}
+    update["probes"] = config.probes.model_copy(update=probe_paths)
     return config.model_copy(update=update)
-
-
-def _resolve_semantic_paths(probes: Probes, resolve: Callable[[str], str]) -> Probes:
-    """A copy of the probes with absolute paths in the probe `semantic`; unchanged without that probe."""
-    probe = probes.semantic
-    if probe is None:
-        return probes
-    paths = {"questions": resolve(probe.questions)}
-    if probe.encoder and os.sep in probe.encoder:
-        paths["encoder"] = resolve(probe.encoder)
-    return probes.model_copy(update={"semantic": probe.model_copy(update=paths)})
 
 
 def require_audit_name(name: str) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
 from auditor.config.base import ConfigSection
+from auditor.config.logic import LogicProbe
+from auditor.config.probe_section import ProbeSection
 from auditor.config.semantic import SemanticProbe
 
 DEFAULT_MAX_TRACE_CHARS = 20_000
@@ -89,48 +92,6 @@ class ReviewProbe(ConfigSection):
     """Name of the model or judge that restates; it neither restates its own traces nor judges what it restated."""
 
 
-class LogicProbe(ConfigSection):
-    """Pairs of items, compared in both orders and in a negated form: how logical are a judge's preferences?"""
-
-    items: str = "topics"
-    """What is compared: `topics`, those of a country; `traces`, the reasonings on a cell; or a file of one's own."""
-    countries: Literal["all"] | list[str] | None = None
-    """Countries whose topics, or traces, are compared; the survey's first where none is named."""
-    relation: Literal["preference", "relevance", "temporal", "causal"] = "preference"
-    """What items are compared by; topics and traces by preference only."""
-    negated: bool = True
-    """Whether each question is also put in its negated form, "which is less …"."""
-    both_orders: bool = True
-    """Whether each pair is shown in both orders."""
-    answer: Literal["structured", "probability"] = "structured"
-    """`structured` asks for A, B or TIE as JSON; `probability` reads how probable A and B are as the next token, where
-    a provider offers that: a pair is decided for what is at least as probable, and no question is repeated."""
-    cot: bool = False
-    """Whether the judge reasons before it answers."""
-    max_words: Annotated[int, Field(ge=5)] = 60
-    """Length of the reasoning that is asked for."""
-    max_tokens: Annotated[int, Field(ge=1)] = 200
-    """Length of an answer at most."""
-    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
-    """Of all questions but the repeats."""
-    paraphrases: Annotated[int, Field(ge=1, le=10)] = 1
-    """Wordings of the question; all is asked in each of them."""
-    samples: Annotated[int, Field(ge=0, le=100)] = 10
-    """Repeats of a question, from which self-agreement is read; 0 does without."""
-    sampled_pairs: Annotated[int, Field(ge=0)] = 20
-    """Pairs of a set, drawn at random, that are repeated."""
-    sample_temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
-    """Of the repeats; one of 0 would repeat the same answer."""
-    k: Annotated[list[Annotated[int, Field(ge=3)]], Field(min_length=1)] = Field(default_factory=lambda: [3, 5])
-    """Sizes of the subsets that transitivity is measured on."""
-    max_subsets: Annotated[int, Field(ge=1)] = 1000
-    """Subsets of a size looked at in a set; all, where there are no more."""
-    max_items: Annotated[int, Field(ge=2)] = 30
-    """Items of a set at most; of more, so many are drawn at random."""
-    max_pairs: Annotated[int, Field(ge=1)] | None = None
-    """Pairs of a set at most, drawn at random; all where it is not set."""
-
-
 class Probes(ConfigSection):
     """What is measured: the probes that are named, or `direct` where none is; `review` is how judges are asked."""
 
@@ -150,6 +111,12 @@ class Probes(ConfigSection):
         """Source of the items that the probe `logic` compares; None without that probe."""
         return self.logic.items if self.logic else None
 
+    @property
+    def stages(self) -> dict[str, ProbeSection]:
+        """The configured probes with a stage of their own, by name, in the order of their stages."""
+        sections = {name: getattr(self, name) for name in STAGE_PROBES}
+        return {name: section for name, section in sections.items() if section is not None}
+
     @model_validator(mode="before")
     @classmethod
     def _default_to_direct(cls, data: Any) -> Any:
@@ -157,3 +124,17 @@ class Probes(ConfigSection):
         if isinstance(data, dict) and not set(data) & (set(cls.model_fields) - {"review"}):
             return {**data, "direct": {}}
         return data
+
+
+def _find_section_class(annotation: Any) -> type[ProbeSection] | None:
+    """The class of a probe with a stage of its own that a field may hold; None if the field holds none."""
+    classes = (value for value in get_args(annotation) if isinstance(value, type) and issubclass(value, ProbeSection))
+    return next(classes, None)
+
+
+STAGE_PROBES: Mapping[str, type[ProbeSection]] = {
+    name: section_class
+    for name, field in Probes.model_fields.items()
+    if (section_class := _find_section_class(field.annotation)) is not None
+}
+"""Probes with a stage of their own, by name: all fields of `Probes` that hold a `ProbeSection`, in their order."""

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
 from auditor.config.base import ConfigSection
+from auditor.config.probe_section import ProbeParts, ProbeSection
+from auditor.domain import Purpose
 from auditor.domain.semantic import MoralFoundation
+from auditor.errors import did_you_mean
+
+if TYPE_CHECKING:
+    from auditor.config.audit import AuditConfig
 
 BUILT_IN_QUESTIONS = "built-in"
 SimilarityMetric = Literal["bleu", "rouge_l", "bertscore"]
@@ -26,8 +34,29 @@ class ConsistencySection(ConfigSection):
     """`first` compares the first answer with each other, `all` each with each that comes after it."""
 
 
-class SemanticProbe(ConfigSection):
+class SemanticProbe(ProbeSection):
     """Moral questions in several wordings: how alike are the answers, and the rules of thumb behind them?"""
+
+    parts: ClassVar = ProbeParts(
+        tables="auditor.storage.semantic_tables",
+        answer_row="auditor.storage.semantic_tables:MoralAnswerRow",
+        build_graph="auditor.agents.semantic.graph:build_semantic_graph",
+        check_input="auditor.agents.semantic.questions:check_questions",
+        plan_calls="auditor.cost_estimation.semantic_calls:plan_semantic_calls",
+        build_report="auditor.reports.data.semantic.build:build_semantic_report",
+        measure_coverage="auditor.reports.data.semantic.build:measure_semantic_coverage",
+        build_section="auditor.reports.sections.semantic:build_semantic_section",
+        build_summary_tables="auditor.reports.sections.semantic:build_summary_tables",
+        prompts=(
+            *("semantic.answer.structured", "semantic.answer.text", "semantic.rule.structured", "semantic.rule.text"),
+            *("semantic.paraphrase", "semantic.consistency", "semantic.contradiction"),
+        ),
+        answers_key="moral_answers",
+        answers_noun="moral answer",
+        counted_labels={"answers": "moral answers", "rules": "rules of thumb"},
+        sampled_purpose=Purpose.MORAL,
+        sampled_figures="Consistency under paraphrase",
+    )
 
     questions: str = BUILT_IN_QUESTIONS
     """`built-in`, or a file: TOML as the built-in ones are, or CSV, JSONL or Parquet with the columns
@@ -92,3 +121,25 @@ class SemanticProbe(ConfigSection):
         if not self.rot or self.rot_weight == 0:
             return "answer"
         return "rot" if self.rot_weight == 1 else "mix"
+
+    @property
+    def sampled_temperature(self) -> float:
+        """Temperature of the answers."""
+        return self.temperature
+
+    def check(self, config: AuditConfig) -> None:
+        """Require a sentence encoder, and helper models that the audit has."""
+        if (self.encoder or config.embedding.model) == "none":
+            raise ValueError("the probe 'semantic' needs a sentence encoder. How to fix: Name one under embedding.")
+        model_names = list(dict.fromkeys(model.name for model in [*config.models, *config.judge_models]))
+        for key, name in self.helper_models.items():
+            if name not in model_names:
+                hint = did_you_mean(name, model_names, f"Known: {', '.join(model_names)}.")
+                raise ValueError(f"probes.semantic.{key}: there is no model or judge '{name}'. How to fix: {hint}")
+
+    def resolve_paths(self, resolve: Callable[[str], str]) -> Self:
+        """Resolve the paths of the file of questions and of an encoder that is a folder."""
+        paths = {"questions": resolve(self.questions)}
+        if self.encoder and os.sep in self.encoder:
+            paths["encoder"] = resolve(self.encoder)
+        return self.model_copy(update=paths)

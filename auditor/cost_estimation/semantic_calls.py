@@ -11,13 +11,14 @@ from auditor.agents.semantic.call_builders import (
     build_pair_call,
     build_paraphrase_call,
     build_rule_call,
+    semantic_probe,
 )
 from auditor.agents.semantic.questions import load_planned_questions
 from auditor.config import AuditConfig
 from auditor.config.semantic import ConsistencySection, SemanticProbe
 from auditor.cost_estimation.call_counts import USABLE_TRACE_SHARES
 from auditor.cost_estimation.planned_calls import MAX_EXAMPLES, PlannedCalls
-from auditor.domain import Purpose
+from auditor.domain import Cell, Purpose, Survey
 from auditor.domain.semantic import MoralQuestion
 from auditor.reports.data.cost.forecast import ForecastRange
 
@@ -27,12 +28,13 @@ EXPECTED_PARAPHRASE_ATTEMPTS = 2
 """Expected number of calls to the paraphraser for one question, since some of its candidates are rejected."""
 
 
-def plan_semantic_calls(config: AuditConfig, probe: SemanticProbe) -> Iterator[PlannedCalls]:
+def plan_semantic_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iterator[PlannedCalls]:
     """Yield the planned calls of the probe `semantic`, one entry per model and purpose.
 
     They are paraphrases of questions, answers to all wordings, further samples of the answers, rules of thumb behind
     the answers, and judges' verdicts on pairs of answers (consistency and contradiction).
     """
+    probe = semantic_probe(config)
     questions = load_planned_questions(probe)
     sampled_questions = questions[:: max(1, len(questions) // MAX_EXAMPLES)][:MAX_EXAMPLES]
     n_wordings = len(questions) * probe.paraphrases

@@ -7,12 +7,13 @@ from auditor.run.audit_runner import resume_after_review, run_audit
 from auditor.run.encoders import NO_ENCODER, direct_encoder_loader, semantic_encoder_loader
 from auditor.run.fingerprints import describe_environment, fingerprint
 from auditor.run.model_access import run_with_models
-from auditor.run.survey_plan import EMPTY_SURVEY, load_planned_survey, planned_cells
+from auditor.run.survey_plan import EMPTY_SURVEY, check_probe_input, load_planned_survey, planned_cells
 
 __all__ = [
     "EMPTY_SURVEY",
     "NO_ENCODER",
     "AuditHandle",
+    "check_probe_input",
     "describe_environment",
     "direct_encoder_loader",
     "fingerprint",

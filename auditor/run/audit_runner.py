@@ -18,7 +18,7 @@ from auditor.run.encoders import direct_encoder_loader
 from auditor.run.engines import require_engine
 from auditor.run.fingerprints import describe_environment, fingerprint
 from auditor.run.model_access import run_with_models
-from auditor.run.survey_plan import load_planned_survey, planned_cells
+from auditor.run.survey_plan import check_probe_input, load_planned_survey, planned_cells
 from auditor.storage import audits
 from auditor.storage.database import Database, open_database, run_lock
 
@@ -54,14 +54,9 @@ def run_audit(
         config = load_config(config)
     survey = load_planned_survey(config)
     from auditor.agents.graph_runner import run_graph  # loads langgraph (2 s)
-    from auditor.agents.logic.item_sets import check_items  # loads scipy (1 s)
     from auditor.agents.run_context import SilentProgress  # loads scipy (1 s)
 
-    check_items(config, survey)
-    if config.probes.semantic:
-        from auditor.agents.semantic.questions import load_planned_questions  # 0.2 s, for this probe only
-
-        load_planned_questions(config.probes.semantic)
+    check_probe_input(config, survey)
     url = resolve_storage_url(storage, config)
     require_engine(config, url)
     progress = progress or SilentProgress()

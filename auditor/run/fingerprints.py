@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
+from collections.abc import Iterator, Sequence
 from importlib import metadata
-from pathlib import Path
 
 from auditor.config import AuditConfig
 from auditor.domain import ENGLISH, LANGUAGES, canonical_hash
 from auditor.prompts import load_prompt
-from auditor.prompts.comparison_wording import load_comparison_wording
 from auditor.prompts.sentence_pairs import load_sentence_pairs
 
 RECORDED_PACKAGES = (
@@ -22,9 +20,6 @@ RECORDED_PACKAGES = (
     "xllamacpp",
     "numpy",
     "scipy",
-)
-SEMANTIC_PROMPTS = (
-    *("answer.structured", "answer.text", "rule.structured", "rule.text", "paraphrase", "consistency", "contradiction"),
 )
 
 
@@ -50,8 +45,7 @@ def fingerprint(config: AuditConfig) -> str:
     prompts += [load_prompt(repair_template)] if config.direct.repair else []
     prompts += [load_prompt(name) for name in review_templates]
     prompts += [load_review_prompt(judge, for_task=config.task is not None) for judge in config.judge_models]
-    if config.probes.semantic:
-        prompts += [load_prompt(f"semantic.{name}") for name in SEMANTIC_PROMPTS]
+    prompts += [load_prompt(name) for probe in config.probes.stages.values() for name in probe.parts.prompts]
     prompt_texts = [[prompt.id, prompt.system, prompt.user] for prompt in prompts]
     return canonical_hash(
         [
@@ -60,7 +54,7 @@ def fingerprint(config: AuditConfig) -> str:
             prompt_texts,
             describe_aspects(for_task=config.task is not None),
             *_logprob_inputs(config),
-            *_comparison_inputs(config, folders),
+            *_stage_probe_inputs(config, folders),
         ]
     )
 
@@ -74,26 +68,11 @@ def _logprob_inputs(config: AuditConfig) -> list[object]:
     )
 
 
-def _comparison_inputs(config: AuditConfig, folders: list[str]) -> list[object]:
-    """What determines the pairwise comparisons, besides the config: prompts, wording, and the hash of a file of items.
-
-    Empty without the probe `logic`; the hash is None if the items are not from a file.
-
-    Args:
-        config: the audit's configuration.
-        folders: language codes, each of which is a folder of prompts.
-    """
-    probe = config.probes.logic
-    if probe is None:
-        return []
-    template = "logic.letter" if probe.answer == "probability" else f"logic.{'cot' if probe.cot else 'structured'}"
-    prompts = [load_prompt(template, folder) for folder in folders]
-    prompt_texts = [
-        [prompt.system, prompt.user, load_comparison_wording(prompt.language).model_dump(mode="json")]
-        for prompt in prompts
-    ]
-    file = Path(probe.items)
-    return [prompt_texts, hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else None]
+def _stage_probe_inputs(config: AuditConfig, folders: Sequence[str]) -> Iterator[object]:
+    """Yield what determines the answers of probes with a stage of their own, besides the config and their prompts."""
+    for probe in config.probes.stages.values():
+        if probe.parts.fingerprint_inputs is not None:
+            yield from probe.parts.load("fingerprint_inputs")(config, folders)
 
 
 def describe_environment() -> dict[str, str]:

@@ -45,3 +45,13 @@ def load_planned_survey(config: AuditConfig) -> Survey:
 def planned_cells(survey: Survey) -> list[Cell]:
     """The cells that models are asked about: those that respondents were asked about, or a task's items."""
     return list(survey.asked_cells)
+
+
+def check_probe_input(config: AuditConfig, survey: Survey) -> list[str]:
+    """Check the files of all probes before the first call; returns what they plan, in words.
+
+    Raises:
+        ConfigError, ImportFileError: something is missing or invalid; the message names it.
+    """
+    plans = [probe.parts.load("check_input")(config, survey) for probe in config.probes.stages.values()]
+    return [plan for plan in plans if plan is not None]

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 MIGRATIONS_FOLDER = Path(__file__).parent
 
 
+def find_latest_revision() -> int:
+    """Number of the latest revision."""
+    return max(int(path.stem[1:5]) for path in MIGRATIONS_FOLDER.glob("versions/v*.py"))
+
+
 def upgrade(connection: Connection, to: str, versions: tuple[Path, ...] = ()) -> None:
     """Run the missing revisions up to a given one, inside the connection's transaction.
 

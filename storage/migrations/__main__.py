@@ -11,13 +11,14 @@ from auditor.storage.tables import REVISION, SCHEMA_VERSION
 
 
 def main(message: str) -> None:
-    """Write the revision with the number `SCHEMA_VERSION` by comparing the last revision's tables with the classes."""
+    """Write the next revision by comparing the tables of the latest one with the row classes."""
     from alembic import command
 
     with create_engine("sqlite://").begin() as connection:
-        if SCHEMA_VERSION > 1:
-            migrations.upgrade(connection, f"{SCHEMA_VERSION - 1:04}")
-        command.revision(migrations.alembic_config(connection), message, autogenerate=True, rev_id=REVISION)
+        migrations.upgrade(connection, REVISION)
+        command.revision(
+            migrations.alembic_config(connection), message, autogenerate=True, rev_id=f"{SCHEMA_VERSION + 1:04}"
+        )
 
 
 if __name__ == "__main__":

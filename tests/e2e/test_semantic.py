@@ -117,7 +117,7 @@ def test_an_audit_of_questions_alone(server: FakeServer, storage: str) -> None:
     with open_database(storage, create=False) as db:
         status, [overview] = load_audit_status(db, audits.get_audit(db, "moral")), load_overviews(db)
     assert (status["moral_answers"], status["moral_answers_ok"]) == (80, 80)
-    assert (overview.answers, overview.answers_ok, overview.usable_share, overview.progress) == (80, 80, 1.0, None)
+    assert (overview.probe_answers["semantic"], overview.usable_share, overview.progress) == ((80, 80), 1.0, None)
     assert "80 moral answers · 100% usable" in render_audit_card(overview, 80).plain
     assert "0 samples" not in render_audit_card(overview, 80).plain
 

@@ -15,17 +15,9 @@ from auditor.domain import Answer, Attempt, Outcome
 from auditor.storage import failure_queries, ledger, results
 from auditor.storage.database import Database, open_database, table_of
 from auditor.storage.failure_queries import count_failed_requests, count_model_outcomes, count_unsent_calls
-from auditor.storage.tables import (
-    AlteredTraceVerdictRow,
-    AttemptRow,
-    ContestRow,
-    DerivedRow,
-    GuessRow,
-    MoralAnswerRow,
-    PairVerdictRow,
-    RestatementRow,
-    TraceRow,
-)
+from auditor.storage.row_types import DerivedRow
+from auditor.storage.semantic_tables import MoralAnswerRow, PairVerdictRow
+from auditor.storage.tables import AlteredTraceVerdictRow, AttemptRow, ContestRow, GuessRow, RestatementRow, TraceRow
 from tests.storage.conftest import ENGINES, new_database
 from tests.storage.test_database import save_sample_audit
 from tests.storage.test_writer import make_answer, make_call
@@ -105,8 +97,9 @@ def test_failed_calls_without_a_request_were_not_sent(db: Database) -> None:
 
 def test_every_table_of_results_is_counted_or_left_out_on_purpose() -> None:
     tables_with_outcomes = {
-        row_class for row_class in DerivedRow.__subclasses__() if "outcome" in table_of(row_class).c
+        table for row_class in DerivedRow.__subclasses__() if "outcome" in (table := table_of(row_class)).c
     }
-    counted = {row_class for row_class, _, _ in failure_queries._RESULT_TABLES}
-    assert counted | TESTS_OF_JUDGES == tables_with_outcomes
-    assert {*failure_queries._SENT_UNTIL_STOPPED, MoralAnswerRow} | TESTS_OF_JUDGES == tables_with_outcomes
+    tests_of_judges = set(map(table_of, TESTS_OF_JUDGES))
+    assert {*failure_queries._RESULT_TABLES} | tests_of_judges == tables_with_outcomes
+    sent_until_stopped = {*failure_queries._SENT_UNTIL_STOPPED, table_of(MoralAnswerRow)}
+    assert sent_until_stopped | tests_of_judges == tables_with_outcomes

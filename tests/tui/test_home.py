@@ -19,6 +19,7 @@ from auditor.storage import audits, ledger, results
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.database import Database, find_runner, run_lock
 from auditor.storage.overview import load_overviews
+from auditor.storage.probe_answers import AnswerCount
 from auditor.tui.agreement import AgreementScreen
 from auditor.tui.home import HomeScreen, render_audit_card
 from auditor.tui.queue import QueueScreen
@@ -50,12 +51,9 @@ def test_the_figures_equal_those_of_the_rows(db: Database) -> None:
     audit = populate(db)
     (overview,) = load_overviews(db)
     traces, verdicts = results.load_traces(db, audit.id), results.load_verdicts(db, audit.id)
-    assert (overview.traces, overview.planned_samples) == (len(traces), len(traces))
-    assert overview.traces_ok == sum(trace.outcome == "ok" for trace in traces)
-    assert (overview.verdicts, overview.verdicts_ok) == (
-        len(verdicts),
-        sum(verdict.outcome == "ok" for verdict in verdicts),
-    )
+    assert overview.planned_samples == len(traces)
+    assert overview.traces == (len(traces), sum(trace.outcome == "ok" for trace in traces))
+    assert overview.verdicts == (len(verdicts), sum(verdict.outcome == "ok" for verdict in verdicts))
     keys = {trace.key for trace in traces} | {verdict.key for verdict in verdicts}
     answers = ledger.load_answers(db, [key for key in keys if key]).values()
     assert overview.cost_usd == pytest.approx(sum(answer.cost_usd or 0 for answer in answers))
@@ -145,7 +143,11 @@ def test_an_audit_of_imported_scores_has_no_plan(db: Database) -> None:
     save_review_audit(db)
     (overview,) = load_overviews(db)
     overview_without_plan = replace(
-        overview, planned_samples=None, traces=0, traces_ok=0, cost_usd=None, conflicts=dict.fromkeys(ConflictStatus, 0)
+        overview,
+        planned_samples=None,
+        traces=AnswerCount(0, 0),
+        cost_usd=None,
+        conflicts=dict.fromkeys(ConflictStatus, 0),
     )
     text = render_audit_card(overview_without_plan, 78).plain
     assert (overview_without_plan.progress, overview_without_plan.usable_share) == (None, None)

@@ -8,16 +8,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from auditor.config import AuditConfig, load_stored_config
+from auditor.config.probes import STAGE_PROBES
 from auditor.domain import Outcome, Purpose
 from auditor.reports.data.coverage.build import count_planned_verdicts
 from auditor.reports.data.coverage.model_versions import build_model_version_rows, find_models_with_version_changes
 from auditor.reports.data.coverage.score_coverage import CoverageUnit
-from auditor.storage import audits, batches, comparisons, costs, count_queries, limit_changes, results, semantic_results
+from auditor.storage import audits, batches, costs, count_queries, limit_changes, results
 from auditor.storage.audits import Audit
 from auditor.storage.conflict_status import ConflictStatus
 from auditor.storage.costs import CallCounts
 from auditor.storage.count_queries import OutcomeCount
 from auditor.storage.database import Database
+from auditor.storage.probe_answers import AnswerCount, count_probe_answers
 from auditor.storage.review_queue import ConflictQueue
 
 
@@ -35,10 +37,8 @@ def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
     """
     config = load_stored_config(audit.config)
     trace_counts, verdict_counts = count_queries.count_traces(db, audit.id), count_queries.count_verdicts(db, audit.id)
-    comparison_counts, semantic_counts = (
-        comparisons.count_outcomes(db, audit.id),
-        semantic_results.count_outcomes(db, audit.id),
-    )
+    with db.read() as connection:
+        probe_answers = count_probe_answers(connection, audit.id)
     n_by_status = ConflictQueue(db, audit.id, rater="").count_by_status()
     call_counts, audit_cost = costs.count_calls(db, audit.id), costs.sum_audit_cost(db, audit.id)
     versions = build_model_version_rows(call_counts)
@@ -56,11 +56,7 @@ def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
         "traces_ok": _count_usable(trace_counts),
         "verdicts": sum(count.n for count in verdict_counts),
         "verdicts_ok": _count_usable(verdict_counts),
-        "comparisons": sum(comparison_counts.values()),
-        "comparisons_ok": comparison_counts.get(Outcome.OK.value, 0),
-        # Each row of `semantic_counts` has the outcome in its third place and the number of answers in its last.
-        "moral_answers": sum(n for *_, n in semantic_counts),
-        "moral_answers_ok": sum(n for _, _, outcome, _, n in semantic_counts if outcome == Outcome.OK.value),
+        **{key: n for name, count in probe_answers.items() for key, n in _name_counts(name, count).items()},
         "conflicts": sum(n_by_status.values()),
         "open": n_by_status[ConflictStatus.OPEN] + n_by_status[ConflictStatus.DISPUTED],
         "cost_usd": audit_cost.usd,
@@ -71,6 +67,12 @@ def load_audit_status(db: Database, audit: Audit) -> dict[str, Any]:
         "batches": [_format_batch(open_batch) for open_batch in batches.load_uncollected_batches(db, audit.id)],
         "limits": [change._asdict() for change in limit_changes.load_limit_changes(db, audit.id)],
     }
+
+
+def _name_counts(probe: str, count: AnswerCount) -> dict[str, int]:
+    """The entries on the answers of a probe: how many there are, and how many can be used."""
+    key = STAGE_PROBES[probe].parts.answers_key
+    return {key: count.n, f"{key}_ok": count.ok}
 
 
 def _sum_preflight(call_counts: Sequence[CallCounts]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from importlib import metadata
 
 import numpy as np
 
+from auditor.config.probes import STAGE_PROBES
 from auditor.domain import Cell
 from auditor.reports.data.agreement.alignment import compute_alignment
 from auditor.reports.data.agreement.baselines import compute_baselines, compute_ceilings, compute_gains
@@ -28,7 +29,6 @@ from auditor.reports.data.coverage.build import build_coverage_report
 from auditor.reports.data.coverage.model_versions import build_model_version_rows
 from auditor.reports.data.coverage.refusals import build_reask_rows, build_refusals_report
 from auditor.reports.data.failures.build import build_failures_report
-from auditor.reports.data.logic.build import build_logic_report
 from auditor.reports.data.panel.build import build_panel_report, compute_self_consistency
 from auditor.reports.data.panel.peer_agreement import compute_peer_agreement
 from auditor.reports.data.panel.peer_alignment import compute_consistency_alignment
@@ -43,7 +43,6 @@ from auditor.reports.data.report_schema import (
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.requests.capabilities import build_requests_report
 from auditor.reports.data.requests.sampling_settings import build_sampling_report
-from auditor.reports.data.semantic.build import build_semantic_report
 from auditor.reports.data.source_loading import load_source
 from auditor.reports.data.task.build import build_task_report
 from auditor.storage import audits
@@ -87,10 +86,13 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
     peer_agreement = compute_peer_agreement(source)
     sampling = build_sampling_report(source.config, source.call_counts)
     self_consistency = compute_self_consistency(source, sampling)
-    semantic_report, logic_report = build_semantic_report(db, source, sampling), build_logic_report(db, source)
+    probe_reports = {
+        name: section_class.parts.load("build_report")(db, source, sampling)
+        for name, section_class in STAGE_PROBES.items()
+    }
     return Report(
         audit=_summarize_audit(source),
-        coverage=build_coverage_report(source, semantic_report, logic_report),
+        coverage=build_coverage_report(source, probe_reports),
         alignment=alignment,
         sensitivity=build_sensitivity_rows(source),
         gain=compute_gains(source),
@@ -111,8 +113,6 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         tiers=build_tier_rankings(source),
         variance=build_variance_rows(source, load_language_scores(db, source)),
         languages=build_languages_report(db, source),
-        semantic=semantic_report,
-        logic=logic_report,
         cost=build_cost_report(source),
         failures=build_failures_report(db, source.audit.id),
         requests=build_requests_report(db, source),
@@ -121,6 +121,7 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         savings=build_savings_rows(source),
         consistency_alignment=compute_consistency_alignment(source.config, self_consistency, alignment),
         environment=json.loads(source.audit.environment),
+        **probe_reports,
     )
 
 

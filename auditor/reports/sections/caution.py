@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from auditor.config.probes import STAGE_PROBES
 from auditor.domain import Purpose
 from auditor.reports.data.adjusted_tests import is_significant
 from auditor.reports.data.coverage.lost_samples import has_unknown_sign
@@ -50,7 +51,11 @@ def _coverage_cautions(report: Report) -> Iterator[str]:
 
 def _sampling_cautions(report: Report) -> Iterator[str]:
     """Yield a caution for each kind of answers whose spread is not comparable, since sampling settings differ."""
-    figures_by_purpose = {Purpose.MORAL: "Consistency under paraphrase"} if report.semantic is not None else {}
+    figures_by_purpose = {
+        section_class.parts.sampled_purpose: section_class.parts.sampled_figures
+        for name, section_class in STAGE_PROBES.items()
+        if section_class.parts.sampled_purpose is not None and getattr(report, name) is not None
+    }
     if report.task is not None:
         figures_by_purpose[Purpose.DIRECT] = "Agreement between samples"
     elif any(row.variance.value is not None for row in report.self_consistency):

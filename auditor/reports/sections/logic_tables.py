@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 from auditor.metrics.logic import LogicEstimate
 from auditor.reports.data.logic.schema import LogicReport, LogicRow, TransitivityRow
+from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Cell, Column, CountShare, Paragraph, Table
 from auditor.reports.sections.phrasing import list_counts
+from auditor.reports.sections.summary_columns import build_summary_columns
 from auditor.reports.sections.tables import DerivedCells, make_columns, tabulate
 
 SHARE_TITLES = {
@@ -193,3 +195,23 @@ def build_interval_note(rows: Sequence[LogicRow]) -> Paragraph | None:
         else ""
     )
     return Paragraph(f"The 95% CIs are statements about {' or '.join(populations)}.{caveat}", "note")
+
+
+def build_summary_tables(report: Report) -> Iterator[Table]:
+    """Yield the logical consistency of preferences; one row for each judge."""
+    if report.logic is None:
+        return
+    rows: list[list[Cell]] = [
+        [
+            row.judge,
+            row.transitivity[0].share.value,
+            row.commutativity.value,
+            row.negation.value,
+            row.self_agreement.value,
+            row.human_agreement.value,
+            CountShare(row.ok, row.questions),
+        ]
+        for row in report.logic.judges
+    ]
+    titles = ("transitivity", "commutativity", "negation", "self-agr.", "people")
+    yield Table("logic", "Logical consistency", "", build_summary_columns(*titles, row_noun="judge"), rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from auditor.config.probes import STAGE_PROBES
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Callout, Document, Facts, Name, Paragraph, Section
 from auditor.reports.number_format import format_count, format_percent, format_usd
@@ -15,7 +16,6 @@ from auditor.reports.sections.cost import build_cost_section
 from auditor.reports.sections.coverage import build_coverage_section, build_refusals_section
 from auditor.reports.sections.failures import build_failures_section
 from auditor.reports.sections.group_errors import build_group_errors_section, build_map_section
-from auditor.reports.sections.logic import build_logic_section
 from auditor.reports.sections.lost_samples import build_lost_samples_section
 from auditor.reports.sections.panel import build_panel_section
 from auditor.reports.sections.peer_validity import build_peer_validity_section
@@ -26,7 +26,6 @@ from auditor.reports.sections.self_comparisons import (
     build_languages_section,
     build_methods_section,
 )
-from auditor.reports.sections.semantic import build_semantic_section
 from auditor.reports.sections.sensitivity import build_sensitivity_section
 from auditor.reports.sections.task import build_items_section, build_task_section
 from auditor.reports.sections.tiers import build_tiers_section
@@ -49,8 +48,7 @@ SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (
     build_group_errors_section,
     build_variance_section,
     build_consistency_section,
-    build_semantic_section,
-    build_logic_section,
+    *(section_class.parts.load("build_section") for section_class in STAGE_PROBES.values()),
     build_panel_section,
     build_conflicts_section,
     build_refusals_section,

@@ -4,31 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from auditor.config.probes import STAGE_PROBES
 from auditor.domain import Purpose
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Cell, Column, CountShare, Table
+from auditor.reports.document import Cell, CountShare, Table
 from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.phrasing import SeriesLabels
-from auditor.reports.sections.sampling_marks import NO_MARKS, SamplingMarks
+from auditor.reports.sections.sampling_marks import SamplingMarks
+from auditor.reports.sections.summary_columns import build_summary_columns
 
 
 def build_run_summary(report: Report) -> list[Table]:
-    """Build a table for each probe that was run: the survey, the task, paraphrases and logic."""
-    return [*_alignment_table(report), *_task_table(report), *_semantic_table(report), *_logic_table(report)]
-
-
-def _build_columns(*titles: str, row_noun: str = "model", marks: SamplingMarks = NO_MARKS) -> list[Column]:
-    """Columns of numbers, and of estimates without their n where the title announces an interval.
-
-    `marks` adds a column with the sampling settings, where these make the figures incomparable.
-    """
-    measures = [
-        Column(title, "estimate", show_n=False)
-        if title.endswith("(95% CI)")
-        else Column(title, "number", style="p_value" if title == "p" else "decimal")
-        for title in titles
+    """Build a table for each probe that was run: the survey, the task, and probes with a stage of their own."""
+    tables_of_probes = [
+        table
+        for section_class in STAGE_PROBES.values()
+        for table in section_class.parts.load("build_summary_tables")(report)
     ]
-    return [Column(row_noun, "name"), *measures, Column("usable", "share"), *marks.columns]
+    return [*_alignment_table(report), *_task_table(report), *tables_of_probes]
 
 
 def _alignment_table(report: Report) -> Iterator[Table]:
@@ -51,7 +44,7 @@ def _alignment_table(report: Report) -> Iterator[Table]:
         ]
         for row in report.alignment
     ]
-    columns = _build_columns("cells", "r (95% CI)", "p", "MAE", "self-cons.", "peers", marks=marks)
+    columns = build_summary_columns("cells", "r (95% CI)", "p", "MAE", "self-cons.", "peers", marks=marks)
     if rows:
         yield Table("alignment", "Agreement with people", "", columns, rows)
 
@@ -75,45 +68,5 @@ def _task_table(report: Report) -> Iterator[Table]:
         ]
         for row in report.task.models
     ]
-    columns = _build_columns("accuracy (95% CI)", "MAE", "samples agree", "peers", marks=marks)
+    columns = build_summary_columns("accuracy (95% CI)", "MAE", "samples agree", "peers", marks=marks)
     yield Table("task", "Answers to the items", "", columns, rows)
-
-
-def _semantic_table(report: Report) -> Iterator[Table]:
-    """Yield consistency under paraphrase; one row for each model."""
-    if report.semantic is None:
-        return
-    marks = SamplingMarks.of(report.sampling, Purpose.MORAL)
-    rows: list[list[Cell]] = [
-        [
-            row.model,
-            row.consistency.n,
-            None if row.consistency.value is None else row.consistency,
-            row.shuffled.mean if row.length_matched.mean is None else row.length_matched.mean,
-            CountShare(row.ok, row.planned),
-            *marks.cells(row.model),
-        ]
-        for row in report.semantic.models
-    ]
-    columns = _build_columns("questions", "consistency (95% CI)", "by chance", marks=marks)
-    yield Table("semantic", "Consistency under paraphrase", "", columns, rows)
-
-
-def _logic_table(report: Report) -> Iterator[Table]:
-    """Yield the logical consistency of preferences; one row for each judge."""
-    if report.logic is None:
-        return
-    rows: list[list[Cell]] = [
-        [
-            row.judge,
-            row.transitivity[0].share.value,
-            row.commutativity.value,
-            row.negation.value,
-            row.self_agreement.value,
-            row.human_agreement.value,
-            CountShare(row.ok, row.questions),
-        ]
-        for row in report.logic.judges
-    ]
-    titles = ("transitivity", "commutativity", "negation", "self-agr.", "people")
-    yield Table("logic", "Logical consistency", "", _build_columns(*titles, row_noun="judge"), rows)

@@ -18,7 +18,9 @@ from auditor.reports.data.semantic.schema import (
 )
 from auditor.reports.document import (
     Block,
+    Cell,
     Column,
+    CountShare,
     Disclosure,
     Figure,
     List,
@@ -35,6 +37,7 @@ from auditor.reports.number_format import format_number, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.phrasing import build_finding, describe_interval, list_counts
 from auditor.reports.sections.sampling_marks import SamplingMarks
+from auditor.reports.sections.summary_columns import build_summary_columns
 from auditor.reports.sections.tables import DerivedCells, make_columns, tabulate, tabulate_matrix
 
 SCORED_TEXT_LABELS = {"rot": "rules of thumb", "answer": "answers", "mix": "rules of thumb and answers"}
@@ -275,3 +278,23 @@ def _build_question(row: LeastConsistentRow, *, is_printed: bool) -> Disclosure:
         tags=tags,
         in_print="open" if is_printed else "hidden",
     )
+
+
+def build_summary_tables(report: Report) -> Iterator[Table]:
+    """Yield consistency under paraphrase; one row for each model."""
+    if report.semantic is None:
+        return
+    marks = SamplingMarks.of(report.sampling, Purpose.MORAL)
+    rows: list[list[Cell]] = [
+        [
+            row.model,
+            row.consistency.n,
+            None if row.consistency.value is None else row.consistency,
+            row.shuffled.mean if row.length_matched.mean is None else row.length_matched.mean,
+            CountShare(row.ok, row.planned),
+            *marks.cells(row.model),
+        ]
+        for row in report.semantic.models
+    ]
+    columns = build_summary_columns("questions", "consistency (95% CI)", "by chance", marks=marks)
+    yield Table("semantic", "Consistency under paraphrase", "", columns, rows)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from auditor.config import AuditConfig
+from auditor.config.probes import STAGE_PROBES
 from auditor.domain import Cell, Outcome
 from auditor.metrics.votes import min_majority
 from auditor.models.finish_reasons import FinishCategory, classify_finish_reason
@@ -19,21 +19,28 @@ from auditor.reports.data.coverage.score_coverage import (
     UnitOutcomeCount,
     measure_score_coverage,
 )
-from auditor.reports.data.logic.schema import LogicReport
+from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_source import ReportSource
-from auditor.reports.data.semantic.schema import SemanticReport
 from auditor.storage.costs import CallCounts
 from auditor.storage.count_queries import OutcomeCount
 
 
-def build_coverage_report(
-    source: ReportSource, semantic: SemanticReport | None = None, logic: LogicReport | None = None
-) -> CoverageReport:
+def build_coverage_report(source: ReportSource, probe_reports: Mapping[str, ReportModel | None]) -> CoverageReport:
     """Compute coverage of scores, verdicts and the other probes, by model, country, topic and judge.
 
-    Moral questions and comparisons of items belong to no country or topic, so they are counted by model only.
+    Answers of probes with a stage of their own belong to no country or topic, so they are counted by model only.
+
+    Args:
+        source: the stored records of the audit.
+        probe_reports: reports of probes with a stage of their own, by the probe's name; None without results.
     """
-    cell_stages, other_stages = measure_coverage(source), [*_semantic_coverage(semantic), *_logic_coverage(logic)]
+    cell_stages = measure_coverage(source)
+    other_stages = [
+        stage
+        for name, report in probe_reports.items()
+        if report is not None
+        for stage in STAGE_PROBES[name].parts.load("measure_coverage")(report)
+    ]
     all_stages = [*cell_stages, *other_stages]
     judge_stages = [stage for stage in [_judge_coverage(source)] if stage.planned or stage.recorded]
     return CoverageReport(
@@ -73,44 +80,6 @@ def find_undocumented_finish_reasons(calls: Iterable[CallCounts]) -> list[Finish
 
 def _unit_names(stage_coverage: StageCoverage) -> list[str]:
     return list(dict.fromkeys(unit.name for unit in stage_coverage.planned))
-
-
-def _semantic_coverage(semantic: SemanticReport | None) -> Iterator[StageCoverage]:
-    """Yield the coverage of answers to moral questions, and of rules of thumb where they were asked for."""
-    if semantic is None:
-        return
-    yield _coverage_by_model(
-        "semantic", "answers", [(row.model, row.planned, row.ok, row.losses) for row in semantic.models]
-    )
-    if any(row.rules_planned for row in semantic.models):
-        rules = [(row.model, row.rules_planned, row.rules_ok, row.rules_losses) for row in semantic.models]
-        yield _coverage_by_model("semantic", "rules", rules)
-
-
-def _logic_coverage(logic: LogicReport | None) -> Iterator[StageCoverage]:
-    """Yield the coverage of comparisons of items, by judge; nothing where none were asked for."""
-    if logic is not None:
-        yield _coverage_by_model(
-            "logic", None, [(row.judge, row.questions, row.ok, row.losses) for row in logic.judges]
-        )
-
-
-def _coverage_by_model(
-    stage: Literal["semantic", "logic"],
-    method: str | None,
-    rows: Iterable[tuple[str, int, int, Mapping[str, int]]],
-) -> StageCoverage:
-    """Build coverage from counts by model: name, planned, ok and losses by outcome."""
-    planned, recorded = {}, []
-    for name, n_planned, ok, losses in rows:
-        unit = CoverageUnit(name, "", "")
-        planned[unit] = n_planned
-        recorded += [
-            UnitOutcomeCount(unit, outcome, n_recorded)
-            for outcome, n_recorded in {OK: ok, **losses}.items()
-            if n_recorded
-        ]
-    return StageCoverage(stage, method, planned, recorded)
 
 
 def measure_coverage(source: ReportSource) -> list[StageCoverage]:

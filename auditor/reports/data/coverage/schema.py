@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated
 
+from pydantic import Field
+
+from auditor.config.probes import STAGE_PROBES
 from auditor.domain import Method
 from auditor.reports.data.report_model import ReportModel
 
@@ -11,7 +14,7 @@ from auditor.reports.data.report_model import ReportModel
 class CoverageRow(ReportModel):
     """Planned and recorded items of one group. Planned = ok + all losses + missing."""
 
-    stage: Literal["direct", "review", "semantic", "logic"]
+    stage: Annotated[str, Field(json_schema_extra={"enum": ["direct", "review", *STAGE_PROBES]})]
     """`direct`: samples of scores, or comparisons of log-probabilities. `review`: verdicts. `semantic`: answers to
     moral questions, and rules of thumb. `logic`: comparisons of items."""
     method: str | None
@@ -30,8 +33,7 @@ class CoverageRow(ReportModel):
         """Name of the counted items, in the plural."""
         if self.stage == "direct":
             return f"{self.method} {'comparisons' if self.method == Method.LOGPROB else 'samples'}"
-        labels_by_stage = {"review": "verdicts", "logic": "comparisons of items"}
-        return labels_by_stage.get(self.stage) or {"answers": "moral answers"}.get(self.method or "", "rules of thumb")
+        return "verdicts" if self.stage == "review" else STAGE_PROBES[self.stage].parts.counted_labels[self.method]
 
 
 class FinishReasonRow(ReportModel):

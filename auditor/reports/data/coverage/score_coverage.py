@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from auditor.domain import Method, Outcome
 from auditor.prompts.sentence_pairs import load_sentence_pairs
@@ -35,10 +35,28 @@ class UnitOutcomeCount(NamedTuple):
 class StageCoverage:
     """Planned and recorded items of one stage and method, by unit."""
 
-    stage: Literal["direct", "review", "semantic", "logic"]
+    stage: str
     method: str | None
     planned: Mapping[CoverageUnit, int]
     recorded: Sequence[UnitOutcomeCount]
+
+    @classmethod
+    def by_model(
+        cls, stage: str, method: str | None, rows: Iterable[tuple[str, int, int, Mapping[str, int]]]
+    ) -> StageCoverage:
+        """Coverage of a probe whose answers belong to no cell.
+
+        Args:
+            stage: name of the probe.
+            method: key of `ProbeParts.counted_labels`.
+            rows: of each model, its name, and the numbers of planned, usable, and lost answers; the last by outcome.
+        """
+        planned, recorded = {}, []
+        for name, n_planned, n_ok, losses in rows:
+            unit = CoverageUnit(name, "", "")
+            planned[unit] = n_planned
+            recorded += [UnitOutcomeCount(unit, outcome, n) for outcome, n in {OK: n_ok, **losses}.items() if n]
+        return cls(stage, method, planned, recorded)
 
     @cached_property
     def planned_totals(self) -> Mapping[CoverageUnit, int]:

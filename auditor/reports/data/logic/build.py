@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from auditor.metrics.logic import (
 )
 from auditor.metrics.model_correlation import correlate_models
 from auditor.metrics.set_transitivity import estimate_transitivity
+from auditor.reports.data.coverage.score_coverage import StageCoverage
 from auditor.reports.data.logic.contradictions import build_contradiction_row, build_repair_row
 from auditor.reports.data.logic.ranking import build_ranking_rows
 from auditor.reports.data.logic.schema import (
@@ -32,13 +33,14 @@ from auditor.reports.data.logic.schema import (
 )
 from auditor.reports.data.panel.verdict_matrix import find_family
 from auditor.reports.data.report_source import ReportSource
+from auditor.reports.data.requests.sampling_settings import SamplingReport
 from auditor.storage import comparisons
 from auditor.storage.comparisons import ItemSetAnswers
 from auditor.storage.database import Database
 from auditor.storage.judge_consistency import JudgeConsistency, measure_judge_consistency, to_judge_answers
 
 
-def build_logic_report(db: Database, source: ReportSource) -> LogicReport | None:
+def build_logic_report(db: Database, source: ReportSource, sampling: SamplingReport) -> LogicReport | None:
     """Build the section; None where nothing was compared."""
     sets = comparisons.load_item_sets(db, source.audit.id)
     stored_comparisons = comparisons.load_comparisons(db, source.audit.id)
@@ -77,6 +79,13 @@ def build_logic_report(db: Database, source: ReportSource) -> LogicReport | None
             row for judge, on_sets in first_answers.items() for row in build_ranking_rows(judge, on_sets, source.seed)
         ],
         links=_build_links(source, rows, wording_rows),
+    )
+
+
+def measure_logic_coverage(report: LogicReport) -> Iterator[StageCoverage]:
+    """Yield the coverage of comparisons of items, by judge."""
+    yield StageCoverage.by_model(
+        "logic", None, [(row.judge, row.questions, row.ok, row.losses) for row in report.judges]
     )
 
 

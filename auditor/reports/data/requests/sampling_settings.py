@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from auditor.config import AuditConfig, ModelSection
+from auditor.config.probes import STAGE_PROBES
 from auditor.config.signed_providers import extract_provider
 from auditor.domain import Purpose
 from auditor.reports.data.report_model import ReportModel
@@ -14,7 +17,14 @@ from auditor.storage.costs import CallCounts
 from auditor.storage.request_forms import Alteration
 
 SAMPLING_PARAMS = ("temperature", "top_p", "top_k", "min_p")
-SAMPLED_PURPOSES = (Purpose.DIRECT, Purpose.MORAL)
+SAMPLED_PURPOSES = (
+    Purpose.DIRECT,
+    *(
+        section_class.parts.sampled_purpose
+        for section_class in STAGE_PROBES.values()
+        if section_class.parts.sampled_purpose is not None
+    ),
+)
 """Purposes whose questions are asked several times, so that the spread of the answers is measured."""
 INCOMPARABLE_REASON = "the two models were asked with different sampling settings, since one of them refuses a setting"
 Settings = tuple[tuple[str, str], ...]
@@ -25,7 +35,7 @@ class SamplingSettingsRow(ReportModel):
     """Sampling settings of one model's answers for one purpose."""
 
     model: str
-    purpose: Literal["direct", "moral"]
+    purpose: Annotated[str, Field(json_schema_extra={"enum": [purpose.value for purpose in SAMPLED_PURPOSES]})]
     requested: dict[str, float]
     """Parameters that the configuration sets, by name."""
     sent: list[dict[str, float | str]]
@@ -123,8 +133,8 @@ def parse_alterations(altered: str) -> dict[str, str | None]:
 
 def _requested_settings(config: AuditConfig, model: ModelSection, purpose: Purpose) -> dict[str, float]:
     """Sampling parameters that the configuration sets for a model's answers for a purpose."""
-    probe = config.direct if purpose is Purpose.DIRECT else config.probes.semantic
-    default_temperature = None if probe is None else probe.temperature
+    temperatures = {probe.parts.sampled_purpose: probe.sampled_temperature for probe in config.probes.stages.values()}
+    default_temperature = config.direct.temperature if purpose is Purpose.DIRECT else temperatures.get(purpose)
     params: dict[str, Any] = {
         "temperature": default_temperature if model.temperature is None else model.temperature,
         **model.params,
@@ -167,7 +177,7 @@ def _build_row(model: ModelSection, source: str, purpose: Purpose, settings: _Se
     phrases = [_describe_settings(source, requested, entry) for entry in sent]
     return SamplingSettingsRow(
         model=model.name,
-        purpose="direct" if purpose is Purpose.DIRECT else "moral",
+        purpose=purpose.value,
         requested=requested,
         sent=sent,
         honoured=all(entry == requested for entry in sent),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from auditor.domain.semantic import FOUNDATIONS
+from auditor.reports.data.coverage.score_coverage import StageCoverage
 from auditor.reports.data.report_source import ReportSource
 from auditor.reports.data.requests.sampling_settings import SamplingReport
 from auditor.reports.data.semantic.differences import build_difference_rows
@@ -55,6 +56,15 @@ def build_semantic_report(db: Database, source: ReportSource, sampling: Sampling
         worst=build_least_consistent_rows(db, source, settings, models, questions, scores),
         rejected=_count_rejected_paraphrases(db, source),
     )
+
+
+def measure_semantic_coverage(report: SemanticReport) -> Iterator[StageCoverage]:
+    """Yield the coverage of answers to moral questions, and of rules of thumb where they were asked for."""
+    answers = [(row.model, row.planned, row.ok, row.losses) for row in report.models]
+    yield StageCoverage.by_model("semantic", "answers", answers)
+    if any(row.rules_planned for row in report.models):
+        rules = [(row.model, row.rules_planned, row.rules_ok, row.rules_losses) for row in report.models]
+        yield StageCoverage.by_model("semantic", "rules", rules)
 
 
 def _build_foundation_rows(models: Sequence[str], table: ScoreTable) -> list[FoundationRow]:

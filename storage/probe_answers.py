@@ -1,0 +1,38 @@
+"""Answers of the probes with a stage of their own: their row classes, and counts by outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sqlalchemy import Connection, func, select
+from sqlmodel import SQLModel
+
+from auditor.config.probes import STAGE_PROBES
+from auditor.domain import Outcome
+from auditor.storage.database import table_of
+
+ANSWER_ROWS: Mapping[str, type[SQLModel]] = {
+    name: section_class.parts.load("answer_row") for name, section_class in STAGE_PROBES.items()
+}
+"""Row class of a probe's answers, by the probe's name."""
+
+
+class AnswerCount(NamedTuple):
+    """Number of recorded answers, and of those whose outcome is `ok`."""
+
+    n: int
+    ok: int
+
+
+def count_answers(connection: Connection, audit_id: int, row_class: type[SQLModel]) -> AnswerCount:
+    """Count an audit's rows of a class with the column `outcome`."""
+    c = table_of(row_class).c
+    query = select(c.outcome, func.count()).where(c.audit_id == audit_id).group_by(c.outcome)
+    n_by_outcome = {outcome: int(n) for outcome, n in connection.execute(query)}
+    return AnswerCount(sum(n_by_outcome.values()), n_by_outcome.get(Outcome.OK.value, 0))
+
+
+def count_probe_answers(connection: Connection, audit_id: int) -> dict[str, AnswerCount]:
+    """Count an audit's answers of each probe, by the probe's name."""
+    return {name: count_answers(connection, audit_id, row_class) for name, row_class in ANSWER_ROWS.items()}
