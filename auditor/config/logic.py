@@ -26,7 +26,7 @@ class LogicProbe(ProbeSection):
         measure_coverage="auditor.reports.data.logic.build:measure_logic_coverage",
         build_section="auditor.reports.sections.logic:build_logic_section",
         build_summary_tables="auditor.reports.sections.logic_tables:build_summary_tables",
-        fingerprint_inputs="auditor.agents.logic.questions:list_fingerprint_inputs",
+        fingerprint_inputs="auditor.agents.logic.fingerprint:list_fingerprint_inputs",
         answers_key="comparisons",
         answers_noun="comparison",
         counted_labels={None: "comparisons of items"},

@@ -24,6 +24,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
+from auditor.agents.logic import fingerprint as logic_fingerprint
 from auditor.domain import LogprobMeasure, Message, Purpose
 from auditor.models.structured import SCHEMA_BY_NAME
 from auditor.prompts import Prompt, load_prompt
@@ -75,7 +76,8 @@ def record_prompts(monkeypatch: pytest.MonkeyPatch) -> tuple[set[str], set[str]]
         return load_prompt(name, language)
 
     monkeypatch.setattr(Prompt, "render", record_rendered)
-    monkeypatch.setattr(fingerprints, "load_prompt", record_fingerprinted)
+    for module in (fingerprints, logic_fingerprint):
+        monkeypatch.setattr(module, "load_prompt", record_fingerprinted)
     return rendered, fingerprinted
 
 

@@ -11,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import auditor.prompts
-from auditor.agents.logic import questions as logic_questions
+from auditor.agents.logic import fingerprint as logic_fingerprint
 from auditor.config import AuditConfig
 from auditor.domain import LANGUAGES
 from auditor.prompts import load_prompt
@@ -68,7 +68,7 @@ def test_every_prompt_of_a_run_is_in_a_fingerprint(monkeypatch: pytest.MonkeyPat
         loaded.add((language, name))
         return load_prompt(name, language)
 
-    for module in (fingerprints, logic_questions):
+    for module in (fingerprints, logic_fingerprint):
         monkeypatch.setattr(module, "load_prompt", record_prompt)
     for audit in make_configs():
         fingerprints.fingerprint(audit)
