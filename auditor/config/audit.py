@@ -235,7 +235,7 @@ class AuditConfig(ConfigSection):
         require_weights_source(self.panel, self.probes)
         if self.panel.weights_from is None:
             require_usable_weights(self.panel, [judge.name for judge in self.judge_models])
-        require_known_rewriter(self.probes.review, [model.name for model in [*self.models, *self.judge_models]])
+        require_known_rewriter(self.probes.review, list(self.models_by_name))
         return self
 
     @model_validator(mode="after")
@@ -246,7 +246,7 @@ class AuditConfig(ConfigSection):
             return self
         if (probe.encoder or self.embedding.model) == "none":
             raise ValueError("the probe 'semantic' needs a sentence encoder. How to fix: Name one under embedding.")
-        model_names = list(dict.fromkeys(model.name for model in [*self.models, *self.judge_models]))
+        model_names = list(self.models_by_name)
         for key, name in probe.helper_models.items():
             if name not in model_names:
                 hint = did_you_mean(name, model_names, f"Known: {', '.join(model_names)}.")
@@ -258,6 +258,15 @@ class AuditConfig(ConfigSection):
         """All judges of the audit. Models that replay recorded answers are judged, but cannot judge."""
         asked_models = [model for model in self.models if not model.model.startswith(REPLAY_PREFIX)]
         return asked_models if self.judges == "peers" else list(self.judges)
+
+    @property
+    def models_by_name(self) -> dict[str, ModelSection]:
+        """Audited models, then judges, by name; a model that is also a judge is there once."""
+        return {model.name: model for model in [*self.models, *self.judge_models]}
+
+    def model(self, name: str) -> ModelSection:
+        """Return the audited model or judge of that name; raises KeyError if there is none."""
+        return self.models_by_name[name]
 
     def judges_of(self, name: str) -> list[ModelSection]:
         """The judges that may judge a model: all but the same model and, with `exclude_family`, models of its family.
@@ -291,10 +300,6 @@ class AuditConfig(ConfigSection):
         """Return a copy with some keys of `run` replaced; a value of None leaves the key as it is."""
         changes = {key: value for key, value in overrides.items() if value is not None}
         return self.model_copy(update={"run": self.run.model_copy(update=changes)})
-
-    def model(self, name: str) -> ModelSection:
-        """Return the audited model or judge of that name; an audited model comes first."""
-        return next(model for model in [*self.models, *self.judge_models] if model.name == name)
 
     @property
     def hash(self) -> str:
