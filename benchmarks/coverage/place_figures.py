@@ -73,4 +73,4 @@ PLACE_FIGURES = (
     Figure("mae difference of a place", _mae_difference),
 )
 
-PLACE_STUDY = Study("places", __name__, PLACE_FIGURES, PLACE_WORLDS, PLACE_DESIGNS)
+PLACE_STUDY = Study("places", __name__, PLACE_FIGURES, PLACE_WORLDS, PLACE_DESIGNS, n_unit_kinds=1)

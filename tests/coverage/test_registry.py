@@ -25,10 +25,9 @@ from benchmarks.coverage.registry import (
     find_reasons,
     iterate_all_paths,
 )
-from benchmarks.coverage.studies import STUDIES, figures_by_key
+from benchmarks.coverage.studies import figures_by_key
 from benchmarks.coverage.unit_kinds import (
     FIGURES_OVER_ITEMS,
-    N_KINDS_BY_STUDY,
     find_simulation,
     list_simulated_kinds,
 )
@@ -119,7 +118,6 @@ def test_each_interval_is_over_the_kinds_of_units_of_its_simulation(kind: str, f
 
 
 def test_figures_over_items_are_simulated_over_one_kind_of_units() -> None:
-    assert set(N_KINDS_BY_STUDY) == {study.name for study in STUDIES}
     assert {list_simulated_kinds(figure) for figure in FIGURES_OVER_ITEMS.values()} == {frozenset({1})}
     assert {list_simulated_kinds(figure) for figure in FIGURES_OVER_ITEMS} == {frozenset({2})}
     assert (find_simulation("share", 2), find_simulation("share", 1)) == ("share", "item share")
@@ -132,7 +130,7 @@ def test_figures_over_items_are_simulated_over_one_kind_of_units() -> None:
 )
 def test_the_units_of_verdicts_are_of_as_many_kinds_as_the_study_says(study: Study) -> None:
     sample = study.worlds[0].draw(study.designs[0], np.random.default_rng(0))
-    assert len(sample.units) == N_KINDS_BY_STUDY[study.name]
+    assert len(sample.units) == study.n_unit_kinds
     assert {len(labels) for labels in sample.units.values()} == {sample.verdicts.shape[1]}
 
 
