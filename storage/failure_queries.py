@@ -8,18 +8,12 @@ from sqlalchemy import Select, func, literal, or_, select, union, union_all
 from sqlmodel import SQLModel
 
 from auditor.domain import Outcome
+from auditor.storage.call_tables import AnswerRow, AttemptRow
 from auditor.storage.costs import select_audit_calls
 from auditor.storage.count_queries import count_if, fetch_rows
 from auditor.storage.database import Database, table_of
-from auditor.storage.tables import (
-    AnswerRow,
-    AttemptRow,
-    ComparisonRow,
-    MoralAnswerRow,
-    SentencePairRow,
-    TraceRow,
-    VerdictRow,
-)
+from auditor.storage.result_tables import SentencePairRow, TraceRow, VerdictRow
+from auditor.storage.tables import ComparisonRow, MoralAnswerRow
 
 _RESULT_TABLES: tuple[tuple[type[SQLModel], str, bool], ...] = (
     (TraceRow, "model", False),

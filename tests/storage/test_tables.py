@@ -6,16 +6,8 @@ from sqlmodel import SQLModel
 
 from auditor.storage import table_dump
 from auditor.storage.database import table_of
-from auditor.storage.tables import (
-    CALL_REFERENCE,
-    AppendOnlyRow,
-    CallRow,
-    DerivedRow,
-    MoralAnswerRow,
-    MoralWordingRow,
-    MutableRow,
-    PairVerdictRow,
-)
+from auditor.storage.row_types import CALL_REFERENCE, AppendOnlyRow, DerivedRow, MutableRow
+from auditor.storage.tables import CallRow, MoralAnswerRow, MoralWordingRow, PairVerdictRow
 
 CALLS_RECORDED_APART = {CallRow, MoralAnswerRow, MoralWordingRow, PairVerdictRow}
 """Tables of the probe `semantic`, which stores its calls by `semantic_results.record_calls`."""
