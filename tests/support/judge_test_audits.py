@@ -29,14 +29,14 @@ def save_judge_test_audit(db: Database) -> Audit:
     guesses, verdicts = [], []
     for judge in JUDGES:
         for trace in traces:
-            where = (judge, trace.model, trace.cell, trace.sample, Outcome.OK)
-            guesses.append(Guess(*where, is_hit(0.4), is_hit(0.3), is_hit(0.5), countries=4, topics=4, authors=2))
+            result_key = (judge, trace.model, trace.cell, trace.sample, Outcome.OK)
+            guesses.append(Guess(*result_key, is_hit(0.4), is_hit(0.3), is_hit(0.5), countries=4, topics=4, authors=2))
             alterations = {HarmlessAlteration.NONE: 0.2, HarmlessAlteration.NEUTRAL: 0.3, FAULT: 0.7}
             for alteration, objection_share in (
                 {HarmlessAlteration.SELF: 0.1} if trace.model == judge else alterations
             ).items():
                 ruling = Ruling.INVALID if is_hit(objection_share) else Ruling.VALID
-                verdicts.append(AlteredTraceVerdict(alteration, *where, ruling))
+                verdicts.append(AlteredTraceVerdict(alteration, *result_key, ruling))
     contests = [
         Contest(judge, cell, left, right, is_swapped, Outcome.OK, is_hit(0.6))
         for judge in JUDGES

@@ -17,5 +17,5 @@ def test_an_undo_names_the_cell_or_the_item_of_the_task(cell: Cell, subject: str
     assert message == f"Undone. {subject} is now: {Decision.BOTH.spec.phrase}, with a note."
 
 
-def test_nothing_to_redo_is_said() -> None:
+def test_a_redo_of_nothing_is_named() -> None:
     assert describe_undo(RatingAction.REDO, None) == "Nothing to redo."
