@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -23,12 +22,11 @@ from auditor.config.cross_table_rules import (
     require_usable_weights,
     require_weights_source,
 )
-from auditor.config.model_section import DEFAULT_TIMEOUT_S, EMBEDDED_PREFIX, REPLAY_PREFIX, ModelSection
-from auditor.config.probes import DEFAULT_MAX_TRACE_CHARS, DirectProbe, Probes
+from auditor.config.model_section import EMBEDDED_PREFIX, REPLAY_PREFIX, ModelSection
+from auditor.config.probes import DirectProbe, Probes
 from auditor.config.rephrasing import check_language
 from auditor.config.sections import (
     AUDIT_NAME_PATTERN,
-    DEFAULT_DEADLINE_S,
     BatchSection,
     CheckSection,
     ConflictSection,
@@ -40,7 +38,8 @@ from auditor.config.sections import (
     TaskSection,
     TelemetrySection,
 )
-from auditor.domain import ENGLISH, LANGUAGES, NATIVE, Cell, Survey, canonical_hash
+from auditor.config.settings_hash import hash_settings
+from auditor.domain import ENGLISH, LANGUAGES, NATIVE, Cell, Survey
 from auditor.errors import did_you_mean
 
 
@@ -303,37 +302,5 @@ class AuditConfig(ConfigSection):
 
     @property
     def hash(self) -> str:
-        """SHA-256 of the settings that determine the results.
-
-        Left out are `storage`, `check`, `run`, `telemetry`, `batch` and `limits.max_retry_wait_s`, which change no
-        result. Of a file only the name counts, not the folder, so that a project can be moved. A key that an earlier
-        version did not have counts only if it differs from its default, so that audits of that version keep their hash.
-        """
-        excluded_keys: dict[str, Any] = dict.fromkeys(("storage", "check", "run", "telemetry", "batch"), True)
-        hashed_settings = self.model_dump(mode="json", exclude=excluded_keys | {"limits": {"max_retry_wait_s"}})
-        _restore_earlier_defaults(hashed_settings)
-        if self.probes.review.max_trace_chars == DEFAULT_MAX_TRACE_CHARS:
-            del hashed_settings["probes"]["review"]["max_trace_chars"]
-        return canonical_hash(_strip_folders(hashed_settings))
-
-
-def _restore_earlier_defaults(settings: dict[str, Any]) -> None:
-    """Give keys of models and limits that are not set the form that earlier versions hashed; changes `settings`."""
-    judges = settings["judges"] if isinstance(settings["judges"], list) else []
-    for model in (*settings["models"], *judges):
-        for key in ("reasoning", "capabilities", "base_model"):
-            if model[key] is None:
-                del model[key]
-        if model["timeout_s"] is None:
-            model["timeout_s"] = DEFAULT_TIMEOUT_S
-    if settings["limits"]["deadline_s"] is None:
-        settings["limits"]["deadline_s"] = DEFAULT_DEADLINE_S
-
-
-def _strip_folders(value: Any) -> Any:
-    """A copy of nested settings in which absolute paths are replaced by their file's name."""
-    if isinstance(value, dict):
-        return {key: _strip_folders(child) for key, child in value.items()}
-    if isinstance(value, list):
-        return [_strip_folders(child) for child in value]
-    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
+        """SHA-256 of the settings that determine the results; see `hash_settings`."""
+        return hash_settings(self.model_dump(mode="json"))
