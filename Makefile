@@ -128,7 +128,7 @@ hostile: dev
 soak: dev
 	$(BIN)/python benchmarks/soak.py
 
-# After a change in storage/tables.py: `make revision m="what changes"`; see docs/storage.md.
+# After a change in storage/*_tables.py: `make revision m="what changes"`; see docs/storage.md.
 .PHONY: revision
 revision: dev
 	$(BIN)/python -m auditor.storage.migrations "$(m)"

@@ -267,13 +267,11 @@ def outcome_can_change(config: AuditConfig, judges: Sequence[str], votes: Mappin
         judges: all eligible judges.
         votes: votes so far, by judge; None is an abstention or a failure.
     """
-    weights = config.panel.weights if config.panel.vote == "weighted" else dict.fromkeys(judges, 1.0)
+    weights = config.panel.vote_weights(judges)
     left_weight, right_weight = (
         sum(weights[judge] for judge, vote in votes.items() if vote == side) for side in ("left", "right")
     )
-    return can_still_change(
-        left_weight, right_weight, sum(weights[judge] for judge in votes), sum(weights[judge] for judge in judges)
-    )
+    return can_still_change(left_weight, right_weight, sum(weights[judge] for judge in votes), sum(weights.values()))
 
 
 def _more_valid_side(conflict: Conflict, validity: TraceValidity, voters: Collection[str]) -> VoteSide | None:
@@ -299,7 +297,7 @@ def _winning_side(config: AuditConfig, judges: Sequence[str], votes: Sequence[Vo
     """
     if config.panel.vote == "majority":
         return settle(votes.count("left"), votes.count("right"), len(judges))
-    weights = [config.panel.weights[judge] for judge in judges]
+    weights = list(config.panel.vote_weights(judges).values())
     if not any(weights):  # every judge eligible for this pair has weight 0
         return None
     sides: tuple[VoteSide, VoteSide] = ("left", "right")

@@ -113,7 +113,7 @@ def bare_loop_job(requests: list[dict[str, Any]]) -> Callable[[], None]:
 def load_requests(storage: str, config: Any) -> list[dict[str, Any]]:
     """Load the requests that the audit sent, as keyword arguments of litellm's `acompletion`."""
 
-    servers = {model.model: resolve_endpoint(model) for model in [*config.models, *config.judge_models]}
+    servers = {model.model: resolve_endpoint(model) for model in config.models_by_name.values()}
     with open_database(storage) as db, db.read() as connection:
         rows = connection.exec_driver_sql("SELECT model, request FROM answer").all()
     requests = []

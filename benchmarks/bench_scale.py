@@ -32,6 +32,8 @@ from auditor.run import run_audit
 from tests.support.ray_nodes import ADDRESS, TOKEN, descendants, head
 
 ENGINES = ("sqlite", "postgres", "ray")
+MIN_SAMPLES = 10
+"""An audit of a tenth of the samples must be smaller than one of all."""
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -41,7 +43,7 @@ def measure_engine(url: str, samples: int, storage: str, address: str | None) ->
     litellm_client.load_litellm()
     run_section = RunSection(engine="ray", ray_address=address, workers=2) if address else RunSection()
     measurements = []
-    for seed, n_samples in enumerate((1, max(1, samples // 10), samples)):  # the first is for imports
+    for seed, n_samples in enumerate((1, samples // 10, samples)):  # the first is for imports
         config = make_config(url, n_samples).model_copy(
             update={"name": f"n{n_samples}-{seed}", "seed": seed, "run": run_section}
         )
@@ -153,6 +155,8 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=40, help="of each cell; a cell is asked and judged that often")
     parser.add_argument("--only", default=",".join(ENGINES))
     arguments = parser.parse_args()
+    if arguments.samples < MIN_SAMPLES:
+        parser.error(f"--samples: {arguments.samples} is too few. How to fix: Give at least {MIN_SAMPLES}.")
     from tests.support.postgres_server import PASSWORD, running
 
     os.environ |= {KEY: "none", "AUDITOR_TRUST": f"{KEY}@127.0.0.1", "PGPASSWORD": PASSWORD}

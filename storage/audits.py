@@ -11,10 +11,10 @@ from sqlalchemy import Connection, RowMapping, insert, select, update
 from auditor.domain import Cell, Grouping, Phrasing, Region, Survey, SurveyCell, canonical_json
 from auditor.errors import StorageError, did_you_mean
 from auditor.storage import tasks
+from auditor.storage.audit_tables import AuditRow, SurveyCellRow
 from auditor.storage.database import Database, replace_rows, table_of
 from auditor.storage.ledger import utc_now
 from auditor.storage.row_types import DerivedRow
-from auditor.storage.tables import AuditRow, SurveyCellRow
 from auditor.text_safety import truncate_text
 
 AWAITING_HUMAN = "person"

@@ -12,9 +12,9 @@ from pydantic import TypeAdapter
 from sqlalchemy import Connection, RowMapping, select
 
 from auditor.domain import Capability, CapabilityKey, canonical_json
+from auditor.storage.call_tables import CapabilityRow
 from auditor.storage.database import Database, insert_new, make_storable, table_of
 from auditor.storage.ledger import utc_now
-from auditor.storage.tables import CapabilityRow
 
 CAPABILITY_ADAPTER = TypeAdapter(Capability)
 

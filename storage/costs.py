@@ -23,10 +23,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
+from auditor.storage.call_tables import AnswerRow, AttemptRow, DispatchRow
 from auditor.storage.count_queries import count_if, fetch_rows
 from auditor.storage.database import Database, table_of
 from auditor.storage.row_types import CALL_REFERENCE, CallReference, DerivedRow
-from auditor.storage.tables import AnswerRow, AttemptRow, CallRow, DispatchRow
+from auditor.storage.tables import CallRow
 
 ColumnCollection = ReadOnlyColumnCollection[str, Any]
 

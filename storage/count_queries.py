@@ -16,13 +16,9 @@ from sqlalchemy import (
 )
 
 from auditor.domain import Outcome, Ruling
+from auditor.storage.call_tables import AnswerRow
 from auditor.storage.database import Database, table_of
-from auditor.storage.tables import (
-    AnswerRow,
-    SentencePairRow,
-    TraceRow,
-    VerdictRow,
-)
+from auditor.storage.result_tables import SentencePairRow, TraceRow, VerdictRow
 from auditor.text_safety import OMISSION_MARK_END
 
 MAX_LABEL_GROWTH = 10

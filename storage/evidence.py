@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, and_, case, func, select
 
 from auditor.domain import Cell, Method, Outcome, Ruling, SurveyCell, Verdict, parse_method_side
+from auditor.storage.audit_tables import SurveyCellRow, TaskItemRow
 from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database, table_of
-from auditor.storage.tables import ClaimRow, ConflictRow, SurveyCellRow, TaskItemRow, TraceRow, VerdictRow
+from auditor.storage.result_tables import TraceRow, VerdictRow
+from auditor.storage.review_tables import ClaimRow, ConflictRow
 
 
 @dataclass(frozen=True, slots=True)

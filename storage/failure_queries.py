@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 from sqlalchemy import Select, func, literal, or_, select, union, union_all
 
 from auditor.domain import Outcome
+from auditor.storage.call_tables import AnswerRow, AttemptRow
 from auditor.storage.costs import select_audit_calls
 from auditor.storage.count_queries import count_if, fetch_rows
 from auditor.storage.database import Database, table_of
 from auditor.storage.probe_answers import ANSWER_ROWS
+from auditor.storage.result_tables import SentencePairRow, TraceRow, VerdictRow
 from auditor.storage.row_types import CALL_REFERENCE
-from auditor.storage.tables import AnswerRow, AttemptRow, SentencePairRow, TraceRow, VerdictRow
 
 _RESULT_TABLES = [table_of(row_class) for row_class in (TraceRow, SentencePairRow, VerdictRow, *ANSWER_ROWS.values())]
 """Tables of results; the column `judge` has the model's name where the model is a judge, otherwise `model`."""

@@ -15,8 +15,9 @@ from sqlalchemy import Connection, Insert, RowMapping, Select, Table, insert, se
 from sqlmodel import SQLModel
 
 from auditor.domain import canonical_hash
+from auditor.storage.call_tables import AnswerRow, ChainLinkRow
 from auditor.storage.database import Database, table_of
-from auditor.storage.tables import AnswerRow, ChainLinkRow, RatingRow
+from auditor.storage.review_tables import RatingRow
 
 START_DIGEST = "0" * 64
 CHAINED_TABLES: dict[str, tuple[type[SQLModel], str]] = {"answer": (AnswerRow, "key"), "rating": (RatingRow, "id")}

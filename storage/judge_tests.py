@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from auditor.domain import AlteredTraceVerdict, Contest, Guess, Restatement
 from auditor.storage.database import Database
+from auditor.storage.result_tables import AlteredTraceVerdictRow, ContestRow, GuessRow, RestatementRow
 from auditor.storage.results import load_records, save_rows
-from auditor.storage.tables import AlteredTraceVerdictRow, ContestRow, GuessRow, RestatementRow
 
 
 def save_guesses(db: Database, audit_id: int, guesses: Sequence[Guess]) -> None:

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, FromClause, Select, String, and_, cast, func, literal, null, select
 
 from auditor.domain import Outcome, Ruling
+from auditor.storage.call_tables import AnswerRow, AttemptRow
 from auditor.storage.database import Database, table_of
-from auditor.storage.tables import AnswerRow, AttemptRow, TraceRow, VerdictRow
+from auditor.storage.result_tables import TraceRow, VerdictRow
 
 
 class NewResult(NamedTuple):

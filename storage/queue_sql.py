@@ -12,7 +12,7 @@ from auditor.domain import Decision
 from auditor.storage.conflict_status import CONFLICT_KEY_COLUMNS, RATED_COLUMNS, ConflictStatus, QueueFilter, QueueSort
 from auditor.storage.database import table_of
 from auditor.storage.rating_log import discloses_conflict, resolves_conflict
-from auditor.storage.tables import ConflictRow, RatingRow
+from auditor.storage.review_tables import ConflictRow, RatingRow
 
 KEYS_PARAMETER = "keys"
 MAX_GAP = 2.0

@@ -27,7 +27,7 @@ from auditor.storage.conflict_status import (
 from auditor.storage.database import Database, table_of
 from auditor.storage.record_parsing import parse_values
 from auditor.storage.results import insert_rating
-from auditor.storage.tables import ConflictRow, RatingRow
+from auditor.storage.review_tables import ConflictRow, RatingRow
 from auditor.storage.writer import Job, T
 
 UNDOABLE_ACTIONS = frozenset({RatingAction.DECIDE, RatingAction.NOTE, RatingAction.FLAG})

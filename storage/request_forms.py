@@ -7,9 +7,10 @@ from typing import NamedTuple
 from sqlalchemy import func, literal, select
 
 from auditor.domain import Outcome, Purpose
+from auditor.storage.call_tables import AnswerRow
 from auditor.storage.count_queries import fetch_rows
 from auditor.storage.database import Database, table_of
-from auditor.storage.tables import AnswerRow, TraceRow
+from auditor.storage.result_tables import TraceRow
 
 
 class FormScore(NamedTuple):

@@ -30,7 +30,8 @@ from auditor.domain import (
 from auditor.storage import hash_chain
 from auditor.storage.database import Database, coerce_values, table_of, upsert
 from auditor.storage.record_parsing import field_parsers, make_row_parser
-from auditor.storage.tables import ClaimRow, ConflictRow, RatingRow, ScoreRow, SentencePairRow, TraceRow, VerdictRow
+from auditor.storage.result_tables import ScoreRow, SentencePairRow, TraceRow, VerdictRow
+from auditor.storage.review_tables import ClaimRow, ConflictRow, RatingRow
 
 R = TypeVar(
     "R",

@@ -20,7 +20,7 @@ from auditor.storage.queue_sql import (
 )
 from auditor.storage.rating_log import resolves_conflict
 from auditor.storage.record_parsing import field_parsers, make_row_parser
-from auditor.storage.tables import ConflictRow
+from auditor.storage.review_tables import ConflictRow
 
 CONFLICT_FIELDS, RATING_FIELDS = (
     [field.name for field in fields(record_class) if field.name != "cell"] for record_class in (Conflict, Rating)

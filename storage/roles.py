@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from sqlmodel import SQLModel
 
+from auditor.storage.review_tables import RatingRow
 from auditor.storage.row_types import AppendOnlyRow
-from auditor.storage.tables import VERSION_TABLE, RatingRow
+from auditor.storage.tables import VERSION_TABLE
 
 GRAPH_SCHEMA = "auditor_graph"
 """Schema of the tables in which the audit graph stores its checkpoints."""

@@ -11,8 +11,10 @@ from sqlalchemy import Boolean, Float, Integer, RowMapping, Select, Table, selec
 from sqlmodel import SQLModel
 
 from auditor.domain.review_aspects import REVIEW_ASPECTS
-from auditor.storage import tables
 from auditor.storage.database import Database, table_of
+from auditor.storage.result_tables import VerdictRow
+from auditor.storage.row_types import AppendOnlyRow, DerivedRow, MutableRow
+from auditor.storage.tables import VERSION_TABLE
 
 ColumnKind = Literal["integer", "number", "boolean", "text"]
 
@@ -50,7 +52,7 @@ def list_tables() -> list[DumpTable]:
 def dump_rows(db: Database, audit_id: int, table_name: str, batch_size: int = 10_000) -> Iterator[list[dict[str, Any]]]:
     """Yield the audit's rows of one table in order of its key, in batches of at most `batch_size`."""
     table = table_of(_audit_row_classes()[table_name])
-    convert_row = _expand_aspects if table_name == tables.VerdictRow.__tablename__ else dict
+    convert_row = _expand_aspects if table_name == VerdictRow.__tablename__ else dict
     query = _audit_rows_query(table, audit_id).order_by(*table.primary_key)
     with db.read() as connection:
         for batch in (
@@ -75,16 +77,17 @@ def list_excluded_tables() -> dict[str, str]:
         name: _DATABASE_TABLE_DESCRIPTIONS.get(name) or (inspect.getdoc(row_class) or "")
         for name, row_class in excluded_classes.items()
     }
-    return descriptions | {tables.VERSION_TABLE: "the revision that the database is at"}
+    return descriptions | {VERSION_TABLE: "the revision that the database is at"}
 
 
 def _all_row_classes() -> dict[str, type[SQLModel]]:
-    """Row classes of all tables of the database, by table name."""
-    return {
+    """Row classes of all tables of the database, by table name, in the order of `auditor.storage.tables`."""
+    row_classes = {
         str(row_class.__tablename__): row_class
-        for row_class in vars(tables).values()
-        if inspect.isclass(row_class) and issubclass(row_class, SQLModel) and hasattr(row_class, "__table__")
+        for base in (AppendOnlyRow, MutableRow, DerivedRow)
+        for row_class in base.__subclasses__()
     }
+    return {name: row_classes[name] for name in SQLModel.metadata.tables}
 
 
 def _audit_row_classes() -> dict[str, type[SQLModel]]:
@@ -122,7 +125,7 @@ def _call_key_queries(audit_id: int) -> Iterator[Select[Any]]:
 def _table_columns(table: Table) -> tuple[DumpColumn, ...]:
     """Columns of a dumped table; of verdicts, a column for each review aspect in place of their JSON."""
     columns = tuple(DumpColumn(c.name, _column_kind(c.type), bool(c.nullable)) for c in table.columns)
-    if table.name != tables.VerdictRow.__tablename__:
+    if table.name != VerdictRow.__tablename__:
         return columns
     aspects = (DumpColumn(aspect.name, "boolean", nullable=True) for aspect in REVIEW_ASPECTS)
     return (*(column for column in columns if column.name != "aspects"), *aspects)

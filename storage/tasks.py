@@ -10,8 +10,9 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, select
 
 from auditor.domain import AnswerKind, Cell, Outcome, Task, TaskItem
+from auditor.storage.audit_tables import TaskItemRow
 from auditor.storage.database import Database, replace_rows, table_of
-from auditor.storage.tables import TaskItemRow, TraceRow
+from auditor.storage.result_tables import TraceRow
 
 
 def build_task_metadata(task: Task | None) -> dict[str, Any] | None:

@@ -11,9 +11,9 @@ from itertools import islice
 from sqlalchemy import RowMapping, select
 
 from auditor.domain import Message, total_cost
+from auditor.storage.call_tables import AnswerRow, AttemptRow
 from auditor.storage.database import Database, table_of
 from auditor.storage.ledger import MAX_KEYS_PER_QUERY
-from auditor.storage.tables import AnswerRow, AttemptRow
 
 
 @dataclass(frozen=True, slots=True)

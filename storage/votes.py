@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, Integer, Select, case, func, select, type_coerce
 
 from auditor.domain import Outcome, Ruling
+from auditor.storage.call_tables import AnswerRow
 from auditor.storage.database import Database, table_of
-from auditor.storage.tables import AnswerRow, TraceRow, VerdictRow
+from auditor.storage.result_tables import TraceRow, VerdictRow
 
 Floats = NDArray[np.float64]
 TraceKey = tuple[str, str, str, int]

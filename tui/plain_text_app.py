@@ -14,7 +14,8 @@ from auditor.review.session import DEFAULT_SECOND_RATER_SHARE, ReviewSession
 from auditor.storage import audits
 from auditor.storage.database import open_database
 from auditor.tui.formatting import to_single_line
-from auditor.tui.plain_text_commands import PlainTextReview
+from auditor.tui.plain_text_commands import run_command
+from auditor.tui.plain_text_review import PlainTextReview
 from auditor.tui.settings import load_review_settings
 
 
@@ -59,6 +60,6 @@ def run_plain_text_review(
             review.list_audits("")
         else:
             review.open_audit(audit)
-        while (command := stdin.readline()) and review.run_command(command):
+        while (command := stdin.readline()) and run_command(review, command):
             pass
         completion_notifier.notify_remaining(review.sessions.values())

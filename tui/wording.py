@@ -5,7 +5,7 @@ from __future__ import annotations
 from auditor.domain import Decision, RatingAction
 from auditor.review.item import ReviewItem
 from auditor.storage.rating_log import RatingEntry
-from auditor.tui.formatting import format_score, to_single_line
+from auditor.tui.formatting import format_cell, format_score, to_single_line
 
 
 def describe_decision(decision: Decision, score: float | None = None) -> str:
@@ -28,10 +28,7 @@ def describe_undo(act: RatingAction, entry: RatingEntry | None) -> str:
     verb = "Undone" if act is RatingAction.UNDO else "Redone"
     state_parts = [describe_decision(rating.decision, rating.score)]
     state_parts += ["flagged"] * rating.flagged + ["with a note"] * bool(rating.note)
-    return (
-        f"{verb}. {to_single_line(rating.cell.topic)} in {to_single_line(rating.cell.country)} is now: "
-        f"{', '.join(state_parts)}."
-    )
+    return f"{verb}. {format_cell(*rating.cell)} is now: {', '.join(state_parts)}."
 
 
 def describe_log_entry(entry: RatingEntry) -> str:

@@ -16,7 +16,6 @@ from auditor.agents.logic.item_sets import build_item_sets
 from auditor.agents.logic.questions import build_comparison_call, parse_comparison, plan_pairs, questions_about
 from auditor.agents.run_context import RunContext
 from auditor.agents.stages import enter_stage
-from auditor.config import AuditConfig, ModelSection
 from auditor.storage import comparisons
 
 PAIRS_PER_BATCH = 32
@@ -67,7 +66,7 @@ async def compare(state: Batch, runtime: Runtime[RunContext]) -> LogicState:
     pairs = plan_pairs(sets, probe, config.seed)[state["start"] : state["stop"]]
     requests = [
         (build_comparison_call(config, probe, judge, sets[pair.set_index], question), judge.name, question)
-        for judge in comparing_models(config)
+        for judge in config.models_by_name.values()
         for pair in pairs
         for question in questions_about(pair, probe)
     ]
@@ -81,8 +80,3 @@ async def compare(state: Batch, runtime: Runtime[RunContext]) -> LogicState:
     ]
     await asyncio.to_thread(comparisons.save_comparisons, context.db, context.audit_id, new_comparisons)
     return {}
-
-
-def comparing_models(config: AuditConfig) -> list[ModelSection]:
-    """The models that compare items: all audited models and all judges."""
-    return list({model.name: model for model in [*config.models, *config.judge_models]}.values())

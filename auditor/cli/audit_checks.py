@@ -73,7 +73,7 @@ def _check_config(config: AuditConfig, url: str) -> Iterator[DoctorCheck]:
     yield plan_check
     if plan_check.state == "FAIL":
         return
-    for model in {model.name: model for model in [*config.models, *config.judge_models]}.values():
+    for model in config.models_by_name.values():
         yield from _check_model(model, is_called_locally=config.run.engine == "local")
     yield from _check_secret_lengths(config)
     trust_checks = list(_check_trust(config))  # whether keys may go to the servers that the config names
@@ -180,7 +180,7 @@ def _check_budget(config: AuditConfig) -> str:
     """Describe the budget; raises AuditorError if the price of a model is unknown."""
     from auditor.models.budget import require_prices
 
-    require_prices({model.name: model for model in [*config.models, *config.judge_models]}.values(), config.limits)
+    require_prices(config.models_by_name.values(), config.limits)
     return f"${config.limits.budget_usd:g}, and every price is known"
 
 
@@ -188,7 +188,7 @@ def _check_prices(config: AuditConfig) -> DoctorCheck:
     """Warn of models whose price is not known, so that neither is what the audit costs."""
     from auditor.models.budget import join_names, list_unpriced_models, price_advice
 
-    models = {model.name: model for model in [*config.models, *config.judge_models]}.values()
+    models = config.models_by_name.values()
     unpriced_models = list_unpriced_models(model for model in models if not model.model.startswith(REPLAY_PREFIX))
     if not unpriced_models:
         return DoctorCheck("ok", "prices", "every price is known")

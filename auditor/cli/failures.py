@@ -98,7 +98,7 @@ def _require_model(name: str, audit: Audit, failures: Sequence[FailureGroup]) ->
 
     config = load_stored_config(audit.config)
     names = {failure.name for failure in failures}
-    names |= {section.name for section in (*config.models, *config.judge_models)} if config else set()
+    names |= config.models_by_name.keys() if config else set()
     if name not in names:
         hint = did_you_mean(name, sorted(names), f"Its models: {', '.join(sorted(names)) or 'none'}.")
         raise UsageError(f"--model: the audit '{audit.name}' has no model '{name}'.", hint)
@@ -158,8 +158,7 @@ def report_run_failures(audit: AuditHandle, config: AuditConfig) -> None:
         unusable_models = find_unusable_models(db, audit_id, failures)
         n_unsent = count_unsent_calls(db, audit_id)
     print_top_failures(failures, n_unsent, audit.name, audit.storage)
-    names = {section.name for section in (*config.models, *config.judge_models)}
-    _require_usable_answers([model for model in unusable_models if model.name in names])
+    _require_usable_answers([model for model in unusable_models if model.name in config.models_by_name])
 
 
 def _require_usable_answers(unusable_models: Sequence[UnusableModel]) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from auditor.cli.options import JsonOption
 from auditor.cli.output import print_json, print_message, print_table
+from auditor.metrics.confidence import NORMAL_QUANTILE
 
 if TYPE_CHECKING:
     from auditor.domain import Survey, SurveyCell
@@ -18,7 +19,6 @@ app = typer.Typer(name="surveys", help="Ground truth: what people find acceptabl
 
 PLOT_WIDTH = 41
 """Characters of a plot from -1 to +1; odd, so that zero has a column."""
-Z_95 = 1.959964
 MAX_FINDINGS_SHOWN = 20
 """Limit of the shown findings of one check."""
 SurveyArgument = Annotated[str, typer.Argument(metavar="SURVEY", help="A built-in survey or a file.")]
@@ -252,7 +252,7 @@ def compute_score_interval(cell: SurveyCell) -> tuple[float | None, float | None
     """95% confidence interval of a score from its standard error, clipped to [-1, 1]; (None, None) if it is unknown."""
     if cell.score is None or cell.standard_error is None:
         return None, None
-    half_width = Z_95 * cell.standard_error
+    half_width = NORMAL_QUANTILE * cell.standard_error
     return max(-1.0, cell.score - half_width), min(1.0, cell.score + half_width)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -22,12 +21,11 @@ from auditor.config.cross_table_rules import (
     require_usable_weights,
     require_weights_source,
 )
-from auditor.config.model_section import DEFAULT_TIMEOUT_S, EMBEDDED_PREFIX, REPLAY_PREFIX, ModelSection
-from auditor.config.probes import DEFAULT_MAX_TRACE_CHARS, DirectProbe, Probes
+from auditor.config.model_section import EMBEDDED_PREFIX, REPLAY_PREFIX, ModelSection
+from auditor.config.probes import DirectProbe, Probes
 from auditor.config.rephrasing import check_language
 from auditor.config.sections import (
     AUDIT_NAME_PATTERN,
-    DEFAULT_DEADLINE_S,
     BatchSection,
     CheckSection,
     ConflictSection,
@@ -39,7 +37,8 @@ from auditor.config.sections import (
     TaskSection,
     TelemetrySection,
 )
-from auditor.domain import ENGLISH, LANGUAGES, NATIVE, Cell, Survey, canonical_hash
+from auditor.config.settings_hash import hash_settings
+from auditor.domain import ENGLISH, LANGUAGES, NATIVE, Cell, Survey
 
 
 class AuditConfig(ConfigSection):
@@ -227,7 +226,7 @@ class AuditConfig(ConfigSection):
         require_weights_source(self.panel, self.probes)
         if self.panel.weights_from is None:
             require_usable_weights(self.panel, [judge.name for judge in self.judge_models])
-        require_known_rewriter(self.probes.review, [model.name for model in [*self.models, *self.judge_models]])
+        require_known_rewriter(self.probes.review, list(self.models_by_name))
         return self
 
     @model_validator(mode="after")
@@ -242,6 +241,15 @@ class AuditConfig(ConfigSection):
         """All judges of the audit. Models that replay recorded answers are judged, but cannot judge."""
         asked_models = [model for model in self.models if not model.model.startswith(REPLAY_PREFIX)]
         return asked_models if self.judges == "peers" else list(self.judges)
+
+    @property
+    def models_by_name(self) -> dict[str, ModelSection]:
+        """Audited models, then judges, by name; a model that is also a judge is there once."""
+        return {model.name: model for model in [*self.models, *self.judge_models]}
+
+    def model(self, name: str) -> ModelSection:
+        """Return the audited model or judge of that name; raises KeyError if there is none."""
+        return self.models_by_name[name]
 
     def judges_of(self, name: str) -> list[ModelSection]:
         """The judges that may judge a model: all but the same model and, with `exclude_family`, models of its family.
@@ -276,43 +284,7 @@ class AuditConfig(ConfigSection):
         changes = {key: value for key, value in overrides.items() if value is not None}
         return self.model_copy(update={"run": self.run.model_copy(update=changes)})
 
-    def model(self, name: str) -> ModelSection:
-        """Return the audited model or judge of that name; an audited model comes first."""
-        return next(model for model in [*self.models, *self.judge_models] if model.name == name)
-
     @property
     def hash(self) -> str:
-        """SHA-256 of the settings that determine the results.
-
-        Left out are `storage`, `check`, `run`, `telemetry`, `batch` and `limits.max_retry_wait_s`, which change no
-        result. Of a file only the name counts, not the folder, so that a project can be moved. A key that an earlier
-        version did not have counts only if it differs from its default, so that audits of that version keep their hash.
-        """
-        excluded_keys: dict[str, Any] = dict.fromkeys(("storage", "check", "run", "telemetry", "batch"), True)
-        hashed_settings = self.model_dump(mode="json", exclude=excluded_keys | {"limits": {"max_retry_wait_s"}})
-        _restore_earlier_defaults(hashed_settings)
-        if self.probes.review.max_trace_chars == DEFAULT_MAX_TRACE_CHARS:
-            del hashed_settings["probes"]["review"]["max_trace_chars"]
-        return canonical_hash(_strip_folders(hashed_settings))
-
-
-def _restore_earlier_defaults(settings: dict[str, Any]) -> None:
-    """Give keys of models and limits that are not set the form that earlier versions hashed; changes `settings`."""
-    judges = settings["judges"] if isinstance(settings["judges"], list) else []
-    for model in (*settings["models"], *judges):
-        for key in ("reasoning", "capabilities", "base_model"):
-            if model[key] is None:
-                del model[key]
-        if model["timeout_s"] is None:
-            model["timeout_s"] = DEFAULT_TIMEOUT_S
-    if settings["limits"]["deadline_s"] is None:
-        settings["limits"]["deadline_s"] = DEFAULT_DEADLINE_S
-
-
-def _strip_folders(value: Any) -> Any:
-    """A copy of nested settings in which absolute paths are replaced by their file's name."""
-    if isinstance(value, dict):
-        return {key: _strip_folders(child) for key, child in value.items()}
-    if isinstance(value, list):
-        return [_strip_folders(child) for child in value]
-    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
+        """SHA-256 of the settings that determine the results; see `hash_settings`."""
+        return hash_settings(self.model_dump(mode="json"))

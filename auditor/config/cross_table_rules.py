@@ -66,10 +66,7 @@ def require_usable_weights(panel: PanelSection, judges: list[str]) -> None:
             'panel: vote = "weighted" needs weights. '
             "How to fix: `auditor export weights AUDIT` makes them from what people decided."
         )
-    if unweighted := [name for name in judges if name not in panel.weights]:
-        raise ValueError(
-            f"panel.weights: the judge '{unweighted[0]}' has none. How to fix: Give it one: 1 is usual, 0 benches it."
-        )
+    panel.vote_weights(judges)
     if not any(panel.weights.values()):
         raise ValueError(
             "panel.weights: all are 0, so that nobody could vote. How to fix: Give at least one judge more."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import inf
 from typing import Annotated, Literal
 
@@ -108,6 +109,22 @@ class PanelSection(ConfigSection):
     judges_per_trace: Annotated[int, Field(ge=1)] | None = None
     """How many of its judges each trace goes to, dealt so that every judge has equally many traces of each model; all
     where it is not set."""
+
+    def vote_weights(self, judges: Iterable[str]) -> dict[str, float]:
+        """Weight of each judge's vote, by name in the given order: 1 unless votes are weighted.
+
+        Raises:
+            ValueError: votes are weighted, and a judge has no weight.
+        """
+        if self.vote != "weighted":
+            return dict.fromkeys(judges, 1.0)
+        weights = {judge: self.weights.get(judge) for judge in judges}
+        if unweighted := [judge for judge, weight in weights.items() if weight is None]:
+            raise ValueError(
+                f"panel.weights: the judge '{unweighted[0]}' has none. "
+                "How to fix: Give it one: 1 is usual, 0 benches it."
+            )
+        return {judge: self.weights[judge] for judge in weights}
 
 
 class EmbeddingSection(ConfigSection):

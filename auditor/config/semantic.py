@@ -131,7 +131,7 @@ class SemanticProbe(ProbeSection):
         """Require a sentence encoder, and helper models that the audit has."""
         if (self.encoder or config.embedding.model) == "none":
             raise ValueError("the probe 'semantic' needs a sentence encoder. How to fix: Name one under embedding.")
-        model_names = list(dict.fromkeys(model.name for model in [*config.models, *config.judge_models]))
+        model_names = list(config.models_by_name)
         for key, name in self.helper_models.items():
             if name not in model_names:
                 hint = did_you_mean(name, model_names, f"Known: {', '.join(model_names)}.")

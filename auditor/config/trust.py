@@ -37,7 +37,9 @@ def required_bindings(config: AuditConfig, storage_servers: Iterable[str] = ()) 
     Args:
         storage_servers: database servers on other machines that the config names.
     """
-    model_bindings = [binding for model in _all_models(config) if (binding := _model_binding(model)) is not None]
+    model_bindings = [
+        binding for model in config.models_by_name.values() if (binding := _model_binding(model)) is not None
+    ]
     storage_bindings = [CredentialBinding(STORAGE_KEY, server) for server in storage_servers]
     return list(
         dict.fromkeys([*model_bindings, *_telemetry_bindings(config), *_cluster_bindings(config), *storage_bindings])
@@ -48,7 +50,7 @@ def describe_destinations(config: AuditConfig) -> str:
     """Describe in a sentence where an audit's requests and telemetry go."""
     host_by_model = {
         model.name: extract_host(model.api_base) if model.api_base else model.model.split("/", 1)[0]
-        for model in _all_models(config)
+        for model in config.models_by_name.values()
     }
     destination_phrases = [
         f"{destination} ({', '.join(name for name, host in host_by_model.items() if host == destination)})"
@@ -70,7 +72,7 @@ def require_trust(config: AuditConfig) -> None:
             not supported.
     """
     trusted = load_trusted_bindings()
-    for model in _all_models(config):
+    for model in config.models_by_name.values():
         _require_supported_provider(model)
         if (binding := _model_binding(model)) is not None:
             signed_provider = find_signed_provider(model.model, model.api_key)
@@ -150,11 +152,6 @@ def trust_file_path() -> Path:
     import platformdirs
 
     return Path(platformdirs.user_config_dir("auditor", appauthor=False)) / "trust.txt"
-
-
-def _all_models(config: AuditConfig) -> list[ModelSection]:
-    """Audited models and judges; a model that is also a judge is listed once."""
-    return list({model.name: model for model in [*config.models, *config.judge_models]}.values())
 
 
 def _require_supported_provider(model: ModelSection) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from auditor.agents.localization import samples_per_cell
 from auditor.config import AuditConfig
 from auditor.domain import Cell
-from auditor.metrics._complete_cases import Z_95
+from auditor.metrics.confidence import NORMAL_QUANTILE
 from auditor.metrics.stopping import FIRST_INTERIM_LOOK
 from auditor.metrics.votes import min_majority
 from auditor.reports.data.cost.forecast import ForecastRange
@@ -41,7 +41,7 @@ def share_of_cells_asked(config: AuditConfig, n_cells: int) -> ForecastRange:
     width = config.direct.target_width
     if width is None or not n_cells:
         return ForecastRange.from_bounds(1)
-    needed = [3 + (2 * Z_95 * (1 - r * r) / width) ** 2 for r in (0.9, 0.6)]
+    needed = [3 + (2 * NORMAL_QUANTILE * (1 - r * r) / width) ** 2 for r in (0.9, 0.6)]
     low, expected = (min(1.0, max(FIRST_INTERIM_LOOK, n) / n_cells) for n in needed)
     return ForecastRange.from_bounds(low, expected, 1)
 

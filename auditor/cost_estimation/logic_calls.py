@@ -15,15 +15,13 @@ from auditor.reports.data.cost.forecast import ForecastRange
 
 def plan_logic_calls(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Iterator[PlannedCalls]:
     """Yield the pairwise comparisons of items by each comparing model; all models are asked the same questions."""
-    from auditor.agents.logic.graph import comparing_models  # loads langgraph (2 s)
-
     probe = config.probes.logic
     assert probe is not None
     item_sets = build_item_sets(RunContext(config, survey, 0, cells, None, OfflineClient(), None), probe)  # type: ignore[arg-type]
     pairs = plan_pairs(item_sets, probe, config.seed)
     questions = [question for pair in pairs for question in questions_about(pair, probe)]
     sampled_questions = questions[:: max(1, len(questions) // MAX_EXAMPLES)][:MAX_EXAMPLES]
-    for judge in comparing_models(config):
+    for judge in config.models_by_name.values():
         examples = [
             build_comparison_call(config, probe, judge, item_sets[question.set_index], question)
             for question in sampled_questions

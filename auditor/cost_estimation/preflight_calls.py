@@ -38,11 +38,10 @@ def plan_preflight_calls(
     An audited model's first planned call is no additional one, and shows how it judges if it is structured. How many
     requests discovery takes is not known before: the high end is the most that it may take.
     """
-    models = {model.name: model for model in (*config.models, *config.judge_models)}
     direct_calls = {model.name: build_direct_call(config, survey, model, cell, 0) for model in config.models}
     stand_ins = {call.name: call for call in plan_stand_ins(config, survey, cell)}
     shown_forms = {call.capability_key for call in direct_calls.values() if call.schema is not None}
-    for name, model in models.items():
+    for name, model in config.models_by_name.items():
         if model.model.startswith((EMBEDDED_PREFIX, REPLAY_PREFIX)):
             continue
         planned_call, stand_in = direct_calls.get(name), stand_ins.get(name)

@@ -89,9 +89,9 @@ def rank_items(
     probe = config.probes.logic
     if probe is None:
         raise UsageError("the config has no probe 'logic', which says what is ranked.", "Add logic = {} to [probes].")
-    judges = [model for model in _logic_judges(config) if judge in (None, model.name)]
+    judges = [model for name, model in config.models_by_name.items() if judge in (None, name)]
     if not judges:
-        names = ", ".join(model.name for model in _logic_judges(config))
+        names = ", ".join(config.models_by_name)
         raise UsageError(f"the config has no model '{judge}'.", f"It has: {names}.")
     survey = load_planned_survey(config)
     with open_database(resolve_storage_url(storage, config)) as db, run_lock(db, config.name):
@@ -106,13 +106,6 @@ def rank_items(
 
         unbatched_config = config.model_copy(update={"batch": None})  # each question depends on the last answer
         return run_with_models(rank, unbatched_config, survey, audit, db, progress=progress, signals=signals)
-
-
-def _logic_judges(config: AuditConfig) -> list[ModelSection]:
-    """The config's sections of the models that compare items in the probe `logic`."""
-    from auditor.agents.logic.graph import comparing_models  # loads langgraph: after prepare_environment
-
-    return comparing_models(config)
 
 
 def _create_audit(db: Database, config: AuditConfig, survey: Survey) -> audits.Audit:

@@ -7,9 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 
-Z_95 = 1.959963984540054
-"""The 97.5% quantile of the standard normal distribution, for two-sided 95% intervals."""
-
 
 def complete_cases(*columns: ArrayLike) -> tuple[list[Floats], NDArray[np.bool_]]:
     """Drop the rows in which any column is nan (listwise deletion).

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, stdtrit
 
 from auditor.metrics._complete_cases import Floats, complete_cases
+from auditor.metrics.confidence import LOWER_QUANTILE, UPPER_QUANTILE
 from auditor.metrics.estimate import PLURAL_BY_UNIT
 from auditor.metrics.jackknife_interval import (
     MIN_UNITS,
@@ -171,12 +172,12 @@ def ratio_variance(numerators: Floats, denominators: Floats, units: UnitIndex) -
 
 def few_units_factor(n_units: int) -> float:
     """What an effective number of cases is multiplied by because its variance is estimated from few units: (z / t)²."""
-    return float(stdtrit(np.inf, 0.975) / stdtrit(n_units - 1, 0.975)) ** 2
+    return float(stdtrit(np.inf, UPPER_QUANTILE) / stdtrit(n_units - 1, UPPER_QUANTILE)) ** 2
 
 
 def clopper_pearson(share: float, n: float) -> tuple[float, float]:
     """The 95% interval of Clopper & Pearson for a share of n > 0 cases; hits and n may be fractions."""
     hits = share * n
-    low = 0.0 if share == 0 else float(betaincinv(hits, n - hits + 1, 0.025))
-    high = 1.0 if share == 1 else float(betaincinv(hits + 1, n - hits, 0.975))
+    low = 0.0 if share == 0 else float(betaincinv(hits, n - hits + 1, LOWER_QUANTILE))
+    high = 1.0 if share == 1 else float(betaincinv(hits + 1, n - hits, UPPER_QUANTILE))
     return low, high

@@ -21,6 +21,7 @@ from auditor.metrics._agreement_coefficients import Coefficient, make_ac1, make_
 from auditor.metrics._agreement_coefficients import MeasurementLevel as MeasurementLevel
 from auditor.metrics._agreement_interval import estimate_two_category_agreement
 from auditor.metrics._complete_cases import Floats
+from auditor.metrics.confidence import UPPER_QUANTILE
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife_interval import FISHER_Z, estimate_from_replicates, jackknife_interval
 from auditor.metrics.unit_replicates import UnitReplicates, replicate_over_units
@@ -171,7 +172,7 @@ def _estimate_difference(value: float, n: int, replicates: UnitReplicates, df: i
     interval = jackknife_interval(value, replicates.units, cells=replicates.cells)
     if interval.ends_at is None or interval.std_error is None:
         return Estimate(value, n, reason=interval.reason), None
-    low, high = interval.ends_at(float(stdtrit(df, 0.975)))
+    low, high = interval.ends_at(float(stdtrit(df, UPPER_QUANTILE)))
     p_value = float(2 * stdtr(df, -abs(value) / interval.std_error))
     return Estimate(value, n, max(-2.0, low), min(2.0, high), resampled=tuple(replicates.units)), p_value
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
 from auditor.metrics._unit_counts import Labels
+from auditor.metrics.confidence import UPPER_QUANTILE
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.unit_means import share_over_units
 
@@ -163,7 +164,7 @@ def is_within_noise(
     if u + v == 0:
         return None
     df = (u + v) ** 2 / (u * u / (n - 1) + v * v / (m - 1))
-    return bool(abs(difference) <= float(stdtrit(df, 0.975)) * float(np.sqrt(u + v)))
+    return bool(abs(difference) <= float(stdtrit(df, UPPER_QUANTILE)) * float(np.sqrt(u + v)))
 
 
 def settle(votes_left: int, votes_right: int, seats: int) -> Literal["left", "right"] | None:

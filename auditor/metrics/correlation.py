@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtr
 
-from auditor.metrics._complete_cases import Z_95, Floats, complete_cases, is_constant
+from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
+from auditor.metrics.confidence import NORMAL_QUANTILE
 from auditor.metrics.estimate import EstimateWithTest
 
 
@@ -120,7 +121,7 @@ def _two_sided_p_value(t: float, df: int) -> float:
 
 def _fisher_interval(r: float, n: int, variance: float = 1.0) -> tuple[float, float]:
     """95% interval of r from Fisher's z, whose variance is `variance` / (n - 3)."""
-    half_width = Z_95 * float(np.sqrt(variance / (n - 3)))
+    half_width = NORMAL_QUANTILE * float(np.sqrt(variance / (n - 3)))
     z = np.arctanh(r)
     return float(np.tanh(z - half_width)), float(np.tanh(z + half_width))
 

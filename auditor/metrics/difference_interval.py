@@ -8,6 +8,7 @@ from scipy.optimize import brentq
 from scipy.special import stdtr, stdtrit
 
 from auditor.metrics._complete_cases import Floats
+from auditor.metrics.confidence import CONFIDENCE_LEVEL
 from auditor.metrics.jackknife_interval import Transform
 
 MAX_QUANTILE = 1e4
@@ -62,7 +63,7 @@ def recover_difference_with_p_value(
     std_errors: tuple[float, float],
     covariance: float,
     df: int,
-    confidence_level: float = 0.95,
+    confidence_level: float = CONFIDENCE_LEVEL,
 ) -> tuple[float, float, float]:
     """Ends of the interval of `recover_difference`, and the p-value of no difference that belongs to it.
 

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from auditor.metrics._complete_cases import Floats, complete_cases, is_constant
+from auditor.metrics.confidence import UPPER_QUANTILE
 from auditor.metrics.estimate import Estimate
 
 
@@ -64,5 +65,5 @@ def _mean_estimate(values: Floats, lower_bound: float) -> Estimate:
         return Estimate(value, n, reason="an interval needs 2 pairs")
     if is_constant(values):
         return Estimate(value, n, reason="all differences are equal: no interval")
-    half_width = float(stdtrit(n - 1, 0.975) * values.std(ddof=1) / np.sqrt(n))
+    half_width = float(stdtrit(n - 1, UPPER_QUANTILE) * values.std(ddof=1) / np.sqrt(n))
     return Estimate(value, n, max(lower_bound, value - half_width), value + half_width)

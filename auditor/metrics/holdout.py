@@ -9,7 +9,8 @@ from math import sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auditor.metrics._complete_cases import Z_95, Floats
+from auditor.metrics._complete_cases import Floats
+from auditor.metrics.confidence import NORMAL_QUANTILE
 from auditor.metrics.correlation import pearson
 from auditor.metrics.estimate import PLURAL_BY_UNIT, Estimate
 from auditor.metrics.jackknife_interval import IDENTITY, LOG, estimate_from_replicates
@@ -183,7 +184,7 @@ def _mean_correlation(correlations: Floats, n_splits: int, groups: _ModelGroups)
         )
     if 1 - abs(value) < 1e-12:
         return Estimate(value, n, reason="|r| = 1: no interval")
-    half_width = Z_95 / sqrt(n - 3)
+    half_width = NORMAL_QUANTILE / sqrt(n - 3)
     z = np.arctanh(value)
     return Estimate(value, n, float(np.tanh(z - half_width)), float(np.tanh(z + half_width)), resampled=(unit,))
 

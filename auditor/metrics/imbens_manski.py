@@ -6,11 +6,12 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import stdtr, stdtrit
 
+from auditor.metrics.confidence import CONFIDENCE_LEVEL
 from auditor.metrics.jackknife_interval import JackknifeInterval
 
 
 def imbens_manski_interval(
-    low: JackknifeInterval, high: JackknifeInterval, confidence_level: float = 0.95
+    low: JackknifeInterval, high: JackknifeInterval, confidence_level: float = CONFIDENCE_LEVEL
 ) -> tuple[float, float] | None:
     """Compute the interval that covers the figure itself, wherever it lies between its bounds.
 

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit, stdtr, stdtrit
 
 from auditor.metrics._complete_cases import Floats
+from auditor.metrics.confidence import CONFIDENCE_LEVEL
 from auditor.metrics.estimate import PLURAL_BY_UNIT, Estimate
 
 MIN_UNITS = 5
@@ -87,7 +88,7 @@ def jackknife_interval(
     transform: Transform = IDENTITY,
     bounds: tuple[float, float] = (-inf, inf),
     cells: Floats | Sequence[Floats] | None = None,
-    confidence_level: float = 0.95,
+    confidence_level: float = CONFIDENCE_LEVEL,
 ) -> JackknifeInterval:
     """Compute the interval of a statistic from its values without each unit.
 
@@ -96,7 +97,7 @@ def jackknife_interval(
         replicates: see `Replicates`, on the scale of `value`.
         cells: of two kinds of units, the statistic without each cell (combination of units), shape (cells,), in the
             strata of the first kind; without it no variance is subtracted, which is conservative.
-        confidence_level: of the interval; 1 - 0.05 / m for intervals that hold for m statistics together (Bonferroni).
+        confidence_level: of the interval; see `bonferroni_level` for intervals that hold together.
         transform: the scale on which the interval is symmetric.
         bounds: smallest and largest possible value; the ends are clipped to them.
 
@@ -158,7 +159,7 @@ def estimate_from_replicates(
     transform: Transform = IDENTITY,
     bounds: tuple[float, float] = (-inf, inf),
     cells: Floats | Sequence[Floats] | None = None,
-    confidence_level: float = 0.95,
+    confidence_level: float = CONFIDENCE_LEVEL,
 ) -> Estimate:
     """A statistic as an `Estimate`, with the interval of `jackknife_interval`; `resampled` names the kinds of units.
 

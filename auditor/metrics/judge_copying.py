@@ -19,6 +19,7 @@ from scipy.special import stdtrit
 
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics._unit_counts import Labels
+from auditor.metrics.confidence import bonferroni_level
 from auditor.metrics.error_correlation import (
     Indices,
     PairSums,
@@ -192,7 +193,7 @@ def _estimate_excesses(sums: PairSums, comparable: NDArray[np.bool_], unit_name:
     n, values = totals.sum(axis=0)[:, 0], excess_correlation(totals, comparable)
     blocks = [excess_correlation(left, comparable) for left in sums.without_each_cell()]
     replicates = np.concatenate(blocks) if blocks else np.empty((0, len(values)))
-    level = 1 - 0.05 / max(int(comparable.sum()), 1)
+    level = bonferroni_level(max(int(comparable.sum()), 1))
     intervals = [
         jackknife_interval(float(value), {unit_name: column}, confidence_level=level)
         for value, column in zip(values, replicates.T, strict=True)

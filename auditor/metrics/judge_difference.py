@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats
+from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife_interval import CONSTANT_REASON, ROUNDING_ERROR, jackknife_interval
 from auditor.metrics.multiple_testing import holm
@@ -17,7 +18,6 @@ from auditor.metrics.paired_shares import constant_difference_interval
 from auditor.metrics.unit_replicates import UnitReplicates, replicate_over_units
 
 Evidence = Literal["experiment", "truth", "panel", "association"]
-SIGNIFICANCE_LEVEL = 0.05
 Labels = Mapping[str, ArrayLike]
 """For each kind of unit, such as `country`, the unit of each trace, shape (traces,)."""
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic, TwoWayEstimate
+from auditor.metrics.confidence import CONFIDENCE_LEVEL, bonferroni_level
 from auditor.metrics.correlation_bounds import extreme_correlation_scores
 from auditor.metrics.estimate import BoundedEstimate
 from auditor.metrics.imbens_manski import imbens_manski_interval
@@ -111,7 +112,7 @@ def bounded_gap(
             return _without_bounds(value, ranges, truth)
         low_scores[members], high_scores[members] = extremes if largest_is_high else extremes[::-1]
     low, high = (gap_jackknife(statistic, scores, y, countries, topics, group) for scores in (low_scores, high_scores))
-    return _combine(value, low, high, DIFFERENCE_VALUES, 1 - 0.05 / n_pairs)
+    return _combine(value, low, high, DIFFERENCE_VALUES, bonferroni_level(n_pairs))
 
 
 def bounded_difference(
@@ -173,7 +174,7 @@ def _combine(
     low: TwoWayEstimate,
     high: TwoWayEstimate,
     possible: tuple[float, float],
-    confidence_level: float = 0.95,
+    confidence_level: float = CONFIDENCE_LEVEL,
 ) -> BoundedEstimate:
     """The bounds and the interval of the figure between them.
 

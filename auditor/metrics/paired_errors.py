@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtr, stdtrit
 
 from auditor.metrics._complete_cases import complete_cases, is_constant
+from auditor.metrics.confidence import UPPER_QUANTILE
 from auditor.metrics.estimate import EstimateWithTest
 from auditor.metrics.jackknife_interval import MIN_UNITS
 
@@ -39,6 +40,6 @@ def paired_error(first: ArrayLike, second: ArrayLike, truth: ArrayLike, unit: st
     if is_constant(d):
         return EstimateWithTest(value, n, reason="all differences are equal: no interval")
     std_error = float(d.std(ddof=1) / np.sqrt(n))
-    half_width = float(stdtrit(n - 1, 0.975)) * std_error
+    half_width = float(stdtrit(n - 1, UPPER_QUANTILE)) * std_error
     p_value = float(2 * stdtr(n - 1, -abs(value) / std_error))
     return EstimateWithTest(value, n, value - half_width, value + half_width, resampled=(unit,), p_value=p_value)

@@ -19,6 +19,7 @@ from scipy.special import stdtr, stdtrit
 
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics._unit_counts import Labels, UnitIndex, count_units, index_units, ratio_variance
+from auditor.metrics.confidence import UPPER_QUANTILE
 from auditor.metrics.estimate import EstimateWithTest
 from auditor.metrics.jackknife_interval import MIN_UNITS, JackknifeInterval, jackknife_interval, too_few_reason
 from auditor.metrics.unit_replicates import UnitReplicates, replicate_over_units
@@ -113,7 +114,7 @@ def _bonett_price_interval(shares: tuple[float, float], n: float, effect: float,
     gained, lost = ((share * n + 1) / (n + 2) for share in shares)
     centre, value = gained - lost, shares[0] - shares[1]
     std_error = float(np.sqrt(effect * (gained + lost - centre**2) / (n + 2)))
-    half_width = float(stdtrit(n_units - 1, 0.975)) * std_error
+    half_width = float(stdtrit(n_units - 1, UPPER_QUANTILE)) * std_error
     low, high = max(-1.0, centre - half_width), min(1.0, centre + half_width)
     p_value = float(2 * stdtr(n_units - 1, -abs(centre) / std_error))
     return JackknifeInterval(min(low, value), max(high, value), centre, std_error, n_units - 1, p_value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from auditor.metrics._complete_cases import Z_95
+from auditor.metrics.confidence import NORMAL_QUANTILE
 from auditor.metrics.estimate import Estimate
 
 
@@ -32,7 +32,7 @@ def proportion(part: int, whole: int, unit: str = "") -> Estimate:
 
 def wilson_interval(p: float, n: float) -> tuple[float, float]:
     """Wilson's 95% interval of a share `p` in [0, 1] over `n` > 0 cases; n may be fractional."""
-    z2 = Z_95**2  # squared 97.5% quantile of the standard normal distribution
+    z2 = NORMAL_QUANTILE**2
     centre = (p + z2 / (2 * n)) / (1 + z2 / n)
-    half = Z_95 * sqrt(p * (1 - p) / n + z2 / (4 * n**2)) / (1 + z2 / n)
+    half = NORMAL_QUANTILE * sqrt(p * (1 - p) / n + z2 / (4 * n**2)) / (1 + z2 / n)
     return (0.0 if p == 0 else centre - half), (1.0 if p == 1 else centre + half)

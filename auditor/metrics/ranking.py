@@ -14,6 +14,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 
+from auditor.metrics.confidence import LOWER_QUANTILE, UPPER_QUANTILE
 from auditor.metrics.preference import as_preferences
 
 Floats = NDArray[np.float64]
@@ -235,5 +236,5 @@ def elo(comparisons: ArrayLike, n_items: int, k: float = 16.0, shuffles: int = 1
         ratings[order_index, first_items] += rating_change
         ratings[order_index, second_items] -= rating_change
     ratings[:, comparison_components(i, j, n_items) < 0] = np.nan
-    low, high = np.quantile(ratings, [0.025, 0.975], axis=0)
+    low, high = np.quantile(ratings, (LOWER_QUANTILE, UPPER_QUANTILE), axis=0)
     return Elo(ratings.mean(axis=0), low, high, len(i), shuffles)

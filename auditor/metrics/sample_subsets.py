@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from auditor.metrics._complete_cases import Floats
+from auditor.metrics.confidence import LOWER_QUANTILE, UPPER_QUANTILE
 from auditor.metrics.estimate import Estimate
 
 
@@ -58,7 +59,9 @@ def estimate_over_subsets(
     if len(subset_figures) == 1:
         return Estimate(float(known[0]), n_cells, reason="all samples: there is one subset, and so no range")
     mean = float(known.mean())
-    low, high = np.clip(mean + (np.quantile(known, (0.025, 0.975)) - mean) / np.sqrt(unused_share), *bounds)
+    low, high = np.clip(
+        mean + (np.quantile(known, (LOWER_QUANTILE, UPPER_QUANTILE)) - mean) / np.sqrt(unused_share), *bounds
+    )
     return Estimate(mean, n_cells, float(low), float(high), resampled=("sample",))
 
 

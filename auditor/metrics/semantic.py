@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from auditor.metrics.averaging import AveragedEstimate, Averaging, averaged_share
 from auditor.metrics.case_counts import CaseCounts
+from auditor.metrics.confidence import LOWER_QUANTILE, UPPER_QUANTILE
 
 EntropyVariant = Literal["sage", "sge"]
 Floats = NDArray[np.float64]
@@ -172,7 +173,7 @@ def shuffled_null(
             for start in range(0, q, 64)
         ]
         means[shuffle] = np.nanmean(np.concatenate(scores))
-    low, high = np.quantile(means, [0.025, 0.975])
+    low, high = np.quantile(means, (LOWER_QUANTILE, UPPER_QUANTILE))
     return NullDistribution(float(means.mean()), float(low), float(high), shuffles)
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from auditor.metrics._complete_cases import Floats
+from auditor.metrics.confidence import CONFIDENCE_LEVEL, UPPER_QUANTILE
 
 N_DRAWS = 5_000
 CHUNK_SIZE = 250
@@ -72,11 +73,13 @@ def critical_values(n_series: int, kinds: Sequence[UnitKind]) -> CriticalValues:
         kinds: the sources of variance, such as countries and topics; see `divide_variance`.
     """
     fewest = min(min(kind.n_units) for kind in kinds)
-    student = float(stdtrit(fewest - 1, 0.975))
+    student = float(stdtrit(fewest - 1, UPPER_QUANTILE))
     if n_series == 2 and all(len(kind.n_units) == 1 for kind in kinds):
         return CriticalValues(student, student)
     simulated = _simulate(n_series, tuple((kind.n_units, kind.share) for kind in kinds))
-    return CriticalValues(max(student, float(np.quantile(simulated.largest, 0.95))), max(student, simulated.with_one))
+    return CriticalValues(
+        max(student, float(np.quantile(simulated.largest, CONFIDENCE_LEVEL))), max(student, simulated.with_one)
+    )
 
 
 def all_pairs_p_value(statistic: float, n_series: int, kinds: Sequence[UnitKind]) -> float:
@@ -134,7 +137,7 @@ def _simulate(n_series: int, kinds: tuple[tuple[tuple[int, ...], float], ...]) -
     largest = np.concatenate(
         [_draw_largest_differences(rng, n_series, kinds) for _ in range(0, N_DRAWS, CHUNK_SIZE)], axis=0
     )
-    return _Simulation(np.sort(largest.max(axis=1)), float(np.quantile(largest, 0.95)))
+    return _Simulation(np.sort(largest.max(axis=1)), float(np.quantile(largest, CONFIDENCE_LEVEL)))
 
 
 def _draw_largest_differences(

@@ -20,10 +20,10 @@ from scipy.special import nctdtr, stdtrit
 
 from auditor.metrics._complete_cases import Floats
 from auditor.metrics.cell_statistics import BIAS, MAE, PEARSON, Statistic
+from auditor.metrics.confidence import UPPER_QUANTILE
 
 SOURCES = ("country", "topic", "cell", "sample")
 POWER = 0.8
-SIGNIFICANCE_LEVEL = 0.05
 MAX_FACTOR = 1000
 """Larger multiples of an audit are not proposed."""
 
@@ -228,6 +228,6 @@ def detectable_difference(components: VarianceComponents, design: Design) -> flo
         return 0.0
     inflation = sqrt(1 + (contributions["cell"] + contributions["sample"]) / 2 / variance)
     df = min(design.countries, design.topics) - 1
-    critical = float(stdtrit(df, 1 - SIGNIFICANCE_LEVEL / 2)) * inflation
+    critical = float(stdtrit(df, UPPER_QUANTILE)) * inflation
     shift = float(brentq(lambda ncp: 1 - nctdtr(df, ncp, critical) - POWER, 0.0, critical + 10.0))
     return shift * sqrt(variance)

@@ -13,7 +13,7 @@ from auditor.redaction import MIN_SECRET_CHARS, register_secrets
 
 def list_secret_variables(config: AuditConfig) -> tuple[str, ...]:
     """Names of all environment variables that hold a key of the audit, without duplicates."""
-    references = [model.api_key for model in [*config.models, *config.judge_models] if model.api_key]
+    references = [model.api_key for model in config.models_by_name.values() if model.api_key]
     if config.telemetry is not None:
         references += config.telemetry.headers.values()
     return tuple(dict.fromkeys(reference.removeprefix(ENV_PREFIX) for reference in references))
@@ -47,7 +47,7 @@ def require_keys(config: AuditConfig, models: Iterable[ModelSection] | None = No
         ConfigError: a key is not set, or the user has not allowed it to go to its server.
     """
     require_trust(config)
-    for model in [*config.models, *config.judge_models] if models is None else models:
+    for model in config.models_by_name.values() if models is None else models:
         if model.api_key is None:
             continue
         try:

@@ -84,16 +84,11 @@ def _create_local_dispatcher(config: AuditConfig, models: Collection[ModelSectio
     return MultiprocessDispatcher(models, n_helpers) if n_helpers else LocalDispatcher(models)
 
 
-def _models_by_name(config: AuditConfig) -> dict[str, ModelSection]:
-    """The audit's models and judges; a model that is also a judge is listed once."""
-    return {model.name: model for model in [*config.models, *config.judge_models]}
-
-
 def _network_models(config: AuditConfig) -> tuple[str, ...]:
     """Names of the models that any host can reach: neither embedded nor replayed."""
     return tuple(
         name
-        for name, model in _models_by_name(config).items()
+        for name, model in config.models_by_name.items()
         if not model.model.startswith((EMBEDDED_PREFIX, REPLAY_PREFIX))
     )
 
@@ -103,7 +98,7 @@ def dedicated_model_selector(config: AuditConfig) -> Callable[[Call], str | None
 
     Embedded models, and log-probabilities of continuations, need a worker that has loaded the model's weights.
     """
-    embedded = {name for name, model in _models_by_name(config).items() if model.model.startswith(EMBEDDED_PREFIX)}
+    embedded = {name for name, model in config.models_by_name.items() if model.model.startswith(EMBEDDED_PREFIX)}
     return lambda call: call.name if call.measure is LogprobMeasure.CONTINUATION or call.name in embedded else None
 
 

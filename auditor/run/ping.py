@@ -79,7 +79,7 @@ def plan_pings(config: AuditConfig) -> PingPlan:
     from auditor.models.budget import require_prices  # loads litellm's client (0.3 s)
 
     require_trust(config)
-    models = list({model.name: model for model in [*config.models, *config.judge_models]}.values())
+    models = list(config.models_by_name.values())
     require_prices(models, config.limits)
     survey = load_planned_survey(config)
     plan = PingPlan([_plan_ping(config, survey, model) for model in models])

@@ -64,7 +64,7 @@ async def open_request_path(
     from auditor.run.replay import ReplayClient, load_records  # loads the survey readers (0.1 s)
 
     records = load_records(config.models, survey)
-    models = {model.name: model for model in [*config.models, *config.judge_models] if model.name not in records}
+    models = {name: model for name, model in config.models_by_name.items() if name not in records}
     async with AsyncExitStack() as links:
         # Opened first, so that a mistake in its settings shows before a model or a cluster is started.
         sink = await links.enter_async_context(open_telemetry_sink(config, recorder, notify))

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from auditor.domain import SCORE_MAX, SCORE_MIN, Cell, Survey, SurveyCell
+from auditor.surveys.answer_codes import ANSWERED
 from auditor.surveys.description import find_topic_families, topic_words
 from auditor.surveys.estimates import compute_neutral_mean, compute_weighted_mean, nonresponse_bounds, weighted_share
 from auditor.surveys.imputation import PooledEstimate, compute_imputed_means
 from auditor.surveys.mapping import SurveyMapping, load_mapping
-from auditor.surveys.microdata import ANSWERED, Microdata, read_microdata
+from auditor.surveys.microdata import Microdata, read_microdata
 from auditor.surveys.reliability import DEFAULT_SPLITS, compute_half_scores, compute_reliability
 from auditor.surveys.survey_facts import CellFacts, SurveyFacts
 

@@ -8,6 +8,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.metrics.confidence import LOWER_QUANTILE, UPPER_QUANTILE
 from auditor.surveys.microdata import Microdata
 from auditor.surveys.survey_facts import Reliability
 
@@ -71,7 +72,7 @@ def compute_reliability(half_scores: Floats, within_topics: bool = False) -> Rel
     # Spearman-Brown: the reliability of the whole sample from the correlation of its halves; r = -1 would divide by 0.
     reliabilities = np.array([2 * half_r / (1 + half_r) if half_r > -1 else -1.0 for half_r in half_rs])
     mean = float(reliabilities.mean())
-    low, high = (float(quantile) for quantile in np.quantile(reliabilities, (0.025, 0.975)))
+    low, high = (float(quantile) for quantile in np.quantile(reliabilities, (LOWER_QUANTILE, UPPER_QUANTILE)))
     return Reliability(float(np.mean(half_rs)), mean, low, high, math.sqrt(max(0.0, mean)), n, len(half_scores))
 
 

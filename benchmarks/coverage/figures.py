@@ -64,6 +64,7 @@ class Study:
     Attributes:
         module: the module that defines the figures.
         worlds, designs: every figure is tried in each world and design, unless a world has no truth for it.
+        n_unit_kinds: kinds of units that are resampled, such as two: countries and topics.
     """
 
     name: str
@@ -71,3 +72,4 @@ class Study:
     figures: Sequence[Figure]
     worlds: Sequence[World]
     designs: Sequence[Design] = DESIGNS
+    n_unit_kinds: int = 2

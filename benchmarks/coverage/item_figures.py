@@ -123,4 +123,4 @@ ITEM_FIGURES = (
     Figure("difference of correlations over questions", _correlation_difference),
 )
 
-ITEM_STUDY = Study("items", __name__, ITEM_FIGURES, ITEM_WORLDS, ITEM_DESIGNS)
+ITEM_STUDY = Study("items", __name__, ITEM_FIGURES, ITEM_WORLDS, ITEM_DESIGNS, n_unit_kinds=1)

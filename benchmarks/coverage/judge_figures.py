@@ -92,4 +92,4 @@ JUDGE_FIGURES = (
 )
 
 JUDGE_STUDY = Study("judges", __name__, JUDGE_FIGURES, PANEL_WORLDS, SIZES)
-ITEM_JUDGE_STUDY = Study("judges of items", __name__, JUDGE_FIGURES, PANEL_WORLDS, TRACE_ITEM_DESIGNS)
+ITEM_JUDGE_STUDY = Study("judges of items", __name__, JUDGE_FIGURES, PANEL_WORLDS, TRACE_ITEM_DESIGNS, n_unit_kinds=1)

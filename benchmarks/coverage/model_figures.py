@@ -29,4 +29,4 @@ MODEL_FIGURES = (
     ),
 )
 
-MODEL_STUDY = Study("models", __name__, MODEL_FIGURES, MODEL_WORLDS, MODEL_DESIGNS)
+MODEL_STUDY = Study("models", __name__, MODEL_FIGURES, MODEL_WORLDS, MODEL_DESIGNS, n_unit_kinds=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from auditor.metrics.cell_statistics import BIAS, MAE, Statistic
+from auditor.metrics.confidence import bonferroni_level
 from auditor.metrics.jackknife import STATISTIC_TRANSFORMS
 from auditor.metrics.jackknife_interval import IDENTITY, estimate_from_replicates
 from auditor.metrics.paired_errors import paired_error
@@ -22,7 +23,7 @@ def _over_cells(statistic: Statistic, scores: Floats, truth: Floats, n_compariso
     total = moments.sum(axis=0)
     value, without_each = float(statistic.value(total[None])[0]), statistic.value(total - moments)
     transform = STATISTIC_TRANSFORMS.get(statistic, IDENTITY)
-    level = 1 - 0.05 / n_comparisons
+    level = bonferroni_level(n_comparisons)
     return to_interval(
         estimate_from_replicates(value, len(scores), {"topic": without_each}, transform, confidence_level=level)
     )
@@ -72,4 +73,4 @@ PLACE_FIGURES = (
     Figure("mae difference of a place", _mae_difference),
 )
 
-PLACE_STUDY = Study("places", __name__, PLACE_FIGURES, PLACE_WORLDS, PLACE_DESIGNS)
+PLACE_STUDY = Study("places", __name__, PLACE_FIGURES, PLACE_WORLDS, PLACE_DESIGNS, n_unit_kinds=1)

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.stats import pearsonr
 
 from auditor.metrics.agreement import leave_one_rater_out
+from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
 from auditor.metrics.judge_bias import exposure_effects, leniency
 from auditor.metrics.judge_consistency import consistency_weights, measure_consistency
 from auditor.metrics.judge_copying import compare_errors
@@ -63,7 +64,7 @@ def name_disagreeing(sample: PanelSample) -> set[int]:
     """Judges without which the others agree better."""
     rows = leave_one_rater_out(sample.verdicts, units=sample.units)
     adjusted = holm([np.nan if row.p_value is None else row.p_value for row in rows])
-    return {i for i, row in enumerate(rows) if adjusted[i] < 0.05 and (row.difference.value or 0.0) > 0}
+    return {i for i, row in enumerate(rows) if adjusted[i] < SIGNIFICANCE_LEVEL and (row.difference.value or 0.0) > 0}
 
 
 def _significant(tests: Sequence[JudgeDifference]) -> set[int]:
@@ -101,7 +102,7 @@ def naively_name_copying(sample: PanelSample) -> set[int]:
     return {
         judge
         for pair in combinations(range(N_JUDGES), 2)
-        if pearsonr(errors[pair[0]], errors[pair[1]]).pvalue < 0.05 / 10
+        if pearsonr(errors[pair[0]], errors[pair[1]]).pvalue < SIGNIFICANCE_LEVEL / 10
         for judge in pair
     }
 

@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from auditor.metrics.cell_statistics import MAE, PEARSON, Statistic
+from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
 from auditor.metrics.jackknife import paired_jackknife
 from auditor.metrics.tiers import ModelTiers, model_tiers
 from benchmarks.coverage.figures import Figure, Study
@@ -53,7 +54,7 @@ def _split_by_pairs(sample: RankingSample) -> Interval:
     is_split = 0.0
     for first, second in combinations(sample.scores[:5], 2):
         difference = paired_jackknife(MAE, first, second, sample.survey, sample.country, sample.topic)
-        is_split = max(is_split, float((difference.p_value or 1.0) < 0.05))
+        is_split = max(is_split, float((difference.p_value or 1.0) < SIGNIFICANCE_LEVEL))
     return is_split, is_split, is_split
 
 

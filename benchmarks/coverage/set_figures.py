@@ -85,4 +85,4 @@ SET_FIGURES = (
     *(_figure(key, "instances") for key in ESTIMATES if key != "first position"),
 )
 
-SET_STUDY = Study("item sets", __name__, SET_FIGURES, SET_WORLDS, SET_DESIGNS)
+SET_STUDY = Study("item sets", __name__, SET_FIGURES, SET_WORLDS, SET_DESIGNS, n_unit_kinds=1)

@@ -10,22 +10,6 @@ from collections.abc import Mapping
 
 from benchmarks.coverage.studies import STUDIES
 
-N_KINDS_BY_STUDY: Mapping[str, int] = {
-    "scores": 2,
-    "places": 1,
-    "lost samples": 2,
-    "rankings": 2,
-    "shares": 2,
-    "verdicts": 2,
-    "verdicts on items": 1,
-    "judges": 2,
-    "judges of items": 1,
-    "items": 1,
-    "item sets": 1,
-    "models": 1,
-}
-"""Kinds of units that are resampled in each study, such as two: countries and topics."""
-
 FIGURES_OVER_ITEMS: Mapping[str, str] = {
     "share": "item share",
     "cell mean": "item mean",
@@ -37,7 +21,7 @@ FIGURES_OVER_ITEMS: Mapping[str, str] = {
 def list_simulated_kinds(figure: str) -> frozenset[int]:
     """The numbers of kinds of units that are resampled where a figure is simulated."""
     return frozenset(
-        N_KINDS_BY_STUDY[study.name] for study in STUDIES if figure in {candidate.key for candidate in study.figures}
+        study.n_unit_kinds for study in STUDIES if figure in {candidate.key for candidate in study.figures}
     )
 
 

@@ -125,5 +125,10 @@ VERDICT_FIGURES = (
 
 VERDICT_STUDY = Study("verdicts", __name__, VERDICT_FIGURES, VERDICT_WORLDS)
 ITEM_VERDICT_STUDY = Study(
-    "verdicts on items", __name__, VERDICT_FIGURES, (GAUSSIAN_VERDICTS, RARELY_INVALID), TRACE_ITEM_DESIGNS
+    "verdicts on items",
+    __name__,
+    VERDICT_FIGURES,
+    (GAUSSIAN_VERDICTS, RARELY_INVALID),
+    TRACE_ITEM_DESIGNS,
+    n_unit_kinds=1,
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from auditor.agents.conflict_resolution import find_method_conflicts, resolve_conflicts
+from auditor.agents.conflict_resolution import find_method_conflicts, outcome_can_change, resolve_conflicts
 from auditor.config import AuditConfig, PanelSection
 from auditor.domain import (
     Cell,
@@ -81,6 +81,19 @@ def test_weights_without_weighted_voting_change_nothing() -> None:
     votes = verdicts(p="left", q="right", r="right")
     (resolved_conflict,) = resolve_conflicts(audit(weights={"p": 9, "q": 1, "r": 1}), [CONFLICT], votes)
     assert resolved_conflict.winner == "n"
+
+
+@pytest.mark.parametrize("weights", [{"p": 1.0, "q": 1.0}, {}])
+def test_a_judge_without_a_weight_is_named(weights: dict[str, float]) -> None:
+    config = audit(vote="weighted", weights={"p": 1, "q": 1, "r": 1})
+    config = config.model_copy(update={"panel": config.panel.model_copy(update={"weights": weights})})
+    missing_judge = "r" if weights else "p"
+    for count in (
+        lambda: resolve_conflicts(config, [CONFLICT], verdicts(p="left", q="left", r="right")),
+        lambda: outcome_can_change(config, ["p", "q", "r"], {"p": "left"}),
+    ):
+        with pytest.raises(ValueError, match=f"the judge '{missing_judge}' has none. How to fix: Give it one"):
+            count()
 
 
 def test_a_pair_that_only_benched_judges_may_judge_stays_open() -> None:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
-from auditor.metrics.estimate import Estimate
+from auditor.metrics.attenuation import CorrectedCorrelation
+from auditor.metrics.cell_statistics import TwoWayEstimate
+from auditor.metrics.estimate import Estimate, EstimateWithTest
+from auditor.metrics.max_gap import MaxGap
 from auditor.reports.data.build import build_report
+from auditor.reports.data.report_model import ReportModel
 from auditor.reports.data.report_schema import Report
 from auditor.run import open_audit, run_audit
 from auditor.storage.audits import Audit
@@ -25,10 +30,9 @@ from benchmarks.coverage.registry import (
     find_reasons,
     iterate_all_paths,
 )
-from benchmarks.coverage.studies import STUDIES, figures_by_key
+from benchmarks.coverage.studies import figures_by_key
 from benchmarks.coverage.unit_kinds import (
     FIGURES_OVER_ITEMS,
-    N_KINDS_BY_STUDY,
     find_simulation,
     list_simulated_kinds,
 )
@@ -36,15 +40,21 @@ from benchmarks.coverage.verdict_figures import ITEM_VERDICT_STUDY, VERDICT_STUD
 from tests.support.audit_configs import KEY, KEY_VARIABLE
 from tests.support.consistency_audits import save_logic_audit, save_semantic_audit
 from tests.support.fake_server import FakeServer
+from tests.support.judge_test_audits import save_judge_test_audit
 from tests.support.scripted_tasks import audit, solver
 from tests.support.synthetic_audit import populate
 
 SYNTHETIC_AUDITS: Mapping[str, Callable[[Database], Audit]] = {
     "survey": populate,
+    "judges": save_judge_test_audit,
     "logic": save_logic_audit,
     "semantic": save_semantic_audit,
 }
 AUDIT_KINDS = (*SYNTHETIC_AUDITS, "task")
+
+
+STATED_BY_ROWS = (EstimateWithTest, TwoWayEstimate, MaxGap, CorrectedCorrelation)
+"""Classes whose further figures rows state in fields of their own, such as `p_value` and `reliability`."""
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +76,29 @@ def report_on_task(folder: Path) -> Report:
         patch.setenv("AUDITOR_TRUST", f"{KEY_VARIABLE}@127.0.0.1")
         run_audit(audit(server.url, folder, "score", probes={"direct": {"samples": 2}}), storage=storage)
     return open_audit("sums", storage=storage).report()
+
+
+def iterate_values(value: Any) -> Iterator[Any]:
+    """A value, or those of a list or mapping."""
+    if isinstance(value, Mapping | list | tuple):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from iterate_values(item)
+    else:
+        yield value
+
+
+def iterate_rows(row: ReportModel) -> Iterator[ReportModel]:
+    """A part of a report and all parts in it."""
+    yield row
+    for name in type(row).model_fields:
+        for value in iterate_values(getattr(row, name)):
+            if isinstance(value, ReportModel):
+                yield from iterate_rows(value)
+
+
+def list_classes(annotation: Any) -> list[Any]:
+    """The classes that an annotation such as `list[Estimate | None]` names."""
+    return [annotation, *(c for argument in get_args(annotation) for c in list_classes(argument))]
 
 
 def iterate_intervals(report: Report) -> Iterator[tuple[str, Estimate]]:
@@ -94,6 +127,20 @@ def test_the_estimates_of_a_full_report_are_those_of_its_schema(kind: str, full_
     assert paths <= set(iterate_all_paths())
 
 
+@pytest.mark.parametrize("kind", AUDIT_KINDS)
+def test_a_field_has_the_type_of_its_estimates_so_that_json_has_all_their_figures(
+    kind: str, full_reports: dict[str, Report]
+) -> None:
+    narrowed = {
+        f"{type(row).__name__}.{name}": type(estimate).__name__
+        for row in iterate_rows(full_reports[kind])
+        for name, field in type(row).model_fields.items()
+        for estimate in iterate_values(getattr(row, name))
+        if isinstance(estimate, Estimate) and type(estimate) not in {*list_classes(field.annotation), *STATED_BY_ROWS}
+    }
+    assert narrowed == {}
+
+
 @pytest.mark.parametrize("kind", ["logic", "semantic", "task"])
 def test_a_full_report_has_each_estimate_of_its_section(kind: str, full_reports: dict[str, Report]) -> None:
     paths = {path for path in iterate_all_paths() if path.startswith(f".{kind}") and not path.endswith("ci_low")}
@@ -119,7 +166,6 @@ def test_each_interval_is_over_the_kinds_of_units_of_its_simulation(kind: str, f
 
 
 def test_figures_over_items_are_simulated_over_one_kind_of_units() -> None:
-    assert set(N_KINDS_BY_STUDY) == {study.name for study in STUDIES}
     assert {list_simulated_kinds(figure) for figure in FIGURES_OVER_ITEMS.values()} == {frozenset({1})}
     assert {list_simulated_kinds(figure) for figure in FIGURES_OVER_ITEMS} == {frozenset({2})}
     assert (find_simulation("share", 2), find_simulation("share", 1)) == ("share", "item share")
@@ -132,7 +178,7 @@ def test_figures_over_items_are_simulated_over_one_kind_of_units() -> None:
 )
 def test_the_units_of_verdicts_are_of_as_many_kinds_as_the_study_says(study: Study) -> None:
     sample = study.worlds[0].draw(study.designs[0], np.random.default_rng(0))
-    assert len(sample.units) == N_KINDS_BY_STUDY[study.name]
+    assert len(sample.units) == study.n_unit_kinds
     assert {len(labels) for labels in sample.units.values()} == {sample.verdicts.shape[1]}
 
 

@@ -15,8 +15,11 @@ from auditor.errors import StorageError, UsageError
 from auditor.exports.tables import export_tables
 from auditor.storage import table_dump
 from auditor.storage.audits import Audit
+from auditor.storage.call_tables import AnswerRow
 from auditor.storage.database import Database, open_database, table_of
-from auditor.storage.tables import SCHEMA_VERSION, AnswerRow, RatingRow, TraceRow
+from auditor.storage.result_tables import TraceRow
+from auditor.storage.review_tables import RatingRow
+from auditor.storage.tables import SCHEMA_VERSION
 from tests.support.synthetic_audit import populate
 
 

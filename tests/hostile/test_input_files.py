@@ -241,7 +241,7 @@ def read_table(kind: str, file: Path, folder: Path) -> CommandOutput:
         task = f'name = "a"\njudges = []\ntask = {{ source = "{file.name}", answer = "exact" }}\n'
         (folder / "c.toml").write_text(f'{task}[[models]]\nname = "m"\nmodel = "openai/gpt-4o"\n')
         return auditor("estimate", "c.toml", cwd=folder)
-    options = SURVEY if kind in ("scores", "traces") else ("--audit", "a", *(("--encoder", "none"),) * 0)
+    options = SURVEY if kind in ("scores", "traces") else ("--audit", "a")
     return auditor("import", kind, file.name, *options, cwd=folder)
 
 

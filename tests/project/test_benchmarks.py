@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 BY_HAND = {"bench_savings.py", "bench_scale.py", "bench_surveys.py"}
 """Run apart from the suite: for a table of the documentation, on a cluster, and by the test below."""
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "bench_surveys.py"
+SCALE_BENCHMARK = BENCHMARK.with_name("bench_scale.py")
 
 
 def test_the_benchmark_prints_time_and_memory_of_an_import() -> None:
@@ -21,6 +24,14 @@ def test_the_benchmark_prints_time_and_memory_of_an_import() -> None:
     assert measurements["cells"] > 1000
     assert 0 < measurements["seconds_of_allowed"] < 1
     assert 0 < measurements["memory_of_allowed"] < 1
+
+
+@pytest.mark.parametrize("samples", ["9", "0", "-1"])
+def test_the_benchmark_of_scale_refuses_too_few_samples(samples: str) -> None:
+    command = [sys.executable, str(SCALE_BENCHMARK), "--samples", samples]
+    process = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert process.returncode == 2
+    assert f"--samples: {samples} is too few. How to fix: Give at least 10." in process.stderr
 
 
 def test_every_benchmark_is_in_the_suite_or_run_apart() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from auditor.domain.review_aspects import REVIEW_ASPECTS, aspect_questions
 from auditor.models.structured import Review
 from auditor.reports.data.measurement_schema import PeerAgreementRow
-from auditor.storage.tables import VerdictRow
+from auditor.storage.result_tables import VerdictRow
 
 NAMES = [aspect.name for aspect in REVIEW_ASPECTS]
 

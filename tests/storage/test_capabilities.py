@@ -14,8 +14,8 @@ from sqlalchemy import update
 
 from auditor.domain import AnswerForm, Capability, CapabilityKey
 from auditor.storage import capabilities
+from auditor.storage.call_tables import CapabilityRow
 from auditor.storage.database import Database, open_database, table_of
-from auditor.storage.tables import CapabilityRow
 from tests.storage.test_database import save_sample_audit
 
 KEY = CapabilityKey("openai/o3", "https://example.org/v1", "low")

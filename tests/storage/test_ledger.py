@@ -16,8 +16,8 @@ from auditor.agents.recording import CallRecorder, RecordingClient
 from auditor.domain import Answer, AnswerForm, Attempt, Call, Outcome, ResponseBody
 from auditor.errors import StorageError, UnstorableError
 from auditor.storage import hash_chain, ledger
+from auditor.storage.call_tables import AttemptRow, DispatchRow, PayloadRow
 from auditor.storage.database import Database, make_storable, open_database, table_of
-from auditor.storage.tables import AttemptRow, DispatchRow, PayloadRow
 from tests.storage.test_database import save_sample_audit
 from tests.storage.test_writer import block_writer, make_answer, make_call
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import update
 
+from auditor.storage.audit_tables import AuditRow
 from auditor.storage.database import open_database, table_of
 from auditor.storage.overview import load_overviews
-from auditor.storage.tables import AuditRow
 from tests.support.synthetic_audit import populate
 
 

@@ -19,8 +19,9 @@ from sqlalchemy import Connection, event, insert, select
 from auditor.domain import Answer, Attempt, Call, Message, Outcome, Purpose, ResponseBody
 from auditor.errors import StorageError
 from auditor.storage import hash_chain, ledger
+from auditor.storage.call_tables import AnswerRow, AttemptRow, DispatchRow, PayloadRow
 from auditor.storage.database import Database, open_database, table_of
-from auditor.storage.tables import AnswerRow, AttemptRow, DispatchRow, PayloadRow, VectorRow
+from auditor.storage.tables import VectorRow
 from auditor.storage.writer import MAX_JOBS_PER_TRANSACTION
 from tests.storage.test_database import save_sample_audit
 from tests.support.stored_rows import count_attempts

@@ -10,8 +10,9 @@ from sqlalchemy import select, update
 from auditor.domain import Purpose
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.requests.sampling_settings import SamplingReport, SamplingSettingsRow
+from auditor.storage.call_tables import AnswerRow
 from auditor.storage.database import Database, table_of
-from auditor.storage.tables import AnswerRow, TraceRow
+from auditor.storage.result_tables import TraceRow
 
 DEFAULT_LABEL = "openai’s default temperature"
 """Settings of a model whose server refuses the temperature."""

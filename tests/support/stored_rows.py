@@ -6,8 +6,8 @@ from sqlalchemy import func, select
 
 from auditor.domain import Rating
 from auditor.storage import results
+from auditor.storage.call_tables import AttemptRow
 from auditor.storage.database import Database, table_of
-from auditor.storage.tables import AttemptRow
 
 
 def add_rating(db: Database, audit_id: int, rating: Rating) -> None:

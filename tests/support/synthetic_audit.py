@@ -39,8 +39,8 @@ from auditor.domain import (
 from auditor.domain.review_aspects import REVIEW_ASPECTS
 from auditor.storage import audits, ledger, results
 from auditor.storage.audits import Audit
+from auditor.storage.call_tables import AnswerRow, AttemptRow
 from auditor.storage.database import Database, insert_new
-from auditor.storage.tables import AnswerRow, AttemptRow
 from tests.support.stored_rows import add_rating
 
 COUNTRIES = (

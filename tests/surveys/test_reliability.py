@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from auditor.surveys.microdata import ANSWERED, Microdata
+from auditor.surveys.answer_codes import ANSWERED
+from auditor.surveys.microdata import Microdata
 from auditor.surveys.reliability import Floats, compute_half_scores, compute_reliability
 
 

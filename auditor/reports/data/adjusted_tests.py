@@ -7,7 +7,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
-from auditor.metrics.judge_difference import SIGNIFICANCE_LEVEL
+from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
 from auditor.metrics.multiple_testing import holm
 
 

@@ -165,9 +165,7 @@ def _summarize_audit(source: ReportSource) -> AuditSummary:
 def _summarize_models(source: ReportSource) -> list[ModelSummary]:
     """Audited models and judges with their provider identifiers; a model that is both has one entry."""
     provider_models = (
-        {model_config.name: model_config.model for model_config in [*source.config.models, *source.config.judge_models]}
-        if source.config
-        else {}
+        {name: model.model for name, model in source.config.models_by_name.items()} if source.config else {}
     )
     return [
         ModelSummary(

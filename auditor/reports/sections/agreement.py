@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from auditor.metrics import holm
+from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
 from auditor.metrics.jackknife_interval import MIN_UNITS
 from auditor.reports.charts.interval_plot import CORRELATION_AXIS, IntervalRow, interval_plot
 from auditor.reports.data.agreement.alignment import AlignmentRow
@@ -28,7 +29,6 @@ from auditor.reports.sections.tiers import MAX_LEADING_PREFERENCES, describe_pre
 
 STRENGTH_WORDS = ((0.9, "very strongly"), (0.7, "strongly"), (0.4, "moderately"), (0.1, "weakly"), (0.0, "negligibly"))
 """Words for |r|: Schober, Boer & Schwarte 2018, Anesthesia & Analgesia 126:1763, table 1."""
-SIGNIFICANCE_LEVEL = 0.05
 MAX_OPEN_FINDINGS = 6
 """With more series of scores, the findings of each are in a disclosure."""
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
 from auditor.metrics.model_correlation import ModelCorrelation
 from auditor.reports.document import Column, Status
 
-SIGNIFICANCE_LEVEL = 0.05
-"""Largest p-value of a relation that is reported as a finding."""
 CORRELATION_COLUMNS = [
     Column("Correlation", "estimate", "r"),
     Column("p", "number", "r.p_value", style="p_value"),

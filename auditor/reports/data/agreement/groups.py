@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from auditor.metrics._complete_cases import complete_cases
 from auditor.metrics.cell_statistics import BIAS, MAE, Statistic
+from auditor.metrics.confidence import bonferroni_level
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import STATISTIC_TRANSFORMS
 from auditor.metrics.jackknife_interval import IDENTITY, estimate_from_replicates
@@ -109,5 +110,5 @@ def _estimate_over_cells(
         value, without_each = float(statistic.value(total[None])[0]), statistic.value(total - moments)
     transform = STATISTIC_TRANSFORMS.get(statistic, IDENTITY)
     return estimate_from_replicates(
-        value, len(scores), {unit: without_each}, transform, confidence_level=1 - 0.05 / n_comparisons
+        value, len(scores), {unit: without_each}, transform, confidence_level=bonferroni_level(n_comparisons)
     )

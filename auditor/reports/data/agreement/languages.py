@@ -11,9 +11,9 @@ import numpy as np
 from auditor.config import AuditConfig
 from auditor.domain import ENGLISH, NATIVE, Cell, Outcome, Trace
 from auditor.metrics.cell_statistics import BIAS
+from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import paired_jackknife
-from auditor.metrics.judge_difference import SIGNIFICANCE_LEVEL
 from auditor.metrics.multiple_testing import holm
 from auditor.metrics.paired_shares import PairedTable, pair_verdicts, paired_differences_over_units
 from auditor.reports.data.report_model import ReportModel

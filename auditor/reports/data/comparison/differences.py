@@ -8,6 +8,7 @@ import numpy as np
 
 from auditor.domain import Cell
 from auditor.metrics.cell_statistics import MAE, Statistic
+from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
 from auditor.metrics.estimate import Estimate
 from auditor.metrics.jackknife import paired_jackknife
 from auditor.metrics.multiple_testing import holm
@@ -17,8 +18,6 @@ from auditor.reports.data.comparison.series_pairs import ScoreSeries
 from auditor.reports.data.comparison.shared_cells import SharedCells
 from auditor.reports.data.report_source import FloatArray
 from auditor.surveys.regions import get_grouping
-
-SIGNIFICANCE_LEVEL = 0.05
 
 
 def estimate_difference(

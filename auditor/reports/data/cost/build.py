@@ -20,7 +20,7 @@ def build_cost_report(source: ReportSource) -> CostReport:
     for counts in source.call_counts:
         groups.setdefault((counts.name, counts.purpose), []).append(counts)
     keys = sorted(groups, key=lambda key: (order.get(key[0], len(order)), key))
-    sections = {model.name: model for model in _configured_models(source)}
+    sections = source.config.models_by_name if source.config else {}
     rows = [_build_cost_row(*key, groups[key], sections.get(key[0])) for key in keys]
     total = _build_cost_row(None, None, source.call_counts)
     return CostReport(
@@ -48,11 +48,6 @@ def _bound_unanswered_cost(
     ]
     known = [n_calls * max_cost for n_calls, max_cost in bounds if max_cost is not None]
     return math.fsum(known) if len(known) == len(bounds) else None
-
-
-def _configured_models(source: ReportSource) -> list[ModelSection]:
-    """Audited models and judges of the config; none for imported scores."""
-    return [*source.config.models, *source.config.judge_models] if source.config else []
 
 
 def _sum_reasoning_cost(rows: Sequence[CostRow]) -> float | None:

@@ -94,11 +94,13 @@ def list_sampling_plans(n_models: int, n_samples: int, target_width: float = 0.1
         SamplingPlan(f"{n_judges} judges a trace", judges_per_trace=n_judges),
         SamplingPlan("adaptive panels", adaptive=True),
     ]
-    if n_samples > 3:
-        plans += [SamplingPlan(f"tolerance {tolerance:g}", tolerance=tolerance) for tolerance in (0.02, 0.05, 0.1)]
+    tolerances = (0.02, 0.05, 0.1) if n_samples > 3 else ()
+    plans += [SamplingPlan(f"tolerance {tolerance:g}", tolerance=tolerance) for tolerance in tolerances]
     plans += [SamplingPlan(f"target width {target_width:g}", target_width=target_width)]
-    tolerance = 0.02 if n_samples > 3 else None
-    plans += [SamplingPlan(f"{n_judges} judges and tolerance 0.02", judges_per_trace=n_judges, tolerance=tolerance)]
+    tolerance = min(tolerances, default=None)
+    if tolerance is not None:
+        name = f"{n_judges} judges and tolerance {tolerance:g}"
+        plans += [SamplingPlan(name, judges_per_trace=n_judges, tolerance=tolerance)]
     plans += [
         SamplingPlan(
             "all of these", judges_per_trace=n_judges, adaptive=True, tolerance=tolerance, target_width=target_width

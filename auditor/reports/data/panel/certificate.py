@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
 from auditor.reports.data.adjusted_tests import is_significant
 from auditor.reports.data.panel.bias_sentences import describe_adjustment, describe_biases
 from auditor.reports.data.panel.copying_sentences import describe_copied_outcomes, describe_copying
@@ -22,8 +23,6 @@ FIRM_ALPHA, TENTATIVE_ALPHA = 0.8, 0.667
 """Smallest alpha for firm and for tentative conclusions: Krippendorff, Content Analysis, 4th ed. 2019, ch. 12."""
 HIGH_PREVALENCE = 0.85
 """Share of one ruling from which kappa and alpha are low although judges hardly differ."""
-SIGNIFICANCE_LEVEL = 0.05
-"""A finding has a p-value below this, corrected where several are tested."""
 
 
 def write_certificate(panel: PanelReport, *, is_task: bool = False) -> list[str]:

@@ -89,7 +89,7 @@ class BlindingCheckRow(ReportModel):
     judge: str
     what: str
     """`country`, `topic` or `author`."""
-    hits: Estimate
+    hits: ShareEstimate
     chance: float
     """Expected share of hits by random guessing from the same lists of options."""
     p_value: float | None = None
@@ -102,13 +102,13 @@ class RestatementShiftRow(ReportModel):
     """Effect of restating traces in neutral words on one judge's verdicts."""
 
     judge: str
-    valid: Estimate
+    valid: ShareEstimate
     """Share of VALID on the traces as they were."""
-    restated: Estimate
+    restated: ShareEstimate
     """Share of VALID on the same traces restated."""
     shift: Estimate
     """`restated` minus `valid`, paired by trace."""
-    changed: Estimate
+    changed: ShareEstimate
     """Share of traces on which the verdict changed."""
     p_value: float | None = None
     """Two-sided, of no shift; null without an interval."""
@@ -121,9 +121,9 @@ class FaultDetectionRow(ReportModel):
 
     judge: str
     fault: str
-    detected: Estimate
+    detected: ShareEstimate
     """Share of traces with the fault that it calls INVALID."""
-    false_alarms: Estimate
+    false_alarms: ShareEstimate
     """Share of the same traces without the injected fault that it calls INVALID; they may have other faults."""
     difference: Estimate
     """Detected minus false alarms: 0 means that the judge does not detect the fault."""
@@ -137,9 +137,9 @@ class PositionBiasRow(ReportModel):
     """Preference of one judge for the side shown first."""
 
     judge: str
-    first: Estimate
+    first: ShareEstimate
     """Share of answers for the side shown first, with each side first equally often; 0.5 is no bias."""
-    stable: Estimate
+    stable: ShareEstimate
     """Share of pairs in which it prefers the same side in both orders."""
     p_value: float | None = None
     """Two-sided, of a share of 0.5 in `first`, below 0.05 if the interval excludes 0.5; null without an interval."""
@@ -151,7 +151,7 @@ class SelfReviewRow(ReportModel):
     """Verdicts of a judge on its own traces, which count in no vote."""
 
     judge: str
-    valid: Estimate
+    valid: ShareEstimate
     """Share of VALID on its own traces."""
     preference: JudgeDifference
     """Leniency towards itself minus that towards others, compared with the other judges on the same traces. An

@@ -131,9 +131,7 @@ def find_family(config: AuditConfig | None, model_name: str) -> str | None:
     """Return the model family of a model or judge; None for imports or unknown names."""
     if config is None:
         return None
-    model = next(
-        (candidate for candidate in [*config.models, *config.judge_models] if candidate.name == model_name), None
-    )
+    model = config.models_by_name.get(model_name)
     return None if model is None else model.resolved_family
 
 

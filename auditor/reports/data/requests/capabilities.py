@@ -104,7 +104,7 @@ def build_capability_rows(config: AuditConfig | None, history: Iterable[StoredCa
     if config is None:
         return []
     current = current_capabilities(history)
-    models = {model.name: model for model in [*config.models, *config.judge_models]}.values()
+    models = config.models_by_name.values()
     return [_build_capability_row(model, stored) for model in models if (stored := current.get(model.capability_key))]
 
 

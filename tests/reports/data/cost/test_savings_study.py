@@ -6,7 +6,7 @@ import pytest
 
 from auditor.config import AuditConfig
 from auditor.errors import UsageError
-from auditor.reports.data.cost.savings_study import run_savings_study
+from auditor.reports.data.cost.savings_study import list_sampling_plans, run_savings_study
 from auditor.reports.data.source_loading import load_source
 from auditor.reports.output import render_document
 from auditor.reports.sections.experiments.sampling import build_savings_document
@@ -45,3 +45,13 @@ def test_a_savings_study_of_a_reduced_audit_is_refused(db: Database) -> None:
     )
     with pytest.raises(UsageError, match="asked less than everything"):
         run_savings_study(db, load_source(db, audit.name))
+
+
+@pytest.mark.parametrize("n_models", [2, 3, 20])
+@pytest.mark.parametrize("n_samples", [1, 3, 4])
+def test_each_plan_is_listed_once_and_is_what_its_name_says(n_models: int, n_samples: int) -> None:
+    plans = list_sampling_plans(n_models, n_samples)
+    settings = [(plan.judges_per_trace, plan.adaptive, plan.tolerance, plan.target_width) for plan in plans]
+    assert len(set(settings)) == len(settings) > 0
+    assert all(plan.tolerance is not None for plan in plans if "tolerance" in plan.name)
+    assert any(plan.tolerance is not None for plan in plans) is (n_samples > 3)

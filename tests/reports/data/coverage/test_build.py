@@ -18,9 +18,11 @@ from auditor.reports.data.verification import verify_audit
 from auditor.reports.output import render_report
 from auditor.reports.sections.caution import list_cautions
 from auditor.storage import audits, count_queries, results
+from auditor.storage.audit_tables import AuditRow
 from auditor.storage.audits import Audit
+from auditor.storage.call_tables import AnswerRow
 from auditor.storage.database import Database, table_of
-from auditor.storage.tables import AnswerRow, AuditRow, TraceRow
+from auditor.storage.result_tables import TraceRow
 from auditor.surveys import load_survey
 from tests.reports.conftest import import_scores
 from tests.support.synthetic_audit import populate

@@ -15,8 +15,8 @@ from auditor.reports.data.coverage.model_versions import ModelVersionRow, find_m
 from auditor.reports.sections.provenance import build_provenance_section
 from auditor.run import run_audit
 from auditor.storage import audits, ledger
+from auditor.storage.call_tables import AnswerRow
 from auditor.storage.database import open_database
-from auditor.storage.tables import AnswerRow
 from tests.reports.sections.node_text import text_of
 from tests.support.audit_configs import KEY_VARIABLE, config
 from tests.support.fake_server import FakeServer, Reply, Request, answer, error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from auditor.metrics.estimate import ShareEstimate
 from auditor.metrics.judge_difference import JudgeDifference
 from auditor.reports.data.panel.certificate import describe_fault_detection
 from auditor.reports.data.panel.judge_experiments import HoldoutRow
@@ -14,13 +15,17 @@ from tests.reports.sections.experiments.test_consistency import HOSTILE, checked
 from tests.reports.sections.node_text import iterate_blocks, tables_of
 
 
+def make_share(value: float) -> ShareEstimate:
+    return ShareEstimate(value=value, n=40, ci_low=value - 0.1, ci_high=value + 0.1)
+
+
 def make_shift(judge: str, value: float | None, adjusted_p_value: float | None = None) -> RestatementShiftRow:
     return RestatementShiftRow(
         judge=judge,
-        valid=make_estimate(0.7),
-        restated=make_estimate(0.5),
+        valid=make_share(0.7),
+        restated=make_share(0.5),
         shift=make_estimate(value),
-        changed=make_estimate(0.2),
+        changed=make_share(0.2),
         adjusted_p_value=adjusted_p_value,
     )
 
@@ -62,13 +67,11 @@ def test_only_significant_judge_drift_is_reported() -> None:
 
 def test_judges_are_named_for_a_bias_only_after_correction(report: Report) -> None:
     position_rows = [
-        PositionBiasRow(
-            judge=name, first=make_estimate(0.8), stable=make_estimate(0.9), adjusted_p_value=adjusted_p_value
-        )
+        PositionBiasRow(judge=name, first=make_share(0.8), stable=make_share(0.9), adjusted_p_value=adjusted_p_value)
         for name, adjusted_p_value in (("a", 0.06), (HOSTILE, 0.04))
     ]
     self_reviews = [
-        SelfReviewRow(judge=name, valid=make_estimate(0.9), preference=make_difference(value, p_value))
+        SelfReviewRow(judge=name, valid=make_share(0.9), preference=make_difference(value, p_value))
         for name, value, p_value in (("a", 0.3, 0.0), ("b", -0.3, 0.01), ("c", 0.3, 0.1))
     ]
     padded = [
@@ -92,8 +95,8 @@ def test_the_finding_on_faults_is_that_of_the_certificate(report: Report) -> Non
     row = FaultDetectionRow(
         judge=HOSTILE,
         fault="Western norm",
-        detected=make_estimate(0.9),
-        false_alarms=make_estimate(0.2),
+        detected=make_share(0.9),
+        false_alarms=make_share(0.2),
         difference=make_estimate(0.7),
         adjusted_p_value=0.01,
     )

@@ -1,0 +1,55 @@
+"""The hash of an audit's settings, by which stored results are found to be of the same configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from auditor.config.model_section import DEFAULT_TIMEOUT_S
+from auditor.config.probes import DEFAULT_MAX_TRACE_CHARS
+from auditor.config.sections import DEFAULT_DEADLINE_S
+from auditor.domain import canonical_hash
+
+TABLES_WITHOUT_EFFECT = ("storage", "check", "run", "telemetry", "batch")
+"""Keys of a configuration that change no result."""
+
+
+def hash_settings(settings: dict[str, Any]) -> str:
+    """SHA-256 of the settings that determine the results.
+
+    Left out are `TABLES_WITHOUT_EFFECT` and `limits.max_retry_wait_s`. Of a file only the name counts, not the folder,
+    so that a project can be moved. A key that an earlier version did not have counts only if it differs from its
+    default, so that audits of that version keep their hash.
+
+    Args:
+        settings: the JSON of an `AuditConfig`; it is changed.
+    """
+    for key in TABLES_WITHOUT_EFFECT:
+        del settings[key]
+    del settings["limits"]["max_retry_wait_s"]
+    _restore_earlier_defaults(settings)
+    if settings["probes"]["review"]["max_trace_chars"] == DEFAULT_MAX_TRACE_CHARS:
+        del settings["probes"]["review"]["max_trace_chars"]
+    return canonical_hash(_strip_folders(settings))
+
+
+def _restore_earlier_defaults(settings: dict[str, Any]) -> None:
+    """Give keys of models and limits that are not set the form that earlier versions hashed; changes `settings`."""
+    judges = settings["judges"] if isinstance(settings["judges"], list) else []
+    for model in (*settings["models"], *judges):
+        for key in ("reasoning", "capabilities", "base_model"):
+            if model[key] is None:
+                del model[key]
+        if model["timeout_s"] is None:
+            model["timeout_s"] = DEFAULT_TIMEOUT_S
+    if settings["limits"]["deadline_s"] is None:
+        settings["limits"]["deadline_s"] = DEFAULT_DEADLINE_S
+
+
+def _strip_folders(value: Any) -> Any:
+    """A copy of nested settings in which absolute paths are replaced by their file's name."""
+    if isinstance(value, dict):
+        return {key: _strip_folders(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return [_strip_folders(child) for child in value]
+    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
