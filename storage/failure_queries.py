@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from sqlalchemy import Select, func, literal, or_, select, union, union_all
+from sqlmodel import SQLModel
 
 from auditor.domain import Outcome
 from auditor.storage.call_tables import AnswerRow, AttemptRow
@@ -15,7 +16,8 @@ from auditor.storage.probe_answers import ANSWER_ROWS
 from auditor.storage.result_tables import SentencePairRow, TraceRow, VerdictRow
 from auditor.storage.row_types import CALL_REFERENCE
 
-_RESULT_TABLES = [table_of(row_class) for row_class in (TraceRow, SentencePairRow, VerdictRow, *ANSWER_ROWS.values())]
+_RESULT_ROWS: list[type[SQLModel]] = [TraceRow, SentencePairRow, VerdictRow, *ANSWER_ROWS.values()]
+_RESULT_TABLES = [table_of(row_class) for row_class in _RESULT_ROWS]
 """Tables of results; the column `judge` has the model's name where the model is a judge, otherwise `model`."""
 _SENT_UNTIL_STOPPED = [table for table in _RESULT_TABLES if CALL_REFERENCE in table.c.key.info]
 """Tables of results whose calls are counted if they were not sent because their model was stopped."""

@@ -100,7 +100,7 @@ def test_every_table_of_results_is_counted_or_left_out_on_purpose() -> None:
     tables_with_outcomes = {
         table for row_class in DerivedRow.__subclasses__() if "outcome" in (table := table_of(row_class)).c
     }
-    tests_of_judges = set(map(table_of, TESTS_OF_JUDGES))
+    tests_of_judges = {table_of(row_class) for row_class in TESTS_OF_JUDGES}
     assert {*failure_queries._RESULT_TABLES} | tests_of_judges == tables_with_outcomes
     sent_until_stopped = {*failure_queries._SENT_UNTIL_STOPPED, table_of(MoralAnswerRow)}
     assert sent_until_stopped | tests_of_judges == tables_with_outcomes
