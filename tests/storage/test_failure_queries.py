@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import update
+from sqlmodel import SQLModel
 
 from auditor.domain import Answer, Attempt, Outcome
 from auditor.storage import failure_queries, ledger, results
@@ -25,7 +26,7 @@ from tests.storage.test_writer import make_answer, make_call
 from tests.support.synthetic_audit import populate
 
 AUDIT = 1
-TESTS_OF_JUDGES = {AlteredTraceVerdictRow, ContestRow, GuessRow, PairVerdictRow, RestatementRow}
+TESTS_OF_JUDGES: set[type[SQLModel]] = {AlteredTraceVerdictRow, ContestRow, GuessRow, PairVerdictRow, RestatementRow}
 """Their failures are listed by request only: an audit is complete without them."""
 
 
