@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from auditor.cli.options import JsonOption, StorageOption
+from auditor.cli.options import AuditArgument, JsonOption, StorageOption
 from auditor.cli.output import format_command, print_data, print_json, print_message
 
 if TYPE_CHECKING:
@@ -21,13 +21,8 @@ MAX_SHOWN_BODY_CHARS = 4_000
 """Characters of a response's body that --full shows."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the command-line app."""
-    app.command()(errors)
-
-
 def errors(
-    audit: Annotated[str | None, typer.Argument(metavar="[AUDIT]", help="The audit; else the latest.")] = None,
+    audit: AuditArgument,
     model: Annotated[
         str | None, typer.Option("--model", metavar="NAME", help="Show only the failures of this model.")
     ] = None,
@@ -37,21 +32,22 @@ def errors(
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List why requests failed, by model, HTTP status and message, and how to fix the known ones.
+    """List why requests failed, and how to fix it.
 
-    Failures that left most calls without a usable answer come first. A failed request that succeeded when it was sent
-    again is listed too.
+    They are grouped by model, HTTP status and message. Failures that left most calls without a usable answer come
+    first. A failed request that succeeded when it was sent again is listed too.
 
     Example: auditor errors moral-alignment --model gpt
     """
     from auditor.reports.data.failures.build import load_failure_groups
     from auditor.review.failure_text import describe_failure
     from auditor.run import resolve_storage_url
+    from auditor.storage import audits
     from auditor.storage.database import open_database
     from auditor.storage.failure_queries import count_unsent_calls
 
     with open_database(resolve_storage_url(storage), create=False) as db:
-        selected_audit = _select_audit(db, audit)
+        selected_audit = audits.get_audit(db, audit)
         failures = load_failure_groups(db, selected_audit.id)
         n_unsent = count_unsent_calls(db, selected_audit.id) if model is None else 0
         if model is not None:
@@ -69,26 +65,6 @@ def errors(
         lines += [f"Response: {body}"] if body else []
         print_data("\n".join([heading, *(f"  {line}" for line in lines), ""]))
     _print_unsent_calls(n_unsent, selected_audit.name)
-
-
-def _select_audit(db: Database, name: str | None) -> Audit:
-    """The audit of this name; without a name the one that was updated last, which is then named on standard error.
-
-    Raises:
-        StorageError: there is no such audit, or none at all.
-    """
-    from auditor.errors import StorageError
-    from auditor.storage import audits
-
-    if name is not None:
-        return audits.get_audit(db, name)
-    stored_audits = audits.load_audits(db)
-    if not stored_audits:
-        raise StorageError("the database has no audit.", "Run one: auditor run CONFIG")
-    latest_audit = max(stored_audits, key=lambda stored_audit: stored_audit.updated_at)
-    if len(stored_audits) > 1:
-        print_message(f"Audit: {latest_audit.name}")
-    return latest_audit
 
 
 def _require_model(name: str, audit: Audit, failures: Sequence[FailureGroup]) -> None:

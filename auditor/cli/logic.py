@@ -7,33 +7,30 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from auditor.cli.options import JsonOption, StorageOption
+from auditor.cli.options import JsonOption, StorageOption, optional_audit
 from auditor.cli.output import format_command, print_json, print_message, print_table
 
 if TYPE_CHECKING:
     from auditor.logic.ranking import JudgeRanking
     from auditor.logic.repair import FlippedComparison, RepairedAnswers, RepairSummary
 
-logic_app = typer.Typer(name="logic", help="Compare items in pairs: repair and rank.", no_args_is_help=True)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command-line app."""
-    app.add_typer(logic_app)
+logic_app = typer.Typer(
+    name="logic", help="Repair, convert and rank comparisons of items in pairs.", no_args_is_help=True
+)
 
 
 @logic_app.command("repair")
 def repair(
-    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="An audit with comparisons.")],
-    judge: Annotated[str | None, typer.Option("--judge", help="Only this judge's.")] = None,
+    audit: Annotated[str, optional_audit("An audit with comparisons; the most recent audit if left out.")],
+    judge: Annotated[str | None, typer.Option("--judge", help="Use only the comparisons of this judge.")] = None,
     diff: Annotated[bool, typer.Option("--diff", help="List the verdicts that the repair flips.")] = False,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="Write rows for preference tuning (.jsonl or .parquet)."),
     ] = None,
-    row_format: Annotated[str, typer.Option("--form", help="Of the rows: preference (texts) or chat (messages).")] = (
-        "preference"
-    ),
+    row_format: Annotated[
+        str, typer.Option("--form", help="Format of the rows: preference (texts) or chat (messages).")
+    ] = ("preference"),
     noise: Annotated[
         float, typer.Option("--noise", min=0, max=1, help="Reverse this share of the answers first, to test it.")
     ] = 0.0,
@@ -41,14 +38,15 @@ def repair(
         bool, typer.Option("--ratings", help="Show each item by win-loss rate, Bradley and Terry's model, and Elo.")
     ] = False,
     send_flips_to_review: Annotated[
-        bool, typer.Option("--to-review", help="Put exactly the flipped verdicts into the review queue.")
+        bool, typer.Option("--to-review", help="Add the flipped verdicts to the review queue.")
     ] = False,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Rank the items of each set by win-loss rate, and make the judge's comparisons follow from it (REPAIR).
+    """Make a judge's comparisons consistent (REPAIR).
 
-    Beside the rows a data card is written, FILE.md. Every pair gets an answer in both orders and both forms.
+    Ranks the items of each set by win-loss rate, and derives the answer to every pair from the ranking, in both orders
+    and both forms. With -o, a data card is written too, FILE.md.
 
     Example: auditor logic repair moral-alignment --diff -o repaired.jsonl
     """
@@ -62,10 +60,10 @@ def repair(
 
     training_format: Literal["preference", "chat"] = "chat" if row_format == "chat" else "preference"
     if row_format != training_format:
-        raise UsageError(f"'{row_format}' is no form of rows.", "Known are preference and chat.")
+        raise UsageError(f"--form: '{row_format}' is not a format of rows.", "Use preference or chat.")
     if noise and send_flips_to_review:
         raise UsageError(
-            "answers reversed by --noise are no verdicts of the judge.", "Leave out --noise or --to-review."
+            "answers that --noise reversed are not verdicts of the judge.", "Leave out --noise or --to-review."
         )
     with open_database(resolve_storage_url(storage), create=False) as db:
         repaired_answers = repair_comparisons(db, audit, judge, noise=noise)
@@ -85,11 +83,10 @@ def repair(
         write_atomically(
             build_data_card(audit, rows, summaries, training_format), output.with_name(f"{output.name}.md")
         )
-        print_message(f"{len(rows)} rows: {output.resolve()}, with its data card {output.name}.md")
+        print_message(f"{len(rows)} rows: {output.resolve()}; data card: {output.name}.md")
     if n_sent is not None:
-        print_message(
-            f"{n_sent} pairs with flipped verdicts are in the queue: {format_command('review', audit, storage=storage)}"
-        )
+        command = format_command("review", audit, storage=storage)
+        print_message(f"{n_sent} pairs with flipped verdicts are in the review queue: {command}")
 
 
 @logic_app.command("convert")
@@ -98,16 +95,18 @@ def convert(
         str,
         typer.Argument(metavar="FORM", help="summeval, novel-eval, ms-marco, caters or summarize-from-feedback."),
     ],
-    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="Its file, or folder, as published.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Write here (.jsonl).")],
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="The published file or folder.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="File to write (.jsonl).")],
     record_kind: Annotated[
-        str, typer.Option("--as", help="items, or comparisons: people's own (caters, summarize-from-feedback).")
+        str, typer.Option("--as", help="items, or people's comparisons (caters, summarize-from-feedback only).")
     ] = "items",
     aspect: Annotated[
         str, typer.Option("--aspect", help="summeval: coherence, consistency, …; caters: temporal or causal.")
     ] = "",
 ) -> None:
-    """Turn a published data set into a file of items for the probe logic, or of people's comparisons.
+    """Convert a published data set for the probe logic.
+
+    The result is a file of items, or of people's comparisons.
 
     Example: auditor logic convert summeval model_annotations.aligned.paired.jsonl -o items.jsonl
     """
@@ -115,7 +114,7 @@ def convert(
     from auditor.imports.published_datasets import PEOPLE_JUDGE, read_dataset, write_dataset
 
     if record_kind not in ("items", "comparisons"):
-        raise UsageError(f"'{record_kind}' is nothing that can be made.", "Known are items and comparisons.")
+        raise UsageError(f"--as: '{record_kind}' is not a kind of records.", "Use items or comparisons.")
     n_records = write_dataset(read_dataset(form, source, aspect), output, record_kind)
     print_message(f"{n_records} {record_kind}: {output.resolve()}")
     if record_kind == "items":
@@ -127,20 +126,28 @@ def convert(
 @logic_app.command("rank")
 def rank(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A config with the probe logic.")],
-    judge: Annotated[str | None, typer.Option("--judge", help="Only this model.")] = None,
-    beam: Annotated[int, typer.Option("--beam", min=1, help="Ways to merge followed at a time; 1 is greedy.")] = 1,
+    judge: Annotated[str | None, typer.Option("--judge", help="Use only this model.")] = None,
+    beam: Annotated[
+        int, typer.Option("--beam", min=1, help="Number of partial rankings kept in the beam search; 1 is greedy.")
+    ] = 1,
     uncertainty: Annotated[
-        float, typer.Option("--uncertainty", min=0, max=0.5, help="With a beam: how near to 1/2 is uncertain.")
+        float,
+        typer.Option(
+            "--uncertainty", min=0, max=0.5, help="With a beam: largest distance from 1/2 that counts as uncertain."
+        ),
     ] = 0.1,
-    calibrated: Annotated[bool, typer.Option("--calibrated", help="Ask both orders, and average.")] = False,
-    budget: Annotated[int | None, typer.Option("--budget", min=0, help="Most questions a set and judge.")] = None,
+    calibrated: Annotated[bool, typer.Option("--calibrated", help="Ask in both orders, and average.")] = False,
+    budget: Annotated[
+        int | None, typer.Option("--budget", min=0, help="Maximum number of questions for each set and judge.")
+    ] = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Rank items with a model as comparator, in about N log N questions (PairS).
+    """Rank items by asking a model to compare them (PairS).
 
-    What is ranked, and what is asked, is what the probe logic of the config says. Every answer is recorded: run it
-    again to go on, or with another beam or budget to ask only what is new.
+    N items take about N log N questions. The probe logic of the config says which items are ranked, and how models are
+    asked. Every answer is recorded: run the command again to resume, or with another beam or budget to ask only new
+    questions.
 
     Example: auditor logic rank examples/logic.toml --calibrated
     """
@@ -164,8 +171,8 @@ def _print_ranking(judge_ranking: JudgeRanking) -> None:
     """Print one judge's ranking of a set: questions, agreement with people, and the order."""
     ranking, correlation = judge_ranking.ranking, judge_ranking.human_correlation
     print_message(
-        f"{judge_ranking.judge}, {judge_ranking.item_set.context}: {ranking.asked} questions; all pairs would be "
-        f"{judge_ranking.n_all_pairs} an order."
+        f"{judge_ranking.judge}, {judge_ranking.item_set.context}: {ranking.asked} questions; all pairs would take "
+        f"{judge_ranking.n_all_pairs} in each order."
     )
     if not ranking.complete:
         print_message(

@@ -119,7 +119,7 @@ def test_a_run_that_is_interrupted_leaves_its_batches_and_the_next_one_collects_
     _, stderr = running.communicate()
     assert running.returncode == 130, stderr
     assert "15 calls wait in 3 batches at the provider" in stderr
-    assert f"Go on with: auditor run {config_path}" in stderr
+    assert f"To resume: auditor run {config_path}" in stderr
     waiting_status = status(storage)
     assert sorted((b["model"], b["calls"]) for b in waiting_status["batches"]) == [(f"model-{m}", 5) for m in "abc"]
     assert open_audit("scripted", storage=storage).report().cost.lost == 0
