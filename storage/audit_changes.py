@@ -51,6 +51,12 @@ def count_contents(db: Database, audit_id: int) -> AuditContents:
     return AuditContents(*counts, int(open_batches))
 
 
+def require_free_name(db: Database, name: str) -> None:
+    """Raise UsageError if an audit has this name."""
+    if find_audit(db, name) is not None:
+        raise UsageError(f"there is already an audit '{name}'.", "Choose another name, or rename that audit first.")
+
+
 def rename_audit(db: Database, audit: Audit, new_name: str, config_hash: str | None) -> None:
     """Give an audit another name, in its row and in its stored configuration.
 
@@ -60,8 +66,7 @@ def rename_audit(db: Database, audit: Audit, new_name: str, config_hash: str | N
     Raises:
         UsageError: another audit has that name.
     """
-    if find_audit(db, new_name) is not None:
-        raise UsageError(f"there is already an audit '{new_name}'.", "Choose another name, or rename that audit first.")
+    require_free_name(db, new_name)
     config = audit.config and json.dumps(
         json.loads(audit.config) | {"name": new_name}, ensure_ascii=False, separators=(",", ":")
     )

@@ -57,13 +57,18 @@ def delete(
     for line in _describe_deletion(audit, contents, storage):
         print_message(line)
     if not confirmed:
-        if not sys.stdin.isatty():
+        if not _can_ask():
             raise UsageError("delete asks for confirmation, but there is no terminal.", "Add --yes to delete.")
         if not typer.confirm(f"Delete the audit '{audit}'?", err=True):
             print_message("Nothing was deleted.")
             raise typer.Exit(1)
     delete_audit(audit, storage=storage)
     print_message(f"Deleted the audit '{audit}'.")
+
+
+def _can_ask() -> bool:
+    """Whether somebody can answer a question."""
+    return sys.stdin.isatty()
 
 
 def _describe_deletion(audit: str, contents: AuditContents, storage: str | None) -> Iterator[str]:

@@ -126,7 +126,8 @@ def _number_within(constraints: Sequence[Any], kind: type) -> float:
         for name in NUMBER_BOUNDS
         if (bound := getattr(constraint, name, None)) is not None
     }
-    low, high = bounds.get("ge", bounds.get("gt", 0)), bounds.get("le", bounds.get("lt"))
+    low: float = bounds.get("ge", bounds.get("gt", 0))
+    high: float | None = bounds.get("le", bounds.get("lt"))
     if kind is int:
         return low + 1 if "gt" in bounds else max(low, 1)
     return (max(low, 0) + high) / 2 if high is not None else low + 1.0

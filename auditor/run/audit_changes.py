@@ -26,13 +26,12 @@ def rename_audit(name: str, new_name: str, *, storage: str | None = None) -> Non
         StorageError: there is no such audit, or it is being run.
     """
     require_audit_name(new_name)
-    with (
-        open_database(resolve_storage_url(storage), create=False) as db,
-        run_lock(db, name),
-        run_lock(db, new_name),
-    ):
-        audit = audits.get_audit(db, name)
-        audit_changes.rename_audit(db, audit, new_name, _renamed_hash(audit, new_name))
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        audits.get_audit(db, name)
+        audit_changes.require_free_name(db, new_name)
+        with run_lock(db, name), run_lock(db, new_name):
+            audit = audits.get_audit(db, name)
+            audit_changes.rename_audit(db, audit, new_name, _renamed_hash(audit, new_name))
 
 
 def delete_audit(name: str, *, storage: str | None = None) -> None:
