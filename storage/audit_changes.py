@@ -43,12 +43,15 @@ def count_contents(db: Database, audit_id: int) -> AuditContents:
     batches = table_of(BatchRow)
     is_open = (batches.c.audit_id == audit_id) & batches.c.submitted_at.is_not(None) & batches.c.ended_at.is_(None)
     with db.read() as connection:
-        counts = [
-            _count_rows(connection, row_class, audit_id)
-            for row_class in (TraceRow, VerdictRow, ComparisonRow, MoralAnswerRow, ConflictRow, RatingRow)
-        ]
-        open_batches = connection.execute(select(func.count()).select_from(batches).where(is_open)).scalar_one()
-    return AuditContents(*counts, int(open_batches))
+        return AuditContents(
+            samples=_count_rows(connection, TraceRow, audit_id),
+            verdicts=_count_rows(connection, VerdictRow, audit_id),
+            comparisons=_count_rows(connection, ComparisonRow, audit_id),
+            moral_answers=_count_rows(connection, MoralAnswerRow, audit_id),
+            conflicts=_count_rows(connection, ConflictRow, audit_id),
+            decisions=_count_rows(connection, RatingRow, audit_id),
+            open_batches=int(connection.execute(select(func.count()).select_from(batches).where(is_open)).scalar_one()),
+        )
 
 
 def require_free_name(db: Database, name: str) -> None:

@@ -91,7 +91,7 @@ def _find_configs() -> list[str]:
     from auditor.config import load_config
     from auditor.errors import AuditorError
 
-    names = []
+    names: list[str] = []
     for path in sorted(Path().iterdir()):
         if path.suffix in CONFIG_SUFFIXES and path.is_file() and len(names) < MAX_SUGGESTED_CONFIGS:
             try:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from auditor.cli.output import print_message
 from auditor.domain import Answer, Outcome
@@ -217,14 +217,15 @@ class RunProgress:
     def _update_bar(self, name: str) -> None:
         """Redraw the bar of a stage; a stage without calls has one only while it lasts."""
         progress = self._stages[name]
+        texts: dict[str, Any] = dict(progress.texts)
         if name not in self._bar_ids:
-            self._bar_ids[name] = self._bars.add_task(progress.label, total=None, **progress.texts)
+            self._bar_ids[name] = self._bars.add_task(progress.label, total=None, **texts)
         self._bars.update(
             self._bar_ids[name],
             total=progress.total or None,
             completed=progress.completed,
             visible=bool(progress.total) or not progress.is_over,
-            **progress.texts,
+            **texts,
         )
 
     def _print_lines(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, TypeAlias
 
 import typer
@@ -93,10 +93,11 @@ def _review_in_terminal(
 
         open_by_audit[name] = resume_after_review(name, storage=url)
 
-    if plain_text or needs_plain_text():
-        run_app = run_plain_text_review
-    else:
-        from auditor.tui.app import run_review as run_app
+    run_app: Callable[..., None] = run_plain_text_review
+    if not (plain_text or needs_plain_text()):
+        from auditor.tui.app import run_review
+
+        run_app = run_review
     run_app(url, audit, rater=rater, blind=blind, second_rater_share=second_rater_share, on_decided=on_decided)
     for name in (name for name, n_open in open_by_audit.items() if n_open == 0):
         print_message(f"All conflicts of '{name}' are resolved: {format_command('report', name, storage=url)}")

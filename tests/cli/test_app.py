@@ -308,7 +308,5 @@ def test_a_run_reports_how_a_changed_config_affects_stored_results(server: FakeS
     assert "changed since" not in second_run.stderr
     changed_config = write_config(server, tmp_path, conflicts={"threshold": 0.5})
     changed_run = auditor("run", changed_config, cwd=tmp_path)
-    assert (
-        "changed since it was run last: conflicts.threshold. Its scores, verdicts and conflicts" in changed_run.stderr
-    )
+    assert "changed since its last run: conflicts.threshold. Its scores, verdicts and conflicts" in changed_run.stderr
     assert len(server.requests) == request_count

@@ -11,13 +11,13 @@ from auditor.cli.app import app
 from auditor.cli.help_groups import GROUPS
 from tests.support.cli_runner import auditor
 
-ROOT = get_command(app)
-GROUPS_OF_COMMANDS = ["", *(name for name, command in ROOT.commands.items() if hasattr(command, "commands"))]  # type: ignore[attr-defined]
+ROOT: Any = get_command(app)
+GROUPS_OF_COMMANDS = ["", *(name for name, command in ROOT.commands.items() if hasattr(command, "commands"))]
 
 
 def subcommands(name: str) -> dict[str, Any]:
     """The commands of the program, or of one of its groups."""
-    commands: dict[str, Any] = (ROOT.commands[name] if name else ROOT).commands  # type: ignore[attr-defined]
+    commands: dict[str, Any] = (ROOT.commands[name] if name else ROOT).commands
     return commands
 
 
