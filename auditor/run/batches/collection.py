@@ -76,8 +76,8 @@ async def _is_submitted(manager: BatchManager, batch: OpenBatch, queue: ModelBat
             return True
     batch.remote_id = None
     manager.notify(
-        f"A batch of {len(batch.stored_batch.call_keys)} calls to '{queue.section.name}' was never submitted: its calls "
-        "are sent now."
+        f"A batch of {len(batch.stored_batch.call_keys)} calls to '{queue.section.name}' was never submitted: its "
+        "calls are sent now."
     )
     manager.abandon_batch(batch, queue, "never submitted")
     return False
