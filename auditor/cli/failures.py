@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -21,14 +21,18 @@ MAX_SHOWN_BODY_CHARS = 4_000
 """Characters of a response's body that --full shows."""
 
 
+ModelOption: TypeAlias = Annotated[
+    str | None, typer.Option("--model", metavar="NAME", help="Show only the failures of this model.")
+]
+FullOption: TypeAlias = Annotated[
+    bool, typer.Option("--full", help="Show complete messages, and the body of one response for each.")
+]
+
+
 def errors(
     audit: AuditArgument,
-    model: Annotated[
-        str | None, typer.Option("--model", metavar="NAME", help="Show only the failures of this model.")
-    ] = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="Show whole messages, and the body of one response for each.")
-    ] = False,
+    model: ModelOption = None,
+    full: FullOption = False,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -40,7 +44,6 @@ def errors(
     Example: auditor errors moral-alignment --model gpt
     """
     from auditor.reports.data.failures.build import load_failure_groups
-    from auditor.review.failure_text import describe_failure
     from auditor.run import resolve_storage_url
     from auditor.storage import audits
     from auditor.storage.database import open_database
@@ -61,10 +64,17 @@ def errors(
         addressee = f" to '{model}'" if model else ""
         print_message(f"No request{addressee} failed in '{selected_audit.name}'.")
     for failure, body in zip(failures, bodies, strict=True):
-        heading, *lines = describe_failure(failure, full=full)
-        lines += [f"Response: {body}"] if body else []
-        print_data("\n".join([heading, *(f"  {line}" for line in lines), ""]))
+        _print_failure(failure, body, full=full)
     _print_unsent_calls(n_unsent, selected_audit.name)
+
+
+def _print_failure(failure: FailureGroup, body: str | None, *, full: bool) -> None:
+    """Print one group of failures, and the body of one of its responses."""
+    from auditor.review.failure_text import describe_failure
+
+    heading, *lines = describe_failure(failure, full=full)
+    lines += [f"Response: {body}"] if body else []
+    print_data("\n".join([heading, *(f"  {line}" for line in lines), ""]))
 
 
 def _require_model(name: str, audit: Audit, failures: Sequence[FailureGroup]) -> None:
@@ -150,8 +160,8 @@ def _require_usable_answers(unusable_models: Sequence[UnusableModel]) -> None:
         names_by_reason.setdefault(model.reason.rstrip("."), []).append(role_name)
     reasons = [f"{', '.join(names)} ({reason})" for reason, names in names_by_reason.items()]
     fix = next((model.how_to_fix for model in unusable_models if model.how_to_fix), "")
-    fix = fix or f"See `{format_command('errors')}`. The same command asks again what was not answered."
+    fix = fix or f"See `{format_command('errors')}`. To send the unanswered calls again, run the same command."
     raise NoUsableAnswerError(
-        f"the run ended, but there is no usable answer of {', '.join(reasons)}.",
+        f"the run ended, but there is no usable answer from {', '.join(reasons)}.",
         f"How to fix: {fix}",
     )

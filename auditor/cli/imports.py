@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -12,6 +12,7 @@ from auditor.cli.options import StorageOption
 from auditor.cli.output import format_command, print_message
 
 if TYPE_CHECKING:
+    from auditor.config.semantic import SemanticProbe
     from auditor.imports.recorded_audits import ImportedScores
 
 import_app = typer.Typer(
@@ -28,14 +29,41 @@ class AnswerFileOption(StrEnum):
     PROMPTFOO = "promptfoo"
 
 
+NewAuditOption: TypeAlias = Annotated[str, typer.Option("--audit", metavar="NAME", help="Name of the new audit.")]
+SurveyOption: TypeAlias = Annotated[str, typer.Option("--survey", metavar="S", help="A built-in survey, or a file.")]
+RegionsOption: TypeAlias = Annotated[
+    str, typer.Option("--regions", metavar="G", help="Groups of countries: built in, or a file: country,region.")
+]
+TracesArgument: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="FILE", help="model,country,topic,sample,text[,score]; or a log; or a folder.")
+]
+SourceFormatOption: TypeAlias = Annotated[
+    AnswerFileOption, typer.Option("--from", help="Format of FILE; by default from its suffix and contents.")
+]
+ScoreKeyOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--score", metavar="KEY", help="Key of a log's scores in [-1, 1]; by default read from the text."),
+]
+QuestionsOption: TypeAlias = Annotated[
+    str, typer.Option("--questions", metavar="Q", help="The questions with these ids: built-in, or a file.")
+]
+AnsweringModelOption: TypeAlias = Annotated[
+    str | None, typer.Option("--model", metavar="M", help="The model that answered, if the file does not name it.")
+]
+RuleWeightOption: TypeAlias = Annotated[
+    float, typer.Option("--rot-weight", min=0, max=1, help="Share of the rules of thumb; the rest is answers.")
+]
+MeasuresOption: TypeAlias = Annotated[
+    str, typer.Option("--rivals", metavar="LIST", help="Additional measures: bleu,rouge_l,bertscore.")
+]
+
+
 @import_app.command("scores")
 def import_scores(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="model,country,topic,method,score[,sample]")],
-    survey: Annotated[str, typer.Option("--survey", metavar="S", help="A built-in survey, or a file.")],
-    audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="Name of the new audit.")],
-    regions: Annotated[
-        str, typer.Option("--regions", metavar="G", help="Groups of countries: built in, or a file: country,region.")
-    ] = "western",
+    survey: SurveyOption,
+    audit: NewAuditOption,
+    regions: RegionsOption = "western",
     storage: StorageOption = None,
 ) -> None:
     """Create an audit from scores that were measured elsewhere.
@@ -64,25 +92,14 @@ def import_scores(
 
 @import_app.command("traces")
 def import_traces(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="model,country,topic,sample,text[,score]; or a log; or a folder.")
-    ],
-    survey: Annotated[str, typer.Option("--survey", metavar="S", help="A built-in survey, or a file.")],
-    audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="Name of the new audit.")],
-    source_format: Annotated[
-        AnswerFileOption, typer.Option("--from", help="Format of FILE; by default from its suffix and contents.")
-    ] = AnswerFileOption.AUTO,
+    file: TracesArgument,
+    survey: SurveyOption,
+    audit: NewAuditOption,
+    source_format: SourceFormatOption = AnswerFileOption.AUTO,
     country: Annotated[str, typer.Option("--country", metavar="KEY", help="Key of a log's countries.")] = "country",
     topic: Annotated[str, typer.Option("--topic", metavar="KEY", help="Key of a log's topics.")] = "topic",
-    score: Annotated[
-        str | None,
-        typer.Option(
-            "--score", metavar="KEY", help="Key of a log's scores in [-1, 1]; by default scores are read from the text."
-        ),
-    ] = None,
-    regions: Annotated[
-        str, typer.Option("--regions", metavar="G", help="Groups of countries: built in, or a file: country,region.")
-    ] = "western",
+    score: ScoreKeyOption = None,
+    regions: RegionsOption = "western",
     storage: StorageOption = None,
 ) -> None:
     """Create an audit from answers that were recorded elsewhere.
@@ -98,15 +115,9 @@ def import_traces(
     from auditor.imports.recorded_answers import AnswerFileFormat, LogKeys
     from auditor.imports.recorded_audits import import_traces as import_recorded_traces
 
-    log_keys = LogKeys(country, topic, score)
+    file_format, keys = AnswerFileFormat(source_format.value), LogKeys(country, topic, score)
     counts = import_recorded_traces(
-        file,
-        survey=survey,
-        audit=audit,
-        storage=storage,
-        regions=regions,
-        file_format=AnswerFileFormat(source_format.value),
-        keys=log_keys,
+        file, survey=survey, audit=audit, storage=storage, regions=regions, file_format=file_format, keys=keys
     )
     _print_import_summary(audit, counts, storage)
 
@@ -159,7 +170,7 @@ def import_verdicts(
 @import_app.command("comparisons")
 def import_comparisons(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="judge,context,item_a,item_b,relation,decision")],
-    audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="Name of the new audit.")],
+    audit: NewAuditOption,
     people: Annotated[
         str | None, typer.Option("--people", metavar="JUDGE", help="The judge whose rows are human decisions.")
     ] = None,
@@ -200,22 +211,14 @@ def import_comparisons(
 @import_app.command("answers")
 def import_answers(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="model,question_id,paraphrase,answer[,rot]")],
-    audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="Name of the new audit.")],
-    questions: Annotated[
-        str, typer.Option("--questions", metavar="Q", help="The questions with these ids: built-in, or a file.")
-    ] = "built-in",
-    model: Annotated[
-        str | None, typer.Option("--model", metavar="M", help="The model that answered, if the file does not name it.")
-    ] = None,
+    audit: NewAuditOption,
+    questions: QuestionsOption = "built-in",
+    model: AnsweringModelOption = None,
     encoder: Annotated[str | None, typer.Option("--encoder", metavar="E", help="Sentence encoder.")] = None,
     variant: Annotated[str, typer.Option("--variant", help="sage or sge.")] = "sage",
     alpha: Annotated[float, typer.Option("--alpha", help="Exponent of the weights of sage; larger is sharper.")] = 10.0,
-    rot_weight: Annotated[
-        float, typer.Option("--rot-weight", min=0, max=1, help="Share of the rules of thumb; the rest is answers.")
-    ] = 1.0,
-    similarity_measures: Annotated[
-        str, typer.Option("--rivals", metavar="LIST", help="Additional measures: bleu,rouge_l,bertscore.")
-    ] = "",
+    rot_weight: RuleWeightOption = 1.0,
+    similarity_measures: MeasuresOption = "",
     storage: StorageOption = None,
 ) -> None:
     """Create an audit from answers to moral questions.
@@ -226,40 +229,19 @@ def import_answers(
 
     Example: auditor import answers answers.csv --audit published
     """
-    import pydantic
-
     from auditor.cli.progress import show_embedding_bar
-    from auditor.config.semantic import SemanticProbe
-    from auditor.config.validation_messages import explain_validation_error
-    from auditor.errors import UsageError
     from auditor.imports.moral_answers import import_answers as import_recorded_answers
 
-    probe_options = {
-        "questions": questions,
-        "encoder": encoder,
-        "variant": variant,
-        "alpha": alpha,
-        "rot_weight": rot_weight,
-    }
-    try:
-        probe = SemanticProbe.model_validate(
-            probe_options
-            | {"rivals": [measure.strip() for measure in similarity_measures.split(",") if measure.strip()]}
-        )
-    except pydantic.ValidationError as error:
-        raise UsageError(
-            f"the options of this command: {explain_validation_error(error, probe_options, SemanticProbe)}"
-        ) from None
-    with show_embedding_bar() as on_progress:
+    options = {"questions": questions, "encoder": encoder, "variant": variant, "alpha": alpha, "rot_weight": rot_weight}
+    probe = _build_probe(options, similarity_measures)
+    with show_embedding_bar() as on_step:
         counts = import_recorded_answers(
-            file, audit=audit, probe=probe, model=model, storage=storage, on_progress=on_progress
+            file, audit=audit, probe=probe, model=model, storage=storage, on_progress=on_step
         )
-    counted_answers = (
-        f"{_pluralize(counts.questions, 'question')} and {_pluralize(counts.models, 'model')} in audit '{audit}'"
-    )
+    replaced = ", which replaces its previous contents" if counts.replaced else ""
     print_message(
-        f"{_pluralize(counts.rows, 'row')}: {counted_answers}"
-        f"{', which replaces its previous contents' if counts.replaced else ''}."
+        f"{_pluralize(counts.rows, 'row')}: {_pluralize(counts.questions, 'question')} and "
+        f"{_pluralize(counts.models, 'model')} in audit '{audit}'{replaced}."
     )
     if counts.empty:
         print_message(f"  {_pluralize(counts.empty, 'row')} without an answer: counted as failed.")
@@ -268,6 +250,23 @@ def import_answers(
             f"  {_pluralize(counts.unscorable, 'question')} of a model with fewer than two answers: not scored."
         )
     print_message(f"Next: {format_command('report', audit, storage=storage)}")
+
+
+def _build_probe(options: dict[str, Any], similarity_measures: str) -> SemanticProbe:
+    """The settings of the scores from the options of the command; raises UsageError if one cannot be used."""
+    import pydantic
+
+    from auditor.config.semantic import SemanticProbe
+    from auditor.config.validation_messages import explain_validation_error
+    from auditor.errors import UsageError
+
+    rivals = [measure.strip() for measure in similarity_measures.split(",") if measure.strip()]
+    try:
+        return SemanticProbe.model_validate(options | {"rivals": rivals})
+    except pydantic.ValidationError as error:
+        raise UsageError(
+            f"the options of this command: {explain_validation_error(error, options, SemanticProbe)}"
+        ) from None
 
 
 def _pluralize(n: int, noun: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
@@ -19,27 +19,37 @@ logic_app = typer.Typer(
 )
 
 
+ComparisonsArgument: TypeAlias = Annotated[
+    str, optional_audit("An audit with comparisons; the most recent audit if left out.")
+]
+RowsOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", metavar="FILE", help="Write rows for preference tuning (.jsonl or .parquet)."),
+]
+RowFormatOption: TypeAlias = Annotated[
+    str, typer.Option("--form", help="Format of the rows: preference (texts) or chat (messages).")
+]
+NoiseOption: TypeAlias = Annotated[
+    float, typer.Option("--noise", min=0, max=1, help="Reverse this share of the answers first, to test it.")
+]
+RatingsOption: TypeAlias = Annotated[
+    bool, typer.Option("--ratings", help="Show each item by win-loss rate, Bradley and Terry's model, and Elo.")
+]
+ToReviewOption: TypeAlias = Annotated[
+    bool, typer.Option("--to-review", help="Add the flipped verdicts to the review queue.")
+]
+
+
 @logic_app.command("repair")
 def repair(
-    audit: Annotated[str, optional_audit("An audit with comparisons; the most recent audit if left out.")],
+    audit: ComparisonsArgument,
     judge: Annotated[str | None, typer.Option("--judge", help="Use only the comparisons of this judge.")] = None,
     diff: Annotated[bool, typer.Option("--diff", help="List the verdicts that the repair flips.")] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write rows for preference tuning (.jsonl or .parquet)."),
-    ] = None,
-    row_format: Annotated[
-        str, typer.Option("--form", help="Format of the rows: preference (texts) or chat (messages).")
-    ] = ("preference"),
-    noise: Annotated[
-        float, typer.Option("--noise", min=0, max=1, help="Reverse this share of the answers first, to test it.")
-    ] = 0.0,
-    show_ratings: Annotated[
-        bool, typer.Option("--ratings", help="Show each item by win-loss rate, Bradley and Terry's model, and Elo.")
-    ] = False,
-    send_flips_to_review: Annotated[
-        bool, typer.Option("--to-review", help="Add the flipped verdicts to the review queue.")
-    ] = False,
+    output: RowsOption = None,
+    row_format: RowFormatOption = "preference",
+    noise: NoiseOption = 0.0,
+    show_ratings: RatingsOption = False,
+    send_flips_to_review: ToReviewOption = False,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -50,43 +60,51 @@ def repair(
 
     Example: auditor logic repair moral-alignment --diff -o repaired.jsonl
     """
-    from auditor.atomic_files import write_atomically
-    from auditor.errors import UsageError
     from auditor.logic.flip_review import send_to_review
     from auditor.logic.repair import list_flips, repair_comparisons, summarize_repairs
-    from auditor.logic.training_data import build_data_card, build_training_rows, write_training_rows
     from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
-    training_format: Literal["preference", "chat"] = "chat" if row_format == "chat" else "preference"
-    if row_format != training_format:
-        raise UsageError(f"--form: '{row_format}' is not a format of rows.", "Use preference or chat.")
-    if noise and send_flips_to_review:
-        raise UsageError(
-            "answers that --noise reversed are not verdicts of the judge.", "Leave out --noise or --to-review."
-        )
+    _require_repair_options(row_format, noise, send_flips_to_review=send_flips_to_review)
     with open_database(resolve_storage_url(storage), create=False) as db:
         repaired_answers = repair_comparisons(db, audit, judge, noise=noise)
         flips, summaries = list_flips(repaired_answers), summarize_repairs(repaired_answers)
         n_sent = send_to_review(db, audit, flips) if send_flips_to_review else None
     if as_json:
-        print_json(
-            {"judges": [summary._asdict() for summary in summaries], "flips": [_flip_to_dict(flip) for flip in flips]}
-        )
+        print_json({"judges": [summary._asdict() for summary in summaries], "flips": list(map(_flip_to_dict, flips))})
     else:
-        _print_repair(summaries, flips if diff else [])
-    if show_ratings and not as_json:
-        _print_ratings(repaired_answers)
+        _print_repair(summaries, flips if diff else [], repaired_answers if show_ratings else [])
     if output is not None:
-        rows = build_training_rows(repaired_answers)
-        write_training_rows(rows, output, training_format)
-        write_atomically(
-            build_data_card(audit, rows, summaries, training_format), output.with_name(f"{output.name}.md")
-        )
-        print_message(f"{len(rows)} rows: {output.resolve()}; data card: {output.name}.md")
+        _write_repaired_rows(audit, repaired_answers, summaries, output, row_format)
     if n_sent is not None:
         command = format_command("review", audit, storage=storage)
         print_message(f"{n_sent} pairs with flipped verdicts are in the review queue: {command}")
+
+
+def _require_repair_options(row_format: str, noise: float, *, send_flips_to_review: bool) -> None:
+    """Raise UsageError for an unknown format of rows, or for options that exclude each other."""
+    from auditor.errors import UsageError
+
+    if row_format not in ("preference", "chat"):
+        raise UsageError(f"--form: '{row_format}' is not a format of rows.", "Use preference or chat.")
+    if noise and send_flips_to_review:
+        raise UsageError(
+            "answers that --noise reversed are not verdicts of the judge.", "Leave out --noise or --to-review."
+        )
+
+
+def _write_repaired_rows(
+    audit: str, repaired_answers: list[RepairedAnswers], summaries: list[RepairSummary], output: Path, row_format: str
+) -> None:
+    """Write the rows for preference tuning, and their data card."""
+    from auditor.atomic_files import write_atomically
+    from auditor.logic.training_data import build_data_card, build_training_rows, write_training_rows
+
+    training_format: Literal["preference", "chat"] = "chat" if row_format == "chat" else "preference"
+    rows = build_training_rows(repaired_answers)
+    write_training_rows(rows, output, training_format)
+    write_atomically(build_data_card(audit, rows, summaries, training_format), output.with_name(f"{output.name}.md"))
+    print_message(f"{len(rows)} rows: {output.resolve()}; data card: {output.name}.md")
 
 
 @logic_app.command("convert")
@@ -155,13 +173,11 @@ def rank(
     from auditor.config import load_config
     from auditor.logic.ranking import RankingOptions, rank_items
 
-    options = RankingOptions(beam, uncertainty, calibrated, budget)
+    audit_config, options = load_config(config), RankingOptions(beam, uncertainty, calibrated, budget)
     with RunProgress() as progress:
-        rankings = rank_items(
-            load_config(config), options, judge=judge, storage=storage, progress=progress, signals=True
-        )
+        rankings = rank_items(audit_config, options, judge=judge, storage=storage, progress=progress, signals=True)
     if as_json:
-        print_json([_ranking_to_dict(judge_ranking) for judge_ranking in rankings])
+        print_json(list(map(_ranking_to_dict, rankings)))
         return
     for judge_ranking in rankings:
         _print_ranking(judge_ranking)
@@ -211,8 +227,10 @@ def _ranking_to_dict(judge_ranking: JudgeRanking) -> dict[str, object]:
     }
 
 
-def _print_repair(summaries: list[RepairSummary], flipped_comparisons: list[FlippedComparison]) -> None:
-    """Print measures before and after the repair by judge, and the flipped comparisons."""
+def _print_repair(
+    summaries: list[RepairSummary], flipped_comparisons: list[FlippedComparison], rated_answers: list[RepairedAnswers]
+) -> None:
+    """Print measures before and after the repair by judge, the flipped comparisons, and the ratings of the items."""
     # transitivity, commutativity and people (agreement with people) are pairs: before and after the repair.
     columns = ["judge", "sets", "answers", "flipped", "transitivity (K = 3)", "commutativity", "people"]
     rows = [
@@ -229,6 +247,8 @@ def _print_repair(summaries: list[RepairSummary], flipped_comparisons: list[Flip
     if flipped_comparisons:
         columns = ["judge", "set", "shown first (A)", "shown second (B)", "said", "follows"]
         print_table(columns, [list(_flip_to_dict(flip).values()) for flip in flipped_comparisons])
+    if rated_answers:
+        _print_ratings(rated_answers)
 
 
 def _print_ratings(repaired: list[RepairedAnswers]) -> None:

@@ -72,6 +72,7 @@ def run(
 
     Example: auditor run examples/quickstart.toml --limit 10 --report report.html
     """
+    from auditor.cli.dry_run import print_dry_run
     from auditor.cli.report import require_writable
     from auditor.config import load_config
 
@@ -80,10 +81,7 @@ def run(
     overrides = list_overrides(settings, limit)
     audit_config = load_config(config, overrides).with_run(engine=engine and engine.value, ray_address=ray_address)
     if dry_run:
-        from auditor.cli.dry_run import print_dry_run
-
-        print_dry_run(audit_config, storage)
-        return
+        return print_dry_run(audit_config, storage)
     if report_path is not None:
         require_writable(report_path)
     command = ["run", str(config), *(word for text in overrides for word in ("--set", shlex.quote(text)))]

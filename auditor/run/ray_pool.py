@@ -144,14 +144,17 @@ class WorkerSlot:
     def _death_message(self) -> str:
         """The notice about a worker that died; call it before `_fail_pending`, as it counts the open calls."""
         if self.host is None:
-            return f"A worker died before it started. The cause is in Ray's logs on its host (by default {RAY_LOG_FOLDER})."
+            return (
+                f"A worker died before it started. Ray's logs on its host have the cause (default: {RAY_LOG_FOLDER})."
+            )
         n_open_calls = len(self.pending)
         consequence = (
             "it had no open call"
             if n_open_calls == 0
             else f"its {n_open_calls} open call{'s are' if n_open_calls > 1 else ' is'} sent again by another worker"
         )
-        return f"The worker on {self.host} died; {consequence}. The cause is in Ray's logs there (by default {RAY_LOG_FOLDER})."
+        log_note = f"Ray's logs there have the cause (default: {RAY_LOG_FOLDER})."
+        return f"The worker on {self.host} died; {consequence}. {log_note}"
 
     def _fail_pending(self) -> None:
         """End all requests of a dead worker; those that it never received raise WorkerDied."""

@@ -86,8 +86,8 @@ class BatchManager:
             elif open_batch.stored_batch.prepared_at < retention_limit:
                 self.close_batch(open_batch, f"not collected within {MIN_RETENTION_DAYS} days")
                 self.notify(
-                    f"The batch {open_batch.stored_batch.remote_id} was not collected in time: its calls are sent and charged "
-                    "again."
+                    f"The batch {open_batch.stored_batch.remote_id} was not collected in time: its calls are sent and "
+                    "charged again."
                 )
             elif open_batch.stored_batch.audit_id == self.recorder.audit_id:
                 self.budget.reserve_unconditionally(open_batch.reserved_usd_per_call * len(open_batch.open_keys))
