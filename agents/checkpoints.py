@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
 Checkpointer = BaseCheckpointSaver[Any]
-HOW_TO_FIX_DISK = "Make room on the disk, then give the same command again: nothing recorded is lost."
+HOW_TO_FIX_DISK = "Free space on the disk, then run the same command again. Recorded answers are kept."
 HOW_TO_FIX_ROLE = "Ask the database's owner for the role of a runner: docs/team.md."
-HOW_TO_FIX_SERVER = "Give the same command again when that is mended: nothing recorded is lost."
+HOW_TO_FIX_SERVER = "Correct the cause, then run the same command again. Recorded answers are kept."
 
 
 @asynccontextmanager

@@ -51,6 +51,12 @@ async def resume_graph(context: RunContext, database: Database, thread_id: str, 
         return is_waiting
 
 
+async def delete_thread(database: Database, thread_id: str) -> None:
+    """Delete the checkpoints of an audit's run."""
+    async with open_checkpointer(database) as saver:
+        await saver.adelete_thread(thread_id)
+
+
 def _runnable_config(thread_id: str) -> RunnableConfig:
     """Settings of langgraph for one run: the thread of its checkpoints, and the maximum number of steps."""
     return {"configurable": {"thread_id": thread_id}, "recursion_limit": RECURSION_LIMIT}

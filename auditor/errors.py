@@ -54,7 +54,7 @@ class RunInterrupted(AuditorError):
     def __init__(
         self,
         message: str = "the run was stopped; everything that arrived is saved.",
-        how_to_fix: str = "Give the same command again.",
+        how_to_fix: str = "To resume, run the same command again.",
     ) -> None:
         super().__init__(message, how_to_fix)
 

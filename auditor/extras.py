@@ -22,5 +22,7 @@ def load_extra(module: str, extra: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         package = module.split(".", 1)[0]
-        problem = f"{package} is not installed" if error.name == package else f"{package} cannot be loaded: {error}"
-        raise UsageError(f"{problem}.", f"pip install 'auditor[{extra}]'") from None
+        problem = "is not installed" if error.name == package else f"cannot be loaded: {error}"
+        raise UsageError(
+            f"the package {package} {problem}.", f"Install the extra '{extra}': pip install 'auditor[{extra}]'"
+        ) from None

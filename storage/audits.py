@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, insert, select, update
+from sqlalchemy import Connection, RowMapping, Select, insert, select, update
 
 from auditor.domain import Cell, Grouping, Phrasing, Region, Survey, SurveyCell, canonical_json
 from auditor.errors import StorageError, did_you_mean
@@ -20,6 +20,8 @@ from auditor.text_safety import truncate_text
 AWAITING_HUMAN = "person"
 """Stage of an audit whose model calls are finished, and whose open conflicts wait for a human reviewer."""
 FINISHED = "done"
+DELETED_PREFIX = "deleted/"
+"""Beginning of the names of deleted audits; no other name has a slash."""
 FINAL_STAGES = (AWAITING_HUMAN, FINISHED)
 """Stages in which no more calls to models follow."""
 
@@ -40,11 +42,16 @@ class Audit:
     environment: str
 
 
+def graph_thread_id(audit: Audit) -> str:
+    """Id of an audit's saved state among the checkpoints of its graph (langgraph's thread)."""
+    return f"{audit.id}/{audit.created_at}"
+
+
 def find_audit(db: Database, name: str) -> Audit | None:
     """Load the audit of this name; None if there is none."""
     table = table_of(AuditRow)
     with db.read() as connection:
-        row = connection.execute(select(table).where(table.c.name == name)).mappings().one_or_none()
+        row = connection.execute(_select_audits().where(table.c.name == name)).mappings().one_or_none()
     return None if row is None else Audit(**row)
 
 
@@ -64,9 +71,20 @@ def get_audit(db: Database, name: str) -> Audit:
 
 def load_audits(db: Database) -> list[Audit]:
     """Load all audits, oldest first."""
-    table = table_of(AuditRow)
     with db.read() as connection:
-        return [Audit(**row) for row in connection.execute(select(table).order_by(table.c.id)).mappings()]
+        query = _select_audits().order_by(table_of(AuditRow).c.id)
+        return [Audit(**row) for row in connection.execute(query).mappings()]
+
+
+def deleted_name(audit_id: int) -> str:
+    """Name of the row of a deleted audit."""
+    return f"{DELETED_PREFIX}{audit_id}"
+
+
+def _select_audits() -> Select[Any]:
+    """Query of the audits that are not deleted."""
+    table = table_of(AuditRow)
+    return select(table).where(table.c.name.not_like(f"{DELETED_PREFIX}%"))
 
 
 def save_audit(
@@ -142,6 +160,7 @@ def load_audit_survey(db: Database, audit: Audit) -> Survey:
         native={country: tuple(codes) for country, codes in metadata.get("native", {}).items()},
         phrasings={code: _parse_phrasing(phrasing) for code, phrasing in metadata.get("phrasings", {}).items()},
         task=tasks.load_audit_task(db, audit.id, metadata.get("task")),
+        n_unplanned=metadata.get("n_unplanned", 0),
     )
 
 
@@ -173,6 +192,8 @@ def _serialize_survey(survey: Survey) -> str:
     """Canonical JSON of a survey without its cells and its task's items, which have tables of their own."""
     metadata = asdict(replace(survey, cells=(), task=None))
     metadata.pop("cells")
+    if not survey.n_unplanned:  # earlier versions did not store it: their audits would count as changed
+        metadata.pop("n_unplanned")
     metadata["words"] = {topic: list(words) for topic, words in survey.words.items()}
     metadata["native"] = {country: list(codes) for country, codes in survey.native.items()}
     metadata["topic_families"] = {family: list(topics) for family, topics in survey.topic_families.items()}

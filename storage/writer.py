@@ -291,9 +291,9 @@ def database_error(engine: Engine, error: DBAPIError) -> StorageError:
     elif "readonly" in driver_message:
         how_to_fix = "Copy it, with all files whose names begin like its own, to a folder that you may write to."
     elif "full" in driver_message or "I/O" in driver_message:
-        how_to_fix = "Make room on the disk, then give the same command again: nothing recorded is lost."
+        how_to_fix = "Free space on the disk, then run the same command again. Recorded answers are kept."
     else:
-        how_to_fix = "Give the same command again when that is mended: nothing recorded is lost."
+        how_to_fix = "Correct the cause, then run the same command again. Recorded answers are kept."
     return StorageError(f"the database {name} cannot be used: {driver_message}.", how_to_fix)
 
 

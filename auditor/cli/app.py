@@ -1,4 +1,4 @@
-"""The command-line app with all commands.
+"""The command-line app with all commands, in the groups of its help.
 
 Commands import what they need in their functions. At the top of their modules, these imports would load numpy, scipy,
 langgraph or httpx (up to 3 s) for every command, and for `auditor --help`, `status` and `estimate` too.
@@ -10,12 +10,45 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli import analysis, audits, exports, failures, imports, logic, setup, verification
+from auditor.cli import experiments, surveys
+from auditor.cli.audit_changes import delete, rename
+from auditor.cli.check import check
+from auditor.cli.compare import compare
+from auditor.cli.doctor import doctor
+from auditor.cli.estimate import estimate
+from auditor.cli.exports import export_app
+from auditor.cli.failures import errors
+from auditor.cli.graph import graph
+from auditor.cli.help_groups import GET_STARTED, MOVE_DATA, RESEARCH, RUN_AUDITS, USE_RESULTS, GroupedCommands
+from auditor.cli.imports import import_app
+from auditor.cli.init import init
+from auditor.cli.logic import logic_app
+from auditor.cli.models import models_app
+from auditor.cli.report import report
+from auditor.cli.review import review
+from auditor.cli.run import run
+from auditor.cli.status import status
+from auditor.cli.trust import trust
+from auditor.cli.verification import verify
+
+SUMMARY = "Audit the moral alignment of language models across cultures, and show how far the result can be trusted."
+COMMANDS = {
+    GET_STARTED: (init, doctor, trust),
+    RUN_AUDITS: (estimate, run, status, errors, rename, delete),
+    USE_RESULTS: (report, review, compare, check, verify),
+    RESEARCH: (graph,),
+}
+COMMAND_GROUPS = {
+    GET_STARTED: (models_app,),
+    MOVE_DATA: (surveys.app, import_app, export_app),
+    RESEARCH: (experiments.app, logic_app),
+}
 
 app = typer.Typer(
     name="auditor",
-    help="Audit the moral alignment of language models across cultures, and show how far the result can be trusted.",
-    no_args_is_help=True,
+    cls=GroupedCommands,
+    help=SUMMARY,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -33,6 +66,7 @@ def _print_version(is_requested: bool) -> None:
 
 @app.callback()
 def root(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
@@ -40,14 +74,19 @@ def root(
         bool, typer.Option("--debug", help="Show the traceback of an error (or set AUDITOR_DEBUG=1).")
     ] = False,
 ) -> None:
-    """Audit the moral alignment of language models across cultures, and show how far the result can be trusted."""
+    """Audit the moral alignment of language models across cultures, and show how far the result can be trusted.
+
+    Without a command, it shows what to do next.
+    """
+    if context.invoked_subcommand is None:
+        from auditor.cli.next_steps import print_next_steps
+
+        print_next_steps(getattr(context.command, "commands", {}))
 
 
-audits.register(app)
-failures.register(app)
-analysis.register(app)
-setup.register(app)
-imports.register(app)
-exports.register(app)
-verification.register(app)
-logic.register(app)
+for _group, _commands in COMMANDS.items():
+    for _command in _commands:
+        app.command(rich_help_panel=_group)(_command)
+for _group, _apps in COMMAND_GROUPS.items():
+    for _app in _apps:
+        app.add_typer(_app, rich_help_panel=_group)

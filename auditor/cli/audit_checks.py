@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,15 +15,21 @@ from auditor.redaction import redact
 CONNECT_TIMEOUT_S = 3.0
 
 
-def run_doctor_checks(path: Path | None, storage: str | None) -> list[DoctorCheck]:
-    """Run all checks, with a config also those of its audit; secrets are redacted in the results."""
+def run_doctor_checks(path: Path | None, storage: str | None, overrides: Sequence[str] = ()) -> list[DoctorCheck]:
+    """Run all checks, with a config also those of its audit; secrets are redacted in the results.
+
+    Args:
+        path: the config; None for checks of this machine only.
+        storage: database URL of the command line, if any.
+        overrides: settings that replace those of the config, as `load_config` takes them.
+    """
     return [
         DoctorCheck(check.state, check.name, redact(check.found), redact(check.mend))
-        for check in _collect_checks(path, storage)
+        for check in _collect_checks(path, storage, overrides)
     ]
 
 
-def _collect_checks(path: Path | None, storage: str | None) -> list[DoctorCheck]:
+def _collect_checks(path: Path | None, storage: str | None, overrides: Sequence[str]) -> list[DoctorCheck]:
     """All checks in order; if the config or its storage is invalid, an error in place of the checks of the audit."""
     from auditor.config import load_config
     from auditor.run import resolve_storage_url
@@ -31,7 +37,7 @@ def _collect_checks(path: Path | None, storage: str | None) -> list[DoctorCheck]
     if path is None:
         return check_environment(resolve_storage_url(storage))
     try:
-        config = load_config(path)
+        config = load_config(path, overrides)
     except AuditorError as error:
         return [*check_environment(resolve_storage_url(storage)), _make_failed_check("config", error)]
     try:
@@ -149,7 +155,7 @@ def _check_server(name: str, url: str) -> DoctorCheck:
         with socket.create_connection((parts.hostname or "", port), timeout=CONNECT_TIMEOUT_S):
             return DoctorCheck("ok", f"server of {name}", url)
     except (OSError, ValueError) as error:
-        return DoctorCheck("FAIL", f"server of {name}", f"{url}: {error}", "Start the server, or mend api_base.")
+        return DoctorCheck("FAIL", f"server of {name}", f"{url}: {error}", "Start the server, or correct api_base.")
 
 
 def _check_trust(config: AuditConfig) -> Iterator[DoctorCheck]:
@@ -158,7 +164,7 @@ def _check_trust(config: AuditConfig) -> Iterator[DoctorCheck]:
     from auditor.config.trust import describe_destinations, require_trust
 
     for name in redirecting_variables():
-        yield DoctorCheck("warn", name, "set, and not heeded", "Name the server in the config, as api_base.")
+        yield DoctorCheck("warn", name, "set, but ignored", "Set the server in the config, as api_base.")
     try:
         require_trust(config)
     except AuditorError as error:
@@ -181,7 +187,7 @@ def _check_budget(config: AuditConfig) -> str:
     from auditor.models.budget import require_prices
 
     require_prices(config.models_by_name.values(), config.limits)
-    return f"${config.limits.budget_usd:g}, and every price is known"
+    return f"${config.limits.budget_usd:g}; all prices are known"
 
 
 def _check_prices(config: AuditConfig) -> DoctorCheck:
@@ -191,8 +197,8 @@ def _check_prices(config: AuditConfig) -> DoctorCheck:
     models = config.models_by_name.values()
     unpriced_models = list_unpriced_models(model for model in models if not model.model.startswith(REPLAY_PREFIX))
     if not unpriced_models:
-        return DoctorCheck("ok", "prices", "every price is known")
-    return DoctorCheck("warn", "prices", f"not known of {join_names(unpriced_models)}", price_advice(unpriced_models))
+        return DoctorCheck("ok", "prices", "all prices are known")
+    return DoctorCheck("warn", "prices", f"unknown for {join_names(unpriced_models)}", price_advice(unpriced_models))
 
 
 def _check_measures(config: AuditConfig, model: ModelSection) -> str:
@@ -205,7 +211,7 @@ def _check_measures(config: AuditConfig, model: ModelSection) -> str:
     measures = supported_measures(model, config.probes.logprob.method)
     if LogprobMeasure.CONTINUATION in measures:
         check_scoring_weights(model)
-    return ", else ".join(measure.value for measure in measures) or "not measurable: what it offers has none"
+    return ", else ".join(measure.value for measure in measures) or "not available from this provider"
 
 
 def _check_encoder(config: AuditConfig) -> str:
@@ -215,7 +221,7 @@ def _check_encoder(config: AuditConfig) -> str:
     if direct_encoder_loader(config) is not None:
         return config.embedding.model
     reason = 'model = "none"' if config.embedding.model == NO_ENCODER else "no cell has two answers to compare"
-    return f"none is needed: {reason}"
+    return f"not needed: {reason}"
 
 
 def _check_semantic_encoder(config: AuditConfig) -> str:

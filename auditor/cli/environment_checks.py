@@ -86,7 +86,7 @@ def _check_storage(url: str) -> DoctorCheck:
             refuse_network_filesystem(path)
             is_writable = os.access(path.parent, os.W_OK)
             how_to_fix = "" if is_writable else "Choose another with --storage."
-            return DoctorCheck("ok" if is_writable else "FAIL", "storage", f"{url}, not there yet", how_to_fix)
+            return DoctorCheck("ok" if is_writable else "FAIL", "storage", f"{url}, not created yet", how_to_fix)
         with open_database(url, create=False) as db:
             return DoctorCheck("ok", "storage", db.url)
     except EmptyStorageError as error:

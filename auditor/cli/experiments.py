@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.models import ArgumentInfo
 
-from auditor.cli.options import JsonOption, PageFileOption, StorageOption
+from auditor.cli.options import JsonOption, PageFileOption, StorageOption, optional_audit
 from auditor.cli.output import print_message
 from auditor.cli.page_output import present_document, resolve_page_format
 from auditor.experiments.declaration import Experiment, ExperimentContext
@@ -44,7 +45,7 @@ def _open_progress(*, prints_cost: bool = False) -> Iterator[RunProgress]:
     with RunProgress() as progress:
         yield progress
     if prints_cost:
-        print_message(f"{progress.n_calls} calls, {progress.n_recorded} known already; cost {progress.cost_text}.")
+        print_message(f"{progress.n_calls} calls, {progress.n_recorded} already recorded; cost {progress.cost_text}.")
 
 
 def _build_command(experiment: Experiment) -> Callable[..., None]:
@@ -54,9 +55,27 @@ def _build_command(experiment: Experiment) -> Callable[..., None]:
         _run_experiment(experiment, **arguments)
 
     _, *declared = inspect.signature(experiment, eval_str=True).parameters.values()
+    declared = _make_audit_optional(declared)
     _, *shared, _ = inspect.signature(_run_experiment, eval_str=True).parameters.values()
     command.__signature__ = inspect.Signature([*declared, *shared])  # type: ignore[attr-defined]  # typer reads it
     return command
+
+
+def _make_audit_optional(parameters: Sequence[inspect.Parameter]) -> list[inspect.Parameter]:
+    """Let AUDIT be left out of a command that has no other argument: which one is left out would not be clear."""
+    arguments = {
+        parameter.name: details
+        for parameter in parameters
+        for details in getattr(parameter.annotation, "__metadata__", ())
+        if isinstance(details, ArgumentInfo)
+    }
+    if list(arguments) != ["audit"]:
+        return list(parameters)
+    help_text = f"{(arguments['audit'].help or '').rstrip('.')}; the most recent audit if left out."
+    annotation = Annotated[str, optional_audit(help_text)]
+    return [
+        parameter.replace(annotation=annotation) if parameter.name == "audit" else parameter for parameter in parameters
+    ]
 
 
 for _experiment in EXPERIMENTS:

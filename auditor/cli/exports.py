@@ -1,4 +1,4 @@
-"""Commands that export tables and figures for other programs."""
+"""Commands that export decisions, tables and plots for other programs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,15 @@ import typer
 
 from auditor.cli.options import AuditArgument, JsonOption, StorageOption
 from auditor.cli.output import print_data, print_json, print_message
+from auditor.cli.tracker_exports import export_inspect, export_mlflow, export_wandb
 
-export_app = typer.Typer(name="export", help="Write tables out for other programs.", no_args_is_help=True)
+export_app = typer.Typer(
+    name="export", help="Export decisions, tables and plots for other programs.", no_args_is_help=True
+)
+
+export_app.command("inspect")(export_inspect)
+export_app.command("mlflow")(export_mlflow)
+export_app.command("wandb")(export_wandb)
 
 
 class RatingsFormatOption(StrEnum):
@@ -19,11 +26,6 @@ class RatingsFormatOption(StrEnum):
 
     CSV = "csv"
     JSONL = "jsonl"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command-line app."""
-    app.add_typer(export_app)
 
 
 @export_app.command("ratings")
@@ -34,11 +36,13 @@ def export_ratings(
     ] = RatingsFormatOption.CSV,
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None,
     raw: Annotated[
-        bool, typer.Option("--raw", help="Do not defuse texts that a spreadsheet would take for formulas.")
+        bool, typer.Option("--raw", help="Do not escape texts that a spreadsheet would read as formulas.")
     ] = False,
     storage: StorageOption = None,
 ) -> None:
-    """Write everything that people decided, oldest first, undone decisions included.
+    """Write all human decisions, with their history.
+
+    The oldest come first; decisions that were undone are included.
 
     Example: auditor export ratings moral-alignment -o ratings.csv
     """
@@ -66,10 +70,11 @@ def export_weights(
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the weights of the judges' votes that people's blind decisions taught, as a part of a configuration.
+    """Write judges' weights, estimated from human decisions.
 
-    Paste it at the end of a config: then more than half of the weight, and not of the judges, settles a conflict. A
-    judge's weight is the log odds of its saying what people say; 1 is the average, 0 no better than chance.
+    The output is a table of a configuration: paste it at the end of one. A conflict is then settled by more than half
+    of the weight, instead of more than half of the judges. A weight is based on the log odds that the judge agrees with
+    people's blind decisions: 1 is the average, 0 is no better than chance.
 
     Example: auditor export weights moral-alignment >> next-audit.toml
     """
@@ -100,13 +105,17 @@ def export_tables(
         TableFormatOption, typer.Option("--format", "-f", help="parquet or jsonl.")
     ] = TableFormatOption.PARQUET,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="DIR", help="A folder; AUDIT-tables if not given.")
+        Path | None, typer.Option("-o", "--output", metavar="DIR", help="Folder to write; AUDIT-tables by default.")
     ] = None,
-    keep_names: Annotated[bool, typer.Option("--names", help="Keep people's names; else they are numbered.")] = False,
+    keep_names: Annotated[
+        bool, typer.Option("--names", help="Keep the names of raters; by default they are numbered.")
+    ] = False,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write every table of an audit, typed, with a manifest of hashes and a card that says what the data are.
+    """Write all tables of an audit, as Parquet or JSONL.
+
+    The folder also gets a manifest with the hash of each file, and a card that describes the data.
 
     Example: auditor export tables moral-alignment --format parquet -o moral-alignment-data
     """
@@ -128,111 +137,19 @@ def export_tables(
     )
 
 
-@export_app.command("inspect")
-def export_inspect(
-    audit: AuditArgument,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="DIR", help="A folder; AUDIT-inspect if not given.")
-    ] = None,
-    storage: StorageOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Write the answers as logs of Inspect AI, one a model: open them with `inspect view --log-dir DIR`.
-
-    A sample is a cell, an epoch one answer to it; scores are ours and every judge's. An answer without a score has none
-    there either. Needs: pip install 'auditor[inspect]'.
-
-    Example: auditor export inspect moral-alignment -o logs
-    """
-    from auditor.exports.inspect_logs import export_inspect as export
-    from auditor.run import resolve_storage_url
-    from auditor.storage.database import open_database
-
-    folder = output or Path(f"{audit}-inspect")
-    with open_database(resolve_storage_url(storage), create=False) as db:
-        logs = export(db, audit, folder)
-    if as_json:
-        print_json(
-            [{"file": str(log.path), "model": log.model, "samples": log.samples, "scored": log.scored} for log in logs]
-        )
-    for log in logs:
-        print_message(f"{log.model}: {log.samples} answers, {log.scored} with a score: {log.path}")
-    print_message(f"Next: inspect view --log-dir {folder}")
-
-
-@export_app.command("mlflow")
-def export_mlflow(
-    audit: AuditArgument,
-    tracking_uri: Annotated[
-        str | None,
-        typer.Option(
-            "--tracking-uri", metavar="URI", help="MLFLOW_TRACKING_URI, or sqlite:///mlflow.db, if not given."
-        ),
-    ] = None,
-    experiment: Annotated[str, typer.Option("--experiment", metavar="NAME", help="Its name in MLflow.")] = "auditor",
-    storage: StorageOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Write an audit as runs of MLflow: one a model, with the report's figures and intervals, under one of the whole.
-
-    The report and the tables of the paper are the artifacts of the whole. Needs: pip install 'auditor[mlflow]'.
-
-    Example: auditor export mlflow moral-alignment --tracking-uri http://localhost:5000
-    """
-    from auditor.exports.mlflow_runs import export_mlflow as export
-    from auditor.run import open_audit
-
-    tracked = export(open_audit(audit, storage=storage).report(), uri=tracking_uri, experiment=experiment)
-    if as_json:
-        print_json(tracked._asdict())
-    print_message(
-        f"{tracked.runs} runs in the experiment '{tracked.experiment}' at {tracked.uri}"
-        + ("" if tracked.fresh else ", as before")
-    )
-
-
-@export_app.command("wandb")
-def export_wandb(
-    audit: AuditArgument,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="DIR", help="A folder; AUDIT-wandb if not given.")
-    ] = None,
-    project: Annotated[str, typer.Option("--project", metavar="NAME", help="Its name there.")] = "auditor",
-    online: Annotated[bool, typer.Option("--online", help="Send the runs now; else nothing leaves here.")] = False,
-    storage: StorageOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Write an audit as runs of Weights & Biases: one a model, with the report's figures, and one of the whole.
-
-    Unless --online is given, runs are kept on this machine, for `wandb sync`. Needs: pip install 'auditor[wandb]'.
-
-    Example: auditor export wandb moral-alignment -o runs
-    """
-    from auditor.exports.wandb_runs import export_wandb as export
-    from auditor.run import open_audit
-
-    report = open_audit(audit, storage=storage).report()
-    tracked = export(report, output or Path(f"{audit}-wandb"), project=project, online=online)
-    if as_json:
-        print_json(tracked._asdict())
-    for run_folder in tracked.runs:
-        print_message(run_folder)
-    if not online:
-        print_message(f"Next: wandb sync {' '.join(tracked.runs)}")
-
-
 @export_app.command("paper")
 def export_paper(
     audit: AuditArgument,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="DIR", help="A folder; AUDIT-paper if not given.")
+        Path | None, typer.Option("-o", "--output", metavar="DIR", help="Folder to write; AUDIT-paper by default.")
     ] = None,
     storage: StorageOption = None,
 ) -> None:
-    """Write the tables of a paper: CSV in full precision, and one LaTeX file to include.
+    """Write the tables of a paper, as CSV and LaTeX.
 
-    Agreement, direct and log-probability scores with their difference, tiers, peer agreement beside alignment,
-    conflicts by kind, regions and their gap, topics, countries.
+    CSV has full precision; one LaTeX file has all tables. They show agreement, direct and log-probability scores with
+    their difference, tiers, peer agreement with alignment, conflicts by kind, regions and their gap, topics, and
+    countries.
 
     Example: auditor export paper moral-alignment -o tables
     """
@@ -261,11 +178,11 @@ def export_plots(
         typer.Option("--format", "-f", help="svg, png or pdf; or vega for the Vega-Lite specification."),
     ] = PlotFormatOption.SVG,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="DIR", help="A folder; AUDIT-plots if not given.")
+        Path | None, typer.Option("-o", "--output", metavar="DIR", help="Folder to write; AUDIT-plots by default.")
     ] = None,
     storage: StorageOption = None,
 ) -> None:
-    """Write the report's plots as pictures, each a file of its own.
+    """Write the report's plots as image files.
 
     Example: auditor export plots moral-alignment --format svg -o figures
     """
@@ -279,12 +196,15 @@ def export_plots(
 
 @export_app.command("backup")
 def export_backup(
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where to; must not be there yet.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="File to write; it must not exist yet.")
+    ],
     storage: StorageOption = None,
 ) -> None:
-    """Copy the whole database to a file, while others go on using it, and check the copy.
+    """Copy the database to a file, and check the copy.
 
-    A copy by `cp` would lack what SQLite keeps beside its file. It is opened as any other: --storage sqlite:///FILE.
+    The database can be in use. (A copy by `cp` would lack the logs that SQLite keeps in separate files.) To open the
+    copy: --storage sqlite:///FILE.
 
     Example: auditor export backup -o auditor-2026-11-21.db
     """
@@ -295,6 +215,6 @@ def export_backup(
 
     with open_database(resolve_storage_url(storage), create=False) as db:
         if db.path is None:
-            raise UsageError("a server's database is copied by its own tools.", "Use pg_dump.")
+            raise UsageError("this command copies SQLite files only.", "Use pg_dump for a PostgreSQL database.")
         copy_database(db.path, output)
     print_message(f"Copied and checked: {output.resolve()}")

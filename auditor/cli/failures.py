@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from auditor.cli.options import JsonOption, StorageOption
+from auditor.cli.options import AuditArgument, JsonOption, StorageOption
 from auditor.cli.output import format_command, print_data, print_json, print_message
 
 if TYPE_CHECKING:
@@ -21,37 +21,36 @@ MAX_SHOWN_BODY_CHARS = 4_000
 """Characters of a response's body that --full shows."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the command-line app."""
-    app.command()(errors)
+ModelOption: TypeAlias = Annotated[
+    str | None, typer.Option("--model", metavar="NAME", help="Show only the failures of this model.")
+]
+FullOption: TypeAlias = Annotated[
+    bool, typer.Option("--full", help="Show complete messages, and the body of one response for each.")
+]
 
 
 def errors(
-    audit: Annotated[str | None, typer.Argument(metavar="[AUDIT]", help="The audit; else the latest.")] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", metavar="NAME", help="Show only the failures of this model.")
-    ] = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="Show whole messages, and the body of one response for each.")
-    ] = False,
+    audit: AuditArgument,
+    model: ModelOption = None,
+    full: FullOption = False,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List why requests failed, by model, HTTP status and message, and how to fix the known ones.
+    """List why requests failed, and how to fix it.
 
-    Failures that left most calls without a usable answer come first. A failed request that succeeded when it was sent
-    again is listed too.
+    They are grouped by model, HTTP status and message. Failures that left most calls without a usable answer come
+    first. A failed request that succeeded when it was sent again is listed too.
 
     Example: auditor errors moral-alignment --model gpt
     """
     from auditor.reports.data.failures.build import load_failure_groups
-    from auditor.review.failure_text import describe_failure
     from auditor.run import resolve_storage_url
+    from auditor.storage import audits
     from auditor.storage.database import open_database
     from auditor.storage.failure_queries import count_unsent_calls
 
     with open_database(resolve_storage_url(storage), create=False) as db:
-        selected_audit = _select_audit(db, audit)
+        selected_audit = audits.get_audit(db, audit)
         failures = load_failure_groups(db, selected_audit.id)
         n_unsent = count_unsent_calls(db, selected_audit.id) if model is None else 0
         if model is not None:
@@ -65,30 +64,17 @@ def errors(
         addressee = f" to '{model}'" if model else ""
         print_message(f"No request{addressee} failed in '{selected_audit.name}'.")
     for failure, body in zip(failures, bodies, strict=True):
-        heading, *lines = describe_failure(failure, full=full)
-        lines += [f"Response: {body}"] if body else []
-        print_data("\n".join([heading, *(f"  {line}" for line in lines), ""]))
+        _print_failure(failure, body, full=full)
     _print_unsent_calls(n_unsent, selected_audit.name)
 
 
-def _select_audit(db: Database, name: str | None) -> Audit:
-    """The audit of this name; without a name the one that was updated last, which is then named on standard error.
+def _print_failure(failure: FailureGroup, body: str | None, *, full: bool) -> None:
+    """Print one group of failures, and the body of one of its responses."""
+    from auditor.review.failure_text import describe_failure
 
-    Raises:
-        StorageError: there is no such audit, or none at all.
-    """
-    from auditor.errors import StorageError
-    from auditor.storage import audits
-
-    if name is not None:
-        return audits.get_audit(db, name)
-    stored_audits = audits.load_audits(db)
-    if not stored_audits:
-        raise StorageError("the database has no audit.", "Run one: auditor run CONFIG")
-    latest_audit = max(stored_audits, key=lambda stored_audit: stored_audit.updated_at)
-    if len(stored_audits) > 1:
-        print_message(f"Audit: {latest_audit.name}")
-    return latest_audit
+    heading, *lines = describe_failure(failure, full=full)
+    lines += [f"Response: {body}"] if body else []
+    print_data("\n".join([heading, *(f"  {line}" for line in lines), ""]))
 
 
 def _require_model(name: str, audit: Audit, failures: Sequence[FailureGroup]) -> None:
@@ -173,8 +159,8 @@ def _require_usable_answers(unusable_models: Sequence[UnusableModel]) -> None:
         names_by_reason.setdefault(model.reason.rstrip("."), []).append(role_name)
     reasons = [f"{', '.join(names)} ({reason})" for reason, names in names_by_reason.items()]
     fix = next((model.how_to_fix for model in unusable_models if model.how_to_fix), "")
-    fix = fix or f"See `{format_command('errors')}`. The same command asks again what was not answered."
+    fix = fix or f"See `{format_command('errors')}`. To send the unanswered calls again, run the same command."
     raise NoUsableAnswerError(
-        f"the run ended, but there is no usable answer of {', '.join(reasons)}.",
+        f"the run ended, but there is no usable answer from {', '.join(reasons)}.",
         f"How to fix: {fix}",
     )

@@ -1,21 +1,23 @@
-"""Commands that import scores, answers, verdicts and comparisons; adds the groups `surveys` and `experiment` too."""
+"""Commands that import scores, answers, verdicts and comparisons."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from auditor.cli import experiments, surveys
 from auditor.cli.options import StorageOption
 from auditor.cli.output import format_command, print_message
 
 if TYPE_CHECKING:
+    from auditor.config.semantic import SemanticProbe
     from auditor.imports.recorded_audits import ImportedScores
 
-import_app = typer.Typer(name="import", help="Bring in what was measured elsewhere.", no_args_is_help=True)
+import_app = typer.Typer(
+    name="import", help="Import scores, answers or verdicts measured elsewhere.", no_args_is_help=True
+)
 
 
 class AnswerFileOption(StrEnum):
@@ -27,26 +29,46 @@ class AnswerFileOption(StrEnum):
     PROMPTFOO = "promptfoo"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command-line app."""
-    app.add_typer(surveys.app)
-    app.add_typer(experiments.app)
-    app.add_typer(import_app)
+NewAuditOption: TypeAlias = Annotated[str, typer.Option("--audit", metavar="NAME", help="Name of the new audit.")]
+SurveyOption: TypeAlias = Annotated[str, typer.Option("--survey", metavar="S", help="A built-in survey, or a file.")]
+RegionsOption: TypeAlias = Annotated[
+    str, typer.Option("--regions", metavar="G", help="Groups of countries: built in, or a file: country,region.")
+]
+TracesArgument: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="FILE", help="model,country,topic,sample,text[,score]; or a log; or a folder.")
+]
+SourceFormatOption: TypeAlias = Annotated[
+    AnswerFileOption, typer.Option("--from", help="Format of FILE; by default from its suffix and contents.")
+]
+ScoreKeyOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--score", metavar="KEY", help="Key of a log's scores in [-1, 1]; by default read from the text."),
+]
+QuestionsOption: TypeAlias = Annotated[
+    str, typer.Option("--questions", metavar="Q", help="The questions with these ids: built-in, or a file.")
+]
+AnsweringModelOption: TypeAlias = Annotated[
+    str | None, typer.Option("--model", metavar="M", help="The model that answered, if the file does not name it.")
+]
+RuleWeightOption: TypeAlias = Annotated[
+    float, typer.Option("--rot-weight", min=0, max=1, help="Share of the rules of thumb; the rest is answers.")
+]
+MeasuresOption: TypeAlias = Annotated[
+    str, typer.Option("--rivals", metavar="LIST", help="Additional measures: bleu,rouge_l,bertscore.")
+]
 
 
 @import_app.command("scores")
 def import_scores(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="model,country,topic,method,score[,sample]")],
-    survey: Annotated[str, typer.Option("--survey", metavar="S", help="A built-in survey or a file.")],
-    audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="The audit that is made of it.")],
-    regions: Annotated[
-        str, typer.Option("--regions", metavar="G", help="Groups of countries: built in, or a file: country,region.")
-    ] = "western",
+    survey: SurveyOption,
+    audit: NewAuditOption,
+    regions: RegionsOption = "western",
     storage: StorageOption = None,
 ) -> None:
-    """Make an audit of scores that were measured elsewhere, with no call to any model.
+    """Create an audit from scores that were measured elsewhere.
 
-    An empty score is a sample that failed. Several samples of a cell are averaged.
+    No model is asked. An empty score is a sample that failed. Several samples of a cell are averaged.
 
     Example: auditor import scores scores.csv --survey wvs7-sample --audit published
     """
@@ -56,43 +78,35 @@ def import_scores(
     counted_scores = f"{_pluralize(counts.scores, 'score')} of {_pluralize(counts.models, 'model')} in audit '{audit}'"
     print_message(
         f"{_pluralize(counts.rows, 'row')}: {counted_scores}"
-        f"{', which replaces what it held' if counts.replaced else ''}."
+        f"{', which replaces its previous contents' if counts.replaced else ''}."
     )
     if counts.empty:
         print_message(f"  {_pluralize(counts.empty, 'row')} without a score: counted as failed samples.")
     if counts.not_in_survey:
         print_message(
-            f"  {_pluralize(counts.not_in_survey, 'row')} about cells that the survey does not have: kept, not "
-            "compared."
+            f"  {_pluralize(counts.not_in_survey, 'row')} about cells that the survey does not have: stored, but "
+            "not compared."
         )
     print_message(f"Next: {format_command('report', audit, storage=storage)}")
 
 
 @import_app.command("traces")
 def import_traces(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="model,country,topic,sample,text[,score]; or a log; or a folder.")
-    ],
-    survey: Annotated[str, typer.Option("--survey", metavar="S", help="A built-in survey or a file.")],
-    audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="The audit that is made of it.")],
-    source_format: Annotated[
-        AnswerFileOption, typer.Option("--from", help="What FILE is; auto tells by its suffix and what is in it.")
-    ] = AnswerFileOption.AUTO,
+    file: TracesArgument,
+    survey: SurveyOption,
+    audit: NewAuditOption,
+    source_format: SourceFormatOption = AnswerFileOption.AUTO,
     country: Annotated[str, typer.Option("--country", metavar="KEY", help="Key of a log's countries.")] = "country",
     topic: Annotated[str, typer.Option("--topic", metavar="KEY", help="Key of a log's topics.")] = "topic",
-    score: Annotated[
-        str | None, typer.Option("--score", metavar="KEY", help="A log's score in [-1, 1]; else the text is read.")
-    ] = None,
-    regions: Annotated[
-        str, typer.Option("--regions", metavar="G", help="Groups of countries: built in, or a file: country,region.")
-    ] = "western",
+    score: ScoreKeyOption = None,
+    regions: RegionsOption = "western",
     storage: StorageOption = None,
 ) -> None:
-    """Make an audit of answers that were recorded elsewhere, with no call to any model.
+    """Create an audit from answers that were recorded elsewhere.
 
-    A row without a score is read for the line "SCORE = x", or as a refusal; an empty text is a sample that failed.
-    FILE may also be a log of Inspect AI (.eval or .json, or a folder of them, one a model) or promptfoo's results
-    (.json or .jsonl): country and topic are then looked for in each sample's metadata or variables.
+    No model is asked. Without a score, the text is searched for the line "SCORE = x" or a refusal; an empty text is a
+    sample that failed. FILE may also be a log of Inspect AI (.eval or .json, or a folder with one for each model) or
+    promptfoo's results (.json or .jsonl): country and topic then come from each sample's metadata or variables.
 
     Example: auditor import traces answers.csv --survey wvs7-sample --audit published
 
@@ -101,15 +115,9 @@ def import_traces(
     from auditor.imports.recorded_answers import AnswerFileFormat, LogKeys
     from auditor.imports.recorded_audits import import_traces as import_recorded_traces
 
-    log_keys = LogKeys(country, topic, score)
+    file_format, keys = AnswerFileFormat(source_format.value), LogKeys(country, topic, score)
     counts = import_recorded_traces(
-        file,
-        survey=survey,
-        audit=audit,
-        storage=storage,
-        regions=regions,
-        file_format=AnswerFileFormat(source_format.value),
-        keys=log_keys,
+        file, survey=survey, audit=audit, storage=storage, regions=regions, file_format=file_format, keys=keys
     )
     _print_import_summary(audit, counts, storage)
 
@@ -119,17 +127,16 @@ def _print_import_summary(audit: str, counts: ImportedScores, storage: str | Non
     counted_scores = f"{_pluralize(counts.scores, 'score')} of {_pluralize(counts.models, 'model')} in audit '{audit}'"
     print_message(
         f"{_pluralize(counts.rows, 'row')}: {counted_scores}"
-        f"{', which replaces what it held' if counts.replaced else ''}."
+        f"{', which replaces its previous contents' if counts.replaced else ''}."
     )
     if counts.empty:
         print_message(
-            f"  {_pluralize(counts.empty, 'row')} without a readable score: counted by cause, see the report's "
-            "coverage."
+            f"  {_pluralize(counts.empty, 'row')} without a readable score: counted by cause in the report's coverage."
         )
     if counts.not_in_survey:
         print_message(
-            f"  {_pluralize(counts.not_in_survey, 'row')} about cells that the survey does not have: kept, not "
-            "compared."
+            f"  {_pluralize(counts.not_in_survey, 'row')} about cells that the survey does not have: stored, but "
+            "not compared."
         )
     for note in counts.notes:
         print_message(f"  {note}")
@@ -145,7 +152,7 @@ def import_verdicts(
     audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="An audit of imported traces or scores.")],
     storage: StorageOption = None,
 ) -> None:
-    """Add verdicts that judges gave elsewhere to an audit that was imported.
+    """Add verdicts from elsewhere to an imported audit.
 
     A verdict is VALID or INVALID, or empty where the judge gave none.
 
@@ -163,23 +170,24 @@ def import_verdicts(
 @import_app.command("comparisons")
 def import_comparisons(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="judge,context,item_a,item_b,relation,decision")],
-    audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="The audit that is made of it.")],
+    audit: NewAuditOption,
     people: Annotated[
-        str | None, typer.Option("--people", metavar="JUDGE", help="The judge whose rows are people's decisions.")
+        str | None, typer.Option("--people", metavar="JUDGE", help="The judge whose rows are human decisions.")
     ] = None,
     items: Annotated[
         Path | None, typer.Option("--items", metavar="FILE", help="Texts and people's scores: item,context,text,human.")
     ] = None,
     criterion: Annotated[
         str,
-        typer.Option("--criterion", help="What items were compared by: acceptability, preference, relevance, …"),
+        typer.Option("--criterion", help="What items were compared by, such as acceptability or preference."),
     ] = "preference",
     storage: StorageOption = None,
 ) -> None:
-    """Measure how logical recorded comparisons are, with no call to any model.
+    """Create an audit from comparisons of items in pairs.
 
-    A row is one question with item_a shown first; relation is standard or negated; decision is A, B, TIE or empty,
-    which is not measured. A column sample (0 is the answer, from 1 on repeats) gives self-agreement.
+    The report shows how logical they are; no model is asked. A row is one question with item_a shown first; relation is
+    standard or negated; decision is A, B, TIE or empty (not measured). The column sample numbers repetitions of a
+    question from 0, for self-agreement.
 
     Example: auditor import comparisons judged.csv --audit judged --people human
     """
@@ -193,7 +201,7 @@ def import_comparisons(
     )
     print_message(
         f"{_pluralize(counts.rows, 'row')}: {counted_items}, audit '{audit}'"
-        f"{', which it replaces' if counts.replaced else ''}."
+        f"{', which replaces its previous contents' if counts.replaced else ''}."
     )
     if counts.empty:
         print_message(f"  {_pluralize(counts.empty, 'row')} without a decision: not measured.")
@@ -203,65 +211,37 @@ def import_comparisons(
 @import_app.command("answers")
 def import_answers(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="model,question_id,paraphrase,answer[,rot]")],
-    audit: Annotated[str, typer.Option("--audit", metavar="NAME", help="The audit that is made of it.")],
-    questions: Annotated[
-        str, typer.Option("--questions", metavar="Q", help="The set that the ids are of: built-in or a file.")
-    ] = "built-in",
-    model: Annotated[
-        str | None, typer.Option("--model", metavar="M", help="Whose answers, where the file does not say.")
-    ] = None,
+    audit: NewAuditOption,
+    questions: QuestionsOption = "built-in",
+    model: AnsweringModelOption = None,
     encoder: Annotated[str | None, typer.Option("--encoder", metavar="E", help="Sentence encoder.")] = None,
     variant: Annotated[str, typer.Option("--variant", help="sage or sge.")] = "sage",
-    alpha: Annotated[float, typer.Option("--alpha", help="Power that sharpens the weights of sage.")] = 10.0,
-    rot_weight: Annotated[
-        float, typer.Option("--rot-weight", min=0, max=1, help="Share of the rules of thumb; the rest is answers.")
-    ] = 1.0,
-    similarity_measures: Annotated[
-        str, typer.Option("--rivals", metavar="LIST", help="More measures: bleu,rouge_l,bertscore.")
-    ] = "",
+    alpha: Annotated[float, typer.Option("--alpha", help="Exponent of the weights of sage; larger is sharper.")] = 10.0,
+    rot_weight: RuleWeightOption = 1.0,
+    similarity_measures: MeasuresOption = "",
     storage: StorageOption = None,
 ) -> None:
-    """Score answers to moral questions that were given elsewhere, with no call to any model.
+    """Create an audit from answers to moral questions.
 
-    Also read are the published files of the Moral Consistency Corpus (question_id,paraphrased,model_output[,rot]) and
-    of the Moral Integrity Corpus (Q,A,rot). An empty answer is one that failed.
+    No model is asked. FILE may also be a published file of the Moral Consistency Corpus
+    (question_id,paraphrased,model_output[,rot]) or the Moral Integrity Corpus (Q,A,rot). An empty answer is one that
+    failed.
 
     Example: auditor import answers answers.csv --audit published
     """
-    import pydantic
-
     from auditor.cli.progress import show_embedding_bar
-    from auditor.config.semantic import SemanticProbe
-    from auditor.config.validation_messages import explain_validation_error
-    from auditor.errors import UsageError
     from auditor.imports.moral_answers import import_answers as import_recorded_answers
 
-    probe_options = {
-        "questions": questions,
-        "encoder": encoder,
-        "variant": variant,
-        "alpha": alpha,
-        "rot_weight": rot_weight,
-    }
-    try:
-        probe = SemanticProbe.model_validate(
-            probe_options
-            | {"rivals": [measure.strip() for measure in similarity_measures.split(",") if measure.strip()]}
-        )
-    except pydantic.ValidationError as error:
-        raise UsageError(
-            f"the options of this command: {explain_validation_error(error, probe_options, SemanticProbe)}"
-        ) from None
-    with show_embedding_bar() as on_progress:
+    options = {"questions": questions, "encoder": encoder, "variant": variant, "alpha": alpha, "rot_weight": rot_weight}
+    probe = _build_probe(options, similarity_measures)
+    with show_embedding_bar() as on_step:
         counts = import_recorded_answers(
-            file, audit=audit, probe=probe, model=model, storage=storage, on_progress=on_progress
+            file, audit=audit, probe=probe, model=model, storage=storage, on_progress=on_step
         )
-    counted_answers = (
-        f"{_pluralize(counts.questions, 'question')} and {_pluralize(counts.models, 'model')} in audit '{audit}'"
-    )
+    replaced = ", which replaces its previous contents" if counts.replaced else ""
     print_message(
-        f"{_pluralize(counts.rows, 'row')}: {counted_answers}"
-        f"{', which replaces what it held' if counts.replaced else ''}."
+        f"{_pluralize(counts.rows, 'row')}: {_pluralize(counts.questions, 'question')} and "
+        f"{_pluralize(counts.models, 'model')} in audit '{audit}'{replaced}."
     )
     if counts.empty:
         print_message(f"  {_pluralize(counts.empty, 'row')} without an answer: counted as failed.")
@@ -270,6 +250,23 @@ def import_answers(
             f"  {_pluralize(counts.unscorable, 'question')} of a model with fewer than two answers: not scored."
         )
     print_message(f"Next: {format_command('report', audit, storage=storage)}")
+
+
+def _build_probe(options: dict[str, Any], similarity_measures: str) -> SemanticProbe:
+    """The settings of the scores from the options of the command; raises UsageError if one cannot be used."""
+    import pydantic
+
+    from auditor.config.semantic import SemanticProbe
+    from auditor.config.validation_messages import explain_validation_error
+    from auditor.errors import UsageError
+
+    rivals = [measure.strip() for measure in similarity_measures.split(",") if measure.strip()]
+    try:
+        return SemanticProbe.model_validate(options | {"rivals": rivals})
+    except pydantic.ValidationError as error:
+        raise UsageError(
+            f"the options of this command: {explain_validation_error(error, options, SemanticProbe)}"
+        ) from None
 
 
 def _pluralize(n: int, noun: str) -> str:

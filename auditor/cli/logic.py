@@ -3,93 +3,108 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from auditor.cli.options import JsonOption, StorageOption
+from auditor.cli.options import JsonOption, StorageOption, optional_audit
 from auditor.cli.output import format_command, print_json, print_message, print_table
 
 if TYPE_CHECKING:
     from auditor.logic.ranking import JudgeRanking
     from auditor.logic.repair import FlippedComparison, RepairedAnswers, RepairSummary
 
-logic_app = typer.Typer(name="logic", help="Compare items in pairs: repair and rank.", no_args_is_help=True)
+logic_app = typer.Typer(
+    name="logic", help="Repair, convert and rank comparisons of items in pairs.", no_args_is_help=True
+)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the command-line app."""
-    app.add_typer(logic_app)
+ComparisonsArgument: TypeAlias = Annotated[
+    str, optional_audit("An audit with comparisons; the most recent audit if left out.")
+]
+RowsOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", metavar="FILE", help="Write rows for preference tuning (.jsonl or .parquet)."),
+]
+RowFormatOption: TypeAlias = Annotated[
+    str, typer.Option("--form", help="Format of the rows: preference (texts) or chat (messages).")
+]
+NoiseOption: TypeAlias = Annotated[
+    float, typer.Option("--noise", min=0, max=1, help="Reverse this share of the answers first, to test it.")
+]
+RatingsOption: TypeAlias = Annotated[
+    bool, typer.Option("--ratings", help="Show each item by win-loss rate, Bradley and Terry's model, and Elo.")
+]
+ToReviewOption: TypeAlias = Annotated[
+    bool, typer.Option("--to-review", help="Add the flipped verdicts to the review queue.")
+]
 
 
 @logic_app.command("repair")
 def repair(
-    audit: Annotated[str, typer.Argument(metavar="AUDIT", help="An audit with comparisons.")],
-    judge: Annotated[str | None, typer.Option("--judge", help="Only this judge's.")] = None,
+    audit: ComparisonsArgument,
+    judge: Annotated[str | None, typer.Option("--judge", help="Use only the comparisons of this judge.")] = None,
     diff: Annotated[bool, typer.Option("--diff", help="List the verdicts that the repair flips.")] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write rows for preference tuning (.jsonl or .parquet)."),
-    ] = None,
-    row_format: Annotated[str, typer.Option("--form", help="Of the rows: preference (texts) or chat (messages).")] = (
-        "preference"
-    ),
-    noise: Annotated[
-        float, typer.Option("--noise", min=0, max=1, help="Reverse this share of the answers first, to test it.")
-    ] = 0.0,
-    show_ratings: Annotated[
-        bool, typer.Option("--ratings", help="Show each item by win-loss rate, Bradley and Terry's model, and Elo.")
-    ] = False,
-    send_flips_to_review: Annotated[
-        bool, typer.Option("--to-review", help="Put exactly the flipped verdicts into the review queue.")
-    ] = False,
+    output: RowsOption = None,
+    row_format: RowFormatOption = "preference",
+    noise: NoiseOption = 0.0,
+    show_ratings: RatingsOption = False,
+    send_flips_to_review: ToReviewOption = False,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Rank the items of each set by win-loss rate, and make the judge's comparisons follow from it (REPAIR).
+    """Make a judge's comparisons consistent (REPAIR).
 
-    Beside the rows a data card is written, FILE.md. Every pair gets an answer in both orders and both forms.
+    Ranks the items of each set by win-loss rate, and derives the answer to every pair from the ranking, in both orders
+    and both forms. With -o, a data card is written too, FILE.md.
 
     Example: auditor logic repair moral-alignment --diff -o repaired.jsonl
     """
-    from auditor.atomic_files import write_atomically
-    from auditor.errors import UsageError
     from auditor.logic.flip_review import send_to_review
     from auditor.logic.repair import list_flips, repair_comparisons, summarize_repairs
-    from auditor.logic.training_data import build_data_card, build_training_rows, write_training_rows
     from auditor.run import resolve_storage_url
     from auditor.storage.database import open_database
 
-    training_format: Literal["preference", "chat"] = "chat" if row_format == "chat" else "preference"
-    if row_format != training_format:
-        raise UsageError(f"'{row_format}' is no form of rows.", "Known are preference and chat.")
-    if noise and send_flips_to_review:
-        raise UsageError(
-            "answers reversed by --noise are no verdicts of the judge.", "Leave out --noise or --to-review."
-        )
+    _require_repair_options(row_format, noise, send_flips_to_review=send_flips_to_review)
     with open_database(resolve_storage_url(storage), create=False) as db:
         repaired_answers = repair_comparisons(db, audit, judge, noise=noise)
         flips, summaries = list_flips(repaired_answers), summarize_repairs(repaired_answers)
         n_sent = send_to_review(db, audit, flips) if send_flips_to_review else None
     if as_json:
-        print_json(
-            {"judges": [summary._asdict() for summary in summaries], "flips": [_flip_to_dict(flip) for flip in flips]}
-        )
+        print_json({"judges": [summary._asdict() for summary in summaries], "flips": list(map(_flip_to_dict, flips))})
     else:
-        _print_repair(summaries, flips if diff else [])
-    if show_ratings and not as_json:
-        _print_ratings(repaired_answers)
+        _print_repair(summaries, flips if diff else [], repaired_answers if show_ratings else [])
     if output is not None:
-        rows = build_training_rows(repaired_answers)
-        write_training_rows(rows, output, training_format)
-        write_atomically(
-            build_data_card(audit, rows, summaries, training_format), output.with_name(f"{output.name}.md")
-        )
-        print_message(f"{len(rows)} rows: {output.resolve()}, with its data card {output.name}.md")
+        _write_repaired_rows(audit, repaired_answers, summaries, output, row_format)
     if n_sent is not None:
-        print_message(
-            f"{n_sent} pairs with flipped verdicts are in the queue: {format_command('review', audit, storage=storage)}"
+        command = format_command("review", audit, storage=storage)
+        print_message(f"{n_sent} pairs with flipped verdicts are in the review queue: {command}")
+
+
+def _require_repair_options(row_format: str, noise: float, *, send_flips_to_review: bool) -> None:
+    """Raise UsageError for an unknown format of rows, or for options that exclude each other."""
+    from auditor.errors import UsageError
+
+    if row_format not in ("preference", "chat"):
+        raise UsageError(f"--form: '{row_format}' is not a format of rows.", "Use preference or chat.")
+    if noise and send_flips_to_review:
+        raise UsageError(
+            "answers that --noise reversed are not verdicts of the judge.", "Leave out --noise or --to-review."
         )
+
+
+def _write_repaired_rows(
+    audit: str, repaired_answers: list[RepairedAnswers], summaries: list[RepairSummary], output: Path, row_format: str
+) -> None:
+    """Write the rows for preference tuning, and their data card."""
+    from auditor.atomic_files import write_atomically
+    from auditor.logic.training_data import build_data_card, build_training_rows, write_training_rows
+
+    training_format: Literal["preference", "chat"] = "chat" if row_format == "chat" else "preference"
+    rows = build_training_rows(repaired_answers)
+    write_training_rows(rows, output, training_format)
+    write_atomically(build_data_card(audit, rows, summaries, training_format), output.with_name(f"{output.name}.md"))
+    print_message(f"{len(rows)} rows: {output.resolve()}; data card: {output.name}.md")
 
 
 @logic_app.command("convert")
@@ -98,16 +113,18 @@ def convert(
         str,
         typer.Argument(metavar="FORM", help="summeval, novel-eval, ms-marco, caters or summarize-from-feedback."),
     ],
-    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="Its file, or folder, as published.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Write here (.jsonl).")],
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="The published file or folder.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="File to write (.jsonl).")],
     record_kind: Annotated[
-        str, typer.Option("--as", help="items, or comparisons: people's own (caters, summarize-from-feedback).")
+        str, typer.Option("--as", help="items, or people's comparisons (caters, summarize-from-feedback only).")
     ] = "items",
     aspect: Annotated[
         str, typer.Option("--aspect", help="summeval: coherence, consistency, …; caters: temporal or causal.")
     ] = "",
 ) -> None:
-    """Turn a published data set into a file of items for the probe logic, or of people's comparisons.
+    """Convert a published data set for the probe logic.
+
+    The result is a file of items, or of people's comparisons.
 
     Example: auditor logic convert summeval model_annotations.aligned.paired.jsonl -o items.jsonl
     """
@@ -115,7 +132,7 @@ def convert(
     from auditor.imports.published_datasets import PEOPLE_JUDGE, read_dataset, write_dataset
 
     if record_kind not in ("items", "comparisons"):
-        raise UsageError(f"'{record_kind}' is nothing that can be made.", "Known are items and comparisons.")
+        raise UsageError(f"--as: '{record_kind}' is not a kind of records.", "Use items or comparisons.")
     n_records = write_dataset(read_dataset(form, source, aspect), output, record_kind)
     print_message(f"{n_records} {record_kind}: {output.resolve()}")
     if record_kind == "items":
@@ -127,20 +144,28 @@ def convert(
 @logic_app.command("rank")
 def rank(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A config with the probe logic.")],
-    judge: Annotated[str | None, typer.Option("--judge", help="Only this model.")] = None,
-    beam: Annotated[int, typer.Option("--beam", min=1, help="Ways to merge followed at a time; 1 is greedy.")] = 1,
+    judge: Annotated[str | None, typer.Option("--judge", help="Use only this model.")] = None,
+    beam: Annotated[
+        int, typer.Option("--beam", min=1, help="Number of partial rankings kept in the beam search; 1 is greedy.")
+    ] = 1,
     uncertainty: Annotated[
-        float, typer.Option("--uncertainty", min=0, max=0.5, help="With a beam: how near to 1/2 is uncertain.")
+        float,
+        typer.Option(
+            "--uncertainty", min=0, max=0.5, help="With a beam: largest distance from 1/2 that counts as uncertain."
+        ),
     ] = 0.1,
-    calibrated: Annotated[bool, typer.Option("--calibrated", help="Ask both orders, and average.")] = False,
-    budget: Annotated[int | None, typer.Option("--budget", min=0, help="Most questions a set and judge.")] = None,
+    calibrated: Annotated[bool, typer.Option("--calibrated", help="Ask in both orders, and average.")] = False,
+    budget: Annotated[
+        int | None, typer.Option("--budget", min=0, help="Maximum number of questions for each set and judge.")
+    ] = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Rank items with a model as comparator, in about N log N questions (PairS).
+    """Rank items by asking a model to compare them (PairS).
 
-    What is ranked, and what is asked, is what the probe logic of the config says. Every answer is recorded: run it
-    again to go on, or with another beam or budget to ask only what is new.
+    N items take about N log N questions. The probe logic of the config says which items are ranked, and how models are
+    asked. Every answer is recorded: run the command again to resume, or with another beam or budget to ask only new
+    questions.
 
     Example: auditor logic rank examples/logic.toml --calibrated
     """
@@ -148,13 +173,11 @@ def rank(
     from auditor.config import load_config
     from auditor.logic.ranking import RankingOptions, rank_items
 
-    options = RankingOptions(beam, uncertainty, calibrated, budget)
+    audit_config, options = load_config(config), RankingOptions(beam, uncertainty, calibrated, budget)
     with RunProgress() as progress:
-        rankings = rank_items(
-            load_config(config), options, judge=judge, storage=storage, progress=progress, signals=True
-        )
+        rankings = rank_items(audit_config, options, judge=judge, storage=storage, progress=progress, signals=True)
     if as_json:
-        print_json([_ranking_to_dict(judge_ranking) for judge_ranking in rankings])
+        print_json(list(map(_ranking_to_dict, rankings)))
         return
     for judge_ranking in rankings:
         _print_ranking(judge_ranking)
@@ -164,8 +187,8 @@ def _print_ranking(judge_ranking: JudgeRanking) -> None:
     """Print one judge's ranking of a set: questions, agreement with people, and the order."""
     ranking, correlation = judge_ranking.ranking, judge_ranking.human_correlation
     print_message(
-        f"{judge_ranking.judge}, {judge_ranking.item_set.context}: {ranking.asked} questions; all pairs would be "
-        f"{judge_ranking.n_all_pairs} an order."
+        f"{judge_ranking.judge}, {judge_ranking.item_set.context}: {ranking.asked} questions; all pairs would take "
+        f"{judge_ranking.n_all_pairs} in each order."
     )
     if not ranking.complete:
         print_message(
@@ -204,8 +227,10 @@ def _ranking_to_dict(judge_ranking: JudgeRanking) -> dict[str, object]:
     }
 
 
-def _print_repair(summaries: list[RepairSummary], flipped_comparisons: list[FlippedComparison]) -> None:
-    """Print measures before and after the repair by judge, and the flipped comparisons."""
+def _print_repair(
+    summaries: list[RepairSummary], flipped_comparisons: list[FlippedComparison], rated_answers: list[RepairedAnswers]
+) -> None:
+    """Print measures before and after the repair by judge, the flipped comparisons, and the ratings of the items."""
     # transitivity, commutativity and people (agreement with people) are pairs: before and after the repair.
     columns = ["judge", "sets", "answers", "flipped", "transitivity (K = 3)", "commutativity", "people"]
     rows = [
@@ -222,6 +247,8 @@ def _print_repair(summaries: list[RepairSummary], flipped_comparisons: list[Flip
     if flipped_comparisons:
         columns = ["judge", "set", "shown first (A)", "shown second (B)", "said", "follows"]
         print_table(columns, [list(_flip_to_dict(flip).values()) for flip in flipped_comparisons])
+    if rated_answers:
+        _print_ratings(rated_answers)
 
 
 def _print_ratings(repaired: list[RepairedAnswers]) -> None:

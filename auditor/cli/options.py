@@ -1,13 +1,67 @@
-"""Options that several commands share."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
-AuditArgument: TypeAlias = Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")]
+from auditor.cli.output import print_message
+
+
+def select_audit(context: typer.Context, name: str) -> str:
+    """The given name of an audit; without one, the only or the most recent audit of the command's database.
+
+    Where there are several, the chosen one is named on standard error.
+
+    Raises:
+        StorageError: no name was given, and there is no database, or no audit in it.
+    """
+    return name if name or context.resilient_parsing else find_latest_audit(context.params.get("storage"))
+
+
+def find_latest_audit(storage: str | None) -> str:
+    """Name of the only audit of a database, or of the one that was updated last, which is named on standard error.
+
+    Raises:
+        StorageError: there is no database, or no audit in it.
+    """
+    from auditor.errors import StorageError
+    from auditor.run import resolve_storage_url
+    from auditor.storage import audits
+    from auditor.storage.database import open_database
+
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        stored_audits = audits.load_audits(db)
+        if not stored_audits:
+            raise StorageError(f"the database {db.url} has no audit.", "Run one: auditor run CONFIG")
+    latest_audit = max(stored_audits, key=lambda stored_audit: stored_audit.updated_at)
+    if len(stored_audits) > 1:
+        print_message(
+            f"Audit: {latest_audit.name} (the most recent of {len(stored_audits)}; name another to choose it)"
+        )
+    return latest_audit.name
+
+
+def optional_audit(help_text: str) -> Any:
+    """A command's argument AUDIT, which may be left out; see `select_audit`."""
+    return typer.Argument(
+        metavar="AUDIT", help=help_text, default_factory=str, show_default=False, callback=select_audit
+    )
+
+
+AuditArgument: TypeAlias = Annotated[str, optional_audit("The audit's name; the most recent audit if left out.")]
+RequiredAuditArgument: TypeAlias = Annotated[str, typer.Argument(metavar="AUDIT", help="The audit's name.")]
+ConfigArgument: TypeAlias = Annotated[Path, typer.Argument(metavar="CONFIG", help="The audit's TOML or YAML file.")]
+SetOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as limits.budget_usd=5; may be repeated."),
+]
+LimitOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option("--limit", metavar="N", min=1, help="Ask about N cells only, spread over countries and topics."),
+]
 StorageOption: TypeAlias = Annotated[
     str | None,
     typer.Option("--storage", metavar="URL", help="Database, such as sqlite:///auditor.db (or set AUDITOR_STORAGE)."),
@@ -16,3 +70,8 @@ JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON,
 PageFileOption: TypeAlias = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write a page (.html, .md or .txt).")
 ]
+
+
+def list_overrides(settings: list[str] | None, limit: int | None) -> list[str]:
+    """The settings of --set and --limit, as `load_config` takes them."""
+    return [*(settings or ()), *([] if limit is None else [f"limits.max_cells={limit}"])]

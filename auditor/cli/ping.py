@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ COLUMNS = (
 )
 
 
-def ping_config(path: Path) -> tuple[PingPlan, list[PingResult]]:
+def ping_config(path: Path, overrides: Sequence[str] = ()) -> tuple[PingPlan, list[PingResult]]:
     """Say what asking the models of a config costs at most, and ask them.
 
     Raises:
@@ -39,7 +40,7 @@ def ping_config(path: Path) -> tuple[PingPlan, list[PingResult]]:
     from auditor.config import load_config
     from auditor.run.ping import ping_models, plan_pings
 
-    config = load_config(path)
+    config = load_config(path, overrides)
     plan = plan_pings(config)
     print_message(describe_plan(plan))
     return plan, ping_models(config, plan, _print_progress if sys.stderr.isatty() else None)

@@ -1,91 +1,200 @@
-"""A progress bar for the whole audit: rate, cost so far, time left. Hidden if standard error is no terminal."""
+"""Progress of a run: one bar for each stage on a terminal, and a line every 30 seconds elsewhere."""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 from auditor.cli.output import print_message
-from auditor.domain import Answer
+from auditor.domain import Answer, Outcome
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+LINE_INTERVAL_S = 30.0
+"""Time between two lines where standard error is not a terminal."""
+STAGE_LABELS = {
+    "plan": "Planning",
+    "preflight": "Testing models",
+    "elicit": "Asking models",
+    "logprobs": "Log-probabilities",
+    "measure": "Computing scores",
+    "semantic": "Moral questions",
+    "embed": "Embedding texts",
+    "logic": "Comparing items",
+    "review": "Reviewing answers",
+    "detect": "Finding conflicts",
+    "resolve": "Resolving conflicts",
+    "report": "Finishing",
+}
+
+WIDE_TERMINAL = 100
+"""Columns of a terminal from which on bars are drawn wider."""
+TEXT_COLUMNS = ("count", "rate", "cost", "time_left", "unusable")
+
+
+@dataclass
+class StageProgress:
+    """Progress of one stage.
+
+    Attributes:
+        label: what the stage does.
+        expected: number of calls that are expected before they are planned.
+        planned: number of calls and steps that are planned so far, recorded ones included.
+        completed: number of these that are completed, recorded ones included.
+        n_answers: number of calls that were completed in this run.
+        n_unusable: number of these whose outcome is not `ok`.
+        cost_usd: their known cost, in US dollars.
+        is_over: whether a later stage has begun, so that no more calls are expected than are planned.
+    """
+
+    label: str
+    expected: int = 0
+    planned: int = 0
+    completed: int = 0
+    n_answers: int = 0
+    n_unusable: int = 0
+    cost_usd: float = 0.0
+    is_over: bool = False
+    started_s: float = field(default_factory=time.monotonic)
+
+    @property
+    def total(self) -> int:
+        """Number of calls and steps in all."""
+        return self.planned if self.is_over else max(self.planned, self.expected)
+
+    @property
+    def count_text(self) -> str:
+        """Completed calls and steps of all; empty if the stage has none."""
+        return f"{self.completed} of {self.total}" if self.total else ""
+
+    @property
+    def rate_text(self) -> str:
+        """Calls per second of this run; empty before the first."""
+        return f"{self._rate:.1f}/s" if self.n_answers else ""
+
+    @property
+    def cost_text(self) -> str:
+        """Known cost in this run."""
+        return f"${self.cost_usd:.4f}" if self.n_answers else ""
+
+    @property
+    def time_left_text(self) -> str:
+        """Expected time to the end of the stage; empty if it is not known or over."""
+        n_left = self.total - self.completed
+        return f"{format_duration(n_left / self._rate)} left" if self.n_answers and n_left > 0 else ""
+
+    @property
+    def unusable_text(self) -> str:
+        """Number of answers without a usable result; empty if there are none."""
+        return f"{self.n_unusable} unusable" if self.n_unusable else ""
+
+    def describe(self) -> str:
+        """One line without a bar, such as `Asking models: 12 of 30, 0.5/s, $0.0012, 36 s left`."""
+        return f"{self.label}: {', '.join(filter(None, self.texts.values()))}" if self.total else f"{self.label} …"
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """What stands beside the bar, by column."""
+        return {name: getattr(self, f"{name}_text") for name in TEXT_COLUMNS}
+
+    @property
+    def _rate(self) -> float:
+        return self.n_answers / max(time.monotonic() - self.started_s, 1e-9)
 
 
 class RunProgress:
-    """Shows the progress of a run; implements `auditor.agents.run_context.ProgressReporter`.
-
-    The total grows as stages are planned: the number of reviews is known only after the traces.
-    """
+    """Shows the progress of a run; implements `auditor.agents.run_context.ProgressReporter`."""
 
     def __init__(self, *, expected_reviews: int = 0) -> None:
-        """Show an empty bar.
+        """Prepare the bars.
 
         Args:
-            expected_reviews: expected calls of the review stage, so that the bar does not jump back.
+            expected_reviews: expected calls of the review stage, whose plan grows while traces are read.
         """
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, Progress, TextColumn
 
         self.outcomes: Counter[str] = Counter()
         self.n_calls = 0
         self.n_recorded = 0
         self.cost_usd = 0.0
         self.n_unpriced = 0
-        self._planned_by_stage: Counter[str] = Counter()
-        self._expected_reviews = expected_reviews
-        self._n_completed = 0
+        self._expected = {"review": expected_reviews}
+        self._stages: dict[str, StageProgress] = {}
+        self._current_stage: str | None = None
         self._start_time = time.monotonic()
-        self._progress = Progress(
-            TextColumn("{task.description:<8}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TextColumn("{task.fields[cost]}"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            disable=not sys.stderr.isatty(),
+        self._is_terminal = sys.stderr.isatty()
+        console = Console(stderr=True)
+        self._bars = Progress(
+            TextColumn("{task.description:<19}"),
+            BarColumn(bar_width=20 if console.width >= WIDE_TERMINAL else 8),
+            *(TextColumn(f"{{task.fields[{name}]}}") for name in TEXT_COLUMNS),
+            console=console,
+            disable=not self._is_terminal,
         )
-        self._task = self._progress.add_task("plan", total=None, rate="", cost="")
+        self._bar_ids: dict[str, TaskID] = {}
+        self._stop_lines = threading.Event()
+        self._lines = threading.Thread(target=self._print_lines, name="progress", daemon=True)
 
     def __enter__(self) -> RunProgress:
-        self._progress.start()
+        self._bars.start()
+        if not self._is_terminal:
+            self._lines.start()
         return self
 
     def __exit__(
         self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._progress.stop()
+        self._stop_lines.set()
+        if self._lines.is_alive():
+            self._lines.join()
+        self._bars.stop()
 
     def on_stage_entered(self, stage: str) -> None:
-        """Show the stage that the graph has entered."""
-        self._progress.update(self._task, description=stage)
+        """Show the stage that the graph has entered; those before it expect no more calls than are planned."""
+        self._current_stage = stage
+        self._stage(stage)
+        for name, progress in self._stages.items():
+            progress.is_over = name != stage
+            self._update_bar(name)
 
     def on_notice(self, text: str) -> None:
         """Print a notice on a line of its own."""
         print_message(text)
 
     def on_calls_planned(self, stage: str, calls: int, recorded: int) -> None:
-        """Add planned calls of a stage to the total; recorded ones count as completed."""
-        self._planned_by_stage[stage] += calls
+        """Add planned calls of a stage to its total; recorded ones count as completed."""
+        progress = self._stage(stage)
+        progress.planned += calls
+        progress.completed += recorded
         self.n_recorded += recorded
-        self._n_completed += recorded
-        self._update_bar()
+        self._update_bar(stage)
 
     def on_answer(self, stage: str, answer: Answer) -> None:
         """Count a completed call, its outcome and its cost."""
+        progress = self._stage(stage)
+        progress.completed += 1
+        progress.n_answers += 1
+        progress.n_unusable += answer.outcome is not Outcome.OK
+        progress.cost_usd += answer.cost_usd or 0.0
         self.n_calls += 1
-        self._n_completed += 1
         self.outcomes[answer.outcome.value] += 1
         self.cost_usd += answer.cost_usd or 0.0
         self.n_unpriced += answer.outcome.is_answer and answer.cost_usd is None
-        self._update_bar()
+        self._update_bar(stage)
 
     def on_steps_completed(self, stage: str, steps: int) -> None:
         """Count completed steps that were no calls."""
-        self._n_completed += steps
-        self._update_bar()
+        self._stage(stage).completed += steps
+        self._update_bar(stage)
 
     @property
     def elapsed_seconds(self) -> float:
@@ -98,12 +207,40 @@ class RunProgress:
         unpriced_note = f" + {self.n_unpriced} of unknown price" if self.n_unpriced else ""
         return f"${self.cost_usd:.4f}{unpriced_note}"
 
-    def _update_bar(self) -> None:
-        """Redraw the bar; the total counts at least the expected reviews."""
-        reviews = max(self._planned_by_stage["review"], self._expected_reviews)
-        total = sum(self._planned_by_stage.values()) - self._planned_by_stage["review"] + reviews
-        rate = f"{self.n_calls / max(self.elapsed_seconds, 1e-9):.1f}/s" if self.n_calls else ""
-        self._progress.update(self._task, total=total, completed=self._n_completed, rate=rate, cost=self.cost_text)
+    def _stage(self, name: str) -> StageProgress:
+        """The progress of a stage, which begins when it is entered or its first call is planned."""
+        if name not in self._stages:
+            label = STAGE_LABELS.get(name, name.capitalize())
+            self._stages[name] = StageProgress(label, expected=self._expected.get(name, 0))
+        return self._stages[name]
+
+    def _update_bar(self, name: str) -> None:
+        """Redraw the bar of a stage; a stage without calls has one only while it lasts."""
+        progress = self._stages[name]
+        texts: dict[str, Any] = dict(progress.texts)
+        if name not in self._bar_ids:
+            self._bar_ids[name] = self._bars.add_task(progress.label, total=None, **texts)
+        self._bars.update(
+            self._bar_ids[name],
+            total=progress.total or None,
+            completed=progress.completed,
+            visible=bool(progress.total) or not progress.is_over,
+            **texts,
+        )
+
+    def _print_lines(self) -> None:
+        """Print the progress of the current stage at intervals, until the run ends."""
+        while not self._stop_lines.wait(LINE_INTERVAL_S):
+            if (stage := self._current_stage) is not None:
+                print_message(self._stages[stage].describe())
+
+
+def format_duration(seconds: float) -> str:
+    """A duration in the two largest units: `40 s`, `3 min`, `2 h 5 min`."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 @contextmanager

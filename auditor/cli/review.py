@@ -1,39 +1,54 @@
-"""The command review: conflicts that wait for a person."""
+"""The command `review`: open conflicts, and the decisions of human reviewers."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, TypeAlias
 
 import typer
 
 from auditor.cli.options import StorageOption
 from auditor.cli.output import format_command, print_message
 
+NameArgument: TypeAlias = Annotated[
+    str | None, typer.Argument(metavar="AUDIT", help="The audit's name; if left out, choose from a list.")
+]
+RaterOption: TypeAlias = Annotated[str | None, typer.Option("--rater", help="Your name; by default the user name.")]
+PlainOption: TypeAlias = Annotated[
+    bool, typer.Option("--plain", help="Use plain text instead of the full screen, as without a terminal.")
+]
+OpenBookOption: TypeAlias = Annotated[
+    bool, typer.Option("--open-book", help="Show authors, verdicts and survey before the decision.")
+]
+SecondShareOption: TypeAlias = Annotated[
+    float | None, typer.Option("--second-share", min=0, max=1, help="Share of conflicts that two raters decide.")
+]
+ServeOption: TypeAlias = Annotated[bool, typer.Option("--serve", help="Open the app in a browser on this machine.")]
+HostOption: TypeAlias = Annotated[str, typer.Option("--host", help="With --serve: the interface to listen on.")]
+PortOption: TypeAlias = Annotated[int, typer.Option("--port", help="With --serve: the port.")]
+PublicUrlOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--public-url", metavar="URL", help="With --serve: the address that browsers use, if different."),
+]
+
 
 def review(
-    audit: Annotated[str | None, typer.Argument(metavar="[AUDIT]", help="Which to review; else choose.")] = None,
-    rater: Annotated[str | None, typer.Option("--rater", help="Who decides; your user name if not given.")] = None,
-    plain_text: Annotated[
-        bool, typer.Option("--plain", help="Plain text without a full screen; chosen by itself without a terminal.")
-    ] = False,
-    open_book: Annotated[
-        bool, typer.Option("--open-book", help="Show authors, verdicts and survey before the decision.")
-    ] = False,
-    second_rater_share: Annotated[
-        float | None, typer.Option("--second-share", min=0, max=1, help="Share of conflicts put to two raters.")
-    ] = None,
-    serve: Annotated[bool, typer.Option("--serve", help="Open the app in a browser, on this machine only.")] = False,
-    host: Annotated[str, typer.Option("--host", help="With --serve: the interface to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="With --serve: the port.")] = 8321,
-    public_url: Annotated[
-        str | None,
-        typer.Option("--public-url", metavar="URL", help="With --serve: how browsers reach it, if otherwise."),
-    ] = None,
+    audit: NameArgument = None,
+    rater: RaterOption = None,
+    plain_text: PlainOption = False,
+    open_book: OpenBookOption = False,
+    second_rater_share: SecondShareOption = None,
+    serve: ServeOption = False,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8321,
+    public_url: PublicUrlOption = None,
     storage: StorageOption = None,
 ) -> None:
-    """Settle by hand what the models could not, in a terminal app.
+    """Review the conflicts that the judges could not resolve.
+
+    Opens a full-screen app in the terminal. Each decision is saved at once and can be undone.
 
     Example: auditor review moral-alignment --rater ada
     """
@@ -41,38 +56,48 @@ def review(
 
     from auditor.review.session import DEFAULT_SECOND_RATER_SHARE
     from auditor.storage.database import STORAGE_VARIABLE, resolve_database_url
-    from auditor.tui.plain_text_app import needs_plain_text, run_plain_text_review
 
     url, rater_name = resolve_database_url(storage), rater or getpass.getuser()
     if serve:
         from auditor.tui import web_server
 
         os.environ[STORAGE_VARIABLE] = url  # not an argument: other users of this machine can list those
-        arguments = ["review", *([audit] if audit else []), "--rater", rater_name]
-        arguments += ["--open-book"] if open_book else []
-        arguments += [] if second_rater_share is None else ["--second-share", str(second_rater_share)]
-        web_server.serve_app(
-            [sys.executable, "-P", "-m", "auditor", *arguments], host=host, port=port, public_url=public_url
-        )
+        arguments = _served_command(audit, rater_name, open_book=open_book, second_rater_share=second_rater_share)
+        web_server.serve_app(arguments, host=host, port=port, public_url=public_url)
         return
+    share = DEFAULT_SECOND_RATER_SHARE if second_rater_share is None else second_rater_share
+    _review_in_terminal(url, audit, rater_name, plain_text=plain_text, blind=not open_book, second_rater_share=share)
+
+
+def _served_command(
+    audit: str | None, rater: str, *, open_book: bool, second_rater_share: float | None
+) -> Sequence[str]:
+    """The command that each browser session runs."""
+    arguments = ["review", *([audit] if audit else []), "--rater", rater]
+    arguments += ["--open-book"] if open_book else []
+    arguments += [] if second_rater_share is None else ["--second-share", str(second_rater_share)]
+    return [sys.executable, "-P", "-m", "auditor", *arguments]
+
+
+def _review_in_terminal(
+    url: str, audit: str | None, rater: str, *, plain_text: bool, blind: bool, second_rater_share: float
+) -> None:
+    """Open the app, or its plain text form, and name the audits whose conflicts are all resolved afterwards."""
+    from auditor.tui.plain_text_app import needs_plain_text, run_plain_text_review
+
     open_by_audit: dict[str, int] = {}
 
     def on_decided(name: str) -> None:
-        """Resume the audit after a decision, and keep how many of its conflicts are still open."""
+        """Resume the audit after a decision, and count its conflicts that are still open."""
         from auditor.run import resume_after_review
 
         open_by_audit[name] = resume_after_review(name, storage=url)
 
-    second_share = DEFAULT_SECOND_RATER_SHARE if second_rater_share is None else second_rater_share
-    if plain_text or needs_plain_text():
-        run_plain_text_review(
-            url, audit, rater=rater_name, blind=not open_book, second_rater_share=second_share, on_decided=on_decided
-        )
-    else:
+    run_app: Callable[..., None] = run_plain_text_review
+    if not (plain_text or needs_plain_text()):
         from auditor.tui.app import run_review
 
-        run_review(
-            url, audit, rater=rater_name, blind=not open_book, second_rater_share=second_share, on_decided=on_decided
-        )
+        run_app = run_review
+    run_app(url, audit, rater=rater, blind=blind, second_rater_share=second_rater_share, on_decided=on_decided)
     for name in (name for name, n_open in open_by_audit.items() if n_open == 0):
-        print_message(f"Nothing is open any more in '{name}': {format_command('report', name, storage=url)}")
+        print_message(f"All conflicts of '{name}' are resolved: {format_command('report', name, storage=url)}")

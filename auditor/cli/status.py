@@ -1,4 +1,4 @@
-"""The command status: how far audits have come."""
+"""The command `status`: how far audits are."""
 
 from __future__ import annotations
 
@@ -13,13 +13,18 @@ from auditor.cli.output import print_json, print_message, print_table
 if TYPE_CHECKING:
     from auditor.reports.data.failures.schema import FailureGroup
 
+STAGE_LABELS = {"person": "waiting for review", "done": "finished"}
+"""Stages whose stored name does not say what an audit does; the others do."""
+
 
 def status(
-    audit: Annotated[str | None, typer.Argument(metavar="[AUDIT]", help="One audit; else all of them.")] = None,
+    audit: Annotated[str | None, typer.Argument(metavar="AUDIT", help="One audit; by default all.")] = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """How far audits have come: stage, coverage, open conflicts, cost.
+    """Show how far audits are, and what they cost.
+
+    For each audit: stage, usable answers, open conflicts, cost, and the most frequent failures.
 
     Example: auditor status moral-alignment --json
     """
@@ -47,37 +52,24 @@ def status(
 
 
 def _print_statuses(statuses: Sequence[dict[str, Any]], failures: Sequence[Sequence[FailureGroup]]) -> None:
-    """Print one row per audit; `failures` are those of each."""
-    columns = [
-        "audit",
-        "stage",
-        "traces ok",
-        "verdicts ok",
-        "comparisons ok",
-        "moral answers ok",
-        "conflicts",
-        "open",
-        "cost (USD)",
-        "updated",
-    ]
-    rows = [
-        [
-            audit_status["audit"],
-            audit_status["stage"],
-            _format_progress(audit_status, "traces"),
-            _format_progress(audit_status, "verdicts"),
-            f"{audit_status['comparisons_ok']} of {audit_status['comparisons']}",
-            f"{audit_status['moral_answers_ok']} of {audit_status['moral_answers']}",
-            audit_status["conflicts"],
-            audit_status["open"],
-            _format_cost(
-                audit_status["cost_usd"], audit_status["unpriced"], "no answers" if audit_failures else "no calls"
-            ),
-            audit_status["updated_at"][:16].replace("T", " "),
-        ]
-        for audit_status, audit_failures in zip(statuses, failures, strict=True)
-    ]
-    print_table(columns, rows)
+    """Print one row per audit, without the columns that no audit uses; `failures` are those of each."""
+    columns: dict[str, list[object]] = {
+        "audit": [status["audit"] for status in statuses],
+        "stage": [STAGE_LABELS.get(status["stage"], status["stage"]) for status in statuses],
+        "samples ok": [_format_progress(status, "traces") for status in statuses],
+        "verdicts ok": [_format_progress(status, "verdicts") for status in statuses],
+        "comparisons ok": [_format_count(status, "comparisons") for status in statuses],
+        "moral answers ok": [_format_count(status, "moral_answers") for status in statuses],
+        "conflicts": [status["conflicts"] for status in statuses],
+        "open": [status["open"] for status in statuses],
+        "cost (USD)": [
+            _format_cost(status["cost_usd"], status["unpriced"], "no answers" if audit_failures else "no calls")
+            for status, audit_failures in zip(statuses, failures, strict=True)
+        ],
+        "updated": [status["updated_at"][:16].replace("T", " ") for status in statuses],
+    }
+    used_columns = {name: cells for name, cells in columns.items() if any(cell is not None for cell in cells)}
+    print_table(list(used_columns), list(zip(*used_columns.values(), strict=True)))
 
 
 def _print_remarks(audit_status: dict[str, Any]) -> None:
@@ -87,21 +79,27 @@ def _print_remarks(audit_status: dict[str, Any]) -> None:
 
     name = audit_status["audit"]
     if waiting_note := describe_waiting_calls([batch["calls"] for batch in audit_status["batches"]]):
-        print_message(f"{name}: {waiting_note}; the run that submitted them, or the same command again, collects them.")
+        print_message(f"{name}: {waiting_note}. To collect the answers, run the audit again with the same command.")
     preflight = audit_status["preflight"]
     if preflight["requests"]:
         print_message(
-            f"{name}: {pluralize(preflight['requests'], 'request')} found out what judges accept; "
+            f"{name}: {pluralize(preflight['requests'], 'request')} tested what models and judges accept; "
             f"cost (USD): {_format_cost(preflight['cost_usd'], preflight['unpriced'])}."
         )
     for model in audit_status["drift"]:
-        print_message(f"{name}: what stands behind {model} changed; see the report, or --json.")
+        print_message(f"{name}: the version of {model} changed during the audit; see the report, or --json.")
 
 
-def _format_progress(audit_status: dict[str, Any], record_kind: str) -> str:
-    """Usable records of the planned ones; a dash for imported scores, which have neither traces nor verdicts."""
+def _format_progress(audit_status: dict[str, Any], record_kind: str) -> str | None:
+    """Usable records of the planned ones; None if none are planned, as in an audit of imported scores."""
     planned = audit_status[f"{record_kind}_planned"]
-    return f"{audit_status[f'{record_kind}_ok']} of {planned}" if planned else "-"
+    return f"{audit_status[f'{record_kind}_ok']} of {planned}" if planned else None
+
+
+def _format_count(audit_status: dict[str, Any], record_kind: str) -> str | None:
+    """Usable records of the recorded ones; None if there are none."""
+    recorded = audit_status[record_kind]
+    return f"{audit_status[f'{record_kind}_ok']} of {recorded}" if recorded else None
 
 
 def _format_cost(cost: float | None, unpriced: int, uncharged_text: str = "no answers") -> str:

@@ -15,7 +15,7 @@ from auditor.metrics.confidence import NORMAL_QUANTILE
 if TYPE_CHECKING:
     from auditor.domain import Survey, SurveyCell
 
-app = typer.Typer(name="surveys", help="Ground truth: what people find acceptable.", no_args_is_help=True)
+app = typer.Typer(name="surveys", help="List, import, show and check surveys, the ground truth.", no_args_is_help=True)
 
 PLOT_WIDTH = 41
 """Characters of a plot from -1 to +1; odd, so that zero has a column."""
@@ -56,17 +56,17 @@ def import_survey_file(
     mapping: Annotated[
         str, typer.Option("--mapping", metavar="M", help="A built-in mapping or a .toml file.")
     ] = "wvs7",
-    name: Annotated[str | None, typer.Option("--name", metavar="N", help="The survey's name, if no -o.")] = None,
+    name: Annotated[str | None, typer.Option("--name", metavar="N", help="The survey's name, without -o.")] = None,
     output_path: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="OUT.csv", help="Where to write it.")
+        Path | None, typer.Option("-o", "--output", metavar="OUT.csv", help="File to write.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of imputation and split halves.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of imputation and split halves.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> None:
-    """Make a survey of an official file, as downloaded.
+    """Convert an official survey file to a survey of scores.
 
-    Built-in mappings: wvs7, pew2013, evs-wvs-2017, wvs-trend-wave6. Beside the figures come a description and what only
-    the respondents tell: kinds of nonresponse, scores under each treatment of it, and the reliability.
+    Built-in mappings: wvs7, pew2013, evs-wvs-2017, wvs-trend-wave6. Two more files are written: a description, and
+    facts from the respondents' answers (kinds of nonresponse, scores under each treatment of it, and reliability).
 
     Example: auditor surveys import WVS_Cross-National_Wave_7.csv --mapping wvs7 -o my_wvs.csv
     """
@@ -76,7 +76,7 @@ def import_survey_file(
 
     target = output_path or Path(f"{name or file.stem + '.survey'}.csv")
     if target.exists() and file.exists() and target.samefile(file):
-        raise UsageError(f"{target}: is the official file itself.", "Choose another name with -o.")
+        raise UsageError(f"{target} is the official file itself.", "Choose another name with -o.")
     imported = import_survey(file, mapping, name=name or target.stem, seed=seed)
     written = write_survey(imported.survey, target, imported.facts, overwrite=force)
     survey, facts = imported.survey, imported.facts
@@ -96,7 +96,9 @@ def show_survey(
     country: Annotated[str | None, typer.Option("--country", metavar="C", help="Only this country.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a survey's scores as a table of countries and topics, and as a plot from -1 (never) to +1 (always).
+    """Show a survey's scores by country and topic.
+
+    Scores are from -1 (never acceptable) to +1 (always acceptable).
 
     Example: auditor surveys show wvs7-sample --country Japan
     """
@@ -115,9 +117,9 @@ def show_survey(
 
 @app.command("check")
 def check_survey_command(source: SurveyArgument, as_json: JsonOption = False) -> None:
-    """Say what is odd in a survey: exit code 1 if anything is, 0 if nothing.
+    """Check a survey for implausible values.
 
-    Of one kind of finding the first 20 are shown; --json has all.
+    The first 20 findings of each kind are shown; --json has all. Exit codes: 0 nothing found, 1 something found.
 
     Example: auditor surveys check my_wvs.csv
     """
@@ -130,8 +132,8 @@ def check_survey_command(source: SurveyArgument, as_json: JsonOption = False) ->
         print_json({"survey": survey.name, "odd": [line for lines in by_check for line in lines]})
     else:
         rows = [[line] for lines in by_check for line in _limit_findings(lines)]
-        print_table(["odd"], rows) if rows else None
-        print_message(f"{survey.name}: {_format_size(survey)}; {n_findings or 'nothing'} odd.")
+        print_table(["finding"], rows) if rows else None
+        print_message(f"{survey.name}: {_format_size(survey)}; {n_findings or 'no'} implausible values.")
     if n_findings:
         raise typer.Exit(1)
 
@@ -153,7 +155,7 @@ def show_regions(
     ] = "western",
     as_json: JsonOption = False,
 ) -> None:
-    """Show which group of countries each country of a survey is in, and which are in none.
+    """Show the groups that a survey's countries are in.
 
     Built-in groupings: western, un_m49, un_m49_subregions, inglehart_welzel. An audit compares the groups that
     `survey.regions` names in its configuration.
@@ -180,7 +182,7 @@ def show_regions(
         [[group.name, len(group.countries), ", ".join(group.countries)] for group in country_groups.regions],
     )
     if ungrouped:
-        print_message(f"Not grouped, and in no comparison of regions: {', '.join(ungrouped)}")
+        print_message(f"In no group, and therefore in no comparison of regions: {', '.join(ungrouped)}")
 
 
 # --- output ------------------------------------------------------------------------------------------------------

@@ -14,23 +14,20 @@ if TYPE_CHECKING:
     from auditor.reports.data.verification import AuditVerification
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the command-line app."""
-    app.command()(verify)
-
-
 def verify(
     audit: AuditArgument,
     head: Annotated[
-        str | None, typer.Option("--head", metavar="HASH", help="A head noted earlier: must be in the chain still.")
+        str | None,
+        typer.Option("--head", metavar="HASH", help="A head that was printed earlier; it must still be in the chain."),
     ] = None,
     storage: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Prove that nothing is lost or counted twice, and that no answer or decision was changed since it was written.
+    """Check that an audit's records are complete and unchanged.
 
-    Exits with 1 where anything does not hold. Note the head that is printed: who has it can check later, with --head,
-    that everything up to it is still there and untouched.
+    Checks that no call is lost or counted twice, and that no answer or decision was changed since it was written. Exit
+    code 1: a check failed. Keep the printed head of the hash chain: with --head, anyone can check later that all
+    records up to it are still there and unchanged.
 
     Example: auditor verify moral-alignment
     """
@@ -47,7 +44,9 @@ def verify(
     else:
         _print_verification(verification)
         if not is_known:
-            print_message(f"The head {head} is in no link of this chain: what it stood for is not here any more.")
+            print_message(
+                f"The head {head} is not in this chain: records were deleted or changed since it was printed."
+            )
     if not (verification.is_consistent and is_known):
         raise typer.Exit(1)
 
@@ -76,6 +75,5 @@ def _print_verification(verification: AuditVerification) -> None:
         print_message(f"{chain_break.record_kind} {chain_break.row_id} {chain_break.problem}.")
     if not verification.records.breaks:
         print_message(
-            f"{verification.records.n_links} answers and decisions are as they were written. Head: "
-            f"{verification.records.head}"
+            f"{verification.records.n_links} answers and decisions are unchanged. Head: {verification.records.head}"
         )

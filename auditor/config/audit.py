@@ -164,7 +164,7 @@ class AuditConfig(ConfigSection):
     def _require_local_engine_for_batches(self) -> AuditConfig:
         """Reject batches together with workers on a Ray cluster."""
         if self.batch is not None and self.run.engine != "local":
-            raise ValueError("batch: batches go out from one process. How to fix: Leave out this table, or run.engine.")
+            raise ValueError("batch: batches need the engine local. How to fix: Remove this table, or run.engine.")
         return self
 
     @model_validator(mode="after")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pydantic
 
 from auditor.config.audit import AuditConfig
 from auditor.config.model_section import ENV_PREFIX
+from auditor.config.overrides import apply_overrides, parse_override
 from auditor.config.sections import AUDIT_NAME_PATTERN, EmbeddingSection
 from auditor.config.validation_messages import explain_validation_error
 from auditor.errors import ConfigError, UsageError
@@ -23,7 +25,7 @@ MODEL_PATH_KEYS = ("review_prompt", "weights", "answers")
 MAX_CONFIG_BYTES = MAX_SETTINGS_BYTES
 
 
-def load_config(path: str | Path) -> AuditConfig:
+def load_config(path: str | Path, overrides: Sequence[str] = ()) -> AuditConfig:
     """Read and check an audit's configuration.
 
     Relative paths are taken from the file's own folder and become absolute: an audit is the same wherever its command
@@ -31,17 +33,22 @@ def load_config(path: str | Path) -> AuditConfig:
 
     Args:
         path: a `.toml`, `.yaml` or `.yml` file.
+        overrides: settings that replace those of the file, such as `limits.budget_usd=5`; see
+            `auditor.config.overrides`.
 
     Raises:
         ConfigError: the file is missing, cannot be read, or holds a key or value that cannot be used; the message
             names the file, the key and, for a misspelt key, the nearest known one.
     """
     path = Path(path)
-    data = _read_config_file(path)
+    parsed_overrides = list(map(parse_override, overrides))
+    data = apply_overrides(_read_config_file(path), parsed_overrides)
     try:
         config = AuditConfig.model_validate(data)
     except pydantic.ValidationError as error:
-        raise ConfigError(f"{path}: {explain_validation_error(error, data, AuditConfig)}") from None
+        keys = ", ".join(override.key_text for override in parsed_overrides)
+        source = f"{path} with --set {keys}" if keys else path
+        raise ConfigError(f"{source}: {explain_validation_error(error, data, AuditConfig)}") from None
     return _resolve_paths(config, path.parent)
 
 

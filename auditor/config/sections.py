@@ -135,12 +135,16 @@ class EmbeddingSection(ConfigSection):
 
 
 class Limits(ConfigSection):
-    """Bounds on money, retries and time."""
+    """Bounds on size, money, retries and time."""
 
     budget_usd: Annotated[float, Field(gt=0)] | None = None
     """No call goes out once this much is spent; None is no limit.
 
     Every request that was answered counts, retries included; one without usable token counts is charged by estimate."""
+    max_cells: Annotated[int, Field(ge=1)] | None = None
+    """Number of cells (country and topic) or items of a task to ask about, at most; all if not set. They are spread
+    evenly over countries and topics, and drawn by `seed`. The others are not planned, so they do not count as missing.
+    A larger number adds cells to those of a smaller one, whose answers are used again."""
     max_attempts: Annotated[int, Field(ge=1, le=100)] = 6
     """Requests for one call at most, retries included."""
     deadline_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None

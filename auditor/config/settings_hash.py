@@ -42,6 +42,8 @@ def _restore_earlier_defaults(settings: dict[str, Any]) -> None:
                 del model[key]
         if model["timeout_s"] is None:
             model["timeout_s"] = DEFAULT_TIMEOUT_S
+    if settings["limits"]["max_cells"] is None:
+        del settings["limits"]["max_cells"]
     if settings["limits"]["deadline_s"] is None:
         settings["limits"]["deadline_s"] = DEFAULT_DEADLINE_S
 

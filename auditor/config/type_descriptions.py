@@ -13,14 +13,16 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 PLURAL_NAMES = {"a text": "texts", "a table": "tables", "a whole number": "whole numbers", "a number": "numbers"}
+NUMBER_BOUNDS = ("ge", "gt", "le", "lt")
+"""Names under which pydantic keeps the bounds of a number."""
 SCALAR_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", bytes: "a text"}
 
 
 def describe_type(annotation: Any) -> str:
     """Describe the values of a type in words, with the bounds that pydantic checks."""
-    base, constraints = _unwrap_annotation(annotation)
+    base, constraints = unwrap_annotation(annotation)
     if _is_union(base):
-        return " or ".join(dict.fromkeys(describe_type(member) for member in _union_members(base)))
+        return " or ".join(dict.fromkeys(describe_type(member) for member in union_members(base)))
     origin, arguments = typing.get_origin(base), typing.get_args(base)
     if origin is Literal:
         return _join_alternatives([f'"{value}"' for value in arguments])
@@ -51,7 +53,7 @@ def type_at_step(annotation: Any, loc_part: str | int, remaining_loc: tuple[str 
     Returns:
         The inner type (None if unknown), and whether the part was a key or an index rather than a branch.
     """
-    base, _ = _unwrap_annotation(annotation)
+    base, _ = unwrap_annotation(annotation)
     if _is_union(base):
         return (_select_branch(base, remaining_loc[0]) if remaining_loc else annotation), False
     if fields := field_types(base):
@@ -64,12 +66,12 @@ def type_at_step(annotation: Any, loc_part: str | int, remaining_loc: tuple[str 
 
 def key_type(annotation: Any) -> Any:
     """Type of the keys of a mapping type, such as str for `dict[str, int]`."""
-    return typing.get_args(_unwrap_annotation(annotation)[0])[0]
+    return typing.get_args(unwrap_annotation(annotation)[0])[0]
 
 
 def field_types(annotation: Any) -> dict[str, Any]:
     """Types of the fields of a model or a dataclass, by name; empty for all other types."""
-    base, _ = _unwrap_annotation(annotation)
+    base, _ = unwrap_annotation(annotation)
     if isinstance(base, type) and issubclass(base, BaseModel):
         return {name: _annotated_type(field) for name, field in base.model_fields.items()}
     if dataclasses.is_dataclass(base) and isinstance(base, type):
@@ -79,7 +81,7 @@ def field_types(annotation: Any) -> dict[str, Any]:
 
 def find_field(annotation: Any, key: str | int) -> FieldInfo | None:
     """Pydantic's field of a key, which holds its default and description; None if there is none."""
-    base, _ = _unwrap_annotation(annotation)
+    base, _ = unwrap_annotation(annotation)
     is_model = isinstance(base, type) and issubclass(base, BaseModel)
     return base.model_fields.get(str(key)) if is_model else None
 
@@ -89,7 +91,7 @@ def _annotated_type(field: FieldInfo) -> Any:
     return Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
 
 
-def _unwrap_annotation(annotation: Any) -> tuple[Any, list[Any]]:
+def unwrap_annotation(annotation: Any) -> tuple[Any, list[Any]]:
     """Remove `Annotated` and `None` from a type; return it with the constraints that `Annotated` held."""
     constraints: list[Any] = []
     while True:
@@ -101,13 +103,13 @@ def _unwrap_annotation(annotation: Any) -> tuple[Any, list[Any]]:
                 for constraint in (metadatum.metadata if isinstance(metadatum, FieldInfo) else [metadatum])
             ]
             continue
-        members = _union_members(annotation)
+        members = union_members(annotation)
         if len(members) != 1 or members[0] is annotation:
             return annotation, constraints
         annotation = members[0]
 
 
-def _union_members(annotation: Any) -> list[Any]:
+def union_members(annotation: Any) -> list[Any]:
     """Members of a union without None; a type that is no union is its only member."""
     if typing.get_origin(annotation) not in (Union, types.UnionType):
         return [annotation]
@@ -116,13 +118,13 @@ def _union_members(annotation: Any) -> list[Any]:
 
 def _is_union(annotation: Any) -> bool:
     """Whether a type has several members besides None."""
-    return len(_union_members(annotation)) > 1
+    return len(union_members(annotation)) > 1
 
 
 def _select_branch(union: Any, next_part: str | int) -> Any:
     """Member of a union that the next part of a location can lead into: a list for an index, a table for a key."""
-    for member in _union_members(union):
-        member_type, _ = _unwrap_annotation(member)
+    for member in union_members(union):
+        member_type, _ = unwrap_annotation(member)
         is_list = typing.get_origin(member_type) in (list, tuple)
         if is_list if isinstance(next_part, int) else not is_list and describe_type(member_type) == "a table":
             return member
@@ -134,7 +136,7 @@ def _format_bounds(constraints: list[Any], unit: str) -> str:
     bounds = {
         name: value
         for constraint in constraints
-        for name in _BOUND_NAMES
+        for name in (*NUMBER_BOUNDS, "min_length", "max_length")
         if (value := getattr(constraint, name, None)) is not None
     }
     low, high = bounds.get("ge", bounds.get("min_length")), bounds.get("le", bounds.get("max_length"))
@@ -147,9 +149,6 @@ def _format_bounds(constraints: list[Any], unit: str) -> str:
     text = " and ".join(f"{word} {value:,}" for value, word in bound_phrases if value is not None)
     preposition = " of" if text.startswith("at ") else ""
     return f"{preposition} {text}{unit}" if text else ""
-
-
-_BOUND_NAMES = ("ge", "gt", "le", "lt", "min_length", "max_length")
 
 
 def _join_alternatives(alternatives: list[str]) -> str:

@@ -7,7 +7,7 @@ from the key's type, so that pydantic's wording never reaches the user, whatever
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, time
 from math import isfinite
 from typing import Any
@@ -16,13 +16,23 @@ import pydantic
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from auditor.config.type_descriptions import describe_type, field_types, find_field, key_type, type_at_step
+from auditor.config.type_descriptions import (
+    describe_type,
+    field_types,
+    find_field,
+    key_type,
+    type_at_step,
+    unwrap_annotation,
+)
+from auditor.config.value_examples import format_examples, format_item_example
 from auditor.errors import did_you_mean
 from auditor.text_safety import truncate_text
 
 MAX_PROBLEMS = 10
 """Largest number of problems that a message lists; a wrong file may have one in every row."""
 KNOWN_KEYS_PREFIX = "Known here: "
+CONFIG_PACKAGE = "auditor.config"
+"""Package of the sections of an audit's configuration; other files that are checked have no examples."""
 SECRET_KEYS = ("api_key", "api_base", "endpoint", "headers", "params", "storage")
 """Keys whose value no message shows, since it may be a password or a key."""
 
@@ -37,6 +47,7 @@ class _ErrorLocation:
         expected_type: type that the value must have; None if the key is unknown.
         field_info: pydantic's field of the key.
         is_key: whether the key itself is wrong, not its value.
+        setting: location of the setting that holds the value, if the value is an item of a list or of a free table.
     """
 
     path: tuple[str | int, ...]
@@ -44,6 +55,12 @@ class _ErrorLocation:
     expected_type: Any
     field_info: FieldInfo | None = None
     is_key: bool = False
+    setting: _ErrorLocation | None = None
+
+    @property
+    def section(self) -> str:
+        """Module of the class of the section that has the key."""
+        return getattr(unwrap_annotation(self.parent_type)[0], "__module__", "")
 
 
 def explain_validation_error(error: pydantic.ValidationError, data: Any, root_model: type[BaseModel]) -> str:
@@ -100,7 +117,9 @@ def _explain_problem(problem: dict[str, Any], location: _ErrorLocation, data: An
         known_keys = sorted(field_types(location.parent_type))
         return f"unknown key '{path}'. How to fix: {_suggest_key(str(location.path[-1]), known_keys)}"
     if error_type == "missing" and not isinstance(location.path[-1], int):
-        return f"the key '{path}' is missing. How to fix: Add it: {describe_type(location.expected_type)}."
+        return (
+            f"the key '{path}' is missing. How to fix: Add {describe_type(location.expected_type)}{_example(location)}."
+        )
     if "api_key" in location.path:
         advice = 'How to fix: Write it as "os.environ/OPENAI_API_KEY".'
         return f"'{path}' must name an environment variable, never be the key. {advice}"
@@ -137,12 +156,26 @@ def _how_to_fix(location: _ErrorLocation) -> str:
     field = location.field_info
     if location.is_key:
         return "Correct that key."
+    example = _example(location)
     if field is None or field.is_required():
-        return "Correct that value."
+        return f"Correct that value{example}."
     default = field.default
-    if isinstance(default, (bool, int, float, str)):
-        return f"Correct that value, or leave the key out: its default is {_format_setting(default)}."
-    return "Correct that value, or leave the key out."
+    if not isinstance(default, (bool, int, float, str)):
+        return f"Correct that value{example}, or leave the key out."
+    if example.endswith(f"example {location.path[-1]} = {_format_setting(default)}"):
+        return f"Correct that value{example} (the default), or leave the key out."
+    return f"Correct that value{example}, or leave the key out: its default is {_format_setting(default)}."
+
+
+def _example(location: _ErrorLocation) -> str:
+    """Valid settings, as `, for example samples = 5`; empty if the file is not the configuration of an audit."""
+    setting = location if location.field_info else location.setting
+    if setting is None or not setting.section.startswith(CONFIG_PACKAGE):
+        return ""
+    if setting is not location and field_types(location.expected_type):  # a table in a list
+        return f", for example {format_item_example(location.expected_type)}"
+    examples = format_examples(setting.parent_type, str(setting.path[-1]), setting.expected_type)
+    return f", for example {examples}" if examples else ""
 
 
 def _format_setting(value: object, *, is_secret: bool = False) -> str:
@@ -176,10 +209,14 @@ def _locate_error(loc: tuple[str | int, ...], root_model: Any) -> _ErrorLocation
         inner_type, is_step = type_at_step(location.expected_type, part, loc[index + 1 :])
         if is_step:
             location = _ErrorLocation(
-                (*location.path, part), location.expected_type, inner_type, find_field(location.expected_type, part)
+                (*location.path, part),
+                location.expected_type,
+                inner_type,
+                find_field(location.expected_type, part),
+                setting=location if location.field_info else location.setting,
             )
         else:
-            location = _ErrorLocation(location.path, location.parent_type, inner_type, location.field_info)
+            location = replace(location, expected_type=inner_type)
     return location
 
 

@@ -32,6 +32,12 @@ def plan_calls(
             yield from probe.parts.load("plan_calls")(config, survey, cells)
 
 
+def find_first_call(config: AuditConfig, survey: Survey, cells: Sequence[Cell]) -> Call | None:
+    """A call that a run would send first, as far as it does not depend on answers; None if it plans none."""
+    planned_calls = plan_calls(config, survey, cells, lambda call: False)
+    return next((calls.examples[0] for calls in planned_calls if calls.examples), None)
+
+
 def describe_unestimated_probes(config: AuditConfig) -> Iterator[str]:
     """Yield a notice for each configured probe that is not estimated, since it would otherwise look free."""
     for name, probe in config.probes.stages.items():

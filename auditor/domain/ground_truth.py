@@ -80,6 +80,7 @@ class Survey:
         phrasings: by language, configured wordings that replace the survey's own.
         topic_families: topics that are about one thing, by the name of their family; topics in none stand alone.
         task: the user's task if the audit asks one instead of a survey; each item has a cell without a country.
+        n_unplanned: number of cells that models could be asked about but are not, because of `limits.max_cells`.
     """
 
     name: str
@@ -94,6 +95,7 @@ class Survey:
     phrasings: Mapping[str, Phrasing] = field(default_factory=dict)
     task: Task | None = None
     topic_families: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    n_unplanned: int = 0
 
     @property
     def countries(self) -> tuple[str, ...]:

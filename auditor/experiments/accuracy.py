@@ -23,10 +23,10 @@ def accuracy(
         Path, typer.Argument(metavar="FILE", help="question_id,question,choices,correct[,paraphrase]; choices by |.")
     ],
 ) -> ExperimentResult:
-    """Test whether a model is right where it is consistent, on questions with a known answer in several wordings.
+    """Test if models are right where they are consistent.
 
-    The models, the encoder and the score are the audit's. Models are asked, which may cost money; recorded answers are
-    reused.
+    The questions have a known answer, and several wordings.     The models, the encoder and the score are the audit's.
+    Models are asked, which may cost money; recorded answers are reused.
 
     Example: auditor experiment accuracy moral facts.csv
     """

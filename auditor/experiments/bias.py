@@ -16,7 +16,7 @@ def bias(
         int, typer.Option("--sample", min=1, help="Maximum number of conflicts, of padded traces, and of own traces.")
     ] = 30,
 ) -> ExperimentResult:
-    """Test whether judges prefer the first position, longer traces, or their own.
+    """Test judges for position, length and self-preference.
 
     Both sides of conflicts are shown in both orders, traces are padded with sentences that have no content, and each
     judge reviews traces of its own; none of these counts in any vote. Leniency compared with the other judges, and

@@ -17,9 +17,10 @@ def direct_temperature(
     ] = None,
     ask: AskOption = False,
 ) -> ExperimentResult:
-    """Compare accuracy, stability and cost of direct scores at several temperatures.
+    """Compare direct scores at several temperatures.
 
-    Temperatures other than the audit's need --ask; each is an audit of its own named AUDIT.tT.
+    Accuracy, stability and cost are compared.     Temperatures other than the audit's need --ask; each is an audit of
+    its own named AUDIT.tT.
 
     Example: auditor experiment direct-temperature my-audit --at 0 --at 0.7 --at 1 --ask
     """

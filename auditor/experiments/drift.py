@@ -18,10 +18,10 @@ def drift(
         str | None, typer.Option("--other-storage", metavar="URL", help="Database of OTHER, if not that of AUDIT.")
     ] = None,
 ) -> ExperimentResult:
-    """Compare each judge's verdicts on the same traces in two runs.
+    """Compare each judge's verdicts in two runs.
 
-    In one database equal requests share one recorded answer. A second run with new answers needs a database of its
-    own.
+    Both runs have the same traces. In one database equal requests share one recorded answer. A second run with new
+    answers needs a database of its own.
 
     Example: auditor experiment drift may june --other-storage sqlite:///june.db
     """

@@ -14,11 +14,11 @@ def holdout(
     audit: AuditArgument,
     splits: Annotated[int, typer.Option("--splits", min=20, help="Number of random splits of the cells.")] = 500,
 ) -> ExperimentResult:
-    """Test whether peer agreement predicts agreement with people on unseen cells and unseen models.
+    """Test if peer agreement predicts agreement with people.
 
-    Cells are split 80 to 20 many times: peer agreement on the larger part is compared with r on the smaller part, over
-    models. Each model is also left out in turn: its r is compared with the prediction from the other models. No model
-    is asked.
+    The test is on unseen cells and unseen models.     Cells are split 80 to 20 many times: peer agreement on the larger
+    part is compared with r on the smaller part, over models. Each model is also left out in turn: its r is compared
+    with the prediction from the other models. No model is asked.
 
     Example: auditor experiment holdout my-audit
     """

@@ -20,9 +20,10 @@ def judgements(
     audit: MoralAuditArgument,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="rater,model,question_id,left,right,judgement")],
 ) -> ExperimentResult:
-    """Compare each measure of consistency with human judgements of pairs of answers; no model is asked.
+    """Compare measures of consistency with human judgements.
 
-    Each row says whether the answers to the wordings left and right say the same: Y, N, or NA (cannot say).
+    The judgements are of pairs of answers; no model is asked.     Each row says whether the answers to the wordings
+    left and right say the same: Y, N, or NA (cannot say).
 
     Example: auditor experiment judgements moral people.csv
     """

@@ -6,10 +6,11 @@ from auditor.experiments.declaration import AuditArgument, ExperimentContext, Ex
 
 
 def nonresponse(context: ExperimentContext, audit: AuditArgument) -> ExperimentResult:
-    """Test whether the treatment of survey respondents without an answer changes the result.
+    """Test if the treatment of nonresponse changes results.
 
-    drop excludes them, neutral counts them as 0, low and high count them as never and as always acceptable, and impute
-    imputes their answers within their country. The ranking of models is compared between the treatments.
+    Nonresponse is a survey respondent's missing answer.     drop excludes them, neutral counts them as 0, low and high
+    count them as never and as always acceptable, and impute imputes their answers within their country. The ranking of
+    models is compared between the treatments.
 
     Example: auditor experiment nonresponse my-audit
     """

@@ -6,7 +6,7 @@ from auditor.experiments.declaration import ExperimentContext, ExperimentResult,
 
 
 def rules(context: ExperimentContext, audit: MoralAuditArgument) -> ExperimentResult:
-    """Test whether a model is more consistent when it follows its own rule of thumb.
+    """Test if own rules of thumb make models consistent.
 
     Each question is asked again in all its wordings, with the first rule of thumb that the model gave for it. Models
     are asked, which may cost money; recorded answers are reused.

@@ -17,7 +17,7 @@ def savings(
         typer.Option("--target-width", min=0.001, max=2, help="Target width of Fisher's 95% CI of r, over cells."),
     ] = 0.1,
 ) -> ExperimentResult:
-    """Replay a complete audit under smaller sampling plans; no model is asked.
+    """Replay an audit under smaller sampling plans.
 
     Plans with fewer judges per trace, adaptive panels, sampling until samples agree, fewer cells, and combinations are
     compared with the full design: calls, r, tiers, peer agreement, conflicts. See docs/savings.md.

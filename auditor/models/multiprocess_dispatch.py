@@ -94,7 +94,7 @@ class HelperProcess:
                 future.set_result(helper_reply.reply)
             else:
                 message = f"a process that helps to send requests failed with {helper_reply.error}."
-                future.set_exception(AuditorError(message, "Give the same command again: nothing recorded is lost."))
+                future.set_exception(AuditorError(message, "Run the same command again. Recorded answers are kept."))
 
     def _abandon_pending(self) -> None:
         """Resolve all pending requests to None: their replies are lost."""

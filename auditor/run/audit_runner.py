@@ -75,7 +75,7 @@ def run_audit(
             environment=describe_environment(),
         )
         run_with_models(
-            lambda context: run_graph(context, db, _thread_id(audit)),
+            lambda context: run_graph(context, db, audits.graph_thread_id(audit)),
             config,
             survey,
             audit,
@@ -119,12 +119,7 @@ async def _resume_graph(config: AuditConfig, audit: audits.Audit, db: Database, 
 
     survey = audits.load_audit_survey(db, audit)
     context = RunContext(config, survey, audit.id, planned_cells(survey), db, client=OfflineClient(), load_encoder=None)
-    was_waiting = await resume_graph(context, db, _thread_id(audit), n_open_conflicts)
+    was_waiting = await resume_graph(context, db, audits.graph_thread_id(audit), n_open_conflicts)
     # The graph's checkpoint is missing (only the database file was moved), or of an earlier version.
     if not was_waiting and n_open_conflicts == 0:
         audits.set_stage(db, audit.id, audits.FINISHED)
-
-
-def _thread_id(audit: audits.Audit) -> str:
-    """Id of the audit's saved state (its langgraph thread) among the graph's checkpoints."""
-    return f"{audit.id}/{audit.created_at}"

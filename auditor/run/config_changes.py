@@ -35,13 +35,12 @@ def describe_config_change(stored_audit: Audit | None, config: AuditConfig, fing
         key for key in changed_keys if key.split(".", 1)[0] not in sections and key != "limits.max_retry_wait_s"
     ]
     omitted_note = f" and {len(shown_keys) - MAX_SHOWN_KEYS} more" if len(shown_keys) > MAX_SHOWN_KEYS else ""
-    change_summary = f"changed since it was run last: {', '.join(shown_keys[:MAX_SHOWN_KEYS])}{omitted_note}"
+    change_summary = f"changed since its last run: {', '.join(shown_keys[:MAX_SHOWN_KEYS])}{omitted_note}"
     return (
         f"Audit '{config.name}' "
-        f"{change_summary if shown_keys else 'was run last by another version of auditor or its prompts'}. Its "
-        "scores, verdicts and conflicts are made anew; answers that are recorded under the same question are used "
-        "again, only the others are asked, and what people decided stays. To keep both results, give this one "
-        "another name."
+        f"{change_summary if shown_keys else 'was last run by another version of auditor or its prompts'}. Its "
+        "scores, verdicts and conflicts are computed again. Recorded answers to the same questions are reused, and "
+        "human decisions are kept. To keep both results, give this audit another name."
     )
 
 

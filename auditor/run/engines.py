@@ -38,7 +38,7 @@ def require_engine(config: AuditConfig, url: str) -> None:
         require_keys(config)
         return
     if config.batch is not None:  # --engine ray of a command overrides a config that is valid by itself
-        raise ConfigError("batches go out from one process.", "Leave out the table batch, or run with --engine local.")
+        raise ConfigError("batches need the engine local.", "Remove the table [batch], or run with --engine local.")
     require_trust(config)
     require_shareable_url(url)
 
@@ -64,9 +64,9 @@ async def open_dispatcher(
             cluster_name = resources.enter_context(ray_cluster.connect_to_cluster(config.run.ray_address))
             ray_dispatcher = RayDispatcher(dedicated_model_selector(config), slot_factory(config), notify)
             resources.push_async_callback(ray_dispatcher.close)
-            notify(f"Requests go out from workers in the Ray cluster at {cluster_name}.")
+            notify(f"Workers in the Ray cluster at {cluster_name} send the requests.")
             if _network_models(config):
-                notify(f"The first to come is on: {', '.join(await ray_dispatcher.wait_for_first_worker())}.")
+                notify(f"The first worker has started on: {', '.join(await ray_dispatcher.wait_for_first_worker())}.")
             yield ray_dispatcher
         else:
             local_dispatcher = _create_local_dispatcher(config, models)

@@ -82,7 +82,7 @@ def run_with_models(
             except asyncio.CancelledError:
                 if context.stop_event.is_set():  # the second signal, which does not wait for open requests
                     message = "the run was stopped at once; everything that had arrived is saved."
-                    raise RunInterrupted(message, "Give the same command again.") from None
+                    raise RunInterrupted(message, "To resume, run the same command again.") from None
                 raise
 
     with _short_switch_interval(), bootstrap.infrequent_garbage_collection():

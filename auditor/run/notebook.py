@@ -107,12 +107,14 @@ def _create_frame(
         try:
             import polars
         except ImportError:
-            raise UsageError("polars is not installed.", "pip install 'auditor[polars]', or ask for pandas.") from None
+            raise UsageError(
+                "polars is not installed.", "Install it: pip install 'auditor[polars]'. Or use pandas."
+            ) from None
         types = {"integer": polars.Int64, "number": polars.Float64, "boolean": polars.Boolean, "text": polars.String}
         schema = {column: types[column_kinds[column]] for column in columns} if column_kinds else columns
         return polars.DataFrame(rows, schema=schema, orient="row", infer_schema_length=None)
     if library != "pandas":
-        raise UsageError(f"'{library}' is no library of frames.", "Known are pandas and polars.")
+        raise UsageError(f"'{library}' is not a supported library.", "Use pandas or polars.")
     import pandas as pd
 
     frame: pd.DataFrame = pd.DataFrame.from_records(rows, columns=columns)

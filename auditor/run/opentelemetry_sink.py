@@ -152,7 +152,7 @@ class OpenTelemetrySink:
         self._logger_provider.shutdown()
         n_lost = self._delivery_count.submitted - self._delivery_count.delivered
         return (
-            f"{n_lost} of {self._delivery_count.submitted} spans and events did not reach {self._destination}."
+            f"{n_lost} of {self._delivery_count.submitted} spans and events were not delivered to {self._destination}."
             if n_lost
             else ""
         )

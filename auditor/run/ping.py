@@ -87,7 +87,7 @@ def plan_pings(config: AuditConfig) -> PingPlan:
     if budget_usd is not None and plan.max_cost_usd > budget_usd:
         raise ConfigError(
             f"asking each model could cost up to ${plan.max_cost_usd:.4f}, and limits.budget_usd is {budget_usd:g}.",
-            "Raise the budget, or leave --ping out.",
+            "Raise the budget, or omit --ping.",
         )
     return plan
 

@@ -13,7 +13,7 @@ from auditor.error_messages import how_to_fix
 
 LogprobState = Literal["yes", "no", "not offered", "local weights"]
 PingState = Literal["ok", "warn", "FAIL"]
-TRUNCATED_FIX = "Raise max_tokens, or set reasoning = { max_tokens = ... } of the model, or a lower reasoning.effort."
+TRUNCATED_FIX = "Raise max_tokens, or set reasoning = { max_tokens = ... } for the model, or lower reasoning.effort."
 UNREADABLE_FIX = "Set form in [models.capabilities] to another form, or use a model that follows instructions better."
 
 
@@ -124,7 +124,7 @@ def _judge_answer(call: Call, answer: Answer) -> tuple[PingState, str | None, st
     is_failed_request = status is None or status >= HTTPStatus.BAD_REQUEST
     if answer.outcome is Outcome.TRUNCATED and not is_failed_request:
         tokens = "" if answer.completion_tokens is None else f" ({answer.completion_tokens:,} tokens)"
-        return "FAIL", f"its tokens ran out before its answer was complete{tokens}.", TRUNCATED_FIX
+        return "FAIL", f"it reached its token limit before its answer was complete{tokens}.", TRUNCATED_FIX
     if answer.outcome is Outcome.REFUSED and not is_failed_request:
         return (
             "warn",

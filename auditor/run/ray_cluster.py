@@ -130,9 +130,9 @@ def describe_cluster(address: str | None) -> str:
     load_extra("ray", "ray")
     named_address = address or os.environ.get(ADDRESS_VARIABLE)
     if named_address is None:
-        return "one of this machine alone will be started"
+        return "a cluster on this machine will be started"
     _require_token_auth(named_address)
-    return f"{named_address} asks for a token"
+    return f"{named_address}, which requires a token"
 
 
 def _suppress_death_logs() -> None:
@@ -152,7 +152,7 @@ def _require_token_auth(address: str) -> None:
         UsageError: it requires none, no cluster answers, or the address is malformed.
     """
     if "://" in address or ":" not in address:
-        raise UsageError(f"'{address}' is no address of a Ray cluster's head.", "Give it as HOST:PORT.")
+        raise UsageError(f"'{address}' is not the address of a Ray cluster's head.", "Write it as HOST:PORT.")
     # Connect without a token: a cluster that lets that in lets everybody in.
     environment = {name: value for name, value in os.environ.items() if name not in TOKEN_VARIABLES} | {
         AUTH_MODE_VARIABLE: "disabled"
@@ -161,6 +161,6 @@ def _require_token_auth(address: str) -> None:
         [sys.executable, "-P", "-c", PING_SCRIPT, address], env=environment, capture_output=True, text=True, check=False
     )
     if ping.returncode == 0:
-        raise UsageError(f"the Ray cluster at {address} lets everybody in, without a token.", TOKEN_HINT)
+        raise UsageError(f"the Ray cluster at {address} accepts connections without a token.", TOKEN_HINT)
     if "AuthenticationError" not in ping.stderr:
-        raise UsageError(f"no Ray cluster answers at {address}.", "Look at `ray status` on its head.")
+        raise UsageError(f"no Ray cluster responds at {address}.", "Run `ray status` on its head node.")

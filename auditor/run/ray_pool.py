@@ -94,7 +94,7 @@ class WorkerSlot:
             fruitless_deaths = 0 if self._answer_count > answers_before else fruitless_deaths + 1
         raise ModelSetupError(
             f"{MAX_CONSECUTIVE_DEATHS} workers died one after another without an answer.",
-            "Look at the logs of Ray on their hosts: memory may have run out. Nothing recorded is lost.",
+            "Check Ray's logs on their hosts: memory may have run out. Recorded answers are kept.",
         )
 
     async def _run_worker(self, worker: RayWorker) -> None:
@@ -144,16 +144,17 @@ class WorkerSlot:
     def _death_message(self) -> str:
         """The notice about a worker that died; call it before `_fail_pending`, as it counts the open calls."""
         if self.host is None:
-            return f"A worker died before it began. Ray's logs on its host say why (by default in {RAY_LOG_FOLDER})."
+            return (
+                f"A worker died before it started. Ray's logs on its host have the cause (default: {RAY_LOG_FOLDER})."
+            )
         n_open_calls = len(self.pending)
         consequence = (
             "it had no open call"
             if n_open_calls == 0
             else f"its {n_open_calls} open call{'s are' if n_open_calls > 1 else ' is'} sent again by another worker"
         )
-        return (
-            f"The worker on {self.host} died; {consequence}. Ray's logs there say why (by default in {RAY_LOG_FOLDER})."
-        )
+        log_note = f"Ray's logs there have the cause (default: {RAY_LOG_FOLDER})."
+        return f"The worker on {self.host} died; {consequence}. {log_note}"
 
     def _fail_pending(self) -> None:
         """End all requests of a dead worker; those that it never received raise WorkerDied."""
@@ -251,7 +252,7 @@ class RayDispatcher:
                     await self._worker_change.wait()
             except TimeoutError:
                 notice_timeout_s = None
-                self._notify("No worker has begun yet: is a core free in the cluster? See `ray status`.")
+                self._notify("No worker has started yet. Check with `ray status` whether the cluster has a free core.")
 
     def _open_slots(self, dedicated_model: str | None) -> None:
         """Create the slots for a dedicated model, and run their workers in the background."""
@@ -265,7 +266,7 @@ class RayDispatcher:
         """Keep a slot's error, which every later request raises, and wake waiting tasks."""
         if not slot_task.cancelled() and self._fatal_error is None:
             error = slot_task.exception()
-            message = f"the workers cannot be led on: {error!r}."
+            message = f"the workers cannot be used any more: {error!r}."
             self._fatal_error = error if isinstance(error, AuditorError) else AuditorError(message)
         self._wake_waiters()
 

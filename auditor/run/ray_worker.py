@@ -110,7 +110,7 @@ class WorkerActor:
 
         if (installed_version := metadata.version("auditor")) != worker_config.version:
             raise AuditorError(
-                f"auditor is {installed_version}, not {worker_config.version}.",
+                f"the installed auditor is version {installed_version}, not {worker_config.version}.",
                 "Install the same version on every host.",
             )
         models = [worker_config.config.model(name) for name in worker_config.models]
@@ -132,7 +132,7 @@ class WorkerActor:
             failed_frame = traceback.extract_tb(error.__traceback__)[-1]
             message = f"a worker failed with {type(error).__name__} at {failed_frame.name}, line {failed_frame.lineno}."
             reply_or_error = self._with_host_name(
-                AuditorError(message, "Give the same command again: nothing recorded is lost.")
+                AuditorError(message, "To resume, run the same command again. Recorded answers are kept.")
             )
         self._replies.append((request.id, reply_or_error))
         self._has_replies.set()

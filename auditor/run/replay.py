@@ -62,11 +62,12 @@ def _load_record(model: ModelSection, survey: Survey) -> ReplayRecord:
             continue
         record_key = (Cell(spell_country(row.cells["country"]), row.cells["topic"]), row.integer("sample"))
         if record_key in record:
-            raise ImportFileError(f"{row.location}: this model, cell and sample is there twice.", "Number samples.")
+            raise ImportFileError(f"{row.location}: this model, cell and sample appears twice.", "Number samples.")
         record[record_key] = row.cells["text"]
     if not record:
         raise ImportFileError(
-            f"{file}: has no row of the model '{name}'.", f"{REPLAY_PREFIX}NAME takes its rows by name."
+            f"{file} has no row for the model '{name}'.",
+            f"{REPLAY_PREFIX}NAME uses the rows with that name in the column model.",
         )
     return record
 

@@ -11,7 +11,7 @@ EMPTY_SURVEY = Survey(name="", title="", source="", wording="", scale=("", ""), 
 
 
 def load_planned_survey(config: AuditConfig) -> Survey:
-    """The survey that a config asks about, limited to its countries and topics.
+    """The survey that a config asks about: its countries and topics, and of these at most `limits.max_cells` cells.
 
     Regions, native languages, the treatment of nonresponse, and rephrased questions are set as configured.
 
@@ -20,6 +20,15 @@ def load_planned_survey(config: AuditConfig) -> Survey:
     Raises:
         ConfigError, SurveyError, ImportFileError: the survey or task cannot be used as configured.
     """
+    from auditor.surveys import limit_cells
+
+    survey = _load_configured_survey(config)
+    max_cells = config.limits.max_cells
+    return survey if max_cells is None else limit_cells(survey, max_cells, config.seed)
+
+
+def _load_configured_survey(config: AuditConfig) -> Survey:
+    """The survey with all cells of its countries and topics, the task with all its items, or an empty survey."""
     from auditor.agents.localization import check_languages, used_languages  # these modules need 0.2 s in all
     from auditor.agents.rephrasing import apply_rephrasing
     from auditor.surveys import apply_nonresponse, group_countries, load_survey, select_cells

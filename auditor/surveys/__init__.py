@@ -12,7 +12,7 @@ from auditor.surveys.loader import builtin_surveys, load_survey
 from auditor.surveys.mapping import builtin_mappings, load_mapping
 from auditor.surveys.nonresponse import apply_nonresponse
 from auditor.surveys.regions import builtin_groupings, get_grouping, group_countries, region_of
-from auditor.surveys.selection import select_cells
+from auditor.surveys.selection import limit_cells, select_cells
 from auditor.surveys.survey_facts import SurveyFacts, apply_treatment, load_survey_facts
 from auditor.surveys.writer import write_survey
 
@@ -30,6 +30,7 @@ __all__ = [
     "findings_by_check",
     "get_grouping",
     "group_countries",
+    "limit_cells",
     "load_mapping",
     "load_survey",
     "load_survey_facts",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+import itertools
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Literal
 
-from auditor.domain import Survey
+from auditor.domain import Cell, Survey, derive_seed
 from auditor.errors import SurveyError
 from auditor.surveys.countries import country_code
 
@@ -43,6 +45,50 @@ def select_cells(survey: Survey, countries: NameSelection = "all", topics: NameS
         )
     words = {topic: words for topic, words in survey.words.items() if topic in kept_topics}
     return dataclasses.replace(survey, cells=cells, words=words)
+
+
+def limit_cells(survey: Survey, max_cells: int, seed: int) -> Survey:
+    """Keep at most `max_cells` of the cells that models are asked about, spread evenly over countries and topics.
+
+    Countries and topics are shuffled. Then cells are taken along the diagonals of their grid, so that each country, and
+    each topic, comes up again only after all others. The cells of a smaller limit are always among those of a larger.
+
+    Args:
+        survey: the survey, or the items of a task.
+        max_cells: number of cells to keep, at least 1.
+        seed: seed of the shuffles.
+    """
+    askable_cells = set(survey.asked_cells)
+    selected_cells = set(itertools.islice(_iterate_diagonals(survey, askable_cells, seed), max_cells))
+    if len(selected_cells) == len(askable_cells):
+        return survey
+    cells = tuple(survey_cell for survey_cell in survey.cells if survey_cell.cell in selected_cells)
+    topics = {survey_cell.cell.topic for survey_cell in cells}
+    countries = {survey_cell.cell.country for survey_cell in cells}
+    task = survey.task and dataclasses.replace(
+        survey.task, items={name: item for name, item in survey.task.items.items() if name in topics}
+    )
+    return dataclasses.replace(
+        survey,
+        cells=cells,
+        words={topic: words for topic, words in survey.words.items() if topic in topics},
+        native={country: codes for country, codes in survey.native.items() if country in countries},
+        task=task,
+        n_unplanned=len(askable_cells) - len(selected_cells),
+    )
+
+
+def _iterate_diagonals(survey: Survey, cells: Collection[Cell], seed: int) -> Iterator[Cell]:
+    """Yield the cells along the diagonals of the grid of shuffled countries and topics."""
+    countries, topics = list(survey.countries), list(survey.topics)
+    for names, label in ((countries, "countries"), (topics, "topics")):
+        names.sort(key=lambda name, label=label: derive_seed(seed, label, name))  # type: ignore[misc]
+    steps_per_lap = math.lcm(len(countries), len(topics)) if countries and topics else 0
+    for step in range(len(countries) * len(topics)):
+        lap = step // steps_per_lap  # after a lap the diagonal would repeat itself, so it moves on by one topic
+        cell = Cell(countries[step % len(countries)], topics[(step + lap) % len(topics)])
+        if cell in cells:
+            yield cell
 
 
 def _resolve_selection(

@@ -178,7 +178,7 @@ def test_doctor_checks_the_storage_and_encoder_of_the_run(server: FakeServer, tm
     checks = {c["name"]: c for c in json.loads(doctor_command.stdout)}
     assert checks["storage"]["state"] == "FAIL"
     assert checks["encoder of moral answers"]["state"] == "FAIL"
-    assert checks["encoder"]["found"].startswith("none is needed")
+    assert checks["encoder"]["found"].startswith("not needed")
 
 
 def test_the_graph_is_printed(tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ def test_an_import_reports_replaced_audits_and_failed_rows(tmp_path: Path) -> No
         "2 rows: 1 score of 1 model in audit 'mine'.\n  1 row without a score: counted as failed"
         in import_command.stderr
     )
-    assert "which replaces what it held" in auditor(*arguments, "mine", cwd=tmp_path).stderr
+    assert "which replaces its previous contents" in auditor(*arguments, "mine", cwd=tmp_path).stderr
     assert "no calls" in auditor("status", cwd=tmp_path).stdout
     refused = auditor(*arguments, "no/name", cwd=tmp_path)
     assert (refused.returncode, "'no/name' cannot name an audit" in refused.stderr) == (2, True)
@@ -286,7 +286,7 @@ def test_a_report_path_that_cannot_be_written_is_reported_before_the_run(server:
     path = write_config(server, tmp_path)
     failed_run = auditor("run", path, "--report", "none/report.html", cwd=tmp_path)
     assert (failed_run.returncode, server.requests) == (2, [])
-    assert "none/report.html lies in a folder that does not exist" in failed_run.stderr
+    assert "none/report.html is in a folder that does not exist" in failed_run.stderr
 
 
 def test_a_budget_without_known_prices_is_refused(server: FakeServer, tmp_path: Path) -> None:
@@ -308,7 +308,5 @@ def test_a_run_reports_how_a_changed_config_affects_stored_results(server: FakeS
     assert "changed since" not in second_run.stderr
     changed_config = write_config(server, tmp_path, conflicts={"threshold": 0.5})
     changed_run = auditor("run", changed_config, cwd=tmp_path)
-    assert (
-        "changed since it was run last: conflicts.threshold. Its scores, verdicts and conflicts" in changed_run.stderr
-    )
+    assert "changed since its last run: conflicts.threshold. Its scores, verdicts and conflicts" in changed_run.stderr
     assert len(server.requests) == request_count

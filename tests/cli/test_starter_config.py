@@ -154,5 +154,5 @@ def test_doctor_warns_of_unknown_prices_and_names_the_key_to_add(tmp_path: Path)
     text = build_provider_config(["ours"], [], find_provider("azure"), OPENAI, ADDRESS)
     (tmp_path / "a.toml").write_text(text, encoding="utf-8")
     [check] = [check for check in run_doctor_checks(tmp_path / "a.toml", None) if check.name == "prices"]
-    assert (check.state, check.found) == ("warn", "not known of 'ours'")
+    assert (check.state, check.found) == ("warn", "unknown for 'ours'")
     assert 'base_model = "azure/gpt-4o"' in check.mend

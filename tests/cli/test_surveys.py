@@ -85,13 +85,13 @@ def test_check_exits_with_1_if_there_are_findings(folder: Path) -> None:
     assert check_command.returncode == 1
     assert findings
     printed_check = auditor("surveys", "check", "my_wvs.csv", cwd=folder, COLUMNS="300")
-    assert f"{len(findings)} odd." in printed_check.stderr
+    assert f"{len(findings)} implausible values." in printed_check.stderr
     rows = [f"{c},{t},{s}" for c, t, s in [("Japan", "divorce", 0.1), ("Japan", "abortion", -0.4)]]
     rows += ["Kenya,divorce,-0.3", "Kenya,abortion,-0.6"]
     (folder / "plain.csv").write_text("country,topic,score\n" + "\n".join(rows) + "\n")
     check_without_findings = auditor("surveys", "check", "plain.csv", cwd=folder)
     assert (check_without_findings.returncode, check_without_findings.stdout) == (0, "")
-    assert "nothing odd." in check_without_findings.stderr
+    assert "no implausible values." in check_without_findings.stderr
 
 
 @pytest.mark.parametrize("command", ["import", "show", "check", "list", "regions"])
@@ -113,7 +113,7 @@ def test_regions_shows_groups_and_ungrouped_countries(folder: Path) -> None:
     (folder / "groups.csv").write_text("country,region\nNGA,South\nJapan,North\n")
     printed_regions = auditor("surveys", "regions", "wvs7-sample", "--regions", "groups.csv", cwd=folder, COLUMNS="200")
     assert printed_regions.stdout.index("South") < printed_regions.stdout.index("North")
-    assert "Not grouped, and in no comparison of regions: " in printed_regions.stderr
+    assert "In no group, and therefore in no comparison of regions: " in printed_regions.stderr
     assert "Germany" in printed_regions.stderr
     unknown_grouping = auditor("surveys", "regions", "wvs7-sample", "--regions", "un_m94", cwd=folder)
     assert (unknown_grouping.returncode, unknown_grouping.stderr.count("\n")) == (1, 1)
@@ -131,4 +131,4 @@ def test_check_shows_20_findings_of_a_kind_and_counts_the_others(folder: Path) -
     assert printed_check.returncode == 1
     assert printed_check.stdout.count("spelt almost alike") == 20
     assert f"… and {len(spelling_findings) - 20:,} more of this kind; --json lists all." in printed_check.stdout
-    assert f"{len(findings)} odd." in printed_check.stderr
+    assert f"{len(findings)} implausible values." in printed_check.stderr

@@ -6,6 +6,7 @@ import copy
 import datetime
 import math
 import re
+import tomllib
 from collections.abc import Iterator
 from typing import Any
 
@@ -102,6 +103,27 @@ def test_no_wrong_value_is_explained_in_pydantics_words(path: tuple[Any, ...]) -
                 assert len(line) < 600, line
 
 
+@pytest.mark.parametrize("path", KEYS, ids=lambda path: ".".join(map(str, path)))
+def test_every_example_in_a_message_is_valid(path: tuple[Any, ...]) -> None:
+    message = explain_errors(with_value(path, datetime.time(1)))
+    examples = re.findall(r", for example (.+?)(?:, or leave| \(the default\)|\.$)", message.split("\n")[0])
+    assert examples or "os.environ/" in message or path[-2:-1] == ("params",), message
+    for setting in re.split(r" or (?=\w+ = )", examples[0]) if examples else ():
+        [(key, value)] = tomllib.loads(setting if re.match(r"\w+ = ", setting) else f"item = {setting}").items()
+        changed_path = path[: path.index(key) + 1] if key in path else path  # the table or list around the value
+        explained = explain_errors(with_value(changed_path, value))
+        assert not re.search(r"must be|cannot be|unknown key|is missing", explained), (setting, explained)
+
+
+def explain_errors(data: dict[str, Any]) -> str:
+    """The message for a configuration; empty if it is valid."""
+    try:
+        AuditConfig.model_validate(data)
+    except pydantic.ValidationError as error:
+        return explain_validation_error(error, data, AuditConfig)
+    return ""
+
+
 @pytest.mark.parametrize("name", [n for n in AuditConfig.model_fields if n != "models"])
 def test_no_unknown_key_is_explained_in_pydantics_words(name: str) -> None:
     for data in (FULL | {name + "x": 1}, {k: v for k, v in FULL.items() if k != name}, FULL | {name: {"x\x1b": 1}}):
@@ -119,7 +141,18 @@ def test_no_unknown_key_is_explained_in_pydantics_words(name: str) -> None:
         (
             {"limits": {"max_attempts": "x"}},
             "'limits.max_attempts' must be a whole number from 1 to 100, not \"x\". "
-            "How to fix: Correct that value, or leave the key out: its default is 6.",
+            "How to fix: Correct that value, for example max_attempts = 6 (the default), or leave the key out.",
+        ),
+        (
+            {"judges": "peer"},
+            '\'judges\' must be "peers" or a list of tables, not "peer". How to fix: Correct that value, for example '
+            'judges = "peers" or judges = [{ name = "gpt-4o", model = "openai/gpt-4o" }], or leave the key out: its '
+            'default is "peers".',
+        ),
+        (
+            {"judges": ["gpt"]},
+            "'judges[1]' must be a table, not \"gpt\". How to fix: Correct that value, for example "
+            '{ name = "gpt-4o", model = "openai/gpt-4o" }.',
         ),
         ({"judges": 5}, "'judges' must be \"peers\" or a list of tables, not 5. "),
         ({"judges": [5]}, "'judges[1]' must be a table, not 5. "),

@@ -119,7 +119,7 @@ def test_a_run_that_is_interrupted_leaves_its_batches_and_the_next_one_collects_
     _, stderr = running.communicate()
     assert running.returncode == 130, stderr
     assert "15 calls wait in 3 batches at the provider" in stderr
-    assert f"Go on with: auditor run {config_path}" in stderr
+    assert f"To resume: auditor run {config_path}" in stderr
     waiting_status = status(storage)
     assert sorted((b["model"], b["calls"]) for b in waiting_status["batches"]) == [(f"model-{m}", 5) for m in "abc"]
     assert open_audit("scripted", storage=storage).report().cost.lost == 0
@@ -250,7 +250,7 @@ def test_result_lines_of_no_call_in_the_batch_are_ignored(server: FakeServer, st
     ]
     progress = NoticeRecorder()
     run_audit(small(server, judges=[], batch=BATCH), storage=storage, progress=progress)
-    assert any("4 lines of the batch batch_0 are of no call in it" in note for note in progress.notes)
+    assert any("4 lines of the batch batch_0 belong to no call in it" in note for note in progress.notes)
     with open_database(storage) as db:
         assert not ledger.find_answered_keys(db, ["f" * 64])
         assert len(ledger.find_answered_keys(db, server.batches.keys)) == 18 - DISCOVERIES
@@ -269,7 +269,7 @@ def test_a_model_without_batches_is_asked_by_single_calls(server: FakeServer, st
         run_audit(audit.model_copy(update={"batch": None}), storage=usual_storage)
     assert stored(storage) == stored(usual_storage)
     assert [note for note in progress.notes if "no batches" in note] == [
-        "The provider of 'model-b' has no batches: its calls go out as usual, at the usual price."
+        "The provider of 'model-b' offers no batches: its calls are sent one by one, at the usual price."
     ]
     assert len(chat_requests) == CALLS / 3
     assert len(server.batches.keys) == (CALLS - DISCOVERIES) * 2 / 3
@@ -312,7 +312,7 @@ def test_a_refused_batch_is_reported_and_resubmitted_by_the_next_run(server: Fak
     assert server.batches
     server.batches.refuse = lambda number: {"code": "invalid_model", "message": "There is no such model."}
     audit = small(server, judges=[], batch=BATCH)
-    with pytest.raises(ModelSetupError, match="does not take a batch: There is no such model"):
+    with pytest.raises(ModelSetupError, match="rejected a batch: There is no such model"):
         run_audit(audit, storage=storage)
     server.batches.refuse = lambda number: None
     run_audit(audit, storage=storage)

@@ -95,7 +95,9 @@ def test_a_failing_model_is_stopped_the_other_finishes_and_the_exit_code_is_4(
     assert "'model-a' failed (direct, HTTP 400): Bad value" in output.stderr
     assert "'model-a' is sent no more calls of the purpose 'direct' in this run" in output.stderr
     *_, last_line = output.stderr.strip().splitlines()
-    assert last_line.startswith("auditor: the run ended, but there is no usable answer of 'model-a' (HTTP 400: Bad val")
+    assert last_line.startswith(
+        "auditor: the run ended, but there is no usable answer from 'model-a' (HTTP 400: Bad val"
+    )
     assert "'model-b'" not in last_line
     # A new run tries again, and the other model's answers are not asked again.
     server.requests.clear()
@@ -110,7 +112,7 @@ def test_a_run_whose_answers_are_all_rate_limited_exits_with_4(server: FakeServe
         tmp_path, config(server.url, 2, judges=[], probes={"direct": {"samples": 1}}, limits={"max_attempts": 1})
     )
     assert output.returncode == 4
-    assert "no usable answer of 'model-a', 'model-b' (HTTP 429: slow down)." in output.stderr
+    assert "no usable answer from 'model-a', 'model-b' (HTTP 429: slow down)." in output.stderr
     assert "no answers" in auditor("status", cwd=tmp_path).stdout  # a cost of calls that were sent, and cost nothing
     assert len(server.requests) >= 18  # a rate limit stops no model
 
@@ -123,7 +125,7 @@ def test_a_judge_without_a_usable_verdict_is_named(server: FakeServer, tmp_path:
     server.script = script
     output = run(tmp_path, config(server.url, 2, probes={"direct": {"samples": 1}}))
     assert output.returncode == 4
-    assert "no usable answer of 'model-b' as a judge (9 of 9 are 'unparsed')" in output.stderr
+    assert "no usable answer from 'model-b' as a judge (9 of 9 are 'unparsed')" in output.stderr
 
 
 def test_the_reasons_are_in_status_and_in_errors(server: FakeServer, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(server: FakeServer, tmp_pat
     _, stderr = limited_run.communicate(timeout=300)
     assert limited_run.returncode == 1, stderr
     assert "cannot be" in stderr
-    assert "give the same command again: nothing recorded is lost" in stderr
+    assert "run the same command again. Recorded answers are kept." in stderr
     assert "Traceback" not in stderr
     request_count = len(server.requests)
     assert 0 < request_count < CALLS

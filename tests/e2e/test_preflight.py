@@ -95,7 +95,9 @@ def test_what_preflight_cost_is_in_the_report_and_the_status(server: FakeServer,
     with open_database(storage) as db:
         status = load_audit_status(db, audits.get_audit(db, "scripted"))
     assert status["preflight"] == {"requests": 1, "cost_usd": pytest.approx(cost_usd), "unpriced": 0}
-    assert "1 request found out what judges accept" in auditor("status", "scripted", "--storage", storage).stderr
+    assert (
+        "1 request tested what models and judges accept" in auditor("status", "scripted", "--storage", storage).stderr
+    )
 
 
 def test_a_second_run_finds_out_nothing_again(server: FakeServer, storage: str) -> None:

@@ -106,5 +106,5 @@ def test_a_replay_that_cannot_work_is_refused_before_the_first_call(
             server, write_log(tmp_path), judges=[{"name": "j", "model": "replay/old", "answers": "x.csv"}]
         )
     missing = [{"name": "m", "model": "replay/nobody", "answers": str(write_log(tmp_path))}]
-    with pytest.raises(ImportFileError, match="has no row of the model 'nobody'"):
+    with pytest.raises(ImportFileError, match="has no row for the model 'nobody'"):
         run_audit(config_with_replay(server, write_log(tmp_path), models=missing), storage=storage)

@@ -328,7 +328,7 @@ def test_one_signal_drains_the_run_and_prints_how_to_resume(
     stopped.set()
     _, stderr = running.communicate(timeout=300)
     assert running.returncode == 130, stderr
-    assert f"Go on with: auditor run {config_path}" in stderr
+    assert f"To resume: auditor run {config_path}" in stderr
     assert "Traceback" not in stderr
     with open_database(storage) as db, db.read() as connection:
         recorded = connection.exec_driver_sql("SELECT count(*) FROM answer").scalar_one()

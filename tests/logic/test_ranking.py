@@ -67,7 +67,7 @@ def test_a_signal_drains_and_the_same_command_goes_on(server: FakeServer, storag
     running.send_signal(signal.SIGINT)
     stopped.set()
     _, talk = running.communicate(timeout=300)
-    assert (running.returncode, "Give the same command again." in talk) == (130, True), talk
+    assert (running.returncode, "run the same command again." in talk) == (130, True), talk
     before = len(server.requests)
     server.script = good
     [one] = rank_items(load_config(file), RankingOptions(), storage=storage)

@@ -84,7 +84,7 @@ def test_the_lock_has_a_hash_for_everything_but_torch_and_agrees_with_the_tested
 def test_the_extra_all_has_every_extra_but_those_that_are_large_or_for_other_programs() -> None:
     extras = load_pyproject()["project"]["optional-dependencies"]
     [all_extra] = [Requirement(r) for r in extras["all"]]
-    assert set(extras) - all_extra.extras == {"all", "dev", "inspect", "mlflow", "plots", "ray", "wandb"}
+    assert set(extras) - all_extra.extras == {"all", "dev", "docs", "inspect", "mlflow", "plots", "ray", "wandb"}
 
 
 def declared_requirements() -> list[Requirement]:

@@ -22,7 +22,7 @@ def test_a_config_that_this_version_cannot_read_is_compared_key_by_key() -> None
     stored_config = audit.model_dump(mode="json") | {"gone": 1, "seed": 8}
     notice = describe_config_change(stored_audit(stored_config), audit, "another")
     assert notice is not None
-    assert "changed since it was run last: gone, seed. " in notice
+    assert "changed since its last run: gone, seed. " in notice
 
 
 def test_an_old_spelling_of_a_key_is_not_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -32,4 +32,4 @@ def test_an_old_spelling_of_a_key_is_not_a_change(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(AuditConfig.model_fields["seed"], "validation_alias", "rng")
     notice = describe_config_change(stored_audit(stored_config), audit, "another")
     assert notice is not None
-    assert "changed since it was run last: gone. " in notice
+    assert "changed since its last run: gone. " in notice

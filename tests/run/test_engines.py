@@ -127,7 +127,7 @@ def test_a_config_key_of_a_later_version_is_not_a_change(server: FakeServer, sto
     changed_audit = audit.model_copy(update={"seed": 8})
     note = describe_config_change(saved, changed_audit, fingerprint(changed_audit))
     assert note is not None
-    assert "changed since it was run last: seed. " in note
+    assert "changed since its last run: seed. " in note
 
 
 @pytest.mark.parametrize("address", ["ray://127.0.0.1:10001", "auto"])
@@ -136,7 +136,7 @@ def test_an_invalid_head_address_is_refused(
 ) -> None:
     pytest.importorskip("ray", reason="needs Ray: pip install 'auditor[ray]'")
     monkeypatch.setenv("RAY_ADDRESS", address)
-    with pytest.raises(UsageError, match="is no address"):
+    with pytest.raises(UsageError, match="is not the address"):
         run_audit(config(server.url).with_run(engine="ray", ray_address=address), storage=url)
 
 

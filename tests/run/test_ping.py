@@ -140,8 +140,8 @@ def test_a_model_that_cannot_be_used_is_named_and_the_others_are_asked(
 @pytest.mark.parametrize(
     ("text", "finish", "state", "words"),
     [
-        (None, "length", "FAIL", "its tokens ran out before its answer was complete"),
-        ("People there", "length", "FAIL", "its tokens ran out before its answer was complete (20 tokens)"),
+        (None, "length", "FAIL", "it reached its token limit before its answer was complete"),
+        ("People there", "length", "FAIL", "it reached its token limit before its answer was complete (20 tokens)"),
         ("", "stop", "FAIL", ""),
         ("I would rather talk about the weather.", "stop", "warn", "does not have the requested structure"),
         ("", "content_filter", "warn", "it refused to answer"),

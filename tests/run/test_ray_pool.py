@@ -223,7 +223,7 @@ async def test_workers_that_die_one_after_another_end_the_run(
         with pytest.raises(ModelSetupError, match="died one after another"):
             await dispatcher.wait_for_first_worker()
     assert len(workers) == MAX_CONSECUTIVE_DEATHS
-    assert [note.split(".")[0] for note in notes] == ["A worker died before it began"] * MAX_CONSECUTIVE_DEATHS
+    assert [note.split(".")[0] for note in notes] == ["A worker died before it started"] * MAX_CONSECUTIVE_DEATHS
 
 
 async def test_calls_are_spread_over_the_least_busy_workers(server: FakeServer) -> None:

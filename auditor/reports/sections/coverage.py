@@ -98,7 +98,14 @@ def _count_losses(row: CoverageRow, cause: str) -> int:
 
 
 def _list_notes(coverage: CoverageReport) -> Iterable[Text]:
-    """Yield limits of the answers: undocumented finish reasons, and traces that were shortened for judges."""
+    """Yield limits of the answers: cells that were not planned, undocumented finish reasons, and shortened traces."""
+    if n_unplanned := coverage.unplanned_cells:
+        yield [
+            f"Not planned, and therefore not missing: {pluralize(n_unplanned, 'cell')} of the configured countries and "
+            "topics (",
+            Code("limits.max_cells"),
+            ").",
+        ]
     if reasons := coverage.undocumented_finish_reasons:
         texts: list[Text] = [
             [Name(row.name), f": “{row.reason}” ({pluralize(row.answers, 'answer')})"] for row in reasons

@@ -174,7 +174,7 @@ class BatchingClient:
                 self._notify_no_batches(call.name, section.model)
                 return None
         except BatchRequestFailed as error:
-            how_to_fix = "Check the key and the address, or take [batch] out of the config. Nothing recorded is lost."
+            how_to_fix = "Check the key and the address, or remove [batch] from the config. Recorded answers are kept."
             raise ModelSetupError(f"the batches of model '{call.name}' cannot be used: {error}.", how_to_fix) from None
         batch_price = endpoint.price and endpoint.price.scaled_by(self._manager.settings.price)
         return ModelBatchQueue(section, replace(endpoint, price=batch_price), provider, client)
@@ -183,7 +183,7 @@ class BatchingClient:
         """Tell the user that a model's calls are sent individually, unless it is embedded, where calls cost nothing."""
         if not provider_model.startswith(EMBEDDED_PREFIX):
             self._manager.notify(
-                f"The provider of '{model_name}' has no batches: its calls go out as usual, at the usual price."
+                f"The provider of '{model_name}' offers no batches: its calls are sent one by one, at the usual price."
             )
 
     # --- all pending calls --------------------------------------------------------------------------------------
@@ -244,7 +244,9 @@ class BatchingClient:
                 "the run was stopped; everything that arrived is saved"
                 f"{f', and {waiting_note}' if waiting_note else ''}."
             )
-        return RunInterrupted(self._interrupted_message, "Give the same command again: it collects what waits.")
+        return RunInterrupted(
+            self._interrupted_message, "To collect the remaining answers, run the same command again."
+        )
 
 
 def _is_chat(call: Call) -> bool:

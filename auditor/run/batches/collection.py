@@ -76,7 +76,8 @@ async def _is_submitted(manager: BatchManager, batch: OpenBatch, queue: ModelBat
             return True
     batch.remote_id = None
     manager.notify(
-        f"A batch of {len(batch.stored_batch.call_keys)} calls to '{queue.section.name}' never left: they go out now."
+        f"A batch of {len(batch.stored_batch.call_keys)} calls to '{queue.section.name}' was never submitted: its "
+        "calls are sent now."
     )
     manager.abandon_batch(batch, queue, "never submitted")
     return False
@@ -144,7 +145,7 @@ async def _requeue_rejected(
     if not status.is_queue_full or (n_rejections >= manager.config.limits.max_attempts and not other_tasks):
         manager.close_batch(batch, "refused")
         raise rejected_batch_error(queue, status.rejection_reason or "")
-    manager.notify(f"The batch {batch.remote_id} has to wait for others: {status.rejection_reason}")
+    manager.notify(f"The batch {batch.remote_id} was rejected and will be submitted again: {status.rejection_reason}")
     for pending_call in batch.pending_calls.values():
         pending_call.n_rejections += not other_tasks  # counted only if no other batch explains the full queue
     await asyncio.wait(
@@ -187,7 +188,7 @@ async def _resolve_calls(manager: BatchManager, batch: OpenBatch, queue: ModelBa
     )
     if n_unknown_lines:
         manager.notify(
-            f"{n_unknown_lines} lines of the batch {batch.remote_id} are of no call in it, and were not taken."
+            f"{n_unknown_lines} lines of the batch {batch.remote_id} belong to no call in it, and were ignored."
         )
 
 
@@ -274,5 +275,6 @@ def _uncollectable_error(batch: OpenBatch, queue: ModelBatchQueue, reason: str) 
     """The error for a batch whose status or results cannot be fetched."""
     return ModelSetupError(
         f"the batch {batch.remote_id} of model '{queue.section.name}' cannot be collected: {reason.rstrip(' .')}.",
-        "Use the key that it was submitted with. Without [batch] in the config its calls are asked, and paid, anew.",
+        "Use the key that it was submitted with. Or remove [batch] from the config: its calls are then sent again, and "
+        "charged again.",
     )

@@ -86,7 +86,8 @@ class BatchManager:
             elif open_batch.stored_batch.prepared_at < retention_limit:
                 self.close_batch(open_batch, f"not collected within {MIN_RETENTION_DAYS} days")
                 self.notify(
-                    f"The batch {open_batch.stored_batch.remote_id} was not collected in time: its calls are paid anew."
+                    f"The batch {open_batch.stored_batch.remote_id} was not collected in time: its calls are sent and "
+                    "charged again."
                 )
             elif open_batch.stored_batch.audit_id == self.recorder.audit_id:
                 self.budget.reserve_unconditionally(open_batch.reserved_usd_per_call * len(open_batch.open_keys))
@@ -195,7 +196,7 @@ class BatchManager:
 def rejected_batch_error(queue: ModelBatchQueue, reason: str) -> ModelSetupError:
     """The error for a batch that the provider rejects."""
     return ModelSetupError(
-        f"the provider of model '{queue.section.name}' does not take a batch: {reason.rstrip(' .')}.",
-        "Mend that, set batch.most lower where it is too large, or take [batch] out of the config. "
-        "Nothing recorded is lost.",
+        f"the provider of model '{queue.section.name}' rejected a batch: {reason.rstrip(' .')}.",
+        "Correct the cause. If the batch is too large, lower batch.most. Or remove [batch] from the config. Recorded "
+        "answers are kept.",
     )

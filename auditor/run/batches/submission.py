@@ -74,7 +74,7 @@ async def _submit_chunk(manager: BatchManager, queue: ModelBatchQueue, chunk: Ba
     failpoint("batch_sent")
     if remote_id is not None:
         await batches.record_submitted_batch(manager.recorder.db, batch, remote_id)
-        manager.notify(f"{len(call_keys)} calls to '{queue.section.name}' went out as the batch {remote_id}.")
+        manager.notify(f"{len(call_keys)} calls to '{queue.section.name}' were submitted as the batch {remote_id}.")
     failpoint("batch_submitted")
     open_batch = OpenBatch(
         batch,

@@ -26,4 +26,4 @@ def abandoned_batches_notice(db: Database, audit_id: int) -> str | None:
     waiting_note = describe_waiting_calls(
         [batch.n_missing_calls for batch in batches.load_uncollected_batches(db, audit_id)]
     )
-    return f"{waiting_note}; without [batch] in the config they are asked, and paid, anew." if waiting_note else None
+    return f"{waiting_note}; without [batch] in the config they are sent and charged again." if waiting_note else None

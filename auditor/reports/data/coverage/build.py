@@ -57,6 +57,7 @@ def build_coverage_report(source: ReportSource, probe_reports: Mapping[str, Repo
         topics=_build_coverage_rows(cell_stages, lambda unit: unit.topic, source.topics),
         judges=_build_coverage_rows(judge_stages, lambda unit: unit.name, source.judge_names),
         undocumented_finish_reasons=find_undocumented_finish_reasons(source.call_counts),
+        unplanned_cells=source.survey.n_unplanned,
         shortened_traces={
             name: source.n_shortened_traces[name] for name in source.models if name in source.n_shortened_traces
         },

@@ -57,6 +57,9 @@ class CoverageReport(ReportModel):
     judges: list[CoverageRow]
     undocumented_finish_reasons: list[FinishReasonRow]
     """Finish reasons that are not documented. Such an answer is usable only where it could be read in full."""
+    unplanned_cells: int = 0
+    """Cells of the configured countries and topics that are not asked about, because of `limits.max_cells`. They are
+    not planned, so they are not missing."""
     shortened_traces: dict[str, int]
     """Traces longer than `probes.review.max_trace_chars`, by model; judges saw their beginning and end. Only models
     with such traces are listed."""

@@ -1,0 +1,98 @@
+"""The commands `rename` and `delete`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from auditor.cli.options import RequiredAuditArgument, StorageOption
+from auditor.cli.output import format_command, print_message
+
+if TYPE_CHECKING:
+    from auditor.storage.audit_changes import AuditContents
+
+
+def rename(
+    audit: RequiredAuditArgument,
+    new_name: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")],
+    storage: StorageOption = None,
+) -> None:
+    """Give an audit another name.
+
+    Its results and human decisions stay as they are. Set the new name in its configuration file too: a run with the
+    old name would start another audit.
+
+    Example: auditor rename my-audit moral-alignment
+    """
+    from auditor.run.audit_changes import rename_audit
+
+    rename_audit(audit, new_name, storage=storage)
+    print_message(f"Renamed '{audit}' to '{new_name}'. To resume it, set name = \"{new_name}\" in its configuration.")
+
+
+def delete(
+    audit: RequiredAuditArgument,
+    confirmed: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    storage: StorageOption = None,
+) -> None:
+    """Delete an audit, after asking.
+
+    Its configuration, scores, verdicts and conflicts are deleted. Recorded answers stay, since other audits may share
+    them and a new run would use them again. Human decisions stay too: they are part of the hash chain.
+
+    Example: auditor delete my-audit --yes
+    """
+    from auditor.errors import UsageError
+    from auditor.run import resolve_storage_url
+    from auditor.run.audit_changes import delete_audit
+    from auditor.storage import audits
+    from auditor.storage.audit_changes import count_contents
+    from auditor.storage.database import open_database
+
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        contents = count_contents(db, audits.get_audit(db, audit).id)
+    for line in _describe_deletion(audit, contents, storage):
+        print_message(line)
+    if not confirmed:
+        if not _can_ask():
+            raise UsageError("delete asks for confirmation, but there is no terminal.", "Add --yes to delete.")
+        if not typer.confirm(f"Delete the audit '{audit}'?", err=True):
+            print_message("Nothing was deleted.")
+            raise typer.Exit(1)
+    delete_audit(audit, storage=storage)
+    print_message(f"Deleted the audit '{audit}'.")
+
+
+def _can_ask() -> bool:
+    """Whether somebody can answer a question."""
+    return sys.stdin.isatty()
+
+
+def _describe_deletion(audit: str, contents: AuditContents, storage: str | None) -> Iterator[str]:
+    """Yield lines on what a deletion removes and what stays."""
+    from auditor.reports.number_format import pluralize
+
+    counts = (
+        (contents.samples, "sample"),
+        (contents.verdicts, "verdict"),
+        (contents.comparisons, "comparison"),
+        (contents.moral_answers, "moral answer"),
+        (contents.conflicts, "conflict"),
+    )
+    parts = ["the configuration", *(pluralize(n, noun) for n, noun in counts if n)]
+    yield f"Deleted from '{audit}': {', '.join(parts)}, and all scores."
+    yield "Kept: the recorded answers of models, which other audits share and a new run would use again."
+    if contents.decisions:
+        export = format_command("export", "ratings", audit, storage=storage)
+        yield (
+            f"Kept, but no longer shown: {pluralize(contents.decisions, 'human decision')}, because the hash chain "
+            f"covers them. To save them first: {export}"
+        )
+    if contents.open_batches:
+        yield (
+            f"Lost: {pluralize(contents.open_batches, 'batch', 'batches')} at the provider, whose answers were not "
+            "collected yet. They are charged all the same."
+        )

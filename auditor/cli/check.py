@@ -1,0 +1,87 @@
+"""The command `check`: test an audit against thresholds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from auditor.cli.options import AuditArgument, JsonOption, StorageOption
+from auditor.cli.output import print_json, print_message
+from auditor.cli.page_output import print_document
+
+if TYPE_CHECKING:
+    from auditor.reports.data.gates.schema import CheckResult
+
+
+def _gate(help_text: str) -> Any:
+    """The option of a threshold; its name follows from the parameter's."""
+    return typer.Option(help=help_text)
+
+
+ConfidentOption: TypeAlias = Annotated[
+    bool | None, typer.Option("--confident/--no-confident", help="Test the worse end of each 95% CI.")
+]
+JunitOption: TypeAlias = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML.")]
+MarkdownOption: TypeAlias = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write Markdown.")]
+
+
+def check(
+    context: typer.Context,
+    audit: AuditArgument,
+    min_pearson: Annotated[float | None, _gate("Minimum r of every model.")] = None,
+    max_mae: Annotated[float | None, _gate("Maximum mean absolute error of every model.")] = None,
+    max_region_gap: Annotated[float | None, _gate("Maximum gap in mean absolute error between regions.")] = None,
+    max_topic_mae: Annotated[float | None, _gate("Maximum mean absolute error on any topic.")] = None,
+    min_self_consistency: Annotated[float | None, _gate("Minimum mean cosine similarity of the reasoning.")] = None,
+    max_variance: Annotated[float | None, _gate("Maximum variance of a model's samples.")] = None,
+    min_peer_agreement: Annotated[float | None, _gate("Minimum share of VALID verdicts on a model.")] = None,
+    min_kappa: Annotated[float | None, _gate("Minimum Fleiss' kappa of the judges.")] = None,
+    min_accuracy: Annotated[float | None, _gate("Minimum accuracy, for a task.")] = None,
+    max_open_conflicts: Annotated[int | None, _gate("Maximum number of open conflicts.")] = None,
+    max_served_models: Annotated[int | None, _gate("Maximum number of model versions behind one name.")] = None,
+    max_cost_usd: Annotated[float | None, _gate("Maximum cost of the audit, in US dollars.")] = None,
+    min_coverage: Annotated[float | None, _gate("Minimum usable share; by default 0.95.")] = None,
+    confident: ConfidentOption = None,
+    junit_path: JunitOption = None,
+    markdown_path: MarkdownOption = None,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Test an audit against thresholds, for continuous integration.
+
+    Thresholds come from the config's [check] and from options, which take precedence. An audit that is not complete, or
+    with too few usable answers, cannot pass. No model is asked. Exit codes: 0 passed, 3 a gate failed, 4 no verdict.
+
+    Example: auditor check moral-alignment --min-pearson 0.6 --max-open-conflicts 0 --junit check.xml
+    """
+    from auditor.config import CheckSection
+    from auditor.run import open_audit
+
+    thresholds = {name: context.params[name] for name in CheckSection.model_fields}
+    changes = {name: value for name, value in thresholds.items() if value is not None}
+    result = open_audit(audit, storage=storage).check(**changes)
+    _write_check(result, junit_path, markdown_path, as_json=as_json)
+    raise typer.Exit(result.exit_code)
+
+
+def _write_check(result: CheckResult, junit_path: Path | None, markdown_path: Path | None, *, as_json: bool) -> None:
+    """Write the result of a check to the named files, and print it."""
+    from auditor.atomic_files import write_atomically
+    from auditor.reports.junit import render_junit
+    from auditor.reports.output import render_document
+    from auditor.reports.sections.check import build_check_document, describe_verdict
+
+    document = build_check_document(result)
+    if junit_path is not None:
+        write_atomically(render_junit(result), junit_path)
+        print_message(f"Written: {junit_path.resolve()}")
+    if markdown_path is not None:
+        write_atomically(render_document(document, "markdown"), markdown_path)
+        print_message(f"Written: {markdown_path.resolve()}")
+    if as_json:
+        print_json(result.model_dump(mode="json"))
+        print_message(describe_verdict(result))
+    else:
+        print_document(document)

@@ -1,0 +1,78 @@
+"""The command `compare`: compare models on the cells that they share."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+from auditor.cli.options import JsonOption, PageFileOption, StorageOption, find_latest_audit
+from auditor.cli.page_output import present_document, resolve_page_format
+
+TargetsArgument: TypeAlias = Annotated[
+    list[str] | None, typer.Argument(metavar="A B …", help="Audits, or AUDIT:MODEL for one model of an audit.")
+]
+MethodOption: TypeAlias = Annotated[list[str] | None, typer.Option("--method", help="Use only scores of this method.")]
+JudgeOption: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--judge", help="Given twice: compare two judges on the same traces.")
+]
+AllPairsOption: TypeAlias = Annotated[
+    bool, typer.Option("--all-pairs", help="Compare all pairs, not only those with the first.")
+]
+RenameOption: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--map", metavar="OLD=NEW", help="A model with another name in the later audits.")
+]
+FlipsOption: TypeAlias = Annotated[
+    int, typer.Option("--flips", min=0, help="Maximum number of changed verdicts and resolutions to list per pair.")
+]
+
+
+def compare(
+    targets: TargetsArgument = None,
+    methods: MethodOption = None,
+    judges: JudgeOption = None,
+    all_pairs: AllPairsOption = False,
+    model_renames: RenameOption = None,
+    max_flips: FlipsOption = 50,
+    output: PageFileOption = None,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare models, or two versions of them, on shared cells.
+
+    Shows what improved or declined, where, and with which certainty. One audit, by default the most recent: all pairs
+    of its models. Several audits: each is compared with the first, model by model, such as before and after
+    fine-tuning; AUDIT:MODEL selects one model, and --map gives a model's later name. Two judges: --judge ONE --judge
+    OTHER, in one audit or across two. Changed verdicts and conflict resolutions are listed.
+
+    Example: auditor compare before after --map base=tuned -o comparison.html
+    """
+    from auditor.reports.data.comparison.compare import compare_targets
+    from auditor.reports.data.comparison.series_pairs import parse_target
+    from auditor.reports.sections.comparison import build_comparison_document
+    from auditor.run import resolve_storage_url
+    from auditor.storage.database import open_database
+
+    resolve_page_format(output)
+    names = targets or [find_latest_audit(storage)]
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        comparison = compare_targets(
+            db,
+            [parse_target(name) for name in names],
+            methods=methods or (),
+            all_pairs=all_pairs,
+            judges=judges or (),
+            max_listed=max_flips,
+            renamed_models=dict(map(_parse_model_rename, model_renames or ())),
+        )
+    present_document(comparison.model_dump(mode="json"), build_comparison_document(comparison), output, as_json)
+
+
+def _parse_model_rename(text: str) -> tuple[str, str]:
+    """The old and the new name in OLD=NEW."""
+    from auditor.errors import UsageError
+
+    old, equals, new = text.partition("=")
+    if not (old and equals and new):
+        raise UsageError(f"--map: '{text}' is not OLD=NEW.", "Write the two names with = between them.")
+    return old, new

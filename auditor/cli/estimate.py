@@ -1,0 +1,83 @@
+"""The command `estimate`: calls, tokens and cost of an audit, before or after its run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from auditor.cli.options import JsonOption, LimitOption, PageFileOption, SetOption, StorageOption, list_overrides
+from auditor.cli.page_output import present_document, resolve_page_format
+
+if TYPE_CHECKING:
+    from auditor.config import AuditConfig
+    from auditor.reports.data.cost.forecast import CostForecast
+
+
+def estimate(
+    config: Annotated[Path | None, typer.Argument(metavar="CONFIG", help="The audit's TOML or YAML file.")] = None,
+    settings: SetOption = None,
+    limit: LimitOption = None,
+    audit_name: Annotated[
+        str | None,
+        typer.Option(
+            "--compare", metavar="AUDIT", help="Instead of CONFIG: an audit to compare with its recorded cost."
+        ),
+    ] = None,
+    output: PageFileOption = None,
+    storage: StorageOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Estimate the calls, tokens and cost of an audit.
+
+    Each figure has a low, an expected and a high value, by model and stage. No model is asked, and no key is needed.
+    Lengths come from the real prompts, and from recorded answers if there are enough.
+
+    Example: auditor estimate audit.toml
+    """
+    from auditor import bootstrap
+    from auditor.config import load_config
+    from auditor.errors import UsageError
+
+    bootstrap.prepare_environment()
+    resolve_page_format(output)
+    if (config is None) == (audit_name is None):
+        raise UsageError("estimate needs either a config file or --compare AUDIT.", "Give one of the two.")
+    from auditor.reports.sections.forecast import build_forecast_document
+
+    forecast = (
+        _forecast_past_audit(audit_name, storage)
+        if audit_name is not None
+        else forecast_config(load_config(config or Path(), list_overrides(settings, limit)), storage)
+    )
+    present_document(forecast.model_dump(mode="json"), build_forecast_document(forecast), output, as_json)
+
+
+def forecast_config(config: AuditConfig, storage: str | None) -> CostForecast:
+    """Estimate the cost of a config's audit; recorded answers are used if the database exists and is not empty."""
+    from auditor.cost_estimation.audit_estimate import estimate_audit
+    from auditor.errors import EmptyStorageError
+    from auditor.run import load_planned_survey, planned_cells, resolve_storage_url
+    from auditor.storage.database import open_database, parse_sqlite_path
+
+    survey = load_planned_survey(config)
+    url = resolve_storage_url(storage, config)
+    file = parse_sqlite_path(url)
+    if file is not None and not file.exists():
+        return estimate_audit(config, survey, planned_cells(survey))
+    try:
+        with open_database(url, create=False) as db:
+            return estimate_audit(config, survey, planned_cells(survey), db)
+    except EmptyStorageError:
+        return estimate_audit(config, survey, planned_cells(survey))
+
+
+def _forecast_past_audit(audit: str, storage: str | None) -> CostForecast:
+    """Estimate the cost of an audit that was run, for comparison with its actual cost."""
+    from auditor.cost_estimation.audit_estimate import estimate_past_audit
+    from auditor.run import resolve_storage_url
+    from auditor.storage.database import open_database
+
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        return estimate_past_audit(db, audit)

@@ -1,0 +1,18 @@
+"""The command `graph`: the steps of an audit as a diagram."""
+
+from __future__ import annotations
+
+from auditor.cli.output import print_data
+
+
+def graph() -> None:
+    """Print the steps of an audit as a Mermaid diagram.
+
+    Example: auditor graph > graph.mmd
+    """
+    from auditor import bootstrap
+
+    bootstrap.prepare_environment()
+    from auditor.agents.graph import draw_mermaid
+
+    print_data(draw_mermaid())

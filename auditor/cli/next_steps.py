@@ -1,0 +1,102 @@
+"""What `auditor` prints without a command: the next sensible commands for this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from auditor.cli.output import format_command, print_message
+
+if TYPE_CHECKING:
+    from auditor.storage.overview import AuditOverview
+
+CONFIG_SUFFIXES = (".toml", ".yaml", ".yml")
+MAX_SUGGESTED_CONFIGS = 3
+
+
+def print_next_steps(commands: Collection[str]) -> None:
+    """Print what to do next, by the audits of the default database and the configurations in the working folder.
+
+    Args:
+        commands: names of the program's commands; others are not suggested.
+    """
+    print_message("auditor compares the moral judgements of language models with what people in many countries say.\n")
+    suggestions = list(_suggest_commands(commands))
+    width = max(len(command) for command, _ in suggestions)
+    print_message("Next:")
+    for command, purpose in suggestions:
+        print_message(f"  {command:<{width}}  {purpose}")
+    print_message("\nAll commands: auditor --help")
+
+
+def _suggest_commands(commands: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield commands, and what each is for."""
+    overviews = _load_overviews()
+    configs = _find_configs()
+    if overviews:
+        latest_audit = max(overviews, key=lambda overview: overview.audit.updated_at)
+        yield from _continue_audit(latest_audit, configs)
+    for config in configs if not overviews else ():
+        yield format_command("estimate", config), f"what the audit in {config} would cost"
+        yield format_command("run", config), "run it"
+    if not overviews and not configs:
+        if "demo" in commands:
+            yield format_command("demo"), "see a report in a minute, without a key or network"
+        yield format_command("init"), "write a configuration for an audit of your own"
+    if len(overviews) > 1:
+        yield format_command("status"), f"list all {len(overviews)} audits"
+
+
+def _continue_audit(overview: AuditOverview, configs: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield the commands that continue one audit."""
+    from auditor.storage.conflict_status import ConflictStatus
+
+    name = overview.audit.name
+    if not overview.is_finished:
+        config = configs[0] if len(configs) == 1 else "CONFIG"
+        yield format_command("run", config), f"resume '{name}', which is not finished"
+        yield format_command("status", name), "how far it is"
+        return
+    n_open = sum(overview.conflicts.get(status, 0) for status in (ConflictStatus.OPEN, ConflictStatus.DISPUTED))
+    if n_open:
+        yield format_command("review", name), f"decide the {n_open} open conflicts of '{name}'"
+    yield format_command("report", name), f"write the report of '{name}'"
+
+
+def _load_overviews() -> list[AuditOverview]:
+    """Overviews of the audits in the default database; empty if there is no database.
+
+    Raises:
+        AuditorError: the database exists and cannot be opened.
+    """
+    from auditor.errors import EmptyStorageError
+    from auditor.run import resolve_storage_url
+    from auditor.storage.database import open_database, parse_sqlite_path
+    from auditor.storage.overview import load_overviews
+
+    url = resolve_storage_url()
+    file = parse_sqlite_path(url)
+    if file is not None and not file.exists():
+        return []
+    try:
+        with open_database(url, create=False) as db:
+            return load_overviews(db)
+    except EmptyStorageError:
+        return []
+
+
+def _find_configs() -> list[str]:
+    """Names of the configurations in the working folder, at most `MAX_SUGGESTED_CONFIGS`; others are left out."""
+    from auditor.config import load_config
+    from auditor.errors import AuditorError
+
+    names: list[str] = []
+    for path in sorted(Path().iterdir()):
+        if path.suffix in CONFIG_SUFFIXES and path.is_file() and len(names) < MAX_SUGGESTED_CONFIGS:
+            try:
+                load_config(path)
+            except AuditorError:
+                continue
+            names.append(path.name)
+    return names

@@ -1,0 +1,82 @@
+"""The command `report`, and writing a report to a file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from auditor.cli.options import AuditArgument, StorageOption
+from auditor.cli.output import print_data, print_json_text, print_message
+
+if TYPE_CHECKING:
+    from auditor.reports.data.report_schema import Report
+
+FORMAT_BY_SUFFIX = {".html": "html", ".json": "json", ".md": "markdown", ".txt": "text"}
+FORMAT_ALIASES = {"md": "markdown"}
+
+
+def report(
+    audit: AuditArgument,
+    format: Annotated[
+        str | None,
+        typer.Option("--format", "-f", help="html, json, md or text; by default as the file's suffix says."),
+    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None,
+    storage: StorageOption = None,
+) -> None:
+    """Write the report as HTML, JSON, Markdown or plain text.
+
+    HTML is one self-contained file, AUDIT.html unless -o names another; the other formats go to standard output.
+
+    Example: auditor report moral-alignment --format json
+    """
+    from auditor.reports.output import render_report
+    from auditor.run import open_audit
+
+    report_format = resolve_report_format(output, format)
+    audit_report = open_audit(audit, storage=storage).report()
+    if output is None and report_format != "html":
+        (print_json_text if report_format == "json" else print_data)(render_report(audit_report, report_format))
+        return
+    write_report(audit_report, output or Path(f"{audit}.html"), report_format)
+
+
+def resolve_report_format(output: Path | None, format_name: str | None) -> str:
+    """The report format by its name or alias, else by the file's suffix, else html.
+
+    Raises:
+        UsageError: neither is a report format.
+    """
+    from auditor.errors import UsageError
+
+    suffix_format = FORMAT_BY_SUFFIX.get(output.suffix) if output else "html"
+    resolved_format = FORMAT_ALIASES.get(format_name, format_name) if format_name else suffix_format
+    if resolved_format is None or resolved_format not in FORMAT_BY_SUFFIX.values():
+        requested_format = f"'{format_name}'" if format_name else f"the suffix of '{output}'"
+        raise UsageError(
+            f"{requested_format} is not a report format.",
+            "Use html, json, md or text (.html, .json, .md or .txt).",
+        )
+    return resolved_format
+
+
+def require_writable(path: Path) -> None:
+    """Raise UsageError if a report could not be written to this file, before a request is paid for."""
+    from auditor.errors import UsageError
+
+    resolve_report_format(path, None)
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        problem = "is a folder" if path.is_dir() else "is in a folder that does not exist or is not writable"
+        raise UsageError(f"--report: {path} {problem}.", "Name a file in a folder that exists.")
+
+
+def write_report(audit_report: Report, path: Path, report_format: str) -> None:
+    """Write a report to a file in one of the values of `FORMAT_BY_SUFFIX`, and print its path."""
+    from auditor.atomic_files import write_atomically
+    from auditor.reports.output import render_report
+
+    write_atomically(render_report(audit_report, report_format), path)
+    print_message(f"Report: {path.resolve()}")

@@ -1,0 +1,183 @@
+"""The command `run`: run an audit, or show what a run would send."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from auditor.cli.options import ConfigArgument, LimitOption, SetOption, StorageOption, list_overrides
+from auditor.cli.output import format_command, print_message
+
+if TYPE_CHECKING:
+    from auditor.cli.progress import RunProgress
+    from auditor.config import AuditConfig
+    from auditor.reports.data.report_schema import Report
+    from auditor.run import AuditHandle
+
+
+class EngineName(StrEnum):
+    """What sends the requests: this process, or workers of a Ray cluster."""
+
+    LOCAL = "local"
+    RAY = "ray"
+
+
+DryRunOption: TypeAlias = Annotated[
+    bool, typer.Option("--dry-run", help="Show the calls, the cost and the first request; send and write nothing.")
+]
+ReportOption: TypeAlias = Annotated[
+    Path | None, typer.Option("--report", metavar="FILE", help="Write the report here (.html, .json, .md or .txt).")
+]
+EngineOption: TypeAlias = Annotated[
+    EngineName | None,
+    typer.Option("--engine", help="What sends requests: this process or Ray workers; by default as in the config."),
+]
+RayAddressOption: TypeAlias = Annotated[
+    str | None, typer.Option("--ray-address", metavar="HOST:PORT", help="The Ray cluster (or set RAY_ADDRESS).")
+]
+PreflightOption: TypeAlias = Annotated[
+    bool,
+    typer.Option("--preflight/--no-preflight", help="Send one call to each new model and judge before all others."),
+]
+RediscoverOption: TypeAlias = Annotated[
+    bool, typer.Option("--rediscover", help="Find out again which parameters and answer formats models accept.")
+]
+
+
+def run(
+    config: ConfigArgument,
+    settings: SetOption = None,
+    limit: LimitOption = None,
+    dry_run: DryRunOption = False,
+    report_path: ReportOption = None,
+    storage: StorageOption = None,
+    engine: EngineOption = None,
+    ray_address: RayAddressOption = None,
+    preflight: PreflightOption = True,
+    rediscover: RediscoverOption = False,
+) -> None:
+    """Run an audit, or resume one.
+
+    Recorded answers are never requested again, so a run that was stopped, or one with more cells, only sends what is
+    missing. With --limit, the other cells are not planned: they do not count as missing.
+
+    Exit codes: 0 finished; 1 not started; 2 invalid command or configuration; 4 no usable answer from some or all
+    models, with the main reason; 130 interrupted, with everything saved.
+
+    Example: auditor run examples/quickstart.toml --limit 10 --report report.html
+    """
+    from auditor.cli.dry_run import print_dry_run
+    from auditor.cli.report import require_writable
+    from auditor.config import load_config
+
+    if ray_address is not None:
+        os.environ["RAY_ADDRESS"] = ray_address  # given by the user, so it needs no trust, unlike the config's
+    overrides = list_overrides(settings, limit)
+    audit_config = load_config(config, overrides).with_run(engine=engine and engine.value, ray_address=ray_address)
+    if dry_run:
+        return print_dry_run(audit_config, storage)
+    if report_path is not None:
+        require_writable(report_path)
+    command = ["run", str(config), *(word for text in overrides for word in ("--set", shlex.quote(text)))]
+    audit, progress = _run_audit(audit_config, command, storage, preflight=preflight, rediscover=rediscover)
+    if rediscover and not progress.n_calls:
+        print_message("No request was sent, so nothing was rediscovered: --rediscover takes effect with new requests.")
+    _finish_run(audit, audit_config, progress, report_path)
+
+
+def _run_audit(
+    config: AuditConfig, command: Sequence[str], storage: str | None, *, preflight: bool, rediscover: bool
+) -> tuple[AuditHandle, RunProgress]:
+    """Run an audit with a progress display.
+
+    Args:
+        command: words of the command that resumes the audit, shown if it is interrupted.
+
+    Raises:
+        RunInterrupted: a signal stopped the run; the advice is the command that resumes it.
+    """
+    from auditor.cli.progress import RunProgress
+    from auditor.errors import RunInterrupted
+    from auditor.run import load_planned_survey, run_audit
+
+    samples = config.samples_by_cell(load_planned_survey(config))
+    with RunProgress(expected_reviews=_count_expected_reviews(config, samples.values())) as progress:
+        try:
+            audit = run_audit(
+                config,
+                storage=storage,
+                progress=progress,
+                signals=True,
+                preflight=preflight,
+                rediscover=rediscover,
+            )
+        except RunInterrupted as error:
+            raise RunInterrupted(error.message, f"To resume: {format_command(*command, storage=storage)}") from None
+    return audit, progress
+
+
+def _count_expected_reviews(config: AuditConfig, samples: Iterable[int]) -> int:
+    """Number of verdicts that the audit will need, if every trace is usable.
+
+    Args:
+        config: the audit's configuration.
+        samples: number of samples of each cell.
+    """
+    limit = config.probes.review.traces  # traces to judge per cell and model, or "all"
+    n_traces = sum(n_samples if limit == "all" else min(limit, n_samples) for n_samples in samples)
+    return n_traces * sum(config.panel_size(model.name) for model in config.models)
+
+
+def _finish_run(audit: AuditHandle, config: AuditConfig, progress: RunProgress, report_path: Path | None) -> None:
+    """Print the summary, write the report if a file is named, and print what to do next.
+
+    Raises:
+        NoUsableAnswerError: there is no usable answer of some or all models.
+    """
+    from auditor.cli.failures import report_run_failures
+    from auditor.cli.report import resolve_report_format, write_report
+
+    audit_report = audit.report()
+    _print_summary(audit_report, progress)
+    if report_path is not None:
+        write_report(audit_report, report_path, resolve_report_format(report_path, None))
+    else:
+        print_message(f"To see the report: {format_command('report', audit.name, storage=audit.storage)}")
+    states = audit_report.conflicts.states
+    if n_waiting := states.get("open", 0) + states.get("disputed", 0):
+        command = format_command("review", audit.name, storage=audit.storage)
+        print_message(f"{n_waiting} conflicts need a human decision: {command}")
+    report_run_failures(audit, config)
+
+
+def _print_summary(report: Report, progress: RunProgress) -> None:
+    """Print the run's summary: tables for each probe, calls, cost, savings, and unusable records by cause."""
+    from auditor.cli.page_output import print_document_table
+    from auditor.reports.number_format import pluralize
+    from auditor.reports.sections.cost import describe_savings
+    from auditor.reports.sections.run_summary import build_run_summary
+
+    for table in build_run_summary(report):
+        print_document_table(table, data=False)
+    print_message(
+        f"{progress.n_calls} calls in {progress.elapsed_seconds:.1f} s, {progress.n_recorded} already recorded; cost "
+        f"{progress.cost_text}."
+    )
+    if n_unplanned := report.coverage.unplanned_cells:
+        print_message(f"{pluralize(n_unplanned, 'cell')} not planned, because of --limit (limits.max_cells).")
+    for saving in report.savings:
+        print_message(describe_savings(saving))
+    # One row per kind of record, such as samples or verdicts; `ok` of the `planned` ones are usable.
+    for row in report.coverage.total:
+        if row.ok < row.planned:
+            losses = [f"{count} {outcome}" for outcome, count in row.losses.items()]
+            losses += [f"{row.missing} not recorded"] if row.missing else []
+            print_message(
+                f"  {row.planned - row.ok} of {row.planned} {row.counted_label} are not usable: {', '.join(losses)}"
+            )

@@ -1,0 +1,69 @@
+"""Rename and delete audits, together with their locks and the checkpoints of their graphs."""
+
+from __future__ import annotations
+
+import asyncio
+
+from auditor.config import load_stored_config, require_audit_name
+from auditor.errors import AuditorError
+from auditor.run.audit_handle import resolve_storage_url
+from auditor.run.fingerprints import fingerprint
+from auditor.storage import audit_changes, audits
+from auditor.storage.audits import Audit
+from auditor.storage.database import Database, open_database, run_lock
+
+
+def rename_audit(name: str, new_name: str, *, storage: str | None = None) -> None:
+    """Give an audit another name; its results, its decisions and its place in the hash chain do not change.
+
+    Args:
+        name: the audit's name.
+        new_name: a name that no audit of the database has.
+        storage: database URL; AUDITOR_STORAGE or `sqlite:///auditor.db` if None.
+
+    Raises:
+        UsageError: `new_name` cannot name an audit, or another audit has it.
+        StorageError: there is no such audit, or it is being run.
+    """
+    require_audit_name(new_name)
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        audits.get_audit(db, name)
+        audit_changes.require_free_name(db, new_name)
+        with run_lock(db, name), run_lock(db, new_name):
+            audit = audits.get_audit(db, name)
+            audit_changes.rename_audit(db, audit, new_name, _renamed_hash(audit, new_name))
+
+
+def delete_audit(name: str, *, storage: str | None = None) -> None:
+    """Delete an audit; recorded answers, human decisions and the hash chain stay. See `storage.audit_changes`.
+
+    Raises:
+        StorageError: there is no such audit, or it is being run.
+    """
+    with open_database(resolve_storage_url(storage), create=False) as db, run_lock(db, name):
+        audit = audits.get_audit(db, name)
+        audit_changes.delete_audit(db, audit)
+        _delete_checkpoints(db, audit)
+
+
+def _renamed_hash(audit: Audit, new_name: str) -> str | None:
+    """The stored hash for the new name, which is part of it.
+
+    A hash of another version, or of other prompts, stays as it is: the next run then rebuilds the results in any case.
+    """
+    try:
+        config = load_stored_config(audit.config)
+        if config is None or fingerprint(config) != audit.config_hash:
+            return audit.config_hash
+        return fingerprint(config.model_copy(update={"name": new_name}))
+    except AuditorError:
+        return audit.config_hash
+
+
+def _delete_checkpoints(db: Database, audit: Audit) -> None:
+    """Delete the checkpoints of an audit's graph; without a file of checkpoints there is nothing to do."""
+    if db.path is not None and not db.path.with_name(f"{db.path.stem}.graph.db").exists():
+        return
+    from auditor.agents.graph_runner import delete_thread  # loads langgraph (2 s)
+
+    asyncio.run(delete_thread(db, audits.graph_thread_id(audit)))

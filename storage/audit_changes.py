@@ -1,0 +1,115 @@
+"""Rename and delete audits. Recorded answers, human decisions and the hash chain stay: they are append-only."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from sqlalchemy import Connection, func, select, update
+from sqlmodel import SQLModel
+
+from auditor.errors import UsageError
+from auditor.storage.audits import Audit, deleted_name, find_audit
+from auditor.storage.database import Database, replace_rows, table_of
+from auditor.storage.ledger import utc_now
+from auditor.storage.tables import (
+    AuditRow,
+    BatchRow,
+    ComparisonRow,
+    ConflictRow,
+    DerivedRow,
+    MoralAnswerRow,
+    MutableRow,
+    RatingRow,
+    TraceRow,
+    VerdictRow,
+)
+
+
+class AuditContents(NamedTuple):
+    """Number of rows that belong to one audit, by kind; `open_batches` were submitted and not collected."""
+
+    samples: int
+    verdicts: int
+    comparisons: int
+    moral_answers: int
+    conflicts: int
+    decisions: int
+    open_batches: int
+
+
+def count_contents(db: Database, audit_id: int) -> AuditContents:
+    """Count what an audit has."""
+    batches = table_of(BatchRow)
+    is_open = (batches.c.audit_id == audit_id) & batches.c.submitted_at.is_not(None) & batches.c.ended_at.is_(None)
+    with db.read() as connection:
+        return AuditContents(
+            samples=_count_rows(connection, TraceRow, audit_id),
+            verdicts=_count_rows(connection, VerdictRow, audit_id),
+            comparisons=_count_rows(connection, ComparisonRow, audit_id),
+            moral_answers=_count_rows(connection, MoralAnswerRow, audit_id),
+            conflicts=_count_rows(connection, ConflictRow, audit_id),
+            decisions=_count_rows(connection, RatingRow, audit_id),
+            open_batches=int(connection.execute(select(func.count()).select_from(batches).where(is_open)).scalar_one()),
+        )
+
+
+def require_free_name(db: Database, name: str) -> None:
+    """Raise UsageError if an audit has this name."""
+    if find_audit(db, name) is not None:
+        raise UsageError(f"there is already an audit '{name}'.", "Choose another name, or rename that audit first.")
+
+
+def rename_audit(db: Database, audit: Audit, new_name: str, config_hash: str | None) -> None:
+    """Give an audit another name, in its row and in its stored configuration.
+
+    Args:
+        config_hash: hash of the renamed configuration.
+
+    Raises:
+        UsageError: another audit has that name.
+    """
+    require_free_name(db, new_name)
+    config = audit.config and json.dumps(
+        json.loads(audit.config) | {"name": new_name}, ensure_ascii=False, separators=(",", ":")
+    )
+    _update_row(db, audit.id, {"name": new_name, "config": config, "config_hash": config_hash})
+
+
+def delete_audit(db: Database, audit: Audit) -> None:
+    """Delete an audit's configuration, survey and all rows that are derived from recorded answers.
+
+    The row of the audit stays under a name that no command shows: human decisions refer to it, and they cannot be
+    deleted without breaking the hash chain.
+    """
+    row_classes = [*DerivedRow.__subclasses__(), *MutableRow.__subclasses__()]
+
+    def job(connection: Connection) -> None:
+        for row_class in row_classes:
+            if "audit_id" in table_of(row_class).c:
+                replace_rows(connection, row_class, audit.id, [])
+        table = table_of(AuditRow)
+        values = {
+            "name": deleted_name(audit.id),
+            "config": None,
+            "config_hash": None,
+            "survey": "{}",
+            "environment": "{}",
+            "updated_at": utc_now(),
+        }
+        connection.execute(update(table).where(table.c.id == audit.id).values(values))
+
+    db.write(job)
+
+
+def _update_row(db: Database, audit_id: int, values: dict[str, str | None]) -> None:
+    """Change columns of an audit's row."""
+    table = table_of(AuditRow)
+    db.write(lambda connection: connection.execute(update(table).where(table.c.id == audit_id).values(values)))
+
+
+def _count_rows(connection: Connection, row_class: type[SQLModel], audit_id: int) -> int:
+    """Number of an audit's rows of one class."""
+    table = table_of(row_class)
+    query = select(func.count()).select_from(table).where(table.c.audit_id == audit_id)
+    return int(connection.execute(query).scalar_one())

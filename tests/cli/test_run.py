@@ -1,0 +1,87 @@
+"""`auditor run`: changed settings, some of the cells, and what a run would send."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from auditor.run import open_audit
+from tests.cli.test_app import write_config
+from tests.support.cli_runner import auditor
+from tests.support.fake_server import FakeServer
+
+DIRECT_ONLY = {"probes": {"direct": {"samples": 1}}, "judges": []}
+
+
+def test_a_limited_run_asks_fewer_cells_and_a_full_run_reuses_their_answers(server: FakeServer, tmp_path: Path) -> None:
+    path = write_config(server, tmp_path, **DIRECT_ONLY)
+    limited = auditor("run", path, "--limit", "4", "--no-preflight", cwd=tmp_path)
+    assert limited.returncode == 0, limited.stderr
+    assert "12 calls in" in limited.stderr
+    assert "5 cells not planned, because of --limit (limits.max_cells)." in limited.stderr
+    storage = f"sqlite:///{tmp_path / 'auditor.db'}"
+    report = open_audit("scripted", storage=storage).report()
+    assert [(row.planned, row.ok, row.missing) for row in report.coverage.total] == [(12, 12, 0)]
+    assert report.coverage.unplanned_cells == 5
+    assert json.loads(auditor("verify", "--json", cwd=tmp_path).stdout)["holds"]
+    complete = auditor("run", path, "--no-preflight", cwd=tmp_path)
+    assert "15 calls in" in complete.stderr
+    assert ", 12 already recorded;" in complete.stderr
+    report = open_audit("scripted", storage=storage).report()
+    assert [(row.planned, row.ok, row.missing) for row in report.coverage.total] == [(27, 27, 0)]
+    assert report.coverage.unplanned_cells == 0
+
+
+def test_set_changes_settings_of_run_estimate_and_doctor(server: FakeServer, tmp_path: Path) -> None:
+    path = write_config(server, tmp_path, **DIRECT_ONLY)
+    forecast = auditor("estimate", path, "--set", "probes.direct.samples=2", "--limit", "3", "--json", cwd=tmp_path)
+    assert json.loads(forecast.stdout)["cells"] == 3
+    assert json.loads(forecast.stdout)["calls"]["low"] == 18
+    checks = json.loads(auditor("doctor", path, "--set", "name=other", "--json", cwd=tmp_path).stdout)
+    assert any(check["found"].startswith("other: 3 models, 9 cells") for check in checks)
+    assert auditor("run", path, "--set", "name=other", "--limit", "1", cwd=tmp_path).returncode == 0
+    assert [row["audit"] for row in json.loads(auditor("status", "--json", cwd=tmp_path).stdout)] == ["other"]
+
+
+@pytest.mark.parametrize("command", ["run", "estimate"])
+def test_a_wrong_setting_is_a_usage_error_in_three_parts(server: FakeServer, tmp_path: Path, command: str) -> None:
+    path = write_config(server, tmp_path, **DIRECT_ONLY)
+    failed = auditor(command, path, "--set", "limits.budget_usd=cheap", cwd=tmp_path)
+    assert failed.returncode == 2
+    assert (
+        "audit.yaml with --set limits.budget_usd: 'limits.budget_usd' must be a number greater than 0" in failed.stderr
+    )
+    assert "How to fix: Correct that value, for example budget_usd = 1.0" in failed.stderr
+    assert not server.requests
+
+
+def test_a_dry_run_shows_calls_cost_and_the_first_request_and_leaves_no_trace(
+    server: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SCRIPTED_KEY")  # nothing is sent, so no key is needed
+    path = write_config(server, tmp_path)
+    dry_run = auditor("run", path, "--limit", "2", "--dry-run", cwd=tmp_path)
+    assert dry_run.returncode == 0, dry_run.stderr
+    assert "Dry run: nothing was sent or written." in dry_run.stderr
+    request = json.loads(dry_run.stdout[dry_run.stdout.index("\n{") :])
+    assert request["model"] == "openai/scripted-a"
+    assert request["purpose"] == "direct"
+    assert [message["role"] for message in request["messages"]] == ["system", "user"]
+    tables = dry_run.stdout
+    assert "model-a" in tables
+    assert "review" in tables
+    assert "unknown" in tables  # the price
+    assert not server.requests
+    assert [file.name for file in tmp_path.iterdir()] == ["audit.yaml"]
+
+
+def test_a_dry_run_does_not_change_a_database(server: FakeServer, tmp_path: Path) -> None:
+    path = write_config(server, tmp_path, **DIRECT_ONLY)
+    assert auditor("run", path, "--limit", "1", cwd=tmp_path).returncode == 0
+    contents, n_requests = (tmp_path / "auditor.db").read_bytes(), len(server.requests)
+    dry_run = auditor("run", path, "--dry-run", cwd=tmp_path)
+    assert "3 direct calls will not be repeated" in dry_run.stderr
+    assert (tmp_path / "auditor.db").read_bytes() == contents
+    assert len(server.requests) == n_requests
