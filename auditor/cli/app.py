@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from auditor.cli import analysis, audits, exports, failures, imports, logic, setup, verification
+from auditor.cli import analysis, audits, demo, exports, failures, imports, logic, setup, verification
 
 app = typer.Typer(
     name="auditor",
@@ -44,6 +44,7 @@ def root(
 
 
 audits.register(app)
+demo.register(app)
 failures.register(app)
 analysis.register(app)
 setup.register(app)
