@@ -152,7 +152,5 @@ def answer_text(world: World, call: Call) -> str:
         return moral_answers.state_rule(world, call)
     if world.survey.task is not None:
         reasoning, answer = survey_answers.answer_item(world, call)
-        return (
-            f"{reasoning}\nANSWER = {answer}" if world.survey.task.range is None else f"{reasoning}\nSCORE = {answer}"
-        )
+        return f"{reasoning}\nANSWER = {answer}"
     return survey_answers.answer_survey(world, call)

@@ -39,11 +39,12 @@ def choose(world: World, call: Call) -> dict[str, Any]:
 
 
 def paraphrase(world: World, call: Call) -> dict[str, Any]:
-    """The question with different openings, as many as the prompt asks for."""
+    """Stand-ins for paraphrases, as many as the prompt asks for: the words of the question in other orders."""
     match = _COUNT.search(call.messages[0].content)
-    question = call.messages[-1].content.removeprefix("Question: ").strip()
-    count = int(match[1]) if match else DEFAULT_PARAPHRASES
-    return {"paraphrases": [f"Considering case {number}: {question}" for number in range(1, count + 1)]}
+    words = call.messages[-1].content.removeprefix("Question: ").strip(" ?\n").lower().split()
+    rng = world.rng(model_name(call), "paraphrase", call.messages[-1].content, call.sample)
+    orders = [rng.sample(words, len(words)) for _ in range(int(match[1]) if match else DEFAULT_PARAPHRASES)]
+    return {"paraphrases": [f"{' '.join(order).capitalize()}?" for order in orders]}
 
 
 def judge_support(world: World, call: Call) -> dict[str, Any]:
