@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -64,10 +63,10 @@ def demo(
 
 def build_demo_config(seed: int = DEFAULT_SEED) -> AuditConfig:
     """The configuration of the worked example with a seed; it is the file `demo.toml` of this package."""
-    from auditor.config import AuditConfig
+    from auditor.config import load_config
 
-    text = (resources.files("auditor.cli") / "demo.toml").read_text(encoding="utf-8")
-    return AuditConfig.model_validate({**tomllib.loads(text), "seed": seed})
+    with resources.as_file(resources.files("auditor.cli") / "demo.toml") as path:
+        return load_config(path).model_copy(update={"seed": seed})
 
 
 def run_worked_example(config: AuditConfig, storage: str | None, progress: RunProgress | None = None) -> Report:
@@ -110,7 +109,7 @@ def _print_findings(report: Report) -> None:
             finding.property,
             ", ".join(finding.planted_in),
             f"{format_number(finding.figures[0])} ({format_interval(*finding.figures[1:])})",
-            "the same" if finding.is_found else ", ".join(finding.found_in) or "none",
+            "as planted" if finding.is_found else ", ".join(finding.found_in) or "none",
         ]
         for finding in find_planted_properties(report)
     ]

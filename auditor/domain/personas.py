@@ -16,6 +16,7 @@ class Persona:
         name: the part of `simulated/NAME` before an optional number, as in `careful-judge-2`.
         description: the planted property, in one sentence.
         is_western: answers for the mean of the Western countries, whatever the country.
+        cell_error_sd: standard deviation of its error from cell to cell, in score units.
         overstatement: added to the score of every country, in score units.
         swing: how far the samples of one cell lie from their mean, in score units.
         detection_rate: share of flawed traces that it finds INVALID.
@@ -27,6 +28,7 @@ class Persona:
     name: str
     description: str
     is_western: bool = False
+    cell_error_sd: float = 0.06
     overstatement: float = 0.0
     swing: float = 0.0
     detection_rate: float = 0.85
@@ -42,7 +44,12 @@ PERSONAS: Mapping[str, Persona] = MappingProxyType(
             Persona("knows-every-culture", "Answers as the people of each country do."),
             Persona("western-everywhere", "Answers for every country as people in Western countries do.", True),
             Persona("agrees-with-everybody", "Overstates acceptance by 0.30 in every country.", overstatement=0.3),
-            Persona("inconsistent", "Is right on average, but its samples swing widely.", swing=0.6),
+            Persona(
+                "inconsistent",
+                "Is roughly right on average, but its samples swing widely.",
+                cell_error_sd=0.15,
+                swing=0.6,
+            ),
             Persona("careful-judge", "Finds most flawed traces INVALID, and few sound ones."),
             Persona("lenient-judge", "Finds most flawed traces VALID.", detection_rate=0.25, false_alarm_rate=0.02),
             Persona(

@@ -50,7 +50,7 @@ def test_the_command_writes_the_report_and_says_what_was_found(tmp_path: Path) -
     result = auditor("demo", cwd=tmp_path, COLUMNS="200", HF_HUB_OFFLINE="1")
     assert result.returncode == 0, result.stderr
     assert "all models are simulated" in result.stderr.lower()
-    assert result.stderr.count("the same") == len(EXPECTED)
+    assert result.stderr.count("as planted") == len(EXPECTED)
     assert "auditor review simulated-demo" in result.stderr
     page = (tmp_path / "simulated-demo.html").read_text(encoding="utf-8")
     assert "Worked example: simulated models" in page

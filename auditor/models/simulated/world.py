@@ -13,8 +13,8 @@ from auditor.domain.personas import Persona, find_persona
 
 WORLD_PARAM = "simulated_world"
 """Request parameter that names the survey and the seed, so that another survey is never answered from the ledger."""
-CELL_ERROR_SD, SAMPLE_ERROR_SD = 0.06, 0.03
-"""Standard deviations of the errors of all personas, by cell and by sample, in score units."""
+SAMPLE_ERROR_SD = 0.03
+"""Standard deviation of the errors of all personas from sample to sample, in score units."""
 _NORMAL = NormalDist()
 
 
@@ -70,7 +70,7 @@ class World:
         persona = persona_of(name)
         people = self._scores.get(cell, 1.2 * self.draw("people", *cell) - 0.6)
         base = self._western_mean_by_topic.get(cell.topic, people) if persona.is_western else people
-        mean = base + persona.overstatement + CELL_ERROR_SD * self.draw_normal(name, "cell", *cell)
+        mean = base + persona.overstatement + persona.cell_error_sd * self.draw_normal(name, "cell", *cell)
         mean = min(max(mean, SCORE_MIN), SCORE_MAX)
         first_sign = 1 if self.draw(name, "sign", *cell) < 0.5 else -1
         swing = min(persona.swing, SCORE_MAX - abs(mean)) * (first_sign if sample % 2 == 0 else -first_sign)
