@@ -106,7 +106,7 @@ def _print_findings(report: Report) -> None:
 
     rows = [
         [
-            finding.property,
+            finding.label,
             ", ".join(finding.planted_in),
             f"{format_number(finding.figures[0])} ({format_interval(*finding.figures[1:])})",
             "as planted" if finding.is_found else ", ".join(finding.found_in) or "none",

@@ -24,13 +24,13 @@ class PlantedFinding:
     """One planted property, and what the report says about it.
 
     Attributes:
-        property: the property, with the figure that shows it.
+        label: the property, with the figure that shows it.
         planted_in: names of the models or judges that have it.
         found_in: names of those that the report shows to have it.
         figures: of the first model or judge that has it.
     """
 
-    property: str
+    label: str
     planted_in: tuple[str, ...]
     found_in: tuple[str, ...]
     figures: Figures
@@ -104,10 +104,10 @@ def _find_inconsistency(report: Report, personas: Mapping[str, Persona]) -> Plan
 
     def is_outlier(name: str) -> bool:
         """Whether neither interval overlaps with another model's."""
-        own, others = rows[name], [row for row in rows.values() if row.model != name]
+        candidate, others = rows[name], [row for row in rows.values() if row.model != name]
         return all(
-            (own.variance.ci_low or 0.0) > (row.variance.ci_high or 1.0)
-            and (own.sign_agreement.ci_high or 1.0) < (row.sign_agreement.ci_low or 0.0)
+            (candidate.variance.ci_low or 0.0) > (row.variance.ci_high or 1.0)
+            and (candidate.sign_agreement.ci_high or 1.0) < (row.sign_agreement.ci_low or 0.0)
             for row in others
         )
 
@@ -144,11 +144,11 @@ def _find_copying(report: Report, personas: Mapping[str, Persona]) -> PlantedFin
 
 
 def _finding(
-    text: str, planted_in: list[str], found_in: list[str], figures_by_name: Mapping[str, Figures]
+    label: str, planted_in: list[str], found_in: list[str], figures_by_name: Mapping[str, Figures]
 ) -> PlantedFinding:
     """A finding with the figures of the first name that it was planted in."""
     figures = figures_by_name.get(planted_in[0], (None, None, None)) if planted_in else (None, None, None)
-    return PlantedFinding(text, tuple(planted_in), tuple(found_in), figures)
+    return PlantedFinding(label, tuple(planted_in), tuple(found_in), figures)
 
 
 def _figures(estimate: Estimate) -> Figures:

@@ -62,7 +62,7 @@ def run_other_forms(storage: str, _: Path) -> None:
 def run_moral_questions(storage: str, folder: Path) -> None:
     """Moral questions that a model paraphrases, their rules of thumb, and judgements of pairs."""
     questions = folder / "questions.csv"
-    rows = [f"{thing},Is it wrong to keep a borrowed {thing}?" for thing in ("book", "bicycle", "coat", "boat")]
+    rows = [f"{item},Is it wrong to keep a borrowed {item}?" for item in ("book", "bicycle", "coat", "boat")]
     questions.write_text("\n".join(["question_id,question", *rows]))
     judges = {"consistency": {"judge": "lenient-judge", "samples": 2}, "contradiction": "lenient-judge", "worst": 1}
     probe = {"questions": str(questions), "paraphraser": "careful-judge-1", "paraphrases": 4, "threshold": 0.01}
@@ -147,13 +147,13 @@ def test_an_unknown_persona_is_named_with_the_closest_one() -> None:
 def test_answers_for_one_survey_are_not_used_for_another(storage: str, tmp_path: Path) -> None:
     config = simulated(judges=[], probes={"direct": {"samples": 2}})
     before = run_audit(config, storage=storage).report()
-    own = tmp_path / "own.csv"
+    survey_file = tmp_path / "own.csv"
     cells = load_survey("wvs7-sample").scores.items()
     rows = [
         f'{cell.country},"{cell.topic}",{-score}' for cell, score in cells if cell.country in ("Germany", "Nigeria")
     ]
-    own.write_text("\n".join(["country,topic,score", *rows]))
-    changed_survey = {**SURVEY, "source": str(own)}
+    survey_file.write_text("\n".join(["country,topic,score", *rows]))
+    changed_survey = {**SURVEY, "source": str(survey_file)}
     after = run_audit(simulated(judges=[], survey=changed_survey, probes={"direct": {"samples": 2}}), storage=storage)
     scores_before, scores_after = (
         [cell.scores["direct"]["knows-every-culture"] or 0.0 for cell in report.audit.cells]

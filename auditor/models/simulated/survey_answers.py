@@ -97,8 +97,8 @@ def answer_logprobs(world: World, call: Call) -> str:
 
 def preference(world: World, call: Call) -> float:
     """By how much a model prefers item A to item B of a comparison, in score units, as the question asks."""
-    option_a, rest = _find_options(call.messages[-1].content)
-    option_b, _, question = rest.rpartition("\n")
+    option_a, remainder = _find_options(call.messages[-1].content)
+    option_b, _, question = remainder.rpartition("\n")
     country = world.find_cell(call.messages[-1].content).country
     score_a, score_b = (
         world.score(model_name(call), Cell(country, world.find_cell(option).topic), call.sample)
