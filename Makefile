@@ -8,7 +8,7 @@ MODELS := smollm2-135m all-MiniLM-L6-v2
 .PHONY: help demo test install dev models check unit litellm servers faults hostile soak bench coverage clean
 
 help:
-	@echo "make demo    run the main job on the embedded model, and write a report"
+	@echo "make demo    audit small models on this machine, then simulated ones, and write two reports"
 	@echo "make test    format, lint, types, import contracts, tests"
 	@echo "make litellm the gateway and every provider with the oldest and the newest litellm supported"
 	@echo "make servers audits against real servers: llama.cpp, transformers, a litellm proxy"
@@ -85,7 +85,14 @@ system:
 
 demo: models
 	@mkdir -p demo
-	@$(BIN)/auditor run examples/quickstart.toml --storage sqlite:///demo/demo.db --report demo/report.html
+	@echo "Live demo: a small language model on this machine, about three minutes on two cores."
+	@echo "Left out to save time: further samples of each cell, and reviews by judges."
+	@$(BIN)/auditor run examples/quickstart.toml --storage sqlite:///demo/demo.db --report demo/live-demo.html
+	@echo
+	@$(BIN)/auditor demo --storage sqlite:///demo/demo.db -o demo/worked-example.html
+	@echo
+	@echo "Read first:  demo/worked-example.html  simulated models, whose properties are known"
+	@echo "Then:        demo/live-demo.html       a small language model, which knows little about the world"
 
 test: dev models system check unit
 

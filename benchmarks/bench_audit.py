@@ -63,7 +63,7 @@ def measure_seconds(job: Callable[[], object]) -> tuple[float, float]:
 
 
 def make_config(url: str, samples: int) -> Any:
-    """One model over 15 countries x 3 topics; every trace goes to one judge."""
+    """One model over 17 countries x 3 topics; every trace goes to one judge."""
 
     def model(name: str) -> dict[str, Any]:
         endpoint = {"api_base": url, "api_key": f"os.environ/{KEY}", "concurrency": CONCURRENCY}

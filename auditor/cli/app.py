@@ -14,6 +14,7 @@ from auditor.cli import experiments, surveys
 from auditor.cli.audit_changes import delete, rename
 from auditor.cli.check import check
 from auditor.cli.compare import compare
+from auditor.cli.demo import demo
 from auditor.cli.doctor import doctor
 from auditor.cli.estimate import estimate
 from auditor.cli.exports import export_app
@@ -33,7 +34,7 @@ from auditor.cli.verification import verify
 
 SUMMARY = "Audit the moral alignment of language models across cultures, and show how far the result can be trusted."
 COMMANDS = {
-    GET_STARTED: (init, doctor, trust),
+    GET_STARTED: (demo, init, doctor, trust),
     RUN_AUDITS: (estimate, run, status, errors, rename, delete),
     USE_RESULTS: (report, review, compare, check, verify),
     RESEARCH: (graph,),

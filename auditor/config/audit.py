@@ -15,13 +15,15 @@ from auditor.config.cross_table_rules import (
     require_enough_judges,
     require_known_rewriter,
     require_no_renamed_models,
+    require_recorded_answers,
     require_same_model_for_shared_names,
+    require_simulated_models_only,
     require_standalone_task,
     require_unique_names,
     require_usable_weights,
     require_weights_source,
 )
-from auditor.config.model_section import EMBEDDED_PREFIX, REPLAY_PREFIX, ModelSection
+from auditor.config.model_section import EMBEDDED_PREFIX, REPLAY_PREFIX, SIMULATED_PREFIX, ModelSection
 from auditor.config.probes import DirectProbe, Probes
 from auditor.config.rephrasing import check_language
 from auditor.config.sections import (
@@ -133,6 +135,11 @@ class AuditConfig(ConfigSection):
         return self.samples_per_cell(native_languages) // self.direct.samples * self.direct.guaranteed_samples
 
     @property
+    def is_simulated(self) -> bool:
+        """Whether all models are simulated, so that no request leaves the process."""
+        return self.models[0].model.startswith(SIMULATED_PREFIX)
+
+    @property
     def review_varies_by_trace(self) -> bool:
         """Whether a trace's judges, or whether it is judged at all, depend on the trace's number within its cell."""
         return self.panel.judges_per_trace is not None or self.direct.tolerance is not None
@@ -178,19 +185,10 @@ class AuditConfig(ConfigSection):
         return self
 
     @model_validator(mode="after")
-    def _require_replay_answers(self) -> AuditConfig:
-        """Require a file of answers for every replayed model, and reject replayed models as judges."""
-        for model in self.models:
-            if model.model.startswith(REPLAY_PREFIX) and model.answers is None:
-                raise ValueError(
-                    f"model '{model.name}' replays answers, but of no file. How to fix: Set its key 'answers' to one "
-                    "with model,country,topic,sample,text."
-                )
-        for judge in self.judges if isinstance(self.judges, list) else ():
-            if judge.model.startswith(REPLAY_PREFIX):
-                raise ValueError(
-                    f"judge '{judge.name}': recorded answers cannot judge. How to fix: See `auditor import verdicts`."
-                )
+    def _check_models_without_a_provider(self) -> AuditConfig:
+        """Check replayed and simulated models; see the rules that are called."""
+        require_recorded_answers(self.models, self.judges if isinstance(self.judges, list) else ())
+        require_simulated_models_only(self.name, [*self.models, *self.judge_models])
         return self
 
     @model_validator(mode="after")

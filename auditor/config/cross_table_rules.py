@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from auditor.config.model_section import ModelSection
+from auditor.config.model_section import REPLAY_PREFIX, SIMULATED_PREFIX, ModelSection
 from auditor.config.probes import Probes, ReviewProbe
 from auditor.config.sections import PanelSection
 from auditor.domain import ENGLISH
+from auditor.domain.personas import PERSONAS, find_persona
 from auditor.errors import did_you_mean
+
+SIMULATED_NAME_START = "simulated"
+"""Start of the name of every audit of simulated models."""
 
 
 def is_same_model(judge: ModelSection, author: ModelSection) -> bool:
@@ -92,6 +96,46 @@ def require_distinct_models(models: list[ModelSection]) -> None:
                 f"models: '{twin.name}' and '{model.name}' are one model, asked the same way: they would share every "
                 "answer and count as two. How to fix: Leave one out, or give it other parameters."
             )
+
+
+def require_recorded_answers(models: Sequence[ModelSection], judges: Sequence[ModelSection]) -> None:
+    """Require a file of answers for every replayed model, and reject replayed models as judges."""
+    for model in models:
+        if model.model.startswith(REPLAY_PREFIX) and model.answers is None:
+            raise ValueError(
+                f"model '{model.name}' replays answers, but of no file. How to fix: Set its key 'answers' to one "
+                "with model,country,topic,sample,text."
+            )
+    for judge in judges:
+        if judge.model.startswith(REPLAY_PREFIX):
+            raise ValueError(
+                f"judge '{judge.name}': recorded answers cannot judge. How to fix: See `auditor import verdicts`."
+            )
+
+
+def require_simulated_models_only(audit_name: str, models: Sequence[ModelSection]) -> None:
+    """Require that all models are simulated or none is, with known personas, and a name that says so.
+
+    The name is on every page, table and export of an audit, so that none can be taken for a measurement.
+    """
+    simulated = [model for model in models if model.model.startswith(SIMULATED_PREFIX)]
+    if not simulated:
+        return
+    if real := [model for model in models if model not in simulated]:
+        raise ValueError(
+            f"model '{simulated[0].name}' is simulated, but '{real[0].name}' ({real[0].model}) is not: simulated and "
+            "real models cannot be in one audit. How to fix: Remove one kind; `auditor demo` writes a worked example."
+        )
+    if not audit_name.startswith(SIMULATED_NAME_START):
+        raise ValueError(
+            f"name: all models of '{audit_name}' are simulated, so its name must start with '{SIMULATED_NAME_START}'. "
+            f'How to fix: Set name = "{SIMULATED_NAME_START}-{audit_name}".'
+        )
+    for model in simulated:
+        persona_name = model.model.removeprefix(SIMULATED_PREFIX)
+        if find_persona(persona_name) is None:
+            hint = did_you_mean(persona_name, PERSONAS, f"Known: {', '.join(PERSONAS)}.")
+            raise ValueError(f"model '{model.name}': there is no simulated model '{persona_name}'. How to fix: {hint}")
 
 
 def require_unique_names(names: list[str], table_name: str) -> None:

@@ -20,6 +20,8 @@ EMBEDDED_PREFIX = "embedded/"
 """Prefix of models that run inside the process."""
 REPLAY_PREFIX = "replay/"
 """Prefix of models whose answers come from a file."""
+SIMULATED_PREFIX = "simulated/"
+"""Prefix of models of which every answer is simulated; see `auditor.domain.personas`."""
 DEFAULT_SERVER_CONCURRENCY, DEFAULT_PROVIDER_CONCURRENCY = 8, 100
 DEFAULT_TIMEOUT_S = 60.0
 DEFAULT_SLOW_TIMEOUT_S = 600.0

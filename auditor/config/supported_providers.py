@@ -7,7 +7,7 @@ litellm.
 
 from __future__ import annotations
 
-from auditor.config.model_section import EMBEDDED_PREFIX, REPLAY_PREFIX
+from auditor.config.model_section import EMBEDDED_PREFIX, REPLAY_PREFIX, SIMULATED_PREFIX
 from auditor.errors import did_you_mean
 
 _GUARDED_NAMES = """
@@ -47,7 +47,7 @@ def unsupported_reason(provider: str) -> str | None:
     Args:
         provider: the part of a model's id before the first slash.
     """
-    if provider in GUARDED_PROVIDERS or f"{provider}/" in (EMBEDDED_PREFIX, REPLAY_PREFIX):
+    if provider in GUARDED_PROVIDERS or f"{provider}/" in (EMBEDDED_PREFIX, REPLAY_PREFIX, SIMULATED_PREFIX):
         return None
     if provider in SELF_AUTHENTICATING_PROVIDERS:
         return f"'{provider}' finds credentials and servers by itself, past {TRANSPORT_GUARD_PHRASE}."

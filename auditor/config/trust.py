@@ -61,6 +61,8 @@ def describe_destinations(config: AuditConfig) -> str:
         if (url := resolve_collector_url(config))
         else ""
     )
+    if config.is_simulated:
+        return f"All models are simulated: no request leaves this process.{telemetry_phrase}"
     return f"Requests go to: {'; '.join(destination_phrases)}.{telemetry_phrase}"
 
 

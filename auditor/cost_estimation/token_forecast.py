@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from importlib import metadata
 
-from auditor.config import EMBEDDED_PREFIX, BatchSection, ModelSection
+from auditor.config import EMBEDDED_PREFIX, SIMULATED_PREFIX, BatchSection, ModelSection
 from auditor.cost_estimation.planned_calls import PlannedCalls
 from auditor.domain import Call, Purpose
 from auditor.models.batches import find_batch_provider
@@ -106,7 +106,7 @@ def _find_price(model: ModelSection) -> tuple[TokenPrice | None, str]:
     price = token_price(model)
     if price is None:
         return None, "unknown"
-    if model.model.startswith(EMBEDDED_PREFIX):
+    if model.model.startswith((EMBEDDED_PREFIX, SIMULATED_PREFIX)):
         return price, "local model"
     if model.price is not None:
         return price, f"config{f', {model.price.as_of}' if model.price.as_of else ', undated'}"

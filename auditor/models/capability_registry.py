@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from auditor.config import EMBEDDED_PREFIX
+from auditor.config import EMBEDDED_PREFIX, SIMULATED_PREFIX
 from auditor.domain import Answer, Call, Capability, CapabilityKey, LogprobMeasure, Outcome, Purpose
 from auditor.models.capability_discovery import (
     apply_declared,
@@ -77,9 +77,12 @@ class CapabilityRegistry:
     def needs_discovery(self, call: Call) -> bool:
         """Whether no response has shown yet what the server of a call's model accepts in a call like this one.
 
-        False for embedded models, and for measures that are not taken by chat.
+        False for embedded and simulated models, and for measures that are not taken by chat.
         """
-        if call.model.startswith(EMBEDDED_PREFIX) or call.measure not in (None, LogprobMeasure.CHOICE):
+        if call.model.startswith((EMBEDDED_PREFIX, SIMULATED_PREFIX)) or call.measure not in (
+            None,
+            LogprobMeasure.CHOICE,
+        ):
             return False
         return call.capability_key not in self._known or self._is_form_open(call)
 

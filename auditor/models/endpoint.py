@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from auditor.config import EMBEDDED_PREFIX, ModelSection, resolve_secret
+from auditor.config import EMBEDDED_PREFIX, SIMULATED_PREFIX, ModelSection, resolve_secret
 from auditor.config.signed_providers import find_signed_provider
 from auditor.domain import AnswerForm, Call, Capability, LogprobMeasure
 from auditor.errors import ConfigError
@@ -217,11 +217,11 @@ def embedded_slots(model: str) -> int | None:
 
 
 def token_price(section: ModelSection) -> TokenPrice | None:
-    """US dollars per token: 0 for an embedded model, else the config's or litellm's listed price; None if unknown.
+    """US dollars per token: the config's or litellm's listed price; None if unknown.
 
-    The listed price is that of `base_model` if the config names one.
+    It is 0 for an embedded or simulated model. The listed price is that of `base_model` if the config names one.
     """
-    if section.model.startswith(EMBEDDED_PREFIX):
+    if section.model.startswith((EMBEDDED_PREFIX, SIMULATED_PREFIX)):
         return TokenPrice(0.0, 0.0, 0.0)
     if (price := section.price) is not None:
         cached_input_usd = price.input if price.cached_input is None else price.cached_input

@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from auditor.config import EMBEDDED_PREFIX, REPLAY_PREFIX, ModelSection
+from auditor.config import EMBEDDED_PREFIX, REPLAY_PREFIX, SIMULATED_PREFIX, ModelSection
 from auditor.domain import Answer, Call, LogprobMeasure, Outcome
 from auditor.models import litellm_client
 from auditor.models.endpoint import COMPLETIONS_PROVIDER
@@ -57,6 +57,8 @@ def supported_measures(section: ModelSection, method: str) -> tuple[LogprobMeasu
     """
     if section.model.startswith(REPLAY_PREFIX):
         return ()
+    if section.model.startswith(SIMULATED_PREFIX):
+        return (LogprobMeasure.CHOICE,)
     if method == LogprobMeasure.ECHO:
         return ECHO_MEASURES
     if method != "auto":

@@ -21,6 +21,7 @@ from auditor.run.encoders import semantic_encoder_loader
 from auditor.run.engines import require_engine
 from auditor.run.request_path import open_request_path
 from auditor.run.signals import stop_on_signals
+from auditor.run.simulation import bind_simulated_models
 from auditor.run.survey_plan import planned_cells
 from auditor.storage import audits
 from auditor.storage.database import Database
@@ -74,7 +75,13 @@ def run_with_models(
     async def run_work() -> T:
         """Run `work` with an open context; a second signal ends it as RunInterrupted."""
         async with _open_context(
-            config, survey, audit, db, progress or SilentProgress(), load_encoder, discovery or DiscoveryOptions()
+            bind_simulated_models(config, survey),
+            survey,
+            audit,
+            db,
+            progress or SilentProgress(),
+            load_encoder,
+            discovery or DiscoveryOptions(),
         ) as context:
             try:
                 with stop_on_signals(context.stop_event) if signals else nullcontext():

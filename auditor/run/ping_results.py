@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Literal
 
-from auditor.config import ENV_PREFIX, REPLAY_PREFIX, ModelSection
+from auditor.config import ENV_PREFIX, REPLAY_PREFIX, SIMULATED_PREFIX, ModelSection
 from auditor.domain import Answer, AnswerForm, Call, Outcome
 from auditor.error_messages import how_to_fix
 
@@ -66,6 +66,8 @@ def describe_unasked(model: ModelSection) -> PingResult:
     )
     if model.model.startswith(REPLAY_PREFIX):
         return replace(known, key="answers from a file", price="none")
+    if model.model.startswith(SIMULATED_PREFIX):
+        return replace(known, key="simulated", price="none")
     if not has_key(model):
         variable = (model.api_key or "").removeprefix(ENV_PREFIX)
         return replace(

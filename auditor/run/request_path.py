@@ -12,6 +12,7 @@ from auditor.config import AuditConfig, ModelSection
 from auditor.domain import Survey
 from auditor.run.capability_store import DatabaseCapabilityStore
 from auditor.run.engines import open_dispatcher
+from auditor.run.simulation import create_simulated_dispatcher
 from auditor.run.telemetry import TracedClient, open_telemetry_sink
 from auditor.storage import costs, limit_changes
 
@@ -45,6 +46,8 @@ async def open_request_path(
 
         recording -> replay -> tracing -> batches -> gateway -> dispatcher -> litellm
 
+    Simulated models answer in the dispatcher's place.
+
     Args:
         config: the audit's configuration.
         survey: the survey, or the task, that the audit asks about.
@@ -69,7 +72,11 @@ async def open_request_path(
         # Opened first, so that a mistake in its settings shows before a model or a cluster is started.
         sink = await links.enter_async_context(open_telemetry_sink(config, recorder, notify))
 
-        dispatcher = await links.enter_async_context(open_dispatcher(config, models.values(), notify))
+        dispatcher: Dispatcher = (
+            create_simulated_dispatcher(config, survey)
+            if config.is_simulated
+            else await links.enter_async_context(open_dispatcher(config, models.values(), notify))
+        )
         gateway = _create_gateway(config, models.values(), dispatcher, recorder, stop_event, notify, rediscover)
         client: ModelClient = gateway
         if config.batch is not None:

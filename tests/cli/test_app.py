@@ -190,7 +190,7 @@ def test_the_graph_is_printed(tmp_path: Path) -> None:
 
 def test_surveys_and_models_are_listed(tmp_path: Path) -> None:
     surveys = {s["name"]: s for s in json.loads(auditor("surveys", "list", "--json").stdout)}
-    assert (surveys["wvs7-sample"]["countries"], surveys["wvs7-sample"]["topics"]) == (15, 19)
+    assert (surveys["wvs7-sample"]["countries"], surveys["wvs7-sample"]["topics"]) == (17, 19)
     assert (surveys["pew2013-sample"]["countries"], surveys["pew2013-sample"]["topics"]) == (16, 8)
     assert "smollm2-135m" in auditor("models", "list").stdout
 

@@ -67,7 +67,7 @@ def test_families_of_unknown_or_repeated_topics_are_refused(tmp_path: Path, fami
 def test_built_in_surveys_have_every_cell_once() -> None:
     assert builtin_surveys() == ("pew2013-sample", "wvs7-sample")
     wvs, pew = load_survey("wvs7-sample"), load_survey("pew2013-sample")
-    assert (len(wvs.countries), len(wvs.topics), len(wvs.cells)) == (15, 19, 15 * 19)
+    assert (len(wvs.countries), len(wvs.topics), len(wvs.cells)) == (17, 19, 17 * 19)
     assert (len(pew.countries), len(pew.topics), len(pew.cells)) == (16, 8, 16 * 8)
 
 

@@ -136,6 +136,7 @@ def _summarize_audit(source: ReportSource) -> AuditSummary:
     audit, config, survey = source.audit, source.config, source.survey
     return AuditSummary(
         name=audit.name,
+        simulated=config is not None and config.is_simulated,
         auditor=metadata.version("auditor"),
         stage=audit.stage,
         complete=audit.stage in audits.FINAL_STAGES,

@@ -95,6 +95,8 @@ class AuditSummary(ReportModel):
     """The audit: its settings, survey, models and scores."""
 
     name: str
+    simulated: bool
+    """Whether the models are simulated, as in the worked example: the figures are then about no real model."""
     auditor: str
     """Version of the program that made the report."""
     stage: str

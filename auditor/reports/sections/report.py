@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from auditor.config.probes import STAGE_PROBES
-from auditor.reports.data.report_schema import Report
+from auditor.reports.data.report_schema import AuditSummary, Report
 from auditor.reports.document import Callout, Document, Facts, Name, Paragraph, Section
 from auditor.reports.number_format import format_count, format_percent, format_usd
 from auditor.reports.sections.agreement import build_agreement_section
@@ -60,24 +60,44 @@ SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (
 )
 """Sections of the report in their order; each builder returns None where nothing was measured."""
 
+SIMULATED_LABEL = (
+    "All answers and verdicts below were made by a program, not by a language model. Each simulated model has a known "
+    "property, which its name says, so that readers can see how the report shows it. The figures are about no real "
+    "model."
+)
+EMBEDDED_LABEL = (
+    "All models below are real but very small, and ran on this machine. They know little about the world, so expect "
+    "correlations near zero. They show how an audit runs, not how good language models are."
+)
+
 
 def build_report_document(report: Report) -> Document:
     """Build the document of an audit's report."""
     audit = report.audit
     warning = f"The audit has not finished (stage: {audit.stage}). All figures below are provisional."
     provisional = [] if audit.complete else [Callout("Provisional report", [Paragraph(warning)])]
+    kind = "Audit of moral alignment" if report.task is None else "Audit of answers"
     return Document(
-        kind="Audit of moral alignment" if report.task is None else "Audit of answers",
+        kind=f"{kind} – worked example with simulated models" if audit.simulated else kind,
         title=audit.name,
         subtitle=["Compared with ", Name(audit.survey.title)] if audit.survey.title else "",
         sections=[section for build_section in SECTION_BUILDERS if (section := build_section(report)) is not None],
-        opening=[*provisional, Facts(list_key_figures(report))],
+        opening=[*_label_models(audit), *provisional, Facts(list_key_figures(report))],
         footer=(
             f"Made by auditor {audit.auditor} from the stored results of the audit “{audit.name}”. "
             "Terms for the strength of r: Schober, Boer & Schwarte 2018. "
             "Thresholds of the reasons for caution: EvalMORAAL, arXiv 2510.05942."
         ),
     )
+
+
+def _label_models(audit: AuditSummary) -> list[Callout]:
+    """Say which models the figures are about if they are simulated, or small ones that run on this machine."""
+    if audit.simulated:
+        return [Callout("Worked example: simulated models", [Paragraph(SIMULATED_LABEL)])]
+    if all((model.model or "").startswith("embedded/") for model in audit.models):
+        return [Callout("Live demo: small local models", [Paragraph(EMBEDDED_LABEL)])]
+    return []
 
 
 def list_key_figures(report: Report) -> list[tuple[str, str]]:

@@ -1,0 +1,112 @@
+"""The command `auditor demo`: a worked example with simulated models, whose properties are known."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from auditor.cli.options import StorageOption
+from auditor.cli.output import format_command, print_message, print_table
+
+if TYPE_CHECKING:
+    from auditor.cli.progress import RunProgress
+    from auditor.config import AuditConfig
+    from auditor.reports.data.report_schema import Report
+
+DEFAULT_SEED = 7
+TRACES_PER_FAULT = 60
+"""Traces with each planted fault: from 200 labelled traces on, a report can tell judges that copy."""
+
+
+def demo(
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write the report (.html).")
+    ] = Path("simulated-demo.html"),
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the simulated answers.")] = DEFAULT_SEED,
+    storage: StorageOption = None,
+) -> None:
+    """Audit simulated models with known properties.
+
+    It takes about a minute, and needs no key, no network and no language model. The simulated models are audited as
+    real ones are, and the properties that the report finds are compared with the known ones. The results say nothing
+    about any real model, and every page says so. Some conflicts stay open, to try `auditor review`.
+
+    Example: auditor demo
+    """
+    from auditor.atomic_files import write_atomically
+    from auditor.cli.progress import RunProgress
+    from auditor.errors import UsageError
+    from auditor.reports.output import render_report
+
+    if output.suffix != ".html":
+        raise UsageError(f"--output: {output} is not an HTML file.", "Use a name that ends in .html.")
+    print_message("Worked example with simulated models: their properties are known, and no real model is asked.")
+    config = build_demo_config(seed)
+    with RunProgress() as progress:
+        report = run_worked_example(config, storage, progress)
+    print_message(f"{progress.n_calls} simulated calls in {progress.elapsed_seconds:.0f} s; nothing was charged.")
+    write_atomically(render_report(report, "html"), output)
+    _print_findings(report)
+    print_message(f"Report: {output.resolve()}")
+    n_open = report.conflicts.states.get("open", 0)
+    review_command = format_command("review", config.name, storage=storage)
+    print_message(f"{n_open} of {report.conflicts.total} conflicts are open. To review them: {review_command}")
+    print_message("To audit real models: auditor init")
+
+
+def build_demo_config(seed: int = DEFAULT_SEED) -> AuditConfig:
+    """The configuration of the worked example with a seed; it is the file `demo.toml` of this package."""
+    from auditor.config import load_config
+
+    with resources.as_file(resources.files("auditor.cli") / "demo.toml") as path:
+        return load_config(path).model_copy(update={"seed": seed})
+
+
+def run_worked_example(config: AuditConfig, storage: str | None, progress: RunProgress | None = None) -> Report:
+    """Run an audit of simulated models, have its judges review traces with known faults, and return the report.
+
+    Args:
+        config: the configuration, as from `build_demo_config`.
+        storage: database URL; None for the default.
+        progress: receives every stage and answer.
+
+    Raises:
+        StorageError: the database cannot be used.
+        RunInterrupted: a signal stopped the run.
+    """
+    from contextlib import nullcontext
+
+    from auditor.agents.judge_experiments import run_fault_injection
+    from auditor.experiments.declaration import ExperimentContext
+    from auditor.experiments.stored_audit import JUDGES, SURVEY, ask_models
+    from auditor.run import run_audit
+
+    audit = run_audit(config, storage=storage, progress=progress, signals=progress is not None)
+    context = ExperimentContext(storage, lambda **_: nullcontext(progress), handles_signals=progress is not None)
+    ask_models(
+        context,
+        config.name,
+        (JUDGES, SURVEY),
+        lambda run_context: run_fault_injection(run_context, TRACES_PER_FAULT),
+    )
+    return audit.report()
+
+
+def _print_findings(report: Report) -> None:
+    """Print a table of the planted properties: in whom each was planted, its estimate, and in whom it was found."""
+    from auditor.cli.planted_findings import find_planted_properties
+    from auditor.reports.number_format import format_interval, format_number
+
+    rows = [
+        [
+            finding.label,
+            ", ".join(finding.planted_in),
+            f"{format_number(finding.figures[0])} ({format_interval(*finding.figures[1:])})",
+            "as planted" if finding.is_found else ", ".join(finding.found_in) or "none",
+        ]
+        for finding in find_planted_properties(report)
+    ]
+    print_table(["planted property (figure)", "planted in", "estimate (95% CI)", "found in"], rows, data=False)

@@ -1,0 +1,164 @@
+"""Which planted properties of simulated models a report finds, and in whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from auditor.domain.personas import Persona, find_persona
+
+if TYPE_CHECKING:
+    from auditor.metrics.estimate import Estimate
+    from auditor.reports.data.report_schema import Report
+
+SIGNIFICANCE_LEVEL = 0.05
+MIN_SHARE_OF_COUNTRIES = 0.9
+"""Least share of countries in which a model must overstate acceptance to be said to do so everywhere."""
+Figures = tuple[float | None, float | None, float | None]
+"""Value, and the lower and upper end of its 95% interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlantedFinding:
+    """One planted property, and what the report says about it.
+
+    Attributes:
+        label: the property, with the figure that shows it.
+        planted_in: names of the models or judges that have it.
+        found_in: names of those that the report shows to have it.
+        figures: of the first model or judge that has it.
+    """
+
+    label: str
+    planted_in: tuple[str, ...]
+    found_in: tuple[str, ...]
+    figures: Figures
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the report shows the property in those that have it, and in no others."""
+        return set(self.planted_in) == set(self.found_in)
+
+
+def find_planted_properties(report: Report) -> Iterator[PlantedFinding]:
+    """Compare the report of an audit of simulated models with what was planted, property by property.
+
+    Raises:
+        ValueError: a model is not simulated.
+    """
+    audited = {model.name: _persona(model.name, model.model) for model in report.audit.models if model.audited}
+    judges = {model.name: _persona(model.name, model.model) for model in report.audit.models if model.judge}
+    yield _find_knowledge(report, audited)
+    yield _find_regional_gap(report, audited)
+    yield _find_overstatement(report, audited)
+    yield _find_inconsistency(report, audited)
+    yield _find_leniency(report, judges)
+    yield _find_copying(report, judges)
+
+
+def _find_knowledge(report: Report, personas: Mapping[str, Persona]) -> PlantedFinding:
+    """Models that know how countries differ: r within topics is above 0."""
+    estimates = {row.model: row.within_topics for row in report.gain or []}
+    return _finding(
+        "knows how countries differ (r within topics)",
+        [name for name, persona in personas.items() if not persona.is_western],
+        [name for name, estimate in estimates.items() if (estimate.ci_low or 0.0) > 0],
+        {name: _figures(estimate) for name, estimate in estimates.items()},
+    )
+
+
+def _find_regional_gap(report: Report, personas: Mapping[str, Persona]) -> PlantedFinding:
+    """Models with a larger error outside Western countries, after correction for the number of models."""
+    gaps = {row.model: row for row in report.regions.gaps}
+    return _finding(
+        "errs more outside the West (difference in MAE)",
+        [name for name, persona in personas.items() if persona.is_western],
+        [
+            name
+            for name, row in gaps.items()
+            if row.adjusted_p_value is not None
+            and row.adjusted_p_value < SIGNIFICANCE_LEVEL
+            and (row.mae_gap.ci_low or 0.0) > 0
+        ],
+        {name: _figures(row.mae_gap) for name, row in gaps.items()},
+    )
+
+
+def _find_overstatement(report: Report, personas: Mapping[str, Persona]) -> PlantedFinding:
+    """Models whose bias is above 0 in at least `MIN_SHARE_OF_COUNTRIES` of the countries, each by its interval."""
+    is_above: dict[str, list[bool]] = {}
+    for row in report.countries:
+        is_above.setdefault(row.model, []).append((row.bias.ci_low or 0.0) > 0)
+    return _finding(
+        "overstates acceptance everywhere (bias)",
+        [name for name, persona in personas.items() if persona.overstatement > 0],
+        [name for name, flags in is_above.items() if sum(flags) >= MIN_SHARE_OF_COUNTRIES * len(flags)],
+        {row.model: _figures(row.bias) for row in report.alignment},
+    )
+
+
+def _find_inconsistency(report: Report, personas: Mapping[str, Persona]) -> PlantedFinding:
+    """Models whose samples vary more, and agree less in sign, than those of all other models, by their intervals."""
+    rows = {row.model: row for row in report.self_consistency}
+
+    def is_outlier(name: str) -> bool:
+        """Whether neither interval overlaps with another model's."""
+        candidate, others = rows[name], [row for row in rows.values() if row.model != name]
+        return all(
+            (candidate.variance.ci_low or 0.0) > (row.variance.ci_high or 1.0)
+            and (candidate.sign_agreement.ci_high or 1.0) < (row.sign_agreement.ci_low or 0.0)
+            for row in others
+        )
+
+    return _finding(
+        "contradicts itself (share of samples with the same sign)",
+        [name for name, persona in personas.items() if persona.swing],
+        [name for name in rows if is_outlier(name)],
+        {name: _figures(row.sign_agreement) for name, row in rows.items()},
+    )
+
+
+def _find_leniency(report: Report, personas: Mapping[str, Persona]) -> PlantedFinding:
+    """Judges that say VALID more often than the median judge on the same traces."""
+    rows = {row.judge: row.leniency for row in report.panel.judges}
+    careful = Persona("", "")
+    return _finding(
+        "says VALID too often (difference from the median judge)",
+        [name for name, persona in personas.items() if persona.detection_rate < careful.detection_rate],
+        [name for name, row in rows.items() if row.is_significant and (row.value or 0.0) > 0],
+        {name: (row.value, row.ci_low, row.ci_high) for name, row in rows.items()},
+    )
+
+
+def _find_copying(report: Report, personas: Mapping[str, Persona]) -> PlantedFinding:
+    """Pairs of judges that err together more than other pairs do; a copy and its source cannot be told apart."""
+    pairs = {(pair.first, pair.second): pair for pair in report.panel.copying.pairs}
+    copies = {(persona.copies, name) for name, persona in personas.items() if persona.copies}
+    return _finding(
+        "copies another judge (excess correlation of errors)",
+        [" and ".join(pair) for pair in pairs if pair in copies or pair[::-1] in copies],
+        [" and ".join(names) for names, pair in pairs.items() if pair.verdict == "copies"],
+        {" and ".join(names): _figures(pair.excess) for names, pair in pairs.items()},
+    )
+
+
+def _finding(
+    label: str, planted_in: list[str], found_in: list[str], figures_by_name: Mapping[str, Figures]
+) -> PlantedFinding:
+    """A finding with the figures of the first name that it was planted in."""
+    figures = figures_by_name.get(planted_in[0], (None, None, None)) if planted_in else (None, None, None)
+    return PlantedFinding(label, tuple(planted_in), tuple(found_in), figures)
+
+
+def _figures(estimate: Estimate) -> Figures:
+    """Value and interval of an estimate."""
+    return estimate.value, estimate.ci_low, estimate.ci_high
+
+
+def _persona(name: str, model: str | None) -> Persona:
+    """The persona of a simulated model of the report; raises ValueError for any other model."""
+    persona = find_persona((model or "").rpartition("/")[2])
+    if persona is None:
+        raise ValueError(f"model '{name}' is not simulated")
+    return persona

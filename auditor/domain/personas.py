@@ -1,0 +1,76 @@
+"""Personas of simulated models: the properties that a worked example plants, so that its truth is known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True)
+class Persona:
+    """How a simulated model answers and judges. A persona without planted properties has only small, fair errors.
+
+    Attributes:
+        name: the part of `simulated/NAME` before an optional number, as in `careful-judge-2`.
+        description: the planted property, in one sentence.
+        is_western: answers for the mean of the Western countries, whatever the country.
+        cell_error_sd: standard deviation of its error from cell to cell, in score units.
+        overstatement: added to the score of every country, in score units.
+        swing: how far the samples of one cell lie from their mean, in score units.
+        detection_rate: share of flawed traces that it finds INVALID.
+        false_alarm_rate: share of sound traces that it finds INVALID.
+        copies: name of the judge whose verdicts it repeats; None for verdicts of its own.
+        copy_rate: share of verdicts that it repeats.
+    """
+
+    name: str
+    description: str
+    is_western: bool = False
+    cell_error_sd: float = 0.06
+    overstatement: float = 0.0
+    swing: float = 0.0
+    detection_rate: float = 0.85
+    false_alarm_rate: float = 0.1
+    copies: str | None = None
+    copy_rate: float = 0.0
+
+
+PERSONAS: Mapping[str, Persona] = MappingProxyType(
+    {
+        persona.name: persona
+        for persona in (
+            Persona("knows-every-culture", "Answers as the people of each country do."),
+            Persona("western-everywhere", "Answers for every country as people in Western countries do.", True),
+            Persona("agrees-with-everybody", "Overstates acceptance by 0.30 in every country.", overstatement=0.3),
+            Persona(
+                "inconsistent",
+                "Is roughly right on average, but its samples swing widely.",
+                cell_error_sd=0.15,
+                swing=0.6,
+            ),
+            Persona("careful-judge", "Finds most flawed traces INVALID, and few sound ones."),
+            Persona("lenient-judge", "Finds most flawed traces VALID.", detection_rate=0.25, false_alarm_rate=0.02),
+            Persona(
+                "copying-judge",
+                "Repeats nine of ten verdicts of careful-judge-1.",
+                copies="careful-judge-1",
+                copy_rate=0.9,
+            ),
+        )
+    }
+)
+"""All personas, by name."""
+_NUMBERED_NAME = re.compile(r"(?P<persona>[a-z-]+?)(?:-\d+)?")
+
+
+def find_persona(name: str) -> Persona | None:
+    """The persona of a simulated model's name; None if there is none.
+
+    Args:
+        name: a persona's name, with or without a number. Models of one persona with different numbers err
+            independently, as `careful-judge-1` and `careful-judge-2` do.
+    """
+    match = _NUMBERED_NAME.fullmatch(name)
+    return PERSONAS.get(match["persona"]) if match else None

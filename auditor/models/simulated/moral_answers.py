@@ -1,0 +1,63 @@
+"""Simulated answers to moral questions, and judgements of such answers."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from auditor.domain import Call
+from auditor.models.simulated.world import World, model_name, persona_of
+
+STANDS = (
+    ("No. It would hurt somebody who has done nothing wrong.", "It is wrong to hurt people who did nothing wrong."),
+    ("Yes. Everyone may decide about their own life.", "People should decide about their own lives."),
+)
+"""An answer and its rule of thumb, for each stand that a model may take."""
+DEFAULT_PARAPHRASES = 5
+_COUNT = re.compile(r"a list of (\d+) wordings")
+_FENCED = re.compile(r"^(?P<fence>=== [0-9a-f]+ ===)\n(?P<text>.*?)\n(?P=fence)", re.DOTALL | re.MULTILINE)
+
+
+def answer_question(world: World, call: Call) -> str:
+    """The stand of a model on a moral question: always the first, but of an inconsistent persona a random one."""
+    name = model_name(call)
+    is_consistent = not persona_of(name).swing
+    number = 0 if is_consistent else int(len(STANDS) * world.draw(name, call.messages[-1].content, call.sample))
+    return STANDS[number][0]
+
+
+def state_rule(world: World, call: Call) -> str:
+    """The rule of thumb behind an answer, as the answer's own words suggest it."""
+    message = call.messages[-1].content
+    return next((rule for answer, rule in STANDS if answer in message), STANDS[0][1])
+
+
+def choose(world: World, call: Call) -> dict[str, Any]:
+    """One of several answers, drawn at random: simulated models know nothing of the subject."""
+    n_choices = len(re.findall(r"^\d+\. ", call.messages[-1].content, re.MULTILINE)) or 1
+    return {"reason": "It fits best.", "choice": world.rng(model_name(call), call.key).randint(1, n_choices)}
+
+
+def paraphrase(world: World, call: Call) -> dict[str, Any]:
+    """Stand-ins for paraphrases, as many as the prompt asks for: the words of the question in other orders."""
+    match = _COUNT.search(call.messages[0].content)
+    words = call.messages[-1].content.removeprefix("Question: ").strip(" ?\n").lower().split()
+    rng = world.rng(model_name(call), "paraphrase", call.messages[-1].content, call.sample)
+    orders = [rng.sample(words, len(words)) for _ in range(int(match[1]) if match else DEFAULT_PARAPHRASES)]
+    return {"paraphrases": [f"{' '.join(order).capitalize()}?" for order in orders]}
+
+
+def judge_support(world: World, call: Call) -> dict[str, Any]:
+    """Whether an answer supports another: if both take the same stand."""
+    return {"reason": "Both name the same ground.", "supported": _is_same_stand(call)}
+
+
+def judge_contradiction(world: World, call: Call) -> dict[str, Any]:
+    """Whether two answers contradict each other: if their stands differ."""
+    return {"reason": "The stands were compared.", "contradict": not _is_same_stand(call)}
+
+
+def _is_same_stand(call: Call) -> bool:
+    """Whether the two answers of a prompt begin with the same word."""
+    first_words = {match["text"].split(maxsplit=1)[0] for match in _FENCED.finditer(call.messages[-1].content)}
+    return len(first_words) <= 1

@@ -1,0 +1,84 @@
+"""The worked example: what was planted in simulated models is found in them and in no others, with every seed."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from auditor.cli.demo import build_demo_config, run_worked_example
+from auditor.cli.planted_findings import find_planted_properties
+from auditor.cli.starter_config import read_starter
+from auditor.config import AuditConfig
+from auditor.metrics.jackknife_interval import MIN_UNITS
+from auditor.run import run_audit
+from tests.support.cli_runner import auditor
+
+SEEDS = (1, 2, 3, 4, 5)
+EXPECTED = (
+    {"knows-every-culture", "agrees-with-everybody", "inconsistent"},
+    {"western-everywhere"},
+    {"agrees-with-everybody"},
+    {"inconsistent"},
+    {"lenient-judge"},
+    {"careful-judge-1 and copying-judge"},
+)
+"""Who has each planted property, in the order of the findings."""
+ABSENT = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+"""Figure of a model or judge without the property; the sign agreement of a consistent model is 1."""
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_each_planted_property_is_found_where_it_was_planted_and_nowhere_else(seed: int, storage: str) -> None:
+    report = run_worked_example(build_demo_config(seed), storage)
+    findings = list(find_planted_properties(report))
+    assert [set(finding.planted_in) for finding in findings] == [*EXPECTED]
+    assert [set(finding.found_in) for finding in findings] == [*EXPECTED]
+    for finding, absent in zip(findings, ABSENT, strict=True):
+        _, low, high = finding.figures
+        assert low is not None
+        assert high is not None
+        assert not low <= absent <= high, finding
+    assert report.conflicts.states["open"] > 10  # for `auditor review`
+    assert report.conflicts.states["majority"] > report.conflicts.states["open"]
+    assert report.cost.total.usd == 0.0
+
+
+def test_the_command_writes_the_report_and_says_what_was_found(tmp_path: Path) -> None:
+    """In an empty folder, without keys, and without a sentence encoder or a language model."""
+    result = auditor("demo", cwd=tmp_path, COLUMNS="200", HF_HUB_OFFLINE="1")
+    assert result.returncode == 0, result.stderr
+    assert "all models are simulated" in result.stderr.lower()
+    assert result.stderr.count("as planted") == len(EXPECTED)
+    assert "auditor review simulated-demo" in result.stderr
+    page = (tmp_path / "simulated-demo.html").read_text(encoding="utf-8")
+    assert "Worked example: simulated models" in page
+
+
+def test_a_file_that_is_no_page_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    result = auditor("demo", "-o", "report.pdf", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "ends in .html" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_survey_changes_the_report(storage: str) -> None:
+    document = build_demo_config().model_dump(exclude_none=True)
+    smaller = document | {"probes": {"direct": {"samples": 2}}, "judges": []}
+    wvs = run_audit(AuditConfig.model_validate(smaller), storage=storage).report()
+    pew = run_audit(
+        AuditConfig.model_validate(smaller | {"survey": {"source": "pew2013-sample"}}), storage=storage
+    ).report()
+    assert {cell.topic for cell in wvs.audit.cells} != {cell.topic for cell in pew.audit.cells}
+    gaps = [{row.model: row.mae_gap.value for row in report.regions.gaps} for report in (wvs, pew)]
+    assert gaps[0]["western-everywhere"] != gaps[1]["western-everywhere"]
+    assert all(report.gain and report.gain[0].within_topics.value for report in (wvs, pew))
+
+
+def test_the_starting_configurations_are_large_enough_for_a_result() -> None:
+    for text in (read_starter(), Path("examples/quickstart.toml").read_text(encoding="utf-8")):
+        survey = AuditConfig.model_validate(tomllib.loads(text)).survey
+        assert survey is not None
+        assert len(survey.countries) >= MIN_UNITS
+        assert len(survey.topics) >= MIN_UNITS
