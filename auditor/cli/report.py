@@ -25,11 +25,13 @@ def report(
         typer.Option("--format", "-f", help="html, json, md or text; by default as the file's suffix says."),
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None,
+    brief: Annotated[bool, typer.Option("--brief", help="One page: answers, cautions and next steps.")] = False,
     storage: StorageOption = None,
 ) -> None:
     """Write the report as HTML, JSON, Markdown or plain text.
 
-    HTML is one self-contained file, AUDIT.html unless -o names another; the other formats go to standard output.
+    HTML is one self-contained file, AUDIT.html (with --brief AUDIT-brief.html) unless -o names another; the other
+    formats go to standard output.
 
     Example: auditor report moral-alignment --format json
     """
@@ -39,9 +41,11 @@ def report(
     report_format = resolve_report_format(output, format)
     audit_report = open_audit(audit, storage=storage).report()
     if output is None and report_format != "html":
-        (print_json_text if report_format == "json" else print_data)(render_report(audit_report, report_format))
+        (print_json_text if report_format == "json" else print_data)(
+            render_report(audit_report, report_format, is_brief=brief)
+        )
         return
-    write_report(audit_report, output or Path(f"{audit}.html"), report_format)
+    write_report(audit_report, output or Path(f"{audit}{'-brief' * brief}.html"), report_format, is_brief=brief)
 
 
 def resolve_report_format(output: Path | None, format_name: str | None) -> str:
@@ -73,10 +77,10 @@ def require_writable(path: Path) -> None:
         raise UsageError(f"--report: {path} {problem}.", "Name a file in a folder that exists.")
 
 
-def write_report(audit_report: Report, path: Path, report_format: str) -> None:
+def write_report(audit_report: Report, path: Path, report_format: str, *, is_brief: bool = False) -> None:
     """Write a report to a file in one of the values of `FORMAT_BY_SUFFIX`, and print its path."""
     from auditor.atomic_files import write_atomically
     from auditor.reports.output import render_report
 
-    write_atomically(render_report(audit_report, report_format), path)
+    write_atomically(render_report(audit_report, report_format, is_brief=is_brief), path)
     print_message(f"Report: {path.resolve()}")

@@ -84,7 +84,14 @@ def _tabulate_tables(row_counts: Mapping[str, int], suffix: str) -> Table:
 
 
 def _describe_manifest(manifest: str) -> Paragraph:
-    return Paragraph([Code(manifest), " lists every column with its type, and the SHA-256 of every file."])
+    return Paragraph(
+        [
+            Code(manifest),
+            " lists every column with its type, and the SHA-256 of every file. ",
+            Code("report_*.csv"),
+            " are the tables of the report with all their rows, in full precision.",
+        ]
+    )
 
 
 def _explain_tables() -> Paragraph:

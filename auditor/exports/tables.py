@@ -52,7 +52,7 @@ class TableExport:
 def export_tables(
     db: Database, name: str, folder: Path, file_format: TableFormat = "parquet", *, keep_rater_names: bool = False
 ) -> TableExport:
-    """Write every table of an audit to a folder, with a manifest and a data card.
+    """Write every table of an audit, and of its report as CSV, to a folder, with a manifest and a data card.
 
     Either all files are written or none. An earlier export in the folder is replaced; other files are left as they are.
 
@@ -90,6 +90,7 @@ def export_tables(
             table_entries.append(
                 {"name": table.name, "about": table.description, "file": file, "rows": n_rows, "columns": columns}
             )
+        _write_report_tables(db, name, temporary_folder)
         card = build_data_card(db, audit, export.row_counts, file_format, MANIFEST, keep_rater_names=keep_rater_names)
         (temporary_folder / DATA_CARD).write_text(render_markdown(card), encoding="utf-8")
         export.file_hashes = {path.name: _sha256(path) for path in sorted(temporary_folder.iterdir())}
@@ -109,6 +110,22 @@ def export_tables(
         text = json.dumps({**manifest, "left_out": left_out}, indent=2, ensure_ascii=False)
         (temporary_folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
     return export
+
+
+def _write_report_tables(db: Database, name: str, folder: Path) -> None:
+    """Write each table of the report as CSV in full precision, with all its rows."""
+    from auditor.reports.data.build import build_report
+    from auditor.reports.document import Table
+    from auditor.reports.document.traversal import iterate_blocks
+    from auditor.reports.render.csv_tables import render_csv
+    from auditor.reports.render.shortened_tables import name_table_file
+    from auditor.reports.sections.report import build_report_document
+
+    for block in iterate_blocks(build_report_document(build_report(db, name))):
+        if isinstance(block, Table):
+            (folder / name_table_file(block)).write_text(
+                render_csv(block), encoding="utf-8", errors="backslashreplace", newline=""
+            )
 
 
 def export_paper(report: Report, folder: Path) -> list[Path]:

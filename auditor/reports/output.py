@@ -34,12 +34,17 @@ def render_document(document: Document, output_format: DocumentFormat | str) -> 
     raise UsageError(f"'{output_format}' is not an output format.", "Use html, markdown or text.")
 
 
-def render_report(report: Report, output_format: ReportFormat | str) -> str:
+def render_report(report: Report, output_format: ReportFormat | str, *, is_brief: bool = False) -> str:
     """Render an audit's report as JSON, or as a document; equal reports give equal texts.
 
+    Args:
+        is_brief: only the summary, on one page.
+
     Raises:
-        UsageError: the format is unknown.
+        UsageError: the format is unknown, or JSON for a brief report.
     """
+    if output_format == "json" and is_brief:
+        raise UsageError("the brief report has no JSON form.", "Use html, markdown or text, or leave out --brief.")
     if output_format == "json":
         return report.model_dump_json(indent=2) + "\n"
     if output_format not in get_args(ReportFormat):
@@ -47,4 +52,4 @@ def render_report(report: Report, output_format: ReportFormat | str) -> str:
     # Not at the top: JSON needs no sections, which load the charts.
     from auditor.reports.sections.report import build_report_document
 
-    return render_document(build_report_document(report), output_format)
+    return render_document(build_report_document(report, is_brief=is_brief), output_format)

@@ -13,6 +13,12 @@ from sqlalchemy import func, select
 
 from auditor.errors import StorageError, UsageError
 from auditor.exports.tables import export_tables
+from auditor.reports.data.build import build_report
+from auditor.reports.document import Table
+from auditor.reports.document.traversal import iterate_blocks
+from auditor.reports.render.csv_tables import render_csv
+from auditor.reports.render.shortened_tables import name_table_file
+from auditor.reports.sections.report import build_report_document
 from auditor.storage import table_dump
 from auditor.storage.audits import Audit
 from auditor.storage.call_tables import AnswerRow
@@ -53,6 +59,20 @@ def test_parquet_is_typed_and_names_its_audit(two_audits: tuple[Database, Audit]
     failed = [row for row in traces.to_pylist() if row["outcome"] != "ok"]
     assert failed
     assert all(row["score"] is None for row in failed)
+
+
+def test_the_tables_of_the_report_are_exported_with_all_their_rows(
+    two_audits: tuple[Database, Audit], tmp_path: Path
+) -> None:
+    db, audit = two_audits
+    export = export_tables(db, audit.name, tmp_path / "out")
+    document = build_report_document(build_report(db, audit.name))
+    tables = [block for block in iterate_blocks(document) if isinstance(block, Table)]
+    assert any(table.max_rows is not None and table.max_rows < len(table.rows) for table in tables)
+    for table in tables:
+        name = name_table_file(table)
+        assert name in export.file_hashes
+        assert (tmp_path / "out" / name).read_text(encoding="utf-8") == render_csv(table)
 
 
 def test_only_answers_of_the_audit_are_exported(two_audits: tuple[Database, Audit], tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from auditor.config.probes import STAGE_PROBES
 from auditor.domain import Cell
 from auditor.reports.data.agreement.alignment import compute_alignment
 from auditor.reports.data.agreement.baselines import compute_baselines, compute_ceilings, compute_gains
+from auditor.reports.data.agreement.cultural_findings import build_cultural_findings
 from auditor.reports.data.agreement.groups import compute_country_errors, compute_topic_errors
 from auditor.reports.data.agreement.languages import build_languages_report, load_language_scores
 from auditor.reports.data.agreement.method_differences import compare_methods
@@ -28,6 +29,7 @@ from auditor.reports.data.cost.savings import build_savings_rows
 from auditor.reports.data.coverage.build import build_coverage_report
 from auditor.reports.data.coverage.model_versions import build_model_version_rows
 from auditor.reports.data.coverage.refusals import build_reask_rows, build_refusals_report
+from auditor.reports.data.examples import build_examples
 from auditor.reports.data.failures.build import build_failures_report
 from auditor.reports.data.panel.build import build_panel_report, compute_self_consistency
 from auditor.reports.data.panel.peer_agreement import compute_peer_agreement
@@ -121,6 +123,8 @@ def _assemble_report(db: Database, source: ReportSource) -> Report:
         savings=build_savings_rows(source),
         consistency_alignment=compute_consistency_alignment(source.config, self_consistency, alignment),
         environment=json.loads(source.audit.environment),
+        cultural_findings=build_cultural_findings(source),
+        examples=build_examples(db, source),
         **probe_reports,
     )
 

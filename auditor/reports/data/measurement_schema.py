@@ -131,6 +131,12 @@ class BaselineRow(ReportModel):
     -1."""
     mae: Estimate
     """MAE of the means without the predicted cell."""
+    mae_difference: Estimate
+    """MAE of the model minus `mae`, on the same cells: negative if the model is nearer to people than the baseline."""
+    p_value: float | None = None
+    """Two-sided p-value of no difference in MAE; null without an interval."""
+    adjusted_p_value: float | None = None
+    """`p_value` adjusted for all models and baselines (Holm); null without a test."""
 
 
 class GainRow(ReportModel):

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from auditor.metrics.estimate import Estimate, ShareEstimate
 from auditor.reports.data.agreement.alignment import AlignmentRow
+from auditor.reports.data.agreement.cultural_findings import CulturalFindingsReport
 from auditor.reports.data.agreement.languages import LanguagesReport
 from auditor.reports.data.agreement.method_differences import MethodDifferenceRow
 from auditor.reports.data.agreement.sensitivity import SensitivityRow
@@ -20,6 +23,7 @@ from auditor.reports.data.cost.schema import CostReport
 from auditor.reports.data.coverage.model_versions import ModelVersionRow
 from auditor.reports.data.coverage.refusals import ReaskRow, RefusalsReport
 from auditor.reports.data.coverage.schema import CoverageReport
+from auditor.reports.data.examples import ExampleReport
 from auditor.reports.data.failures.schema import FailuresReport
 from auditor.reports.data.logic.schema import LogicReport
 from auditor.reports.data.measurement_schema import (
@@ -39,8 +43,6 @@ from auditor.reports.data.requests.capabilities import RequestsReport
 from auditor.reports.data.requests.sampling_settings import SamplingReport
 from auditor.reports.data.semantic.schema import SemanticReport
 from auditor.reports.data.task.schema import TaskReport
-
-# --- audit ------------------------------------------------------------------------------------------------------
 
 
 class RewordingReport(ReportModel):
@@ -112,9 +114,6 @@ class AuditSummary(ReportModel):
     models: list[ModelSummary]
     cells: list[CellReport]
     """In the order of the survey."""
-
-
-# --- conflicts --------------------------------------------------------------------------------------------------
 
 
 class ConflictSideReport(ReportModel):
@@ -234,9 +233,6 @@ class ConflictsReport(ReportModel):
     not_listed: int
 
 
-# --- the report -------------------------------------------------------------------------------------------------
-
-
 class Report(ReportModel):
     """The report of an audit. `semantic` and `logic` are null where they were not measured."""
 
@@ -296,3 +292,7 @@ class Report(ReportModel):
     consistency_alignment: list[ConsistencyAlignmentRow]
     """Correlation, over models, of consistency with agreement with people; empty for fewer than three models that were
     sampled several times."""
+    cultural_findings: CulturalFindingsReport | None = None
+    """The strongest differences from people by country and topic; null without scores."""
+    examples: list[ExampleReport] = Field(default_factory=list)
+    """The three largest differences between a model's direct score and people's."""

@@ -12,10 +12,10 @@ from auditor.reports.document.tables import HeatMap, Table
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A paragraph: the main finding (`lead`), running text (`body`) or a remark in smaller type (`note`)."""
+    """A paragraph: the main finding of the document (`lead`) or of a section (`finding`), running text, or a remark."""
 
     content: Text
-    role: Literal["lead", "body", "note"] = "body"
+    role: Literal["lead", "finding", "body", "note"] = "body"
 
 
 Status = Literal["positive", "negative", "unclear", "open", "settled", "neutral"]
@@ -153,6 +153,7 @@ class Document:
         kind: the kind of document, such as "Audit of moral alignment".
         opening: blocks above the table of contents.
         footer: closing remarks, such as the version and sources.
+        is_brief: whether it is to fit on one printed page.
     """
 
     kind: str
@@ -161,3 +162,4 @@ class Document:
     sections: Sequence[Section]
     opening: Sequence[Block] = ()
     footer: Text = ""
+    is_brief: bool = False

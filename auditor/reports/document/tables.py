@@ -96,6 +96,7 @@ class Table:
         label: short name for screen readers.
         legend: (series, label) of the segments of its bars.
         is_dense: whether columns are set closer.
+        max_rows: number of rows that pages show, of a table whose worst rows come first; None for all. Files have all.
     """
 
     id: str
@@ -105,6 +106,7 @@ class Table:
     rows: Sequence[Row | Sequence[Cell]]
     legend: Sequence[tuple[str, str]] = ()
     is_dense: bool = False
+    max_rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ def render_html(document: Document) -> str:
 {_load_stylesheet()}
 </style>
 </head>
-<body>
+<body{' class="brief"' if document.is_brief else ""}>
 {shared_shapes}<header class="top">
 {_render_header(document, blocks)}
 </header>
@@ -64,7 +64,9 @@ def _render_header(document: Document, blocks: HtmlBlocks) -> str:
         element("h1", isolate_rtl(document.title)),
         element("p", html_inline(document.subtitle), class_="subtitle") if document.subtitle else "",
         blocks.render(document.opening),
-        f'<nav aria-label="Contents"><ul>\n{contents_markup}\n</ul></nav>' if len(contents) > 1 else "",
+        f'<nav aria-label="Contents"><details><summary>Contents</summary><ul>\n{contents_markup}\n</ul></details></nav>'
+        if len(contents) > 1
+        else "",
     ]
     return "\n".join(filter(None, parts))
 

@@ -12,6 +12,7 @@ from auditor.reports.number_format import MISSING_SYMBOL, format_count
 from auditor.reports.render.cell_format import FormattedFigure, format_figure, format_reason, iterate_rows, label_notes
 from auditor.reports.render.escaping import escape_html, isolate_rtl
 from auditor.reports.render.html_text import element, html_inline, scroll_region
+from auditor.reports.render.shortened_tables import shorten_table
 from auditor.reports.render.table_split import split_table
 
 N_SERIES_COLORS = 11
@@ -25,6 +26,7 @@ COLUMN_COUNT_RULES = "\n".join(f".n{n}{{--n:{n}}}" for n in range(MAX_COLUMNS_IN
 
 def render_html_table(table: Table) -> str:
     """Render a table in a region that scrolls sideways, with its caption, legend and notes."""
+    table = shorten_table(table)
     notes = label_notes(table)
     colors = {series: f"c{i % N_SERIES_COLORS}" for i, (series, _) in enumerate(table.legend)}
     parts = split_table(table, MAX_COLUMNS)

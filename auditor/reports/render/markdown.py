@@ -36,6 +36,7 @@ from auditor.reports.render.escaping import (
 )
 from auditor.reports.render.inline_text import InlineMarkup, render_inline
 from auditor.reports.render.pictures import describe_pictures, group_pictures, label_tables
+from auditor.reports.render.shortened_tables import shorten_table
 from auditor.reports.render.text_layout import flatten_text
 from auditor.text_safety import escape_invisible
 
@@ -114,7 +115,11 @@ class _MarkdownRenderer:
                 yield from self.blocks(block.blocks, level + 1)
             case Paragraph():
                 content = self.line(block.content)
-                yield f"**{content}**" if block.role == "lead" and "**" not in content and content else content
+                yield (
+                    f"**{content}**"
+                    if block.role in ("lead", "finding") and "**" not in content and content
+                    else content
+                )
             case List():
                 items = [item.content if isinstance(item, ListItem) else item for item in block.items]
                 yield "\n".join(f"- {self.line(item)}" for item in items)
@@ -134,8 +139,9 @@ class _MarkdownRenderer:
             case Table():
                 if label := self.table_labels.get(block.id):
                     yield f"**{escape_markdown(label)}**"
-                yield self.line(block.caption)
-                yield from self.table(block)
+                table = shorten_table(block)
+                yield self.line(table.caption)
+                yield from self.table(table)
 
     def table(self, table: Table) -> Iterable[str]:
         """Render a table, and the notes below it; bars are left out, since other columns have their numbers."""

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from auditor.reports.document import Cell, Column, Reason, Table, Text
 from auditor.reports.number_format import MISSING_SYMBOL
 from auditor.reports.render.cell_format import format_figure, format_reason, iterate_rows, label_notes
+from auditor.reports.render.shortened_tables import shorten_table
 from auditor.reports.render.text_layout import flatten_text, pad_text, wrap_text
 
 MAX_CELL_WIDTH = 40
@@ -29,6 +30,7 @@ class _TextColumn:
 
 def render_text_table(table: Table, width: int) -> str:
     """Render the table, with its caption and notes; bars are left out, since other columns have their numbers."""
+    table = shorten_table(table)
     notes = label_notes(table)
     rows = list(iterate_rows(table))
     cells_by_row = [_expand_reasons(row.cells) for row in rows]

@@ -1,4 +1,4 @@
-"""The section on agreement with people: the findings, reasons for caution, a plot and a table."""
+"""The section on agreement with people: which model to prefer, what the intervals assume, and the table."""
 
 from __future__ import annotations
 
@@ -9,28 +9,23 @@ import numpy as np
 from auditor.metrics import holm
 from auditor.metrics.confidence import SIGNIFICANCE_LEVEL
 from auditor.metrics.jackknife_interval import MIN_UNITS
-from auditor.reports.charts.interval_plot import CORRELATION_AXIS, IntervalRow, interval_plot
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.agreement.tiers import ALL_COUNTRIES
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Callout, Disclosure, Figure, Link, List, Paragraph, Section, Status
+from auditor.reports.document import Block, Paragraph, Section, Status
 from auditor.reports.number_format import format_interval, format_number
 from auditor.reports.sections.alignment_table import build_alignment_remarks, build_alignment_table, two_way_r
-from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.phrasing import (
     SeriesLabels,
-    build_finding,
     compare_interval,
     describe_estimate,
     join_first,
 )
 from auditor.reports.sections.sensitivity import build_assumptions
-from auditor.reports.sections.tiers import MAX_LEADING_PREFERENCES, describe_preference, list_preferences
+from auditor.reports.sections.tiers import describe_preference
 
 STRENGTH_WORDS = ((0.9, "very strongly"), (0.7, "strongly"), (0.4, "moderately"), (0.1, "weakly"), (0.0, "negligibly"))
 """Words for |r|: Schober, Boer & Schwarte 2018, Anesthesia & Analgesia 126:1763, table 1."""
-MAX_OPEN_FINDINGS = 6
-"""With more series of scores, the findings of each are in a disclosure."""
 
 _HEADLINE_PHRASES: Mapping[Status, tuple[str, str, str]] = {
     "positive": ("agrees", "agree", "with people beyond chance"),
@@ -163,48 +158,13 @@ def build_agreement_section(report: Report) -> Section | None:
         return None
     labels = SeriesLabels.of(report)
     rows = sorted(report.alignment, key=lambda row: 2.0 if row.pearson_r is None else -row.pearson_r)
-    findings = List(
-        [build_finding(labels.label(row), describe_alignment(row), classify_alignment(row)) for row in rows],
-        is_findings=True,
-    )
-    blocks: list[Block] = [Paragraph(summarize_alignment(report.alignment), "lead")]
-    if len(rows) > MAX_OPEN_FINDINGS:
-        summary = f"Findings on each of the {len(rows)} series of scores"
-        blocks.append(Disclosure(summary, [findings], in_print="hidden"))
-    elif rows:
-        blocks.append(findings)
-    blocks += build_assumptions(report)
-    blocks += [
-        Paragraph(describe_preference(ranking))
+    blocks: list[Block] = [
+        Paragraph(describe_preference(ranking), "finding")
         for ranking in report.tiers
         if ranking.by == "r" and ranking.scope == ALL_COUNTRIES
-    ]
-    if preferences := list_preferences(report):
-        remark = Paragraph([Link("The other regions, and the tiers of all models", "prefer"), "."])
-        leading = List(preferences[:MAX_LEADING_PREFERENCES], is_findings=True)
-        has_more = len(preferences) > MAX_LEADING_PREFERENCES
-        blocks.append(Section("preferences", "Which model to prefer", [leading, *([remark] if has_more else [])]))
-    if cautions := list_cautions(report):
-        blocks.append(Callout("Reasons for caution", [List(cautions)]))
+    ] or [Paragraph(summarize_alignment(report.alignment), "finding")]
+    blocks += build_assumptions(report)
     if rows:
-        blocks += [_build_forest_plot(rows, labels), build_alignment_table(report, rows, labels)]
+        blocks.append(build_alignment_table(report, rows, labels))
         blocks.append(build_alignment_remarks(report))
-    return Section("answer", "How well do the models agree with people?", blocks, "Agreement with people")
-
-
-def _build_forest_plot(rows: Sequence[AlignmentRow], labels: SeriesLabels) -> Figure:
-    """The plot of r with its two-way interval, for each series of scores."""
-    intervals = [
-        IntervalRow(labels.label(row), row.pearson_r, r.ci_low, r.ci_high)
-        for row in rows
-        for r in (row.crossed.pearson_r,)
-    ]
-    return Figure(
-        "agreement",
-        interval_plot(intervals, CORRELATION_AXIS),
-        "Agreement with people: r and its 95% CI",
-        "; ".join(f"{labels.label(row)} {describe_alignment(row)}" for row in rows),
-        "Pearson’s r between the scores of each model and of people, with its 95% CI over countries and topics. If the "
-        "interval includes zero, the agreement is not statistically distinguishable from zero.",
-        "alignment",
-    )
+    return Section("answer", "How well does each model agree with people?", blocks, "Agreement with people")

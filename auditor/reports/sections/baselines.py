@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from auditor.reports.data.measurement_schema import GainRow, NonresponseReport
+from collections.abc import Sequence
+
+from auditor.reports.data.adjusted_tests import is_significant
+from auditor.reports.data.measurement_schema import BaselineRow, GainRow, NonresponseReport
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Column, List, Paragraph, Section, Table
-from auditor.reports.number_format import format_number
+from auditor.reports.document import Block, Column, List, ListItem, Paragraph, Section, Status, Table
+from auditor.reports.number_format import describe_p_value, format_count, format_number
 from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.experiments.nonresponse import (
     describe_nonresponse,
@@ -19,7 +22,7 @@ from auditor.reports.sections.phrasing import (
     describe_estimate,
     describe_interval,
 )
-from auditor.reports.sections.tables import tabulate_matrix
+from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, tabulate, tabulate_matrix
 
 _INTRODUCTION = (
     "A baseline predicts people’s scores without a model: by the mean of the topic over countries, of the country over "
@@ -34,19 +37,67 @@ def build_baselines_section(report: Report) -> Section | None:
     if not report.alignment:
         return None
     labels = SeriesLabels.of(report)
-    findings = [
+    gains = [
         build_finding(labels.label(row), describe_gain(row), compare_interval(row.within_topics))
         for row in report.gain or []
     ]
     blocks: list[Block] = [
+        Paragraph(summarize_guesses(report), "finding"),
+        List(list_guess_findings(report), is_findings=True),
+        Paragraph(_INTRODUCTION, "note"),
+        *([List(gains, is_findings=True)] if gains else []),
         Paragraph(describe_ceiling(report)),
-        *([List(findings, is_findings=True)] if findings else []),
-        Paragraph(_INTRODUCTION),
         _build_baselines_table(report, labels),
+        _build_differences_table(report, labels),
     ]
     if report.nonresponse is not None:
         blocks.append(_build_nonresponse_section(report.nonresponse, labels))
     return Section("worth", "Is it better than a simple guess?", blocks, "Baselines")
+
+
+def summarize_guesses(report: Report) -> str:
+    """State how many series of scores are nearer to people than every baseline."""
+    statuses = [item.status for item in list_guess_findings(report)]
+    if all(status == "neutral" for status in statuses):
+        return "Whether a model is better than a simple guess cannot be tested: there is no 95% CI."
+    n_better, n_all = statuses.count("positive"), len(statuses)
+    claim = "nearer to people than every simple guess"
+    if n_all == 1:
+        return f"The model is {'' if n_better else 'not shown to be '}{claim}."
+    if n_better == n_all:
+        return f"{'Both' if n_better == 2 else f'All {format_count(n_all)}'} models are {claim}."
+    if n_better == 0:
+        return f"No model is shown to be {claim}."
+    subject = f"{'One' if n_better == 1 else format_count(n_better)} of the {format_count(n_all)} models"
+    return f"{subject} {'is' if n_better == 1 else 'are'} shown to be {claim}."
+
+
+def list_guess_findings(report: Report) -> list[ListItem]:
+    """Whether each series of scores is nearer to people than every baseline, with the difference from the best one."""
+    labels = SeriesLabels.of(report)
+    rows_by_series: dict[tuple[str, str], list[BaselineRow]] = {}
+    for row in report.baselines:
+        rows_by_series.setdefault((row.method, row.model), []).append(row)
+    return [build_finding(labels.label(rows[0]), *_describe_guess(rows)) for rows in rows_by_series.values()]
+
+
+def _describe_guess(rows: Sequence[BaselineRow]) -> tuple[str, Status]:
+    """Compare one series with its baselines: the predicate and its status."""
+    measured = [row for row in rows if row.mae.value is not None and row.mae_difference.value is not None]
+    if not measured:
+        return f"cannot be compared with a simple guess: {rows[0].mae_difference.reason}", "neutral"
+    best = min(measured, key=lambda row: row.mae.value or 0.0)
+    figures = describe_estimate("difference in mean absolute error", best.mae_difference, style="signed")
+    guess = f"the best simple guess, the {best.baseline}"
+    if best.adjusted_p_value is not None:
+        figures += f", adjusted {describe_p_value(best.adjusted_p_value)}"
+    if best.adjusted_p_value is None:
+        return f"may or may not be nearer to people than {guess} ({figures})", "neutral"
+    if all(is_significant(row) and (row.mae_difference.value or 0.0) < 0 for row in measured):
+        return f"is nearer to people than every simple guess; for {guess}: {figures}", "positive"
+    if is_significant(best) and (best.mae_difference.value or 0.0) > 0:
+        return f"is farther from people than {guess} ({figures})", "negative"
+    return f"is not shown to be nearer to people than {guess} ({figures})", "unclear"
 
 
 def describe_ceiling(report: Report) -> str:
@@ -95,6 +146,24 @@ def _build_baselines_table(report: Report, labels: SeriesLabels) -> Table:
         "(MAE, lower is better) of each baseline. Intervals are 95% CIs over countries and topics; n counts cells.",
         [Column("Model", "name"), *(Column(title, "estimate", emphasis=i == 0) for i, title in enumerate(titles))],
         [[label, *map(by_title.get, titles)] for label, by_title in cells.items()],
+    )
+
+
+def _build_differences_table(report: Report, labels: SeriesLabels) -> Table:
+    """The table of each model's MAE minus that of each baseline, with its adjusted p-value."""
+    return tabulate(
+        "baseline-differences",
+        "Models minus simple guesses",
+        "Mean absolute error of the model minus that of the baseline, on the same cells. Negative: the model is nearer "
+        "to people. 95% CIs are over countries and topics. P-values are adjusted for all rows (Holm).",
+        report.baselines,
+        [
+            Column("Model", "name"),
+            Column("Baseline"),
+            Column("Difference in MAE", "estimate", "mae_difference", style="signed", emphasis=True),
+            ADJUSTED_P_COLUMN,
+        ],
+        {"model": labels.label},
     )
 
 

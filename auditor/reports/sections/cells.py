@@ -7,18 +7,26 @@ from collections.abc import Sequence
 from auditor.reports.charts.scatter_plot import MAX_TOOLTIPS_PER_PAGE, ScorePair, scatter_plot
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import CellReport, Report
-from auditor.reports.document import Disclosure, Figure, FigureGrid, HeatMap, HeatMapCell, Name, Paragraph, Section
-from auditor.reports.number_format import format_number, format_signed, pluralize
+from auditor.reports.document import (
+    Block,
+    Disclosure,
+    Figure,
+    FigureGrid,
+    HeatMap,
+    HeatMapCell,
+    Name,
+    Paragraph,
+    Section,
+    Text,
+)
+from auditor.reports.number_format import format_count, format_number, format_signed, pluralize
 from auditor.reports.sections.phrasing import SeriesLabels, list_series_with_errors, slugify_unique
+from auditor.reports.sections.profiles import HIGH_LABEL, LOW_LABEL, SHADE_BOUNDS, format_short_difference
 
-SHADE_BOUNDS = (0.1, 0.3, 0.5, 0.7)
-"""Absolute differences of scores at which the shade of a cell changes."""
 MAX_OPEN_HEAT_MAPS = 4
 """With more heat maps than this, only the first is open."""
 MAX_PORTRAIT_COLUMNS = 15
 """Columns of a heat map that fit a page in portrait orientation."""
-MIN_PRINTED_DIFFERENCE = 0.005
-"""Smaller differences are printed as 0."""
 NOT_ASKED = HeatMapCell(None, "", "people were not asked", "not_asked")
 NO_ANSWER = HeatMapCell(None, "×", "no usable answer of the model", "no_answer")
 
@@ -41,7 +49,8 @@ def build_differences_section(report: Report) -> Section | None:
         "where",
         "Where do they differ from people?",
         [
-            Paragraph(explanation),
+            Paragraph(_describe_largest_difference(report), "finding"),
+            Paragraph(explanation, "note"),
             *(
                 Disclosure(Name(labels.label(row)), [heat_map], is_open=i == 0 or len(series) <= MAX_OPEN_HEAT_MAPS)
                 for i, (row, heat_map) in enumerate(zip(series, heat_maps, strict=True))
@@ -50,6 +59,31 @@ def build_differences_section(report: Report) -> Section | None:
         contents_title="Differences",
         is_landscape=len(heat_maps[0].columns) > MAX_PORTRAIT_COLUMNS,
     )
+
+
+def _describe_largest_difference(report: Report) -> Text:
+    """Name the cell in which a series differs most from people."""
+    labels = SeriesLabels.of(report)
+    differences = [
+        (score - cell.survey, labels.label(series), cell)
+        for series in list_series_with_errors(report)
+        for cell in report.audit.cells
+        if cell.survey is not None and (score := cell.scores[series.method].get(series.model)) is not None
+    ]
+    if not differences:
+        return "No cell has a score of a model and of people."
+    difference, label, cell = max(differences, key=lambda item: abs(item[0]))
+    return [
+        "The largest of ",
+        pluralize(len(differences), "difference"),
+        f" is {format_signed(difference)}: ",
+        Name(label),
+        " on ",
+        Name(cell.topic),
+        " in ",
+        Name(cell.country),
+        ".",
+    ]
 
 
 def _build_heat_map(report: Report, series: AlignmentRow, label: str, *, show_legend: bool) -> HeatMap:
@@ -64,8 +98,8 @@ def _build_heat_map(report: Report, series: AlignmentRow, label: str, *, show_le
         columns=column_names,
         rows=[(name, [cells.get((name, column), NOT_ASKED) for column in column_names]) for name in row_names],
         bounds=SHADE_BOUNDS,
-        low_label="stricter than people",
-        high_label="more permissive than people",
+        low_label=LOW_LABEL,
+        high_label=HIGH_LABEL,
         state_labels={cell.state: cell.tooltip for cell in (NOT_ASKED, NO_ANSWER)},
         show_legend=show_legend,
     )
@@ -78,12 +112,7 @@ def _build_cell(cell: CellReport, series: AlignmentRow) -> HeatMapCell:
         return NOT_ASKED if cell.survey is None else NO_ANSWER
     difference = score - cell.survey
     tooltip = f"people {format_number(cell.survey)}, model {format_number(score)}"
-    return HeatMapCell(difference, _format_short_difference(difference), tooltip)
-
-
-def _format_short_difference(difference: float) -> str:
-    """Format a difference with two decimals and no leading zero, to keep columns narrow."""
-    return format_signed(difference).replace("0.", ".") if abs(difference) >= MIN_PRINTED_DIFFERENCE else "0"
+    return HeatMapCell(difference, format_short_difference(difference), tooltip)
 
 
 # --- scatter plots ----------------------------------------------------------------------------------------------
@@ -103,9 +132,25 @@ def build_scatter_section(report: Report) -> Section | None:
         _build_figure(row, label, slug, report.audit.cells, len(labels))
         for row, label, slug in zip(report.alignment, labels, slugify_unique(labels), strict=True)
     ]
-    return Section(
-        "scatter", "Model against people, cell by cell", [Paragraph(explanation), FigureGrid(figures)], "Cell by cell"
-    )
+    blocks: list[Block] = [
+        Paragraph(_describe_directions(report), "finding"),
+        Paragraph(explanation, "note"),
+        FigureGrid(figures),
+    ]
+    return Section("scatter", "Model against people, cell by cell", blocks, "Cell by cell")
+
+
+def _describe_directions(report: Report) -> str:
+    """Count the cells in which the models are more permissive than people."""
+    pairs = [
+        (score, cell.survey)
+        for series in report.alignment
+        for cell in report.audit.cells
+        if cell.survey is not None and (score := cell.scores[series.method].get(series.model)) is not None
+    ]
+    n_above = sum(score > survey for score, survey in pairs)
+    subject = "The model is" if len(report.alignment) == 1 else "The models are"
+    return f"{subject} more permissive than people in {format_count(n_above)} of {pluralize(len(pairs), 'comparison')}."
 
 
 def _build_figure(row: AlignmentRow, label: str, slug: str, cells: Sequence[CellReport], n_figures: int) -> Figure:

@@ -25,7 +25,7 @@ from auditor.reports.document import (
 from auditor.reports.number_format import format_count, format_number, format_share, format_signed, pluralize
 from auditor.reports.sections.logic_votes import describe_excluded_judges
 from auditor.reports.sections.phrasing import describe_estimate, describe_interval, join_names
-from auditor.reports.sections.tables import make_columns, tabulate
+from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, make_columns, tabulate
 
 STATE_LABELS = {
     "open": "open",
@@ -41,14 +41,15 @@ VOTING_RULE_LABELS = {
 }
 MAX_OPEN_PAIRS = 10
 """Pairs of models above which their table is closed at first."""
-MAX_PRINTED_CONFLICTS = 20
+MAX_SHOWN_CONFLICTS = 10
+"""Conflicts that pages show in full; the JSON report and the data export have more."""
 
 
 def build_conflicts_section(report: Report) -> Section | None:
     """Build the section; None without a survey or task."""
     if not report.audit.survey.title and report.task is None:
         return None
-    blocks: list[Block] = [Paragraph(describe_conflicts(report)), *_build_method_tables(report.conflicts)]
+    blocks: list[Block] = [Paragraph(describe_conflicts(report), "finding"), *_build_method_tables(report.conflicts)]
     if report.conflicts.total:
         voting = " ".join(filter(None, (describe_voting(report.conflicts), describe_excluded_judges(report.logic))))
         blocks += [Paragraph(voting)] if voting else []
@@ -185,26 +186,26 @@ def _build_count_tables(conflicts: ConflictsReport) -> Iterator[Block]:
             *(Column(ConflictKind(kind).label.capitalize(), "number") for kind in conflicts.pairs[0].kinds),
             all_column,
         ]
-        rows = [Row([row.left, row.right, *row.kinds.values(), row.total]) for row in conflicts.pairs]
-        table = Table("conflicts-by-pair", title, caption, columns, rows)
+        pairs = sorted(conflicts.pairs, key=lambda row: -row.total)
+        rows = [Row([row.left, row.right, *row.kinds.values(), row.total]) for row in pairs]
+        table = Table("conflicts-by-pair", title, caption, columns, rows, max_rows=MAX_LONG_TABLE_ROWS)
         yield Disclosure("By pair of models", [table], is_open=len(conflicts.pairs) <= MAX_OPEN_PAIRS)
 
 
 def _build_largest_section(conflicts: ConflictsReport) -> Section:
-    """Build the subsection with the listed conflicts; those after the first 20 are not printed."""
-    title, remarks = "All conflicts, largest first", list[Inline]()
-    if conflicts.not_listed:
-        title = f"The {len(conflicts.largest)} largest conflicts"
-        n_smaller = pluralize(conflicts.not_listed, "smaller conflict is", "smaller conflicts are")
-        remarks += [f"{n_smaller} counted above but not listed; ", Code("auditor review"), " shows them. "]
-    if len(conflicts.largest) > MAX_PRINTED_CONFLICTS:
-        remarks.append(f"On paper, only the {MAX_PRINTED_CONFLICTS} largest are listed.")
-    blocks: list[Block] = [Paragraph(remarks, "note")] if remarks else []
-    blocks += [_build_conflict(row, is_printed=i < MAX_PRINTED_CONFLICTS) for i, row in enumerate(conflicts.largest)]
-    return Section("conflicts-largest", title, blocks)
+    """Build the subsection with the largest conflicts."""
+    shown = conflicts.largest[:MAX_SHOWN_CONFLICTS]
+    title, blocks = "All conflicts, largest first", list[Block]()
+    if len(shown) < conflicts.total:
+        title = f"The {len(shown)} largest conflicts"
+        n_others = pluralize(conflicts.total - len(shown), "other is", "others are")
+        remark: list[Inline] = [f"The {n_others} in the table ", Code("conflict"), " of the data export ("]
+        remark += [Code("auditor export tables"), "), and ", Code("auditor review"), " shows them."]
+        blocks.append(Paragraph(remark, "note"))
+    return Section("conflicts-largest", title, [*blocks, *map(_build_conflict, shown)])
 
 
-def _build_conflict(row: ListedConflictReport, *, is_printed: bool) -> Disclosure:
+def _build_conflict(row: ListedConflictReport) -> Disclosure:
     """Build one conflict: its cell and both sides as the summary; votes, outcome, reasoning and notes as the blocks."""
     cell: list[Inline] = [Name(row.country), " · ", Name(row.topic)] if row.country else [Name(row.topic)]
     notes = [Paragraph(["Note: ", Name(note)], "note") for note in row.notes]
@@ -213,7 +214,6 @@ def _build_conflict(row: ListedConflictReport, *, is_printed: bool) -> Disclosur
         [Paragraph(describe_conflict(row), "note"), *map(_build_quote, (row.left, row.right)), *notes],
         detail=[*_build_side(row.left), " / ", *_build_side(row.right)],
         tags=[Tag(ConflictKind(row.kind).label), Tag(STATE_LABELS[row.state], STATE_STATUS[row.state])],
-        in_print="open" if is_printed else "hidden",
     )
 
 

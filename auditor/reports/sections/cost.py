@@ -60,7 +60,11 @@ def build_cost_section(report: Report) -> Section:
         cost.total.model_copy(update={"name": "All", "purpose": ""}),
     )
     paragraphs = [" ".join(describe_cost(cost)), *map(describe_savings, report.savings)]
-    blocks: list[Block] = [*map(Paragraph, paragraphs), *([table] if cost.rows else [])]
+    blocks: list[Block] = [
+        Paragraph(paragraphs[0], "finding"),
+        *map(Paragraph, paragraphs[1:]),
+        *([table] if cost.rows else []),
+    ]
     return Section("cost", "What did it cost?", blocks, "Cost")
 
 

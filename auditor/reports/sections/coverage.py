@@ -25,13 +25,16 @@ from auditor.reports.document import (
     Table,
     Text,
 )
-from auditor.reports.number_format import format_count, format_styled, pluralize
+from auditor.reports.number_format import format_count, format_percent, format_styled, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.phrasing import describe_interval, join_texts
-from auditor.reports.sections.tables import tabulate
+from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, tabulate
 
-MAX_PLOTTED_ROWS = 20
+MAX_PLOTTED_ROWS = 10
 """Topics or countries in a plot of refusals; the table has all."""
+
+LONG_GROUPS = ("country", "topic", "item")
+"""Groups whose tables show the rows with the smallest share of usable answers only."""
 
 # --- coverage ---------------------------------------------------------------------------------------------------
 
@@ -53,11 +56,17 @@ def build_coverage_section(report: Report) -> Section | None:
         "A failed request or unusable answer is never turned into a score. It is counted here by its cause and "
         "excluded everywhere else."
     )
-    blocks: list[Block] = [Paragraph(introduction)]
+    blocks: list[Block] = [Paragraph(_summarize_coverage(coverage.total), "finding"), Paragraph(introduction, "note")]
     for noun, rows, is_open in groups:
         table = _build_table(noun, rows, causes)
         blocks += [Disclosure(f"By {noun}" if noun else "In total", [table], is_open=is_open)] if rows else []
     return Section("coverage", "What is missing?", [*blocks, *map(Paragraph, _list_notes(coverage))], "Coverage")
+
+
+def _summarize_coverage(rows: Sequence[CoverageRow]) -> str:
+    """The share of usable answers of each kind."""
+    parts = [f"{format_percent(row.ok, row.planned)} of the planned {row.counted_label}" for row in rows]
+    return f"Usable are {', and '.join(parts)}."
 
 
 def _build_table(noun: str, rows: Sequence[CoverageRow], causes: Sequence[str]) -> Table:
@@ -85,9 +94,10 @@ def _build_table(noun: str, rows: Sequence[CoverageRow], causes: Sequence[str]) 
         f"Coverage {f'by {noun}' if noun else 'in total'}",
         "Numbers of scores, verdicts and other answers that were planned, that are usable, and that are missing by "
         "cause. Share is usable out of planned (higher is better).",
-        rows,
+        sorted(rows, key=lambda row: row.ok / row.planned if row.planned else 1.0) if noun in LONG_GROUPS else rows,
         columns,
         derived,
+        max_rows=MAX_LONG_TABLE_ROWS if noun in LONG_GROUPS else None,
     )
     return replace(table, legend=tuple(labels.items()), is_dense=True)
 
@@ -132,7 +142,7 @@ def build_refusals_section(report: Report) -> Section | None:
     refusals = report.refusals
     if refusals is None:
         return None
-    blocks: list[Block] = [Paragraph(_describe_refusals(refusals))]
+    blocks: list[Block] = [Paragraph(_describe_refusals(refusals), "finding")]
     if report.repairs:
         blocks.append(List([*map(_describe_repeated_questions, report.repairs)]))
     if refusals.total.value:
@@ -199,6 +209,7 @@ def _build_group_blocks(noun: str, rows: Sequence[RefusalRow]) -> list[Block]:
         f"Share of answers that are refusals by {noun}, from 0 to 1, largest first.",
         rows,
         [Column(noun.capitalize(), "name", "name"), Column("Share refused", "estimate", "share", digits=3)],
+        max_rows=MAX_LONG_TABLE_ROWS,
     )
     if noun == "model":
         return [table]

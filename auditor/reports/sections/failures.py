@@ -9,7 +9,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Cell, Code, Column, List, ListItem, Name, Paragraph, Section, Text
 from auditor.reports.number_format import format_count, pluralize
 from auditor.reports.sections.phrasing import build_finding
-from auditor.reports.sections.tables import tabulate
+from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, tabulate
 
 
 def build_failures_section(report: Report) -> Section | None:
@@ -43,9 +43,14 @@ def build_failures_section(report: Report) -> Section | None:
             Column("How to fix"),
         ],
         {"outcome": _label_outcome, "message": _quote_message, "how_to_fix": _describe_fix},
+        max_rows=MAX_LONG_TABLE_ROWS,
     )
     unusable = [_describe_unusable_model(model) for model in failures.unusable_models]
-    blocks: list[Block] = [Paragraph(summary), *([List(unusable, is_findings=True)] if unusable else []), table]
+    blocks: list[Block] = [
+        Paragraph(summary, "finding"),
+        *([List(unusable, is_findings=True)] if unusable else []),
+        table,
+    ]
     if failures.not_listed:
         remark: Text = [
             f"{pluralize(failures.not_listed, 'further reason')} with {format_count(failures.requests_not_listed)} "

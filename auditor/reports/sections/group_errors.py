@@ -1,4 +1,4 @@
-"""Sections on each model's differences from people by topic and country: world maps, and tables of errors."""
+"""Sections on each model's differences from people by topic and country: world maps, profiles and tables."""
 
 from __future__ import annotations
 
@@ -18,43 +18,58 @@ from auditor.reports.sections.phrasing import (
     list_series_with_errors,
     slugify_unique,
 )
-from auditor.reports.sections.tables import tabulate_matrix
+from auditor.reports.sections.profiles import EstimatesBySeries, build_profile, sort_by_size
+from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, tabulate_matrix
 
 BIAS_TABLE_ID = "difference-by-country"
 MAX_PORTRAIT_SERIES = 6
 """Series of scores whose errors fit a page in portrait orientation."""
 
-EstimatesBySeries = Mapping[str, Estimate]
-"""Estimates by the label of their series."""
-
 
 def build_group_errors_section(report: Report) -> Section | None:
-    """Build the section with a table by topic and one by country; None without a series that has errors."""
+    """Build the section with profiles and tables by topic and country; None without a series that has errors."""
     labels = _label_series_with_errors(report)
     if not labels:
         return None
-    explanation = (
-        "The tables show where each model is furthest from people. The largest errors come first. The 95% CI of a row "
-        "is for that row alone. The largest of several errors is biased upwards; its 95% CI in the list before them is "
-        "corrected for the number of topics or countries."
+    findings = _list_largest_errors(report)
+    no_finding = "The audit is too small to say on which topic or in which country a model is farthest from people."
+    note = (
+        "Positive: the model’s mean score is above people’s, so it is more permissive. Negative: it is stricter. The "
+        "largest of several errors is biased upwards; the 95% CIs of the sentences above are corrected for the number "
+        "of topics or countries. Those of the tables are for one row alone."
     )
-    blocks: list[Block] = [Paragraph(explanation)]
-    if findings := _list_largest_errors(report):
-        blocks.append(List(findings))
-    for noun, other_nouns, rows in (("topic", "countries", report.topics), ("country", "topics", report.countries)):
-        errors = sorted(_collect(report, rows, "mae").items(), key=lambda item: -_mean_value(item[1].values()))
-        table = tabulate_matrix(
-            f"error-by-{noun}",
-            f"Mean absolute error by {noun}",
-            f"Mean absolute difference between the model’s and people’s scores by {noun}, from 0 to 2 (lower is "
-            f"better). The 95% CI is over other {other_nouns} like these. n is the number of cells.",
-            Column(noun.capitalize(), "name"),
-            dict(errors),
-            labels,
-        )
-        blocks += [Disclosure(f"By {noun}", [table], is_open=True)] if rows else []
-    title = "Topics and countries"
-    return Section("places", title, blocks, title, is_landscape=len(labels) > MAX_PORTRAIT_SERIES)
+    blocks: list[Block] = [
+        List(findings, is_findings=True) if findings else Paragraph(no_finding, "finding"),
+        Paragraph(note, "note"),
+    ]
+    for i, (noun, other_nouns, rows) in enumerate(
+        (("topic", "countries", report.topics), ("country", "topics", report.countries))
+    ):
+        bias = sort_by_size(_collect(report, rows, "bias"))
+        if not bias:
+            continue
+        tables = [_build_bias_table(bias, labels, noun, other_nouns), _build_mae_table(report, rows, noun, other_nouns)]
+        blocks += [
+            build_profile(noun, bias, labels, show_legend=i == 0),
+            Disclosure(f"Figures by {noun}", tables, in_print="closed"),
+        ]
+    title = "Where is each model wrong, and in which direction?"
+    return Section("places", title, blocks, "Countries and topics", is_landscape=len(labels) > MAX_PORTRAIT_SERIES)
+
+
+def _build_mae_table(report: Report, rows: Sequence[GroupErrorRow], noun: str, other_nouns: str) -> Table:
+    """Build the table of mean absolute errors by topic or country, largest first."""
+    errors = sorted(_collect(report, rows, "mae").items(), key=lambda item: -_mean_value(item[1].values()))
+    return tabulate_matrix(
+        f"error-by-{noun}",
+        f"Mean absolute error by {noun}",
+        f"Mean absolute difference between the model’s and people’s scores by {noun}, from 0 to 2 (lower is "
+        f"better). The 95% CI is over other {other_nouns} like these. n is the number of cells.",
+        Column(noun.capitalize(), "name"),
+        dict(errors),
+        _label_series_with_errors(report),
+        max_rows=MAX_LONG_TABLE_ROWS,
+    )
 
 
 def _list_largest_errors(report: Report) -> list[str]:
@@ -72,7 +87,7 @@ def _list_largest_errors(report: Report) -> list[str]:
             if n > 1 and error.ci_low is not None
         ]
         if parts:
-            findings.append(f"{label} is furthest from people {' and '.join(parts)}.")
+            findings.append(f"{label} is farthest from people {' and '.join(parts)}.")
     return findings
 
 
@@ -101,21 +116,35 @@ def build_map_section(report: Report) -> Section | None:
         table_id="error-by-country",
     )
     blocks: list[Block] = [
+        Paragraph(_describe_extremes(mean_errors), "finding"),
         Paragraph(
             "The stronger a country’s colour on this map, the further the models are from its people: mean absolute "
-            f"difference over its topics{average_text}, from 0 to 2 (lower is better)."
+            f"difference over its topics{average_text}, from 0 to 2 (lower is better).",
+            "note",
         ),
         figure,
         Paragraph(
             "The next maps show each model’s mean score minus people’s. Positive: the model is more permissive than "
-            "the country’s people. Negative: it is stricter."
+            "the country’s people. Negative: it is stricter.",
+            "note",
         ),
         FigureGrid(_map_differences(bias, labels), "medium"),
     ]
     if world_map.unplaced:
         blocks.append(Paragraph(["Not on the map: ", *join_names(world_map.unplaced), "."], role="note"))
-    blocks.append(Disclosure("Differences by country", [_build_bias_table(bias, labels)], in_print="closed"))
     return Section("map", "Where in the world do they differ from people?", blocks, "Map")
+
+
+def _describe_extremes(errors: Sequence[CountryEstimate]) -> str:
+    """Name the countries with the smallest and the largest error."""
+    ranked = sorted(errors, key=lambda entry: entry.value)
+    nearest, farthest = ranked[0], ranked[-1]
+    if len(ranked) == 1:
+        return f"The mean absolute error in {nearest.country} is {format_number(nearest.value)}."
+    return (
+        f"The mean absolute error ranges from {format_number(nearest.value)} in {nearest.country} to "
+        f"{format_number(farthest.value)} in {farthest.country}."
+    )
 
 
 def _label_series_with_errors(report: Report) -> list[str]:
@@ -170,15 +199,18 @@ def _map_differences(bias: Mapping[str, EstimatesBySeries], labels: Sequence[str
     return figures
 
 
-def _build_bias_table(bias: Mapping[str, EstimatesBySeries], labels: Sequence[str]) -> Table:
-    """Build the table with the figures of the maps of differences."""
+def _build_bias_table(
+    bias: Mapping[str, EstimatesBySeries], labels: Sequence[str], noun: str, other_nouns: str
+) -> Table:
+    """Build the table of signed differences by topic or country, which has the figures of the profiles and maps."""
     return tabulate_matrix(
-        BIAS_TABLE_ID,
-        "Difference from people by country",
-        "Mean of the model’s score minus people’s over the topics of each country, from −2 (stricter) to +2 (more "
-        "permissive). The 95% CI is over other topics like these. n is the number of cells.",
-        Column("Country", "name"),
+        f"difference-by-{noun}",
+        f"Difference from people by {noun}",
+        f"Mean of the model’s score minus people’s by {noun}, from −2 (stricter) to +2 (more permissive). The 95% CI "
+        f"is over other {other_nouns} like these. n is the number of cells.",
+        Column(noun.capitalize(), "name"),
         bias,
         labels,
         "signed",
+        MAX_LONG_TABLE_ROWS,
     )

@@ -9,7 +9,7 @@ from auditor.metrics.estimate import Estimate
 from auditor.metrics.judge_difference import Evidence, JudgeDifference
 from auditor.reports.data.panel.schema import JudgeRow
 from auditor.reports.document import Column, Table
-from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, tabulate
+from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, MAX_LONG_TABLE_ROWS, tabulate
 
 TITLES = {
     "padding": "Padded traces",
@@ -65,7 +65,7 @@ def build_padding_table(judges: Sequence[JudgeRow]) -> Table:
 
 def build_bias_table(judges: Sequence[JudgeRow]) -> Table:
     """Build the table of all differences, by kind and judge; those that no judge can have are left out."""
-    rows = list(_build_rows(judges))
+    rows = sorted(_build_rows(judges), key=lambda row: 2.0 if row.adjusted_p_value is None else row.adjusted_p_value)
     caption = (
         "Differences in the share of VALID; 0 is none. Padded traces: with sentences that have no content, compared "
         "with the same traces without them. Leniency: compared with the known truth of the same answers or, in a "
@@ -88,7 +88,9 @@ def build_bias_table(judges: Sequence[JudgeRow]) -> Table:
         *label_error_columns,
         ADJUSTED_P_COLUMN,
     ]
-    return tabulate("judge-biases", "Biases and associations of each judge", caption, rows, columns)
+    return tabulate(
+        "judge-biases", "Biases and associations of each judge", caption, rows, columns, max_rows=MAX_LONG_TABLE_ROWS
+    )
 
 
 def _build_rows(judges: Sequence[JudgeRow]) -> Iterator[_BiasRow]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from auditor.metrics.judge_copying import MIN_ERRORS, MIN_LABELS, MIN_SHARED_TRACES
 from auditor.reports.data.panel.copying_schema import CopyingReport, JudgePairRow, PairVerdict
 from auditor.reports.document import Column, Table
-from auditor.reports.sections.tables import tabulate
+from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, tabulate
 
 MAX_LISTED_PAIRS = 45
 """Pairs in the table: all of ten judges. The JSON report has all pairs."""
@@ -39,7 +39,9 @@ def build_copying_tables(copying: CopyingReport) -> Iterator[Table]:
         *(Column("Finding", "text", "verdict"), Column("In the configuration", "text", "metadata")),
     ]
     derived = {"verdict": lambda pair: FINDING_TITLES[pair.verdict], "metadata": describe_metadata}
-    yield tabulate("judge-pairs", "Do judges copy each other?", caption, pairs, columns, derived)
+    yield tabulate(
+        "judge-pairs", "Do judges copy each other?", caption, pairs, columns, derived, max_rows=MAX_LONG_TABLE_ROWS
+    )
     caption = (
         "How many judges that err independently would be worth as much as the panel: equal to the number of judges if "
         "their errors are uncorrelated, and one less for each exact copy. Traces that are hard for all judges lower it "

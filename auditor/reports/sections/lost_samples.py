@@ -11,7 +11,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Column, CountShare, Paragraph, Section, Table
 from auditor.reports.number_format import NumberStyle, format_number, format_percent, format_signed
 from auditor.reports.sections.phrasing import SeriesLabels, join_first
-from auditor.reports.sections.tables import tabulate
+from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, tabulate
 
 ALL_COUNTRIES = "all countries"
 TITLE = "What if the lost samples differ?"
@@ -128,8 +128,11 @@ def build_lost_samples_section(report: Report) -> Section | None:
         "not be read, or failed. What they would have said is not known. The bounds hold whatever it is: the lost "
         "samples of each cell are given the scores from −1 to +1 that make the figure smallest, and largest."
     )
+    finding = next(list_lost_sample_cautions(report), "Some regions have lost more than 5% of their planned samples.")
     tables = [_tabulate_bounds(rows, *figure) for figure in FIGURES]
-    return Section("lost-samples", TITLE, [Paragraph(text), *tables], "Lost samples")
+    return Section(
+        "lost-samples", TITLE, [Paragraph(finding, "finding"), Paragraph(text, "note"), *tables], "Lost samples"
+    )
 
 
 def _tabulate_bounds(rows: Sequence[WorstCaseRow], name: str, attribute: str, style: NumberStyle) -> Table:
@@ -145,8 +148,16 @@ def _tabulate_bounds(rows: Sequence[WorstCaseRow], name: str, attribute: str, st
         Column("95% CI over all planned samples", "interval", key, style=style),
     )
     caption = (
-        f"The {name} over the usable samples, and its smallest and "
-        f"largest possible value over all planned samples. {INTERVAL_NOTE}"
+        f"The {name} over the usable samples, and its smallest and largest possible value over all planned samples. "
+        f"{INTERVAL_NOTE} The largest shares of lost samples come first."
     )
     derived = {"lost": lambda row: count_lost(row.lost)}
-    return tabulate(f"lost-samples-{name.lower()}", f"Worst-case bounds of {name}", caption, rows, columns, derived)
+    return tabulate(
+        f"lost-samples-{name.lower()}",
+        f"Worst-case bounds of {name}",
+        caption,
+        sorted(rows, key=lambda row: -(row.lost.share or 0.0)),
+        columns,
+        derived,
+        max_rows=MAX_LONG_TABLE_ROWS,
+    )

@@ -9,11 +9,12 @@ from auditor.reports.charts.interval_plot import SHARE_AXIS
 from auditor.reports.data.panel.schema import FaultDetectionRow, PanelReport, PositionBiasRow, SelfReviewRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Code, Column, Inline, List, Name, Paragraph, Section, Table
-from auditor.reports.number_format import describe_estimate, describe_populations, pluralize
+from auditor.reports.number_format import describe_estimate, describe_populations, format_share, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.judge_biases import ADJUSTED_FOR_JUDGES, build_bias_table
 from auditor.reports.sections.judge_copying import build_copying_tables
 from auditor.reports.sections.model_correlations import CORRELATION_COLUMNS, CORRELATION_REMARK
+from auditor.reports.sections.phrasing import compare_interval
 from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, make_columns, tabulate
 
 JUDGE_COLUMN = Column("Judge", "name")
@@ -32,12 +33,36 @@ def build_panel_section(report: Report) -> Section | None:
     )
     certificate = List([_mark_code(sentence) for sentence in panel.certificate])
     blocks: list[Block] = [
-        Paragraph(lead),
+        Paragraph(_summarize_panel(report), "finding"),
+        Paragraph(lead, "note"),
         *_build_peer_agreement(report),
         Section("panel-certificate", "What the panel’s verdicts can be used for", [certificate]),
         Section("panel-judges", "The judges", [Paragraph(describe_kappa(panel)), *build_panel_tables(panel)]),
     ]
     return Section("panel", "Is the panel of judges reliable?", blocks, "Panel")
+
+
+def _summarize_panel(report: Report) -> str:
+    """The range of peer agreement, and whether the judges agree beyond chance."""
+    kappa = report.panel.fleiss_kappa
+    status = compare_interval(kappa)
+    agreement = {
+        "positive": "The judges agree with each other beyond chance",
+        "negative": "The judges agree with each other less than by chance",
+        "unclear": "The agreement of the judges is not statistically distinguishable from chance",
+    }.get(status, "Whether the judges agree beyond chance is not known")
+    shares = sorted(
+        (row.agreement.value, row.model) for row in report.peer_agreement if row.agreement.value is not None
+    )
+    text = f"{agreement} ({describe_estimate('Fleiss’ kappa', kappa)})."
+    if not shares:
+        return text
+    (low, low_model), (high, high_model) = shares[0], shares[-1]
+    if len(shares) == 1:
+        return f"{text} They find {format_share(low)} of the traces of {low_model} VALID."
+    return (
+        f"{text} Peer agreement ranges from {format_share(low)} ({low_model}) to {format_share(high)} ({high_model})."
+    )
 
 
 def _mark_code(sentence: str) -> list[Inline]:

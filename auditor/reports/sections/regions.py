@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from auditor.metrics.estimate import Estimate
 from auditor.reports.charts.interval_plot import error_axis
+from auditor.reports.data.adjusted_tests import is_significant
 from auditor.reports.data.measurement_schema import RegionGapRow, RegionRow, RegionsReport
 from auditor.reports.data.report_schema import Report
 from auditor.reports.data.rescaled_scores import has_rescaled_scores
 from auditor.reports.document import Block, Cell, Code, Column, Figure, Name, Paragraph, Section, Table, Text
-from auditor.reports.number_format import format_percent
+from auditor.reports.number_format import format_number, format_percent, pluralize
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.lost_samples import count_lost
-from auditor.reports.sections.phrasing import SeriesLabels, join_names
+from auditor.reports.sections.phrasing import SeriesLabels, join_first, join_names
 from auditor.reports.sections.tables import ADJUSTED_P_COLUMN, tabulate
 
 REGION_COLUMNS = (
@@ -63,6 +64,7 @@ def build_regions_section(report: Report) -> Section | None:
         return None
     ungrouped: Text = ["Countries in no region, which are not in the table: ", *join_names(regions.ungrouped), "."]
     blocks: list[Block] = [
+        Paragraph(_summarize_gaps(regions.gaps, labels), "finding"),
         *_build_figure(regions.rows, labels),
         *([_build_region_table(regions, labels)] if regions.rows else []),
         *(_build_gap_tables(regions.gaps, labels) if regions.gaps else []),
@@ -108,6 +110,29 @@ def _build_region_table(regions: RegionsReport, labels: SeriesLabels) -> Table:
         "lost_samples": lambda row: count_lost(row.lost_samples),
     }
     return tabulate("agreement-by-region", "Agreement by region", caption, regions.rows, REGION_COLUMNS, derived)
+
+
+def _summarize_gaps(gaps: Sequence[RegionGapRow], labels: SeriesLabels) -> str:
+    """Name the series whose error differs between regions, given the number of series."""
+    tested = [gap for gap in gaps if gap.adjusted_p_value is not None]
+    significant = [gap for gap in tested if is_significant(gap)]
+    if not tested:
+        return "Whether errors differ between regions cannot be tested: there is no 95% CI of a gap."
+    if not significant:
+        return (
+            "No gap in mean absolute error between regions is statistically distinguishable from zero "
+            f"({pluralize(len(tested), 'comparison')})."
+        )
+    largest = max(significant, key=lambda gap: abs(gap.mae_gap.value or 0.0))
+    worse, better = (
+        (largest.second, largest.first) if (largest.mae_gap.value or 0.0) > 0 else (largest.first, largest.second)
+    )
+    names = join_first([labels.label(gap) for gap in significant])
+    size = format_number(abs(largest.mae_gap.value or 0.0))
+    return (
+        f"The mean absolute error differs between regions for {names}. The largest gap is that of "
+        f"{labels.label(largest)}: it is larger in {worse} than in {better} by {size}."
+    )
 
 
 def _build_gap_tables(gaps: Sequence[RegionGapRow], labels: SeriesLabels) -> Iterator[Table]:

@@ -1,4 +1,4 @@
-"""The audit's report as a document: its key figures, followed by the sections."""
+"""The audit's report as a document, brief or full: its key figures, followed by the sections."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from auditor.reports.sections.cells import build_differences_section, build_scat
 from auditor.reports.sections.conflicts import build_conflicts_section
 from auditor.reports.sections.cost import build_cost_section
 from auditor.reports.sections.coverage import build_coverage_section, build_refusals_section
+from auditor.reports.sections.examples import build_examples_section
 from auditor.reports.sections.failures import build_failures_section
 from auditor.reports.sections.group_errors import build_group_errors_section, build_map_section
 from auditor.reports.sections.lost_samples import build_lost_samples_section
@@ -27,25 +28,28 @@ from auditor.reports.sections.self_comparisons import (
     build_methods_section,
 )
 from auditor.reports.sections.sensitivity import build_sensitivity_section
+from auditor.reports.sections.summary import build_summary, build_summary_section
 from auditor.reports.sections.task import build_items_section, build_task_section
 from auditor.reports.sections.tiers import build_tiers_section
 from auditor.reports.sections.variance import build_variance_section
 
 SECTION_BUILDERS: Sequence[Callable[[Report], Section | None]] = (
+    build_summary_section,
+    build_map_section,
+    build_group_errors_section,
+    build_examples_section,
     build_agreement_section,
-    build_sensitivity_section,
     build_task_section,
     build_peer_validity_section,
     build_items_section,
-    build_tiers_section,
     build_baselines_section,
-    build_methods_section,
+    build_tiers_section,
+    build_regions_section,
     build_differences_section,
     build_scatter_section,
-    build_regions_section,
     build_languages_section,
-    build_map_section,
-    build_group_errors_section,
+    build_methods_section,
+    build_sensitivity_section,
     build_variance_section,
     build_consistency_section,
     *(section_class.parts.load("build_section") for section_class in STAGE_PROBES.values()),
@@ -71,23 +75,25 @@ EMBEDDED_LABEL = (
 )
 
 
-def build_report_document(report: Report) -> Document:
-    """Build the document of an audit's report."""
+def build_report_document(report: Report, *, is_brief: bool = False) -> Document:
+    """Build the document of an audit's report; the brief one has the first section only."""
     audit = report.audit
     warning = f"The audit has not finished (stage: {audit.stage}). All figures below are provisional."
     provisional = [] if audit.complete else [Callout("Provisional report", [Paragraph(warning)])]
     kind = "Audit of moral alignment" if report.task is None else "Audit of answers"
+    sections = [build_summary(report, is_brief=True)] if is_brief else _build_sections(report)
     return Document(
         kind=f"{kind} – worked example with simulated models" if audit.simulated else kind,
         title=audit.name,
         subtitle=["Compared with ", Name(audit.survey.title)] if audit.survey.title else "",
-        sections=[section for build_section in SECTION_BUILDERS if (section := build_section(report)) is not None],
+        sections=sections,
         opening=[*_label_models(audit), *provisional, Facts(list_key_figures(report))],
         footer=(
             f"Made by auditor {audit.auditor} from the stored results of the audit “{audit.name}”. "
             "Terms for the strength of r: Schober, Boer & Schwarte 2018. "
             "Thresholds of the reasons for caution: EvalMORAAL, arXiv 2510.05942."
         ),
+        is_brief=is_brief,
     )
 
 
@@ -98,6 +104,11 @@ def _label_models(audit: AuditSummary) -> list[Callout]:
     if all((model.model or "").startswith("embedded/") for model in audit.models):
         return [Callout("Live demo: small local models", [Paragraph(EMBEDDED_LABEL)])]
     return []
+
+
+def _build_sections(report: Report) -> list[Section]:
+    """All sections that have something to show, in their order."""
+    return [section for build_section in SECTION_BUILDERS if (section := build_section(report)) is not None]
 
 
 def list_key_figures(report: Report) -> list[tuple[str, str]]:
@@ -118,7 +129,7 @@ def list_key_figures(report: Report) -> list[tuple[str, str]]:
         figures.append(_label_count("moral question", report.semantic.questions))
     figures += [(f"{row.counted_label} usable", format_percent(row.ok, row.planned)) for row in report.coverage.total]
     if report.conflicts.total:
-        figures.append(_label_count("unsettled conflict", states["open"] + states["disputed"]))
+        figures.append(_label_count("open conflict", states["open"] + states["disputed"]))
     return [*figures, ("cost", format_usd(cost.usd, cost.lower_bound))]
 
 

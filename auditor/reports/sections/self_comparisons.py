@@ -11,7 +11,7 @@ from auditor.reports.data.agreement.method_differences import MethodDifferenceRo
 from auditor.reports.data.measurement_schema import ConsistencyAlignmentRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Column, List, Paragraph, Section, Table, Text
-from auditor.reports.number_format import format_number, format_percent
+from auditor.reports.number_format import format_count, format_number, format_percent, pluralize
 from auditor.reports.sections.caution import MAX_VARIANCE
 from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.model_correlations import CORRELATION_COLUMNS, CORRELATION_REMARK
@@ -71,10 +71,32 @@ def build_consistency_section(report: Report) -> Section | None:
         ],
         {"model": labels.label, **marks.derived},
     )
-    blocks: list[Block] = [Paragraph(explanation), figure, table]
+    blocks: list[Block] = [
+        Paragraph(_summarize_consistency(report), "finding"),
+        Paragraph(explanation, "note"),
+        figure,
+        table,
+    ]
     if report.consistency_alignment:
         blocks.append(_build_consistency_alignment_table(report.consistency_alignment))
     return Section("consistency", "How consistent is each model with itself?", blocks, "Consistency")
+
+
+def _summarize_consistency(report: Report) -> str:
+    """The range of self-consistency over the series of scores."""
+    labels = SeriesLabels.of(report)
+    values = sorted(
+        (row.cosine.value, labels.label(row)) for row in report.self_consistency if row.cosine.value is not None
+    )
+    if not values:
+        return f"Self-consistency is not available: {report.self_consistency[0].cosine.reason}."
+    (low, low_label), (high, high_label) = values[0], values[-1]
+    if len(values) == 1:
+        return f"The self-consistency of {low_label} is {format_number(low)}."
+    return (
+        f"Self-consistency ranges from {format_number(low)} ({low_label}) to {format_number(high)} ({high_label}); "
+        "1 is perfectly consistent."
+    )
 
 
 def _build_consistency_alignment_table(rows: Sequence[ConsistencyAlignmentRow]) -> Table:
@@ -128,7 +150,7 @@ def build_methods_section(report: Report) -> Section | None:
         ],
         {"measure": lambda row: ", ".join(row.measures) or None},
     )
-    blocks: list[Block] = [Paragraph(_METHODS_EXPLANATION), List(findings, is_findings=True), figure, table]
+    blocks: list[Block] = [List(findings, is_findings=True), Paragraph(_METHODS_EXPLANATION, "note"), figure, table]
     return Section("methods", title, blocks, "Answers and log-probabilities")
 
 
@@ -173,8 +195,24 @@ def build_languages_section(report: Report) -> Section | None:
             Column("Difference in score", "estimate", "difference", style="signed"),
         ],
     )
-    blocks: list[Block] = [List([*describe_languages(languages)]), *([table] if languages.differences else [])]
+    blocks: list[Block] = [
+        Paragraph(_summarize_languages(languages), "finding"),
+        List([*describe_languages(languages)]),
+        *([table] if languages.differences else []),
+    ]
     return Section("languages", "Effect of the language", blocks, "Languages")
+
+
+def _summarize_languages(languages: LanguagesReport) -> str:
+    """Count the differences between languages that are distinguishable from zero, without a correction."""
+    tested = [row for row in languages.differences if row.difference.ci_low is not None]
+    if not tested:
+        return "The effect of the language cannot be tested: there is no 95% CI of a difference."
+    n_clear = sum(compare_interval(row.difference) != "unclear" for row in tested)
+    return (
+        f"{format_count(n_clear)} of {pluralize(len(tested), 'difference')} between languages exclude zero; by chance "
+        "alone, about one in 20 does."
+    )
 
 
 def describe_languages(languages: LanguagesReport) -> Iterator[Text]:

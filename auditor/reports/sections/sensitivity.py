@@ -9,7 +9,7 @@ from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Block, Column, Link, Paragraph, Section, Text
 from auditor.reports.number_format import format_number, pluralize
 from auditor.reports.sections.phrasing import SeriesLabels
-from auditor.reports.sections.tables import tabulate
+from auditor.reports.sections.tables import MAX_LONG_TABLE_ROWS, tabulate
 
 FIGURE_LABELS = {"pearson_r": "r", "mae": "mean absolute error", "bias": "bias"}
 FIGURES_IN_SENTENCES = {"pearson_r": "r", "mae": "the mean absolute error", "bias": "the bias"}
@@ -27,17 +27,16 @@ SENSITIVITY_COLUMNS = (
 
 
 def build_assumptions(report: Report) -> list[Block]:
-    """State what the intervals assume, with the largest change of each figure without one zone or family of topics."""
+    """State what the intervals assume, and link to the figures without one zone or family of topics."""
     if not report.alignment:
         return []
     assumption = "95% CIs take countries and topics as exchangeable: as draws from others like these."
     if not report.sensitivity:
         return [Paragraph(assumption)]
     text: Text = [
-        f"{assumption} They are too narrow where countries of one cultural zone, or topics of one family, are alike. "
-        f"{_describe_largest_changes(report)} ",
-        Link("The table", "sensitivity"),
-        " has the range of each figure.",
+        f"{assumption} They are too narrow where countries of one cultural zone, or topics of one family, are alike: ",
+        Link("how much depends on one of these", "sensitivity"),
+        ".",
     ]
     return [Paragraph(text)]
 
@@ -95,6 +94,14 @@ def build_sensitivity_section(report: Report) -> Section | None:
     title = f"How much depends on one cultural zone, or one {group}?"
     contents_title = "Zones and families of topics" if has_families else "Zones and topics"
     table = tabulate(
-        "sensitivity", "Figures without one group", caption, report.sensitivity, SENSITIVITY_COLUMNS, derived
+        "sensitivity",
+        "Figures without one group",
+        f"{caption} The widest ranges come first.",
+        sorted(report.sensitivity, key=lambda row: row.lowest.value - row.highest.value),
+        SENSITIVITY_COLUMNS,
+        derived,
+        max_rows=MAX_LONG_TABLE_ROWS,
     )
-    return Section("sensitivity", title, [table], contents_title)
+    return Section(
+        "sensitivity", title, [Paragraph(_describe_largest_changes(report), "finding"), table], contents_title
+    )

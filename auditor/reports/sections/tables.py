@@ -12,6 +12,8 @@ from auditor.reports.number_format import NumberStyle
 Record = TypeVar("Record")
 DerivedCells = Mapping[str, Callable[[Record], Cell]]
 """Functions that compute the cells of columns, by key."""
+MAX_LONG_TABLE_ROWS = 10
+"""Rows that pages show of a long table whose worst rows come first."""
 ADJUSTED_P_COLUMN = Column("p (adjusted)", "number", "adjusted_p_value", style="p_value")
 
 
@@ -23,6 +25,7 @@ def tabulate(
     columns: Sequence[Column],
     derived: DerivedCells[Record] | None = None,
     total: Record | None = None,
+    max_rows: int | None = None,
 ) -> Table:
     """Build a table with one row for each record; each column shows the attribute that its `key` names.
 
@@ -31,6 +34,7 @@ def tabulate(
             underscores. Attributes of None are None.
         derived: functions that compute the cells of columns, by key, in place of an attribute.
         total: the record of the total row, if there is one.
+        max_rows: see `Table`.
 
     Raises:
         AttributeError: a key is neither derived nor an attribute of the records.
@@ -40,7 +44,7 @@ def tabulate(
     rows: list[Row] = [Row([get_cell(record) for get_cell in getters]) for record in records]
     if total is not None:
         rows.append(Row([get_cell(total) for get_cell in getters], is_total=True))
-    return Table(table_id, label, caption, columns, rows)
+    return Table(table_id, label, caption, columns, rows, max_rows=max_rows)
 
 
 def make_columns(kind: ColumnKind, titles: Mapping[str, str], style: NumberStyle = "decimal") -> list[Column]:
@@ -63,6 +67,7 @@ def tabulate_matrix(
     cells: Mapping[str, Mapping[str, Cell]],
     column_names: Iterable[str] = (),
     style: NumberStyle = "decimal",
+    max_rows: int | None = None,
 ) -> Table:
     """Build a table of estimates with one row and one column for each name, such as a country and a model.
 
@@ -70,8 +75,9 @@ def tabulate_matrix(
         first_column: has the names of the rows.
         cells: by row, then by column; those that a row lacks are missing values.
         column_names: by default all columns of the cells, in the order of their first cell.
+        max_rows: see `Table`.
     """
     names = list(column_names) or list(dict.fromkeys(name for row in cells.values() for name in row))
     columns = [first_column, *(Column(Name(name), "estimate", style=style) for name in names)]
     rows = [[name, *(by_column.get(column) for column in names)] for name, by_column in cells.items()]
-    return Table(table_id, label, caption, columns, rows)
+    return Table(table_id, label, caption, columns, rows, max_rows=max_rows)

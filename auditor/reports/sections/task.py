@@ -36,8 +36,8 @@ def build_task_section(report: Report) -> Section | None:
     best_first = sorted(task.models, key=lambda row: 2.0 if row.accuracy.value is None else -row.accuracy.value)
     is_accuracy_known = any(row.accuracy.value is not None for row in task.models)
     blocks: list[Block] = [
-        Paragraph(_describe_task(task)),
         List([_describe_model(row, task.chance) for row in best_first], is_findings=True),
+        Paragraph(_describe_task(task), "note"),
         *([_build_figure(task)] if is_accuracy_known else []),
         _build_model_table(task.models, SamplingMarks.of(report.sampling, Purpose.DIRECT)),
     ]

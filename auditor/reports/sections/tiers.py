@@ -23,8 +23,6 @@ from auditor.reports.number_format import format_count, format_number, pluralize
 from auditor.reports.sections.phrasing import join_first
 from auditor.reports.sections.tables import tabulate
 
-MAX_LEADING_PREFERENCES = 3
-"""Preferences in the section on agreement; the section on tiers has the others."""
 MAX_OPEN_RANKINGS = 2
 """Rankings whose table is open when the page is opened."""
 _FIGURES = {"r": "r", "MAE": "mean absolute error"}
@@ -33,8 +31,10 @@ _FIGURES = {"r": "r", "MAE": "mean absolute error"}
 _EXPLANATION = (
     "No model of the first tier is significantly worse than another model. A model of a lower tier is significantly "
     "worse than at least one model of the tier above. Tiers and the 95% CIs of ranks are corrected for the number of "
-    "pairs of models. The difference from the best other model is corrected for the comparisons with the best only "
-    "(Hsu’s method). Each ranking is a statement of its own."
+    "pairs of models. Best and worst rank: ends of the 95% CI of the rank. From the best other: the figure minus that "
+    "of the best other model, with its 95% CI over countries and topics (Hsu’s method), which ends at 0 for a model "
+    "that is certainly the best, and for those that are certainly not. May be the best: no other model is "
+    "significantly better. Each ranking is a statement of its own."
 )
 
 
@@ -42,10 +42,14 @@ def build_tiers_section(report: Report) -> Section | None:
     """Build the section on the tiers of models, overall and by region; None where no models are ranked."""
     if not report.tiers:
         return None
-    preferences = list_preferences(report)[MAX_LEADING_PREFERENCES:]
+    preferences = list_preferences(report)
     rankings = [_build_ranking(ranking, position) for position, ranking in enumerate(report.tiers, 1)]
-    leading: list[Block] = [List(preferences, is_findings=True)] if preferences else []
-    return Section("prefer", "Tiers of models", [*leading, Paragraph(_EXPLANATION), *rankings], "Tiers")
+    leading: list[Block] = [
+        List(preferences, is_findings=True)
+        if preferences
+        else Paragraph(describe_preference(report.tiers[0]), "finding")
+    ]
+    return Section("prefer", "Tiers of models", [*leading, Paragraph(_EXPLANATION, "note"), *rankings], "Tiers")
 
 
 def _build_ranking(ranking: TierRanking, position: int) -> Disclosure:
@@ -55,11 +59,7 @@ def _build_ranking(ranking: TierRanking, position: int) -> Disclosure:
     table = tabulate(
         f"tiers-{position}",
         f"Tiers: {ranking.scope}, by {ranking.by}",
-        f"Models by {criterion}, {ranking.scope}, on the cells that all ranked models have. Best and worst rank: ends "
-        f"of the 95% CI of the rank. From the best other: {ranking.by} minus that of the best other model, with its "
-        "95% CI over countries and topics. This CI says how far a model may be from the best, so it always includes 0: "
-        "it ends at 0 for a model that is certainly the best, and for those that are certainly not (Hsu’s method). "
-        f"May be the best: no other model is significantly better.{reason}",
+        f"Models by {criterion}, {ranking.scope}, on the cells that all ranked models have.{reason}",
         ranking.rows,
         [
             Column("Model", "name"),
@@ -94,13 +94,13 @@ def _name_criterion(ranking: TierRanking) -> str:
 def list_preferences(report: Report) -> Sequence[ListItem]:
     """The model to prefer by mean absolute error: over all countries first, then in each region."""
     return [
-        ListItem(describe_preference(ranking), "positive" if _list_candidates(ranking) else "unclear")
+        ListItem(describe_preference(ranking), "positive" if list_candidates(ranking) else "unclear")
         for ranking in report.tiers
         if ranking.by == "MAE"
     ]
 
 
-def _list_candidates(ranking: TierRanking) -> list[str]:
+def list_candidates(ranking: TierRanking) -> list[str]:
     """Models that may be the best, the best figure first; empty where none are compared."""
     return [row.model for row in ranking.rows if row.may_be_best and row.from_best.value is not None]
 
@@ -123,7 +123,7 @@ def describe_preference(ranking: TierRanking) -> str:
     if len(ranking.rows) == 1:
         size = pluralize(ranking.cells, "cell")
         return f"{scope}, {leader.model} is the only model with enough scores ({criterion} {value}, {size})."
-    rivals = [model for model in _list_candidates(ranking) if model != leader.model]
+    rivals = [model for model in list_candidates(ranking) if model != leader.model]
     if not rivals:
         claim = leads if ranking.by == "r" else f"prefer {leader.model} ({criterion} {value}, {cells})"
         return f"{scope}, {claim}. {_describe_lead(ranking)}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from auditor.reports.data.agreement.variance import VarianceRow
 from auditor.reports.data.report_schema import Report
@@ -18,6 +19,15 @@ _EXPLANATION = (
 )
 
 
+SOURCE_PHRASES = {
+    "country": "which countries were asked about",
+    "topic": "which topics were asked about",
+    "cell": "what is peculiar to single cells",
+    "sample": "the randomness of answers",
+    "language": "the choice of languages",
+}
+
+
 def build_variance_section(report: Report) -> Section | None:
     """Build the section on the sources of uncertainty; None where no figure has one."""
     rows = [row for row in report.variance if row.shares is not None]
@@ -26,7 +36,7 @@ def build_variance_section(report: Report) -> Section | None:
     labels = SeriesLabels.of(report)
     with_people = [cell for cell in report.audit.cells if cell.survey is not None]
     sizes = len({cell.country for cell in with_people}), len({cell.topic for cell in with_people})
-    advice = [f"{labels.label(row)}: {describe_purchase(row, *sizes)}" for row in rows if row.figure in ("r", "MAE")]
+    advice = [f"{labels.label(row)}: {describe_purchase(row, *sizes)}" for row in rows if row.figure == "r"]
     derived: Mapping[str, Callable[[VarianceRow], Cell]] = {
         "model": labels.label,
         "negative": lambda row: ", ".join(row.negative) or None,
@@ -54,8 +64,26 @@ def build_variance_section(report: Report) -> Section | None:
         columns,
         derived,
     )
-    blocks: list[Block] = [Paragraph(_EXPLANATION), *([List(advice)] if advice else []), table]
+    blocks: list[Block] = [
+        Paragraph(_summarize_sources(rows), "finding"),
+        Paragraph(_EXPLANATION, "note"),
+        *([List(advice)] if advice else []),
+        table,
+    ]
     return Section("variance", "Where does the uncertainty come from?", blocks, "Uncertainty")
+
+
+def _summarize_sources(rows: Sequence[VarianceRow]) -> str:
+    """Name the source that most often has the largest share of the variance."""
+    largest = Counter(
+        max((share, name) for name in SOURCE_PHRASES if (share := getattr(row.shares, name)) is not None)[1]
+        for row in rows
+    )
+    source, n = largest.most_common(1)[0]
+    return (
+        f"The largest source of uncertainty is {SOURCE_PHRASES[source]}: for {format_count(n)} of "
+        f"{pluralize(len(rows), 'figure')}."
+    )
 
 
 def describe_purchase(row: VarianceRow, most_countries: int, most_topics: int) -> str:
@@ -65,14 +93,14 @@ def describe_purchase(row: VarianceRow, most_countries: int, most_topics: int) -
         most_countries, most_topics: that the survey has; more cannot be asked about.
     """
     error = f"the standard error of its {row.figure} is {format_number(row.std_error, 3)}"
-    options = list(_list_options(row, most_countries, most_topics))
+    options = list(list_options(row, most_countries, most_topics))
     if options:
         return f"{error}. It would be halved by {', or by '.join(options)}."
     size = f"{pluralize(most_countries, 'country', 'countries')} and {pluralize(most_topics, 'topic')}"
     return f"{error}. This survey cannot halve it: it has {size}."
 
 
-def _list_options(row: VarianceRow, most_countries: int, most_topics: int) -> Iterator[str]:
+def list_options(row: VarianceRow, most_countries: int, most_topics: int) -> Iterator[str]:
     """Each kind of which the survey has enough to halve the standard error, and the cells that this takes."""
     if row.to_halve is None:
         return

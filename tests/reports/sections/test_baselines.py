@@ -61,7 +61,7 @@ def test_the_ceiling_is_stated_with_the_reliability_or_the_reason(report: Report
 def test_the_table_has_every_baseline_next_to_r_within_topics(report: Report) -> None:
     section = build_baselines_section(report)
     assert section is not None
-    [table] = [block for block in section.blocks if isinstance(block, Table)]
+    table = next(block for block in section.blocks if isinstance(block, Table))
     gains = {row.model: row.within_topics for row in report.gain or []}
     baselines = {
         model: [e for row in report.baselines if row.model == model for e in (row.pearson_r, row.mae)]

@@ -19,7 +19,10 @@ def test_every_row_adds_up_and_its_bar_has_the_same_counts(report: Report) -> No
     ]  # fmt: skip
     coverage = report.coverage
     groups = (coverage.total, coverage.models, coverage.judges, coverage.countries, coverage.topics)
-    for table, rows in zip(tables, groups, strict=True):
+    for table, unsorted_rows in zip(tables, groups, strict=True):
+        rows = unsorted_rows
+        if table.max_rows is not None:
+            rows = sorted(unsorted_rows, key=lambda row: row.ok / row.planned)
         for cells, row in zip(cells_of(table), rows, strict=True):
             counts = dict(zip((column.title for column in table.columns), cells, strict=True))
             assert counts["Share"] == CountShare(row.ok, row.planned)

@@ -38,7 +38,7 @@ def test_the_share_and_the_most_refused_groups_are_stated(report: Report) -> Non
 def test_no_refusal_is_stated_without_tables(report: Report) -> None:
     section = build_refusals_section(report.model_copy(update={"refusals": refusals_of(0.0), "repairs": []}))
     assert section is not None
-    assert [text_of(block) for block in section.blocks] == ["There are no refusals among 200 answers.body"]
+    assert [text_of(block) for block in section.blocks] == ["There are no refusals among 200 answers.finding"]
 
 
 def test_a_missing_interval_has_its_reason(report: Report) -> None:

@@ -30,7 +30,7 @@ def test_groups_are_sorted_by_their_mean_error_with_missing_ones_last(report: Re
     ]
     section = build_group_errors_section(report.model_copy(update={"topics": rows, "countries": []}))
     assert section is not None
-    [table] = blocks_of(section, Table)
+    [_, table] = blocks_of(section, Table)
     assert [row[0] for row in cells_of(table)] == list("cdba")
     assert cells_of(table)[2][1:] == [row.mae for row in rows if row.name == "b"]
 
@@ -38,7 +38,9 @@ def test_groups_are_sorted_by_their_mean_error_with_missing_ones_last(report: Re
 def test_every_topic_and_country_has_a_row(report: Report) -> None:
     section = build_group_errors_section(report)
     assert section is not None
-    topics, countries = blocks_of(section, Table)
+    topic_differences, topics, country_differences, countries = blocks_of(section, Table)
+    assert (topic_differences.id, country_differences.id) == ("difference-by-topic", "difference-by-country")
+    assert len(country_differences.rows) == len(countries.rows)
     assert (topics.id, countries.id) == ("error-by-topic", "error-by-country")
     assert len(topics.rows) == len({row.name for row in report.topics})
     assert len(countries.rows) == len({row.name for row in report.countries})
@@ -54,7 +56,7 @@ def test_the_largest_error_is_given_with_the_interval_corrected_for_the_choice(r
     rows = [row for row in report.topics if row.model == model]
     worst = max(rows, key=lambda row: row.mae.value or 0.0)
     text = str(findings.items[0])
-    assert text.startswith(f"{model} is furthest from people on the topic {worst.name} (MAE = ")
+    assert text.startswith(f"{model} is farthest from people on the topic {worst.name} (MAE = ")
     assert f"{format_number(worst.mae_simultaneous.ci_low)} to {format_number(worst.mae_simultaneous.ci_high)}" in text
     assert f"the largest of {len(rows)}) and in " in text
 

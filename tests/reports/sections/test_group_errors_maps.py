@@ -5,7 +5,7 @@ from __future__ import annotations
 from auditor.metrics.estimate import Estimate
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import Figure, FigureGrid, Table
-from auditor.reports.sections.group_errors import build_map_section
+from auditor.reports.sections.group_errors import build_group_errors_section, build_map_section
 from auditor.storage.database import Database
 from tests.reports.conftest import import_scores
 from tests.reports.sections.block_access import blocks_of, cells_of
@@ -26,15 +26,16 @@ def test_each_model_has_a_map_described_with_interval_and_n(report: Report) -> N
     assert f"{row.bias.n} cells" in differences[0].description
 
 
-def test_the_table_has_the_difference_of_each_model_and_country(report: Report) -> None:
-    section = build_map_section(report)
-    assert section is not None
-    [table] = blocks_of(section, Table)
-    assert {figure.table_id for figure in blocks_of(section, Figure)[1:]} == {table.id}
+def test_the_maps_name_the_table_with_the_difference_of_each_model_and_country(report: Report) -> None:
+    maps, profiles = build_map_section(report), build_group_errors_section(report)
+    assert maps is not None
+    assert profiles is not None
+    table = next(table for table in blocks_of(profiles, Table) if table.id == "difference-by-country")
+    assert {figure.table_id for figure in blocks_of(maps, Figure)[1:]} == {table.id}
     expected: dict[str, list[Estimate]] = {}
     for row in report.countries:
         expected.setdefault(row.name, []).append(row.bias)
-    assert cells_of(table) == [[country, *estimates] for country, estimates in expected.items()]
+    assert {str(country): estimates for country, *estimates in cells_of(table)} == expected
 
 
 def test_names_that_are_not_on_the_map_are_listed(db: Database) -> None:

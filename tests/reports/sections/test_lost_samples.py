@@ -114,8 +114,8 @@ def test_the_table_has_the_bounds_of_all_series_and_regions(report: Report) -> N
     for table, figure in zip(tables, (R, MAE, BIAS), strict=True):
         figures = [figure.value, figure.bound_low, figure.bound_high, figure]
         assert cells_of(table) == [
-            ["model 0", "all countries", CountShare(12, 100), *figures],
             [region.model, region.region, CountShare(4, 10), *figures],
+            ["model 0", "all countries", CountShare(12, 100), *figures],
         ]
         interval_column = table.columns[-1]
         assert (interval_column.title, interval_column.kind) == ("95% CI over all planned samples", "interval")

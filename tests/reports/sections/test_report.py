@@ -25,8 +25,9 @@ from tests.support.synthetic_audit import populate
 def test_sections_are_in_order_and_in_the_contents(report: Report) -> None:
     document = build_report_document(report)
     assert [section.id for section in document.sections] == [
-        "answer", "sensitivity", "prefer", "worth", "where", "scatter", "regions", "map", "places", "variance",
-        "consistency", "panel", "conflicts", "refusals", "lost-samples", "coverage", "failures", "cost", "made",
+        "summary", "map", "places", "examples", "answer", "worth", "prefer", "regions", "where", "scatter",
+        "sensitivity", "variance", "consistency", "panel",
+        "conflicts", "refusals", "lost-samples", "coverage", "failures", "cost", "made",
     ]  # fmt: skip
     assert all(section.contents_title for section in document.sections)
     assert_consistent(document)
@@ -62,7 +63,7 @@ def test_an_unfinished_audit_without_scores_is_marked_as_provisional(db: Databas
     [callout] = [block for block in document.opening if isinstance(block, Callout)]
     assert "has not finished (stage: " in text_of(callout)
     assert "All figures below are provisional." in text_of(callout)
-    assert [section.id for section in document.sections] == ["answer", "conflicts", "cost", "made"]
+    assert [section.id for section in document.sections] == ["summary", "answer", "conflicts", "cost", "made"]
     assert_consistent(document)
 
 

@@ -116,12 +116,13 @@ def test_each_ranking_has_a_table_with_all_models(report: Report) -> None:
     ]
 
 
-def test_preferences_beyond_the_first_three_are_in_the_section(report: Report) -> None:
+def test_the_section_starts_with_the_preferences_of_all_regions(report: Report) -> None:
     rankings = [make_ranking(make_tier_row("a"), scope=f"region {i}") for i in range(5)]
     section = build_tiers_section(report.model_copy(update={"tiers": rankings}))
     assert section is not None
-    [preferences] = [block for block in section.blocks if isinstance(block, List)]
-    assert len(preferences.items) == 2
+    preferences = section.blocks[0]
+    assert isinstance(preferences, List)
+    assert len(preferences.items) == 5
 
 
 def test_one_model_has_no_tiers(report: Report) -> None:

@@ -60,7 +60,7 @@ def test_each_series_and_figure_has_a_row_whose_shares_add_up(report: Report) ->
         assert sum(parts) == pytest.approx(1)
         assert min(parts) >= 0
     [advice] = blocks_of(section, List)
-    assert len(advice.items) == 2 * len(report.alignment)
+    assert len(advice.items) == len(report.alignment)
 
 
 def test_without_shares_there_is_no_section(report: Report) -> None:

@@ -11,11 +11,13 @@ from auditor.domain import Cell
 from auditor.errors import AuditorError
 from auditor.metrics.cell_statistics import MAE, PEARSON
 from auditor.metrics.estimate import Estimate
-from auditor.metrics.jackknife import crossed_jackknife
+from auditor.metrics.jackknife import crossed_jackknife, paired_jackknife
 from auditor.metrics.within_topic import within_topic_correlation
+from auditor.reports.data.adjusted_tests import adjust_rows
 from auditor.reports.data.coverage.missing_scores import missing_score_reason, with_missing_reason
 from auditor.reports.data.measurement_schema import BaselineRow, CeilingRow, GainRow
 from auditor.reports.data.report_source import FloatArray, ReportSource
+from auditor.reports.data.rescaled_scores import RESCALED_SCORES_REASON, has_rescaled_scores
 from auditor.surveys.baselines import compute_baselines as compute_leave_one_out_baselines
 from auditor.surveys.baselines import compute_fitted_baselines
 from auditor.surveys.survey_facts import Reliability, SurveyFacts, load_survey_facts
@@ -70,19 +72,20 @@ def _build_ceiling_row(scope: str, reliability: Reliability) -> CeilingRow:
 
 
 def compute_baselines(source: ReportSource) -> list[BaselineRow]:
-    """Compute r and MAE of each baseline against people, over the cells that each model has scores on.
+    """Compute r and MAE of each baseline, and the model's MAE minus it, over the cells that each model has scores on.
 
     r uses baselines that see the cell they predict and MAE those that leave it out: among n countries a leave-one-out
     mean correlates -1 with the survey within a topic.
     """
     leave_one_out, fitted = compute_leave_one_out_baselines(source.survey), compute_fitted_baselines(source.survey)
-    return [
+    rows = [
         _build_baseline_row(
             source, column, name, _align_to_cells(source, scores), _align_to_cells(source, fitted[name])
         )
         for column in range(len(source.columns))
         for name, scores in leave_one_out.items()
     ]
+    return adjust_rows(rows)
 
 
 def _build_baseline_row(
@@ -105,13 +108,31 @@ def _build_baseline_row(
         for statistic, scores in ((PEARSON, full_scores), (MAE, leave_one_out_scores))
     )
     missing_reason = missing_score_reason(source, column)
+    difference, p_value = _compare_errors(source, column, leave_one_out_scores)
     return BaselineRow(
         model=model,
         method=method,
         baseline=baseline,
         pearson_r=with_missing_reason(r, missing_reason),
         mae=with_missing_reason(mae, missing_reason),
+        mae_difference=with_missing_reason(difference, missing_reason),
+        p_value=p_value,
     )
+
+
+def _compare_errors(source: ReportSource, column: int, baseline_scores: FloatArray) -> tuple[Estimate, float | None]:
+    """A model's MAE minus a baseline's on the cells that both have, with its p-value."""
+    if has_rescaled_scores(source.columns[column][0]):
+        return Estimate(None, 0, reason=RESCALED_SCORES_REASON), None
+    difference = paired_jackknife(
+        MAE,
+        source.score_matrix[column],
+        baseline_scores,
+        source.survey_scores,
+        source.country_index,
+        source.topic_index,
+    )
+    return difference, difference.p_value
 
 
 def compute_gains(source: ReportSource) -> list[GainRow]:

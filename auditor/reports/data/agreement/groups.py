@@ -78,7 +78,7 @@ def _build_place_row(
         if has_rescaled_scores(method):
             error = Estimate(None, len(x), reason=RESCALED_SCORES_REASON)
         else:
-            error = _estimate_over_cells(statistic, x, y, unit, n_comparisons)
+            error = estimate_over_cells(statistic, x, y, unit, n_comparisons)
         return with_missing_reason(error, missing_reason)
 
     return GroupErrorRow(
@@ -94,7 +94,7 @@ def _build_place_row(
     )
 
 
-def _estimate_over_cells(
+def estimate_over_cells(
     statistic: Statistic, scores: FloatArray, truth: FloatArray, unit: str, n_comparisons: int
 ) -> Estimate:
     """A statistic over cells that each have a unit of their own, such as a country.

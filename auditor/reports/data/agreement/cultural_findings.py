@@ -1,0 +1,174 @@
+"""The strongest differences between models and people by country and topic, corrected for the selection.
+
+All intervals that a finding may be selected from hold together (Bonferroni): the mean signed difference in each country
+and on each topic, and the mean absolute error in each country, of all series of scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.metrics.cell_statistics import BIAS, MAE, Statistic
+from auditor.metrics.estimate import Estimate
+from auditor.reports.data.agreement.groups import estimate_over_cells
+from auditor.reports.data.coverage.lost_samples import LostSamples, SampleCounts, count_samples
+from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_source import FloatArray, ReportSource
+from auditor.reports.data.rescaled_scores import has_rescaled_scores
+
+
+class CulturalFinding(ReportModel):
+    """A difference between one model and people that is distinguishable from none, given all that were compared."""
+
+    model: str
+    method: str
+    kind: Literal["country", "topic", "distance"]
+    """`country`, `topic`: the mean signed difference there is not 0. `distance`: errors differ between countries."""
+    name: str
+    """The country or topic; for `distance`, the country with the largest mean absolute error."""
+    nearest: str | None = None
+    """For `distance`, the country with the smallest mean absolute error; else null."""
+    bias: Estimate | None = None
+    """Mean of the model's score minus people's, from -2 to 2; null for `distance`."""
+    mae: Estimate | None = None
+    """For `distance`, mean absolute error in `name`, from 0 to 2; else null."""
+    nearest_mae: Estimate | None = None
+    """For `distance`, mean absolute error in `nearest`; else null."""
+    n_same_sign: int | None = None
+    """Cells in which the model differs from people in the direction of `bias`; null for `distance`."""
+    margin: float
+    """Smallest difference that the interval allows; for `distance`, the space between both intervals."""
+    lost_samples: LostSamples
+    """Planned samples in `name` without a usable score."""
+
+
+class CulturalFindingsReport(ReportModel):
+    """Differences by country and topic whose interval excludes 0, largest margin first; one per model and kind."""
+
+    compared: int
+    """Number of intervals that hold together; findings are selected from these."""
+    rows: list[CulturalFinding]
+    reason: str | None = None
+    """Why no interval could be computed; null if there is any."""
+
+
+class _Place(NamedTuple):
+    """One country or topic of one series: its cells with both scores."""
+
+    column: int
+    kind: Literal["country", "topic"]
+    name: str
+    scores: FloatArray
+    truth: FloatArray
+    in_place: NDArray[np.bool_]
+
+
+def build_cultural_findings(source: ReportSource) -> CulturalFindingsReport | None:
+    """Find each series' clearest difference in a country, on a topic, and between countries; None without scores."""
+    columns = [i for i, (method, _) in enumerate(source.columns) if not has_rescaled_scores(method)]
+    places = [place for column in columns for place in _iterate_places(source, column)]
+    if not places:
+        return None
+    n_compared = sum(2 if place.kind == "country" else 1 for place in places)
+    samples = count_samples(source)
+    rows: list[CulturalFinding] = []
+    reasons: list[str] = []
+    for column in columns:
+        own = [place for place in places if place.column == column]
+        for kind in ("country", "topic"):
+            members = [place for place in own if place.kind == kind]
+            biases = [_estimate(BIAS, place, n_compared) for place in members]
+            reasons += [bias.reason or "" for bias in biases if bias.ci_low is None]
+            rows += _select_bias(source, members, biases, samples[column])
+        countries = [place for place in own if place.kind == "country"]
+        maes = [_estimate(MAE, place, n_compared) for place in countries]
+        rows += _select_distance(source, countries, maes, samples[column])
+    has_interval = len(reasons) < len(places)
+    return CulturalFindingsReport(
+        compared=n_compared,
+        rows=sorted(rows, key=lambda row: -row.margin),
+        reason=None if has_interval else reasons[0],
+    )
+
+
+def _iterate_places(source: ReportSource, column: int) -> Iterator[_Place]:
+    """Yield the countries and topics in which a series and people have scores."""
+    scores, truth = source.score_matrix[column], source.survey_scores
+    has_both = ~np.isnan(scores) & ~np.isnan(truth)
+    kinds: tuple[tuple[Literal["country", "topic"], Sequence[str], NDArray[np.intp]], ...] = (
+        ("country", source.countries, source.country_index),
+        ("topic", source.topics, source.topic_index),
+    )
+    for kind, names, index in kinds:
+        for position, name in enumerate(names):
+            in_place = index == position
+            shared = in_place & has_both
+            if shared.any():
+                yield _Place(column, kind, name, scores[shared], truth[shared], in_place)
+
+
+def _estimate(statistic: Statistic, place: _Place, n_compared: int) -> Estimate:
+    """A statistic of a place, with an interval that holds together with all others."""
+    unit = "topic" if place.kind == "country" else "country"
+    return estimate_over_cells(statistic, place.scores, place.truth, unit, n_compared)
+
+
+def _select_bias(
+    source: ReportSource, places: Sequence[_Place], biases: Sequence[Estimate], samples: SampleCounts
+) -> list[CulturalFinding]:
+    """The place of one kind whose signed difference is clearest; empty if no interval excludes 0."""
+    margins = [max(bias.ci_low or 0.0, -(bias.ci_high or 0.0)) if bias.ci_low is not None else 0.0 for bias in biases]
+    if max(margins, default=0.0) <= 0:
+        return []
+    best = int(np.argmax(margins))
+    place, bias = places[best], biases[best]
+    method, model = source.columns[place.column]
+    differences = place.scores - place.truth
+    return [
+        CulturalFinding(
+            model=model,
+            method=method,
+            kind=place.kind,
+            name=place.name,
+            bias=bias,
+            n_same_sign=int((np.sign(differences) == np.sign(bias.value or 0.0)).sum()),
+            margin=margins[best],
+            lost_samples=samples.count_lost(place.in_place),
+        )
+    ]
+
+
+def _select_distance(
+    source: ReportSource, places: Sequence[_Place], maes: Sequence[Estimate], samples: SampleCounts
+) -> list[CulturalFinding]:
+    """The countries that a series is nearest to and farthest from; empty if no two intervals are apart."""
+    bounded = [
+        (place, mae, mae.ci_low, mae.ci_high)
+        for place, mae in zip(places, maes, strict=True)
+        if mae.ci_low is not None and mae.ci_high is not None
+    ]
+    if len(bounded) < 2:
+        return []
+    farthest = max(bounded, key=lambda item: item[1].value or 0.0)
+    nearest = min(bounded, key=lambda item: item[1].value or 0.0)
+    margin = farthest[2] - nearest[3]
+    if margin <= 0:
+        return []
+    method, model = source.columns[farthest[0].column]
+    return [
+        CulturalFinding(
+            model=model,
+            method=method,
+            kind="distance",
+            name=farthest[0].name,
+            nearest=nearest[0].name,
+            mae=farthest[1],
+            nearest_mae=nearest[1],
+            margin=margin,
+            lost_samples=samples.count_lost(farthest[0].in_place),
+        )
+    ]

@@ -1,0 +1,118 @@
+"""Examples: the cells in which a model differs most from people, with its reasoning and the judges' verdicts on it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from heapq import nlargest
+
+import numpy as np
+
+from auditor.domain import Cell, Method, Outcome, Ruling, Verdict
+from auditor.reports.data.report_model import ReportModel
+from auditor.reports.data.report_source import ReportSource
+from auditor.storage import evidence
+from auditor.storage.conflict_status import ConflictKey
+from auditor.storage.database import Database
+from auditor.storage.evidence import BlindedSample
+
+MAX_EXAMPLES = 3
+MAX_TEXT_CHARS = 2000
+"""Length at which reasoning and justifications are cut."""
+HIDDEN_NAME = "[model]"
+
+
+class ExampleVerdict(ReportModel):
+    """One judge's verdict on the reasoning of an example. The judge is not named: reviewers may still have to decide
+    a conflict about the same reasoning."""
+
+    valid: bool
+    unmet_aspects: list[str]
+    """Aspects that the judge finds not met, by their name in `peer_agreement`."""
+    justification: str | None
+    """The judge's words; names of the audit's models and judges are replaced."""
+
+
+class ExampleReport(ReportModel):
+    """One of the cells with the largest difference between a model's score and people's."""
+
+    model: str
+    country: str
+    topic: str
+    survey: float
+    """People's score, in [-1, 1]."""
+    score: float
+    """The model's score, in [-1, 1]: the mean of its samples."""
+    sample_score: float | None
+    """Score of the quoted sample, the one nearest to `score`; null where no reasoning is stored."""
+    reasoning: str | None
+    shortened: bool
+    verdicts: list[ExampleVerdict]
+    """Usable verdicts on the quoted sample, VALID first, in an order that does not depend on the judge."""
+
+
+def build_examples(db: Database, source: ReportSource) -> list[ExampleReport]:
+    """Load the direct scores that differ most from people's, largest difference first."""
+    differences = [
+        (abs(float(difference)), model, source.cells[i])
+        for column, (method, model) in enumerate(source.columns)
+        if method == Method.DIRECT
+        for i, difference in enumerate(source.score_matrix[column] - source.survey_scores)
+        if not np.isnan(difference)
+    ]
+    largest = nlargest(MAX_EXAMPLES, differences, key=lambda item: (item[0], item[1], item[2]))
+    return [_build_example(db, source, model, cell) for _, model, cell in largest]
+
+
+def _build_example(db: Database, source: ReportSource, model: str, cell: Cell) -> ExampleReport:
+    """Build one example; the quoted sample is the one whose score is nearest to the mean, the first among ties."""
+    column, position = source.columns.index((Method.DIRECT.value, model)), source.cells.index(cell)
+    score = float(source.score_matrix[column, position])
+    # Both sides of the key are the model: the queries are those of one side of a conflict.
+    key = ConflictKey(cell.country, cell.topic, model, model)
+    samples, _ = evidence.load_sides(db, source.audit.id, key)
+    sample = _select_sample(samples, score)
+    verdicts = evidence.load_hidden_evidence(db, source.audit.id, key).verdicts_left if sample else ()
+    text = sample.text if sample else None
+    return ExampleReport(
+        model=model,
+        country=cell.country,
+        topic=cell.topic,
+        survey=float(source.survey_scores[position]),
+        score=score,
+        sample_score=sample.score if sample else None,
+        reasoning=text[:MAX_TEXT_CHARS] if text else None,
+        shortened=bool(text and len(text) > MAX_TEXT_CHARS),
+        verdicts=_build_verdicts(
+            [verdict for verdict in verdicts if sample and verdict.sample == sample.number],
+            [*source.models, *source.judge_names],
+        ),
+    )
+
+
+def _select_sample(samples: Iterable[BlindedSample], score: float) -> BlindedSample | None:
+    """The usable sample with reasoning whose score is nearest to the cell's; None without any."""
+    usable = [sample for sample in samples if sample.outcome is Outcome.OK and sample.text and sample.score is not None]
+    return min(usable, key=lambda sample: (abs((sample.score or 0.0) - score), sample.number), default=None)
+
+
+def _build_verdicts(verdicts: Sequence[Verdict], names: Sequence[str]) -> list[ExampleVerdict]:
+    """The usable verdicts without their judges, sorted by what they say."""
+    rows = [
+        ExampleVerdict(
+            valid=verdict.ruling is Ruling.VALID,
+            unmet_aspects=[name for name, is_met in verdict.aspects.items() if not is_met],
+            justification=_hide_names(verdict.justification, names),
+        )
+        for verdict in verdicts
+        if verdict.outcome is Outcome.OK
+    ]
+    return sorted(rows, key=lambda row: (not row.valid, row.justification or "", row.unmet_aspects))
+
+
+def _hide_names(text: str | None, names: Sequence[str]) -> str | None:
+    """Cut a justification, and replace the names of models in it, which might say who wrote it."""
+    if not text:
+        return None
+    pattern = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    return re.sub(rf"(?<!\w)(?:{pattern})(?!\w)", HIDDEN_NAME, text, flags=re.IGNORECASE)[:MAX_TEXT_CHARS]

@@ -1,0 +1,62 @@
+"""The strongest differences between models and people by country and topic, in sentences."""
+
+from __future__ import annotations
+
+from auditor.reports.data.agreement.cultural_findings import CulturalFinding
+from auditor.reports.data.coverage.lost_samples import has_large_loss
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import Block, List, ListItem, Paragraph, Section
+from auditor.reports.number_format import describe_estimate, format_count, format_share, pluralize
+from auditor.reports.sections.phrasing import SeriesLabels, name_finding
+
+MAX_FINDINGS = 3
+TITLE = "The strongest cross-cultural findings"
+
+
+def build_findings_block(report: Report) -> Section | None:
+    """The subsection with up to three findings, or why there are none; None without scores."""
+    findings = report.cultural_findings
+    if findings is None:
+        return None
+    compared = f"{format_count(findings.compared)} figures"
+    if findings.reason is not None:
+        text = f"The audit is too small for a finding on one country or topic: {findings.reason}."
+        return Section("findings", TITLE, [Paragraph(text)])
+    if not findings.rows:
+        text = (
+            f"No difference is statistically distinguishable from zero when all {compared} by country and topic are "
+            "compared together. That does not show that there is no difference."
+        )
+        return Section("findings", TITLE, [Paragraph(text)])
+    labels = SeriesLabels.of(report)
+    items = [
+        ListItem(name_finding(labels.label(row), describe_cultural_finding(row)), "negative")
+        for row in findings.rows[:MAX_FINDINGS]
+    ]
+    note = (
+        f"Selected from {compared} by country and topic. The 95% CIs hold for all of these together (Bonferroni), so "
+        "they are valid for the largest too. A model has at most one finding of each kind."
+    )
+    blocks: list[Block] = [List(items, is_findings=True), Paragraph(note, "note")]
+    return Section("findings", TITLE, blocks)
+
+
+def describe_cultural_finding(row: CulturalFinding) -> str:
+    """Describe one finding as a predicate, with its interval, and the share of lost samples if it is large."""
+    lost = ""
+    if has_large_loss(row.lost_samples):
+        lost = f". Of the planned samples for {row.name}, {format_share(row.lost_samples.share)} have no usable score"
+    if row.bias is None:
+        if row.mae is None or row.nearest_mae is None:
+            raise ValueError(f"a finding of the kind {row.kind!r} needs two mean absolute errors")
+        return (
+            f"is nearest to people in {row.nearest} ({describe_estimate('mean absolute error', row.nearest_mae)}) and "
+            f"farthest from people in {row.name} ({describe_estimate('mean absolute error', row.mae)}){lost}"
+        )
+    direction = "more permissive" if (row.bias.value or 0.0) > 0 else "stricter"
+    preposition, unit = ("in", ("topic", "topics")) if row.kind == "country" else ("on", ("country", "countries"))
+    scope = "on" if row.kind == "country" else "in"
+    return (
+        f"is {direction} than people {preposition} {row.name}, {scope} {format_count(row.n_same_sign)} of "
+        f"{pluralize(row.bias.n, *unit)} ({describe_estimate('mean difference', row.bias, style='signed')}){lost}"
+    )

@@ -1,0 +1,77 @@
+"""What the reader of a report may do next, from what the audit lacks."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from itertools import islice
+
+from auditor.metrics.jackknife_interval import MIN_UNITS
+from auditor.reports.data.agreement.tiers import ALL_COUNTRIES
+from auditor.reports.data.coverage.lost_samples import has_large_loss
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import Code, Text
+from auditor.reports.number_format import format_number, pluralize
+from auditor.reports.sections.alignment_table import two_way_r
+from auditor.reports.sections.phrasing import SeriesLabels, join_first
+from auditor.reports.sections.tiers import list_candidates
+from auditor.reports.sections.variance import list_options
+
+MAX_STEPS = 4
+
+
+def list_next_steps(report: Report) -> list[Text]:
+    """Up to four steps, the most urgent first; every report has at least one."""
+    return list(islice(_iterate_steps(report), MAX_STEPS))
+
+
+def _iterate_steps(report: Report) -> Iterator[Text]:
+    """Yield the steps that this audit calls for, and at the end how to use it."""
+    name = shlex.quote(report.audit.name)
+    if not report.audit.complete:
+        yield ["Finish the audit: ", Code("auditor run"), " with the same configuration resumes it."]
+    if report.alignment and all(two_way_r(row).ci_low is None for row in report.alignment):
+        yield (
+            f"Ask about at least {MIN_UNITS} countries and {MIN_UNITS} topics. With fewer, no figure has a 95% CI, and "
+            "no conclusion about the models is possible."
+        )
+    if report.failures.unusable:
+        n_calls = pluralize(report.failures.unusable, "call")
+        yield [f"Find out why {n_calls} failed, and repeat them: ", Code(f"auditor errors {name}"), "."]
+    elif any(has_large_loss(row.lost_samples) for row in report.alignment):
+        yield "Find out why samples were lost (“What is missing?”) before you compare the models."
+    yield from _describe_choice(report)
+    states = report.conflicts.states
+    if n_open := states.get("open", 0) + states.get("disputed", 0):
+        conflicts = pluralize(n_open, "conflict")
+        yield [f"Review the {conflicts} that the judges could not resolve: ", Code(f"auditor review {name}"), "."]
+    yield from _describe_precision(report)
+    yield ["Set thresholds and test them before you decide: ", Code(f"auditor check {name} --min-pearson 0.6"), "."]
+    yield ["Analyse every figure and answer as data: ", Code(f"auditor export tables {name}"), "."]
+
+
+def _describe_choice(report: Report) -> Iterator[str]:
+    """Yield which model to choose over all countries, if several were ranked."""
+    for ranking in report.tiers:
+        candidates = list_candidates(ranking)
+        if ranking.by == "MAE" and ranking.scope == ALL_COUNTRIES and len(ranking.rows) > 1 and candidates:
+            if len(candidates) == 1:
+                value = format_number(ranking.rows[0].value)
+                yield f"If you choose one model, prefer {candidates[0]}: its mean absolute error is lowest ({value})."
+            else:
+                names = join_first(candidates)
+                yield f"Do not choose between {names} by these data: each may have the lowest mean absolute error."
+
+
+def _describe_precision(report: Report) -> Iterator[Text]:
+    """Yield what would halve the standard error of r of the model with the highest r."""
+    best = max(report.alignment, key=lambda row: row.pearson_r or -1.0, default=None)
+    if best is None:
+        return
+    with_people = [cell for cell in report.audit.cells if cell.survey is not None]
+    sizes = len({cell.country for cell in with_people}), len({cell.topic for cell in with_people})
+    for row in report.variance:
+        if (row.model, row.method, row.figure) == (best.model, best.method, "r") and row.shares is not None:
+            label = SeriesLabels.of(report).label(row)
+            for option in islice(list_options(row, *sizes), 1):
+                yield f"For a standard error of r half as large ({label}), plan {option}."

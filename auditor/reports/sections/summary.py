@@ -1,0 +1,142 @@
+"""The first section of a report: the question, the answers, the strongest findings, cautions and next steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from auditor.reports.charts.interval_plot import CORRELATION_AXIS, IntervalRow, interval_plot
+from auditor.reports.data.agreement.alignment import AlignmentRow
+from auditor.reports.data.report_schema import Report
+from auditor.reports.document import (
+    Block,
+    Callout,
+    Disclosure,
+    Figure,
+    Inline,
+    List,
+    ListItem,
+    Name,
+    Paragraph,
+    Section,
+    Text,
+)
+from auditor.reports.number_format import pluralize
+from auditor.reports.sections.agreement import classify_alignment, describe_alignment, summarize_alignment
+from auditor.reports.sections.baselines import list_guess_findings, summarize_guesses
+from auditor.reports.sections.caution import list_cautions
+from auditor.reports.sections.cultural_findings import build_findings_block
+from auditor.reports.sections.logic import build_logic_section
+from auditor.reports.sections.next_steps import list_next_steps
+from auditor.reports.sections.phrasing import SeriesLabels, build_finding
+from auditor.reports.sections.semantic import build_semantic_section
+from auditor.reports.sections.task import build_task_section
+
+MAX_OPEN_FINDINGS = 6
+"""With more series of scores, the others' findings are in a disclosure."""
+MAX_BRIEF_ITEMS = 4
+"""Findings and cautions in each list of the brief report."""
+NOT_MEASURED = "Nothing has been measured yet."
+
+
+def build_summary_section(report: Report) -> Section | None:
+    """Build the first section, which every report has."""
+    return build_summary(report)
+
+
+def build_summary(report: Report, *, is_brief: bool = False) -> Section:
+    """Build the first section; the brief report consists of it alone, with short lists."""
+    is_survey = bool(report.audit.survey.title)
+    blocks = _answer_survey(report, is_brief=is_brief) if is_survey else []
+    blocks += _answer_other_probes(report)
+    if cautions := list_cautions(report):
+        blocks.append(Callout("Reasons for caution", _limit(cautions, "reason", is_brief=is_brief, is_findings=False)))
+    blocks = blocks or [Paragraph(NOT_MEASURED, "lead")]
+    steps = Section("next", "What to do next", [List(list_next_steps(report))])
+    title = "Do the models judge as people do?" if is_survey else "What did the audit find?"
+    return Section("summary", title, [*blocks, steps], "Summary")
+
+
+def _answer_survey(report: Report, *, is_brief: bool) -> list[Block]:
+    """The answer for each model, the strongest findings and the comparison with simple guesses."""
+    labels = SeriesLabels.of(report)
+    rows = sorted(report.alignment, key=lambda row: 2.0 if row.pearson_r is None else -row.pearson_r)
+    answers = [build_finding(labels.label(row), describe_alignment(row), classify_alignment(row)) for row in rows]
+    blocks: list[Block] = [
+        Paragraph(summarize_alignment(report.alignment), "lead"),
+        Paragraph(_describe_question(report), "note"),
+        *_limit(answers, "model", is_brief=is_brief),
+    ]
+    if rows:
+        blocks.append(_build_forest_plot(rows, labels))
+    if (findings := build_findings_block(report)) is not None:
+        blocks.append(findings)
+    if report.baselines:
+        guesses = _limit(list_guess_findings(report), "model", is_brief=is_brief)
+        lead = Paragraph(summarize_guesses(report))
+        blocks.append(Section("guess", "Is it better than a simple guess?", [lead, *guesses]))
+    return blocks
+
+
+def _limit(items: Sequence[ListItem | Text], noun: str, *, is_brief: bool, is_findings: bool = True) -> list[Block]:
+    """A list; the brief report says how many further items there are, and the full one has findings in a disclosure."""
+    max_items = MAX_BRIEF_ITEMS if is_brief else MAX_OPEN_FINDINGS if is_findings else len(items)
+    blocks: list[Block] = [List(items[:max_items], is_findings=is_findings)] if items else []
+    if len(items) > max_items:
+        others = pluralize(len(items) - max_items, f"more {noun}")
+        if is_brief:
+            blocks.append(Paragraph(f"The full report has {others}.", "note"))
+        else:
+            blocks.append(Disclosure(others, [List(items[max_items:], is_findings=is_findings)]))
+    return blocks
+
+
+def _describe_question(report: Report) -> list[Inline]:
+    """The question that was asked, and the scale of the scores."""
+    survey = report.audit.survey
+    low, high = survey.scale
+    return [
+        "Each model was asked: “",
+        Name(survey.wording),
+        "” Scores range from −1 (",
+        Name(low),
+        ") to +1 (",
+        Name(high),
+        "). r = 1: the model’s scores rise and fall exactly as people’s do. r = 0: they are unrelated.",
+    ]
+
+
+def _build_forest_plot(rows: Sequence[AlignmentRow], labels: SeriesLabels) -> Figure:
+    """The plot of r with its two-way interval, for each series of scores."""
+    intervals = [
+        IntervalRow(labels.label(row), row.pearson_r, r.ci_low, r.ci_high)
+        for row in rows
+        for r in (row.crossed.pearson_r,)
+    ]
+    return Figure(
+        "agreement",
+        interval_plot(intervals, CORRELATION_AXIS),
+        "Agreement with people: r and its 95% CI",
+        "; ".join(f"{labels.label(row)} {describe_alignment(row)}" for row in rows),
+        "Pearson’s r of each model’s scores with people’s, with its 95% CI over countries and topics. If the interval "
+        "includes zero, the agreement is not statistically distinguishable from zero.",
+        "alignment",
+    )
+
+
+def _answer_other_probes(report: Report) -> list[Block]:
+    """The first findings of each other probe: a task, paraphrases, logic."""
+    sections = [build_task_section(report), build_semantic_section(report), build_logic_section(report)]
+    blocks: list[Block] = []
+    for section in sections:
+        findings = None if section is None else _first_findings(section.blocks)
+        if section is not None and findings is not None:
+            blocks.append(Section(f"summary-{section.id}", section.title, [findings]))
+    return blocks
+
+
+def _first_findings(blocks: Sequence[Block]) -> List | None:
+    """The first list of findings among blocks, shortened; None without any."""
+    for block in blocks:
+        if isinstance(block, List) and block.is_findings and block.items:
+            return List(block.items[:MAX_OPEN_FINDINGS], is_findings=True)
+    return None

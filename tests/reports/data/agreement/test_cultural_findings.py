@@ -1,0 +1,90 @@
+"""Cross-cultural findings: planted differences are found with intervals that hold together, noise is not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from auditor.reports.data.agreement.cultural_findings import CulturalFinding, CulturalFindingsReport
+from auditor.reports.data.report_schema import Report
+from auditor.storage.database import Database
+from tests.reports.conftest import import_scores
+
+COUNTRIES = [f"country {i}" for i in range(8)]
+TOPICS = [f"topic {i}" for i in range(8)]
+
+
+def audit_scores(db: Database, seed: int, shifts: dict[str, float], noise: float = 0.03) -> Report:
+    """The report of one model whose scores are people's plus noise, shifted in these countries and on these topics."""
+    rng = np.random.default_rng(seed)
+    truth = {(c, t): float(rng.uniform(-0.4, 0.4)) for c in COUNTRIES for t in TOPICS}
+    scores = {
+        ("m", c, t): float(v + rng.normal(0, noise) + shifts.get(c, 0.0) + shifts.get(t, 0.0))
+        for (c, t), v in truth.items()
+    }
+    return import_scores(db, truth, scores)
+
+
+def findings_of(report: Report) -> CulturalFindingsReport:
+    assert report.cultural_findings is not None
+    return report.cultural_findings
+
+
+def by_kind(report: Report) -> dict[str, CulturalFinding]:
+    rows = findings_of(report).rows
+    assert len({(row.model, row.kind) for row in rows}) == len(rows)
+    return {row.kind: row for row in rows}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("kind", "place", "shift"), [("country", "country 3", -0.4), ("topic", "topic 5", 0.4)])
+def test_a_planted_difference_is_the_only_finding_of_its_kind(
+    db: Database, seed: int, kind: str, place: str, shift: float
+) -> None:
+    report = audit_scores(db, seed, {place: shift})
+    findings = by_kind(report)
+    row = findings[kind]
+    assert (row.name, row.n_same_sign) == (place, 8)
+    assert row.bias is not None
+    assert row.bias.ci_low is not None
+    assert row.bias.ci_high is not None
+    assert row.bias.ci_low <= shift <= row.bias.ci_high
+    assert row.bias.ci_low * row.bias.ci_high > 0
+    assert findings_of(report).compared == 2 * len(COUNTRIES) + len(TOPICS)
+    margins = [row.margin for row in findings_of(report).rows]
+    assert margins == sorted(margins, reverse=True)
+    if kind == "country":
+        distance = findings["distance"]
+        assert (distance.name, set(findings)) == (place, {"country", "distance"})
+        assert distance.mae is not None
+        assert distance.nearest_mae is not None
+        assert (distance.mae.ci_low or 0.0) > (distance.nearest_mae.ci_high or 2.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_is_no_finding(db: Database, seed: int) -> None:
+    assert findings_of(audit_scores(db, seed, {}, noise=0.2)).rows == []
+
+
+def test_the_interval_is_wider_than_that_of_the_row_alone(db: Database) -> None:
+    report = audit_scores(db, 0, {"country 3": -0.4})
+    country = by_kind(report)["country"]
+    row = next(row for row in report.countries if row.name == country.name)
+    assert country.bias is not None
+    assert country.bias.value == row.bias.value
+    assert (country.bias.ci_low or 0.0) < (row.bias.ci_low or 0.0)
+    assert (country.bias.ci_high or 0.0) > (row.bias.ci_high or 0.0)
+    assert country.margin == pytest.approx(-(country.bias.ci_high or 0.0))
+
+
+def test_a_small_audit_has_a_reason_and_no_findings(db: Database) -> None:
+    truth = {(c, t): 0.1 * i for i, c in enumerate("AB") for t in "xy"}
+    findings = findings_of(import_scores(db, truth, {("m", *cell): 0.9 for cell in truth}))
+    assert findings.rows == []
+    assert findings.reason == "an interval needs at least 5 topics, but there are 2 topics"
+
+
+def test_rescaled_scores_have_no_findings(db: Database) -> None:
+    truth = {(c, t): 0.1 for c in COUNTRIES for t in TOPICS}
+    report = import_scores(db, truth, {("m", *cell): 0.9 for cell in truth}, method="logprob")
+    assert report.cultural_findings is None

@@ -1,0 +1,60 @@
+"""Examples are the largest differences from people, with the reasoning and the verdicts of unnamed judges."""
+
+from __future__ import annotations
+
+from auditor.domain import Outcome
+from auditor.reports.data.examples import HIDDEN_NAME, MAX_EXAMPLES, _hide_names
+from auditor.reports.data.report_schema import Report
+from auditor.storage import evidence
+from auditor.storage.audits import Audit
+from auditor.storage.conflict_status import ConflictKey
+from auditor.storage.database import Database
+from tests.reports.conftest import import_scores
+
+
+def test_examples_are_the_largest_differences(report: Report) -> None:
+    differences = sorted(
+        (
+            abs(score - cell.survey)
+            for cell in report.audit.cells
+            for score in cell.scores["direct"].values()
+            if score is not None and cell.survey is not None
+        ),
+        reverse=True,
+    )
+    assert [abs(example.score - example.survey) for example in report.examples] == differences[:MAX_EXAMPLES]
+
+
+def test_the_quoted_sample_is_nearest_to_the_score_and_has_its_own_verdicts(
+    population: tuple[Database, Audit], report: Report
+) -> None:
+    db, audit = population
+    for example in report.examples:
+        key = ConflictKey(example.country, example.topic, example.model, example.model)
+        samples, _ = evidence.load_sides(db, audit.id, key)
+        usable = [sample for sample in samples if sample.score is not None]
+        nearest = min(usable, key=lambda sample: abs((sample.score or 0.0) - example.score))
+        assert (example.sample_score, example.reasoning) == (nearest.score, nearest.text)
+        verdicts = evidence.load_hidden_evidence(db, audit.id, key).verdicts_left
+        rulings = [v.ruling for v in verdicts if v.sample == nearest.number and v.outcome is Outcome.OK]
+        assert [verdict.valid for verdict in example.verdicts] == sorted(
+            (ruling == "VALID" for ruling in rulings), reverse=True
+        )
+    assert any(example.verdicts for example in report.examples)
+
+
+def test_judges_are_not_named(report: Report) -> None:
+    names = {model.name for model in report.audit.models}
+    verdicts = [verdict.model_dump_json() for example in report.examples for verdict in example.verdicts]
+    assert verdicts
+    assert not [text for text in verdicts for name in names if name in text]
+    assert _hide_names("As GPT-4o, unlike gpt-4, I disagree with oak.", ["gpt-4", "gpt-4o", "oak"]) == (
+        f"As {HIDDEN_NAME}, unlike {HIDDEN_NAME}, I disagree with {HIDDEN_NAME}."
+    )
+    assert _hide_names("oaken", ["oak"]) == "oaken"
+
+
+def test_imported_scores_have_examples_without_reasoning(db: Database) -> None:
+    report = import_scores(db, {("Egypt", "a"): 0.1}, {("m", "Egypt", "a"): 0.9})
+    [example] = report.examples
+    assert (example.score, example.survey, example.reasoning, example.verdicts) == (0.9, 0.1, None, [])
