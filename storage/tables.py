@@ -15,7 +15,7 @@ from sqlmodel import AutoString, Field, SQLModel
 
 from auditor.domain import Purpose
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """Number of the latest revision in `migrations/versions`; each revision adds one."""
 REVISION = f"{SCHEMA_VERSION:04}"
 VERSION_TABLE = "auditor_version"
@@ -499,6 +499,8 @@ class RatingRow(AppendOnlyRow, table=True):
     duration_s: float | None = None
     answer_left: str | None = Field(default=None, sa_column=Column(Text))
     answer_right: str | None = Field(default=None, sa_column=Column(Text))
+    withheld: bool | None = None
+    follows: int | None = None
 
 
 # --- the probe `semantic` -----------------------------------------------------------------------------------------

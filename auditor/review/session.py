@@ -19,11 +19,11 @@ from auditor.domain import ENGLISH, ConflictSides, Decision, Rating, RatingActio
 from auditor.errors import StorageError
 from auditor.review.item import ReviewItem, ReviewSide
 from auditor.review.word_comparison import escape_unstorable
-from auditor.storage import evidence, rating_log, review_queue, tasks
+from auditor.storage import evidence, rating_log, rating_undo, review_queue, tasks
 from auditor.storage.audits import Audit
 from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFilter, QueueRow
 from auditor.storage.database import Database
-from auditor.storage.rating_log import FULL_DISCLOSURE, RatingChange, RatingEntry
+from auditor.storage.rating_log import CONFLICT_GONE, CONFLICT_GONE_FIX, FULL_DISCLOSURE, RatingChange, RatingEntry
 
 DEFAULT_SECOND_RATER_SHARE = 0.2
 """Share of the conflicts that two raters decide, so that their agreement can be measured."""
@@ -127,7 +127,7 @@ class ReviewSession:
         """
         rows = self._queue.rows([key])
         if not rows:
-            raise StorageError("this conflict is gone: the audit was run anew.", "Go back to the queue.")
+            raise StorageError(CONFLICT_GONE, CONFLICT_GONE_FIX)
         row, swapped = rows[0], self._is_swapped(key)
         revealed = row.revealed and not keep_hidden
         if revealed and not self.blind:
@@ -203,11 +203,11 @@ class ReviewSession:
 
     def undo(self) -> RatingEntry | None:
         """Undo the rater's last decision, note or flag; None if there is nothing to undo."""
-        return self._apply_undo(rating_log.undo(self.db, self.audit.id, self.rater))
+        return self._apply_undo(rating_undo.undo(self.db, self.audit.id, self.rater))
 
     def redo(self) -> RatingEntry | None:
         """Redo the rater's last undone action; None if there is nothing to redo."""
-        return self._apply_undo(rating_log.redo(self.db, self.audit.id, self.rater))
+        return self._apply_undo(rating_undo.redo(self.db, self.audit.id, self.rater))
 
     def load_history(self, key: ConflictKey) -> list[RatingEntry]:
         """Load all of the rater's actions on a conflict, oldest first, with decisions about the sides as shown."""
