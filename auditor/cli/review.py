@@ -39,7 +39,7 @@ def review(
     """
     import getpass
 
-    from auditor.review.session import DEFAULT_SECOND_RATER_SHARE
+    from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE
     from auditor.storage.database import STORAGE_VARIABLE, resolve_database_url
     from auditor.tui.plain_text_app import needs_plain_text, run_plain_text_review
 
