@@ -1,13 +1,10 @@
-"""The append-only log of people's ratings of conflicts. Undo and redo append rows too.
-
-Every row holds the complete rating of its rater, so the last row is the valid one. An undo repeats the row before the
-one that it reverts, and a redo repeats the row that it restores. The stacks of both are derived from the log, so they
-survive the process and are shared by all processes of a rater.
+"""The append-only log of people's ratings of conflicts. Every row holds the complete rating of its rater, so the last
+row is the valid one. `rating_undo` has undo and redo.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -30,19 +27,19 @@ from auditor.storage.results import insert_rating
 from auditor.storage.review_tables import ConflictRow, RatingRow
 from auditor.storage.writer import Job, T
 
-UNDOABLE_ACTIONS = frozenset({RatingAction.DECIDE, RatingAction.NOTE, RatingAction.FLAG})
-"""Actions that can be undone. A reveal is not among them, since the rater has seen the evidence."""
 FULL_DISCLOSURE = "authors,survey,verdicts"
 """Evidence that a rater is shown after the decision, in addition to cell, traces and scores (see `Rating.shown`)."""
+CONFLICT_GONE, CONFLICT_GONE_FIX = "this conflict no longer exists: the audit was run again.", "Go back to the queue."
 CELL_DISCLOSURE, PAIR_DISCLOSURE = "survey", "verdicts"
 """The part of it that also belongs to a conflict with other sides on the same cell, or on the same pair of items."""
 
 
 class RatingEntry(NamedTuple):
-    """One row of the log, with its id."""
+    """One row of the log, with its id, and the number of other conflicts that the same act settled or reopened."""
 
     id: int
     rating: Rating
+    n_following: int = 0
 
     @property
     def key(self) -> ConflictKey:
@@ -59,7 +56,7 @@ class RatingChange:
         score: set together with a decision that needs one; any other decision clears it.
         note: the new note.
         flagged: whether the conflict is flagged.
-        shown, swapped, duration_s: see `Rating`.
+        shown, swapped, duration_s, withheld: see `Rating`. A change that is no decision keeps `withheld`.
     """
 
     act: RatingAction
@@ -70,91 +67,53 @@ class RatingChange:
     shown: str = ""
     swapped: bool = False
     duration_s: float | None = None
+    withheld: bool | None = None
 
 
-def append_rating(db: Database, audit_id: int, key: ConflictKey, rater: str, change: RatingChange) -> RatingEntry:
+@dataclass(frozen=True, slots=True)
+class FollowingChange:
+    """A decision on another conflict of the cell, which follows from the rater's decision on the first one.
+
+    Attributes:
+        content: the scores for which the decision was previewed; it is not saved if the conflict has others by now.
+    """
+
+    key: ConflictKey
+    content: RatedContent
+    change: RatingChange
+
+
+def append_rating(
+    db: Database,
+    audit_id: int,
+    key: ConflictKey,
+    rater: str,
+    change: RatingChange,
+    following: Sequence[FollowingChange] = (),
+) -> RatingEntry:
     """Append a person's rating of a conflict and return it; durable when this returns.
 
     Other conflicts can have the same cell and one of the same sides. If the change does not say what was shown, the
     rating records what the rater was shown in those.
 
+    Args:
+        following: decisions on other conflicts, saved in the same transaction: all rows or none. They record what the
+            rater was shown before the first decision.
+
     Raises:
-        StorageError: the conflict no longer exists, since the audit was run again; or the row could not be saved.
+        StorageError: a conflict no longer exists or has other scores, since the audit was run again; or the rows could
+            not be saved.
     """
 
     def job(connection: Connection) -> RatingEntry:
-        scores = _load_rated_content(connection, audit_id, key)
-        if scores is None:
-            raise StorageError("this conflict is gone: the audit was run anew.", "Go back to the queue.")
-        before = _load_last_rating(connection, audit_id, key, rater, scores)
-        shown = change.shown or _find_disclosed_elsewhere(connection, audit_id, key, rater)
-        return _insert_entry(
-            connection, audit_id, _apply_change(before, key, scores, rater, replace(change, shown=shown))
-        )
+        first = _prepare_rating(connection, audit_id, key, rater, change)
+        others = [_prepare_following(connection, audit_id, rater, other) for other in following]
+        entry = insert_entry(connection, audit_id, first)
+        for rating in others:
+            insert_entry(connection, audit_id, replace(rating, follows=entry.id))
+        return entry._replace(n_following=len(others))
 
-    return _write(db, job)
-
-
-def undo(db: Database, audit_id: int, rater: str) -> RatingEntry | None:
-    """Undo the rater's last action in an audit by appending the rating before it; None if there is nothing to undo."""
-
-    def job(connection: Connection) -> RatingEntry | None:
-        undoable, _ = undo_redo_stacks(_load_acts(connection, audit_id, rater))
-        if not undoable:
-            return None
-        undone_entry = _load_entry(connection, undoable[-1])
-        scores = rated_content(undone_entry.rating)
-        before = _load_last_rating(connection, audit_id, undone_entry.key, rater, scores, before_id=undone_entry.id)
-        return _insert_entry(
-            connection,
-            audit_id,
-            _repeat_rating(
-                before or _empty_rating(undone_entry.key, scores, rater),
-                undone_entry.rating,
-                RatingAction.UNDO,
-                undone_entry.id,
-            ),
-        )
-
-    return _write(db, job)
-
-
-def redo(db: Database, audit_id: int, rater: str) -> RatingEntry | None:
-    """Redo the rater's last undone action; None if there is none, or if the rater has acted since."""
-
-    def job(connection: Connection) -> RatingEntry | None:
-        _, redoable = undo_redo_stacks(_load_acts(connection, audit_id, rater))
-        if not redoable:
-            return None
-        redone_entry = _load_entry(connection, redoable[-1])
-        return _insert_entry(
-            connection,
-            audit_id,
-            _repeat_rating(redone_entry.rating, redone_entry.rating, RatingAction.REDO, redone_entry.id),
-        )
-
-    return _write(db, job)
-
-
-def undo_redo_stacks(acts: Iterable[tuple[int, RatingAction, int | None]]) -> tuple[list[int], list[int]]:
-    """Return the ids of the rows that can be undone, and of those that can be redone; the next one is last.
-
-    Args:
-        acts: a rater's rows, oldest first, as (id, action, id of the row that an undo or redo refers to).
-    """
-    undoable: list[int] = []
-    redoable: list[int] = []
-    for row_id, act, target_id in acts:
-        if act in UNDOABLE_ACTIONS:
-            undoable.append(row_id)
-            redoable.clear()
-        elif act is RatingAction.UNDO and target_id in undoable:
-            undoable.remove(target_id)
-            redoable.append(target_id)
-        elif act is RatingAction.REDO and target_id in redoable:
-            redoable.remove(target_id)
-            undoable.append(target_id)
-    return undoable, redoable
+    return write_log(db, job)
 
 
 def load_entries(
@@ -168,7 +127,7 @@ def load_entries(
     if key is not None:
         query = query.where(_is_conflict(table.c, key))
     with db.read() as connection:
-        return [_parse_entry(row) for row in connection.execute(query).mappings()]
+        return [parse_entry(row) for row in connection.execute(query).mappings()]
 
 
 def find_disclosed_elsewhere(db: Database, audit_id: int, key: ConflictKey, rater: str) -> str:
@@ -183,11 +142,15 @@ def resolves_conflict(decision: ColumnElement[str]) -> ColumnElement[bool]:
 
 
 def discloses_conflict(columns: Any) -> ColumnElement[bool]:
-    """Condition: the row revealed its conflict to the rater, by a decision or a reveal; no undo changes this."""
-    return or_(resolves_conflict(columns.decision), columns.act == RatingAction.REVEAL.value)
+    """Condition: the row revealed its conflict to the rater, by a decision or a reveal; no undo changes this.
+
+    After some decisions the evidence is withheld, since the next conflict opens by itself.
+    """
+    reveals = and_(resolves_conflict(columns.decision), columns.withheld.is_not(True))
+    return or_(reveals, columns.act == RatingAction.REVEAL.value)
 
 
-def _write(db: Database, job: Job[T]) -> T:
+def write_log(db: Database, job: Job[T]) -> T:
     """Run a job in the writer thread; its errors say that nothing was saved."""
     try:
         return db.write(job)
@@ -200,11 +163,31 @@ def _write(db: Database, job: Job[T]) -> T:
 # --- inside a transaction ---------------------------------------------------------------------------------------
 
 
+def _prepare_rating(
+    connection: Connection, audit_id: int, key: ConflictKey, rater: str, change: RatingChange
+) -> Rating:
+    """Build the rating that a change leads to, with what the rater was shown; StorageError if the conflict is gone."""
+    content = _load_rated_content(connection, audit_id, key)
+    if content is None:
+        raise StorageError(CONFLICT_GONE, CONFLICT_GONE_FIX)
+    before = load_last_rating(connection, audit_id, key, rater, content)
+    shown = change.shown or _find_disclosed_elsewhere(connection, audit_id, key, rater)
+    return _apply_change(before, key, content, rater, replace(change, shown=shown))
+
+
+def _prepare_following(connection: Connection, audit_id: int, rater: str, following: FollowingChange) -> Rating:
+    """Build the rating of a conflict that another decision settles; StorageError if its scores have changed."""
+    rating = _prepare_rating(connection, audit_id, following.key, rater, following.change)
+    if rated_content(rating) != following.content:
+        raise StorageError("another conflict of this cell has new scores.", "Open the conflict again and decide anew.")
+    return rating
+
+
 def _apply_change(
     previous: Rating | None, key: ConflictKey, content: RatedContent, rater: str, change: RatingChange
 ) -> Rating:
     """Build the rating that follows from a rater's previous one, if any, and a change."""
-    previous = previous or _empty_rating(key, content, rater)
+    previous = previous or empty_rating(key, content, rater)
     decides = change.decision is not None
     return replace(
         previous,
@@ -218,10 +201,12 @@ def _apply_change(
         shown=change.shown,
         swapped=change.swapped,
         duration_s=change.duration_s,
+        withheld=change.withheld if decides else None if change.act is RatingAction.REVEAL else previous.withheld,
+        follows=None if decides else previous.follows,
     )
 
 
-def _empty_rating(key: ConflictKey, content: RatedContent, rater: str) -> Rating:
+def empty_rating(key: ConflictKey, content: RatedContent, rater: str) -> Rating:
     """Rating of a rater who has not rated the conflict yet: decision `skip`, no note."""
     cell = Cell(key.country, key.topic)
     return Rating(
@@ -238,20 +223,7 @@ def _empty_rating(key: ConflictKey, content: RatedContent, rater: str) -> Rating
     )
 
 
-def _repeat_rating(rating: Rating, reference: Rating, act: RatingAction, row_id: int) -> Rating:
-    """Copy a rating as an undo or redo of row `row_id`, with what was shown to the rater taken from `reference`."""
-    return replace(
-        rating,
-        act=act,
-        of=row_id,
-        decided_at=datetime.now(UTC),
-        shown=reference.shown,
-        swapped=reference.swapped,
-        duration_s=None,
-    )
-
-
-def _insert_entry(connection: Connection, audit_id: int, rating: Rating) -> RatingEntry:
+def insert_entry(connection: Connection, audit_id: int, rating: Rating) -> RatingEntry:
     """Append a rating to the log and the hash chain, and return it with the new row's id."""
     return RatingEntry(insert_rating(connection, audit_id, rating), rating)
 
@@ -285,7 +257,7 @@ def _find_disclosed_elsewhere(connection: Connection, audit_id: int, key: Confli
     return PAIR_DISCLOSURE if is_about_claims else CELL_DISCLOSURE
 
 
-def _load_last_rating(
+def load_last_rating(
     connection: Connection,
     audit_id: int,
     key: ConflictKey,
@@ -303,20 +275,7 @@ def _load_last_rating(
     if before_id is not None:
         query = query.where(c.id < before_id)
     row = connection.execute(query.order_by(c.id.desc()).limit(1)).mappings().one_or_none()
-    return None if row is None else _parse_entry(row).rating
-
-
-def _load_acts(connection: Connection, audit_id: int, rater: str) -> list[tuple[int, RatingAction, int | None]]:
-    """Load id, action and referenced row of all of a rater's rows, oldest first."""
-    c = table_of(RatingRow).c
-    query = select(c.id, c.act, c.of).where(c.audit_id == audit_id, c.rater == rater).order_by(c.id)
-    return [(row_id, RatingAction(act), target_id) for row_id, act, target_id in connection.execute(query)]
-
-
-def _load_entry(connection: Connection, row_id: int) -> RatingEntry:
-    """Load one row of the log by its id, which must exist."""
-    table = table_of(RatingRow)
-    return _parse_entry(connection.execute(select(table).where(table.c.id == row_id)).mappings().one())
+    return None if row is None else parse_entry(row).rating
 
 
 def _is_conflict(columns: Any, key: ConflictKey) -> ColumnElement[bool]:
@@ -324,7 +283,7 @@ def _is_conflict(columns: Any, key: ConflictKey) -> ColumnElement[bool]:
     return and_(*(columns[name] == part for name, part in zip(CONFLICT_KEY_COLUMNS, key, strict=True)))
 
 
-def _parse_entry(row: RowMapping) -> RatingEntry:
+def parse_entry(row: RowMapping) -> RatingEntry:
     """Convert a row of the log to a `RatingEntry`."""
     values = {f.name: row[f.name] for f in fields(Rating) if f.name != "cell"}
     return RatingEntry(row["id"], Rating(cell=Cell(row["country"], row["topic"]), **parse_values(Rating, values)))

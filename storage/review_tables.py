@@ -69,3 +69,5 @@ class RatingRow(AppendOnlyRow, table=True):
     duration_s: float | None = None
     answer_left: str | None = Field(default=None, sa_column=Column(Text))
     answer_right: str | None = Field(default=None, sa_column=Column(Text))
+    withheld: bool | None = None
+    follows: int | None = None

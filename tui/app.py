@@ -19,7 +19,8 @@ from textual.worker import Worker
 
 from auditor.errors import AuditorError
 from auditor.review.completion import CompletionNotifier, OnDecided
-from auditor.review.session import DEFAULT_SECOND_RATER_SHARE, ReviewSession
+from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE
+from auditor.review.session import ReviewSession
 from auditor.storage import audits
 from auditor.storage.conflict_status import QueueFilter
 from auditor.storage.database import Database, open_database

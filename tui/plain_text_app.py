@@ -10,7 +10,8 @@ import sys
 from typing import TextIO
 
 from auditor.review.completion import CompletionNotifier, OnDecided
-from auditor.review.session import DEFAULT_SECOND_RATER_SHARE, ReviewSession
+from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE
+from auditor.review.session import ReviewSession
 from auditor.storage import audits
 from auditor.storage.database import open_database
 from auditor.tui.formatting import to_single_line

@@ -54,7 +54,7 @@ def review(
     """
     import getpass
 
-    from auditor.review.session import DEFAULT_SECOND_RATER_SHARE
+    from auditor.review.conflict_list import DEFAULT_SECOND_RATER_SHARE
     from auditor.storage.database import STORAGE_VARIABLE, resolve_database_url
 
     url, rater_name = resolve_database_url(storage), rater or getpass.getuser()

@@ -282,6 +282,10 @@ class Rating:
             `authors,survey,verdicts`, in this conflict or in another one on the same cell; empty if rated blind.
         swapped: whether the conflict's left side was shown on the right.
         duration_s: seconds from showing the conflict to the act; None if not measured.
+        withheld: True if the rater was not shown the hidden evidence after this decision, since the next conflict
+            opened by itself; else None.
+        follows: id of the entry with the rater's decision on another conflict of the cell that settled this one too;
+            None if the rater decided this conflict itself.
     """
 
     cell: Cell
@@ -302,3 +306,5 @@ class Rating:
     duration_s: float | None = None
     answer_left: str | None = None
     answer_right: str | None = None
+    withheld: bool | None = None
+    follows: int | None = None

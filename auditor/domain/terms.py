@@ -120,6 +120,8 @@ class RatingAction(StrEnum):
     """Revealed authors, verdicts and survey before deciding."""
     UNDO = "undo"
     REDO = "redo"
+    FOLLOW = "follow"
+    """Settled together with another conflict of the same cell, by one decision of the rater."""
 
 
 class Cell(NamedTuple):

@@ -17,7 +17,7 @@ from auditor.text_safety import escape_formula
 RATING_COLUMNS = (
     "audit", "id", "conflict", "country", "topic", "left", "right", "score_left", "score_right", "rater", "decided_at",
     "act", "of", "decision", "score", "flagged", "note", "shown", "swapped", "duration_s", "in_force",
-    "answer_left", "answer_right",
+    "answer_left", "answer_right", "withheld", "follows",
 )  # fmt: skip
 
 RatingsFileFormat = Literal["csv", "jsonl"]
@@ -61,7 +61,9 @@ def _format_rating_row(audit: Audit, entry: RatingEntry, *, in_force: bool) -> d
     """Return one entry of the log as a row: its values by the names in `RATING_COLUMNS`.
 
     `act` is what the person did; `of` is the id of the entry that an undo reverts or a redo restores; `shown` names the
-    hidden evidence that they had seen, empty for a blind rating; `swapped` is true if left was shown on the right.
+    hidden evidence that they had seen, empty for a blind rating; `swapped` is true if left was shown on the right;
+    `withheld` is true if the decision did not reveal the evidence; `follows` is the id of the entry whose decision on
+    another conflict of the cell settled this one.
     """
     rating = entry.rating
     values = (
@@ -70,6 +72,6 @@ def _format_rating_row(audit: Audit, entry: RatingEntry, *, in_force: bool) -> d
         rating.decided_at.isoformat(timespec="milliseconds"), rating.act.value, rating.of, rating.decision.value,
         rating.score, rating.flagged,
         rating.note, rating.shown, rating.swapped, rating.duration_s, in_force,
-        rating.answer_left, rating.answer_right,
+        rating.answer_left, rating.answer_right, rating.withheld, rating.follows,
     )  # fmt: skip
     return dict(zip(RATING_COLUMNS, values, strict=True))

@@ -55,13 +55,20 @@ class RaterAgreement:
 
 
 def load_blind_decisions(db: Database, audit_id: int) -> BlindDecisions:
-    """Load each rater's last blind decision on each conflict, if the conflict still has the scores that were rated."""
+    """Load each rater's last blind decision on each conflict, if the conflict still has the scores that were rated.
+
+    A decision that settled several conflicts of a cell counts once, for the conflict on which it was made.
+    """
     last_ratings: dict[ConflictKey, dict[str, Rating]] = {}
     for entry in select_current_entries(db, audit_id, rating_log.load_entries(db, audit_id)):
         if not entry.rating.shown:  # `shown` names the hidden evidence that the rater had seen: empty if blind
             last_ratings.setdefault(entry.key, {})[entry.rating.rater] = entry.rating
     decisions_by_conflict = {
-        key: {rater: rating.decision for rater, rating in by_rater.items() if rating.decision.resolves_conflict}
+        key: {
+            rater: rating.decision
+            for rater, rating in by_rater.items()
+            if rating.decision.resolves_conflict and rating.follows is None
+        }
         for key, by_rater in last_ratings.items()
     }
     return {key: decisions for key, decisions in decisions_by_conflict.items() if decisions}

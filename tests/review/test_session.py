@@ -210,9 +210,9 @@ def test_a_deleted_conflict_raises_a_storage_error(db: Database) -> None:
     item = load_first_item(session)
     results.replace_conflicts(db, session.audit.id, [])
 
-    with pytest.raises(StorageError, match="gone"):
+    with pytest.raises(StorageError, match="no longer exists"):
         session.decide(item, Decision.LEFT)
-    with pytest.raises(StorageError, match="gone"):
+    with pytest.raises(StorageError, match="no longer exists"):
         session.load_item(item.key)
 
 

@@ -28,7 +28,7 @@ from auditor.domain import (
     RatingAction,
     canonical_hash,
 )
-from auditor.storage import hash_chain, ledger, rating_log, results
+from auditor.storage import hash_chain, ledger, rating_log, rating_undo, results
 from auditor.storage.call_tables import ChainLinkRow
 from auditor.storage.conflict_status import ConflictKey
 from auditor.storage.database import Database, open_database, table_of
@@ -81,9 +81,9 @@ def apply_step(db: Database, audit_id: int, rater: str, step: RatingChange | str
     if isinstance(step, RatingChange):
         rating_log.append_rating(db, audit_id, KEY, rater, step)
     elif step == "undo":
-        rating_log.undo(db, audit_id, rater)
+        rating_undo.undo(db, audit_id, rater)
     else:
-        rating_log.redo(db, audit_id, rater)
+        rating_undo.redo(db, audit_id, rater)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from auditor.domain import Conflict, ConflictKind, ConflictState, Decision, Rating, RatingAction
-from auditor.storage import rating_log, results, review_queue
+from auditor.storage import rating_log, rating_undo, results, review_queue
 from auditor.storage.audits import Audit
 from auditor.storage.conflict_status import ConflictKey, ConflictStatus, QueueFilter, QueueRow, QueueSort
 from auditor.storage.database import Database, open_database
@@ -44,7 +44,7 @@ def audit(db: Database) -> Audit:
         )
         rating_log.append_rating(db, audit.id, rng.choice(keys[:60]), rater, rating_change)
         if rng.random() < 0.2:
-            rating_log.undo(db, audit.id, rater)
+            rating_undo.undo(db, audit.id, rater)
     return audit
 
 

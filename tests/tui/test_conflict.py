@@ -287,7 +287,7 @@ async def test_a_deleted_conflict_shows_a_message(run: Run, db: Database) -> Non
         await open_first_conflict(driver)
         results.replace_conflicts(db, driver.conflict.session.audit.id, [])
         await driver.press("1")
-        assert "this conflict is gone" in driver.messages[-1]
+        assert "this conflict no longer exists" in driver.messages[-1]
         assert "not decided by you" in driver.text
         await driver.press("right_square_bracket")
-        assert "this conflict is gone" in driver.messages[-1]
+        assert "this conflict no longer exists" in driver.messages[-1]
