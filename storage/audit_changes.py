@@ -8,31 +8,30 @@ from typing import NamedTuple
 from sqlalchemy import Connection, func, select, update
 from sqlmodel import SQLModel
 
+from auditor.config.probes import STAGE_PROBES
 from auditor.errors import UsageError
+from auditor.storage.audit_tables import AuditRow
 from auditor.storage.audits import Audit, deleted_name, find_audit
+from auditor.storage.call_tables import BatchRow
 from auditor.storage.database import Database, replace_rows, table_of
 from auditor.storage.ledger import utc_now
-from auditor.storage.tables import (
-    AuditRow,
-    BatchRow,
-    ComparisonRow,
-    ConflictRow,
-    DerivedRow,
-    MoralAnswerRow,
-    MutableRow,
-    RatingRow,
-    TraceRow,
-    VerdictRow,
-)
+from auditor.storage.probe_answers import count_probe_answers
+from auditor.storage.result_tables import TraceRow, VerdictRow
+from auditor.storage.review_tables import ConflictRow, RatingRow
+from auditor.storage.row_types import DerivedRow, MutableRow
 
 
 class AuditContents(NamedTuple):
-    """Number of rows that belong to one audit, by kind; `open_batches` were submitted and not collected."""
+    """Number of rows that belong to one audit, by kind.
+
+    Attributes:
+        probe_answers: by their name in the singular.
+        open_batches: batches that were submitted and not collected.
+    """
 
     samples: int
     verdicts: int
-    comparisons: int
-    moral_answers: int
+    probe_answers: dict[str, int]
     conflicts: int
     decisions: int
     open_batches: int
@@ -46,8 +45,10 @@ def count_contents(db: Database, audit_id: int) -> AuditContents:
         return AuditContents(
             samples=_count_rows(connection, TraceRow, audit_id),
             verdicts=_count_rows(connection, VerdictRow, audit_id),
-            comparisons=_count_rows(connection, ComparisonRow, audit_id),
-            moral_answers=_count_rows(connection, MoralAnswerRow, audit_id),
+            probe_answers={
+                STAGE_PROBES[name].parts.answers_noun: count.n
+                for name, count in count_probe_answers(connection, audit_id).items()
+            },
             conflicts=_count_rows(connection, ConflictRow, audit_id),
             decisions=_count_rows(connection, RatingRow, audit_id),
             open_batches=int(connection.execute(select(func.count()).select_from(batches).where(is_open)).scalar_one()),

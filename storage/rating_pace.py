@@ -9,7 +9,7 @@ from sqlalchemy import select
 from auditor.domain import RatingAction
 from auditor.storage.database import Database, table_of
 from auditor.storage.rating_log import resolves_conflict
-from auditor.storage.tables import RatingRow
+from auditor.storage.review_tables import RatingRow
 
 
 def load_decision_durations(db: Database, audit_id: int, rater: str, limit: int) -> list[float]:

@@ -24,7 +24,7 @@ from auditor.storage.rating_log import (
     parse_entry,
     write_log,
 )
-from auditor.storage.tables import RatingRow
+from auditor.storage.review_tables import RatingRow
 
 UNDOABLE_ACTIONS = frozenset({RatingAction.DECIDE, RatingAction.NOTE, RatingAction.FLAG})
 """Actions that can be undone. A reveal is not among them, since the rater has seen the evidence."""

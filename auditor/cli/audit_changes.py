@@ -78,8 +78,7 @@ def _describe_deletion(audit: str, contents: AuditContents, storage: str | None)
     counts = (
         (contents.samples, "sample"),
         (contents.verdicts, "verdict"),
-        (contents.comparisons, "comparison"),
-        (contents.moral_answers, "moral answer"),
+        *((n, noun) for noun, n in contents.probe_answers.items()),
         (contents.conflicts, "conflict"),
     )
     parts = ["the configuration", *(pluralize(n, noun) for n, noun in counts if n)]

@@ -25,8 +25,8 @@ from auditor.models.simulated.survey_answers import POSITIVE_ENDS
 from auditor.prompts.sentence_pairs import load_sentence_pairs
 from auditor.reports.output import render_report
 from auditor.run import run_audit
+from auditor.storage.call_tables import AnswerRow
 from auditor.storage.database import open_database, table_of
-from auditor.storage.tables import AnswerRow
 from auditor.surveys import load_survey
 from tests.support.cli_runner import run
 from tests.support.fixed_address import word_encoder
