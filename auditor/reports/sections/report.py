@@ -101,7 +101,7 @@ def _label_models(audit: AuditSummary) -> list[Callout]:
     """Say which models the figures are about if they are simulated, or small ones that run on this machine."""
     if audit.simulated:
         return [Callout("Worked example: simulated models", [Paragraph(SIMULATED_LABEL)])]
-    if all((model.model or "").startswith("embedded/") for model in audit.models):
+    if audit.models and all((model.model or "").startswith("embedded/") for model in audit.models):
         return [Callout("Live demo: small local models", [Paragraph(EMBEDDED_LABEL)])]
     return []
 

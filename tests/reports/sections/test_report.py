@@ -68,6 +68,24 @@ def test_an_unfinished_audit_without_scores_is_marked_as_provisional(db: Databas
 
 
 @pytest.mark.parametrize(
+    ("simulated", "provider", "title"),
+    [
+        (True, "simulated", "Worked example: simulated models"),
+        (False, "embedded", "Live demo: small local models"),
+        (False, "openai", None),
+    ],
+)
+def test_the_first_screen_says_which_models_the_figures_are_about(
+    report: Report, simulated: bool, provider: str, title: str | None
+) -> None:
+    models = [model.model_copy(update={"model": f"{provider}/a"}) for model in report.audit.models]
+    audit = report.audit.model_copy(update={"simulated": simulated, "models": models})
+    document = build_report_document(report.model_copy(update={"audit": audit}))
+    assert [block.title for block in document.opening if isinstance(block, Callout)] == [title] * (title is not None)
+    assert ("simulated models" in document.kind) == simulated
+
+
+@pytest.mark.parametrize(
     "size", [{"models": 1}, {"models": 2, "countries": 1, "topics": 1}, {"models": 7, "topics": 2}]
 )
 def test_any_size(db: Database, size: dict[str, int]) -> None:
