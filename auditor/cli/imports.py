@@ -259,9 +259,9 @@ def _build_probe(options: dict[str, Any], similarity_measures: str) -> SemanticP
     from auditor.config.validation_messages import explain_validation_error
     from auditor.errors import UsageError
 
-    rivals = [measure.strip() for measure in similarity_measures.split(",") if measure.strip()]
+    measures = [measure.strip() for measure in similarity_measures.split(",") if measure.strip()]
     try:
-        return SemanticProbe.model_validate(options | {"rivals": rivals})
+        return SemanticProbe.model_validate(options | {"rivals": measures})
     except pydantic.ValidationError as error:
         raise UsageError(
             f"the options of this command: {explain_validation_error(error, options, SemanticProbe)}"
