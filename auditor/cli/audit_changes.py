@@ -29,7 +29,13 @@ def rename(
     """
     from auditor.run.audit_changes import rename_audit
 
+    n_decisions = _load_contents(audit, storage).decisions
     rename_audit(audit, new_name, storage=storage)
+    if n_decisions:
+        print_message(
+            "The order of the two sides in the review, and the conflicts that a second rater decides, are drawn by the "
+            "audit's name: they change now. Decisions stay as they are."
+        )
     print_message(f"Renamed '{audit}' to '{new_name}'. To resume it, set name = \"{new_name}\" in its configuration.")
 
 
@@ -46,15 +52,9 @@ def delete(
     Example: auditor delete my-audit --yes
     """
     from auditor.errors import UsageError
-    from auditor.run import resolve_storage_url
     from auditor.run.audit_changes import delete_audit
-    from auditor.storage import audits
-    from auditor.storage.audit_changes import count_contents
-    from auditor.storage.database import open_database
 
-    with open_database(resolve_storage_url(storage), create=False) as db:
-        contents = count_contents(db, audits.get_audit(db, audit).id)
-    for line in _describe_deletion(audit, contents, storage):
+    for line in _describe_deletion(audit, _load_contents(audit, storage), storage):
         print_message(line)
     if not confirmed:
         if not _can_ask():
@@ -64,6 +64,17 @@ def delete(
             raise typer.Exit(1)
     delete_audit(audit, storage=storage)
     print_message(f"Deleted the audit '{audit}'.")
+
+
+def _load_contents(audit: str, storage: str | None) -> AuditContents:
+    """Count what an audit has; raises StorageError if there is no such audit."""
+    from auditor.run import resolve_storage_url
+    from auditor.storage import audits
+    from auditor.storage.audit_changes import count_contents
+    from auditor.storage.database import open_database
+
+    with open_database(resolve_storage_url(storage), create=False) as db:
+        return count_contents(db, audits.get_audit(db, audit).id)
 
 
 def _can_ask() -> bool:

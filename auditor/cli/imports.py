@@ -10,6 +10,7 @@ import typer
 
 from auditor.cli.options import StorageOption
 from auditor.cli.output import format_command, print_message
+from auditor.cli.progress import show_embedding_bar
 
 if TYPE_CHECKING:
     from auditor.config.semantic import SemanticProbe
@@ -229,7 +230,6 @@ def import_answers(
 
     Example: auditor import answers answers.csv --audit published
     """
-    from auditor.cli.progress import show_embedding_bar
     from auditor.imports.moral_answers import import_answers as import_recorded_answers
 
     options = {"questions": questions, "encoder": encoder, "variant": variant, "alpha": alpha, "rot_weight": rot_weight}
@@ -246,9 +246,8 @@ def import_answers(
     if counts.empty:
         print_message(f"  {_pluralize(counts.empty, 'row')} without an answer: counted as failed.")
     if counts.unscorable:
-        print_message(
-            f"  {_pluralize(counts.unscorable, 'question')} of a model with fewer than two answers: not scored."
-        )
+        n_unscorable = _pluralize(counts.unscorable, "question")
+        print_message(f"  {n_unscorable} of a model with fewer than two answers: not scored.")
     print_message(f"Next: {format_command('report', audit, storage=storage)}")
 
 
@@ -260,9 +259,9 @@ def _build_probe(options: dict[str, Any], similarity_measures: str) -> SemanticP
     from auditor.config.validation_messages import explain_validation_error
     from auditor.errors import UsageError
 
-    rivals = [measure.strip() for measure in similarity_measures.split(",") if measure.strip()]
+    measures = [measure.strip() for measure in similarity_measures.split(",") if measure.strip()]
     try:
-        return SemanticProbe.model_validate(options | {"rivals": rivals})
+        return SemanticProbe.model_validate(options | {"rivals": measures})
     except pydantic.ValidationError as error:
         raise UsageError(
             f"the options of this command: {explain_validation_error(error, options, SemanticProbe)}"

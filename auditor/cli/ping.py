@@ -54,9 +54,10 @@ def describe_plan(plan: PingPlan) -> str:
     unpriced = plan.unpriced_models
     without = f", without {', '.join(unpriced)}, whose price is unknown" if unpriced else ""
     return (
-        f"Asking {n_models} of {pluralize(len(plan.pings), 'model')}. Each gets at most {MAX_DISCOVERY_REQUESTS} "
-        "requests that find out what its server accepts, and one for log-probabilities where it may have them: at "
-        f"most {pluralize(plan.max_requests, 'request')} in all, for at most ${plan.max_cost_usd:.4f}{without}."
+        f"Asking {n_models} of {pluralize(len(plan.pings), 'model')}: at most "
+        f"{pluralize(plan.max_requests, 'request')} in all, for at most ${plan.max_cost_usd:.4f}{without}. Each model "
+        f"gets at most {MAX_DISCOVERY_REQUESTS} requests that test what its server accepts, and one for "
+        "log-probabilities if it may offer them."
     )
 
 

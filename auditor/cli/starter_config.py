@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tomllib
@@ -12,10 +11,11 @@ from typing import Any
 
 from auditor.config.providers import ADDRESS_PLACEHOLDER, PROVIDER_BY_NAME, PROVIDERS, ProviderSetup
 from auditor.config.signed_providers import SIGNED_PROVIDERS
+from auditor.config.value_examples import format_toml
 from auditor.errors import UsageError, did_you_mean
 
 _PEERS_LINE = 'judges = "peers"'
-_LOCAL_PRICE_LINE = "price = { input = 0, output = 0 }            # a server of your own costs nothing"
+_LOCAL_PRICE_LINE = "price = { input = 0, output = 0 }            # a local server costs nothing"
 _UNPRICED_LIMITS_LINE = (
     "limits = { max_attempts = 6, deadline_s = 120 }      # add budget_usd once each model has a price, see below"
 )
@@ -31,7 +31,9 @@ def find_provider(name: str) -> ProviderSetup:
     setup = PROVIDER_BY_NAME.get(name) or next((setup for setup in PROVIDERS if setup.prefix == name), None)
     if setup is None:
         names = ", ".join(PROVIDER_BY_NAME)
-        raise UsageError(f"'{name}' is no provider.", did_you_mean(name, PROVIDER_BY_NAME, f"Choose one of: {names}."))
+        raise UsageError(
+            f"'{name}' is not a known provider.", did_you_mean(name, PROVIDER_BY_NAME, f"Choose one of: {names}.")
+        )
     return setup
 
 
@@ -77,7 +79,7 @@ def build_provider_config(
     if not models:
         raise UsageError("no model is named.", f"Add it, as in --model {provider.example_model}")
     tables = [("models", _model_table(name, provider, api_base)) for name in models]
-    # A server of one's own serves the judges too, unless they are another provider's.
+    # The judges have the same server, unless they are another provider's.
     judge_base = api_base if judge_provider is provider else None
     tables += [("judges", _model_table(name, judge_provider, judge_base)) for name in judges]
     _number_equal_names([table for _, table in tables])
@@ -97,7 +99,7 @@ def _model_table(model: str, provider: ProviderSetup, api_base: str | None) -> d
     """One model's table in the configuration; raises UsageError if the provider needs an address."""
     if provider.needs_address and api_base is None:
         raise UsageError(
-            f"each user of {provider.title} has an address of their own.",
+            f"{provider.title} needs the address of your resource.",
             f"Add it: --api-base {(provider.api_base or '').replace(ADDRESS_PLACEHOLDER, 'my-resource')}",
         )
     table: dict[str, Any] = {"name": model.rsplit("/", 1)[-1], "model": provider.model_id(model)}
@@ -136,19 +138,12 @@ def _format_tables(
     for kind, table in tables:
         yield f"[[{kind}]]"
         for key, entry in table.items():
-            yield _LOCAL_PRICE_LINE if key == "price" else f"{key} = {_format_toml(entry)}"
+            yield _LOCAL_PRICE_LINE if key == "price" else f"{key} = {format_toml(entry)}"
         if table in needs_price:
             if table["model"].startswith("azure/"):
                 yield '# base_model = "azure/gpt-4o"      # the model that this deployment serves, for its price'
             yield "# price = { input = 2.5, output = 10.0 }      # US dollars per million tokens"
         yield ""
-
-
-def _format_toml(entry: object) -> str:
-    """A text, or a table of texts, in TOML; a basic string's escapes are those of JSON."""
-    if isinstance(entry, dict):
-        return f"{{ {', '.join(f'{key} = {_format_toml(text)}' for key, text in entry.items())} }}"
-    return json.dumps(entry)
 
 
 def _replace_models(starter: str, tables_text: str) -> str:

@@ -92,9 +92,13 @@ def test_an_azure_config_shows_the_keys_that_give_it_a_price() -> None:
     ("provider", "models", "message"),
     [
         ("openai", [], "no model is named. Add it, as in --model gpt-4o"),
-        ("azure", ["ours"], "an address of their own. Add it: --api-base https://my-resource.openai.azure.com"),
+        (
+            "azure",
+            ["ours"],
+            "needs the address of your resource. Add it: --api-base https://my-resource.openai.azure.com",
+        ),
         ("openai", ["gpt 4o"], "openai/gpt 4o"),
-        ("opnai", ["gpt-4o"], "'opnai' is no provider. Did you mean 'openai'?"),
+        ("opnai", ["gpt-4o"], "'opnai' is not a known provider. Did you mean 'openai'?"),
     ],
 )
 def test_what_cannot_be_used_is_named(provider: str, models: list[str], message: str) -> None:

@@ -257,10 +257,8 @@ def test_the_command_states_the_cost_first_and_prints_a_row_for_each_model(
     path = write_config(priced_config(server.url), tmp_path)
     completed = run(["doctor", str(path), "--ping"])
     assert completed.returncode == 1
-    assert (
-        "Asking 3 of 3 models. Each gets at most 4 requests that find out what its server accepts, and one for "
-        "log-probabilities where it may have them: at most 15 requests in all, for at most $" in completed.stderr
-    )
+    assert "Asking 3 of 3 models: at most 15 requests in all, for at most $" in completed.stderr
+    assert "at most 4 requests that test what its server accepts" in completed.stderr
     assert "Nothing was stored." in completed.stderr
     assert "model-a" in completed.stdout
     assert "Incorrect API" in completed.stdout  # the cell may be wrapped after these words
