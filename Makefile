@@ -72,7 +72,7 @@ lock: $(VENV)/bin/python
 # Programs that some tests drive; where they cannot be had, those tests say so and are skipped.
 .PHONY: system
 system:
-	@for name in chromium tmux postgresql; do \
+	@for name in chromium npm tmux postgresql; do \
 	  { command -v $$name || ls /usr/lib/$$name/*/bin/initdb; } >/dev/null 2>&1 && continue; \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    echo "Installing $$name ..."; \
@@ -80,6 +80,8 @@ system:
 	      || echo "$$name could not be installed"; \
 	  else echo "$$name is not installed; its tests are skipped"; fi; \
 	done
+	@test -d tests/browser/node_modules/axe-core || ! command -v npm >/dev/null \
+	  || npm ci --ignore-scripts --no-audit --no-fund --silent --prefix tests/browser
 
 # --- what people run ---------------------------------------------------------------------------------------------
 

@@ -52,6 +52,26 @@ def _mae_of_all_places(sample: PlaceSample) -> Interval:
     return float(is_missed), float(is_missed), float(is_missed)
 
 
+def _bias_of_all_places(sample: PlaceSample) -> Interval:
+    """The same for the signed differences."""
+    intervals = [_over_cells(BIAS, errors, np.zeros_like(errors), N_PLACES) for errors in sample.all_places]
+    is_missed = any(
+        low is not None and high is not None and not low <= bias <= high
+        for (_, low, high), bias in zip(intervals, sample.all_biases, strict=True)
+    )
+    return float(is_missed), float(is_missed), float(is_missed)
+
+
+def _naive_bias_of_all_places(sample: PlaceSample) -> Interval:
+    """The same for Student's intervals of each place alone."""
+    intervals = [naive.student_interval(errors) for errors in sample.all_places]
+    is_missed = any(
+        not (low or 0.0) <= bias <= (high or 0.0)
+        for (_, low, high), bias in zip(intervals, sample.all_biases, strict=True)
+    )
+    return float(is_missed), float(is_missed), float(is_missed)
+
+
 def _naive_all_places(sample: PlaceSample) -> Interval:
     """The same for Student's intervals of each place alone."""
     intervals = [naive.student_interval(np.abs(errors)) for errors in sample.all_places]
@@ -70,6 +90,13 @@ PLACE_FIGURES = (
     ),
     Figure("mae of all places", _mae_of_all_places, _naive_all_places, "each place at 95%", has_width_rule=False),
     Figure("bias of a place", _bias),
+    Figure(
+        "bias of all places",
+        _bias_of_all_places,
+        _naive_bias_of_all_places,
+        "each place at 95%",
+        has_width_rule=False,
+    ),
     Figure("mae difference of a place", _mae_difference),
 )
 

@@ -61,13 +61,23 @@ PATHS_BY_FIGURE: Mapping[str, tuple[str, ...]] = {
     "bias": ("*alignment[].bias", "*alignment[].crossed.bias"),
     "bias difference": (".languages.differences[].difference",),
     "r difference": (".methods[].difference", "compare.pairs[].pearson_r.difference"),
-    "mae difference": ("compare.pairs[].mae.difference", "compare.pairs[].regions[].difference"),
+    "mae difference": (
+        "compare.pairs[].mae.difference",
+        "compare.pairs[].regions[].difference",
+        ".baselines[].mae_difference",
+    ),
     "largest mae gap": (".regions.gaps[].mae_gap",),
     "r gap": (".regions.gaps[].r_gap",),
     "third quartile": (".conflicts.third_quartile",),
     # One country over topics, or one topic over countries.
     "mae of a place": (".countries[].mae", ".topics[].mae"),
-    "mae of all places": (".countries[].mae_simultaneous", ".topics[].mae_simultaneous"),
+    "mae of all places": (
+        ".countries[].mae_simultaneous",
+        ".topics[].mae_simultaneous",
+        ".cultural_findings.rows[].mae",
+        ".cultural_findings.rows[].nearest_mae",
+    ),
+    "bias of all places": (".cultural_findings.rows[].bias",),
     "bias of a place": (
         ".countries[].bias",
         ".topics[].bias",

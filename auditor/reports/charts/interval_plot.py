@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from auditor.reports.charts.theme import (
     ACCENT,
@@ -20,11 +20,13 @@ from auditor.reports.charts.theme import (
 from auditor.reports.number_format import format_interval, format_number
 
 PLOT_WIDTH_PX = 760
+NARROW_PLOT_WIDTH_PX = 350
+"""Width of the plot on a phone, with its texts in full size."""
 ROW_HEIGHT_PX = 26
 TOP_PX = 8
 AXIS_HEIGHT_PX, AXIS_TITLE_HEIGHT_PX, TITLE_Y_PX = 24, 20, 37
-MIN_LABEL_WIDTH_PX, MAX_LABEL_WIDTH_PX = 60, 250
-MAX_NOTE_WIDTH_PX = 230
+MIN_LABEL_WIDTH_PX, MAX_LABEL_WIDTH_PX, MAX_NARROW_LABEL_WIDTH_PX = 60, 250, 90
+MAX_NOTE_WIDTH_PX, MAX_NARROW_NOTE_WIDTH_PX = 230, 110
 COLUMN_GAP_PX = 14
 """Space between the plot and the texts to its left and right."""
 VALUE_WIDTH_PX, INTERVAL_GAP_PX = 38, 7
@@ -81,18 +83,25 @@ def difference_axis(values: Iterable[float | None], title: str) -> Axis:
     return Axis(-high, high, [-high, -high / 2, 0.0, high / 2, high], title, 0.0)
 
 
-def interval_plot(rows: Sequence[IntervalRow], axis: Axis) -> VegaLiteSpec:
+def interval_plot(rows: Sequence[IntervalRow], axis: Axis, *, is_narrow: bool = False) -> VegaLiteSpec:
     """Specify a plot with a dot, an interval and an annotation for each row, in the order given.
 
     Values outside the axis are drawn at its end.
+
+    Args:
+        is_narrow: for screens of a phone, with fewer ticks and shorter labels.
     """
+    if is_narrow:
+        axis = replace(axis, ticks=[axis.ticks[0], axis.ticks[len(axis.ticks) // 2], axis.ticks[-1]])
     labels = [clean_text(row.label) for row in rows]
-    annotations = [_format_annotation(row) for row in rows]
+    max_note_width = MAX_NARROW_NOTE_WIDTH_PX if is_narrow else MAX_NOTE_WIDTH_PX
+    annotations = [_format_annotation(row, max_note_width) for row in rows]
     widest_label = max((estimate_text_width(label, is_bold=True) for label in labels), default=0.0)
-    label_width = math.ceil(min(max(widest_label, MIN_LABEL_WIDTH_PX), MAX_LABEL_WIDTH_PX))
+    max_label_width = MAX_NARROW_LABEL_WIDTH_PX if is_narrow else MAX_LABEL_WIDTH_PX
+    label_width = math.ceil(min(max(widest_label, MIN_LABEL_WIDTH_PX), max_label_width))
     left = COLUMN_GAP_PX + label_width
     right = COLUMN_GAP_PX + _annotations_width(annotations)
-    width = PLOT_WIDTH_PX - left - right
+    width = (NARROW_PLOT_WIDTH_PX if is_narrow else PLOT_WIDTH_PX) - left - right
     values = [
         {
             "row": i,
@@ -112,11 +121,11 @@ def interval_plot(rows: Sequence[IntervalRow], axis: Axis) -> VegaLiteSpec:
     )
 
 
-def _format_annotation(row: IntervalRow) -> tuple[str, str, str]:
+def _format_annotation(row: IntervalRow, max_note_width: float) -> tuple[str, str, str]:
     """Format the text to the right of a row: number and interval, or a note in place of both."""
     if row.annotation is not None or row.value is None:
         note = "not available" if row.annotation is None else clean_text(row.annotation)
-        return "", "", truncate_to_width(note, MAX_NOTE_WIDTH_PX)
+        return "", "", truncate_to_width(note, max_note_width)
     has_interval = row.ci_low is not None and row.ci_high is not None
     interval = f"({format_interval(row.ci_low, row.ci_high)})" if has_interval else ""
     return format_number(row.value), interval, ""

@@ -64,6 +64,7 @@ class Figure:
         description: the figures as a text, for those who do not see the plot.
         caption: printed below the plot.
         table_id: the table that has the plot's numbers.
+        narrow_spec: the plot for narrow screens, if it needs another one.
     """
 
     id: str
@@ -72,6 +73,7 @@ class Figure:
     description: str
     caption: Text = ""
     table_id: str = ""
+    narrow_spec: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)

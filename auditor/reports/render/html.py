@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -23,7 +24,7 @@ def render_html(document: Document) -> str:
     """Render the document as an HTML page; equal documents give equal pages."""
     figures = [block for block in iterate_blocks(document) if isinstance(block, Figure)]
     shared_shapes, svgs = _draw_figures(figures)
-    blocks = HtmlBlocks({id(figure): svg for figure, svg in zip(figures, svgs, strict=True)})
+    blocks = HtmlBlocks(svgs)
     title = f"{escape_html(document.title)} – {escape_html(document.kind)}"
     return f"""<!doctype html>
 <html lang="en">
@@ -78,10 +79,21 @@ def _load_stylesheet() -> str:
     return f"{rules}{COLUMN_COUNT_RULES}\n{BAR_WIDTH_RULES}"
 
 
-def _draw_figures(figures: Sequence[Figure]) -> tuple[str, list[str]]:
-    """Draw the figures: shapes that several of them use, and an SVG for each."""
+def _draw_figures(figures: Sequence[Figure]) -> tuple[str, dict[int, str]]:
+    """Draw the figures: shapes that several of them use, and the SVGs of each by the identity of its node.
+
+    A figure with a version for narrow screens has two SVGs, of which the style sheet shows one.
+    """
     if not figures:
-        return "", []
+        return "", {}
     from auditor.reports.render.figures import render_page_svgs  # loads vl-convert
 
-    return render_page_svgs(figures)
+    narrow = [replace(figure, spec=figure.narrow_spec) for figure in figures if figure.narrow_spec is not None]
+    shared_shapes, svgs = render_page_svgs([*figures, *narrow])
+    narrow_svgs = iter(svgs[len(figures) :])
+    svg_by_figure = {}
+    for figure, svg in zip(figures, svgs, strict=False):
+        if figure.narrow_spec is not None:
+            svg = element("div", svg, class_="on-wide") + element("div", next(narrow_svgs), class_="on-narrow")
+        svg_by_figure[id(figure)] = svg
+    return shared_shapes, svg_by_figure

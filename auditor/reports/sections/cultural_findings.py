@@ -35,7 +35,8 @@ def build_findings_block(report: Report) -> Section | None:
     ]
     note = (
         f"Selected from {compared} by country and topic. The 95% CIs hold for all of these together (Bonferroni), so "
-        "they are valid for the largest too. A model has at most one finding of each kind."
+        "they are valid for the largest too. They are too short where differences are strongly skewed. A model has at "
+        "most one finding of each kind."
     )
     blocks: list[Block] = [List(items, is_findings=True), Paragraph(note, "note")]
     return Section("findings", TITLE, blocks)

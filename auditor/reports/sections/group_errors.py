@@ -6,13 +6,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from auditor.metrics.estimate import Estimate
-from auditor.reports.charts.world_map import CountryEstimate, difference_map, error_map
+from auditor.reports.charts.world_map import SMALL_MAP_WIDTH_PX, CountryEstimate, difference_map, error_map
 from auditor.reports.data.measurement_schema import GroupErrorRow
 from auditor.reports.data.report_schema import Report
-from auditor.reports.document import Block, Column, Disclosure, Figure, FigureGrid, List, Paragraph, Section, Table
+from auditor.reports.document import (
+    Block,
+    Column,
+    Disclosure,
+    Figure,
+    FigureGrid,
+    List,
+    ListItem,
+    Paragraph,
+    Section,
+    Table,
+)
 from auditor.reports.number_format import format_number
 from auditor.reports.sections.phrasing import (
     SeriesLabels,
+    build_finding,
     describe_estimate,
     join_names,
     list_series_with_errors,
@@ -49,10 +61,9 @@ def build_group_errors_section(report: Report) -> Section | None:
         if not bias:
             continue
         tables = [_build_bias_table(bias, labels, noun, other_nouns), _build_mae_table(report, rows, noun, other_nouns)]
-        blocks += [
-            build_profile(noun, bias, labels, show_legend=i == 0),
-            Disclosure(f"Figures by {noun}", tables, in_print="closed"),
-        ]
+        profile = build_profile(noun, bias, labels, show_legend=i == 0)
+        details = Disclosure(f"Figures by {noun}", tables, in_print="closed")
+        blocks.append(Section(f"profile-by-{noun}", f"By {noun}", [profile, details]))
     title = "Where is each model wrong, and in which direction?"
     return Section("places", title, blocks, "Countries and topics", is_landscape=len(labels) > MAX_PORTRAIT_SERIES)
 
@@ -72,9 +83,9 @@ def _build_mae_table(report: Report, rows: Sequence[GroupErrorRow], noun: str, o
     )
 
 
-def _list_largest_errors(report: Report) -> list[str]:
+def _list_largest_errors(report: Report) -> list[ListItem]:
     """State for each series on which topic, and in which country, its error is largest; none without an interval."""
-    findings = []
+    findings: list[ListItem] = []
     for label in _label_series_with_errors(report):
         errors = [
             (noun, max(estimates.items(), key=lambda item: item[1].value or 0.0), len(estimates))
@@ -87,7 +98,7 @@ def _list_largest_errors(report: Report) -> list[str]:
             if n > 1 and error.ci_low is not None
         ]
         if parts:
-            findings.append(f"{label} is farthest from people {' and '.join(parts)}.")
+            findings.append(build_finding(label, f"is farthest from people {' and '.join(parts)}"))
     return findings
 
 
@@ -114,6 +125,7 @@ def build_map_section(report: Report) -> Section | None:
         "Mean absolute error by country",
         "; ".join(f"{entry.country} {format_number(entry.value)}" for entry in mean_errors),
         table_id="error-by-country",
+        narrow_spec=error_map(mean_errors, SMALL_MAP_WIDTH_PX).spec,
     )
     blocks: list[Block] = [
         Paragraph(_describe_extremes(mean_errors), "finding"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.reports.charts.interval_plot import CORRELATION_AXIS, IntervalRow, interval_plot
+from auditor.reports.charts.interval_plot import CORRELATION_AXIS
 from auditor.reports.data.agreement.alignment import AlignmentRow
 from auditor.reports.data.report_schema import Report
 from auditor.reports.document import (
@@ -22,9 +22,11 @@ from auditor.reports.document import (
 )
 from auditor.reports.number_format import pluralize
 from auditor.reports.sections.agreement import classify_alignment, describe_alignment, summarize_alignment
+from auditor.reports.sections.alignment_table import two_way_r
 from auditor.reports.sections.baselines import list_guess_findings, summarize_guesses
 from auditor.reports.sections.caution import list_cautions
 from auditor.reports.sections.cultural_findings import build_findings_block
+from auditor.reports.sections.estimate_plots import build_interval_figure
 from auditor.reports.sections.logic import build_logic_section
 from auditor.reports.sections.next_steps import list_next_steps
 from auditor.reports.sections.phrasing import SeriesLabels, build_finding
@@ -35,6 +37,8 @@ MAX_OPEN_FINDINGS = 6
 """With more series of scores, the others' findings are in a disclosure."""
 MAX_BRIEF_ITEMS = 4
 """Findings and cautions in each list of the brief report."""
+MAX_BRIEF_ROWS = 10
+"""Models in the plot of the brief report."""
 NOT_MEASURED = "Nothing has been measured yet."
 
 
@@ -67,7 +71,7 @@ def _answer_survey(report: Report, *, is_brief: bool) -> list[Block]:
         *_limit(answers, "model", is_brief=is_brief),
     ]
     if rows:
-        blocks.append(_build_forest_plot(rows, labels))
+        blocks.append(_build_forest_plot(rows[:MAX_BRIEF_ROWS] if is_brief else rows, labels))
     if (findings := build_findings_block(report)) is not None:
         blocks.append(findings)
     if report.baselines:
@@ -107,19 +111,15 @@ def _describe_question(report: Report) -> list[Inline]:
 
 def _build_forest_plot(rows: Sequence[AlignmentRow], labels: SeriesLabels) -> Figure:
     """The plot of r with its two-way interval, for each series of scores."""
-    intervals = [
-        IntervalRow(labels.label(row), row.pearson_r, r.ci_low, r.ci_high)
-        for row in rows
-        for r in (row.crossed.pearson_r,)
-    ]
-    return Figure(
+    return build_interval_figure(
         "agreement",
-        interval_plot(intervals, CORRELATION_AXIS),
         "Agreement with people: r and its 95% CI",
-        "; ".join(f"{labels.label(row)} {describe_alignment(row)}" for row in rows),
-        "Pearson’s r of each model’s scores with people’s, with its 95% CI over countries and topics. If the interval "
-        "includes zero, the agreement is not statistically distinguishable from zero.",
-        "alignment",
+        [(labels.label(row), two_way_r(row)) for row in rows],
+        CORRELATION_AXIS,
+        table_id="alignment",
+        caption="Pearson’s r of each model’s scores with people’s, with its 95% CI over countries and topics. If the "
+        "interval includes zero, the agreement is not statistically distinguishable from zero.",
+        description="; ".join(f"{labels.label(row)} {describe_alignment(row)}" for row in rows),
     )
 
 

@@ -48,7 +48,7 @@ class PlaceSample:
 
     Attributes:
         all_places: errors of the first model in ten places, the first of which is this one, shape (places, cells).
-        all_maes: the true MAE of each of these places.
+        all_maes, all_biases: the true MAE and bias of each of these places.
     """
 
     survey: Floats
@@ -56,6 +56,7 @@ class PlaceSample:
     second: Floats
     all_places: Floats
     all_maes: Floats
+    all_biases: Floats
     truths: Mapping[str, float]
 
 
@@ -77,8 +78,11 @@ class PlaceWorld:
             "bias of a place": float(place_errors[0]),
             "mae difference of a place": float(maes[-1] - maes[0]),
             "mae of all places": 0.0,
+            "bias of all places": 0.0,
         }
-        return PlaceSample(survey, survey + errors[0], survey + errors[-1], errors[:-1], maes[:-1], truths)
+        return PlaceSample(
+            survey, survey + errors[0], survey + errors[-1], errors[:-1], maes[:-1], place_errors[:-1], truths
+        )
 
 
 def mean_absolute_error(kind: EffectKind, mean: float) -> float:

@@ -1,0 +1,132 @@
+"""Reports in a real browser: accessible, readable on a phone and on paper, in light and in dark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from auditor.reports.data.build import build_report
+from auditor.reports.output import render_report
+from auditor.storage.database import open_database
+from tests.reports.hostile_report import hostile_report
+from tests.support.chromium import REQUIRED_VARIABLE, Chromium, require_browser
+from tests.support.synthetic_audit import populate
+
+WIDTHS = (390, 1280)
+PAGES = ("full", "brief", "single", "hostile")
+MIN_FONT_SIZE_PX = 8.0
+
+SIDEWAYS_SCRIPT = """(() => {
+  const names = e => e.tagName + '.' + e.getAttribute('class') + '#' + e.id;
+  const wide = [...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1
+    && !e.closest('.scroll') && !e.closest('svg'));
+  const scrolling = [...document.querySelectorAll('figure')].filter(e => e.scrollWidth > e.clientWidth + 1);
+  return [...wide, ...scrolling].map(names);
+})()"""
+SMALL_TEXT_SCRIPT = """[...document.querySelectorAll('svg text')].filter(t => t.getBoundingClientRect().width > 0)
+  .map(t => [parseFloat(getComputedStyle(t).fontSize), t.getScreenCTM()]).map(([s, m]) => s * Math.hypot(m.a, m.b))
+  .filter(size => size < %s)"""
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The report of the synthetic audit, its brief report, that of one model, and one of hostile texts."""
+    folder = tmp_path_factory.mktemp("pages")
+    with open_database(f"sqlite:///{folder}/audit.db") as db:
+        report = build_report(db, populate(db, models=4).name)
+        single = build_report(db, populate(db, models=1, name="single").name)
+        texts = {
+            "full": render_report(report, "html"),
+            "brief": render_report(report, "html", is_brief=True),
+            "single": render_report(single, "html"),
+            "hostile": render_report(hostile_report(db), "html"),
+        }
+    for name, text in texts.items():
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    return {name: folder / f"{name}.html" for name in texts}
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    if reason := require_browser():
+        pytest.skip(reason)
+    with Chromium(tmp_path_factory.mktemp("chromium")) as browser:
+        yield browser
+
+
+@pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_has_no_serious_finding(
+    chromium: Chromium, pages: dict[str, Path], name: str, width: int, is_dark: bool
+) -> None:
+    chromium.open(pages[name], width, is_dark=is_dark)
+    violations = [
+        f"{violation['id']}: {node['html'][:200]}: {node['failureSummary']}"
+        for violation in chromium.run_axe()
+        if violation["impact"] in ("serious", "critical")
+        for node in violation["nodes"]
+    ]
+    assert violations == []
+
+
+def test_axe_notices_a_fault(chromium: Chromium, pages: dict[str, Path], tmp_path: Path) -> None:
+    faulty = pages["brief"].read_text(encoding="utf-8").replace('<html lang="en">', "<html>")
+    (tmp_path / "faulty.html").write_text(faulty, encoding="utf-8")
+    chromium.open(tmp_path / "faulty.html", 1280)
+    assert "html-has-lang" in {violation["id"] for violation in chromium.run_axe()}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", PAGES)
+def test_only_tables_scroll_sideways_and_labels_are_readable(
+    chromium: Chromium, pages: dict[str, Path], name: str, width: int
+) -> None:
+    chromium.open(pages[name], width)
+    assert chromium.evaluate("document.documentElement.scrollWidth") <= width
+    assert chromium.evaluate(SIDEWAYS_SCRIPT) == []
+    assert chromium.evaluate("document.querySelectorAll('svg text').length") > 10
+    assert chromium.evaluate(SMALL_TEXT_SCRIPT % MIN_FONT_SIZE_PX) == []
+
+
+def test_the_policy_of_the_page_holds(chromium: Chromium, pages: dict[str, Path]) -> None:
+    chromium.open(pages["hostile"], 1280)
+    blocked = chromium.evaluate(
+        "new Promise(resolve => {"
+        "document.addEventListener('securitypolicyviolation', e => resolve(e.violatedDirective));"
+        "const image = new Image(); image.src = 'http://127.0.0.1:9/x.png'; document.body.append(image); })"
+    )
+    assert blocked == "img-src"
+
+
+def test_the_brief_report_is_one_printed_page(chromium: Chromium, pages: dict[str, Path]) -> None:
+    chromium.open(pages["brief"], 1280)
+    assert count_pages(chromium.print_pdf()) == 1
+    chromium.open(pages["full"], 1280)
+    assert count_pages(chromium.print_pdf()) > 5
+
+
+def test_headings_are_in_order(chromium: Chromium, pages: dict[str, Path]) -> None:
+    chromium.open(pages["full"], 1280)
+    levels = chromium.evaluate("[...document.querySelectorAll('h1,h2,h3,h4,h5,h6')].map(h => Number(h.tagName[1]))")
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(level <= previous + 1 for previous, level in pairwise(levels))
+
+
+def test_a_missing_browser_fails_where_it_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv(REQUIRED_VARIABLE, raising=False)
+    assert "chromium is not installed" in (require_browser() or "")
+    monkeypatch.setenv(REQUIRED_VARIABLE, "1")
+    with pytest.raises(RuntimeError, match="chromium is not installed"):
+        require_browser()
+
+
+def count_pages(pdf: bytes) -> int:
+    """Number of pages of a PDF."""
+    return len(re.findall(rb"/Type\s*/Page\b(?!s)", pdf))

@@ -1,0 +1,143 @@
+"""Headless Chromium, driven by its debugging protocol: pages are shown as they are, their policy is not relaxed."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+AXE = Path(__file__).parents[1] / "browser" / "node_modules" / "axe-core" / "axe.min.js"
+REQUIRED_VARIABLE = "AUDITOR_REQUIRE_BROWSER"
+"""Set in continuous integration: a missing program then fails the tests that need it."""
+START_TIMEOUT_S = 60.0
+CALL_TIMEOUT_S = 60.0
+
+
+def find_missing_programs() -> list[str]:
+    """What the tests need and cannot find, with how to install it."""
+    missing = [] if shutil.which("chromium") else ["chromium is not installed. How to fix: make system"]
+    return missing if AXE.is_file() else [*missing, "axe-core is not installed. How to fix: make system"]
+
+
+class Chromium:
+    """One page of a headless Chromium; a context manager that starts and ends it."""
+
+    def __init__(self, profile: Path) -> None:
+        self._profile = profile
+        self._loop = asyncio.new_event_loop()
+        self._n_calls = 0
+
+    def __enter__(self) -> Chromium:
+        command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"]
+        self._process = subprocess.Popen(
+            [*command, f"--user-data-dir={self._profile}", "about:blank"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            self._loop.run_until_complete(self._connect(self._read_port()))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if hasattr(self, "_session"):
+            self._loop.run_until_complete(self._session.close())
+        self._process.terminate()
+        self._process.wait(START_TIMEOUT_S)
+        self._loop.close()
+
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Call a method of the protocol.
+
+        Raises:
+            RuntimeError: Chromium answers with an error.
+        """
+        return self._loop.run_until_complete(asyncio.wait_for(self._call(method, parameters), CALL_TIMEOUT_S))
+
+    def evaluate(self, script: str) -> Any:
+        """Evaluate JavaScript in the page, and return its value; a promise is awaited.
+
+        Raises:
+            RuntimeError: the script throws.
+        """
+        result = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in result:
+            raise RuntimeError(result["exceptionDetails"])
+        return result["result"].get("value")
+
+    def open(self, page: Path, width: int, *, is_dark: bool = False, height: int = 900) -> None:
+        """Show a page in a window of a size, in CSS pixels."""
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.call("Emulation.setDeviceMetricsOverride", **metrics)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        self.call("Page.navigate", url=page.resolve().as_uri())
+        deadline = time.monotonic() + CALL_TIMEOUT_S
+        while self.evaluate("document.readyState + location.href") != f"complete{page.resolve().as_uri()}":
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{page} was not loaded in {CALL_TIMEOUT_S} s")
+            time.sleep(0.05)
+
+    def run_axe(self) -> list[dict[str, Any]]:
+        """The violations that axe-core finds in the page."""
+        self.evaluate(AXE.read_text(encoding="utf-8"))
+        result = self.evaluate(
+            "axe.run(document, {resultTypes: ['violations']}).then(r => JSON.stringify(r.violations))"
+        )
+        violations: list[dict[str, Any]] = json.loads(result)
+        return violations
+
+    def print_pdf(self) -> bytes:
+        """Print the page, with the margins and sizes of its style sheet."""
+        result = self.call("Page.printToPDF", preferCSSPageSize=True, displayHeaderFooter=False)
+        return base64.b64decode(result["data"])
+
+    def _read_port(self) -> int:
+        """The port that Chromium has opened, once it has written it down."""
+        port_file = self._profile / "DevToolsActivePort"
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not port_file.is_file() or port_file.read_text().count("\n") < 1:
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError("Chromium did not start")
+            time.sleep(0.05)
+        return int(port_file.read_text().split()[0])
+
+    async def _connect(self, port: int) -> None:
+        self._session = aiohttp.ClientSession()
+        async with self._session.get(f"http://127.0.0.1:{port}/json") as response:
+            targets = await response.json()
+        url = next(target["webSocketDebuggerUrl"] for target in targets if target["type"] == "page")
+        self._socket = await self._session.ws_connect(url, max_msg_size=0)
+
+    async def _call(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        self._n_calls += 1
+        await self._socket.send_json({"id": self._n_calls, "method": method, "params": parameters})
+        while True:
+            message = (await self._socket.receive()).json()
+            if message.get("id") == self._n_calls:
+                if "error" in message:
+                    raise RuntimeError(f"{method}: {message['error']}")
+                result: dict[str, Any] = message["result"]
+                return result
+
+
+def require_browser() -> str | None:
+    """Why the browser's tests are skipped; None if they can run.
+
+    Raises:
+        RuntimeError: a program is missing where it is required.
+    """
+    missing = find_missing_programs()
+    if missing and os.environ.get(REQUIRED_VARIABLE):
+        raise RuntimeError("; ".join(missing))
+    return "; ".join(missing) or None
