@@ -15,7 +15,8 @@ from auditor.review.session import ReviewSession
 from auditor.storage import audits
 from auditor.storage.database import open_database
 from auditor.tui.formatting import to_single_line
-from auditor.tui.plain_text_commands import PlainTextReview
+from auditor.tui.plain_text_commands import run_command
+from auditor.tui.plain_text_review import PlainTextReview
 from auditor.tui.settings import load_review_settings
 
 
@@ -37,7 +38,7 @@ def run_plain_text_review(
 ) -> None:
     """Review in plain text, with commands from `stdin` until it ends or the command `quit`.
 
-    Args and Raises: as for `auditor.tui.app.run_review`.
+    Args and Raises: as for `auditor.tui.launch.run_review`.
     """
     stdin, stdout = stdin or sys.stdin, stdout or sys.stdout
 
@@ -52,14 +53,16 @@ def run_plain_text_review(
             return ReviewSession(db, audit_record, rater, blind=blind, second_rater_share=second_rater_share)
 
         completion_notifier = CompletionNotifier(on_decided)
-        review = PlainTextReview(db, create_session, load_review_settings(), write_line, completion_notifier)
+        settings = load_review_settings()
+        review = PlainTextReview(db, create_session, settings, write_line, completion_notifier)
         write_line(
             f"You rate as {to_single_line(rater)}{', blind' if blind else ', open book'}. 'help' lists the commands."
         )
+        review.write_lines(map(to_single_line, settings.notices))
         if audit is None:
             review.list_audits("")
         else:
             review.open_audit(audit)
-        while (command := stdin.readline()) and review.run_command(command):
+        while (command := stdin.readline()) and run_command(review, command):
             pass
         completion_notifier.notify_remaining(review.sessions.values())

@@ -42,7 +42,7 @@ def _render_side(decision: Decision, side: ReviewSide) -> Content:
         for sample in sort_samples(side)
         if sample.text and (sample.score is not None or sample.answer is not None)
     ]
-    text = usable_samples[0].text if usable_samples and usable_samples[0].text else "no text came back"
+    text = usable_samples[0].text if usable_samples and usable_samples[0].text else "no text"
     excerpt = text if len(text) <= MAX_EXCERPT_CHARS else text[:MAX_EXCERPT_CHARS] + "…"
     heading = f"{decision.spec.keys} {decision.spec.label}"
     score_axis = Content.assemble(

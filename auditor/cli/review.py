@@ -13,27 +13,29 @@ from auditor.cli.output import format_command, print_message
 
 
 def review(
-    audit: Annotated[str | None, typer.Argument(metavar="[AUDIT]", help="Which to review; else choose.")] = None,
-    rater: Annotated[str | None, typer.Option("--rater", help="Who decides; your user name if not given.")] = None,
+    audit: Annotated[
+        str | None, typer.Argument(metavar="[AUDIT]", help="Name of the audit; without it, choose from a list.")
+    ] = None,
+    rater: Annotated[str | None, typer.Option("--rater", help="Your name as rater. Default: your user name.")] = None,
     plain_text: Annotated[
-        bool, typer.Option("--plain", help="Plain text without a full screen; chosen by itself without a terminal.")
+        bool, typer.Option("--plain", help="Use plain text instead of a full screen; the default without a terminal.")
     ] = False,
     open_book: Annotated[
-        bool, typer.Option("--open-book", help="Show authors, verdicts and survey before the decision.")
+        bool, typer.Option("--open-book", help="Show authors, verdicts and survey before you decide.")
     ] = False,
     second_rater_share: Annotated[
-        float | None, typer.Option("--second-share", min=0, max=1, help="Share of conflicts put to two raters.")
+        float | None, typer.Option("--second-share", min=0, max=1, help="Share of conflicts that two raters decide.")
     ] = None,
     serve: Annotated[bool, typer.Option("--serve", help="Open the app in a browser, on this machine only.")] = False,
-    host: Annotated[str, typer.Option("--host", help="With --serve: the interface to listen on.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option("--host", help="With --serve: the network interface.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="With --serve: the port.")] = 8321,
     public_url: Annotated[
         str | None,
-        typer.Option("--public-url", metavar="URL", help="With --serve: how browsers reach it, if otherwise."),
+        typer.Option("--public-url", metavar="URL", help="With --serve: the URL that browsers use, if it differs."),
     ] = None,
     storage: StorageOption = None,
 ) -> None:
-    """Settle by hand what the models could not, in a terminal app.
+    """Review the conflicts that the judges could not resolve, in a terminal app.
 
     Example: auditor review moral-alignment --rater ada
     """
@@ -69,10 +71,12 @@ def review(
             url, audit, rater=rater_name, blind=not open_book, second_rater_share=second_share, on_decided=on_decided
         )
     else:
-        from auditor.tui.app import run_review
+        from auditor.tui.launch import run_review
 
         run_review(
             url, audit, rater=rater_name, blind=not open_book, second_rater_share=second_share, on_decided=on_decided
         )
     for name in (name for name, n_open in open_by_audit.items() if n_open == 0):
-        print_message(f"Nothing is open any more in '{name}': {format_command('report', name, storage=url)}")
+        print_message(
+            f"All conflicts of '{name}' are resolved. To see the report: {format_command('report', name, storage=url)}"
+        )

@@ -101,9 +101,7 @@ class ReviewSession(ConflictList):
             survey=survey_cell,
             correct_answer=correct_answer,
             first_decision=self._find_first_decision(key, row, swapped),
-            needs_second_rater=row.n_raters == 1
-            and not (row.decision and row.decision.resolves_conflict)
-            and self.needs_second_rater(key),
+            needs_second_rater=self._needs_second_opinion(row),
             shown_at=time.monotonic(),
         )
 
@@ -169,6 +167,10 @@ class ReviewSession(ConflictList):
         if decision.resolves_conflict:
             self.n_changes += 1
         return entry
+
+    def update_row(self, item: ReviewItem, row: QueueRow) -> ReviewItem:
+        """Return an item with the current row of its conflict, after other raters have changed it."""
+        return replace(item, row=row, needs_second_rater=self._needs_second_opinion(row))
 
     def save_note(self, item: ReviewItem, text: str) -> RatingEntry:
         """Store the rater's note on a conflict; it replaces the previous note."""

@@ -22,7 +22,7 @@ from auditor.storage.review_queue import ConflictQueue
 from tests.support.review_audit import save_review_audit
 
 STARTS_EMPTY = True
-PROGRAM = "import sys; from auditor.tui.app import run_review; run_review(sys.argv[1], 'moral', rater='ada')"
+PROGRAM = "import sys; from auditor.tui.launch import run_review; run_review(sys.argv[1], 'moral', rater='ada')"
 
 
 class Tmux:
@@ -90,7 +90,7 @@ def test_a_review_killed_midway_loses_no_saved_decision(tmux: Tmux, tmp_path: Pa
     keys = "1234" * 5
 
     def review(begin: int, end: int) -> None:
-        tmux.wait_for(r"of 20 · by what teaches most")
+        tmux.wait_for(r"of 20 · by information")
         tmux.press("Space")
         for number in range(begin, end):
             tmux.wait_for("not decided by you")
