@@ -57,7 +57,7 @@ def _make_decide_action(decision: Decision) -> Action:
 ACTIONS = (
     Action("everywhere", "help", "question_mark,f1", "keys", "Show all keys of this screen.", True, "help"),
     Action("everywhere", "command_palette", "ctrl+p", "palette", "Search these actions by name."),
-    Action("everywhere", "theme", "T", "theme", "Switch between the dark and the light theme."),
+    Action("everywhere", "theme", "T", "dark or light", "Switch between the dark and the light theme."),
     Action(
         "everywhere",
         "open_next",

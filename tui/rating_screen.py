@@ -38,7 +38,7 @@ class RatingScreen(ReviewScreen):
         self.last_saved = ""
         """What was saved before the conflict opened by itself; empty if the rater opened it."""
         self._is_advancing = False
-        self._accepts_decisions_at = 0.0
+        self.accepts_decisions_at = 0.0
 
     def show_item(self, item: ReviewItem) -> None:
         """Show the current state of the open conflict; defined by the subclass."""
@@ -60,7 +60,7 @@ class RatingScreen(ReviewScreen):
         Ignored while the next conflict is about to open, so that a key pressed twice does not decide it unseen.
         """
         item, made_decision = self.item, Decision(decision)
-        if item is None or self._is_advancing or time.monotonic() < self._accepts_decisions_at:
+        if item is None or self._is_advancing or time.monotonic() < self.accepts_decisions_at:
             return
         if not made_decision.resolves_conflict:
             self._skip(item, made_decision)
@@ -243,13 +243,13 @@ class RatingScreen(ReviewScreen):
 
     def _open_by_itself(self, item: ReviewItem, saved_text: str, n_following: int) -> None:
         """Show the next conflict, and accept decisions on it once it has been visible for `DECISION_DELAY_S`."""
-        self._accepts_decisions_at = math.inf
+        self.accepts_decisions_at = math.inf
         self.show_opened_item(item)
         self.last_saved = f"{saved_text} (+{n_following} of the cell)" if n_following else saved_text
         self.update_status_line()
 
         def accept_later() -> None:
-            self._accepts_decisions_at = time.monotonic() + DECISION_DELAY_S
+            self.accepts_decisions_at = time.monotonic() + DECISION_DELAY_S
 
         self.call_after_refresh(accept_later)
 
@@ -269,7 +269,7 @@ class RatingScreen(ReviewScreen):
             elif item or self.item:
                 self.last_saved = ""
                 self.show_item(item or self.item)  # type: ignore[arg-type]
-            self._accepts_decisions_at = 0.0
+            self.accepts_decisions_at = 0.0
             self.review_app.prefetch_and_notify(self.session)
 
         self._run_save(work, show_undo, self._show_save_error)

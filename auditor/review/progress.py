@@ -49,7 +49,7 @@ def compute_pace(durations: Sequence[float]) -> float | None:
 
 
 def format_progress(progress: ReviewProgress) -> str:
-    """Describe the progress in one line, such as `8 of 20 left · 12 done (9 by you) · 40 s each · about 6 min to go`."""
+    """Describe the progress in one line, such as `8 of 20 left · 12 done (9 by you) · 40 s each`."""
     parts = [
         f"{progress.left:,} of {progress.total:,} left",
         f"{progress.done:,} done ({progress.done_by_rater:,} by you)",

@@ -99,7 +99,7 @@ async def test_the_palette_does_what_it_says(run: Run) -> None:
         await driver.type("neither")
         assert await driver.reaches(lambda d: palette_entries(d)[:1] == ["Neither"])
         await driver.press("enter")
-        assert await driver.reaches(lambda d: "✓ saved: ✕ neither answers" in d.text)
+        assert await driver.reaches(lambda d: "✓ saved: ✕ both answers rejected" in d.text)
         await driver.press("ctrl+p")
         await driver.type("dark or light")
         assert await driver.reaches(lambda d: palette_entries(d)[:1] == ["Dark or light"])
