@@ -23,7 +23,7 @@ from auditor.tui.evidence import render_evidence
 from auditor.tui.formatting import DECISION_SYMBOLS, STATUS_LABELS, STATUS_SYMBOLS, to_content, to_single_line
 from auditor.tui.rating_screen import NOTHING_LEFT, RatingScreen
 from auditor.tui.side_panel import SidePanel
-from auditor.tui.wording import describe_decision
+from auditor.tui.wording import EFFECT_LABELS, describe_decision
 
 REFRESH_INTERVAL_S = 2.0
 """Time between checks whether another rater has changed the open conflict."""
@@ -117,10 +117,12 @@ class ConflictScreen(RatingScreen):
         item = self.item
         assert item is not None
         kind = item.row.kind.label if item.row.gap is None else f"{item.row.kind.label} · gap {item.row.gap:.2f}"
+        if item.effect is not None:
+            kind += f" · {EFFECT_LABELS[item.effect]}"
         heading = Content.assemble(
             to_content(to_single_line(item.key.topic), "bold $text-accent"),
             to_content(f" in {to_single_line(item.key.country)}" if item.key.country else "", "bold"),
-            (f"   {kind}", "$text-muted"),
+            to_content(f"   {kind}", "$text-muted"),
             "\n",
             to_content(to_single_line(item.question), "italic $text-muted"),
         )

@@ -9,7 +9,7 @@ from auditor.review.item import ReviewItem, ReviewSide
 from auditor.storage.conflict_status import ConflictStatus, QueueRow
 from auditor.storage.overview import AuditOverview
 from auditor.tui.formatting import STATUS_LABELS, format_cell, to_multiline, to_single_line
-from auditor.tui.wording import describe_decision
+from auditor.tui.wording import EFFECT_REASONS, describe_decision
 
 
 def describe_audit(number: int, overview: AuditOverview) -> str:
@@ -47,6 +47,8 @@ def describe_item(item: ReviewItem) -> Iterator[str]:
     yield f"{format_cell(item.key.country, item.key.topic)}. {to_single_line(item.question)}"
     second_opinion_note = " A second opinion is needed." if item.needs_second_rater else ""
     yield f"Kind: {item.row.kind.label}. State: {STATUS_LABELS[item.row.status]}.{second_opinion_note}"
+    if item.effect is not None:
+        yield f"Why this conflict: {EFFECT_REASONS[item.effect]}"
     for name, side in (("Left", item.left), ("Right", item.right)):
         samples = [sample for sample in side.samples if sample.score is not None or sample.answer is not None]
         scores = ", ".join(_format_spoken_answer(sample.score, sample.answer) for sample in samples) or "none"

@@ -33,6 +33,7 @@ from auditor.tui.wording import describe_undo
 
 SORT_LABELS = {
     QueueSort.INFORMATIVENESS: "information",
+    QueueSort.EFFECT: "effect on the conclusions",
     QueueSort.GAP: "gap",
     QueueSort.COUNTRY: "country",
     QueueSort.TOPIC: "topic",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from auditor.domain import Decision, RatingAction
 from auditor.reports.number_format import pluralize
 from auditor.review.item import ReviewItem
+from auditor.storage.conflict_effect import ConflictEffect
 from auditor.storage.rating_log import RatingEntry
 from auditor.tui.formatting import format_cell, format_score, to_single_line
 
@@ -33,6 +34,18 @@ def describe_undo(act: RatingAction, entry: RatingEntry | None) -> str:
         f" This includes {pluralize(entry.n_following, 'other conflict')} of the cell." if entry.n_following else ""
     )
     return f"{verb}. {format_cell(*rating.cell)} is now: {', '.join(state_parts)}.{following_note}"
+
+
+EFFECT_LABELS = {
+    ConflictEffect.HIGH: "can change who is ahead",
+    ConflictEffect.SOME: "may change who is ahead",
+    ConflictEffect.NONE: "cannot change who is ahead",
+}
+EFFECT_REASONS = {
+    ConflictEffect.HIGH: "Both sides have been right about equally often. This decision can change which is ahead.",
+    ConflictEffect.SOME: "One side has been right more often. The open conflicts can still change which is ahead.",
+    ConflictEffect.NONE: "One side has been right so often that the open conflicts cannot change which is ahead.",
+}
 
 
 def describe_open_next(is_on: bool) -> str:

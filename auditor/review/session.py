@@ -22,7 +22,7 @@ from auditor.review.side_order import mirror_decision
 from auditor.review.word_comparison import escape_unstorable
 from auditor.storage import evidence, rating_log, rating_undo, tasks
 from auditor.storage.audits import Audit
-from auditor.storage.conflict_status import ConflictKey, QueueFilter, QueueRow
+from auditor.storage.conflict_status import ConflictKey, QueueFilter, QueueRow, QueueSort
 from auditor.storage.database import Database
 from auditor.storage.rating_log import CONFLICT_GONE, CONFLICT_GONE_FIX, FULL_DISCLOSURE, RatingChange, RatingEntry
 
@@ -102,6 +102,7 @@ class ReviewSession(ConflictList):
             correct_answer=correct_answer,
             first_decision=self._find_first_decision(key, row, swapped),
             needs_second_rater=self._needs_second_opinion(row),
+            effect=self._queue.load_effect(key) if self.queue_filter.sort is QueueSort.EFFECT else None,
             shown_at=time.monotonic(),
         )
 
